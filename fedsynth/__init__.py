@@ -1,0 +1,1 @@
+"""fedsynth: private synthetic data from owners who may not pool their rows."""

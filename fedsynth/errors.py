@@ -1,0 +1,53 @@
+"""Errors that reach a user: each says what is wrong, where, and what to do.
+
+The command line prints the message alone and exits with the class's code, so no message may carry a
+private value that could end in a log handed on, and none is a library's bare text.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class FedsynthError(Exception):
+    """Any failure that fedsynth foresees."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class ConfigError(FedsynthError):
+    """A job file, an option or an argument is wrong."""
+
+    exit_code: ClassVar[int] = 2
+
+
+class DataError(FedsynthError):
+    """A table or an image file cannot be used as it is."""
+
+    exit_code: ClassVar[int] = 3
+
+
+class SchemaError(DataError):
+    """A schema contradicts itself, or a table contradicts its schema."""
+
+
+class PrivacyError(FedsynthError):
+    """A step would weaken or void the guarantee, so it is refused."""
+
+    exit_code: ClassVar[int] = 4
+
+
+class BudgetExceeded(PrivacyError):
+    """A release would cost more than the budget that is left; nothing was asked of anybody."""
+
+
+class FederationError(FedsynthError):
+    """Too few clients gave a usable answer."""
+
+    exit_code: ClassVar[int] = 5
+
+
+class ReleaseError(FedsynthError):
+    """A release directory is damaged, incomplete or does not verify."""
+
+    exit_code: ClassVar[int] = 6

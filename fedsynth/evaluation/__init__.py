@@ -1,0 +1,1 @@
+"""What synthetic rows are worth: fidelity and utility against real rows."""

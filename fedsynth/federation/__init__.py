@@ -1,0 +1,1 @@
+"""Requests, tasks, clients and the channel through which every private value leaves."""

@@ -1,0 +1,1 @@
+"""Plain torch networks as functions of flat parameter vectors: no privacy, no federation."""

@@ -1,0 +1,1 @@
+"""Everything an auditor reads: units, clipping, noise, accounting, ledger, certificate."""
