@@ -1,0 +1,60 @@
+"""The terms of the evidence lower bound, and draws from the decoder's distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+# exp(8) is far beyond any posterior variance that a standard normal prior asks for.
+LOG_VARIANCE_BOUND = 8.0
+
+
+def one_hot(codes: Tensor, sizes: Sequence[int]) -> Tensor:
+    """Codes [..., d] as float32 one-hot cells [..., sum(sizes)], columns side by side."""
+    starts = torch.tensor([0, *accumulate(sizes)][:-1], device=codes.device)
+    cells = codes.new_zeros(*codes.shape[:-1], sum(sizes), dtype=torch.float32)
+    return cells.scatter_(-1, codes.long() + starts, 1.0)
+
+
+def one_hot_labels(y: Tensor, classes: int) -> Tensor:
+    """Labels [...] as float32 [..., classes]; a label outside 0..classes-1 is a row of zeros."""
+    return (y.unsqueeze(-1) == torch.arange(classes, device=y.device)).float()
+
+
+def table_loss(logits: Tensor, cells: Tensor, sizes: Sequence[int]) -> Tensor:
+    """Sum over columns of the softmax cross-entropy in nats: [..., width] twice to [...]."""
+    groups = torch.split(logits, list(sizes), dim=-1)
+    normalisers = torch.stack([group.logsumexp(-1) for group in groups], dim=-1)
+    return normalisers.sum(-1) - (logits * cells).sum(-1)
+
+
+def image_loss(logits: Tensor, pixels: Tensor) -> Tensor:
+    """Bernoulli cross-entropy in nats, summed over pixels in [0, 1]: [..., width] to [...]."""
+    terms = functional.binary_cross_entropy_with_logits(logits, pixels, reduction="none")
+    return terms.sum(-1)
+
+
+def gaussian_kl(mean: Tensor, log_variance: Tensor) -> Tensor:
+    """KL divergence in nats of N(mean, exp(log_variance)) from N(0, I): [..., latent] to [...]."""
+    return 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum(-1)
+
+
+def table_probabilities(logits: Tensor, sizes: Sequence[int]) -> Tensor:
+    """Softmax within each column: [..., width] to [..., width]."""
+    groups = torch.split(logits, list(sizes), dim=-1)
+    return torch.cat([group.softmax(-1) for group in groups], dim=-1)
+
+
+def draw_codes(logits: Tensor, sizes: Sequence[int], generator: torch.Generator) -> Tensor:
+    """One category of each column, by its softmax probability: [..., width] to int32 [..., d].
+
+    An exponential race (the Gumbel-max trick): argmin of E_j / p_j falls on j with probability p_j.
+    """
+    race = torch.empty_like(logits).exponential_(generator=generator)
+    scores = logits - race.log()
+    winners = [group.argmax(-1) for group in torch.split(scores, list(sizes), dim=-1)]
+    return torch.stack(winners, dim=-1).int()

@@ -1,0 +1,168 @@
+"""What a variational autoencoder is: its sizes, and how its weights lie in flat vectors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from itertools import pairwise
+from typing import Any, Literal
+
+# Pixels of the decoder's first feature map, per side of the image, and of the encoder's last.
+_UPSAMPLING = 4
+_DOWNSAMPLING = 8
+
+
+@dataclass(frozen=True)
+class VAESpec:
+    """A VAE for tables of codes or for images in [0, 1] (paper 001, section 4.4.3).
+
+    Exactly one of `sizes` and `shape` is given. The encoder sees the record alone; the decoder sees
+    `[u, onehot(y)]`, u in R^latent (paper 001, Algorithm 6).
+
+    Attributes:
+        kind: "mlp" (dense ReLU layers) or "conv" (the paper's image architecture).
+        latent: size of the latent vector, at least 1.
+        sizes: categories of each column of a table, each at least 1.
+        shape: height and width of an image, and its channels where it has several.
+        hidden: widths of the encoder's hidden layers; the decoder has them reversed. "mlp" only.
+        classes: labels the decoder is conditioned on; 0 for none.
+        label_bias: adds a direct linear map from the one-hot label to the output logits.
+        kl_weight: factor of the KL term, at least 0; 1 is the evidence lower bound.
+        loss_bound: a record's loss in nats is clamped to this, and teaches nothing beyond it;
+            None is ten times the loss of a uniform guess.
+
+    Raises:
+        ValueError: if the fields contradict one another.
+    """
+
+    kind: Literal["mlp", "conv"]
+    latent: int
+    sizes: tuple[int, ...] = ()
+    shape: tuple[int, ...] = ()
+    hidden: tuple[int, ...] = ()
+    classes: int = 0
+    label_bias: bool = False
+    kl_weight: float = 1.0
+    loss_bound: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("sizes", "shape", "hidden"):
+            object.__setattr__(self, name, tuple(int(size) for size in getattr(self, name)))
+        self._check_sizes()
+        if self.kind not in ("mlp", "conv"):
+            raise ValueError(f"kind is {self.kind!r}; it must be 'mlp' or 'conv'")
+        if self.kind == "conv":
+            self._check_conv()
+        if self.label_bias and self.classes == 0:
+            raise ValueError("label_bias needs classes, and there are none")
+        if not (math.isfinite(self.kl_weight) and self.kl_weight >= 0):
+            raise ValueError(f"kl_weight is {self.kl_weight}; it must be finite and not negative")
+        if not self.bound > self.uniform_loss:
+            raise ValueError(
+                f"loss_bound is {self.bound:g} nats, and a uniform guess already costs "
+                f"{self.uniform_loss:g}: nothing would ever be learned; raise it"
+            )
+
+    def _check_sizes(self) -> None:
+        if bool(self.sizes) == bool(self.shape):
+            raise ValueError("give either the sizes of a table's columns or an image's shape")
+        if self.shape and len(self.shape) not in (2, 3):
+            raise ValueError(f"shape is {self.shape}; it must be height, width (and channels)")
+        if min(*self.sizes, *self.shape, *self.hidden, self.latent, 1) < 1:
+            raise ValueError("sizes, shape, hidden and latent must be positive")
+        if self.classes < 0:
+            raise ValueError(f"classes is {self.classes}; it must not be negative")
+
+    def _check_conv(self) -> None:
+        if not self.shape or self.hidden:
+            raise ValueError("a conv model is for images and has no hidden layers to choose")
+        if self.shape[0] % _UPSAMPLING or self.shape[1] % _UPSAMPLING:
+            raise ValueError(f"an image of {self.shape} needs height and width divisible by 4")
+
+    @property
+    def width(self) -> int:
+        """Length of a record as the networks see it: one-hot cells, or pixels times channels."""
+        return sum(self.sizes) if self.sizes else math.prod(self.shape)
+
+    @property
+    def uniform_loss(self) -> float:
+        """Reconstruction loss, in nats, of a decoder that knows nothing."""
+        if self.sizes:
+            return sum(math.log(size) for size in self.sizes)
+        return self.width * math.log(2)
+
+    @property
+    def bound(self) -> float:
+        """The largest loss of one record, in nats."""
+        return 10 * self.uniform_loss + 1 if self.loss_bound is None else self.loss_bound
+
+    @property
+    def channels(self) -> int:
+        """Channels of an image."""
+        return self.shape[2] if len(self.shape) == 3 else 1
+
+    @property
+    def encoder_shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Shapes of the encoder's weights, in the order of the flat vector.
+
+        A dense layer is one matrix [out, in + 1] whose last column is its bias; a convolution is
+        its kernel [out, in, 3, 3] and its bias [out].
+        """
+        if self.kind == "mlp":
+            return _dense(self.width, *self.hidden, 2 * self.latent)
+        height, width = (-(-side // _DOWNSAMPLING) for side in self.shape[:2])
+        kernels = _kernels((self.channels, 32), (32, 64), (64, 64))
+        return (*kernels, *_dense(64 * height * width, 2 * self.latent))
+
+    @property
+    def decoder_shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Shapes of the decoder's weights; a label bias [width, classes] comes last.
+
+        A transposed convolution with stride 2 is its kernel [in, out, 3, 3] and its bias [out].
+        """
+        label = ((self.width, self.classes),) if self.label_bias else ()
+        inputs = self.latent + self.classes
+        if self.kind == "mlp":
+            return (*_dense(inputs, *reversed(self.hidden), self.width), *label)
+        pixels = (self.shape[0] // _UPSAMPLING) * (self.shape[1] // _UPSAMPLING)
+        kernels = (
+            *_kernels((32, 32), (32, 64)),
+            *((64, 64, 3, 3), (64,), (64, 32, 3, 3), (32,)),
+            *_kernels((32, self.channels)),
+        )
+        return (*_dense(inputs, 32 * pixels), *kernels, *label)
+
+    @property
+    def encoder_dim(self) -> int:
+        """Length of the encoder's flat vector, E."""
+        return sum(math.prod(shape) for shape in self.encoder_shapes)
+
+    @property
+    def decoder_dim(self) -> int:
+        """Length of the decoder's flat vector, D."""
+        return sum(math.prod(shape) for shape in self.decoder_shapes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able; `from_dict` gives the same spec back."""
+        return {key: list(v) if isinstance(v, tuple) else v for key, v in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> VAESpec:
+        """The inverse of `to_dict`.
+
+        Raises:
+            ValueError: if a key is unknown, one without a default is missing, or values contradict.
+        """
+        known = {field.name for field in fields(cls)}
+        if not {"kind", "latent"} <= set(values) <= known:
+            raise ValueError(f"a model's spec has the keys {sorted(known)}; found {sorted(values)}")
+        return cls(**values)
+
+
+def _dense(*widths: int) -> tuple[tuple[int, ...], ...]:
+    return tuple((out, into + 1) for into, out in pairwise(widths))
+
+
+def _kernels(*channels: tuple[int, int]) -> tuple[tuple[int, ...], ...]:
+    return tuple(shape for into, out in channels for shape in ((out, into, 3, 3), (out,)))
