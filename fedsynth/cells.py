@@ -1,0 +1,240 @@
+"""A column's cells read as its schema means them, whatever types a file or frame brought."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fedsynth.columns import (
+    Boolean,
+    Categorical,
+    Datetime,
+    Discrete,
+    Integer,
+    Modelled,
+    Numeric,
+    text_of,
+)
+from fedsynth.errors import DataError
+
+MISSING, UNREADABLE = -1, -2
+"""Codes of a discrete cell that holds no category."""
+
+_TRUE = {"true", "yes", "t", "y", "1"}
+_FALSE = {"false", "no", "f", "n", "0"}
+
+
+@dataclass(frozen=True)
+class Cells:
+    """One column's n cells.
+
+    `values`: float64 [n], the numbers as found (not yet clamped or rounded; datetimes in units
+    since the column's `lower`), NaN where there is none; or int64 [n] codes into the column's
+    categories, negative where there is none. `missing`, `unreadable`: bool [n], never both.
+    """
+
+    values: NDArray[np.float64] | NDArray[np.int64]
+    missing: NDArray[np.bool_]
+    unreadable: NDArray[np.bool_]
+
+
+def read_cells(series: pd.Series, column: Modelled, missing_values: Iterable[str]) -> Cells:
+    """Read every cell; None, NaN, NaT, NA, empty text and `missing_values` are missing.
+
+    What the column declares as a value of its own (a category, a number within bounds) is a value,
+    even where `missing_values` lists it.
+
+    Raises:
+        DataError: if cells are no single values (lists, dicts).
+    """
+    markers = {marker.strip() for marker in missing_values} | {""}
+    if isinstance(column, Categorical | Boolean):
+        return _read_discrete(series, column, markers)
+    return _read_numeric(series, column, markers)
+
+
+def violations(cells: Cells, column: Modelled) -> dict[str, NDArray[np.bool_]]:
+    """Masks [n] of the cells that break each of the column's rules; a cell breaks one at most."""
+    broken = {"unreadable": cells.unreadable}
+    if isinstance(column, Categorical | Boolean):
+        broken = {"undeclared": cells.unreadable}
+    else:
+        # Comparisons with NaN are false, so missing and unreadable cells stay out.
+        broken["below"] = cells.values < column.low
+        broken["above"] = cells.values > column.high
+        if isinstance(column, Integer):
+            inside = ~(broken["below"] | broken["above"] | np.isnan(cells.values))
+            broken["fraction"] = inside & (cells.values != np.rint(cells.values))
+    if not column.missing:
+        broken["missing"] = cells.missing
+    return broken
+
+
+def missing_text(column: Modelled, missing_values: Sequence[str]) -> str:
+    """How a missing cell of this column is written: the first marker that reads back as missing.
+
+    Raises:
+        DataError: if every marker is a category.
+    """
+    markers = (*missing_values, "")
+    cells = read_cells(pd.Series(markers, dtype=object), column, missing_values)
+    for marker, missing in zip(markers, cells.missing, strict=True):
+        if missing:
+            return marker
+    raise DataError(
+        f"column {column.name!r}: every text for missing values is also one of its categories; "
+        f"add another to the schema's `missing_values`"
+    )
+
+
+def _read_discrete(series: pd.Series, column: Discrete, markers: set[str]) -> Cells:
+    positions, uniques = _factorize(series)
+    read = _boolean_code if isinstance(column, Boolean) else _category_reader(column)
+    known = [_marked(read(cell), cell, markers) for cell in uniques]
+    codes = np.append(np.array(known, dtype=np.int64), MISSING)[positions]
+    return Cells(
+        values=np.maximum(codes, MISSING), missing=codes == MISSING, unreadable=codes == UNREADABLE
+    )
+
+
+def _factorize(series: pd.Series) -> tuple[NDArray[np.intp], list[object]]:
+    """Position of each cell among the distinct ones; -1 (the last) for None, NaN and the like."""
+    try:
+        positions, uniques = pd.factorize(series)
+    except TypeError:
+        raise DataError(
+            f"column {series.name!r} holds lists or other compound cells; give it single values"
+        ) from None
+    return positions, list(uniques)
+
+
+def _marked(code: int, cell: object, markers: set[str]) -> int:
+    if code == UNREADABLE and text_of(cell) in markers:
+        return MISSING
+    return code
+
+
+def _boolean_code(cell: object) -> int:
+    text = text_of(cell).casefold()
+    return 1 if text in _TRUE else 0 if text in _FALSE else UNREADABLE
+
+
+def _category_reader(column: Categorical) -> Callable[[object], int]:
+    """A function from a cell to the code of the category it spells, else UNREADABLE.
+
+    A text must spell a declared text exactly, up to spaces around it. A number, or a text where the
+    category is a number, is compared by value, so that 0, 0.0 and "0.0" are one.
+    """
+    texts = {text_of(value): code for code, value in enumerate(column.categories)}
+    numbers: dict[float, int] = {}
+    for code, value in enumerate(column.categories):
+        number = _number(value)
+        if not math.isnan(number):
+            # Texts like "7" and "007" are two categories but one number: then neither is meant.
+            numbers[number] = code if number not in numbers else UNREADABLE
+
+    def read(cell: object) -> int:
+        text = text_of(cell)
+        if text in texts:
+            return texts[text]
+        code = numbers.get(_number(cell), UNREADABLE)
+        if isinstance(cell, str) and code != UNREADABLE:
+            value = column.categories[code]
+            return code if not isinstance(value, str) else UNREADABLE
+        if isinstance(cell, str) and text.casefold() in ("true", "false"):
+            code = texts.get(text.capitalize(), UNREADABLE)
+            return code if isinstance(column.categories[code], bool) else UNREADABLE
+        return code
+
+    return read
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool | np.bool_):
+        return math.nan
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return math.nan
+    return number if math.isfinite(number) else math.nan
+
+
+def _read_numeric(series: pd.Series, column: Numeric, markers: set[str]) -> Cells:
+    native = series.isna().to_numpy(dtype=bool)
+    values = _numbers_of(series, column)
+    missing = native.copy()
+    blank = np.flatnonzero(np.isnan(values) & ~native)
+    if blank.size:
+        texts = series.iloc[blank].astype(str).str.strip()
+        missing[blank] = texts.isin(markers | {"nan", "NaN", "NaT"}).to_numpy(dtype=bool)
+    for marker in _numbers_of(pd.Series(sorted(markers), dtype=object), column):
+        if not column.low <= marker <= column.high:
+            missing |= values == marker
+    values = np.where(missing, np.nan, values)
+    return Cells(values=values, missing=missing, unreadable=np.isnan(values) & ~missing)
+
+
+def _numbers_of(series: pd.Series, column: Numeric) -> NDArray[np.float64]:
+    """The cells as float64, NaN where they are none."""
+    if isinstance(column, Datetime):
+        return _units_of(series, column)
+    if pd.api.types.is_numeric_dtype(series.dtype) and not pd.api.types.is_complex_dtype(series):
+        return series.to_numpy(dtype=np.float64, na_value=np.nan)
+    if pd.api.types.is_datetime64_any_dtype(series.dtype):
+        return np.full(len(series), np.nan)
+    try:
+        numbers = pd.to_numeric(series.astype(object), errors="coerce")
+    except TypeError:
+        raise DataError(
+            f"column {series.name!r} holds lists or other compound cells; give it single values"
+        ) from None
+    return numbers.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _units_of(series: pd.Series, column: Datetime) -> NDArray[np.float64]:
+    """Moments as whole units since `lower`, NaN where a cell is none."""
+    if pd.api.types.is_datetime64_any_dtype(series.dtype):
+        return _count_units(series, column)
+    positions, uniques = _factorize(series)
+    texts = pd.Series([_moment_text(cell) for cell in uniques], dtype=object)
+    moments = pd.to_datetime(texts, format="ISO8601", errors="coerce", utc=True)
+    if column.format is not None:
+        own = pd.to_datetime(texts, format=column.format, errors="coerce", utc=True)
+        moments = own.fillna(moments)
+    units = _count_units(moments, column)
+    for place in np.flatnonzero(np.isnan(units)):
+        units[place] = _far_units(texts[place], column)
+    return np.append(units, np.nan)[positions]
+
+
+def _moment_text(cell: object) -> str:
+    return cell.isoformat() if isinstance(cell, date) else text_of(cell)
+
+
+def _count_units(moments: pd.Series, column: Datetime) -> NDArray[np.float64]:
+    if moments.dt.tz is not None:
+        moments = moments.dt.tz_convert("UTC").dt.tz_localize(None)
+    since = (moments - pd.Timestamp(column.lower)).dt.total_seconds()
+    return np.floor(since.to_numpy(dtype=np.float64) / column.seconds)
+
+
+def _far_units(text: str, column: Datetime) -> float:
+    """Units to a moment that pandas cannot hold, such as the year 9999; NaN if it is none."""
+    for read in (datetime.fromisoformat, _by_format(column.format)):
+        try:
+            moment = read(text)
+        except ValueError:
+            continue
+        since = moment.replace(tzinfo=None) - column.lower
+        return float(since // timedelta(seconds=column.seconds))
+    return math.nan
+
+
+def _by_format(pattern: str | None) -> Callable[[str], datetime]:
+    return lambda text: datetime.strptime(text, pattern or "")

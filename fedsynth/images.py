@@ -1,0 +1,135 @@
+"""Sets of images: read from and written to .npz files of uint8 arrays."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fedsynth.cells import read_cells
+from fedsynth.columns import Categorical
+from fedsynth.errors import DataError
+from fedsynth.schema import ImageSchema
+
+
+@dataclass(frozen=True)
+class Images:
+    """n images of one shape, with the code of each one's label if there are labels.
+
+    `pixels`: uint8 [n, height, width] or [n, height, width, channels]; `labels`: int64 [n] or None.
+    """
+
+    pixels: NDArray[np.uint8]
+    labels: NDArray[np.int64] | None = None
+
+    def __post_init__(self) -> None:
+        if self.pixels.dtype != np.uint8 or self.pixels.ndim not in (3, 4):
+            raise DataError(
+                f"images are uint8 arrays [n, height, width(, channels)], not "
+                f"{self.pixels.dtype} {list(self.pixels.shape)}"
+            )
+        if self.labels is None:
+            return
+        if self.labels.dtype != np.int64 or self.labels.shape != (len(self.pixels),):
+            raise DataError(
+                f"labels are int64 codes [{len(self.pixels)}], one for each image, not "
+                f"{self.labels.dtype} {list(self.labels.shape)}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.pixels)
+
+    def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> Images:
+        """The images at these positions (or where the mask is true), in that order."""
+        labels = None if self.labels is None else self.labels[rows]
+        return Images(self.pixels[rows], labels)
+
+
+def read_images(
+    path: str | Path, schema: ImageSchema, keys: tuple[str, str] = ("x", "y")
+) -> Images:
+    """Read pixels and labels from a .npz file under the two keys.
+
+    Labels may be of any type that spells the target's values, as [n] or [n, 1]. Without a target in
+    the schema, the second key is not read.
+
+    Raises:
+        DataError: naming the file, the key and what is wrong with it.
+    """
+    wanted = keys[:1] if schema.target is None else keys
+    arrays = _read_arrays(Path(path), wanted)
+    raw = arrays[keys[0]]
+    where = f"{path}: array {keys[0]!r}"
+    if raw.dtype != np.uint8:
+        raise DataError(f"{where} is {raw.dtype}; store pixels as uint8, 0 to {schema.maximum}")
+    pixels = raw.astype(np.uint8, copy=False)
+    if pixels.shape[1:] != schema.shape:
+        raise DataError(
+            f"{where} has shape {list(pixels.shape)}; the schema says [n, "
+            f"{', '.join(map(str, schema.shape))}]"
+        )
+    if not len(pixels):
+        raise DataError(f"{where} holds no images")
+    if schema.maximum < 255 and (pixels > schema.maximum).any():
+        raise DataError(f"{where} has pixels above the schema's `maximum` {schema.maximum}")
+    if schema.target is None:
+        return Images(pixels)
+    labels = _codes(arrays[keys[1]], len(pixels), schema.target, f"{path}: array {keys[1]!r}")
+    return Images(pixels, labels)
+
+
+def write_images(
+    images: Images, path: str | Path, schema: ImageSchema, keys: tuple[str, str] = ("x", "y")
+) -> None:
+    """Write a .npz file that `read_images` reads back: uint8 pixels, labels as the schema's values.
+
+    Raises:
+        DataError: if the images have labels and the schema no target, or the reverse.
+    """
+    if (images.labels is None) != (schema.target is None):
+        raise DataError("images and schema must both have labels (`target`), or neither")
+    arrays = {keys[0]: images.pixels}
+    if images.labels is not None and schema.target is not None:
+        arrays[keys[1]] = np.array(schema.target.categories)[images.labels]
+    with Path(path).open("wb") as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)
+
+
+def _read_arrays(path: Path, keys: tuple[str, ...]) -> dict[str, NDArray[np.generic]]:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise DataError(f"{path}: holds one array; save a .npz with keys {list(keys)}")
+            absent = [key for key in keys if key not in archive]
+            if absent:
+                raise DataError(
+                    f"{path}: has no array {absent[0]!r}; it has {', '.join(archive)}: name the "
+                    f"pixels' and the labels' key"
+                )
+            return {key: archive[key] for key in keys}
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or 'not a .npz'})") from None
+    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error):
+        raise DataError(
+            f"{path}: is damaged, or holds objects instead of plain arrays; save it again with "
+            f"np.savez_compressed"
+        ) from None
+
+
+def _codes(
+    labels: NDArray[np.generic], rows: int, target: Categorical, where: str
+) -> NDArray[np.int64]:
+    if labels.shape not in ((rows,), (rows, 1)):
+        raise DataError(
+            f"{where} has shape {list(labels.shape)}; expected one label for {rows} images"
+        )
+    cells = read_cells(pd.Series(labels.ravel()), target, ())
+    if (cells.values < 0).any():
+        unknown = int((cells.values < 0).sum())
+        raise DataError(f"{where} has {unknown} labels that the schema's target does not list")
+    return cells.values.astype(np.int64)

@@ -1,0 +1,77 @@
+"""Values agreed between parties: immutable, validated at construction, errors say what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
+
+from fedsynth.errors import FedsynthError, SchemaError
+
+
+class Agreed(BaseModel):
+    """A frozen record with known keys only; a fault at construction is raised as `fault`.
+
+    Subclasses describe each field (`Field(description="a whole number")`): the message says what
+    the field must be in those words, since pydantic's own text is not written for the reader.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    fault: ClassVar[type[FedsynthError]] = SchemaError
+
+    def __init__(self, **values: object) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            where = self.whereabouts(values)
+            # A union reports one fault for each of its members.
+            faults = dict.fromkeys(_fault(type(self), details) for details in error.errors())
+            raise self.fault(f"{where}: {'; '.join(faults)}") from None
+
+    @classmethod
+    def whereabouts(cls, values: Mapping[str, Any]) -> str:
+        """Name what is being built, for the head of an error message."""
+        return cls.__name__
+
+
+def suggestion(word: object, known: Iterable[str]) -> str:
+    """`"; did you mean 'lower'?"` where a known word is near, else the list of known words."""
+    words = sorted(known)
+    near = difflib.get_close_matches(str(word), words, n=1, cutoff=0.6)
+    return f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(words)}"
+
+
+def plain(value: object) -> object:
+    """Turn NumPy scalars and arrays into Python's own, so that types are kept as declared."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, list | tuple | range):
+        return [plain(entry) for entry in value]
+    return value
+
+
+def _fault(model: type[BaseModel], details: ErrorDetails) -> str:
+    location = details["loc"]
+    field = str(location[0]) if location else ""
+    kind = details["type"]
+    if kind == "extra_forbidden":
+        return f"unknown key {field!r}{suggestion(field, model.model_fields)}"
+    if kind == "missing":
+        return f"`{field}` is needed: {_expected(model, field)}"
+    if kind == "value_error":
+        # Raised by our own validators, hence already written for the reader.
+        message = str(details["ctx"]["error"])
+        return f"`{field}` {message}" if field else message
+    position = next((f" (entry {part + 1})" for part in location[1:] if isinstance(part, int)), "")
+    return f"`{field}`{position} must be {_expected(model, field)}, not {details['input']!r:.80}"
+
+
+def _expected(model: type[BaseModel], field: str) -> str:
+    info = model.model_fields.get(field)
+    return (info.description if info is not None else None) or "of another type"

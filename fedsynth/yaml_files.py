@@ -1,0 +1,98 @@
+"""YAML read by the rules of YAML 1.2, where `no` is a word and `1e3` a number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from fedsynth.errors import FedsynthError
+
+_NULL = re.compile(r"^(?:~|null|Null|NULL|)$")
+_BOOL = re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$")
+_INT = re.compile(r"^[-+]?(?:0|[1-9][0-9]*)$")
+_FLOAT = re.compile(
+    r"^[-+]?(?:(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|\.inf|\.Inf|\.INF)$"
+    r"|^(?:\.nan|\.NaN|\.NAN)$"
+)
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe loader with YAML 1.2's core types; a repeated key is an error."""
+
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        for position, key in enumerate(keys):
+            if key in keys[:position]:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key!r} stands twice", node.value[position][0].start_mark
+                )
+        return super().construct_mapping(node, deep)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Safe dumper that quotes what either version of YAML would take for something else."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+def _construct_float(loader: _Loader, node: yaml.ScalarNode) -> float:
+    return float(loader.construct_scalar(node).replace(".inf", "inf").replace(".nan", "nan"))
+
+
+for _tag, _pattern, _first in (
+    ("null", _NULL, ["~", "n", "N", ""]),
+    ("bool", _BOOL, list("tTfF")),
+    ("int", _INT, list("-+0123456789")),
+    ("float", _FLOAT, list("-+0123456789.")),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _pattern, _first)
+    _Dumper.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _pattern, _first)
+_Loader.add_constructor("tag:yaml.org,2002:float", _construct_float)
+
+
+def read_yaml(path: str | Path, fault: type[FedsynthError]) -> dict[str, Any]:
+    """Read a YAML file whose top level is a mapping.
+
+    Raises:
+        `fault`: naming the file, and the line where it is not YAML.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise fault(f"{path}: cannot be read ({error.strerror}); check the path") from None
+    except UnicodeDecodeError:
+        raise fault(f"{path}: is not UTF-8 text") from None
+    try:
+        content = yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError as error:
+        raise fault(f"{path}: is not YAML{_place(error)}") from None
+    if not isinstance(content, dict):
+        raise fault(f"{path}: holds no keys; expected lines like `name: value`")
+    return content
+
+
+def write_yaml(content: Mapping[str, Any], path: str | Path) -> None:
+    """Write a mapping of plain values so that `read_yaml` gives back an equal one."""
+    text = yaml.dump(
+        dict(content),
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        default_flow_style=None,
+        width=100,
+    )
+    Path(path).write_text(text, encoding="utf-8")
+
+
+def _place(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None)
+    line = f", line {mark.line + 1}" if mark is not None else ""
+    return f"{line}: {problem}" if problem else line
