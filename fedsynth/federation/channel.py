@@ -1,0 +1,175 @@
+"""The channel: the only way from private data to a value that the server may use.
+
+Synthesizers hold a channel, never clients. For every release it writes the event to the ledger,
+then draws who takes part, has them answer, sifts the answers, sums, and adds noise where the trust
+model leaves that to the server.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedsynth.federation.client import answer
+from fedsynth.federation.request import Answer, Incident, Plain, Released, Request, need, sift
+from fedsynth.federation.site import Site
+from fedsynth.privacy.ledger import Event, Ledger
+from fedsynth.privacy.noise import NoiseSource
+from fedsynth.privacy.terms import Everyone, FixedSize, Poisson, Terms
+
+Ask = Callable[[Sequence[Site], Request], Sequence[object]]
+
+
+class Channel(Protocol):
+    """What a synthesizer knows of a federation."""
+
+    @property
+    def clients(self) -> int:
+        """Number of clients, a public figure."""
+        ...
+
+    @property
+    def ledger(self) -> Ledger: ...
+
+    def announce(self, key: str, value: Any) -> None:
+        """Send a public value to every client, for tasks to use in later rounds."""
+        ...
+
+    def sum(
+        self,
+        task: str,
+        terms: Terms,
+        dim: int,
+        *,
+        kept: int = 0,
+        arrays: Mapping[str, NDArray[np.generic]] | None = None,
+        settings: Mapping[str, Plain] | None = None,
+    ) -> Released:
+        """Release the noisy sum of everyone's clipped contributions.
+
+        Raises:
+            BudgetExceeded: it would cost more than the budget; nobody was asked.
+            FederationError: too few usable answers; the event stays charged.
+        """
+        ...
+
+
+class LocalChannel:
+    """A federation simulated in one process.
+
+    Args:
+        sites: the owners, at least one.
+        ledger: of the job; every release is written to it first.
+        noise: the server's and the simulated clients' randomness.
+        quorum: share of the asked clients that must answer, in (0, 1].
+        ask: how a request reaches clients and answers come back; replaceable for tests.
+    """
+
+    def __init__(
+        self,
+        sites: Sequence[Site],
+        ledger: Ledger,
+        noise: NoiseSource,
+        *,
+        quorum: float = 0.5,
+        ask: Ask | None = None,
+    ) -> None:
+        self._sites = list(sites)
+        self._ledger = ledger
+        self._noise = noise
+        self._quorum = quorum
+        self._ask: Ask = ask or (lambda asked, request: answer(asked, request, noise))
+        self._announced: dict[str, Any] = {}
+        self.incidents: list[Incident] = []
+        for site in self._sites:
+            site.announced = self._announced
+
+    @property
+    def clients(self) -> int:
+        return len(self._sites)
+
+    @property
+    def ledger(self) -> Ledger:
+        return self._ledger
+
+    def announce(self, key: str, value: Any) -> None:
+        self._announced[key] = value
+
+    def sum(
+        self,
+        task: str,
+        terms: Terms,
+        dim: int,
+        *,
+        kept: int = 0,
+        arrays: Mapping[str, NDArray[np.generic]] | None = None,
+        settings: Mapping[str, Plain] | None = None,
+    ) -> Released:
+        request = Request(
+            task,
+            terms,
+            dim,
+            kept,
+            arrays or {},
+            settings or {},
+            self._ledger.job.job,
+            len(self._ledger.events),
+        )
+        event = Event(task, request.round, terms, request.job)
+        self._ledger.charge(event)
+        drawn = self._draw(terms)
+        asked, incidents = self._consenting(drawn, event)
+        answers, faults = sift(self._ask(asked, request) if asked else (), request)
+        silent = {s.name for s in asked} - {a.client for a in answers} - {f.client for f in faults}
+        incidents += faults + [
+            Incident(name, request.round, "did not answer") for name in sorted(silent)
+        ]
+        self.incidents += incidents
+        need(len(answers), self._least(len(drawn), terms), request, incidents)
+        value = self._total(answers, dim, terms)
+        return Released(value, len(drawn), len(answers), tuple(incidents))
+
+    def _draw(self, terms: Terms) -> list[Site]:
+        """Who is asked: at the record level everybody, for clients draw their own records."""
+        everyone = self._sites
+        if terms.unit == "record":
+            return everyone
+        match terms.sampling:
+            case Everyone():
+                return everyone
+            case Poisson():
+                drawn = self._noise.poisson_sample(len(everyone), terms.sampling)
+            case FixedSize(size=size):
+                drawn = self._noise.fixed_sample(len(everyone), size)
+        return [everyone[i] for i in drawn]
+
+    def _consenting(self, drawn: list[Site], event: Event) -> tuple[list[Site], list[Incident]]:
+        sampled = event.terms.unit == "client" and event.terms.sampling != Everyone()
+        limit = self._ledger.job.participations if sampled else None
+        willing, refused = [], []
+        for site in drawn:
+            reason = site.consent(event, limit)
+            if reason is None:
+                willing.append(site)
+            else:
+                refused.append(Incident(site.name, event.round, f"refuses: {reason}"))
+        return willing, refused
+
+    def _least(self, drawn: int, terms: Terms) -> int:
+        quorum = math.ceil(self._quorum * drawn)
+        if terms.trust == "distributed" and terms.noise_multiplier > 0:
+            return max(quorum, terms.survivors)
+        return quorum
+
+    def _total(self, answers: Sequence[Answer], dim: int, terms: Terms) -> NDArray[np.float64]:
+        total = np.zeros(dim)
+        for one in answers:
+            total += one.values
+        # Where nobody was drawn, nobody added noise, and an exact zero would say so.
+        if terms.trust == "central" or not answers:
+            total = self._noise.perturb(total, terms.scale, terms.mechanism)
+        return total

@@ -1,0 +1,68 @@
+"""The client half of a round: sample, contribute, clip, add noise, answer.
+
+This is all that touches private data, and clipping and noise come last, whatever the task did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedsynth.errors import PrivacyError
+from fedsynth.federation.request import Answer, Request
+from fedsynth.federation.site import Site
+from fedsynth.federation.tasks import Task, lookup
+from fedsynth.privacy.clipping import clip_and_sum
+from fedsynth.privacy.noise import NoiseSource
+from fedsynth.privacy.terms import Poisson
+
+
+def answer(sites: Sequence[Site], request: Request, noise: NoiseSource) -> list[Answer]:
+    """Answer a request for one site, or for several simulated together.
+
+    Args:
+        sites: those that consent to the round (:meth:`Site.consent`).
+        noise: where secret record samples and the clients' noise come from.
+
+    Raises:
+        PrivacyError: a task gave rows of the wrong length, or more rows than units.
+    """
+    task = lookup(request.task)
+    sums = _clipped_sums(task, sites, request, noise)
+    terms = request.terms
+    answers = []
+    for site, total in zip(sites, sums, strict=True):
+        if request.kept:
+            held = noise.perturb(total[: request.kept], terms.scale, terms.mechanism)
+            task.keep(site, held, request)
+        sent = noise.perturb(total[request.kept :], terms.client_scale, terms.mechanism)
+        answers.append(Answer(site.name, request.job, request.round, sent))
+    return answers
+
+
+def _clipped_sums(
+    task: Task, sites: Sequence[Site], request: Request, noise: NoiseSource
+) -> NDArray[np.float64]:
+    """Each site's sum of clipped rows, [sites, kept + dim]."""
+    terms, width = request.terms, request.kept + request.dim
+    samples = [_sample(site, request, noise) for site in sites]
+    units = [len(s) if terms.unit == "record" else 1 for s in samples]
+    sums = np.zeros((len(sites), width))
+    for position, rows in task.contribute(sites, samples, request):
+        units[position] -= len(rows)
+        if rows.dim != width or units[position] < 0:
+            raise PrivacyError(
+                f"task {task.name}: {len(rows)} rows of {rows.dim} numbers do not fit the request "
+                f"({width} numbers, one row for each {terms.unit})"
+            )
+        sums[position] += clip_and_sum(rows, terms.clip, terms.norm).values
+    return sums
+
+
+def _sample(site: Site, request: Request, noise: NoiseSource) -> NDArray[np.int64]:
+    sampling = request.terms.sampling
+    if request.terms.unit == "record" and isinstance(sampling, Poisson):
+        return noise.poisson_sample(site.records, sampling)
+    return np.arange(site.records)

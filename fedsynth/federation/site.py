@@ -1,0 +1,121 @@
+"""A site: one owner's data and what only that owner may see."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedsynth.errors import BudgetExceeded
+from fedsynth.privacy.ledger import Event, Ledger
+
+Floats = NDArray[np.float32]
+
+
+class PrivateState(Protocol):
+    """A vector that a client keeps from round to round and nobody else sees."""
+
+    def load(self) -> Floats | None:
+        """The vector, or None before the first :meth:`save`."""
+        ...
+
+    def save(self, values: Floats) -> None: ...
+
+
+class MemoryState:
+    """A private vector in memory: right for one client's own process."""
+
+    def __init__(self) -> None:
+        self._values: Floats | None = None
+
+    def load(self) -> Floats | None:
+        return self._values
+
+    def save(self, values: Floats) -> None:
+        self._values = values
+
+
+class StateFile:
+    """The private vectors of many simulated clients in one sparse file.
+
+    Read and written in place rather than mapped, so that neither memory nor the resident set grows
+    with the number of clients; a client never touched takes no disk either.
+    """
+
+    def __init__(self, path: Path, size: int) -> None:
+        self.size = size
+        self._bytes = 4 * size
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+
+    def slot(self, index: int) -> PrivateState:
+        return _Slot(self, index)
+
+    def read(self, index: int) -> Floats | None:
+        raw = os.pread(self._file, self._bytes + 1, index * (self._bytes + 1))
+        if len(raw) <= self._bytes or raw[-1] == 0:
+            return None
+        return np.frombuffer(raw[:-1], np.float32).copy()
+
+    def write(self, index: int, values: Floats) -> None:
+        # The byte behind the values says that they are there: a hole in the file reads as zeros.
+        raw = np.ascontiguousarray(values, np.float32).tobytes() + b"\x01"
+        os.pwrite(self._file, raw, index * (self._bytes + 1))
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
+@dataclass(frozen=True)
+class _Slot:
+    file: StateFile
+    index: int
+
+    def load(self) -> Floats | None:
+        return self.file.read(self.index)
+
+    def save(self, values: Floats) -> None:
+        self.file.write(self.index, values)
+
+
+@dataclass
+class Site:
+    """One data owner.
+
+    Attributes:
+        name: how the owner is called; names are public.
+        data: its records, as the tasks in use understand them.
+        records: how many; private at the record level.
+        state: a vector that persists from round to round.
+        ledger: the owner's own account across jobs; a round that would exceed it is refused.
+        announced: public values that the server sent to everybody, shared between simulated sites.
+        derived: what tasks computed from data and announcements; private.
+    """
+
+    name: str
+    data: Any
+    records: int
+    state: PrivateState = field(default_factory=MemoryState)
+    ledger: Ledger | None = None
+    announced: dict[str, Any] = field(default_factory=dict)
+    derived: dict[str, Any] = field(default_factory=dict)
+    participations: int = 0
+
+    def consent(self, event: Event, limit: int | None) -> str | None:
+        """Charge the owner's own ledger for a round, or say why the owner refuses.
+
+        Args:
+            limit: rounds of this job in which a drawn client takes part, None for no limit.
+        """
+        if limit is not None and self.participations >= limit:
+            return f"has taken part in {limit} rounds, the most that this job accounts for"
+        if self.ledger is not None:
+            try:
+                self.ledger.charge(event)
+            except BudgetExceeded:
+                return "its own budget is spent"
+        self.participations += 1
+        return None

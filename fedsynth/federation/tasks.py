@@ -1,0 +1,62 @@
+"""The tasks a client knows: a request names one, so nothing that a server sends is executed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedsynth.errors import FederationError
+from fedsynth.federation.request import Request
+from fedsynth.federation.site import Site
+from fedsynth.privacy.clipping import Rows
+
+
+class Task(Protocol):
+    """The client half of a method.
+
+    A task sees several sites at once only so that a simulation can batch them: what it yields for a
+    site must depend on that site's data and the request alone.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def contribute(
+        self, sites: Sequence[Site], samples: Sequence[NDArray[np.int64]], request: Request
+    ) -> Iterator[tuple[int, Rows]]:
+        """Yield (position in ``sites``, rows), not clipped.
+
+        Args:
+            samples: at the record level the positions of each site's drawn records, one row each in
+                all blocks together; at the client level all its records, one row a site.
+
+        A row has ``request.kept + request.dim`` numbers.
+        """
+        ...
+
+    def keep(self, site: Site, values: NDArray[np.float64], request: Request) -> None:
+        """Take back the noisy sum of the ``request.kept`` leading coordinates."""
+        ...
+
+
+_TASKS: dict[str, Task] = {}
+T = TypeVar("T", bound=Task)
+
+
+def register(task: T) -> T:
+    """Make a task known to this installation, under its name."""
+    _TASKS[task.name] = task
+    return task
+
+
+def lookup(name: str) -> Task:
+    """Raises FederationError for a task that this installation does not know."""
+    if name not in _TASKS:
+        raise FederationError(
+            f"the server asks for the task {name!r}, which this fedsynth does not know: "
+            "install the version that the server runs"
+        )
+    return _TASKS[name]

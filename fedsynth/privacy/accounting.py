@@ -1,0 +1,236 @@
+"""Epsilon from events, and noise from epsilon, by dp-accounting.
+
+RDP (the moments accountant) composes everything; the privacy loss distribution (PLD) tightens the
+figure where it supports the events. Both are upper bounds, so the smaller is reported and both are
+shown.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from scipy.optimize import brentq
+from scipy.special import erfc
+
+from fedsynth.errors import PrivacyError
+from fedsynth.privacy.terms import Everyone, FixedSize, Poisson, Terms
+
+if TYPE_CHECKING:
+    import dp_accounting
+
+# Above this the privacy loss distribution needs gigabytes, and the figure protects nobody anyway.
+_PLD_LIMIT = 30.0
+
+Counts = Mapping[Terms, int]
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a composition of releases costs at one delta.
+
+    Attributes:
+        epsilon: the smaller of the valid bounds.
+        rdp: bound by Renyi composition.
+        pld: bound by the privacy loss distribution, None where it does not apply.
+    """
+
+    epsilon: float
+    rdp: float
+    pld: float | None
+
+
+def replaces_one(counts: Counts) -> bool:
+    """Whether neighbours exchange a unit (forced by fixed-size samples) or add or remove one."""
+    return any(isinstance(terms.sampling, FixedSize) for terms in counts)
+
+
+def spent(counts: Counts, delta: float) -> Spent:
+    """Cost of ``counts[terms]`` releases under each ``terms``, composed.
+
+    Raises:
+        PrivacyError: where no analysis covers the combination, for instance Poisson samples beside
+            fixed-size ones.
+    """
+    return _spent(tuple(sorted(counts.items(), key=repr)), delta)
+
+
+@lru_cache(maxsize=4096)
+def _spent(counts: tuple[tuple[Terms, int], ...], delta: float) -> Spent:
+    live = {_bare(terms): 0 for terms, count in counts if count}
+    for terms, count in counts:
+        if count:
+            live[_bare(terms)] += count
+    if not live:
+        return Spent(0.0, 0.0, 0.0)
+    if any(terms.noise_multiplier == 0 for terms in live):
+        return Spent(math.inf, math.inf, None)
+    by_rdp = _rdp(live, delta)
+    by_pld = _pld(live, delta) if by_rdp <= _PLD_LIMIT else None
+    return Spent(min(by_rdp, math.inf if by_pld is None else by_pld), by_rdp, by_pld)
+
+
+def _bare(terms: Terms) -> Terms:
+    """The terms with everything levelled that does not change the cost."""
+    return replace(terms, clip=1.0, survivors=1, trust="central")
+
+
+def to_event(terms: Terms, replace_one: bool = False) -> dp_accounting.DpEvent:
+    """dp-accounting's description of one release.
+
+    Under replace-one the sensitivity of a clipped sum is twice the clip.
+    """
+    import dp_accounting as dp
+
+    multiplier = terms.noise_multiplier / (2 if replace_one else 1)
+    noise = (
+        dp.GaussianDpEvent(multiplier)
+        if terms.mechanism == "gaussian"
+        else dp.LaplaceDpEvent(multiplier)
+    )
+    match terms.sampling:
+        case Everyone():
+            return noise
+        case Poisson(rate=rate):
+            return noise if rate == 1 else dp.PoissonSampledDpEvent(rate, noise)
+        case FixedSize(size=size, population=population):
+            return dp.SampledWithoutReplacementDpEvent(population, size, noise)
+
+
+def _compose(accountant: Any, counts: Counts, delta: float, replace_one: bool) -> float | None:
+    import dp_accounting as dp
+
+    events = [
+        dp.SelfComposedDpEvent(to_event(terms, replace_one), count)
+        for terms, count in counts.items()
+    ]
+    if not all(accountant.supports(event) for event in events):
+        return None
+    accountant.compose(dp.ComposedDpEvent(events))
+    return float(accountant.get_epsilon(delta))
+
+
+def charged(counts: Counts, participations: int | None = None) -> dict[Terms, int]:
+    """The counts that a curious server must be charged with.
+
+    A server that draws clients knows whom it drew. Unless it is trusted (central), drawing hides
+    nothing from it, so every round counts in full, up to the number in which one client may take
+    part. Records are drawn in secret at their client, so their amplification holds against all.
+
+    Args:
+        participations: rounds after which a client refuses, None for no limit.
+    """
+    found: dict[Terms, int] = {}
+    for terms, count in counts.items():
+        if terms.unit == "client" and terms.trust != "central":
+            if terms.sampling != Everyone() and participations is not None:
+                count = min(count, participations)
+            terms = replace(terms, sampling=Everyone())
+        found[terms] = found.get(terms, 0) + count
+    return found
+
+
+def _rdp(counts: Counts, delta: float) -> float:
+    import dp_accounting as dp
+    from dp_accounting import rdp
+
+    # It logs every order that it leaves out of the minimum, which is sound and of no use to a user.
+    logging.getLogger("absl").setLevel(logging.ERROR)
+    exchange = replaces_one(counts)
+    relation = (
+        dp.NeighboringRelation.REPLACE_ONE if exchange else dp.NeighboringRelation.ADD_OR_REMOVE_ONE
+    )
+    epsilon = _compose(rdp.RdpAccountant(neighboring_relation=relation), counts, delta, exchange)
+    if epsilon is None:
+        raise PrivacyError(
+            "no analysis covers these releases together: fixed-size samples cannot be combined "
+            "with Poisson samples, and Laplace noise cannot be amplified by sampling"
+        )
+    return epsilon
+
+
+def _pld(counts: Counts, delta: float) -> float | None:
+    from dp_accounting import pld
+
+    if replaces_one(counts):
+        return None
+    return _compose(pld.PLDAccountant(), counts, delta, False)
+
+
+def calibrate(planned: Callable[[float], Counts], epsilon: float, delta: float) -> float:
+    """The smallest noise multiplier whose whole plan costs at most ``epsilon``.
+
+    Args:
+        planned: every release of the job, given the multiplier that is being sought.
+        epsilon: target for all of them together; infinite gives 0.
+
+    Returns:
+        A multiplier whose cost is within about 0.1 % below the target, never above.
+
+    Raises:
+        PrivacyError: where the releases that do not depend on the multiplier already cost more.
+    """
+    if math.isinf(epsilon):
+        return 0.0
+
+    def gap(log_multiplier: float, bound: Callable[[Counts, float], float]) -> float:
+        return bound(planned(math.exp(log_multiplier)), delta) - epsilon
+
+    def by_rdp(counts: Counts, delta: float) -> float:
+        return _rdp({terms: n for terms, n in counts.items() if n}, delta)
+
+    low, high = math.log(1e-2), math.log(1e6)
+    if gap(high, by_rdp) > 0:
+        raise PrivacyError(
+            f"no amount of noise brings this plan down to epsilon {epsilon:g}: the parts with "
+            "fixed noise cost more already. Raise epsilon, or give them a smaller share"
+        )
+    if gap(low, by_rdp) <= 0:
+        return math.exp(low)
+    root = float(brentq(gap, low, high, args=(by_rdp,), xtol=1e-5))
+    best = _not_above(root, lambda x: gap(x, by_rdp))
+
+    def tight(counts: Counts, delta: float) -> float:
+        return spent(counts, delta).epsilon
+
+    floor = best - 0.7
+    if gap(best, tight) < 0 < gap(floor, tight):
+        root = float(brentq(gap, floor, best, args=(tight,), xtol=3e-4))
+        best = _not_above(root, lambda x: gap(x, tight))
+    return math.exp(best)
+
+
+def _not_above(root: float, gap: Callable[[float], float]) -> float:
+    """The next point at or above ``root`` where the gap is not positive."""
+    step = 1e-5
+    while gap(root) > 0:
+        root += step
+        step *= 2
+    return root
+
+
+def optimal_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
+    """Standard deviation of the optimal Gaussian mechanism for one release.
+
+    ``sigma = (xi + sqrt(xi^2 + epsilon)) * sensitivity / (epsilon * sqrt(2))`` where xi solves
+    ``erfc(xi) - exp(epsilon) * erfc(sqrt(xi^2 + epsilon)) = 2 delta`` (paper 001, theorem 2.3;
+    Balle and Wang 2018). Valid for every epsilon > 0, unlike the classical formula.
+
+    Raises:
+        PrivacyError: for epsilon or delta outside (0, inf) and (0, 1).
+    """
+    if not (0 < epsilon < math.inf and 0 < delta < 1):
+        raise PrivacyError(f"needs 0 < epsilon < inf and 0 < delta < 1, not {epsilon}, {delta}")
+
+    def excess(xi: float) -> float:
+        tail = float(erfc(math.sqrt(xi * xi + epsilon)))
+        grown = math.exp(epsilon + math.log(tail)) if tail > 0 else 0.0
+        return float(erfc(xi)) - grown - 2 * delta
+
+    # xi may be negative (large delta); erfc(-inf) = 2 bounds the left side.
+    xi = brentq(excess, -math.sqrt(epsilon) * 20 - 20, 30.0, xtol=1e-13)
+    return float((xi + math.sqrt(xi * xi + epsilon)) * sensitivity / (epsilon * math.sqrt(2)))

@@ -1,0 +1,168 @@
+"""The certificate: what a release cost, derived from its ledger alone."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedsynth.errors import ReleaseError
+from fedsynth.privacy.accounting import Spent, replaces_one
+from fedsynth.privacy.ledger import Ledger
+
+FORMAT = 1
+NAME = "certificate.json"
+LEDGER = "ledger.jsonl"
+
+_TRUST = {
+    "central": "The server is trusted: it sees what clients send before it adds the noise.",
+    "distributed": (
+        "Nobody sees a client's message alone: the server sees sums (secure aggregation is "
+        "assumed), and every client adds its share of the noise."
+    ),
+    "local": "Nobody is trusted: every client adds the whole noise to its own message.",
+}
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What a release guarantees and what that rests on.
+
+    Attributes:
+        content: JSON-able, as ``certificate.schema.json`` describes it.
+    """
+
+    content: dict[str, Any]
+
+    @property
+    def epsilon(self) -> float:
+        """The figure to quote: against the server and against whoever holds the release."""
+        return float(self.content["guarantee"]["epsilon"])
+
+    @property
+    def void(self) -> str | None:
+        """Why nothing is guaranteed, or None."""
+        value: str | None = self.content["void"]
+        return value
+
+    @property
+    def sentence(self) -> str:
+        return str(self.content["sentence"])
+
+    def save(self, folder: Path) -> Path:
+        path = folder / NAME
+        path.write_text(json.dumps(self.content, indent=2, allow_nan=False) + "\n")
+        return path
+
+    @staticmethod
+    def load(folder: Path) -> Certificate:
+        """Raises ReleaseError where there is no readable certificate."""
+        path = folder / NAME
+        if not path.exists():
+            raise ReleaseError(f"{path} is missing: this is no complete release")
+        try:
+            content = json.loads(path.read_text())
+            certificate = Certificate(content)
+            known = content["format"] == FORMAT and isinstance(content["files"], dict)
+            math.isnan(certificate.epsilon)
+        except (ValueError, KeyError, TypeError):
+            raise ReleaseError(f"{path} is damaged: it is no certificate") from None
+        if not known:
+            raise ReleaseError(f"{path} is of a format that this fedsynth does not read")
+        return certificate
+
+
+def certify(ledger: Ledger, files: Mapping[str, str]) -> Certificate:
+    """Derive the certificate of a ledger.
+
+    Args:
+        ledger: of the finished job.
+        files: SHA-256 of each file of the release, by name.
+    """
+    job, budget = ledger.job, ledger.job.budget
+    charged, released = ledger.spent(), ledger.released()
+    void = _void(ledger)
+    return Certificate(
+        {
+            "format": FORMAT,
+            "fedsynth": importlib.metadata.version("fedsynth"),
+            "job": job.job,
+            "sentence": void or _sentence(ledger, charged),
+            "void": void,
+            "guarantee": {
+                "unit": budget.unit,
+                "neighbours": "replace-one" if replaces_one(ledger.counts) else "add-or-remove-one",
+                "trust": budget.trust,
+                "trust_in_words": _TRUST[budget.trust],
+                "delta": budget.resolved_delta,
+                "target_epsilon": _number(budget.epsilon),
+                "epsilon": _number(charged.epsilon),
+                "rdp": _number(charged.rdp),
+                "pld": None if charged.pld is None else _number(charged.pld),
+                "release_epsilon": _number(released.epsilon),
+            },
+            "releases": [
+                {
+                    "label": label,
+                    "count": sum(e.label == label and e.terms == terms for e in ledger.events),
+                    "terms": terms.to_dict(),
+                }
+                for label, terms in dict.fromkeys((e.label, e.terms) for e in ledger.events)
+            ],
+            "not_covered": list(_not_covered(ledger)),
+            "cautions": list(budget.cautions()),
+            "schema": {"sha256": job.schema_digest, "provenance": job.schema_provenance},
+            "ledger": {"events": len(ledger.events), "head": ledger.head},
+            "accountant": f"dp-accounting {importlib.metadata.version('dp-accounting')}",
+            "files": dict(sorted(files.items())),
+        }
+    )
+
+
+def sha256(path: Path) -> str:
+    """Hash of a file, read in pieces."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _void(ledger: Ledger) -> str | None:
+    if ledger.job.insecure:
+        return (
+            "Void: the noise came from a known seed (insecure_noise_seed), so it can be "
+            "subtracted. Nothing is guaranteed."
+        )
+    if not math.isfinite(ledger.spent().epsilon):
+        return "Void: at least one release carries no noise. Nothing is guaranteed."
+    return None
+
+
+def _sentence(ledger: Ledger, cost: Spent) -> str:
+    budget = ledger.job.budget
+    unit = "record" if budget.unit == "record" else "client with all its records"
+    change = "Exchanging" if replaces_one(ledger.counts) else "Adding or removing"
+    factor = math.exp(cost.epsilon) if cost.epsilon < 700 else math.inf
+    shown = f"{factor:.3g}" if math.isfinite(factor) else "an astronomical number"
+    return (
+        f"{change} any one {unit} changes the probability of any outcome by at most a factor of "
+        f"{shown} (epsilon {cost.epsilon:.4g}), except with probability {budget.resolved_delta:g} "
+        "(delta)."
+    )
+
+
+def _not_covered(ledger: Ledger) -> tuple[str, ...]:
+    if ledger.job.schema_provenance == "private-data":
+        return (
+            "The schema (bounds, categories, decimals, which columns have missing values) was "
+            "drafted from private rows: what it tells about them is not covered by epsilon.",
+        )
+    return ()
+
+
+def _number(value: float) -> float | str:
+    """JSON has no infinity."""
+    return value if math.isfinite(value) else "inf"

@@ -1,0 +1,192 @@
+"""Clipping: the last thing that happens to a contribution before noise.
+
+A *row* is the contribution of one unit, a vector of ``dim`` numbers. Rows come in whichever form is
+cheap, and each form knows the exact norm of its rows and their weighted sum, so that a clipped sum
+never needs the rows written out:
+
+- :class:`DenseRows`: the vectors themselves.
+- :class:`FactoredRows`: gradients of linear layers, outer products of two short vectors each.
+- :class:`IndicatorRows`: ones at a few positions, as histograms need.
+
+A row with a NaN or an infinity cannot be scaled into the ball, so it counts as zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedsynth.privacy.terms import Norm
+
+Floats = NDArray[np.float64] | NDArray[np.float32]
+
+
+class Rows(Protocol):
+    """Contributions of several units, one row each."""
+
+    @property
+    def dim(self) -> int:
+        """Length of a row."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def norms(self, norm: Norm) -> Floats:
+        """The norm of every row, shape [rows]; not finite where the row is not."""
+        ...
+
+    def weighted_sum(self, weights: Floats) -> Floats:
+        """``sum_i weights[i] * row_i``, shape [dim]; rows with weight 0 are ignored entirely."""
+        ...
+
+
+@dataclass(frozen=True)
+class DenseRows:
+    """Rows written out: ``values`` is [rows, dim]."""
+
+    values: Floats
+
+    @property
+    def dim(self) -> int:
+        return int(self.values.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def norms(self, norm: Norm) -> Floats:
+        with np.errstate(over="ignore", invalid="ignore"):
+            if norm == "l1":
+                total: Floats = np.abs(self.values).sum(axis=1, dtype=np.float64)
+                return total
+            squares = np.einsum("ij,ij->i", self.values, self.values, dtype=np.float64)
+            return np.asarray(np.sqrt(squares))
+
+    def weighted_sum(self, weights: Floats) -> Floats:
+        kept = weights != 0
+        values = self.values if kept.all() else self.values[kept]
+        total: Floats = weights[kept].astype(values.dtype) @ values
+        return total
+
+
+@dataclass(frozen=True)
+class FactoredRows:
+    """Row i is the concatenation over layers of ``outer(left[i], right[i])``, flattened.
+
+    The gradient of a record's loss in a linear layer's weights is the outer product of the gradient
+    in the layer's output ([rows, out], ``left``) and the layer's input ([rows, in], ``right``), so
+    norms cost O(out + in) a record instead of O(out * in) (Goodfellow 2015, "Efficient
+    per-example gradient computations").
+
+    Attributes:
+        layers: pairs (left, right), in the order of the flat vector.
+    """
+
+    layers: Sequence[tuple[Floats, Floats]]
+
+    @property
+    def dim(self) -> int:
+        return sum(left.shape[1] * right.shape[1] for left, right in self.layers)
+
+    def __len__(self) -> int:
+        return len(self.layers[0][0])
+
+    def norms(self, norm: Norm) -> Floats:
+        total = np.zeros(len(self))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for left, right in self.layers:
+                if norm == "l1":
+                    total += np.abs(left).sum(1, dtype=np.float64) * np.abs(right).sum(
+                        1, dtype=np.float64
+                    )
+                else:
+                    total += np.einsum("ij,ij->i", left, left, dtype=np.float64) * np.einsum(
+                        "ij,ij->i", right, right, dtype=np.float64
+                    )
+            return total if norm == "l1" else np.sqrt(total)
+
+    def weighted_sum(self, weights: Floats) -> Floats:
+        kept = weights != 0
+        parts = []
+        for left, right in self.layers:
+            if not kept.all():
+                left, right = left[kept], right[kept]
+            scaled = left * weights[kept, None].astype(left.dtype)
+            parts.append((scaled.T @ right).ravel())
+        return np.concatenate(parts)
+
+
+@dataclass(frozen=True)
+class IndicatorRows:
+    """Row i is 1 at ``positions[i]`` ([rows, ones], distinct within a row) and 0 elsewhere."""
+
+    positions: NDArray[np.integer]
+    dim: int
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    def norms(self, norm: Norm) -> Floats:
+        ones = float(self.positions.shape[1])
+        return np.full(len(self), ones if norm == "l1" else np.sqrt(ones))
+
+    def weighted_sum(self, weights: Floats) -> Floats:
+        spread = np.repeat(weights, self.positions.shape[1])
+        counts = np.bincount(self.positions.ravel(), weights=spread, minlength=self.dim)
+        return counts.astype(np.float64)
+
+
+@dataclass(frozen=True)
+class ClippedSum:
+    """A sum of clipped rows.
+
+    Attributes:
+        values: float64 [dim].
+        clipped: share of the rows that the clip shortened. It depends on private data: it may steer
+            nothing and leave nowhere unless released through the door.
+    """
+
+    values: NDArray[np.float64]
+    clipped: float
+
+
+def factors(rows: Rows, clip: float, norm: Norm = "l2") -> NDArray[np.float64]:
+    """``min(1, clip / ||row||)`` for every row; 0 for rows that are not finite. Shape [rows]."""
+    norms = rows.norms(norm).astype(np.float64)
+    finite = np.isfinite(norms)
+    # Float32 rows and sums err by about 1e-7 a term: the margin keeps the ball closed.
+    safe = clip * (1 - 1e-6)
+    return np.where(finite, np.minimum(1.0, safe / np.maximum(norms, safe)), 0.0)
+
+
+def clip_and_sum(rows: Rows, clip: float, norm: Norm = "l2") -> ClippedSum:
+    """Scale every row into the ball of radius ``clip``, then sum.
+
+    Adding or removing one row moves the result by at most ``clip`` in ``norm``. No rows at all sum
+    to zero: an empty sample is an answer like any other.
+    """
+    if len(rows) == 0:
+        return ClippedSum(np.zeros(rows.dim), 0.0)
+    scale = factors(rows, clip, norm)
+    return ClippedSum(
+        np.asarray(rows.weighted_sum(scale), dtype=np.float64), float(np.mean(scale < 1))
+    )
+
+
+def clip_parts(values: Floats, parts: int, clip: float) -> Floats:
+    """Clip each of ``parts`` equal slices of every row to ``clip / sqrt(parts)`` in L2.
+
+    Paper 001, Algorithm 4: one difference a class, each clipped to S/sqrt(C), so that the
+    concatenation has norm at most S and a large class cannot crowd out the others.
+
+    Args:
+        values: [rows, dim], ``dim`` divisible by ``parts``.
+    """
+    rows, dim = values.shape
+    slices = values.reshape(rows * parts, dim // parts)
+    scale = factors(DenseRows(slices), clip / np.sqrt(parts))
+    kept = np.where(scale[:, None] > 0, slices, 0)
+    return (kept * scale[:, None].astype(values.dtype)).reshape(rows, dim)

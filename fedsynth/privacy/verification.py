@@ -1,0 +1,166 @@
+"""Verify a release without trusting the job that made it.
+
+Files against their hashes, the ledger's chain, every figure derived anew from the ledger, and the
+derived epsilon against a second accountant (:mod:`fedsynth.privacy.moments`; Opacus' PRV accountant
+for the privacy loss distribution).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fedsynth.errors import FedsynthError, ReleaseError
+from fedsynth.privacy import moments
+from fedsynth.privacy.accounting import Counts, charged, replaces_one
+from fedsynth.privacy.certificate import LEDGER, NAME, Certificate, certify, sha256
+from fedsynth.privacy.ledger import Ledger
+from fedsynth.privacy.terms import Everyone, Poisson
+
+# The second accountants keep to integer orders and to a mesh: what they may differ by. Opacus' mesh
+# grows with epsilon and fails for large ones.
+_RDP_SLACK = 0.02
+_PRV_ERROR = 0.01
+_PRV_LIMIT = 10.0
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at: its name, whether it holds, and what was found."""
+
+    name: str
+    passed: bool
+    found: str
+
+
+def verify(folder: Path) -> tuple[Check, ...]:
+    """Look at everything a certificate claims.
+
+    Returns:
+        All checks, in order; later ones are left out where an earlier one makes them meaningless.
+
+    Raises:
+        ReleaseError: where ``folder`` holds no readable certificate.
+    """
+    certificate = Certificate.load(folder)
+    return tuple(_checks(folder, certificate))
+
+
+def _checks(folder: Path, certificate: Certificate) -> Iterator[Check]:
+    yield from _files(folder, certificate)
+    try:
+        ledger = Ledger.read(folder / LEDGER)
+        derived = certify(ledger, certificate.content["files"])
+    except FedsynthError as error:
+        yield Check("ledger", False, str(error))
+        return
+    yield Check("ledger", True, f"{len(ledger.events)} releases, chain intact")
+    yield from _figures(certificate, derived)
+    yield from _second_opinion(ledger, certificate)
+    yield _within_budget(ledger, certificate)
+    yield Check("not void", certificate.void is None, certificate.void or "noise was secret")
+
+
+def _files(folder: Path, certificate: Certificate) -> Iterator[Check]:
+    listed: dict[str, str] = certificate.content["files"]
+    if LEDGER not in listed:
+        yield Check(LEDGER, False, f"{NAME} does not list the ledger")
+    for name, expected in listed.items():
+        path = folder / name
+        if Path(name).name != name:
+            yield Check(name, False, "names a place outside the release")
+        elif not path.is_file():
+            yield Check(name, False, "missing")
+        else:
+            same = sha256(path) == expected
+            yield Check(name, same, "unchanged" if same else "changed since it was certified")
+
+
+def _figures(certificate: Certificate, derived: Certificate) -> Iterator[Check]:
+    """Everything that the ledger determines must stand in the certificate, to the last digit."""
+    installed = {"fedsynth", "accountant"}
+    for key in derived.content.keys() | certificate.content.keys():
+        if key in installed:
+            continue
+        ours, theirs = derived.content.get(key), certificate.content.get(key)
+        if not _same(ours, theirs):
+            yield Check(key, False, "the certificate says otherwise than the ledger")
+            return
+    yield Check("figures", True, f"epsilon {certificate.epsilon:.6g} follows from the ledger")
+
+
+def _same(ours: object, theirs: object) -> bool:
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        return ours.keys() == theirs.keys() and all(_same(ours[k], theirs[k]) for k in ours)
+    if isinstance(ours, list) and isinstance(theirs, list):
+        return len(ours) == len(theirs) and all(map(_same, ours, theirs))
+    if isinstance(ours, float) and isinstance(theirs, int | float):
+        # Another build of the accountant may round the last digits differently.
+        return math.isclose(ours, theirs, rel_tol=1e-6)
+    return ours == theirs
+
+
+def _second_opinion(ledger: Ledger, certificate: Certificate) -> Iterator[Check]:
+    claimed = certificate.content["guarantee"]
+    counts = charged(ledger.counts, ledger.job.participations)
+    delta = ledger.job.budget.resolved_delta
+    if not math.isfinite(certificate.epsilon) or not counts:
+        return
+    second = moments.epsilon(moments.compose(counts, replaces_one(counts)), delta)
+    rdp = float(claimed["rdp"])
+    close = second <= rdp * (1 + _RDP_SLACK) + 1e-3 or rdp > 30
+    yield Check(
+        "second accountant (moments)",
+        rdp <= second * (1 + 1e-6) and close,
+        f"RDP {rdp:.6g} certified, {second:.6g} computed apart",
+    )
+    pld = math.inf if claimed["pld"] is None else float(claimed["pld"])
+    if pld <= _PRV_LIMIT and _prv_applies(counts):
+        bound = _prv(counts, delta)
+        yield Check(
+            "second accountant (PRV)",
+            abs(pld - bound) <= 3 * _PRV_ERROR,
+            f"PLD {pld:.6g} certified, at most {bound:.6g} by Opacus",
+        )
+
+
+def _prv_applies(counts: Counts) -> bool:
+    return all(
+        terms.mechanism == "gaussian" and isinstance(terms.sampling, Everyone | Poisson)
+        for terms in counts
+    )
+
+
+def _prv(counts: Counts, delta: float) -> float:
+    from opacus.accountants import PRVAccountant
+
+    accountant = PRVAccountant()
+    accountant.history = [
+        (
+            terms.noise_multiplier,
+            terms.sampling.rate if isinstance(terms.sampling, Poisson) else 1.0,
+            count,
+        )
+        for terms, count in counts.items()
+    ]
+    return float(accountant.get_epsilon(delta, eps_error=_PRV_ERROR))
+
+
+def _within_budget(ledger: Ledger, certificate: Certificate) -> Check:
+    target = ledger.job.budget.epsilon
+    return Check(
+        "budget",
+        certificate.epsilon <= target,
+        f"epsilon {certificate.epsilon:.6g} of {target:g}",
+    )
+
+
+def require(folder: Path) -> tuple[Check, ...]:
+    """As :func:`verify`, but raises ReleaseError naming every check that fails."""
+    checks = verify(folder)
+    failed = [f"{check.name}: {check.found}" for check in checks if not check.passed]
+    if failed:
+        raise ReleaseError(f"{folder} does not verify: " + "; ".join(failed))
+    return checks
