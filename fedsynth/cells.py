@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -28,6 +29,11 @@ MISSING, UNREADABLE = -1, -2
 
 _TRUE = {"true", "yes", "t", "y", "1"}
 _FALSE = {"false", "no", "f", "n", "0"}
+
+
+Rule = Literal["missing", "undeclared", "unreadable", "below", "above", "fraction"]
+"""What a cell may break: missing where none may be; a category not listed; no number or date; out
+of bounds; a fraction in an integer column."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +65,13 @@ def read_cells(series: pd.Series, column: Modelled, missing_values: Iterable[str
     return _read_numeric(series, column, markers)
 
 
-def violations(cells: Cells, column: Modelled) -> dict[str, NDArray[np.bool_]]:
+def violations(cells: Cells, column: Modelled) -> dict[Rule, NDArray[np.bool_]]:
     """Masks [n] of the cells that break each of the column's rules; a cell breaks one at most."""
-    broken = {"unreadable": cells.unreadable}
+    broken: dict[Rule, NDArray[np.bool_]] = {}
     if isinstance(column, Categorical | Boolean):
-        broken = {"undeclared": cells.unreadable}
+        broken["undeclared"] = cells.unreadable
     else:
+        broken["unreadable"] = cells.unreadable
         # Comparisons with NaN are false, so missing and unreadable cells stay out.
         broken["below"] = cells.values < column.low
         broken["above"] = cells.values > column.high
@@ -132,6 +139,10 @@ def _category_reader(column: Categorical) -> Callable[[object], int]:
     category is a number, is compared by value, so that 0, 0.0 and "0.0" are one.
     """
     texts = {text_of(value): code for code, value in enumerate(column.categories)}
+    for truth in (True, False):
+        if any(truth is known for known in column.categories):
+            texts.setdefault(str(truth).lower(), texts[str(truth)])
+            texts.setdefault(str(truth).upper(), texts[str(truth)])
     numbers: dict[float, int] = {}
     for code, value in enumerate(column.categories):
         number = _number(value)
@@ -144,13 +155,8 @@ def _category_reader(column: Categorical) -> Callable[[object], int]:
         if text in texts:
             return texts[text]
         code = numbers.get(_number(cell), UNREADABLE)
-        if isinstance(cell, str) and code != UNREADABLE:
-            value = column.categories[code]
-            return code if not isinstance(value, str) else UNREADABLE
-        if isinstance(cell, str) and text.casefold() in ("true", "false"):
-            code = texts.get(text.capitalize(), UNREADABLE)
-            return code if isinstance(column.categories[code], bool) else UNREADABLE
-        return code
+        spelled = code != UNREADABLE and isinstance(column.categories[code], str)
+        return UNREADABLE if spelled and isinstance(cell, str) else code
 
     return read
 
@@ -194,6 +200,9 @@ def _numbers_of(series: pd.Series, column: Numeric) -> NDArray[np.float64]:
         raise DataError(
             f"column {series.name!r} holds lists or other compound cells; give it single values"
         ) from None
+    if pd.api.types.is_complex_dtype(numbers.dtype):
+        # One complex cell makes pandas fill the others with arbitrary memory.
+        return np.array([_number(cell) for cell in series], dtype=np.float64)
     return numbers.to_numpy(dtype=np.float64, na_value=np.nan)
 
 

@@ -1,219 +1,228 @@
-"""Tables under a schema: into plain arrays and back, with whatever lies outside handled by rule."""
+"""Tables in CSV and Parquet files, read strictly and written so that they read back the same."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import csv
+import gzip
+import re
+import zlib
+from pathlib import Path
+from typing import IO, cast
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
-from pandas.api.types import pandas_dtype
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
 
-from fedsynth.cells import Cells, read_cells, violations
-from fedsynth.columns import (
-    Boolean,
-    Categorical,
-    Continuous,
-    Datetime,
-    Discrete,
-    Identifier,
-    Modelled,
-    Numeric,
+from fedsynth.cells import missing_text, read_cells, violations
+from fedsynth.columns import Boolean, Categorical, Continuous, Datetime, Modelled
+from fedsynth.conforming import (
+    Conformed,
+    cast_dtype,
+    conform,
+    demand_columns,
+    moments,
+    restore,
+    spell,
 )
 from fedsynth.errors import DataError
 from fedsynth.images import Images, read_images, write_images
 from fedsynth.schema import Schema
 
-__all__ = ["Conformed", "Images", "conform", "read_images", "restore", "write_images"]
+__all__ = [
+    "Conformed",
+    "Images",
+    "conform",
+    "read_images",
+    "read_table",
+    "restore",
+    "write_images",
+    "write_table",
+]
 
-Array = NDArray[np.float64] | NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Conformed:
-    """A table of n rows as arrays, every value of which the schema allows.
-
-    `columns`: for each modelled column, in order, float64 [n] within its bounds and on its grid, or
-    int64 [n] codes into its categories; NaN and -1 mean missing and occur only where declared.
-    `outside`: how many cells of each column broke a rule and were replaced. These are exact counts
-    of private rows: for the owner's eyes, never to be sent.
-    """
-
-    columns: dict[str, Array]
-    outside: dict[str, int]
-    rows: int
+_FORMATS = (".csv", ".csv.gz", ".parquet")
+_LEADING_ZERO = re.compile(r"\s*[-+]?0\d")
 
 
-def conform(frame: pd.DataFrame, schema: Schema, where: str = "table") -> Conformed:
-    """Turn a frame into arrays of the schema's shape; identifiers are dropped.
+def read_table(path: str | Path, schema: Schema | None = None) -> pd.DataFrame:
+    """Read a .csv, .csv.gz (comma, UTF-8, header row) or .parquet file with at least one row.
 
-    A number outside its bounds is clamped, a fraction in an integer column rounded. An undeclared
-    category becomes `other`; without one, and for anything unreadable, the cell becomes missing if
-    it may be, else the first category or the lower bound. Each is counted, none is learned.
-
-    Args:
-        frame: any mixture of dtypes; text is parsed.
-        schema: what the parties agreed on.
-        where: how to call the table in messages, a file or a client's name.
+    With a schema, each declared column gets its dtype, with missing cells by the schema; a column
+    with cells that cannot be read stays as it is, for `check` to name them. Values are not clamped;
+    datetimes are cut to their resolution. Without one, CSV columns become numbers, true/false or
+    text by what stands in them, and only empty cells are missing.
 
     Raises:
-        DataError: if the table is empty, or its columns are not the schema's.
+        DataError: naming the file, and the row or column at fault.
     """
-    demand_columns(frame, schema, where)
+    path = Path(path)
+    if not path.is_file():
+        raise DataError(f"{path}: no such file; check the path")
+    frame = _read_parquet(path) if _format(path) == ".parquet" else _read_csv(path)
     if frame.empty:
-        raise DataError(f"{where}: has no rows; leave this owner out, or give it its rows")
-    columns: dict[str, Array] = {}
-    outside: dict[str, int] = {}
-    for column in schema.modelled:
-        cells = read_cells(frame[column.name], column, schema.missing_values)
-        broken = violations(cells, column)
-        outside[column.name] = sum(int(mask.sum()) for mask in broken.values())
-        columns[column.name] = (
-            _conform_codes(cells, column)
-            if isinstance(column, Categorical | Boolean)
-            else _conform_numbers(cells, column)
-        )
-    return Conformed(columns, outside, len(frame))
-
-
-def demand_columns(frame: pd.DataFrame, schema: Schema, where: str) -> None:
-    """Raise DataError unless the frame has the schema's columns, each once, and no others.
-
-    Identifiers may be absent.
-    """
-    if not isinstance(frame, pd.DataFrame):
-        raise DataError(f"{where}: is a {type(frame).__name__}; give a pandas DataFrame")
-    names = list(frame.columns)
-    repeated = sorted({str(name) for name in names if names.count(name) > 1})
-    if repeated:
-        raise DataError(f"{where}: columns {', '.join(repeated)} stand there twice; rename them")
-    declared = [column.name for column in schema.columns]
-    absent = [column.name for column in schema.modelled if column.name not in names]
-    if absent:
-        raise DataError(
-            f"{where}: lacks columns of the schema: {_list(absent)}. It has {_list(names)}"
-        )
-    extra = [name for name in names if name not in declared]
-    if extra:
-        raise DataError(
-            f"{where}: has columns that the schema does not declare: {_list(extra)}. "
-            f"Drop them, or add them to the schema"
-        )
-
-
-def restore(
-    columns: Mapping[str, NDArray[np.generic]], schema: Schema, rng: np.random.Generator
-) -> pd.DataFrame:
-    """Turn arrays such as `Conformed.columns` into a frame: the inverse of `conform`.
-
-    Columns, order, dtypes and spelling are the schema's. Identifiers are made anew, each once, in
-    an order drawn from `rng`, so that they say nothing about where a row stands.
-
-    Raises:
-        DataError: if an array is absent, of another length, or holds a value not allowed.
-    """
-    absent = [column.name for column in schema.modelled if column.name not in columns]
-    if absent:
-        raise DataError(f"arrays lack columns of the schema: {_list(absent)}")
-    lengths = {len(columns[column.name]) for column in schema.modelled}
-    if len(lengths) > 1:
-        raise DataError(f"arrays differ in length: {sorted(lengths)}")
-    rows = lengths.pop()
-    series = {
-        column.name: _identifiers(column, rows, rng)
-        if isinstance(column, Identifier)
-        else spell(columns[column.name], column)
-        for column in schema.columns
+        raise DataError(f"{path}: has no rows")
+    if schema is None:
+        return frame if _format(path) == ".parquet" else frame.apply(_inferred)
+    typed = {
+        column.name: _typed(frame[column.name], column, schema)
+        for column in schema.modelled
+        if column.name in frame
     }
-    return pd.DataFrame(series, columns=[column.name for column in schema.columns])
+    return frame.assign(**typed)
 
 
-def spell(values: NDArray[np.generic], column: Modelled) -> pd.Series:
-    """One column's array [n] as a Series in the column's dtype and spelling.
+def write_table(frame: pd.DataFrame, path: str | Path, schema: Schema) -> None:
+    """Write a frame of the schema's columns to a .csv, .csv.gz or .parquet file.
+
+    In CSV a missing cell is written as the first of the schema's `missing_values` (the first that
+    is no value of the column), numbers with at most their declared decimals, datetimes at their
+    resolution. The same frame gives the same bytes.
 
     Raises:
-        DataError: if a code or number is not allowed.
+        DataError: if the columns are not the schema's, or the file cannot be written.
     """
-    if isinstance(column, Categorical | Boolean):
-        return _spell_codes(values.astype(np.int64), column)
-    return _spell_numbers(values.astype(np.float64), column)
+    path = Path(path)
+    kind = _format(path)
+    demand_columns(frame, schema, f"table for {path}")
+    names = [column.name for column in schema.columns if column.name in frame]
+    plain = frame[names]
+    try:
+        if kind == ".parquet":
+            mixed = {
+                column.name: _written(plain[column.name], column, schema, None)
+                for column in schema.modelled
+                if pd.api.types.infer_dtype(plain[column.name]).startswith("mixed")
+            }
+            plain.assign(**mixed).to_parquet(path, index=False)
+            return
+        texts = {
+            column.name: _written(
+                plain[column.name], column, schema, missing_text(column, schema.missing_values)
+            )
+            for column in schema.modelled
+        }
+        # A time stamp in the gzip header would change the bytes from run to run.
+        packing = {"method": "gzip", "mtime": 0} if kind == ".csv.gz" else None
+        plain.assign(**texts).to_csv(path, index=False, lineterminator="\n", compression=packing)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written ({error.strerror})") from None
 
 
-def _conform_codes(cells: Cells, column: Discrete) -> NDArray[np.int64]:
-    other = column.other_code if isinstance(column, Categorical) else None
-    missing = -1 if column.missing else other or 0
-    codes = np.where(cells.missing, missing, cells.values).astype(np.int64)
-    return np.where(cells.unreadable, missing if other is None else other, codes)
+def _format(path: Path) -> str:
+    for suffix in _FORMATS:
+        if path.name.lower().endswith(suffix):
+            return suffix
+    raise DataError(f"{path}: unknown kind of file; known are {', '.join(_FORMATS)}")
 
 
-def _conform_numbers(cells: Cells, column: Numeric) -> NDArray[np.float64]:
-    values = on_grid(cells.values.astype(np.float64), column)
-    return values if column.missing else np.where(np.isnan(values), column.low, values)
+def _read_parquet(path: Path) -> pd.DataFrame:
+    try:
+        frame = pd.read_parquet(path)
+    except (pa.ArrowException, OSError, ValueError):
+        raise DataError(f"{path}: is no Parquet file, or is damaged") from None
+    return frame.reset_index(drop=True)
 
 
-def on_grid(values: NDArray[np.float64], column: Numeric) -> NDArray[np.float64]:
-    """Numbers [n] clamped to the column's bounds and rounded to its unit; NaN stays."""
-    decimals = column.decimals if isinstance(column, Continuous) else 0
-    rounded = np.round(np.clip(values, column.low, column.high), decimals)
-    # Rounding multiplies and divides, so it may step over a bound by the last bit; + 0.0 turns -0.0
-    # into 0.0.
-    return (np.clip(rounded, column.low, column.high) + 0.0).astype(np.float64, copy=False)
+def _read_csv(path: Path) -> pd.DataFrame:
+    """Every cell as text; a row of another length than the header is an error, unlike in pandas."""
+    faults: list[arrow_csv.InvalidRow] = []
 
+    def refuse(row: arrow_csv.InvalidRow) -> str:
+        faults.append(row)
+        return "error"
 
-def _spell_codes(codes: NDArray[np.int64], column: Discrete) -> pd.Series:
-    categories = column.categories
-    lowest = -1 if column.missing else 0
-    if len(codes) and (codes.min() < lowest or codes.max() >= len(categories)):
-        raise DataError(
-            f"column {column.name!r}: codes must lie between {lowest} and {len(categories) - 1}"
+    try:
+        names = _header(path)
+        table = arrow_csv.read_csv(
+            path,
+            read_options=arrow_csv.ReadOptions(use_threads=False, block_size=1 << 24),
+            parse_options=arrow_csv.ParseOptions(
+                newlines_in_values=True, invalid_row_handler=refuse
+            ),
+            convert_options=arrow_csv.ConvertOptions(
+                strings_can_be_null=False, column_types=dict.fromkeys(names, pa.string())
+            ),
         )
-    if column.pandas_dtype == "category":
-        spelled = pd.Categorical.from_codes(codes, categories=pd.Index(categories, dtype=object))
-        return pd.Series(spelled, name=column.name)
-    lookup = np.empty(len(categories) + 1, dtype=object)
-    lookup[:-1] = categories
-    lookup[-1] = np.nan
-    return _cast(pd.Series(lookup[codes], dtype=object, name=column.name), column)
+    except (EOFError, zlib.error, OSError):
+        raise DataError(f"{path}: cannot be read to its end; is it damaged or cut short?") from None
+    except (UnicodeDecodeError, pa.ArrowInvalid, csv.Error) as error:
+        raise _malformed(path, faults, error) from None
+    return cast(pd.DataFrame, table.to_pandas())
 
 
-def _spell_numbers(values: NDArray[np.float64], column: Numeric) -> pd.Series:
-    if not column.missing and np.isnan(values).any():
-        raise DataError(f"column {column.name!r}: has missing values, which it does not declare")
-    rounded = on_grid(values, column)
-    if isinstance(column, Datetime):
-        moments = _moments(rounded, column)
-        if column.pandas_dtype in ("object", "string"):
-            moments = moments.dt.strftime(column.pattern).astype(object)
-        return _cast(moments, column)
-    return _cast(pd.Series(rounded, name=column.name), column)
+def _header(path: Path) -> list[str]:
+    with _open_text(path) as file:
+        names = next(csv.reader(file), [])
+    if not names:
+        raise DataError(f"{path}: is empty; a header row of column names is needed")
+    if len(names) == 1 and re.search(r"[;\t|]", names[0]):
+        raise DataError(f"{path}: has one column, {names[0]!r}; separate columns by commas")
+    for place, name in enumerate(names, start=1):
+        if not name.strip():
+            raise DataError(
+                f"{path}: column {place} has no name; name it, or drop it if it is a row number"
+            )
+        if name in names[: place - 1]:
+            raise DataError(f"{path}: the header names column {name!r} twice; rename one")
+    return names
 
 
-def _moments(units: NDArray[np.float64], column: Datetime) -> pd.Series:
-    known = np.where(np.isnan(units), 0, units).astype(np.int64)
-    since = known * np.timedelta64(column.seconds, "s")
-    moments = pd.Series(np.datetime64(column.lower, "s") + since, name=column.name)
-    return moments.mask(np.isnan(units))
+def _open_text(path: Path) -> IO[str]:
+    if _format(path) == ".csv.gz":
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+    return path.open(encoding="utf-8-sig", newline="")
 
 
-def _cast(series: pd.Series, column: Modelled) -> pd.Series:
-    dtype = column.pandas_dtype
-    if dtype in ("Int8", "Int16", "Int32", "Int64", "boolean") or dtype.startswith("UInt"):
-        # From object cells pandas refuses NaN, which it takes as <NA> from floats.
-        series = series.astype("float64").astype("Int64")
-    elif dtype in ("Float32", "Float64"):
-        series = series.astype("float64")
-    return series.astype(pandas_dtype(dtype))
+def _malformed(path: Path, faults: list[arrow_csv.InvalidRow], error: Exception) -> DataError:
+    if faults:
+        row = faults[0]
+        return DataError(
+            f"{path}: row {row.number} has {row.actual_columns} cells, the header "
+            f"{row.expected_columns}; quote cells that hold commas, and check for a cut-off file"
+        )
+    if isinstance(error, UnicodeDecodeError) or "UTF8" in str(error):
+        return DataError(f"{path}: is not UTF-8 text; save it as UTF-8")
+    return DataError(f"{path}: is no comma-separated table")
 
 
-def _identifiers(column: Identifier, rows: int, rng: np.random.Generator) -> pd.Series:
-    numbers = pd.Series(rng.permutation(rows) + 1, name=column.name)
-    if column.pandas_dtype in ("int64", "Int64"):
-        return numbers.astype(pandas_dtype(column.pandas_dtype))
-    texts = column.prefix + numbers.astype(str).str.zfill(len(str(rows)))
-    return texts.astype(pandas_dtype(column.pandas_dtype))
+def _inferred(texts: pd.Series) -> pd.Series:
+    """Text cells [n] as int64, float64, bool or object; a code such as 007 stays text."""
+    known = texts[texts != ""]
+    numbers = pd.to_numeric(known, errors="coerce")
+    if len(known) and numbers.notna().all() and not known.str.match(_LEADING_ZERO).any():
+        return numbers.reindex(texts.index)
+    if len(known) == len(texts) and known.isin(["True", "False", "true", "false"]).all():
+        return known.str.lower() == "true"
+    return texts.where(texts != "", np.nan)
 
 
-def _list(names: list[str]) -> str:
-    shown = ", ".join(repr(str(name)) for name in names[:10])
-    return shown if len(names) <= 10 else f"{shown} and {len(names) - 10} more"
+def _typed(series: pd.Series, column: Modelled, schema: Schema) -> pd.Series:
+    cells = read_cells(series, column, schema.missing_values)
+    broken = any(mask.any() for mask in violations(cells, column).values())
+    if not broken and isinstance(column, Categorical | Boolean | Datetime):
+        return spell(cells.values, column).set_axis(series.index)
+    if isinstance(column, Categorical | Boolean | Datetime) or cells.unreadable.any():
+        return series.astype(object).where(~cells.missing, np.nan)
+    numbers = pd.Series(cells.values, index=series.index, name=series.name)
+    return numbers if broken else cast_dtype(numbers, column)
+
+
+def _written(series: pd.Series, column: Modelled, schema: Schema, missing: str | None) -> pd.Series:
+    """One column's cells as they are written; a cell outside the schema as it is."""
+    cells = read_cells(series, column, schema.missing_values)
+    broken = violations(cells, column)
+    moment_outside = isinstance(column, Datetime) and any(mask.any() for mask in broken.values())
+    if cells.unreadable.any() or moment_outside:
+        texts = series.astype(object)
+    elif isinstance(column, Categorical | Boolean):
+        texts = pd.Series(np.array([*map(str, column.categories), ""], object)[cells.values])
+    elif isinstance(column, Datetime):
+        texts = moments(cells.values.astype(np.float64), column).dt.strftime(column.pattern)
+    elif isinstance(column, Continuous):
+        texts = pd.Series(np.round(cells.values, column.decimals))
+    else:
+        texts = pd.Series(cells.values).astype("Int64")
+    texts = texts.set_axis(series.index)
+    if not cells.missing.any():
+        return texts
+    return texts.astype(object).where(~cells.missing, missing)

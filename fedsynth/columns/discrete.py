@@ -1,0 +1,147 @@
+"""Columns of few values, and identifiers, which are never modelled."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import (
+    BeforeValidator,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    model_validator,
+)
+
+from fedsynth.columns.declaration import (
+    FLOATS,
+    NULLABLE_INTEGERS,
+    PLAIN_INTEGERS,
+    TEXTS,
+    Declaration,
+)
+from fedsynth.validation import plain
+
+Value = str | int | float | bool
+_Value = Annotated[StrictBool | StrictInt | StrictFloat | StrictStr, BeforeValidator(plain)]
+
+
+def text_of(value: object) -> str:
+    """The text under which equal values meet, whatever type a file or frame gave them.
+
+    >>> text_of(1.0), text_of(1), text_of(" 1 "), text_of(True)
+    ('1', '1', '1', 'True')
+    """
+    if isinstance(value, float | np.floating) and math.isfinite(value) and value == int(value):
+        return str(int(value))
+    return str(value).strip()
+
+
+class Categorical(Declaration):
+    """One of a public list of values, kept in their declared spelling, type and order.
+
+    A value outside the list becomes `other` if there is one, else missing if the column may be
+    missing, else the first category.
+    """
+
+    kind: Literal["categorical"] = "categorical"
+    values: Annotated[
+        tuple[_Value, ...],
+        BeforeValidator(plain),
+        Field(min_length=1, description="a list of texts, numbers or true/false"),
+    ]
+    other: Annotated[_Value | None, Field(description="a text, a number or true/false")] = None
+    missing: Annotated[StrictBool, Field(description="true or false")] = False
+
+    @property
+    def categories(self) -> tuple[Value, ...]:
+        """The values, and `other` after them if it is none of them; code j means categories[j]."""
+        if self.other is None or text_of(self.other) in {text_of(value) for value in self.values}:
+            return self.values
+        return (*self.values, self.other)
+
+    @property
+    def other_code(self) -> int | None:
+        """The code of `other`, if there is one."""
+        if self.other is None:
+            return None
+        return [text_of(value) for value in self.categories].index(text_of(self.other))
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Categorical:
+        seen: dict[str, Value] = {}
+        for value in self.values:
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ValueError("`values` may not hold nan or inf; set `missing: true` instead")
+            twin = seen.setdefault(text_of(value), value)
+            if twin is not value:
+                raise ValueError(f"`values` holds {twin!r} and {value!r}, which read alike")
+        self.demand_dtype(self._allowed_dtypes(), self.missing)
+        return self
+
+    def _allowed_dtypes(self) -> tuple[str, ...]:
+        kinds = {type(value) for value in self.categories}
+        if kinds == {bool}:
+            return (*TEXTS, "bool", "boolean")
+        if kinds == {int}:
+            return (*TEXTS, *PLAIN_INTEGERS, *NULLABLE_INTEGERS, *FLOATS)
+        return (*TEXTS, *FLOATS) if kinds <= {int, float} else TEXTS
+
+    @property
+    def pandas_dtype(self) -> str:
+        """The dtype that the column has in a table given back."""
+        kinds = {type(value) for value in self.categories}
+        if self.dtype is not None:
+            return self.dtype
+        if kinds == {bool}:
+            return "boolean" if self.missing else "bool"
+        if kinds == {int}:
+            return "Int64" if self.missing else "int64"
+        return "float64" if kinds <= {int, float} else "object"
+
+
+class Boolean(Declaration):
+    """True or false; read from true/false, yes/no, t/f, y/n and 1/0 in any case."""
+
+    kind: Literal["boolean"] = "boolean"
+    missing: Annotated[StrictBool, Field(description="true or false")] = False
+
+    @property
+    def categories(self) -> tuple[Value, ...]:
+        """False, True: code 1 means true."""
+        return (False, True)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Boolean:
+        numbers = (*PLAIN_INTEGERS, *NULLABLE_INTEGERS, *FLOATS)
+        self.demand_dtype(("bool", "boolean", "object", "category", *numbers), self.missing)
+        return self
+
+    @property
+    def pandas_dtype(self) -> str:
+        """The dtype that the column has in a table given back."""
+        return self.dtype or ("boolean" if self.missing else "bool")
+
+
+class Identifier(Declaration):
+    """A key such as a patient number: dropped before anything is learned, made anew on output.
+
+    New ones are unique: 1..n, or the prefix and zero-padded numbers.
+    """
+
+    kind: Literal["identifier"] = "identifier"
+    prefix: Annotated[str, Field(description="a text")] = ""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Identifier:
+        numbers = () if self.prefix else ("int64", "Int64")
+        self.demand_dtype((*numbers, "object", "string"), False)
+        return self
+
+    @property
+    def pandas_dtype(self) -> str:
+        """The dtype that the column has in a table given back."""
+        return self.dtype or ("object" if self.prefix else "int64")

@@ -1,0 +1,218 @@
+"""Tables under a schema: into plain arrays and back, with whatever lies outside handled by rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas.api.types import pandas_dtype
+
+from fedsynth.cells import Cells, read_cells, violations
+from fedsynth.columns import (
+    Boolean,
+    Categorical,
+    Continuous,
+    Datetime,
+    Discrete,
+    Identifier,
+    Modelled,
+    Numeric,
+)
+from fedsynth.errors import DataError
+from fedsynth.schema import Schema
+
+Array = NDArray[np.float64] | NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Conformed:
+    """A table of n rows as arrays, every value of which the schema allows.
+
+    `columns`: for each modelled column, in order, float64 [n] within its bounds and on its grid, or
+    int64 [n] codes into its categories; NaN and -1 mean missing and occur only where declared.
+    `outside`: how many cells of each column broke a rule and were replaced. These are exact counts
+    of private rows: for the owner's eyes, never to be sent.
+    """
+
+    columns: dict[str, Array]
+    outside: dict[str, int]
+    rows: int
+
+
+def conform(frame: pd.DataFrame, schema: Schema, where: str = "table") -> Conformed:
+    """Turn a frame into arrays of the schema's shape; identifiers are dropped.
+
+    A number outside its bounds is clamped, a fraction in an integer column rounded. An undeclared
+    category becomes `other`; without one, and for anything unreadable, the cell becomes missing if
+    it may be, else the first category or the lower bound. Each is counted, none is learned.
+
+    Args:
+        frame: any mixture of dtypes; text is parsed.
+        schema: what the parties agreed on.
+        where: how to call the table in messages, a file or a client's name.
+
+    Raises:
+        DataError: if the table is empty, or its columns are not the schema's.
+    """
+    demand_columns(frame, schema, where)
+    if frame.empty:
+        raise DataError(f"{where}: has no rows; leave this owner out, or give it its rows")
+    columns: dict[str, Array] = {}
+    outside: dict[str, int] = {}
+    for column in schema.modelled:
+        cells = read_cells(frame[column.name], column, schema.missing_values)
+        broken = violations(cells, column)
+        outside[column.name] = sum(int(mask.sum()) for mask in broken.values())
+        columns[column.name] = (
+            _conform_codes(cells, column)
+            if isinstance(column, Categorical | Boolean)
+            else _conform_numbers(cells, column)
+        )
+    return Conformed(columns, outside, len(frame))
+
+
+def demand_columns(frame: pd.DataFrame, schema: Schema, where: str) -> None:
+    """Raise DataError unless the frame has the schema's columns, each once, and no others.
+
+    Identifiers may be absent.
+    """
+    if not isinstance(frame, pd.DataFrame):
+        raise DataError(f"{where}: is a {type(frame).__name__}; give a pandas DataFrame")
+    names = list(frame.columns)
+    repeated = sorted({str(name) for name in names if names.count(name) > 1})
+    if repeated:
+        raise DataError(f"{where}: columns {', '.join(repeated)} stand there twice; rename them")
+    declared = [column.name for column in schema.columns]
+    absent = [column.name for column in schema.modelled if column.name not in names]
+    if absent:
+        raise DataError(
+            f"{where}: lacks columns of the schema: {_list(absent)}. It has {_list(names)}"
+        )
+    extra = [name for name in names if name not in declared]
+    if extra:
+        raise DataError(
+            f"{where}: has columns that the schema does not declare: {_list(extra)}. "
+            f"Drop them, or add them to the schema"
+        )
+
+
+def restore(
+    columns: Mapping[str, NDArray[np.generic]], schema: Schema, rng: np.random.Generator
+) -> pd.DataFrame:
+    """Turn arrays such as `Conformed.columns` into a frame: the inverse of `conform`.
+
+    Columns, order, dtypes and spelling are the schema's. Identifiers are made anew, each once, in
+    an order drawn from `rng`, so that they say nothing about where a row stands.
+
+    Raises:
+        DataError: if an array is absent, of another length, or holds a value not allowed.
+    """
+    absent = [column.name for column in schema.modelled if column.name not in columns]
+    if absent:
+        raise DataError(f"arrays lack columns of the schema: {_list(absent)}")
+    lengths = {len(columns[column.name]) for column in schema.modelled}
+    if len(lengths) > 1:
+        raise DataError(f"arrays differ in length: {sorted(lengths)}")
+    rows = lengths.pop()
+    series = {
+        column.name: _identifiers(column, rows, rng)
+        if isinstance(column, Identifier)
+        else spell(columns[column.name], column)
+        for column in schema.columns
+    }
+    return pd.DataFrame(series, columns=[column.name for column in schema.columns])
+
+
+def spell(values: NDArray[np.generic], column: Modelled) -> pd.Series:
+    """One column's array [n] as a Series in the column's dtype and spelling.
+
+    Raises:
+        DataError: if a code or number is not allowed.
+    """
+    if isinstance(column, Categorical | Boolean):
+        return _spell_codes(values.astype(np.int64), column)
+    return _spell_numbers(values.astype(np.float64), column)
+
+
+def _conform_codes(cells: Cells, column: Discrete) -> NDArray[np.int64]:
+    other = column.other_code if isinstance(column, Categorical) else None
+    missing = -1 if column.missing else other or 0
+    codes = np.where(cells.missing, missing, cells.values).astype(np.int64)
+    return np.where(cells.unreadable, missing if other is None else other, codes)
+
+
+def _conform_numbers(cells: Cells, column: Numeric) -> NDArray[np.float64]:
+    values = on_grid(cells.values.astype(np.float64), column)
+    return values if column.missing else np.where(np.isnan(values), column.low, values)
+
+
+def on_grid(values: NDArray[np.float64], column: Numeric) -> NDArray[np.float64]:
+    """Numbers [n] clamped to the column's bounds and rounded to its unit; NaN stays."""
+    decimals = column.decimals if isinstance(column, Continuous) else 0
+    rounded = np.round(np.clip(values, column.low, column.high), decimals)
+    # Rounding multiplies and divides, so it may step over a bound by the last bit; + 0.0 turns -0.0
+    # into 0.0.
+    return (np.clip(rounded, column.low, column.high) + 0.0).astype(np.float64, copy=False)
+
+
+def _spell_codes(codes: NDArray[np.int64], column: Discrete) -> pd.Series:
+    categories = column.categories
+    lowest = -1 if column.missing else 0
+    if len(codes) and (codes.min() < lowest or codes.max() >= len(categories)):
+        raise DataError(
+            f"column {column.name!r}: codes must lie between {lowest} and {len(categories) - 1}"
+        )
+    if column.pandas_dtype == "category":
+        spelled = pd.Categorical.from_codes(codes, categories=pd.Index(categories, dtype=object))
+        return pd.Series(spelled, name=column.name)
+    lookup = np.empty(len(categories) + 1, dtype=object)
+    lookup[:-1] = categories
+    lookup[-1] = np.nan
+    return cast_dtype(pd.Series(lookup[codes], dtype=object, name=column.name), column)
+
+
+def _spell_numbers(values: NDArray[np.float64], column: Numeric) -> pd.Series:
+    if not column.missing and np.isnan(values).any():
+        raise DataError(f"column {column.name!r}: has missing values, which it does not declare")
+    rounded = on_grid(values, column)
+    if isinstance(column, Datetime):
+        spelled = moments(rounded, column)
+        if column.pandas_dtype in ("object", "string"):
+            spelled = spelled.dt.strftime(column.pattern).astype(object)
+        return cast_dtype(spelled, column)
+    return cast_dtype(pd.Series(rounded, name=column.name), column)
+
+
+def moments(units: NDArray[np.float64], column: Datetime) -> pd.Series:
+    """Units since `lower` [n] as datetime64, NaN as NaT."""
+    known = np.where(np.isnan(units), 0, units).astype(np.int64)
+    since = known * np.timedelta64(column.seconds, "s")
+    series = pd.Series(np.datetime64(column.lower, "s") + since, name=column.name)
+    return series.mask(np.isnan(units))
+
+
+def cast_dtype(series: pd.Series, column: Modelled) -> pd.Series:
+    """The series in the column's dtype, with that dtype's own missing value."""
+    dtype = column.pandas_dtype
+    if dtype in ("Int8", "Int16", "Int32", "Int64", "boolean") or dtype.startswith("UInt"):
+        # From object cells pandas refuses NaN, which it takes as <NA> from floats.
+        series = series.astype("float64").astype("Int64")
+    elif dtype in ("Float32", "Float64"):
+        series = series.astype("float64")
+    return series.astype(pandas_dtype(dtype))
+
+
+def _identifiers(column: Identifier, rows: int, rng: np.random.Generator) -> pd.Series:
+    numbers = pd.Series(rng.permutation(rows) + 1, name=column.name)
+    if column.pandas_dtype in ("int64", "Int64"):
+        return numbers.astype(pandas_dtype(column.pandas_dtype))
+    texts = column.prefix + numbers.astype(str).str.zfill(len(str(rows)))
+    return texts.astype(pandas_dtype(column.pandas_dtype))
+
+
+def _list(names: list[str]) -> str:
+    shown = ", ".join(repr(str(name)) for name in names[:10])
+    return shown if len(names) <= 10 else f"{shown} and {len(names) - 10} more"

@@ -1,0 +1,82 @@
+"""Real data that an install brings along, cleaned, each with its schema."""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import Literal, overload
+
+import numpy as np
+import pandas as pd
+
+from fedsynth.errors import DataError
+from fedsynth.images import Images
+from fedsynth.schema import ImageSchema, Schema, load_schema
+from fedsynth.validation import suggestion
+
+_NAMES = ("digits", "randhie")
+
+
+@overload
+def load_builtin(name: Literal["randhie"]) -> pd.DataFrame: ...
+@overload
+def load_builtin(name: Literal["digits"]) -> Images: ...
+@overload
+def load_builtin(name: str) -> pd.DataFrame | Images: ...
+def load_builtin(name: str) -> pd.DataFrame | Images:
+    """Load a data set by name, without the network.
+
+    "randhie": the RAND Health Insurance Experiment as statsmodels ships it (Cameron and Trivedi
+    2005), 20,190 x 8. "digits": scikit-learn's handwritten digits, 1,797 images of 8 x 8, 0 to 16.
+
+    Raises:
+        DataError: if there is none of that name, or its package is not installed.
+    """
+    _demand_name(name)
+    return _randhie() if name == "randhie" else _digits()
+
+
+def builtin_schema(name: str) -> Schema | ImageSchema:
+    """The schema of a data set that `load_builtin` knows.
+
+    Raises:
+        DataError: if there is none of that name.
+    """
+    _demand_name(name)
+    with resources.as_file(resources.files("fedsynth") / "schemas" / f"{name}.yaml") as path:
+        return load_schema(path)
+
+
+def _demand_name(name: str) -> None:
+    if name not in _NAMES:
+        raise DataError(f"no built-in data set is called {name!r}{suggestion(name, _NAMES)}")
+
+
+def _randhie() -> pd.DataFrame:
+    try:
+        from statsmodels.datasets import randhie
+    except ImportError:
+        raise DataError(
+            "the data set 'randhie' comes with statsmodels: pip install fedsynth[demo]"
+        ) from None
+    raw = randhie.load_pandas().data
+    # Three dummies for one answer; excellent health is the one without a dummy.
+    health = np.select([raw.hlthg == 1, raw.hlthf == 1, raw.hlthp == 1], [1, 2, 3], default=0)
+    return pd.DataFrame(
+        {
+            "visits": raw.mdvis,
+            "log_coinsurance": raw.lncoins,
+            "individual_deductible": np.where(raw.idp == 1, "yes", "no"),
+            "log_incentive": raw.lpi,
+            "log_spending_cap": raw.fmde,
+            "physical_limitation": raw.physlm,
+            "chronic_diseases": raw.disea,
+            "health": np.array(["excellent", "good", "fair", "poor"], dtype=object)[health],
+        }
+    )
+
+
+def _digits() -> Images:
+    from sklearn.datasets import load_digits
+
+    raw = load_digits()
+    return Images(raw.images.astype(np.uint8), raw.target.astype(np.int64))
