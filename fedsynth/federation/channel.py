@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.federation.client import answer
 from fedsynth.federation.request import Answer, Incident, Plain, Released, Request, need, sift
-from fedsynth.federation.site import Site
+from fedsynth.federation.site import Board, Site
 from fedsynth.privacy.ledger import Event, Ledger
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Everyone, FixedSize, Poisson, Terms
@@ -35,8 +35,8 @@ class Channel(Protocol):
     @property
     def ledger(self) -> Ledger: ...
 
-    def announce(self, key: str, value: Any) -> None:
-        """Send a public value to every client, for tasks to use in later rounds."""
+    def announce(self, key: str, value: Plain) -> None:
+        """Send a public, plain value to every client, for tasks to read in later rounds."""
         ...
 
     def sum(
@@ -83,10 +83,10 @@ class LocalChannel:
         self._noise = noise
         self._quorum = quorum
         self._ask: Ask = ask or (lambda asked, request: answer(asked, request, noise))
-        self._announced: dict[str, Any] = {}
+        self._board = Board()
         self.incidents: list[Incident] = []
         for site in self._sites:
-            site.announced = self._announced
+            site.board = self._board
 
     @property
     def clients(self) -> int:
@@ -96,8 +96,8 @@ class LocalChannel:
     def ledger(self) -> Ledger:
         return self._ledger
 
-    def announce(self, key: str, value: Any) -> None:
-        self._announced[key] = value
+    def announce(self, key: str, value: Plain) -> None:
+        self._board.post(key, value)
 
     def sum(
         self,

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.errors import BudgetExceeded
+from fedsynth.errors import BudgetExceeded, FederationError
+from fedsynth.federation.request import Plain
 from fedsynth.privacy.ledger import Event, Ledger
 
+T = TypeVar("T")
 Floats = NDArray[np.float32]
 
 
@@ -81,6 +84,34 @@ class _Slot:
         self.file.write(self.index, values)
 
 
+class Board:
+    """Public values that the server sent to everybody, as plain data.
+
+    Simulated sites share one board, so that thousands of them read an encoding once.
+    """
+
+    def __init__(self) -> None:
+        self._posted: dict[str, Any] = {}
+        self._read: dict[tuple[str, Callable[[Any], Any]], Any] = {}
+
+    def post(self, key: str, value: Plain) -> None:
+        self._posted[key] = value
+        self._read = {k: v for k, v in self._read.items() if k[0] != key}
+
+    def read(self, key: str, parse: Callable[[Any], T]) -> T:
+        """The posted value as ``parse`` understands it; parsed once.
+
+        Raises:
+            FederationError: nothing was announced under ``key``.
+        """
+        if key not in self._posted:
+            raise FederationError(f"the server asks before it has announced {key!r}")
+        if (key, parse) not in self._read:
+            self._read[key, parse] = parse(self._posted[key])
+        value: T = self._read[key, parse]
+        return value
+
+
 @dataclass
 class Site:
     """One data owner.
@@ -91,7 +122,7 @@ class Site:
         records: how many; private at the record level.
         state: a vector that persists from round to round.
         ledger: the owner's own account across jobs; a round that would exceed it is refused.
-        announced: public values that the server sent to everybody, shared between simulated sites.
+        board: what the server announced.
         derived: what tasks computed from data and announcements; private.
     """
 
@@ -100,7 +131,7 @@ class Site:
     records: int
     state: PrivateState = field(default_factory=MemoryState)
     ledger: Ledger | None = None
-    announced: dict[str, Any] = field(default_factory=dict)
+    board: Board = field(default_factory=Board)
     derived: dict[str, Any] = field(default_factory=dict)
     participations: int = 0
 

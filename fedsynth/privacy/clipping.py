@@ -20,6 +20,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fedsynth.errors import PrivacyError
 from fedsynth.privacy.terms import Norm
 
 Floats = NDArray[np.float64] | NDArray[np.float32]
@@ -74,7 +75,7 @@ class DenseRows:
 
 @dataclass(frozen=True)
 class FactoredRows:
-    """Row i is the concatenation over layers of ``outer(left[i], right[i])``, flattened.
+    """Row i holds ``outer(left[i], right[i])``, flattened, for each of several linear layers.
 
     The gradient of a record's loss in a linear layer's weights is the outer product of the gradient
     in the layer's output ([rows, out], ``left``) and the layer's input ([rows, in], ``right``), so
@@ -82,14 +83,37 @@ class FactoredRows:
     per-example gradient computations").
 
     Attributes:
-        layers: pairs (left, right), in the order of the flat vector.
+        layers: pairs (left, right).
+        starts: where each layer's block begins in the row; default: one behind the other. Blocks
+            may not overlap, or norms would not add up.
+        width: length of a row, 0 elsewhere; default: as far as the blocks reach.
     """
 
     layers: Sequence[tuple[Floats, Floats]]
+    starts: Sequence[int] | None = None
+    width: int | None = None
+
+    def __post_init__(self) -> None:
+        end = 0
+        for start, stop in sorted(self._blocks()):
+            if start < end:
+                raise PrivacyError("blocks of a factored row overlap: its norm would be wrong")
+            end = stop
+        if self.width is not None and end > self.width:
+            raise PrivacyError(f"a factored row of width {self.width} has a block up to {end}")
+
+    def _blocks(self) -> list[tuple[int, int]]:
+        sizes = [left.shape[1] * right.shape[1] for left, right in self.layers]
+        starts = self.starts
+        if starts is None:
+            starts = [sum(sizes[:i]) for i in range(len(sizes))]
+        return [(start, start + size) for start, size in zip(starts, sizes, strict=True)]
 
     @property
     def dim(self) -> int:
-        return sum(left.shape[1] * right.shape[1] for left, right in self.layers)
+        if self.width is not None:
+            return self.width
+        return max(stop for _, stop in self._blocks())
 
     def __len__(self) -> int:
         return len(self.layers[0][0])
@@ -110,13 +134,13 @@ class FactoredRows:
 
     def weighted_sum(self, weights: Floats) -> Floats:
         kept = weights != 0
-        parts = []
-        for left, right in self.layers:
+        total = np.zeros(self.dim, np.result_type(*(left for left, _ in self.layers)))
+        for (left, right), (start, stop) in zip(self.layers, self._blocks(), strict=True):
             if not kept.all():
                 left, right = left[kept], right[kept]
             scaled = left * weights[kept, None].astype(left.dtype)
-            parts.append((scaled.T @ right).ravel())
-        return np.concatenate(parts)
+            total[start:stop] = (scaled.T @ right).ravel()
+        return total
 
 
 @dataclass(frozen=True)
@@ -189,4 +213,5 @@ def clip_parts(values: Floats, parts: int, clip: float) -> Floats:
     slices = values.reshape(rows * parts, dim // parts)
     scale = factors(DenseRows(slices), clip / np.sqrt(parts))
     kept = np.where(scale[:, None] > 0, slices, 0)
-    return (kept * scale[:, None].astype(values.dtype)).reshape(rows, dim)
+    clipped: Floats = (kept * scale[:, None].astype(values.dtype)).reshape(rows, dim)
+    return clipped
