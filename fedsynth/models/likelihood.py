@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, groupby
 
 import torch
 from torch import Tensor
@@ -25,11 +25,24 @@ def one_hot_labels(y: Tensor, classes: int) -> Tensor:
     return (y.unsqueeze(-1) == torch.arange(classes, device=y.device)).float()
 
 
+def log_softmax(logits: Tensor, sizes: Sequence[int]) -> Tensor:
+    """Log-probabilities within each column: [..., width] to [..., width].
+
+    Neighbouring columns of equal size go together, which is several times faster than padding all
+    to the widest, and than one call a column where there are hundreds.
+    """
+    runs = [(size, len(list(run))) for size, run in groupby(sizes)]
+    parts = torch.split(logits, [size * count for size, count in runs], dim=-1)
+    scaled = [
+        part.view(*part.shape[:-1], count, size).log_softmax(-1).flatten(-2)
+        for part, (size, count) in zip(parts, runs, strict=True)
+    ]
+    return torch.cat(scaled, dim=-1)
+
+
 def table_loss(logits: Tensor, cells: Tensor, sizes: Sequence[int]) -> Tensor:
     """Sum over columns of the softmax cross-entropy in nats: [..., width] twice to [...]."""
-    groups = torch.split(logits, list(sizes), dim=-1)
-    normalisers = torch.stack([group.logsumexp(-1) for group in groups], dim=-1)
-    return normalisers.sum(-1) - (logits * cells).sum(-1)
+    return -(log_softmax(logits, sizes) * cells).sum(-1)
 
 
 def image_loss(logits: Tensor, pixels: Tensor) -> Tensor:
@@ -41,12 +54,6 @@ def image_loss(logits: Tensor, pixels: Tensor) -> Tensor:
 def gaussian_kl(mean: Tensor, log_variance: Tensor) -> Tensor:
     """KL divergence in nats of N(mean, exp(log_variance)) from N(0, I): [..., latent] to [...]."""
     return 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum(-1)
-
-
-def table_probabilities(logits: Tensor, sizes: Sequence[int]) -> Tensor:
-    """Softmax within each column: [..., width] to [..., width]."""
-    groups = torch.split(logits, list(sizes), dim=-1)
-    return torch.cat([group.softmax(-1) for group in groups], dim=-1)
 
 
 def draw_codes(logits: Tensor, sizes: Sequence[int], generator: torch.Generator) -> Tensor:

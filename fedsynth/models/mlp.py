@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor
 from torch.nn import functional
 
@@ -12,50 +13,68 @@ from torch.nn import functional
 ACTIVATION_BOUND = 1e4
 
 
+# From the gradient of a layer's pre-activation and its input to the factors of its weights' own.
+Factors = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+
+
+def dense_factors(gradient: Tensor, inputs: Tensor) -> tuple[Tensor, Tensor]:
+    """Left [b, out] and right [b, in + 1], the constant one that multiplies the bias last."""
+    return gradient, functional.pad(inputs, (0, 1), value=1.0)
+
+
 @dataclass
 class Tape:
-    """What a forward pass saw: each layer's input with a constant one, and its pre-activation.
+    """What a forward pass saw: each layer's input and its pre-activation.
 
-    The gradient of a weight matrix is `grad(pre-activation)^T @ input`, for each record the outer
-    product of two vectors: it need never be formed to know its norm.
+    A weight matrix's gradient is `grad(pre-activation)^T @ input`, for one record the outer product
+    of two vectors: it need never be formed to know its norm, or to take a step along it.
     """
 
     inputs: list[Tensor] = field(default_factory=list)
     outputs: list[Tensor] = field(default_factory=list)
+    rules: list[Factors] = field(default_factory=list)
 
-    def record(self, inputs: Tensor, outputs: Tensor) -> None:
+    def record(self, inputs: Tensor, outputs: Tensor, rule: Factors) -> None:
+        """Notes one layer; gradients will be asked of its outputs."""
         if not outputs.requires_grad:
             outputs.requires_grad_()
-        self.inputs.append(inputs)
+        self.inputs.append(inputs.detach())
         self.outputs.append(outputs)
+        self.rules.append(rule)
 
 
-def bounded(values: Tensor, lower: float = -ACTIVATION_BOUND) -> Tensor:
-    """Values within [lower, ACTIVATION_BOUND], NaN as 0; the gradient is 0 where it changed one."""
-    return values.clamp(lower, ACTIVATION_BOUND).nan_to_num(nan=0.0)
+def bounded(values: Tensor) -> Tensor:
+    """Values within +-ACTIVATION_BOUND; the gradient is 0 beyond."""
+    return functional.hardtanh(values, -ACTIVATION_BOUND, ACTIVATION_BOUND)
 
 
-def with_one(values: Tensor) -> Tensor:
-    """Appends the constant one that multiplies a weight matrix's bias column."""
-    return functional.pad(values, (0, 1), value=1.0)
+def rectified(values: Tensor) -> Tensor:
+    """ReLU, at most ACTIVATION_BOUND; the gradient is 0 beyond."""
+    return functional.hardtanh(values, 0.0, ACTIVATION_BOUND)
+
+
+def affine(weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
+    """Inputs [..., b, in] times [..., out, in] plus [..., out], with at most one leading axis."""
+    if weight.dim() == 2:
+        return functional.linear(x, weight, bias)
+    return torch.baddbmm(bias.unsqueeze(-2), x, weight.mT)
 
 
 def forward(weights: Sequence[Tensor], x: Tensor, tape: Tape | None = None) -> Tensor:
     """Runs dense layers with ReLU between them.
 
     Args:
-        weights: matrices [..., out, in + 1], the bias in the last column.
-        x: inputs [..., b, in], the leading dimensions those of the weights.
+        weights: matrices and biases in turn, [..., out, in] and [..., out].
+        x: inputs [..., b, in], with the weights' leading axis if they have one.
         tape: if given, records what gradients by factors need.
 
     Returns:
         Outputs [..., b, out] of the last layer, within +-ACTIVATION_BOUND.
     """
-    last = len(weights) - 1
-    for index, weight in enumerate(weights):
-        inputs = with_one(x)
-        outputs = inputs @ weight.mT
+    pairs = list(zip(weights[::2], weights[1::2], strict=True))
+    for index, (weight, bias) in enumerate(pairs):
+        outputs = affine(weight, bias, x)
         if tape is not None:
-            tape.record(inputs, outputs)
-        x = bounded(outputs) if index == last else bounded(outputs, lower=0.0)
+            tape.record(x, outputs, dense_factors)
+        x = rectified(outputs) if index + 1 < len(pairs) else bounded(outputs)
     return x

@@ -14,6 +14,29 @@ _DOWNSAMPLING = 8
 
 
 @dataclass(frozen=True)
+class Layer:
+    """One affine map: in a flat vector a matrix [outputs, inputs + 1], its bias the last column.
+
+    A convolution is the affine map of its patches: `inputs` is input channels times 3 times 3, in
+    that order. A map without bias is a matrix [outputs, inputs].
+    """
+
+    outputs: int
+    inputs: int
+    bias: bool = True
+
+    @property
+    def columns(self) -> int:
+        """Columns of the matrix, the bias included."""
+        return self.inputs + self.bias
+
+    @property
+    def size(self) -> int:
+        """Entries of the matrix."""
+        return self.outputs * self.columns
+
+
+@dataclass(frozen=True)
 class VAESpec:
     """A VAE for tables of codes or for images in [0, 1] (paper 001, section 4.4.3).
 
@@ -103,45 +126,34 @@ class VAESpec:
         return self.shape[2] if len(self.shape) == 3 else 1
 
     @property
-    def encoder_shapes(self) -> tuple[tuple[int, ...], ...]:
-        """Shapes of the encoder's weights, in the order of the flat vector.
-
-        A dense layer is one matrix [out, in + 1] whose last column is its bias; a convolution is
-        its kernel [out, in, 3, 3] and its bias [out].
-        """
+    def encoder_layers(self) -> tuple[Layer, ...]:
+        """The encoder's affine maps in the order of its flat vector; two outputs a latent."""
         if self.kind == "mlp":
             return _dense(self.width, *self.hidden, 2 * self.latent)
         height, width = (-(-side // _DOWNSAMPLING) for side in self.shape[:2])
-        kernels = _kernels((self.channels, 32), (32, 64), (64, 64))
+        kernels = _kernels(self.channels, 32, 64, 64)
         return (*kernels, *_dense(64 * height * width, 2 * self.latent))
 
     @property
-    def decoder_shapes(self) -> tuple[tuple[int, ...], ...]:
-        """Shapes of the decoder's weights; a label bias [width, classes] comes last.
-
-        A transposed convolution with stride 2 is its kernel [in, out, 3, 3] and its bias [out].
-        """
-        label = ((self.width, self.classes),) if self.label_bias else ()
+    def decoder_layers(self) -> tuple[Layer, ...]:
+        """The decoder's affine maps in the order of its flat vector; a label bias comes last."""
+        label = (Layer(self.width, self.classes, bias=False),) if self.label_bias else ()
         inputs = self.latent + self.classes
         if self.kind == "mlp":
             return (*_dense(inputs, *reversed(self.hidden), self.width), *label)
         pixels = (self.shape[0] // _UPSAMPLING) * (self.shape[1] // _UPSAMPLING)
-        kernels = (
-            *_kernels((32, 32), (32, 64)),
-            *((64, 64, 3, 3), (64,), (64, 32, 3, 3), (32,)),
-            *_kernels((32, self.channels)),
-        )
+        kernels = _kernels(32, 32, 64, 64, 32, self.channels)
         return (*_dense(inputs, 32 * pixels), *kernels, *label)
 
     @property
     def encoder_dim(self) -> int:
         """Length of the encoder's flat vector, E."""
-        return sum(math.prod(shape) for shape in self.encoder_shapes)
+        return sum(layer.size for layer in self.encoder_layers)
 
     @property
     def decoder_dim(self) -> int:
         """Length of the decoder's flat vector, D."""
-        return sum(math.prod(shape) for shape in self.decoder_shapes)
+        return sum(layer.size for layer in self.decoder_layers)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able; `from_dict` gives the same spec back."""
@@ -160,9 +172,9 @@ class VAESpec:
         return cls(**values)
 
 
-def _dense(*widths: int) -> tuple[tuple[int, ...], ...]:
-    return tuple((out, into + 1) for into, out in pairwise(widths))
+def _dense(*widths: int) -> tuple[Layer, ...]:
+    return tuple(Layer(outputs, inputs) for inputs, outputs in pairwise(widths))
 
 
-def _kernels(*channels: tuple[int, int]) -> tuple[tuple[int, ...], ...]:
-    return tuple(shape for into, out in channels for shape in ((out, into, 3, 3), (out,)))
+def _kernels(*channels: int) -> tuple[Layer, ...]:
+    return tuple(Layer(outputs, 9 * inputs) for inputs, outputs in pairwise(channels))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from fedsynth.models import likelihood, mlp
-from fedsynth.models.spec import VAESpec
+from fedsynth.models import conv, likelihood, mlp
+from fedsynth.models.spec import Layer, VAESpec
 
 __all__ = [
+    "Layer",
     "VAESpec",
     "decode",
     "initial",
@@ -24,13 +24,21 @@ __all__ = [
 
 # Beyond this a record's gradient has overflowed or soon would; squares and products stay finite.
 GRADIENT_BOUND = 1e8
+# With activations within 1e4, sums over a layer's inputs stay far from float32's 3e38.
+WEIGHT_BOUND = 1e28
 _SAMPLE_CHUNK = 8192
 
 
-def unflatten(flat: Tensor, shapes: Sequence[tuple[int, ...]]) -> list[Tensor]:
-    """Views of a flat vector [..., sum of products of shapes] as weights [..., *shape]."""
-    parts = torch.split(flat, [math.prod(shape) for shape in shapes], dim=-1)
-    return [part.view(*part.shape[:-1], *shape) for part, shape in zip(parts, shapes, strict=True)]
+def unflatten(flat: Tensor, layers: Sequence[Layer]) -> list[Tensor]:
+    """A flat vector's weights [..., outputs, inputs] and biases [..., outputs] in turn.
+
+    They are bounded by +-1e28, so that no forward pass over finite parameters meets a NaN.
+    """
+    weights = []
+    for layer, part in zip(layers, torch.split(flat, [la.size for la in layers], -1), strict=True):
+        matrix = part.view(*part.shape[:-1], layer.outputs, layer.columns)
+        weights += [matrix[..., :-1], matrix[..., -1]] if layer.bias else [matrix]
+    return [weight.clamp(-WEIGHT_BOUND, WEIGHT_BOUND) for weight in weights]
 
 
 def initial(
@@ -48,26 +56,21 @@ def initial(
     Returns:
         Float32 vectors phi [encoder_dim] and theta [decoder_dim].
     """
-    phi = _drawn(spec.encoder_shapes, generator)
-    shapes = spec.decoder_shapes
-    theta = _drawn(shapes[:-1] if spec.label_bias else shapes, generator)
+    layers = spec.decoder_layers
+    phi = _drawn(spec.encoder_layers, generator)
+    theta = _drawn(layers[:-1] if spec.label_bias else layers, generator)
     if spec.label_bias:
         logits = torch.zeros(spec.classes, spec.width) if output_logits is None else output_logits
         theta = torch.cat([theta, logits.float().T.flatten()])
     elif output_logits is not None:
-        unflatten(theta, shapes)[-1][:, -1] = output_logits
+        theta[-layers[-1].size :].view(-1, layers[-1].columns)[:, -1] = output_logits
     return phi, theta
 
 
-def _drawn(shapes: Sequence[tuple[int, ...]], generator: torch.Generator) -> Tensor:
-    parts, scale = [], 1.0
-    for shape in shapes:
-        if len(shape) == 2:
-            scale = (shape[1] - 1) ** -0.5
-        elif len(shape) == 4:
-            scale = math.prod(shape[1:]) ** -0.5
-        parts.append((2 * torch.rand(math.prod(shape), generator=generator) - 1) * scale)
-    return torch.cat(parts)
+def _drawn(layers: Sequence[Layer], generator: torch.Generator) -> Tensor:
+    draws = [torch.rand(layer.size, generator=generator) for layer in layers]
+    pairs = zip(draws, layers, strict=True)
+    return torch.cat([(2 * draw - 1) * layer.inputs**-0.5 for draw, layer in pairs])
 
 
 def dense_input(spec: VAESpec, x: Tensor) -> Tensor:
@@ -101,8 +104,8 @@ def loss(
         Reconstruction + kl_weight * KL, at most `spec.bound`, [b]; finite for finite parameters.
     """
     cells = dense_input(spec, x)
-    encoder = unflatten(phi, spec.encoder_shapes)
-    decoder = unflatten(theta, spec.decoder_shapes)
+    encoder = unflatten(phi, spec.encoder_layers)
+    decoder = unflatten(theta, spec.decoder_layers)
     return negative_elbo(spec, encoder, decoder, cells, dense_labels(spec, y, cells), noise)
 
 
@@ -116,7 +119,11 @@ def negative_elbo(
     tape: mlp.Tape | None = None,
 ) -> Tensor:
     """`loss` on weights, dense records and one-hot labels, for one model or many stacked."""
-    mean, spread = mlp.forward(encoder, cells, tape).chunk(2, dim=-1)
+    if spec.kind == "conv":
+        posterior = conv.encode(encoder, cells, spec.shape, tape)
+    else:
+        posterior = mlp.forward(encoder, cells, tape)
+    mean, spread = posterior.chunk(2, dim=-1)
     log_variance = spread.clamp(-likelihood.LOG_VARIANCE_BOUND, likelihood.LOG_VARIANCE_BOUND)
     u = mean + (0.5 * log_variance).exp() * noise
     logits = decode_dense(spec, decoder, u, labels, tape)
@@ -137,24 +144,28 @@ def decode_dense(
 ) -> Tensor:
     """Logits [..., width] of latent vectors [..., latent] and one-hot labels [..., classes]."""
     layers = decoder[:-1] if spec.label_bias else decoder
-    logits = mlp.forward(layers, torch.cat([u, labels], dim=-1), tape)
+    inputs = torch.cat([u, labels], dim=-1)
+    if spec.kind == "conv":
+        logits = conv.decode(layers, inputs, spec.shape, tape)
+    else:
+        logits = mlp.forward(layers, inputs, tape)
     if not spec.label_bias:
         return logits
     direct = labels @ decoder[-1].mT
     if tape is not None:
-        tape.record(labels, direct)
+        tape.record(labels, direct, lambda gradient, onehot: (gradient, onehot))
     return logits + mlp.bounded(direct)
 
 
 def decode(spec: VAESpec, theta: Tensor, u: Tensor, y: Tensor | None) -> Tensor:
     """Logits [b, width] of latent vectors u [b, latent] and labels y [b] (None without classes)."""
-    decoder = unflatten(theta, spec.decoder_shapes)
+    decoder = unflatten(theta, spec.decoder_layers)
     return decode_dense(spec, decoder, u, dense_labels(spec, y, u))
 
 
 def probabilities(spec: VAESpec, logits: Tensor) -> Tensor:
     """Softmax within each column of a table, or the sigmoid of each pixel: [..., width]."""
-    return likelihood.table_probabilities(logits, spec.sizes) if spec.sizes else logits.sigmoid()
+    return likelihood.log_softmax(logits, spec.sizes).exp() if spec.sizes else logits.sigmoid()
 
 
 def sample(
@@ -218,17 +229,19 @@ def record_gradients(
         whose gradient overflows float32 stays finite.
     """
     cells = dense_input(spec, x)
-    encoder = unflatten(phi.detach(), spec.encoder_shapes)
-    decoder = unflatten(theta.detach(), spec.decoder_shapes)
+    encoder = unflatten(phi.detach(), spec.encoder_layers)
+    decoder = unflatten(theta.detach(), spec.decoder_layers)
     tape = mlp.Tape()
     with torch.enable_grad():
         losses = negative_elbo(
             spec, encoder, decoder, cells, dense_labels(spec, y, cells), noise, tape
         )
         lefts = torch.autograd.grad(losses.sum(), tape.outputs)
-    pairs = zip(lefts, tape.inputs, strict=True)
-    return [(_finite(left).cpu(), right.detach().cpu()) for left, right in pairs]
+    steps = zip(tape.rules, lefts, tape.inputs, strict=True)
+    factors = [rule(finite(gradient), inputs) for rule, gradient, inputs in steps]
+    return [(left.cpu(), right.cpu()) for left, right in factors]
 
 
-def _finite(gradient: Tensor) -> Tensor:
+def finite(gradient: Tensor) -> Tensor:
+    """A gradient within +-1e8, NaN as 0, in place."""
     return gradient.clamp_(-GRADIENT_BOUND, GRADIENT_BOUND).nan_to_num_(nan=0.0)
