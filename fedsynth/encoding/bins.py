@@ -1,0 +1,249 @@
+"""Bins of a numeric column, and the density within each, from a refined histogram.
+
+A column's units are cut into *pieces*, runs of units of one density. Each piece belongs to one bin;
+a bin may own several pieces, also with another bin's between them (40 hours amid 37 to 45).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedsynth.encoding.grid import Grid
+from fedsynth.errors import ReleaseError
+
+Array = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+# A bin must hold this many standard deviations of a count's noise, or it is merged away.
+SUPPORT = 4.0
+# A single value becomes a bin of its own from this many standard deviations on.
+HEAVY = 5.0
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """Pieces of a grid: starts [k] rising from unit 0, each one's bin [k] and weight [k] >= 0.
+
+    Bins are numbered from 0 without gaps; every bin has a piece of positive weight.
+    """
+
+    grid: Grid
+    starts: Whole
+    codes: Whole
+    weights: Array
+
+    def __post_init__(self) -> None:
+        starts, codes, weights = self.starts, self.codes, self.weights
+        if not (starts.ndim == 1 and len(starts) and starts.shape == codes.shape == weights.shape):
+            raise ReleaseError("bins: starts, codes and weights must be lists of one length, not 0")
+        if starts[0] != 0 or (np.diff(starts) <= 0).any() or starts[-1] >= self.grid.units:
+            raise ReleaseError("bins: starts must rise from 0 and stay within the column's bounds")
+        if (codes < 0).any() or (codes >= len(codes)).any():
+            raise ReleaseError("bins: codes must be 0 .. number of bins - 1")
+        if not np.isfinite(weights).all() or (weights < 0).any():
+            raise ReleaseError("bins: weights must be finite and not negative")
+        if (np.bincount(codes, weights) <= 0).any():
+            raise ReleaseError("bins: every bin must have a piece of positive weight")
+
+    @property
+    def size(self) -> int:
+        """Number of bins."""
+        return int(self.codes.max()) + 1
+
+    @property
+    def lengths(self) -> Whole:
+        """Units in each piece."""
+        return np.diff(self.starts, append=self.grid.units)
+
+    def encode(self, values: Array) -> Whole:
+        """The bin of each finite value; one outside the bounds counts as the bound."""
+        offsets = self.grid.offsets(values)
+        return self.codes[np.searchsorted(self.starts, offsets, side="right") - 1]
+
+    def decode(self, codes: Whole, rng: np.random.Generator) -> Array:
+        """A value for each bin: a piece by its weight, then one of its units evenly."""
+        order = np.argsort(self.codes, kind="stable")
+        sums = np.cumsum(self.weights[order])
+        ends = np.cumsum(np.bincount(self.codes))
+        below = np.concatenate(([0.0], sums[ends[:-1] - 1]))
+        uniform = rng.random(len(codes))
+        target = below[codes] + uniform * (sums[ends - 1] - below)[codes]
+        found = np.searchsorted(sums, target, side="right")
+        # A target rounded up to its bin's last sum must not fall into the next bin.
+        drawable = np.where(self.weights[order] > 0, np.arange(len(order)), -1)
+        last = np.maximum.accumulate(drawable)[ends - 1]
+        piece = order[np.minimum(found, last[codes])]
+        within = (rng.random(len(codes)) * self.lengths[piece]).astype(np.int64)
+        return self.grid.values(self.starts[piece] + within)
+
+    def labels(self) -> list[str]:
+        """Each bin as a report names it: a single value, or its lowest and highest."""
+        stops = self.starts + self.lengths - 1
+        names = []
+        for code in range(self.size):
+            own = self.codes == code
+            low, high = self.grid.values(np.array([self.starts[own].min(), stops[own].max()]))
+            names.append(_spell(low) if low == high else f"{_spell(low)} to {_spell(high)}")
+        return names
+
+    def to_dict(self) -> dict[str, Any]:
+        """Lists of numbers that JSON keeps exactly."""
+        return {
+            "starts": self.starts.tolist(),
+            "codes": self.codes.tolist(),
+            "weights": self.weights.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any], grid: Grid) -> Bins:
+        """Inverse of `to_dict`; raises ReleaseError where the document is damaged."""
+        try:
+            starts = np.array(document["starts"], np.int64)
+            codes = np.array(document["codes"], np.int64)
+            weights = np.array(document["weights"], np.float64)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise ReleaseError(
+                "bins: starts, codes and weights must be lists of numbers; write the encoding again"
+            ) from error
+        return cls(grid, starts, codes, weights)
+
+
+def _spell(value: float) -> str:
+    return str(int(value)) if value == int(value) else repr(float(value))
+
+
+@dataclass(frozen=True, eq=False)
+class Atoms:
+    """The finest pieces a histogram tells apart: its cells, and single values taken out of them.
+
+    starts [k] (units), masses [k] (records, >= 0), alone [k] (declared to be a bin of its own).
+    """
+
+    grid: Grid
+    starts: Whole
+    masses: Array
+    alone: NDArray[np.bool_]
+
+    @property
+    def lengths(self) -> Whole:
+        return np.diff(self.starts, append=self.grid.units)
+
+    @classmethod
+    def of(
+        cls,
+        grid: Grid,
+        edges: Whole,
+        counts: Array,
+        spikes: Whole,
+        spike_counts: Array,
+        alone: NDArray[np.bool_],
+    ) -> Atoms:
+        """Atoms of cells [edges[i], edges[i + 1]) holding `counts`, and of single units `spikes`.
+
+        `alone`: which spikes are to be bins of their own whatever they hold.
+        """
+        starts = np.unique(np.concatenate((edges, spikes, spikes + 1)))
+        starts = starts[starts < grid.units]
+        cell = np.searchsorted(edges, starts, side="right") - 1
+        single = np.isin(starts, spikes)
+        lengths = np.where(single, 0, np.diff(starts, append=grid.units))
+        room = np.bincount(cell, lengths, minlength=len(edges))[cell]
+        masses = np.divide(counts[cell] * lengths, room, out=np.zeros(len(starts)), where=room > 0)
+        masses[np.searchsorted(starts, spikes)] = spike_counts
+        return cls(grid, starts, masses, np.isin(starts, spikes[alone]))
+
+
+def cell_units(grid: Grid, edges: Whole, spikes: Whole) -> Array:
+    """Units that each cell [edges[i], edges[i + 1]) holds beside the spikes."""
+    taken = np.bincount(np.searchsorted(edges, spikes, side="right") - 1, minlength=len(edges))
+    return (np.diff(edges, append=grid.units) - taken).astype(np.float64)
+
+
+def cut(atoms: Atoms, bins: int, sigma: float) -> Bins:
+    """About `bins` bins: heavy single values alone, the rest cut at its quantiles.
+
+    sigma: noise of a count, in records. A rest that does not stand out of the noise joins the
+    nearest heavy value, without weight; a quantile bin that does not is merged with its neighbour.
+    """
+    heavy = _heavy(atoms, bins, sigma)
+    rest = np.flatnonzero(~heavy)
+    left = float(atoms.masses[rest].sum())
+    # A declared spike nobody has still means its value, whatever joins it.
+    weights = np.where(heavy & (atoms.masses <= 0), 1.0, atoms.masses)
+    group = np.zeros(len(heavy), np.int64)
+    if heavy.any() and (left <= SUPPORT * sigma or left <= 0):
+        weights[rest] = 0.0
+        spots = np.flatnonzero(heavy)
+        middles = atoms.starts + atoms.lengths / 2
+        group = _nearest(middles[spots], middles)
+    elif len(rest):
+        group[rest] = _quantiles(atoms.masses[rest], max(1, bins - int(heavy.sum())), sigma)
+        group[heavy] = group.max() + 1 + np.arange(int(heavy.sum()))
+    else:
+        group = np.arange(len(heavy))
+    return assemble(atoms.grid, atoms.starts, group, weights)
+
+
+def _heavy(atoms: Atoms, bins: int, sigma: float) -> NDArray[np.bool_]:
+    """Single values that fill a bin: of half the average share, or of what the rest's bins hold."""
+    total = float(atoms.masses.sum())
+    single = atoms.lengths == 1
+    least = max(HEAVY * sigma, total / (2 * bins))
+    heavy: NDArray[np.bool_] = atoms.alone | (single & (atoms.masses > least))
+    while (room := bins - int(heavy.sum())) > 1:
+        least = max(HEAVY * sigma, float(atoms.masses[~heavy].sum()) / (2 * room))
+        more = ~heavy & single & (atoms.masses > least)
+        if not more.any():
+            break
+        heavy |= more
+    return heavy
+
+
+def _nearest(spots: Array, places: Array) -> Whole:
+    """Index of the nearest of the rising `spots` for each of `places`."""
+    between = (spots[1:] + spots[:-1]) / 2
+    return np.searchsorted(between, places)
+
+
+def _quantiles(masses: Array, bins: int, sigma: float) -> Whole:
+    """Group atoms in order into at most `bins` of about equal mass, each of SUPPORT * sigma."""
+    total = float(masses.sum())
+    if total <= 0:
+        return np.zeros(len(masses), np.int64)
+    least = SUPPORT * sigma
+    if least > 0:
+        bins = max(1, int(min(bins, total / least)))
+    middles = np.cumsum(masses) - masses / 2
+    raw = np.minimum(middles / total * bins, bins - 1).astype(np.int64)
+    held = np.bincount(raw, masses, minlength=bins)
+    merged = np.zeros(bins, np.int64)
+    current, mass = 0, 0.0
+    for index in range(bins):
+        merged[index] = current
+        mass += held[index]
+        if mass > 0 and mass >= least:
+            current, mass = current + 1, 0.0
+    # What is left over at the top is too little for a bin: it joins the one before.
+    return np.minimum(merged, max(current - 1, 0))[raw]
+
+
+def assemble(grid: Grid, starts: Whole, group: Whole, weights: Array) -> Bins:
+    """Bins numbered by their lowest value, neighbouring pieces of one bin and density joined.
+
+    A bin of no weight is even over its units.
+    """
+    _, first, code = np.unique(group, return_index=True, return_inverse=True)
+    code = np.argsort(np.argsort(first))[code]
+    lengths = np.diff(starts, append=grid.units).astype(np.float64)
+    empty = np.bincount(code, weights) <= 0
+    weights = np.where(empty[code], lengths, weights)
+    density = weights / lengths
+    change = np.abs(np.diff(density)) > 1e-9 * np.maximum(density[1:], density[:-1])
+    new = np.concatenate(([True], change | (np.diff(code) != 0)))
+    heads = np.flatnonzero(new)
+    return Bins(grid, starts[heads], code[heads], np.add.reduceat(weights, heads))

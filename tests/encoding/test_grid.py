@@ -1,0 +1,74 @@
+"""Units, cells and levels of a numeric column."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedsynth.encoding.grid import BRANCHING, MAX_CELLS, MAX_TOP, Grid
+
+grids = st.builds(
+    lambda first, span, decimals: Grid(
+        first / 10.0**decimals, (first + span) / 10.0**decimals, decimals
+    ),
+    st.integers(-(10**9), 10**9),
+    st.integers(0, 10**9),
+    st.integers(0, 6),
+)
+
+
+@given(grids, st.data())
+def test_every_unit_has_a_value_of_the_declared_decimals_and_reads_back(grid, data):
+    offsets = np.array(data.draw(st.lists(st.integers(0, grid.units - 1), min_size=1)))
+    values = grid.values(offsets)
+    assert (values >= grid.lower).all() and (values <= grid.upper).all()
+    assert values.tolist() == [round(value, grid.decimals) for value in values.tolist()]
+    assert (grid.offsets(values) == offsets).all()
+
+
+@given(grids)
+def test_levels_end_with_the_cells_and_each_node_has_at_most_sixteen_children(grid):
+    levels = grid.levels
+    assert levels[-1] == grid.cells <= MAX_CELLS
+    assert levels[0] <= MAX_TOP
+    for coarse, fine in itertools.pairwise(levels):
+        assert coarse == -(-fine // BRANCHING)
+    assert (grid.cells - 1) * grid.width < grid.units <= grid.cells * grid.width
+
+
+@pytest.mark.parametrize(
+    ("grid", "units", "width", "levels"),
+    [
+        (Grid(17, 90), 74, 1, (5, 74)),
+        (Grid(1, 16), 16, 1, (16,)),
+        (Grid(0, 99_999), 100_000, 1, (25, 391, 6250, 100_000)),
+        (Grid(0, 1_500_000), 1_500_001, 12, (31, 489, 7813, 125_001)),
+        (Grid(5, 5), 1, 1, (1,)),
+        (Grid(-0.3, 0.3, 1), 7, 1, (7,)),
+    ],
+)
+def test_known_columns(grid, units, width, levels):
+    assert (grid.units, grid.width, grid.levels) == (units, width, levels)
+
+
+def test_a_range_of_1e12_keeps_its_bounds_and_few_cells():
+    grid = Grid(-5e11, 5e11, 3)
+    assert grid.cells <= MAX_CELLS
+    ends = grid.values(np.array([0, grid.units - 1]))
+    assert ends.tolist() == [-5e11, 5e11]
+
+
+def test_values_outside_the_bounds_count_as_the_bound():
+    grid = Grid(0.0, 9.9, 1)
+    assert grid.offsets(np.array([-1e300, -0.06, 4.26, 1e300])).tolist() == [0, 0, 43, 99]
+
+
+@pytest.mark.parametrize(
+    ("edge", "unit"), [(-5.0, 0), (0.0, 0), (0.25, 3), (0.3, 3), (9.9, 99), (50.0, 100)]
+)
+def test_ceiling_is_the_first_unit_not_below(edge, unit):
+    assert Grid(0.0, 9.9, 1).ceiling(edge) == unit
