@@ -71,7 +71,7 @@ def _pair_positions(site: Site) -> Positions:
     encoding = site.board.read("encoding", TableEncoding.from_dict)
     codes = codes_of(site).astype(np.int64)
     target = target_index(encoding.schema)
-    starts = pair_starts(encoding.sizes, target)
+    starts, _ = pair_starts(encoding.sizes, target)
     others = [j for j in range(codes.shape[1]) if j != target]
     sizes = np.array([encoding.sizes[j] for j in others], np.int64)
     return starts[None, :] + codes[:, [target]] * sizes + codes[:, others]
@@ -87,10 +87,11 @@ def target_index(schema: Schema) -> int:
     return [column.name for column in schema.modelled].index(str(schema.target))
 
 
-def pair_starts(sizes: Sequence[int], target: int) -> Positions:
-    """Where the table [labels, size_j] of every other column starts in the flat vector."""
+def pair_starts(sizes: Sequence[int], target: int) -> tuple[Positions, int]:
+    """Where the table [labels, size_j] of every other column starts, and the length of them all."""
     cells = [size * sizes[target] for j, size in enumerate(sizes) if j != target]
-    return np.concatenate([[0], np.cumsum(cells)[:-1]]).astype(np.int64)
+    stops = np.cumsum([0, *cells])
+    return stops[:-1].astype(np.int64), int(stops[-1])
 
 
 def counting_terms(ones: int, noise_multiplier: float, budget: Budget, survivors: int) -> Terms:

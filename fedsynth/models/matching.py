@@ -1,0 +1,50 @@
+"""Adjust a decoder's label bias until its classes have given one-way distributions."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fedsynth.models import vae
+from fedsynth.models.spec import VAESpec
+
+_DRAWS = 4096
+_STEPS = 20
+_DAMPING = 0.8
+_FLOOR = 1e-7
+
+
+def match_profiles(
+    spec: VAESpec, theta: Tensor, profiles: Tensor, generator: torch.Generator
+) -> Tensor:
+    """Move the label bias so that decoded columns, given a class, are distributed as `profiles`.
+
+    Iterative proportional fitting of the output biases over a fixed sample of latent vectors: each
+    step adds the log ratio of wanted to decoded probability.
+
+    Args:
+        spec: a model with a label bias.
+        theta: decoder weights [decoder_dim].
+        profiles: wanted probabilities [classes, width], each column's part summing to 1.
+        generator: the only source of randomness.
+
+    Returns:
+        Decoder weights [decoder_dim] that differ from `theta` in the label bias alone.
+
+    Raises:
+        ValueError: the model has no label bias.
+    """
+    if not spec.label_bias:
+        raise ValueError("only a model with a label bias can be matched to class profiles")
+    adjusted = theta.clone()
+    bias = adjusted[-spec.width * spec.classes :].view(spec.width, spec.classes)
+    u = torch.randn(_DRAWS, spec.latent, generator=generator)
+    wanted = profiles.float().clamp_min(_FLOOR)
+    with torch.no_grad():
+        for label in range(spec.classes):
+            y = torch.full((_DRAWS,), label)
+            for _ in range(_STEPS):
+                decoded = vae.probabilities(spec, vae.decode(spec, adjusted, u, y)).mean(0)
+                ratio = wanted[label] / decoded.clamp_min(_FLOOR)
+                bias[:, label] += _DAMPING * ratio.log().clamp(-2, 2)
+    return adjusted

@@ -1,0 +1,203 @@
+"""FedVAE: variational autoencoders trained across clients that share decoders alone.
+
+Paper 001, chapter 4 (Algorithms 4 to 7) at the client level; at the record level one global step a
+round from clipped gradients of Poisson-sampled records. The server half: everything here sees
+released values only, so all of it is post-processing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+
+from fedsynth.encoding import image
+from fedsynth.encoding.table import TableEncoding
+from fedsynth.errors import ConfigError, ReleaseError
+from fedsynth.images import Images
+from fedsynth.models import vae
+from fedsynth.privacy.ledger import Ledger
+from fedsynth.privacy.terms import Budget
+from fedsynth.schema import ImageSchema, Schema
+from fedsynth.synthesizers.counting import (
+    question,
+    target_index,
+)
+from fedsynth.synthesizers.fedvae_plan import Plan, make_plan, training_task
+from fedsynth.synthesizers.fedvae_settings import FedVAESettings
+from fedsynth.synthesizers.fedvae_tasks import Model
+from fedsynth.synthesizers.fedvae_training import Learned, Training
+from fedsynth.synthesizers.fitting import Options, begin
+from fedsynth.synthesizers.labels import wanted_labels
+from fedsynth.synthesizers.owners import Owners
+
+Floats = NDArray[np.float32]
+
+
+class FedVAE:
+    """Federated VAE for tables and images.
+
+    Args:
+        schema: what the parties agreed on.
+        settings: see :class:`FedVAESettings`; or its fields as keywords.
+
+    Example:
+        >>> synth = FedVAE(schema, rounds=100)                      # doctest: +SKIP
+        >>> synth.fit(sites, Budget(epsilon=1.0)).sample(1000)      # doctest: +SKIP
+    """
+
+    name: ClassVar[str] = "fedvae"
+
+    def __init__(
+        self,
+        schema: Schema | ImageSchema,
+        settings: FedVAESettings | None = None,
+        **overrides: Any,
+    ) -> None:
+        base = settings.model_dump(exclude_unset=True) if settings is not None else {}
+        self.schema = schema
+        self.settings = FedVAESettings(**{**base, **overrides})
+        self._learned: Learned | None = None
+        self._ledger: Ledger | None = None
+
+    @property
+    def ledger(self) -> Ledger:
+        """The account of the last fit. Raises ConfigError before one."""
+        if self._ledger is None:
+            raise ConfigError("this synthesizer was not fitted here, so it has no ledger")
+        return self._ledger
+
+    @property
+    def learned(self) -> Learned:
+        """Raises ConfigError before a fit."""
+        if self._learned is None:
+            raise ConfigError("nothing to sample from yet: call fit first, or load a release")
+        return self._learned
+
+    def fit(self, owners: Owners, budget: Budget, **options: Any) -> FedVAE:
+        """Train on every owner's rows, within the budget.
+
+        Args:
+            owners: one table or image set an owner: a mapping by name, a list, or a single one.
+            budget: what all releases of this job may cost together.
+            options: see :class:`fedsynth.synthesizers.fitting.Options`.
+
+        Raises:
+            DataError, ConfigError: the data, schema and settings do not go together.
+            PrivacyError: the budget cannot carry the job.
+            FederationError: too few clients answered a round.
+        """
+        settings = self.settings.resolved(budget, self.schema)
+        run = Options(**options)
+        plans: list[Plan] = []
+
+        def plan(resolved: Budget, clients: int) -> Any:
+            made = make_plan(settings, self.schema, resolved, clients, run.survivors)
+            plans.append(made)
+            first, _, _ = question(self.schema)
+            return made.planned(training_task(resolved), first), made.participations
+
+        fitting = begin(owners, self.schema, budget, plan, run)
+        made = plans[0] if plans else Plan.of(fitting.ledger.job)
+        self._ledger = fitting.ledger
+        self._learned = Training(self.schema, settings, made, fitting).run()
+        fitting.finish()
+        return self
+
+    def sample(
+        self,
+        rows: int,
+        where: Mapping[str, Any] | None = None,
+        proportions: Mapping[Any, float] | None = None,
+        seed: int | None = None,
+    ) -> pd.DataFrame | Images:
+        """Draw synthetic rows; costs nothing, as often as wanted.
+
+        Args:
+            rows: how many, at least 1. A public choice: the true number of records is private.
+            where: a value of the target that every row is to have; exact, not by rejection.
+            proportions: shares of the target's values, instead of their estimated frequencies.
+            seed: makes the draw repeatable.
+
+        Raises:
+            ConfigError: rows below 1, a column other than the target, or a value it does not have.
+        """
+        if rows < 1:
+            raise ConfigError(f"rows must be at least 1, not {rows}")
+        learned = self.learned
+        rng = np.random.default_rng(seed)
+        labels = wanted_labels(self.schema, learned.frequencies, rows, where, proportions, rng)
+        generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
+        drawn = _decode(learned, labels, rows, generator)
+        if isinstance(self.schema, ImageSchema):
+            return Images(image.decode(drawn, self.schema), labels)
+        assert learned.encoding is not None
+        codes = drawn.astype(np.int64)
+        if labels is not None:
+            at = target_index(self.schema)
+            codes = np.insert(codes, at, labels, axis=1)
+        return learned.encoding.decode(codes, rng)
+
+    def model_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Everything :meth:`sample` needs: arrays, and JSON-able values. Nothing private."""
+        learned = self.learned
+        arrays: dict[str, NDArray[Any]] = {
+            "theta": learned.theta,
+            "frequencies": learned.frequencies,
+        }
+        meta = {
+            "model": learned.model.to_dict(),
+            "settings": self.settings.model_dump(exclude_unset=True, mode="json"),
+            "encoding": None if learned.encoding is None else learned.encoding.to_dict(),
+        }
+        return arrays, meta
+
+    @classmethod
+    def from_state(
+        cls,
+        schema: Schema | ImageSchema,
+        arrays: Mapping[str, NDArray[Any]],
+        meta: Mapping[str, Any],
+    ) -> FedVAE:
+        """The inverse of :meth:`model_state`. Raises ReleaseError where the parts do not fit."""
+        try:
+            model = Model.from_dict(meta["model"])
+            encoding = meta["encoding"]
+            learned = Learned(
+                model,
+                np.asarray(arrays["theta"], np.float32),
+                np.asarray(arrays["frequencies"], np.float64),
+                None if encoding is None else TableEncoding.from_dict(encoding),
+            )
+            found = cls(schema, **meta["settings"])
+        except (KeyError, TypeError, ValueError):
+            raise ReleaseError("the model's files do not fit together") from None
+        if learned.theta.shape != (model.parts * model.spec.decoder_dim,):
+            raise ReleaseError("the model's weights are not of the length that its spec says")
+        found._learned = learned
+        return found
+
+
+def _decode(
+    learned: Learned, labels: NDArray[np.int64] | None, rows: int, generator: torch.Generator
+) -> NDArray[Any]:
+    """Codes without the target's column, or pixel intensities, [rows, ...]."""
+    model, theta = learned.model, torch.from_numpy(learned.theta)
+    if model.parts == 1:
+        given = None
+        if model.spec.classes and labels is not None:
+            given = torch.from_numpy(labels)
+        drawn: NDArray[Any] = vae.sample(model.spec, theta, given, generator, rows).numpy()
+        return drawn
+    assert labels is not None
+    width = len(model.spec.sizes) or model.spec.width
+    found = np.zeros((rows, width), np.int32 if model.spec.sizes else np.float32)
+    for part in np.unique(labels):
+        at = labels == part
+        weights = model.decoder_part(theta, int(part))
+        found[at] = vae.sample(model.spec, weights, None, generator, int(at.sum())).numpy()
+    return found

@@ -1,0 +1,160 @@
+"""What a FedVAE job will release, with its noise calibrated before anything is asked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fedsynth.federation.tasks import Task
+from fedsynth.privacy.accounting import calibrate, charged, optimal_gaussian_sigma
+from fedsynth.privacy.ledger import Job, Planned
+from fedsynth.privacy.terms import Budget, Everyone, FixedSize, Poisson, Sampling, Terms
+from fedsynth.schema import ImageSchema, Schema
+from fedsynth.synthesizers.counting import LABEL_TABLES, counting_terms, question
+from fedsynth.synthesizers.fedvae_settings import FedVAESettings
+from fedsynth.synthesizers.fedvae_tasks import GRADIENT, TRAINING
+
+# A binomial count stays within so many standard deviations of its mean, but for a probability of
+# about 1e-9.
+_SURE = 6.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The releases of a job: the histogram, the label tables (None: not asked), the training."""
+
+    histogram: Terms
+    label_tables: Terms | None
+    training: Terms
+    rounds: int
+    participations: int | None
+
+    @staticmethod
+    def of(job: Job) -> Plan:
+        """The plan of a job to resume, from its ledger's first line."""
+        terms = {planned.label: planned.terms for planned in job.plan}
+        last = job.plan[-1]
+        return Plan(
+            job.plan[0].terms,
+            terms.get(LABEL_TABLES.name),
+            last.terms,
+            last.count,
+            job.participations,
+        )
+
+    def planned(self, task: Task, first: Task) -> tuple[Planned, ...]:
+        """As the ledger's first line names them; ``task`` trains, ``first`` asks the histogram."""
+        found = [Planned(first.name, self.histogram, 1)]
+        if self.label_tables is not None:
+            found.append(Planned(LABEL_TABLES.name, self.label_tables, 1))
+        return (*found, Planned(task.name, self.training, self.rounds))
+
+
+def training_task(budget: Budget) -> Task:
+    return GRADIENT if budget.unit == "record" else TRAINING
+
+
+def make_plan(
+    settings: FedVAESettings,
+    schema: Schema | ImageSchema,
+    budget: Budget,
+    clients: int,
+    survivors: float,
+) -> Plan:
+    """Calibrate all noise of a job to its budget.
+
+    Args:
+        settings: resolved.
+        clients: how many, a public figure.
+        survivors: share of the asked clients that is sure to answer.
+
+    Raises:
+        PrivacyError: the budget cannot carry the plan.
+    """
+    _, _, ones = question(schema)
+    rounds, rate = settings.rounds or 0, settings.rate or 1.0
+    whole = _sure(clients, survivors)
+    participations = _participations(budget, settings, clients)
+
+    def counting(ones: int, share: float) -> Terms:
+        return counting_terms(ones, _counting_noise(settings, budget, share), budget, whole)
+
+    histogram = counting(ones, settings.histogram_share)
+    tables = None
+    if settings.label_table_share and isinstance(schema, Schema):
+        tables = counting(len(schema.modelled) - 1, settings.label_table_share)
+
+    def training(multiplier: float) -> Terms:
+        sampling = _sampling(settings, budget, clients)
+        return Terms(
+            unit=budget.unit,
+            trust=budget.trust,
+            clip=settings.clip or 1.0,
+            noise_multiplier=multiplier,
+            sampling=sampling,
+            survivors=whole if budget.unit == "record" else _drawn(sampling, clients, survivors),
+        )
+
+    def everything(multiplier: float) -> Mapping[Terms, int]:
+        counts: dict[Terms, int] = {training(multiplier): rounds}
+        for terms in (histogram, tables):
+            if terms is not None:
+                counts[terms] = counts.get(terms, 0) + 1
+        return charged(counts, participations)
+
+    multiplier = settings.noise_multiplier
+    if multiplier is None:
+        multiplier = calibrate(everything, budget.epsilon, budget.resolved_delta) if rate else 0.0
+    return Plan(histogram, tables, training(multiplier), rounds, participations)
+
+
+def _counting_noise(settings: FedVAESettings, budget: Budget, share: float) -> float:
+    """Noise of one histogram that may use ``share`` of the budget.
+
+    Gaussian releases compose by adding 1/sigma^2, so a release with this share of it gets the noise
+    of the only release (paper 001, theorem 2.3) over the root of the share. Without a target, the
+    noise that the training was given.
+    """
+    if not budget.private:
+        return settings.noise_multiplier or 0.0
+    alone = optimal_gaussian_sigma(budget.epsilon, budget.resolved_delta)
+    exchange = 2.0 if settings.sampling == "fixed" else 1.0
+    return exchange * alone / math.sqrt(share)
+
+
+def _sampling(settings: FedVAESettings, budget: Budget, clients: int) -> Sampling:
+    rate = settings.rate or 1.0
+    if rate == 1:
+        return Everyone()
+    if settings.sampling == "fixed":
+        return FixedSize(max(1, round(rate * clients)), clients)
+    return Poisson(rate)
+
+
+def _participations(budget: Budget, settings: FedVAESettings, clients: int) -> int | None:
+    """Rounds in which one client takes part at the most, where drawing it hides nothing."""
+    sampling = _sampling(settings, budget, clients)
+    if budget.unit == "record" or budget.trust == "central" or sampling == Everyone():
+        return None
+    rate = sampling.rate if isinstance(sampling, Poisson) else sampling.size / clients  # type: ignore[union-attr]
+    rounds = settings.rounds or 0
+    mean = rounds * rate
+    return min(rounds, math.ceil(mean + _SURE * math.sqrt(mean * (1 - rate))))
+
+
+def _sure(clients: int, survivors: float) -> int:
+    return max(1, math.ceil(survivors * clients - 1e-9))
+
+
+def _drawn(sampling: Sampling, clients: int, survivors: float) -> int:
+    """Answers that a round of drawn clients is sure to bring."""
+    match sampling:
+        case Everyone():
+            return _sure(clients, survivors)
+        case FixedSize(size=size):
+            return _sure(size, survivors)
+        case Poisson(rate=rate):
+            mean = rate * clients
+            least = math.floor(mean - _SURE * math.sqrt(mean * (1 - rate)))
+            return _sure(max(1, least), survivors)

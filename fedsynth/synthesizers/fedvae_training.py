@@ -1,0 +1,284 @@
+"""The server half of a FedVAE fit: ask, step, average. It sees released values alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from fedsynth.encoding.table import TableEncoding
+from fedsynth.errors import ConfigError
+from fedsynth.models import vae
+from fedsynth.models.matching import match_profiles
+from fedsynth.models.spec import VAESpec
+from fedsynth.schema import ImageSchema, Schema
+from fedsynth.synthesizers.adam import Adam
+from fedsynth.synthesizers.counting import (
+    LABEL_TABLES,
+    Counts,
+    ask_counts,
+    pair_starts,
+    question,
+    target_index,
+)
+from fedsynth.synthesizers.fedvae_plan import Plan, training_task
+from fedsynth.synthesizers.fedvae_settings import FedVAESettings
+from fedsynth.synthesizers.fedvae_tasks import Model
+from fedsynth.synthesizers.fitting import Fitting
+from fedsynth.synthesizers.labels import class_profiles, label_frequencies
+
+Floats = NDArray[np.float32]
+
+_WARM_UP = 5
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What a fit leaves behind, all of it released or computed from released values.
+
+    Attributes:
+        model: the VAE's spec, and how many stand side by side.
+        theta: decoder weights of all parts.
+        frequencies: estimated share of each class, [classes]; empty without classes.
+        encoding: bins of a table; None for images.
+    """
+
+    model: Model
+    theta: Floats
+    frequencies: NDArray[np.float64]
+    encoding: TableEncoding | None
+
+
+@dataclass
+class State:
+    """A training under way: what checkpoints hold."""
+
+    encoding: TableEncoding | None
+    frequencies: NDArray[np.float64]
+    expected: float
+    profiles: NDArray[np.float64] | None
+    phi: Floats
+    optimiser: Adam
+    average: Floats
+    round: int = 0
+
+
+class Training:
+    """The server half of one fit."""
+
+    def __init__(
+        self,
+        schema: Schema | ImageSchema,
+        settings: FedVAESettings,
+        plan: Plan,
+        fitting: Fitting,
+    ) -> None:
+        self.schema, self.settings, self.plan, self.fitting = schema, settings, plan, fitting
+        self.channel = fitting.channel
+        self.record = plan.training.unit == "record"
+
+    def run(self) -> Learned:
+        state = self._restored() or self._begun()
+        if state.encoding is not None:
+            self.channel.announce("encoding", state.encoding.to_dict())
+        self.channel.announce("model", self._model(state.encoding).to_dict())
+        if not self.record or self.settings.encoder == "private":
+            size = len(state.phi) * (3 if self.record else 1) + self.record
+            self.fitting.keep_private_vectors(size)
+        self._train(state)
+        model = self._model(state.encoding)
+        theta = self._theta(state, state.average if self.record else state.optimiser.weights)
+        if state.profiles is not None:
+            theta = self._matched(model.spec, theta, state.profiles)
+        return Learned(model, theta, state.frequencies, state.encoding)
+
+    def _matched(self, spec: VAESpec, theta: Floats, profiles: NDArray[np.float64]) -> Floats:
+        """The decoder with each class's one-way distributions as the label tables have them."""
+        generator = torch.Generator().manual_seed(self.fitting.options.seed)
+        found: Floats = match_profiles(
+            spec, torch.from_numpy(theta.copy()), torch.from_numpy(profiles), generator
+        ).numpy()
+        return found
+
+    def _begun(self) -> State:
+        """Ask the histogram and the label tables, and draw the first weights."""
+        task, dim, _ = question(self.schema)
+        self.fitting.progress(task.name, 0, 1)
+        counts = ask_counts(self.channel, task, self.plan.histogram, dim)
+        encoding, frequencies, records = self._understood(counts)
+        self.fitting.progress(task.name, 1, 1)
+        profiles = None
+        if encoding is not None:
+            self.channel.announce("encoding", encoding.to_dict())
+            if self.plan.label_tables is not None:
+                profiles, frequencies = self._profiles(encoding)
+        phi, theta = self._initial(encoding, profiles)
+        units = records if self.record else self.channel.clients
+        expected = (self.settings.rate or 1.0) * units
+        weights = theta if self.settings.encoder != "shared" else np.concatenate([phi, theta])
+        state = State(
+            encoding, frequencies, expected, profiles, phi, Adam.start(weights), weights.copy()
+        )
+        self._save(state)
+        return state
+
+    def _understood(
+        self, counts: Counts
+    ) -> tuple[TableEncoding | None, NDArray[np.float64], float]:
+        if isinstance(self.schema, ImageSchema):
+            frequencies, total = label_frequencies(counts)
+            return None, frequencies if self.schema.classes else np.zeros(0), total
+        encoding = TableEncoding.from_histogram(
+            self.schema, counts.values, counts.sigma, self.settings.bins
+        )
+        frequencies = np.zeros(0)
+        if self.schema.classes:
+            frequencies = encoding.frequencies[target_index(self.schema)]
+        return encoding, frequencies, encoding.records
+
+    def _profiles(self, encoding: TableEncoding) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        assert self.plan.label_tables is not None and isinstance(self.schema, Schema)
+        target = target_index(self.schema)
+        starts, dim = pair_starts(encoding.sizes, target)
+        self.fitting.progress(LABEL_TABLES.name, 0, 1)
+        counts = ask_counts(self.channel, LABEL_TABLES, self.plan.label_tables, dim)
+        self.fitting.progress(LABEL_TABLES.name, 1, 1)
+        return class_profiles(counts, encoding, target, starts)
+
+    def _model(self, encoding: TableEncoding | None) -> Model:
+        settings, classes = self.settings, self._classes(encoding)
+        together = settings.scheme == "uni"
+        shape: tuple[int, ...] = ()
+        sizes: tuple[int, ...] = ()
+        if isinstance(self.schema, ImageSchema):
+            shape = self.schema.shape
+        elif encoding is not None:
+            sizes = encoding.sizes
+            if classes:
+                target = target_index(self.schema)
+                sizes = sizes[:target] + sizes[target + 1 :]
+        spec = VAESpec(
+            kind=settings.architecture or "mlp",
+            latent=settings.latent or 1,
+            sizes=sizes,
+            shape=shape,
+            hidden=settings.hidden or (),
+            classes=classes if together else 0,
+            label_bias=self.plan.label_tables is not None,
+            kl_weight=settings.kl_weight,
+        )
+        return Model(spec, 1 if together else classes)
+
+    def _classes(self, encoding: TableEncoding | None) -> int:
+        """Classes that the model is told apart by; a missing label is one of its own."""
+        if not self.schema.classes:
+            return 0
+        if encoding is None:
+            return self.schema.classes
+        return encoding.sizes[target_index(encoding.schema)]
+
+    def _initial(
+        self, encoding: TableEncoding | None, profiles: NDArray[np.float64] | None
+    ) -> tuple[Floats, Floats]:
+        """First weights of all parts, the same for each: [parts * E], [parts * D]."""
+        model = self._model(encoding)
+        generator = torch.Generator().manual_seed(self.fitting.options.seed)
+        start = None if profiles is None else torch.from_numpy(np.log(profiles)).float()
+        phi, theta = vae.initial(model.spec, generator, start)
+        return np.tile(phi.numpy(), model.parts), np.tile(theta.numpy(), model.parts)
+
+    def _train(self, state: State) -> None:
+        rounds, every = self.plan.rounds, self.fitting.options.checkpoint_every
+        while state.round < rounds:
+            # Rounds that an interrupted run lost stay charged, so a resumed one may end early.
+            if self.channel.ledger.would_exceed(self.plan.training):
+                break
+            self._round(state)
+            state.round += 1
+            self.fitting.progress("training", state.round, rounds)
+            if state.round % every == 0 and state.round < rounds:
+                self._save(state)
+
+    def _round(self, state: State) -> None:
+        model, settings = self._model(state.encoding), self.settings
+        theta = self._theta(state, state.optimiser.weights)
+        rate = self._learning_rate(state.round)
+        released = self.channel.sum(
+            training_task(self.fitting.ledger.job.budget).name,
+            self.plan.training,
+            dim=len(state.optimiser.weights),
+            kept=model.parts * model.spec.encoder_dim if self._keeps() else 0,
+            arrays={"theta": theta, "phi": self._phi(state)},
+            settings={
+                "encoder": settings.encoder or "private",
+                "seed": self.fitting.options.seed,
+                "learning_rate": rate,
+                "batch_size": settings.batch_size,
+                "expected": state.expected / self.channel.clients,
+            },
+        )
+        mean = (released.value / state.expected).astype(np.float32)
+        if not self.record:
+            state.optimiser.weights += mean
+            return
+        state.optimiser.step(mean, rate)
+        decay = min(settings.average, (state.round + 1) / (state.round + 10))
+        state.average += (1 - decay) * (state.optimiser.weights - state.average)
+
+    def _keeps(self) -> bool:
+        return self.record and self.settings.encoder == "private"
+
+    def _phi(self, state: State) -> Floats:
+        if self.settings.encoder == "shared":
+            return state.optimiser.weights[: len(state.phi)]
+        return state.phi
+
+    def _theta(self, state: State, weights: Floats) -> Floats:
+        return weights[len(state.phi) :] if self.settings.encoder == "shared" else weights
+
+    def _learning_rate(self, done: int) -> float:
+        """Record level: a short warm-up, then down to zero in a line. Client level: constant."""
+        full = self.settings.learning_rate or 0.0
+        if not self.record:
+            return full
+        return full * min(1.0, (done + 1) / _WARM_UP) * (1 - done / self.plan.rounds)
+
+    def _save(self, state: State) -> None:
+        arrays: dict[str, NDArray[np.generic]] = {
+            "frequencies": state.frequencies,
+            "phi": state.phi,
+            "optimiser": state.optimiser.to_vector(),
+            "average": state.average,
+        }
+        if state.profiles is not None:
+            arrays["profiles"] = state.profiles
+        meta = {
+            "settings": self.settings.model_dump(mode="json"),
+            "round": state.round,
+            "expected": state.expected,
+            "encoding": None if state.encoding is None else state.encoding.to_dict(),
+        }
+        self.fitting.checkpoint(arrays, meta)
+
+    def _restored(self) -> State | None:
+        found = self.fitting.restored()
+        if found is None:
+            return None
+        arrays, meta = found
+        if meta["settings"] != self.settings.model_dump(mode="json"):
+            raise ConfigError(
+                f"{self.fitting.options.folder}: the job to resume was started with other settings"
+            )
+        encoding = meta["encoding"]
+        return State(
+            None if encoding is None else TableEncoding.from_dict(encoding),
+            arrays["frequencies"],
+            meta["expected"],
+            arrays.get("profiles"),
+            arrays["phi"],
+            Adam.from_vector(arrays["optimiser"]),
+            arrays["average"],
+            meta["round"],
+        )

@@ -1,0 +1,200 @@
+"""One fit, whatever the method: sites, ledger, channel, checkpoints, progress.
+
+A checkpoint holds only what was released and what was computed from that, so it is as public as the
+release; private vectors of simulated clients lie beside it and are deleted when the job is done.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as save_tensors
+
+from fedsynth.errors import ConfigError, ReleaseError
+from fedsynth.federation.channel import LocalChannel
+from fedsynth.federation.site import Site, StateFile
+from fedsynth.privacy.certificate import LEDGER
+from fedsynth.privacy.ledger import Job, Ledger, Planned
+from fedsynth.privacy.noise import NoiseSource
+from fedsynth.privacy.terms import Budget
+from fedsynth.schema import ImageSchema, Schema
+from fedsynth.synthesizers.owners import Owners, sites_of
+
+CHECKPOINT = "checkpoint"
+_SHOW_EPSILON_EVERY = 5.0
+
+Arrays = Mapping[str, NDArray[np.generic]]
+Progress = Callable[[str, int, int, float], None]
+"""Called with the step's name, rounds done, rounds in all, and the epsilon spent so far."""
+
+
+def silent(label: str, done: int, total: int, epsilon: float) -> None:
+    """Show nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How a fit runs; nothing here changes what it costs, except ``survivors``.
+
+    Attributes:
+        seed: of everything that is not privacy: initial weights, batch order.
+        folder: where ledger and checkpoints go; None keeps the ledger in memory.
+        resume: continue the job that ``folder`` holds.
+        survivors: share of the clients that is sure to answer; under distributed trust their noise
+            shares are sized for it, so that losing the others loses no noise. In (0, 1].
+        checkpoint_every: rounds between checkpoints; a crash loses the rounds since the last one,
+            charged as they are.
+        progress: see :data:`Progress`.
+        insecure_noise_seed: fixes the noise, for tests; voids the certificate.
+    """
+
+    seed: int = 0
+    folder: Path | None = None
+    resume: bool = False
+    survivors: float = 1.0
+    checkpoint_every: int = 25
+    progress: Progress = silent
+    insecure_noise_seed: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.survivors <= 1:
+            raise ConfigError(f"survivors must be in (0, 1], not {self.survivors}")
+        if self.checkpoint_every < 1:
+            raise ConfigError(f"checkpoint_every must be at least 1, not {self.checkpoint_every}")
+        if self.resume and self.folder is None:
+            raise ConfigError("resume needs the folder of the interrupted job")
+
+
+@dataclass
+class Fitting:
+    """A fit under way."""
+
+    channel: LocalChannel
+    sites: Sequence[Site]
+    options: Options
+    _state: StateFile | None = field(default=None, repr=False)
+    _shown: tuple[float, float] = (-math.inf, 0.0)
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.channel.ledger
+
+    def progress(self, label: str, done: int, total: int) -> None:
+        """Report, computing the epsilon spent anew every few seconds and at the end."""
+        now = time.monotonic()
+        if done == total or now - self._shown[0] > _SHOW_EPSILON_EVERY:
+            self._shown = (now, self.ledger.spent().epsilon)
+        self.options.progress(label, done, total, self._shown[1])
+
+    def keep_private_vectors(self, size: int) -> None:
+        """Give every simulated client a place on disk for a vector of ``size`` numbers."""
+        if self.options.folder is None or self._state is not None:
+            return
+        folder = self.options.folder / CHECKPOINT
+        folder.mkdir(parents=True, exist_ok=True)
+        self._state = StateFile(folder / "private.bin", size)
+        for index, site in enumerate(self.sites):
+            site.state = self._state.slot(index)
+
+    def checkpoint(self, arrays: Arrays, meta: Mapping[str, Any]) -> None:
+        """Save the state of the fit, all of it or nothing."""
+        if self.options.folder is None:
+            return
+        folder = self.options.folder / CHECKPOINT
+        folder.mkdir(parents=True, exist_ok=True)
+        plain = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        body = save_tensors(plain, {"meta": json.dumps(meta)})
+        fresh = folder / "state.new"
+        with fresh.open("wb") as file:
+            file.write(body)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(folder / "state.safetensors")
+
+    def restored(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]] | None:
+        """The last checkpoint of a resumed job, or None where there is none yet."""
+        if not self.options.resume or self.options.folder is None:
+            return None
+        path = self.options.folder / CHECKPOINT / "state.safetensors"
+        if not path.exists():
+            return None
+        body = path.read_bytes()
+        try:
+            length = int.from_bytes(body[:8], "little")
+            meta = json.loads(json.loads(body[8 : 8 + length])["__metadata__"]["meta"])
+            return load_tensors(body), meta
+        except Exception:
+            raise ReleaseError(f"{path} is damaged: delete it to start the training anew") from None
+
+    def finish(self) -> None:
+        """Close the ledger and delete the checkpoint with all private vectors."""
+        self.ledger.close()
+        if self._state is not None:
+            self._state.close()
+        if self.options.folder is not None:
+            shutil.rmtree(self.options.folder / CHECKPOINT, ignore_errors=True)
+
+
+def begin(
+    owners: Owners,
+    schema: Schema | ImageSchema,
+    budget: Budget,
+    plan: Callable[[Budget, int], tuple[Sequence[Planned], int | None]],
+    options: Options,
+) -> Fitting:
+    """Prepare the sites, calibrate the plan and open the ledger; nothing is asked yet.
+
+    Args:
+        plan: from the budget and the number of clients, the releases of the whole job and the
+            number of rounds after which a drawn client refuses.
+
+    Raises:
+        DataError, ConfigError, PrivacyError: before anything private was used.
+    """
+    sites = sites_of(owners, schema)
+    if budget.unit == "client" and budget.units is None:
+        budget = replace(budget, units=len(sites))
+    path = None if options.folder is None else options.folder / LEDGER
+    if options.resume and path is not None:
+        ledger = Ledger.open(path)
+        _demand_same(ledger.job, budget, schema, options)
+    else:
+        releases, participations = plan(budget, len(sites))
+        job = Job(
+            budget=budget,
+            plan=tuple(releases),
+            participations=participations,
+            schema_digest=schema.digest,
+            schema_provenance=schema.provenance,
+            insecure=options.insecure_noise_seed is not None,
+        )
+        ledger = Ledger.create(job, path)
+    channel = LocalChannel(sites, ledger, NoiseSource(options.insecure_noise_seed))
+    channel.announce("schema", schema.to_dict())
+    return Fitting(channel, sites, options)
+
+
+def _demand_same(job: Job, budget: Budget, schema: Schema | ImageSchema, options: Options) -> None:
+    """A resumed job keeps the promise that its first ledger line made."""
+    insecure = options.insecure_noise_seed is not None
+    for what, ours, theirs in (
+        ("budget", budget, job.budget),
+        ("schema", schema.digest, job.schema_digest),
+        ("insecure_noise_seed", insecure, job.insecure),
+    ):
+        if ours != theirs:
+            raise ConfigError(
+                f"{options.folder}: the job to resume was started with another {what}; start a "
+                "new job in another folder instead"
+            )
