@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy import stats
 from sklearn.datasets import load_digits
 
 from fedsynth.errors import ConfigError, DataError
@@ -67,15 +68,23 @@ def test_the_image_network_is_convolution_relu_pooling_dense():
     torch.testing.assert_close(net(x, None), logits)
 
 
-def test_dropout_drops_at_the_papers_rates_and_only_with_a_generator():
+def test_dropout_has_the_papers_rates_keeps_the_mean_and_needs_a_generator():
     net = TableStudent(3, 2, torch.Generator().manual_seed(0))
-    x = torch.ones(1, 3)
-    torch.testing.assert_close(net(x, None), net(x, None), rtol=0, atol=0)
-    # The last layer sees sigmoid values times 1/(1-.4) or 0, with their mean kept.
-    draws = torch.cat([net(x, torch.Generator().manual_seed(s)) for s in range(300)])
-    spread = draws.std(dim=0) / np.sqrt(300)
-    assert ((draws.mean(dim=0) - net(x, None)[0]).abs() < 6 * spread + 0.02).all()
-    assert (draws.std(dim=0) > 0).all()
+    seen: list[torch.Tensor] = []
+    for layer in (net.second, net.output):
+        layer.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].detach()))
+    x = torch.ones(200, 3)
+    net(x, None)
+    net(x, torch.Generator().manual_seed(1))
+    whole_first, whole_second, first, second = seen
+    assert (whole_second > 0).all()
+    alive = whole_first > 0
+    answers = torch.sigmoid(net.second(first))
+    for kept, undropped, rate in ((first[alive], whole_first[alive], 0.25), (second, answers, 0.4)):
+        # Fails a correct layer with probability 1e-7.
+        dropped = int((kept == 0).sum())
+        assert stats.binomtest(dropped, kept.numel(), rate).pvalue > 1e-7
+        torch.testing.assert_close(kept[kept > 0], undropped[kept > 0] / (1 - rate))
 
 
 def test_real_digits_teach_the_student_and_shuffled_labels_do_not():

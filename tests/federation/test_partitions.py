@@ -1,7 +1,7 @@
 """Cuts: each row once, the promised distributions, seeds, and clear refusals.
 
-Each of the 20 or so statistical checks fails a correct cut with probability 5e-8, so all of them
-together raise a false alarm with probability below 1e-6 (5.45 standard errors, two-sided).
+Each of the 25 statistical checks (both tails counted) fails a correct cut with probability 3e-8
+(5.55 standard errors), so all of them raise a false alarm with probability below 1e-6.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from fedsynth.federation.schemes import Geometric
 from fedsynth.schema import Categorical, Continuous, Identifier, ImageSchema, Integer, Schema
 from fedsynth.tables import Images
 
-FALSE_ALARM = 5e-8
-ERRORS = 5.45
+FALSE_ALARM = 3e-8
+ERRORS = 5.55
 NUMBERED = [name for name in SCHEMES if name != "column"]
 
 
@@ -164,6 +164,14 @@ def test_quantity_changes_sizes_but_not_the_label_mix():
         part["label"].value_counts().reindex(range(3), fill_value=0) for part in parts.values()
     ]
     assert stats.chi2_contingency(np.array(counts)).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("scheme", ["dirichlet", "quantity", "labels"])
+def test_a_labels_rows_are_shuffled_before_they_are_cut(scheme):
+    whole = table(5000, labels=1)
+    options = {"per_client": 1} if scheme == "labels" else {}
+    parts = partition(whole, 4, scheme, target="label", seed=1, **options)
+    assert stats.kruskal(*(part["row"] for part in parts.values())).pvalue > FALSE_ALARM
 
 
 def test_minimum_is_kept_or_refused():
