@@ -22,7 +22,7 @@ from fedsynth.columns import (
     Numeric,
     text_of,
 )
-from fedsynth.errors import DataError
+from fedsynth.errors import DataError, SchemaError
 
 MISSING, UNREADABLE = -1, -2
 """Codes of a discrete cell that holds no category."""
@@ -50,6 +50,21 @@ class Cells:
     unreadable: NDArray[np.bool_]
 
 
+def demand_frame(frame: pd.DataFrame, where: str) -> None:
+    """Raise DataError unless it is a frame whose columns all have a name of their own."""
+    if not isinstance(frame, pd.DataFrame):
+        raise DataError(f"{where}: is a {type(frame).__name__}; give a pandas DataFrame")
+    names = list(frame.columns)
+    unnamed = [name for name in names if not isinstance(name, str)]
+    if unnamed:
+        raise DataError(f"{where}: column {unnamed[0]!r} has no text for a name; rename it")
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise DataError(
+            f"{where}: several columns are called {', '.join(map(repr, repeated))}; rename them"
+        )
+
+
 def read_cells(series: pd.Series, column: Modelled, missing_values: Iterable[str]) -> Cells:
     """Read every cell; None, NaN, NaT, NA, empty text and `missing_values` are missing.
 
@@ -57,7 +72,7 @@ def read_cells(series: pd.Series, column: Modelled, missing_values: Iterable[str
     even where `missing_values` lists it.
 
     Raises:
-        DataError: if cells are no single values (lists, dicts).
+        DataError: if a cell of a categorical or datetime column is a list or the like.
     """
     markers = {marker.strip() for marker in missing_values} | {""}
     if isinstance(column, Categorical | Boolean):
@@ -87,14 +102,14 @@ def missing_text(column: Modelled, missing_values: Sequence[str]) -> str:
     """How a missing cell of this column is written: the first marker that reads back as missing.
 
     Raises:
-        DataError: if every marker is a category.
+        SchemaError: if every marker is a category.
     """
     markers = (*missing_values, "")
     cells = read_cells(pd.Series(markers, dtype=object), column, missing_values)
     for marker, missing in zip(markers, cells.missing, strict=True):
         if missing:
             return marker
-    raise DataError(
+    raise SchemaError(
         f"column {column.name!r}: every text for missing values is also one of its categories; "
         f"add another to the schema's `missing_values`"
     )
@@ -177,7 +192,7 @@ def _read_numeric(series: pd.Series, column: Numeric, markers: set[str]) -> Cell
     missing = native.copy()
     blank = np.flatnonzero(np.isnan(values) & ~native)
     if blank.size:
-        texts = series.iloc[blank].astype(str).str.strip()
+        texts = series.iloc[blank].map(text_of)
         missing[blank] = texts.isin(markers | {"nan", "NaN", "NaT"}).to_numpy(dtype=bool)
     for marker in _numbers_of(pd.Series(sorted(markers), dtype=object), column):
         if not column.low <= marker <= column.high:
@@ -194,12 +209,7 @@ def _numbers_of(series: pd.Series, column: Numeric) -> NDArray[np.float64]:
         return series.to_numpy(dtype=np.float64, na_value=np.nan)
     if pd.api.types.is_datetime64_any_dtype(series.dtype):
         return np.full(len(series), np.nan)
-    try:
-        numbers = pd.to_numeric(series.astype(object), errors="coerce")
-    except TypeError:
-        raise DataError(
-            f"column {series.name!r} holds lists or other compound cells; give it single values"
-        ) from None
+    numbers = pd.to_numeric(series.astype(object), errors="coerce")
     if pd.api.types.is_complex_dtype(numbers.dtype):
         # One complex cell makes pandas fill the others with arbitrary memory.
         return np.array([_number(cell) for cell in series], dtype=np.float64)
@@ -229,21 +239,22 @@ def _moment_text(cell: object) -> str:
 def _count_units(moments: pd.Series, column: Datetime) -> NDArray[np.float64]:
     if moments.dt.tz is not None:
         moments = moments.dt.tz_convert("UTC").dt.tz_localize(None)
-    since = (moments - pd.Timestamp(column.lower)).dt.total_seconds()
-    return np.floor(since.to_numpy(dtype=np.float64) / column.seconds)
+    # In microseconds, since pandas' nanoseconds overflow at differences of 292 years.
+    since = moments.to_numpy(dtype="datetime64[us]") - np.datetime64(column.lower, "us")
+    units = since.astype(np.int64) // (column.seconds * 1_000_000)
+    return np.where(np.isnat(since), np.nan, units)
 
 
 def _far_units(text: str, column: Datetime) -> float:
     """Units to a moment that pandas cannot hold, such as the year 9999; NaN if it is none."""
-    for read in (datetime.fromisoformat, _by_format(column.format)):
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        if column.format is None:
+            return math.nan
         try:
-            moment = read(text)
+            moment = datetime.strptime(text, column.format)
         except ValueError:
-            continue
-        since = moment.replace(tzinfo=None) - column.lower
-        return float(since // timedelta(seconds=column.seconds))
-    return math.nan
-
-
-def _by_format(pattern: str | None) -> Callable[[str], datetime]:
-    return lambda text: datetime.strptime(text, pattern or "")
+            return math.nan
+    since = moment.replace(tzinfo=None) - column.lower
+    return float(since // timedelta(seconds=column.seconds))

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import pandas_dtype
 
-from fedsynth.cells import Cells, read_cells, violations
+from fedsynth.cells import Cells, demand_frame, read_cells, violations
 from fedsynth.columns import (
     Boolean,
     Categorical,
@@ -79,12 +79,8 @@ def demand_columns(frame: pd.DataFrame, schema: Schema, where: str) -> None:
 
     Identifiers may be absent.
     """
-    if not isinstance(frame, pd.DataFrame):
-        raise DataError(f"{where}: is a {type(frame).__name__}; give a pandas DataFrame")
+    demand_frame(frame, where)
     names = list(frame.columns)
-    repeated = sorted({str(name) for name in names if names.count(name) > 1})
-    if repeated:
-        raise DataError(f"{where}: columns {', '.join(repeated)} stand there twice; rename them")
     declared = [column.name for column in schema.columns]
     absent = [column.name for column in schema.modelled if column.name not in names]
     if absent:

@@ -102,9 +102,10 @@ def write_images(
 
 def _read_arrays(path: Path, keys: tuple[str, ...]) -> dict[str, NDArray[np.generic]]:
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise DataError(f"{path}: holds one array; save a .npz with keys {list(keys)}")
+        archive = np.load(path, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise DataError(f"{path}: holds a single array; save a .npz with keys {list(keys)}")
+        with archive:
             absent = [key for key in keys if key not in archive]
             if absent:
                 raise DataError(

@@ -6,15 +6,14 @@ was drafted from private rows says so in `provenance`, and so does every certifi
 
 from __future__ import annotations
 
-import hashlib
-import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 
+import pandas as pd
 from pydantic import BeforeValidator, Field, model_validator
 
+from fedsynth.cells import missing_text
 from fedsynth.columns import (
     Boolean,
     Categorical,
@@ -25,9 +24,13 @@ from fedsynth.columns import (
     Integer,
     Modelled,
 )
-from fedsynth.errors import SchemaError
-from fedsynth.validation import Agreed, plain, suggestion
-from fedsynth.yaml_files import read_yaml, write_yaml
+from fedsynth.documents import Document, build_column
+from fedsynth.drafting import draft_columns
+from fedsynth.errors import DataError, SchemaError
+from fedsynth.image_schema import ImageSchema
+from fedsynth.sdv_metadata import columns_from_sdv, sdv_content
+from fedsynth.validation import plain, suggestion
+from fedsynth.yaml_files import read_yaml
 
 __all__ = [
     "Boolean",
@@ -43,80 +46,14 @@ __all__ = [
     "load_schema",
 ]
 
-Provenance = Literal["declared", "private-data"]
-_KINDS: dict[str, type[Agreed]] = {
-    "categorical": Categorical,
-    "boolean": Boolean,
-    "integer": Integer,
-    "continuous": Continuous,
-    "datetime": Datetime,
-    "identifier": Identifier,
-}
-_Self = TypeVar("_Self", bound="_Document")
+
+class SDVMetadata(Protocol):
+    """What is used of `sdv.metadata.Metadata`."""
+
+    def to_dict(self) -> dict[str, Any]: ...
 
 
-def _column(value: object) -> object:
-    """Build a column from a mapping here, where its kind and place can be named."""
-    if not isinstance(value, Mapping):
-        return value
-    kind, name = value.get("kind"), value.get("name", "(unnamed)")
-    if kind is None:
-        raise SchemaError(f"column {name!r}: `kind` is needed, one of {', '.join(_KINDS)}")
-    if kind not in _KINDS:
-        raise SchemaError(f"column {name!r}: unknown kind {kind!r}{suggestion(kind, _KINDS)}")
-    return _KINDS[kind](**{str(key): entry for key, entry in value.items()})
-
-
-class _Document(Agreed):
-    """What tables' and images' schemas share: a name, a provenance, a file, a digest."""
-
-    name: Annotated[str | None, Field(description="a text")] = None
-    description: Annotated[str | None, Field(description="a text")] = None
-    provenance: Annotated[Provenance, Field(description="declared or private-data")] = "declared"
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able content without the keys at their defaults; `from_dict` gives back an equal."""
-        return {"kind": _kind_of(type(self)), **self.model_dump(mode="json", exclude_defaults=True)}
-
-    @classmethod
-    def from_dict(cls: type[_Self], content: Mapping[str, Any]) -> _Self:
-        """Build from `to_dict`'s content.
-
-        Raises:
-            SchemaError: naming the column and key at fault.
-        """
-        values = {str(key): entry for key, entry in content.items()}
-        kind = values.pop("kind", "table")
-        if kind != _kind_of(cls):
-            raise SchemaError(
-                f"schema of kind {kind!r} where one of kind {_kind_of(cls)!r} is needed"
-            )
-        return cls(**values)
-
-    @classmethod
-    def load(cls: type[_Self], path: str | Path) -> _Self:
-        """Read a YAML file.
-
-        Raises:
-            SchemaError: naming the file and the column and key at fault.
-        """
-        try:
-            return cls.from_dict(read_yaml(path, SchemaError))
-        except SchemaError as error:
-            raise _in_file(error, path) from None
-
-    def save(self, path: str | Path) -> None:
-        """Write a YAML file that `load` reads back as an equal schema."""
-        write_yaml(self.to_dict(), path)
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 (hex) of the canonical JSON: equal for all parties that agreed on the same."""
-        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
-
-
-class Schema(_Document):
+class Schema(Document):
     """The columns of a table, in order, the target, and the texts that mean "missing".
 
     `missing_values` holds for every column, except where a column declares the text as a value of
@@ -124,8 +61,10 @@ class Schema(_Document):
     exception. A written table spells missing as the first of them.
     """
 
+    document_kind: ClassVar[Literal["table", "image"]] = "table"
+
     columns: Annotated[
-        tuple[Annotated[Column, BeforeValidator(_column)], ...],
+        tuple[Annotated[Column, BeforeValidator(build_column)], ...],
         Field(min_length=1, description="a list of columns"),
     ]
     target: Annotated[str | None, Field(description="the name of a column")] = None
@@ -147,6 +86,9 @@ class Schema(_Document):
             raise ValueError("every column is an identifier, so there is nothing to learn")
         if self.target is not None:
             self._demand_target(names)
+        for column in self.modelled:
+            if column.missing:
+                missing_text(column, self.missing_values)
         return self
 
     def _demand_target(self, names: list[str]) -> None:
@@ -162,6 +104,55 @@ class Schema(_Document):
                 f"`target` {self.target!r} may not be missing: drop the rows without a label, or "
                 f"give it a category for them"
             )
+
+    @classmethod
+    def draft(cls, frame: pd.DataFrame, target: str | None = None) -> Schema:
+        """Propose a schema from a table's rows, with provenance `private-data`.
+
+        Raises:
+            DataError: if the table has no rows.
+            SchemaError: if there is no such target, or it has missing values.
+        """
+        columns, missing_values = draft_columns(frame, target)
+        return cls(
+            columns=columns,
+            target=target,
+            missing_values=missing_values,
+            provenance="private-data",
+        )
+
+    @classmethod
+    def from_sdv(
+        cls,
+        metadata: SDVMetadata | Mapping[str, Any],
+        table: pd.DataFrame | None = None,
+        target: str | None = None,
+    ) -> Schema:
+        """Take over SDV's metadata (the object, or its `to_dict()`) of a single table.
+
+        Ranges that SDV's metadata lacks are read off `table`. Since SDV reads its own ranges off
+        the rows, the provenance is `private-data`.
+
+        Raises:
+            SchemaError: if there are several tables, or a column's range stands nowhere.
+        """
+        content = metadata if isinstance(metadata, Mapping) else metadata.to_dict()
+        columns = columns_from_sdv(content, table)
+        return cls(columns=columns, target=target, provenance="private-data")
+
+    def to_sdv(self) -> SDVMetadata:
+        """SDV's `Metadata` of this table, with ranges where the installed version knows them.
+
+        Raises:
+            DataError: if sdv is not installed.
+        """
+        try:
+            from sdv.metadata import Metadata
+        except ImportError:
+            raise DataError("SDV is not installed: pip install fedsynth[sdv]") from None
+        version = "V1" if Metadata.METADATA_SPEC_VERSION == "V1" else "V2"
+        metadata: SDVMetadata = Metadata.load_from_dict(sdv_content(self.columns, version))
+        return metadata
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able content without the keys at their defaults; `from_dict` gives back an equal."""
@@ -201,52 +192,6 @@ class Schema(_Document):
         return len(target.categories) if isinstance(target, Categorical | Boolean) else 0
 
 
-class ImageSchema(_Document):
-    """Images of one shape, (height, width) or (height, width, channels), and perhaps a label.
-
-    `maximum` is the pixel value that means white: 255, or 16 for scikit-learn's digits.
-    """
-
-    shape: Annotated[
-        tuple[Annotated[int, Field(ge=1)], ...],
-        BeforeValidator(plain),
-        Field(min_length=2, max_length=3, description="[height, width] or with channels third"),
-    ]
-    maximum: Annotated[int, Field(ge=1, le=255, description="an integer from 1 to 255")] = 255
-    target: Annotated[
-        Categorical | None,
-        BeforeValidator(_column),
-        Field(description="a categorical column"),
-    ] = None
-
-    @classmethod
-    def whereabouts(cls, values: Mapping[str, Any]) -> str:
-        return f"image schema {values['name']!r}" if values.get("name") else "image schema"
-
-    @model_validator(mode="after")
-    def _consistent(self) -> ImageSchema:
-        if self.target is not None and self.target.missing:
-            raise ValueError("`target` may not be missing: drop the images without a label")
-        return self
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able content without the keys at their defaults; `from_dict` gives back an equal."""
-        content = super().to_dict()
-        if self.target is not None:
-            content["target"] = {"kind": "categorical", **content["target"]}
-        return content
-
-    @property
-    def pixels(self) -> int:
-        """Numbers in one image: height x width x channels."""
-        return math.prod(self.shape)
-
-    @property
-    def classes(self) -> int:
-        """Number of labels, 0 without a target."""
-        return len(self.target.categories) if self.target is not None else 0
-
-
 def load_schema(path: str | Path) -> Schema | ImageSchema:
     """Read a YAML file whose `kind` is `table` (the default) or `image`.
 
@@ -258,12 +203,3 @@ def load_schema(path: str | Path) -> Schema | ImageSchema:
     if kind not in ("table", "image"):
         raise SchemaError(f"{path}: unknown kind {kind!r}{suggestion(kind, ('table', 'image'))}")
     return ImageSchema.load(path) if kind == "image" else Schema.load(path)
-
-
-def _kind_of(document: type[_Document]) -> str:
-    return "image" if issubclass(document, ImageSchema) else "table"
-
-
-def _in_file(error: SchemaError, path: str | Path) -> SchemaError:
-    message = str(error)
-    return error if message.startswith(str(path)) else SchemaError(f"{path}: {message}")

@@ -61,7 +61,8 @@ def _fault(model: type[BaseModel], details: ErrorDetails) -> str:
     field = str(location[0]) if location else ""
     kind = details["type"]
     if kind == "extra_forbidden":
-        return f"unknown key {field!r}{suggestion(field, model.model_fields)}"
+        known = [info.alias or name for name, info in model.model_fields.items()]
+        return f"unknown key {field!r}{suggestion(field, known)}"
     if kind == "missing":
         return f"`{field}` is needed: {_expected(model, field)}"
     if kind == "value_error":
@@ -73,5 +74,6 @@ def _fault(model: type[BaseModel], details: ErrorDetails) -> str:
 
 
 def _expected(model: type[BaseModel], field: str) -> str:
-    info = model.model_fields.get(field)
+    named = (info for name, info in model.model_fields.items() if field in (name, info.alias))
+    info = next(named, None)
     return (info.description if info is not None else None) or "of another type"

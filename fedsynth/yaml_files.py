@@ -42,6 +42,12 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
+def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    # YAML folds every kind of line break, Unicode's too, unless it is escaped in double quotes.
+    style = '"' if text.splitlines() not in ([], [text]) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
 def _construct_float(loader: _Loader, node: yaml.ScalarNode) -> float:
     return float(loader.construct_scalar(node).replace(".inf", "inf").replace(".nan", "nan"))
 
@@ -54,6 +60,7 @@ for _tag, _pattern, _first in (
 ):
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _pattern, _first)
     _Dumper.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _pattern, _first)
+_Dumper.add_representer(str, _represent_text)
 _Loader.add_constructor("tag:yaml.org,2002:float", _construct_float)
 
 
@@ -78,9 +85,21 @@ def read_yaml(path: str | Path, fault: type[FedsynthError]) -> dict[str, Any]:
     return content
 
 
-def write_yaml(content: Mapping[str, Any], path: str | Path) -> None:
-    """Write a mapping of plain values so that `read_yaml` gives back an equal one."""
-    text = yaml.dump(
+def parse_value(text: str) -> object:
+    """One value as YAML reads it: `1e3` is a number, `[a, b]` a list; text that is no YAML stays.
+
+    An empty text is an empty text, not null.
+    """
+    try:
+        value: object = yaml.load(text, Loader=_Loader) if text else text
+    except yaml.YAMLError:
+        return text
+    return value
+
+
+def yaml_text(content: Mapping[str, Any]) -> str:
+    """A mapping of plain values as YAML that `read_yaml` reads back as an equal one."""
+    text: str = yaml.dump(
         dict(content),
         Dumper=_Dumper,
         sort_keys=False,
@@ -88,7 +107,12 @@ def write_yaml(content: Mapping[str, Any], path: str | Path) -> None:
         default_flow_style=None,
         width=100,
     )
-    Path(path).write_text(text, encoding="utf-8")
+    return text
+
+
+def write_yaml(content: Mapping[str, Any], path: str | Path) -> None:
+    """Write a mapping of plain values so that `read_yaml` gives back an equal one."""
+    Path(path).write_text(yaml_text(content), encoding="utf-8")
 
 
 def _place(error: yaml.YAMLError) -> str:

@@ -76,9 +76,10 @@ class Categorical(Declaration):
         for value in self.values:
             if isinstance(value, float) and not math.isfinite(value):
                 raise ValueError("`values` may not hold nan or inf; set `missing: true` instead")
-            twin = seen.setdefault(text_of(value), value)
-            if twin is not value:
-                raise ValueError(f"`values` holds {twin!r} and {value!r}, which read alike")
+            text = text_of(value)
+            if text in seen:
+                raise ValueError(f"`values` holds {seen[text]!r} and {value!r}, which read alike")
+            seen[text] = value
         self.demand_dtype(self._allowed_dtypes(), self.missing)
         return self
 

@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of the papers' data sets (adult/adult.csv.gz, mnist/mnist.npz, ..)."""
+    path = Path(os.environ.get("FEDSYNTH_DATA", ROOT.parent / "shared" / "data"))
+    if not path.is_dir():
+        pytest.skip(f"no data in {path}: set FEDSYNTH_DATA to the folder with adult/, mnist/, ..")
+    return path
+
+
+@pytest.fixture(scope="session")
+def configs() -> Path:
+    """The repository's configs/ folder."""
+    return ROOT / "configs"

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from schemas import arrays, schemas
+
+from fedsynth.checking import Finding, check
+from fedsynth.conforming import conform, restore
+from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Identifier, Integer, Schema
+
+
+def test_every_value_outside_is_listed_with_its_count():
+    schema = Schema(
+        columns=[
+            Integer(name="age", lower=0, upper=90),
+            Categorical(name="sex", values=["f", "m"], missing=True),
+            Continuous(name="x", lower=0, upper=1, decimals=1),
+            Datetime(name="t", lower="2020-01-01", upper="2020-12-31"),
+            Boolean(name="b"),
+            Identifier(name="id"),
+            Integer(name="gone", lower=0, upper=1),
+        ]
+    )
+    frame = pd.DataFrame(
+        {
+            "age": ["95", "91", "95", "-1", "3.5", "old"],
+            "sex": ["f", "d", "d", None, "", "x"],
+            "x": [0.0, 0.55, 1.0, np.nan, np.inf, 2.0],
+            "t": [
+                "2020-01-01",
+                "2019-12-31",
+                "03/04/2020",
+                "2020-06-01",
+                "2021-01-01",
+                "2020-02-30",
+            ],
+            "b": ["yes", "no", 1, 0, "maybe", True],
+            "id": ["p1", "p2", "p1", "p1", "p3", "p4"],
+            "new": 0,
+        }
+    )
+    assert set(check(frame, schema)) == {
+        Finding("age", "above", "95", 2),
+        Finding("age", "above", "91", 1),
+        Finding("age", "below", "-1", 1),
+        Finding("age", "fraction", "3.5", 1),
+        Finding("age", "unreadable", "old", 1),
+        Finding("sex", "undeclared", "d", 2),
+        Finding("sex", "undeclared", "x", 1),
+        Finding("x", "missing", None, 1),
+        Finding("x", "above", "inf", 1),
+        Finding("x", "above", "2.0", 1),
+        Finding("t", "below", "2019-12-31", 1),
+        Finding("t", "above", "2021-01-01", 1),
+        Finding("t", "unreadable", "03/04/2020", 1),
+        Finding("t", "unreadable", "2020-02-30", 1),
+        Finding("b", "undeclared", "maybe", 1),
+        Finding("id", "repeated", "p1", 2),
+        Finding("gone", "absent", None, 6),
+        Finding("new", "extra", None, 6),
+    }
+
+
+@given(schemas(), st.integers(1, 10), st.integers(0, 2**32))
+@settings(max_examples=40, deadline=None)
+def test_a_table_of_the_schema_has_no_findings(schema, rows, seed):
+    rng = np.random.default_rng(seed)
+    assert check(restore(arrays(schema, rows, rng), schema, rng), schema) == []
+
+
+@given(st.lists(st.sampled_from(["a", "b", "z", "1", "7", "1.5", "", None, "x y"]), min_size=1))
+def test_findings_count_as_many_cells_as_conform_replaces(cells):
+    schema = Schema(
+        columns=[
+            Integer(name="i", lower=0, upper=5),
+            Categorical(name="c", values=["a", "b"], other="b"),
+            Boolean(name="b", missing=True),
+        ]
+    )
+    frame = pd.DataFrame({name: pd.Series(cells, dtype=object) for name in "icb"})
+    findings = check(frame, schema)
+    for name, outside in conform(frame, schema).outside.items():
+        assert outside == sum(finding.count for finding in findings if finding.column == name)
+
+
+def test_a_column_that_stands_twice_is_extra():
+    frame = pd.DataFrame([[1, 1]], columns=["a", "a"])
+    schema = Schema(columns=[Integer(name="a", lower=0, upper=1)])
+    assert check(frame, schema) == [Finding("a", "extra", None, 1)]

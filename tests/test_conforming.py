@@ -1,0 +1,349 @@
+from __future__ import annotations
+
+from datetime import date, datetime
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from schemas import arrays, schemas
+
+from fedsynth.conforming import conform, restore, spell
+from fedsynth.errors import DataError
+from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Identifier, Integer, Schema
+
+NAN = np.nan
+
+
+def one(cells, column, missing_values=("",)):
+    """The conformed array of one column, and how many of its cells were outside."""
+    series = cells if isinstance(cells, pd.Series) else pd.Series(cells, dtype=object)
+    schema = Schema(columns=[column], missing_values=missing_values)
+    result = conform(pd.DataFrame({column.name: series}), schema)
+    return result.columns[column.name].tolist(), result.outside[column.name]
+
+
+@given(schemas(), st.integers(1, 30), st.integers(0, 2**32))
+@settings(max_examples=100, deadline=None)
+def test_conform_undoes_restore(schema, rows, seed):
+    rng = np.random.default_rng(seed)
+    columns = arrays(schema, rows, rng)
+    frame = restore(columns, schema, rng)
+    assert list(frame.columns) == [column.name for column in schema.columns]
+    for column in schema.columns:
+        assert frame[column.name].dtype == column.pandas_dtype
+    # As text, as objects and as nullable dtypes the cells mean the same.
+    for version in (frame, frame.astype(object), frame.convert_dtypes()):
+        result = conform(version, schema)
+        assert result.rows == rows
+        assert sum(result.outside.values()) == 0
+        for name, values in columns.items():
+            np.testing.assert_array_equal(result.columns[name], values)
+
+
+@given(
+    st.lists(
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats()
+        | st.text(max_size=5)
+        | st.decimals().filter(lambda number: not number.is_snan())
+        | st.dates()
+        | st.datetimes()
+        | st.binary(max_size=3)
+        | st.complex_numbers(),
+        min_size=1,
+        max_size=8,
+    )
+)
+@settings(max_examples=100, deadline=None)
+def test_whatever_the_cells_the_arrays_are_within_the_schema(cells):
+    columns = [
+        Integer(name="i", lower=-3, upper=7),
+        Continuous(name="x", lower=-0.5, upper=2.5, decimals=1, missing=True),
+        Datetime(name="t", lower="2000-01-01", upper="2020-12-31"),
+        Categorical(name="c", values=["a", 1, 2.5], other="rest"),
+        Categorical(name="d", values=[True, "b"], missing=True),
+        Boolean(name="b"),
+    ]
+    frame = pd.DataFrame({column.name: pd.Series(cells, dtype=object) for column in columns})
+    result = conform(frame, Schema(columns=columns))
+    for column in columns:
+        values = result.columns[column.name]
+        if isinstance(column, Categorical | Boolean):
+            assert values.dtype == np.int64
+            assert (values >= (-1 if column.missing else 0)).all()
+            assert (values < len(column.categories)).all()
+        else:
+            assert values.dtype == np.float64
+            known = values[~np.isnan(values)] if column.missing else values
+            assert ((column.low <= known) & (known <= column.high)).all()
+    restored = restore(result.columns, Schema(columns=columns), np.random.default_rng(0))
+    again = conform(restored, Schema(columns=columns))
+    assert sum(again.outside.values()) == 0
+
+
+def test_integers_are_read_from_every_spelling():
+    column = Integer(name="i", lower=-10, upper=10_000, missing=True)
+    cells = [1, 2.0, "3", " 4 ", "1e3", "5.0", Decimal("6"), np.int8(7), True, None, NAN, pd.NA, ""]
+    values, outside = one(cells, column)
+    np.testing.assert_equal(values, [1, 2, 3, 4, 1000, 5, 6, 7, 1, NAN, NAN, NAN, NAN])
+    assert outside == 0
+
+
+@pytest.mark.parametrize(
+    "series",
+    [
+        pd.Series(["3", "9", None], dtype="category"),
+        pd.Series(["3", "9", None], dtype="string"),
+        pd.Series(["3", "9", None], dtype="string[pyarrow]"),
+        pd.Series([3, 9, None], dtype="Int64"),
+        pd.Series([3, 9, None], dtype="float32"),
+        pd.Series([3, 9, None], dtype="int64[pyarrow]"),
+        pd.Series([3, 9, None], dtype="Float64"),
+        pd.Series([3, 9, None], dtype="object"),
+    ],
+)
+def test_every_dtype_of_pandas_reads_alike(series):
+    number = Integer(name="i", lower=0, upper=5, missing=True)
+    np.testing.assert_equal(one(series, number), ([3, 5, NAN], 1))
+    code = Categorical(name="i", values=[9, 3], missing=True)
+    np.testing.assert_equal(one(series, code), ([1, 0, -1], 0))
+    text = Categorical(name="i", values=["9", "3"], missing=True)
+    np.testing.assert_equal(one(series, text), ([1, 0, -1], 0))
+
+
+def test_numbers_outside_are_clamped_and_counted():
+    column = Continuous(name="x", lower=0, upper=1, decimals=2)
+    values, outside = one([-1, 0, 0.505, 1, 2, np.inf, "-inf", "much", None], column)
+    assert values == [0, 0, 0.5, 1, 1, 1, 0, 0, 0]
+    # -1, 2, inf, -inf, the word, and a missing cell where none may be; rounding is no fault.
+    assert outside == 6
+
+
+def test_fractions_in_an_integer_column_are_rounded_and_counted():
+    assert one([1.4, 1.6, 2], Integer(name="i", lower=0, upper=9)) == ([1, 2, 2], 2)
+
+
+def test_unreadable_numbers_are_missing_where_that_is_allowed():
+    column = Integer(name="i", lower=3, upper=9, missing=True)
+    np.testing.assert_equal(one(["four", 4], column), ([NAN, 4], 1))
+
+
+def test_undeclared_categories_go_to_other_else_missing_else_the_first():
+    cells = ["a", "z", None]
+    plain = Categorical(name="c", values=["a", "b"])
+    assert one(cells, plain) == ([0, 0, 0], 2)
+    assert one(cells, Categorical(name="c", values=["a", "b"], missing=True)) == ([0, -1, -1], 1)
+    other = Categorical(name="c", values=["a", "b"], other="rest")
+    assert one(cells, other) == ([0, 2, 2], 2)
+    both = Categorical(name="c", values=["a", "b"], other="b", missing=True)
+    assert one(cells, both) == ([0, 1, -1], 1)
+
+
+def test_integer_categories_read_alike_as_numbers_and_text():
+    column = Categorical(name="c", values=[0, 1])
+    assert one(["0", 0, 0.0, "0.0", "1", 1, np.float32(1), " 1"], column)[0] == [
+        0,
+        0,
+        0,
+        0,
+        1,
+        1,
+        1,
+        1,
+    ]
+    assert one(pd.Series([0.0, 1.0, NAN]), column) == ([0, 1, 0], 1)
+
+
+def test_codes_with_leading_zeros_are_told_apart_as_text():
+    column = Categorical(name="c", values=["007", "7"], missing=True)
+    assert one(["007", "7", "0007"], column) == ([0, 1, -1], 1)
+    # A frame that lost the zeros to a number: clear where only one code can be meant.
+    assert one([7], Categorical(name="c", values=["007", "008"])) == ([0], 0)
+
+
+def test_booleans_are_read_from_words_and_digits():
+    cells = ["TRUE", "no", "Y", "f", 1, 0.0, "1", True, np.bool_(False), "perhaps", None]
+    column = Boolean(name="b", missing=True)
+    assert one(cells, column) == ([1, 0, 1, 0, 1, 0, 1, 1, 0, -1, -1], 1)
+    assert one(["true", "TRUE", "False"], Categorical(name="b", values=[True, False])) == (
+        [0, 0, 1],
+        0,
+    )
+
+
+def test_dates_are_read_from_every_spelling_that_has_one_meaning():
+    column = Datetime(name="t", lower="2020-01-01", upper="2020-12-31", missing=True)
+    cells = [
+        "2020-01-02",
+        "20200103",
+        20200104,
+        date(2020, 1, 5),
+        datetime(2020, 1, 6, 23, 59),
+        pd.Timestamp("2020-01-07T23:00-02:00"),
+        "2020-01-08 10:30:00",
+        "2020-01-09T00:30+01:00",
+        "9999-12-31",
+        "1066-10-14",
+        None,
+        pd.NaT,
+        "",
+    ]
+    values, outside = one(cells, column)
+    np.testing.assert_equal(values, [1, 2, 3, 4, 5, 7, 7, 7, 365, 0, NAN, NAN, NAN])
+    assert outside == 2
+
+
+def test_a_date_with_two_meanings_needs_a_format():
+    bounds = {"name": "t", "lower": "2020-01-01", "upper": "2020-12-31", "missing": True}
+    np.testing.assert_equal(one(["03/04/2020"], Datetime(**bounds)), ([NAN], 1))
+    assert one(["03/04/2020"], Datetime(**bounds, format="%d/%m/%Y")) == ([93], 0)
+    assert one(["03/04/2020"], Datetime(**bounds, format="%m/%d/%Y")) == ([63], 0)
+    np.testing.assert_equal(one(["soon"], Datetime(**bounds)), ([NAN], 1))
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_datetime_columns_of_any_unit_count_units_since_the_lower_bound(unit):
+    column = Datetime(name="t", lower="2020-01-01", upper="2020-01-02", resolution="minute")
+    series = pd.Series(pd.to_datetime(["2020-01-01 01:00:59", "2020-01-01 00:00:00"])).astype(
+        f"datetime64[{unit}]"
+    )
+    assert one(series, column) == ([60, 0], 0)
+    # An hour earlier in UTC: the first is on the bound, the second before it.
+    assert one(series.dt.tz_localize("Europe/Berlin"), column) == ([0, 0], 1)
+
+
+def test_missing_values_are_missing_unless_a_column_declares_them():
+    markers = ("?", "NA", "-1")
+    country = Categorical(name="c", values=["NA", "DE"], missing=True)
+    assert one(["NA", "?", "DE", "", " ? "], country, markers) == ([0, -1, 1, -1, -1], 0)
+    days = Integer(name="i", lower=0, upper=9, missing=True)
+    np.testing.assert_equal(one(["-1", -1, -1.0, "NA", 3], days, markers), ([NAN] * 4 + [3], 0))
+    wide = Integer(name="i", lower=-5, upper=9, missing=True)
+    np.testing.assert_equal(one(["-1", -1, "?"], wide, markers), ([-1, -1, NAN], 0))
+
+
+def test_all_missing_and_constant_columns_conform():
+    column = Integer(name="i", lower=2, upper=2, missing=True)
+    np.testing.assert_equal(one([None, None], column), ([NAN, NAN], 0))
+    np.testing.assert_equal(one(pd.Series([NAN, NAN]), column), ([NAN, NAN], 0))
+    assert one([2, 2], column) == ([2, 2], 0)
+
+
+def test_a_numeric_only_table_conforms():
+    schema = Schema(columns=[Integer(name="a", lower=0, upper=1)])
+    assert conform(pd.DataFrame({"a": [0, 1]}), schema).columns["a"].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("frame", "words"),
+    [
+        (pd.DataFrame({"a": []}), ["site-3", "no rows"]),
+        (pd.DataFrame({"b": [1]}), ["site-3", "lacks", "'a'", "'b'"]),
+        (pd.DataFrame({"a": [1], "b": [1]}), ["site-3", "'b'", "Drop"]),
+        (pd.DataFrame([[1, 1]], columns=["a", "a"]), ["site-3", "'a'", "rename"]),
+        (pd.DataFrame([[1, 1]], columns=["a", 7]), ["site-3", "7", "rename"]),
+        (np.zeros((2, 1)), ["site-3", "ndarray", "DataFrame"]),
+    ],
+)
+def test_a_table_of_another_shape_is_refused_by_name(frame, words):
+    schema = Schema(columns=[Integer(name="a", lower=0, upper=1), Identifier(name="id")])
+    with pytest.raises(DataError) as error:
+        conform(frame, schema, where="site-3")
+    for word in words:
+        assert word in str(error.value)
+
+
+def test_lists_in_a_categorical_column_are_refused():
+    schema = Schema(columns=[Categorical(name="c", values=["a"])])
+    with pytest.raises(DataError, match=r"'c'.*lists"):
+        conform(pd.DataFrame({"c": [["a"], ["b"]]}), schema)
+
+
+def test_identifiers_are_dropped_and_made_anew_unique():
+    schema = Schema(
+        columns=[Identifier(name="n"), Boolean(name="b"), Identifier(name="p", prefix="P")]
+    )
+    table = pd.DataFrame({"n": [7] * 12, "b": [True] * 12, "p": "secret"})
+    result = conform(table, schema)
+    assert list(result.columns) == ["b"]
+    frame = restore(result.columns, schema, np.random.default_rng(0))
+    assert sorted(frame["n"]) == list(range(1, 13))
+    assert sorted(frame["p"])[:2] == ["P01", "P02"]
+    assert frame["p"].is_unique
+    assert restore(result.columns, schema, np.random.default_rng(0)).equals(frame)
+
+
+def test_declared_dtypes_are_given_back_with_their_own_missing_value():
+    columns = [
+        Integer(name="i", lower=0, upper=9, missing=True, dtype="float32"),
+        Integer(name="u", lower=0, upper=9, dtype="uint8"),
+        Continuous(name="x", lower=0, upper=1, decimals=1, missing=True, dtype="Float64"),
+        Categorical(name="c", values=["a", "b"], missing=True, dtype="category"),
+        Categorical(name="s", values=["a", "b"], missing=True, dtype="string"),
+        Categorical(name="n", values=[0, 1], missing=True, dtype="float64"),
+        Boolean(name="b", missing=True, dtype="object"),
+        Boolean(name="d", dtype="int64"),
+        Datetime(name="t", lower="2020-01-01", upper="2021-01-01", dtype="datetime64[s]"),
+        Datetime(name="o", lower="2020-01-01", upper="2021-01-01", dtype="object", missing=True),
+    ]
+    schema = Schema(columns=columns)
+    codes = np.array([1, -1])
+    numbers = np.array([1.0, NAN])
+    frame = restore(
+        {"i": numbers, "u": np.ones(2), "x": numbers}
+        | dict.fromkeys("csnb", codes)
+        | {"d": np.array([1, 0]), "t": np.array([1.0, 2.0]), "o": numbers},
+        schema,
+        np.random.default_rng(0),
+    )
+    for column in columns:
+        assert frame[column.name].dtype == column.dtype
+        assert frame[column.name].isna().tolist() == [False, column.missing]
+    assert frame["c"].cat.categories.tolist() == ["a", "b"]
+    assert frame.loc[0, "s"] == "b"
+    assert frame.loc[0, "b"] is True
+    assert frame["d"].tolist() == [1, 0]
+    assert frame["t"].tolist() == [pd.Timestamp("2020-01-02"), pd.Timestamp("2020-01-03")]
+    assert frame.loc[0, "o"] == "2020-01-02"
+
+
+def test_categories_keep_their_spelling_and_type():
+    column = Categorical(name="c", values=[" a", 1, 2.5, True])
+    spelled = spell(np.arange(4), column).tolist()
+    assert [(type(value), value) for value in spelled] == [
+        (str, " a"),
+        (int, 1),
+        (float, 2.5),
+        (bool, True),
+    ]
+
+
+def test_restored_numbers_are_on_their_grid_and_within_bounds():
+    column = Continuous(name="x", lower=0.1, upper=0.7, decimals=1)
+    values = spell(np.array([0.1 + 0.2, -5, 5, 0.6499]), column)
+    assert values.tolist() == [0.3, 0.1, 0.7, 0.6]
+    zero = spell(np.array([-0.001]), Continuous(name="x", lower=-1, upper=1, decimals=1))
+    assert not np.signbit(zero[0])
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({}, "lack"),
+        ({"a": np.array([0]), "c": np.array([0, 1])}, "length"),
+        ({"a": np.array([NAN]), "c": np.array([0])}, "'a'.*missing"),
+        ({"a": np.array([0]), "c": np.array([2])}, "'c'.*between 0 and 1"),
+        ({"a": np.array([0]), "c": np.array([-1])}, "'c'.*between 0 and 1"),
+    ],
+)
+def test_arrays_that_the_schema_does_not_allow_are_refused(columns, words):
+    schema = Schema(
+        columns=[Integer(name="a", lower=0, upper=1), Categorical(name="c", values=["x", "y"])]
+    )
+    with pytest.raises(DataError, match=words):
+        restore(columns, schema, np.random.default_rng(0))

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fedsynth.checking import check
+from fedsynth.conforming import conform, restore
+from fedsynth.datasets import builtin_schema, load_builtin
+from fedsynth.errors import DataError
+from fedsynth.schema import Schema
+
+
+def test_randhie_is_the_published_table_under_its_schema():
+    raw = pytest.importorskip("statsmodels.datasets.randhie").load_pandas().data
+    table, schema = load_builtin("randhie"), builtin_schema("randhie")
+    assert isinstance(schema, Schema)
+    assert table.shape == (20_190, 8)
+    # The codebook's means (Cameron and Trivedi 2005) of the three dummies, and none of the four.
+    shares = table["health"].value_counts(normalize=True)
+    assert shares[["good", "fair", "poor"]].to_numpy() == pytest.approx(
+        raw[["hlthg", "hlthf", "hlthp"]].mean().to_numpy()
+    )
+    assert (table["individual_deductible"] == "yes").mean() == pytest.approx(raw["idp"].mean())
+    assert check(table, schema) == []
+    assert schema.target == "health"
+    assert schema.provenance == "declared"
+
+
+def test_randhie_comes_back_unchanged_through_its_arrays():
+    pytest.importorskip("statsmodels")
+    table, schema = load_builtin("randhie"), builtin_schema("randhie")
+    copy = restore(conform(table, schema).columns, schema, np.random.default_rng(0))
+    pd.testing.assert_frame_equal(copy, table)
+
+
+def test_randhie_without_statsmodels_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "statsmodels.datasets", None)
+    with pytest.raises(DataError, match=r"pip install fedsynth\[demo\]"):
+        load_builtin("randhie")
+
+
+def test_digits_are_uint8_images_within_their_schema():
+    images, schema = load_builtin("digits"), builtin_schema("digits")
+    assert images.pixels.shape == (1797, *schema.shape)
+    assert images.pixels.dtype == np.uint8
+    assert images.pixels.max() == schema.maximum == 16
+    assert schema.classes == len(np.unique(images.labels)) == 10
+
+
+@pytest.mark.parametrize("load", [load_builtin, builtin_schema])
+def test_an_unknown_name_is_refused_with_the_known_ones(load):
+    with pytest.raises(DataError, match="did you mean 'digits'"):
+        load("digit")
+    with pytest.raises(DataError, match="digits, randhie"):
+        load("../adult")

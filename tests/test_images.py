@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fedsynth.errors import DataError
+from fedsynth.images import Images, read_images, write_images
+from fedsynth.schema import Categorical, ImageSchema
+
+SCHEMA = ImageSchema(shape=(2, 3), target=Categorical(name="y", values=["cat", "dog"]))
+PIXELS = np.arange(24, dtype=np.uint8).reshape(4, 2, 3)
+IMAGES = Images(PIXELS, np.array([0, 1, 1, 0]))
+
+
+def saved(path, **arrays):
+    np.savez(path, **arrays)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("values", "shape"), [(["cat", "dog"], (2, 3)), ([3, 5], (2, 3, 2)), ([True, False], (2, 3))]
+)
+def test_written_images_read_back_the_same(tmp_path, values, shape):
+    schema = ImageSchema(shape=shape, target=Categorical(name="y", values=values))
+    pixels = np.random.default_rng(0).integers(0, 256, (4, *shape)).astype(np.uint8)
+    write_images(Images(pixels, IMAGES.labels), tmp_path / "i.npz", schema)
+    copy = read_images(tmp_path / "i.npz", schema)
+    np.testing.assert_array_equal(copy.pixels, pixels)
+    np.testing.assert_array_equal(copy.labels, IMAGES.labels)
+
+
+def test_images_without_labels_read_back_the_same(tmp_path):
+    schema = ImageSchema(shape=(2, 3))
+    write_images(Images(PIXELS), tmp_path / "i.npz", schema)
+    assert read_images(tmp_path / "i.npz", schema).labels is None
+    with pytest.raises(DataError, match="labels"):
+        write_images(IMAGES, tmp_path / "i.npz", schema)
+
+
+def test_labels_of_any_type_and_shape_become_codes(tmp_path):
+    schema = ImageSchema(shape=(2, 3), target=Categorical(name="y", values=[0, 7]))
+    for labels in (
+        np.array([0, 7, 7, 0], np.uint8),
+        np.array([[0], [7], [7], [0]]),
+        [0.0, 7, 7, 0],
+    ):
+        path = saved(tmp_path / "i.npz", a=PIXELS, b=labels)
+        images = read_images(path, schema, keys=("a", "b"))
+        assert images.labels.tolist() == [0, 1, 1, 0]
+        assert images.labels.dtype == np.int64
+
+
+def test_take_keeps_pixels_and_labels_together():
+    some = IMAGES.take(np.array([2, 0]))
+    assert len(some) == 2
+    np.testing.assert_array_equal(some.pixels, PIXELS[[2, 0]])
+    assert some.labels.tolist() == [1, 0]
+    assert Images(PIXELS).take(np.array([True, False, True, False])).labels is None
+
+
+@pytest.mark.parametrize(
+    ("arrays", "words"),
+    [
+        ({"x": PIXELS.astype(float), "y": IMAGES.labels}, "'x' is float64; store pixels as uint8"),
+        ({"x": PIXELS[:, :1], "y": IMAGES.labels}, r"'x' has shape \[4, 1, 3\].*\[n, 2, 3\]"),
+        ({"x": PIXELS[..., None], "y": IMAGES.labels}, r"'x' has shape \[4, 2, 3, 1\]"),
+        ({"x": PIXELS[:0], "y": IMAGES.labels[:0]}, "holds no images"),
+        ({"x": PIXELS, "y": ["cat", "cow", "cow", "dog"]}, "'y' has 2 labels"),
+        ({"x": PIXELS, "y": ["cat"]}, r"'y' has shape \[1\]"),
+        ({"images": PIXELS, "y": ["cat"]}, r"has no array 'x'; it has images, y"),
+        ({"x": PIXELS, "y": np.array(["cat", None, "cat", "dog"], dtype=object)}, "objects"),
+    ],
+)
+def test_a_file_of_another_content_is_refused_by_name(tmp_path, arrays, words):
+    path = saved(tmp_path / "bad.npz", **arrays)
+    with pytest.raises(DataError, match=rf"bad\.npz.*{words}"):
+        read_images(path, SCHEMA)
+
+
+def test_pixels_above_the_maximum_are_refused(tmp_path):
+    path = saved(tmp_path / "i.npz", x=PIXELS)
+    with pytest.raises(DataError, match="above the schema's `maximum` 16"):
+        read_images(path, ImageSchema(shape=(2, 3), maximum=16))
+
+
+def test_damaged_absent_and_other_files_are_named(tmp_path):
+    with pytest.raises(DataError, match=r"none\.npz.*No such file"):
+        read_images(tmp_path / "none.npz", SCHEMA)
+    path = saved(tmp_path / "cut.npz", x=PIXELS, y=["cat"] * 4)
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(DataError, match=r"cut\.npz.*damaged"):
+        read_images(path, SCHEMA)
+    path.write_bytes(b"")
+    with pytest.raises(DataError, match=r"cut\.npz"):
+        read_images(path, SCHEMA)
+    np.save(tmp_path / "one.npy", PIXELS)
+    with pytest.raises(DataError, match=r"one\.npy.*\.npz"):
+        read_images(tmp_path / "one.npy", SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("pixels", "labels"),
+    [
+        (PIXELS.astype(np.int64), None),
+        (PIXELS[0], None),
+        (PIXELS, np.array([0, 1])),
+        (PIXELS, np.array([0, 1, 1, 0], np.int32)),
+    ],
+)
+def test_arrays_of_another_type_or_shape_are_no_images(pixels, labels):
+    with pytest.raises(DataError):
+        Images(pixels, labels)
+
+
+def test_mnist_reads_with_the_shipped_schema(configs, shared_data):
+    schema = ImageSchema.load(configs / "schemas" / "mnist.yaml")
+    images = read_images(shared_data / "mnist" / "mnist.npz", schema, keys=("x_test", "y_test"))
+    counts = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
+    assert np.bincount(images.labels).tolist() == counts

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from schemas import schemas
+
+from fedsynth.errors import SchemaError
+from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Identifier, Integer, Schema
+from fedsynth.sdv_metadata import sdv_content
+
+SCHEMA = Schema(
+    columns=[
+        Identifier(name="id"),
+        Integer(name="i", lower=-3, upper=7, missing=True),
+        Continuous(name="x", lower=0, upper=2.5, decimals=2),
+        Categorical(name="c", values=["b", "a"]),
+        Boolean(name="b", missing=True),
+        Datetime(name="t", lower="2020-01-01", upper="2020-03-01", format="%d.%m.%Y"),
+    ]
+)
+
+
+def test_the_second_version_says_all_that_sdv_can_hold():
+    content = sdv_content(SCHEMA.columns, "V2")
+    assert content["METADATA_SPEC_VERSION"] == "V2"
+    table = content["tables"]["table"]
+    assert table["primary_key"] == "id"
+    assert table["columns"] == {
+        "id": {"sdtype": "id"},
+        "i": {
+            "sdtype": "numerical",
+            "range_min": -3,
+            "range_max": 7,
+            "decimal_places": 0,
+            "range_is_nullable": True,
+        },
+        "x": {
+            "sdtype": "numerical",
+            "range_min": 0,
+            "range_max": 2.5,
+            "decimal_places": 2,
+            "range_is_nullable": False,
+        },
+        "c": {"sdtype": "categorical", "range_values": ["b", "a"], "range_is_nullable": False},
+        "b": {"sdtype": "boolean", "range_is_nullable": True},
+        "t": {
+            "sdtype": "datetime",
+            "datetime_format": "%d.%m.%Y",
+            "range_min": "01.01.2020",
+            "range_max": "01.03.2020",
+            "range_is_nullable": False,
+        },
+    }
+
+
+def test_the_first_version_says_kinds_alone():
+    columns = sdv_content(SCHEMA.columns, "V1")["tables"]["table"]["columns"]
+    assert columns["i"] == {"sdtype": "numerical"}
+    assert columns["t"] == {"sdtype": "datetime", "datetime_format": "%d.%m.%Y"}
+
+
+def test_what_sdv_can_hold_comes_back():
+    copy = Schema.from_sdv(sdv_content(SCHEMA.columns, "V2"))
+    assert copy.columns == SCHEMA.columns
+    assert copy.provenance == "private-data"
+
+
+@given(schemas())
+@settings(max_examples=40, deadline=None)
+def test_kinds_bounds_and_missing_values_come_back_for_any_schema(schema):
+    copy = Schema.from_sdv(sdv_content(schema.columns, "V2"))
+    for before, after in zip(schema.modelled, copy.modelled, strict=True):
+        assert before.name == after.name
+        assert before.missing == after.missing
+        if isinstance(before, Categorical):
+            assert before.values == after.values
+        elif isinstance(before, Datetime):
+            assert (before.lower, before.upper) == (after.lower, after.upper)
+        elif isinstance(before, Integer | Continuous):
+            assert (before.low, before.high) == (after.low, after.high)
+
+
+def test_ranges_that_sdv_lacks_are_read_off_the_table():
+    content = {
+        "METADATA_SPEC_VERSION": "SINGLE_TABLE_V1",
+        "primary_key": "key",
+        "columns": {
+            "key": {"sdtype": "id"},
+            "phone": {"sdtype": "phone_number"},
+            "age": {"sdtype": "numerical"},
+            "code": {"sdtype": "categorical"},
+            "flag": {"sdtype": "boolean"},
+            "day": {"sdtype": "datetime", "datetime_format": "%Y-%m-%d"},
+        },
+    }
+    table = pd.DataFrame(
+        {
+            "key": [f"P{i}" for i in range(1, 61)],
+            "phone": "555",
+            "age": [i + 0.0 for i in range(20, 80)],
+            "code": [10, 20, 30] * 20,
+            "flag": [True, None, False] * 20,
+            "day": "2020-01-05",
+        }
+    )
+    columns = Schema.from_sdv(content, table, target="code").columns
+    assert [column.kind for column in columns] == [
+        "identifier",
+        "identifier",
+        "integer",
+        "categorical",
+        "boolean",
+        "datetime",
+    ]
+    assert (columns[2].lower, columns[2].upper) == (20, 79)
+    assert columns[3].values == (10, 20, 30)
+    assert columns[4].missing
+    with pytest.raises(SchemaError, match=r"'age'.*pass the table"):
+        Schema.from_sdv(content)
+
+
+def test_several_tables_are_refused():
+    with pytest.raises(SchemaError, match="2 tables"):
+        Schema.from_sdv({"tables": {"a": {}, "b": {}}})
+
+
+def test_sdv_itself_accepts_and_returns_the_metadata():
+    pytest.importorskip("sdv", reason="needs the extra fedsynth[sdv]")
+    metadata = SCHEMA.to_sdv()
+    metadata.validate()
+    assert [column.name for column in Schema.from_sdv(metadata).columns] == [
+        "id",
+        *"ixcbt",
+    ]
