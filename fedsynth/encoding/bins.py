@@ -6,6 +6,7 @@ a bin may own several pieces, also with another bin's between them (40 hours ami
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,11 +19,15 @@ from fedsynth.errors import ReleaseError
 
 Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 # A bin must hold this many standard deviations of a count's noise, or it is merged away.
-SUPPORT = 4.0
-# A single value becomes a bin of its own from this many standard deviations on.
-HEAVY = 5.0
+SUPPORT = 2.0
+# A single value becomes a bin of its own from this many standard deviations on; the levels above it
+# have vouched for it already.
+HEAVY = 2.5
+# Most values that the rest of a column is spread over where single values hold the better part.
+POINTS = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,11 +132,17 @@ class Atoms:
     grid: Grid
     starts: Whole
     masses: Array
-    alone: NDArray[np.bool_]
+    alone: Mask
 
     @property
     def lengths(self) -> Whole:
+        """Units in each atom."""
         return np.diff(self.starts, append=self.grid.units)
+
+    @property
+    def middles(self) -> Array:
+        """The centre of each atom, in units."""
+        return np.asarray(self.starts + self.lengths / 2, np.float64)
 
     @classmethod
     def of(
@@ -141,7 +152,7 @@ class Atoms:
         counts: Array,
         spikes: Whole,
         spike_counts: Array,
-        alone: NDArray[np.bool_],
+        alone: Mask,
     ) -> Atoms:
         """Atoms of cells [edges[i], edges[i + 1]) holding `counts`, and of single units `spikes`.
 
@@ -157,6 +168,21 @@ class Atoms:
         masses[np.searchsorted(starts, spikes)] = spike_counts
         return cls(grid, starts, masses, np.isin(starts, spikes[alone]))
 
+    def thinned(self, keep: Mask) -> Atoms:
+        """The same, with what is not to `keep` moved to single units at POINTS of its quantiles."""
+        rest = np.where(keep, 0.0, self.masses)
+        step = float(rest.sum()) / POINTS
+        spots = np.searchsorted(np.cumsum(rest), (np.arange(POINTS) + 0.5) * step)
+        spots = np.minimum(spots, len(rest) - 1)
+        middles = self.starts[spots] + self.lengths[spots] // 2
+        starts = np.unique(np.concatenate((self.starts, middles, middles + 1)))
+        starts = starts[starts < self.grid.units]
+        hits = np.bincount(np.searchsorted(starts, middles), minlength=len(starts))
+        masses = np.asarray(step * hits, np.float64)
+        alone = np.isin(starts, self.starts[keep])
+        masses[alone] = self.masses[keep]
+        return Atoms(self.grid, starts, masses, alone)
+
 
 def cell_units(grid: Grid, edges: Whole, spikes: Whole) -> Array:
     """Units that each cell [edges[i], edges[i + 1]) holds beside the spikes."""
@@ -164,40 +190,53 @@ def cell_units(grid: Grid, edges: Whole, spikes: Whole) -> Array:
     return (np.diff(edges, append=grid.units) - taken).astype(np.float64)
 
 
-def cut(atoms: Atoms, bins: int, sigma: float) -> Bins:
-    """About `bins` bins: heavy single values alone, the rest cut at its quantiles.
+def cut(atoms: Atoms, bins: int, sigma: float) -> tuple[Bins, Array]:
+    """About `bins` bins, and the records in each: heavy single values alone, the rest at quantiles.
 
     sigma: noise of a count, in records. A rest that does not stand out of the noise joins the
     nearest heavy value, without weight; a quantile bin that does not is merged with its neighbour.
     """
     heavy = _heavy(atoms, bins, sigma)
-    rest = np.flatnonzero(~heavy)
-    left = float(atoms.masses[rest].sum())
-    # A declared spike nobody has still means its value, whatever joins it.
-    weights = np.where(heavy & (atoms.masses <= 0), 1.0, atoms.masses)
+    if sigma > 0 and _sparse(atoms, heavy):
+        atoms = atoms.thinned(heavy)
+        heavy = atoms.alone
+    singles, left = int(heavy.sum()), float(atoms.masses[~heavy].sum())
+    weights = atoms.masses
     group = np.zeros(len(heavy), np.int64)
-    if heavy.any() and (left <= SUPPORT * sigma or left <= 0):
-        weights[rest] = 0.0
-        spots = np.flatnonzero(heavy)
-        middles = atoms.starts + atoms.lengths / 2
-        group = _nearest(middles[spots], middles)
-    elif len(rest):
-        group[rest] = _quantiles(atoms.masses[rest], max(1, bins - int(heavy.sum())), sigma)
-        group[heavy] = group.max() + 1 + np.arange(int(heavy.sum()))
+    if heavy.all():
+        group = np.arange(singles)
+    elif singles and (left <= 0 or left <= 2 * SUPPORT * sigma):
+        weights = np.where(heavy, weights, 0.0)
+        group = _nearest(atoms.middles[heavy], atoms.middles)
     else:
-        group = np.arange(len(heavy))
-    return assemble(atoms.grid, atoms.starts, group, weights)
+        share = math.ceil(bins * left / float(atoms.masses.sum())) if left > 0 else 1
+        group[~heavy] = _quantiles(atoms.masses[~heavy], max(bins - singles, share), sigma)
+        group[heavy] = bins + np.arange(singles)
+    # A declared spike that nobody has still means its value, whatever joins it.
+    weights = np.where(heavy & (weights <= 0), 1.0, weights)
+    return assemble(atoms, group, weights)
 
 
-def _heavy(atoms: Atoms, bins: int, sigma: float) -> NDArray[np.bool_]:
-    """Single values that fill a bin: of half the average share, or of what the rest's bins hold."""
+def _sparse(atoms: Atoms, heavy: Mask) -> bool:
+    """Whether the heavy values hold the better part, and the others more values than POINTS.
+
+    Amounts that are mostly 0 take few other values, which noise cannot show. Spread evenly, they
+    would also leave a learner's quantile bins too coarse to see any of them.
+    """
+    rest = ~heavy & (atoms.masses > 0)
+    return bool(
+        atoms.lengths[rest].sum() > POINTS
+        and atoms.masses[rest].sum() < atoms.masses[heavy].sum() / 2
+    )
+
+
+def _heavy(atoms: Atoms, bins: int, sigma: float) -> Mask:
+    """Atoms that nearly fill a bin: half of its share of all records, or of those in the rest."""
     total = float(atoms.masses.sum())
-    single = atoms.lengths == 1
-    least = max(HEAVY * sigma, total / (2 * bins))
-    heavy: NDArray[np.bool_] = atoms.alone | (single & (atoms.masses > least))
+    heavy: Mask = atoms.alone | (atoms.masses > max(HEAVY * sigma, total / (2 * bins)))
     while (room := bins - int(heavy.sum())) > 1:
         least = max(HEAVY * sigma, float(atoms.masses[~heavy].sum()) / (2 * room))
-        more = ~heavy & single & (atoms.masses > least)
+        more = ~heavy & (atoms.masses > least)
         if not more.any():
             break
         heavy |= more
@@ -232,18 +271,18 @@ def _quantiles(masses: Array, bins: int, sigma: float) -> Whole:
     return np.minimum(merged, max(current - 1, 0))[raw]
 
 
-def assemble(grid: Grid, starts: Whole, group: Whole, weights: Array) -> Bins:
-    """Bins numbered by their lowest value, neighbouring pieces of one bin and density joined.
+def assemble(atoms: Atoms, group: Whole, weights: Array) -> tuple[Bins, Array]:
+    """Bins numbered by their lowest value, and the records in each.
 
-    A bin of no weight is even over its units.
+    group, weights [k]: which atoms make a bin, and how they share it; one without weight is even
+    over its units. Neighbouring atoms of one bin and density become one piece.
     """
     _, first, code = np.unique(group, return_index=True, return_inverse=True)
     code = np.argsort(np.argsort(first))[code]
-    lengths = np.diff(starts, append=grid.units).astype(np.float64)
     empty = np.bincount(code, weights) <= 0
-    weights = np.where(empty[code], lengths, weights)
-    density = weights / lengths
+    weights = np.where(empty[code], atoms.lengths, weights)
+    density = weights / atoms.lengths
     change = np.abs(np.diff(density)) > 1e-9 * np.maximum(density[1:], density[:-1])
-    new = np.concatenate(([True], change | (np.diff(code) != 0)))
-    heads = np.flatnonzero(new)
-    return Bins(grid, starts[heads], code[heads], np.add.reduceat(weights, heads))
+    heads = np.flatnonzero(np.concatenate(([True], change | (np.diff(code) != 0))))
+    bins = Bins(atoms.grid, atoms.starts[heads], code[heads], np.add.reduceat(weights, heads))
+    return bins, np.asarray(np.bincount(code, atoms.masses), np.float64)

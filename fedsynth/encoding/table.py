@@ -106,7 +106,7 @@ class TableEncoding:
             size, own = layout.levels[0], None
             if layout.grid is not None:
                 counts = cell_units(layout.grid, layout.edges, layout.spikes)
-                own = _fixed(layout, _atoms(layout, counts, np.ones(len(layout.spikes))))
+                own, _ = _fixed(layout, _atoms(layout, counts, np.ones(len(layout.spikes))))
                 size = own.size
             found.append(own)
             frequencies.append(np.full(size + column.missing, 1.0 / (size + column.missing)))
@@ -201,9 +201,7 @@ def _learn(
     cells = refine(tree, present, units, sigma)
     spikes, missing = extras[: len(layout.spikes)], extras[len(layout.spikes) :]
     atoms = _atoms(layout, cells, spikes)
-    found = _fixed(layout, atoms) if layout.fixed else cut(atoms, bins, sigma)
-    piece = np.searchsorted(found.starts, atoms.starts, side="right") - 1
-    held = np.bincount(found.codes[piece], atoms.masses, minlength=found.size)
+    found, held = _fixed(layout, atoms) if layout.fixed else cut(atoms, bins, sigma)
     return found, _share(np.concatenate((held, missing)))
 
 
@@ -223,12 +221,12 @@ def _atoms(layout: ColumnLayout, cells: Array, spikes: Array) -> Atoms:
     return Atoms.of(layout.grid, layout.edges, cells, layout.spikes, spikes, layout.alone)
 
 
-def _fixed(layout: ColumnLayout, atoms: Atoms) -> Bins:
-    """Each public bin and each declared spike as it stands."""
+def _fixed(layout: ColumnLayout, atoms: Atoms) -> tuple[Bins, Array]:
+    """Each public bin and each declared spike as it stands, and the records in each."""
     cell = np.searchsorted(layout.edges, atoms.starts, side="right") - 1
     spike = len(layout.edges) + np.searchsorted(layout.spikes, atoms.starts)
     group = np.where(atoms.alone, spike, cell)
-    return assemble(atoms.grid, atoms.starts, group, atoms.masses)
+    return assemble(atoms, group, atoms.masses)
 
 
 def _share(masses: Array) -> Array:

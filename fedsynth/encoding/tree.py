@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 
 # A count stands on its own when it is this many standard deviations away from what its
 # neighbours predict for it; see `pool`.
-SIGNIFICANT = 3.0
+SIGNIFICANT = 2.0
 
 
 @dataclass(frozen=True)
