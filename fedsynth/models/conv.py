@@ -35,9 +35,9 @@ def encode(
         Outputs [b, 2 * latent].
     """
     height, width = shape[:2]
-    x = pixels.view(len(pixels), height, width, -1).permute(0, 3, 1, 2)
+    x = pixels.view(len(pixels), height, width, _inputs(weights[0])).permute(0, 3, 1, 2)
     for stride, weight, bias in zip(_ENCODER_STRIDES, weights[:6:2], weights[1:6:2], strict=True):
-        kernel = weight.view(len(weight), -1, _KERNEL, _KERNEL)
+        kernel = weight.view(len(weight), _inputs(weight), _KERNEL, _KERNEL)
         outputs = functional.conv2d(x, kernel, bias, stride, padding=1)
         if tape is not None:
             tape.record(x, outputs, partial(_convolution_factors, stride=stride))
@@ -60,9 +60,10 @@ def decode(
         Logits [b, height * width * channels].
     """
     x = mlp.forward(weights[:2], inputs, tape).clamp(min=0.0)
-    x = x.view(len(x), shape[0] // 4, shape[1] // 4, -1).permute(0, 3, 1, 2)
+    height, width = shape[0] // 4, shape[1] // 4
+    x = x.view(len(x), height, width, _inputs(weights[2])).permute(0, 3, 1, 2)
     for stride, weight, bias in zip(_DECODER_STRIDES, weights[2::2], weights[3::2], strict=True):
-        kernel = weight.view(len(weight), -1, _KERNEL, _KERNEL).transpose(0, 1)
+        kernel = weight.view(len(weight), _inputs(weight), _KERNEL, _KERNEL).transpose(0, 1)
         outputs = functional.conv_transpose2d(
             x, kernel, bias, stride, padding=1, output_padding=stride - 1
         )
@@ -70,6 +71,10 @@ def decode(
             tape.record(x, outputs, partial(_transposed_factors, stride=stride))
         x = mlp.rectified(outputs)
     return mlp.bounded(outputs).permute(0, 2, 3, 1).flatten(1)
+
+
+def _inputs(weight: Tensor) -> int:
+    return weight.shape[-1] // _KERNEL**2
 
 
 def _convolution_factors(gradient: Tensor, inputs: Tensor, stride: int) -> tuple[Tensor, Tensor]:
@@ -80,7 +85,9 @@ def _convolution_factors(gradient: Tensor, inputs: Tensor, stride: int) -> tuple
 def _transposed_factors(gradient: Tensor, inputs: Tensor, stride: int) -> tuple[Tensor, Tensor]:
     patches = functional.unfold(gradient, _KERNEL, padding=1, stride=stride)
     matrices = patches @ inputs.flatten(2).mT
-    matrices = matrices.view(*gradient.shape[:2], _KERNEL**2, -1).transpose(2, 3).flatten(2)
+    matrices = (
+        matrices.view(*gradient.shape[:2], _KERNEL**2, inputs.shape[1]).transpose(2, 3).flatten(2)
+    )
     return _as_factors(matrices, gradient)
 
 

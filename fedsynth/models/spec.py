@@ -51,7 +51,7 @@ class VAESpec:
         hidden: widths of the encoder's hidden layers; the decoder has them reversed. "mlp" only.
         classes: labels the decoder is conditioned on; 0 for none.
         label_bias: adds a direct linear map from the one-hot label to the output logits.
-        kl_weight: factor of the KL term, at least 0; 1 is the evidence lower bound.
+        kl_weight: factor of the KL term, 0 to 1e6; 1 is the evidence lower bound.
         loss_bound: a record's loss in nats is clamped to this, and teaches nothing beyond it;
             None is ten times the loss of a uniform guess.
 
@@ -79,8 +79,8 @@ class VAESpec:
             self._check_conv()
         if self.label_bias and self.classes == 0:
             raise ValueError("label_bias needs classes, and there are none")
-        if not (math.isfinite(self.kl_weight) and self.kl_weight >= 0):
-            raise ValueError(f"kl_weight is {self.kl_weight}; it must be finite and not negative")
+        if not 0 <= self.kl_weight <= 1e6:
+            raise ValueError(f"kl_weight is {self.kl_weight}; it must be within 0 and 1e6")
         if not self.bound > self.uniform_loss:
             raise ValueError(
                 f"loss_bound is {self.bound:g} nats, and a uniform guess already costs "

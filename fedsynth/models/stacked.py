@@ -39,7 +39,7 @@ class _Rows:
         what is missing stands with some other row at weight 0.
         """
         lane = torch.arange(size)
-        for first in range(0, int(self.counts.max()), size):
+        for first in range(0, max(self.counts.tolist(), default=0), size):
             active = int((self.counts > first).sum())
             offset = first + lane
             real = offset < self.counts[:active, None]
@@ -93,8 +93,10 @@ def train_stacked(
         New encoder weights [K, encoder_dim] and decoder weights [K, decoder_dim].
 
     Raises:
-        ValueError: if the lengths do not sum to n.
+        ValueError: if the lengths do not sum to n, a record has the wrong width or a code lies
+            outside its column.
     """
+    vae.check_records(spec, x)
     if int(lengths.sum()) != len(x):
         raise ValueError(f"lengths sum to {int(lengths.sum())}, and there are {len(x)} rows")
     thetas = theta.expand(len(lengths), -1)

@@ -78,6 +78,19 @@ def dense_input(spec: VAESpec, x: Tensor) -> Tensor:
     return likelihood.one_hot(x, spec.sizes) if spec.sizes else x.float()
 
 
+def check_records(spec: VAESpec, x: Tensor) -> None:
+    """Raises ValueError if records have the wrong width, or codes lie outside their columns."""
+    width = len(spec.sizes) or spec.width
+    if x.dim() != 2 or x.shape[1] != width:
+        raise ValueError(f"records have the shape {tuple(x.shape)}; it must be (rows, {width})")
+    if spec.sizes and len(x):
+        # A code too large would land in the next column's cells, and nothing would show it.
+        lowest, highest = x.amin(0).tolist(), x.amax(0).tolist()
+        for column, size in enumerate(spec.sizes):
+            if lowest[column] < 0 or highest[column] >= size:
+                raise ValueError(f"column {column} has codes outside 0 to {size - 1}")
+
+
 def dense_labels(spec: VAESpec, y: Tensor | None, like: Tensor) -> Tensor:
     """Labels as one-hot rows [..., classes], for records or latent vectors `like` [..., k]."""
     if spec.classes == 0:
@@ -213,10 +226,11 @@ def record_gradients(
     """Each record's gradient of `loss`, as factors: one pair a layer, encoder's first.
 
     A record's gradient with respect to a layer's matrix is `outer(left, right)`; all of them,
-    flattened and joined, are its gradient with respect to `[phi, theta]`.
+    flattened and joined, are its gradient with respect to `[phi, theta]`. There is one pair for
+    each of `spec.encoder_layers` and then of `spec.decoder_layers`.
 
     Args:
-        spec: an "mlp" model.
+        spec: the model.
         phi: encoder weights [encoder_dim].
         theta: decoder weights [decoder_dim].
         x: codes [b, d] or pixels [b, width].
@@ -224,10 +238,15 @@ def record_gradients(
         noise: standard normal draws [b, latent].
 
     Returns:
-        Pairs (left [b, out], right [b, in + 1]), the constant one last; for a label bias
-        (left [b, width], right [b, classes]). Entries are within +-1e8, NaN as 0, so a record
-        whose gradient overflows float32 stays finite.
+        Pairs on the CPU. A dense layer's: left [b, outputs], right [b, inputs + 1] with the
+        constant one last. A label bias's: left [b, width], right [b, classes], one-hot. A
+        convolution's: left ones [b, 1], right [b, layer.size]. All are finite for finite
+        parameters, and so are norms taken in float32: what overflowed is cut off at +-1e8.
+
+    Raises:
+        ValueError: if a record has the wrong width or a code lies outside its column.
     """
+    check_records(spec, x)
     cells = dense_input(spec, x)
     encoder = unflatten(phi.detach(), spec.encoder_layers)
     decoder = unflatten(theta.detach(), spec.decoder_layers)

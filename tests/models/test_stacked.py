@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from vae_reference import SPECS, ReferenceVAE
+
+from fedsynth.models import stacked, vae
+from fedsynth.models.stacked import shuffled, train_stacked
+
+LENGTHS = torch.tensor([5, 0, 1, 12, 4, 13])
+OPTIONS = {"batch_size": 4, "learning_rate": 0.05}
+
+
+def clients(spec, count=6):
+    generator = torch.Generator().manual_seed(3)
+    pairs = [vae.initial(spec, generator) for _ in range(count)]
+    phis, thetas = (torch.stack(part) for part in zip(*pairs, strict=True))
+    return phis, thetas
+
+
+def looped(spec, phis, thetas, x, y, noise, lengths=LENGTHS):
+    """Torch modules and torch's own SGD, one client after another."""
+    results, start = [], 0
+    for phi, theta, length in zip(phis, thetas, lengths.tolist(), strict=True):
+        model = ReferenceVAE(spec, phi, theta)
+        optimiser = torch.optim.SGD(model.parameters(), lr=OPTIONS["learning_rate"])
+        rows = torch.arange(start, start + length)
+        for batch in rows.split(OPTIONS["batch_size"]) if length else ():
+            optimiser.zero_grad()
+            labels = None if y is None else y[batch]
+            model.loss(x[batch], labels, noise[batch]).mean().backward()
+            optimiser.step()
+        results.append(model.flat())
+        start += length
+    return [torch.stack(part) for part in zip(*results, strict=True)]
+
+
+def test_stacked_training_equals_a_loop_over_torch_modules(spec, draw):
+    phis, thetas = clients(spec)
+    x, y, noise = draw(spec, int(LENGTHS.sum()))
+    found = train_stacked(spec, phis, thetas, x, y, LENGTHS, noise, **OPTIONS)
+    expected = looped(spec, phis, thetas, x, y, noise)
+    for ours, theirs, before in zip(found, expected, (phis, thetas), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=2e-6)
+        assert torch.equal(ours[1], before[1])  # the client without rows
+        assert (ours[2] != before[2]).any()  # the client with one
+
+
+def test_one_decoder_for_all_is_the_same_as_a_copy_for_each(spec, draw):
+    phis, thetas = clients(spec)
+    x, y, noise = draw(spec, int(LENGTHS.sum()))
+    shared = train_stacked(spec, phis, thetas[0], x, y, LENGTHS, noise, **OPTIONS)
+    copies = thetas[:1].repeat(len(phis), 1)
+    copied = train_stacked(spec, phis, copies, x, y, LENGTHS, noise, **OPTIONS)
+    assert all(torch.equal(a, b) for a, b in zip(shared, copied, strict=True))
+
+
+def test_the_given_weights_stay_as_they_were(spec, draw):
+    phis, thetas = clients(spec, 1)
+    before = phis.clone(), thetas.clone()
+    x, y, noise = draw(spec, 6)
+    train_stacked(spec, phis, thetas, x, y, torch.tensor([6]), noise, **OPTIONS)
+    assert torch.equal(phis, before[0])
+    assert torch.equal(thetas, before[1])
+
+
+@pytest.mark.parametrize("stack", [1, 2, 100])
+def test_the_result_does_not_depend_on_how_many_are_stacked(stack, draw, monkeypatch):
+    spec = SPECS["labelled table"]
+    phis, thetas = clients(spec)
+    x, y, noise = draw(spec, int(LENGTHS.sum()))
+    weights = spec.encoder_dim + spec.decoder_dim
+    monkeypatch.setattr(stacked, "_STACK_FLOATS", stack * weights)
+    found = train_stacked(spec, phis, thetas, x, y, LENGTHS, noise, **OPTIONS)
+    expected = looped(spec, phis, thetas, x, y, noise)
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=2e-6)
+
+
+@pytest.mark.parametrize("lengths", [[0, 0], []])
+def test_clients_without_any_rows_keep_their_weights(lengths, draw):
+    spec = SPECS["table"]
+    phis, thetas = clients(spec, 2)
+    phis, thetas = phis[: len(lengths)], thetas[: len(lengths)]
+    x, y, noise = draw(spec, 0)
+    sizes = torch.tensor(lengths, dtype=torch.long)
+    found = train_stacked(spec, phis, thetas, x, y, sizes, noise, **OPTIONS)
+    assert torch.equal(found[0], phis)
+    assert torch.equal(found[1], thetas)
+
+
+def test_training_learns(draw):
+    spec = SPECS["labelled table"]
+    phis, thetas = clients(spec, 2)
+    x, y, noise = draw(spec, 80)
+    x[:] = x[0]
+    lengths = torch.tensor([40, 40])
+    trained = phis, thetas
+    for _ in range(8):
+        trained = train_stacked(spec, *trained, x, y, lengths, noise, **OPTIONS)
+    for before, after in zip(
+        zip(phis, thetas, strict=True), zip(*trained, strict=True), strict=True
+    ):
+        losses = [vae.loss(spec, *weights, x, y, noise).mean() for weights in (before, after)]
+        assert losses[1] < 0.5 * losses[0]
+
+
+@pytest.mark.parametrize("name", ["labelled table", "image"])
+@pytest.mark.parametrize("scale", [1e5, 1e20, 3e38])
+def test_training_from_huge_weights_stays_finite(name, scale, draw):
+    spec = SPECS[name]
+    phis, thetas = (scale * (2 * part - 1) for part in map(torch.rand_like, clients(spec, 2)))
+    x, y, noise = draw(spec, 10)
+    options = {"batch_size": 4, "learning_rate": 10.0}
+    found = train_stacked(spec, phis, thetas, x, y, torch.tensor([3, 7]), noise, **options)
+    assert all(part.isfinite().all() for part in found)
+
+
+def test_torch_s_threads_and_gradient_mode_are_left_alone(draw):
+    spec = SPECS["table"]
+    threads = torch.get_num_threads()
+    with torch.no_grad():
+        x, y, noise = draw(spec, int(LENGTHS.sum()))
+        found = train_stacked(spec, *clients(spec), x, y, LENGTHS, noise, **OPTIONS)
+        assert not torch.is_grad_enabled()
+    assert torch.get_num_threads() == threads
+    assert not any(part.requires_grad for part in found)
+
+
+def test_lengths_that_do_not_sum_to_the_rows_are_refused(draw):
+    spec = SPECS["table"]
+    x, y, noise = draw(spec, 7)
+    lengths = torch.tensor([3, 3])
+    with pytest.raises(ValueError, match="lengths sum to 6, and there are 7 rows"):
+        train_stacked(spec, *clients(spec, 2), x, y, lengths, noise, **OPTIONS)
+
+
+def test_a_shuffle_keeps_each_client_s_rows_with_it_and_is_its_generator_s():
+    order = shuffled(LENGTHS, torch.Generator().manual_seed(0))
+    owners = torch.repeat_interleave(torch.arange(len(LENGTHS)), LENGTHS)
+    assert torch.equal(owners[order], owners)
+    assert torch.equal(order.sort().values, torch.arange(len(owners)))
+    assert torch.equal(order, shuffled(LENGTHS, torch.Generator().manual_seed(0)))
+    assert not torch.equal(order, shuffled(LENGTHS, torch.Generator().manual_seed(1)))
