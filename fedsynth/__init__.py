@@ -1,1 +1,82 @@
-"""fedsynth: private synthetic data from owners who may not pool their rows."""
+"""fedsynth: private synthetic data from owners who may not pool their rows.
+
+Names are imported when they are first used, so that `import fedsynth` costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fedsynth.columns import Boolean, Categorical, Continuous, Datetime, Identifier, Integer
+    from fedsynth.datasets import builtin_schema, load_builtin
+    from fedsynth.federation.partitions import partition
+    from fedsynth.image_schema import ImageSchema
+    from fedsynth.images import Images, read_images, write_images
+    from fedsynth.loading import load
+    from fedsynth.privacy.certificate import Certificate
+    from fedsynth.privacy.terms import Budget
+    from fedsynth.privacy.verification import verify
+    from fedsynth.schema import Schema, load_schema
+    from fedsynth.synthesizers.fedvae import FedVAE
+    from fedsynth.tables import read_table, write_table
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Boolean",
+    "Budget",
+    "Categorical",
+    "Certificate",
+    "Continuous",
+    "Datetime",
+    "FedVAE",
+    "Identifier",
+    "ImageSchema",
+    "Images",
+    "Integer",
+    "Schema",
+    "builtin_schema",
+    "load",
+    "load_builtin",
+    "load_schema",
+    "partition",
+    "read_images",
+    "read_table",
+    "verify",
+    "write_images",
+    "write_table",
+]
+
+_HOMES = {
+    "fedsynth.columns": (
+        "Boolean",
+        "Categorical",
+        "Continuous",
+        "Datetime",
+        "Identifier",
+        "Integer",
+    ),
+    "fedsynth.datasets": ("builtin_schema", "load_builtin"),
+    "fedsynth.federation.partitions": ("partition",),
+    "fedsynth.images": ("Images", "read_images", "write_images"),
+    "fedsynth.privacy.certificate": ("Certificate",),
+    "fedsynth.privacy.terms": ("Budget",),
+    "fedsynth.privacy.verification": ("verify",),
+    "fedsynth.loading": ("load",),
+    "fedsynth.schema": ("ImageSchema", "Schema", "load_schema"),
+    "fedsynth.synthesizers.fedvae": ("FedVAE",),
+    "fedsynth.tables": ("read_table", "write_table"),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'fedsynth' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

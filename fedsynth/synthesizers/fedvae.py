@@ -8,6 +8,7 @@ released values only, so all of it is post-processing.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,8 +21,10 @@ from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.images import Images
 from fedsynth.models import vae
+from fedsynth.privacy.certificate import Certificate
 from fedsynth.privacy.ledger import Ledger
 from fedsynth.privacy.terms import Budget
+from fedsynth.release import write_release
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.synthesizers.counting import (
     question,
@@ -141,6 +144,15 @@ class FedVAE:
             at = target_index(self.schema)
             codes = np.insert(codes, at, labels, axis=1)
         return learned.encoding.decode(codes, rng)
+
+    def release(
+        self,
+        folder: str | Path,
+        rows: pd.DataFrame | Images,
+        report: Mapping[str, Any] | None = None,
+    ) -> Certificate:
+        """Write a release: see :func:`fedsynth.release.write_release`."""
+        return write_release(folder, self, rows, report=report)
 
     def model_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Everything :meth:`sample` needs: arrays, and JSON-able values. Nothing private."""

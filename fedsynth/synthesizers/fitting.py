@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,10 +27,11 @@ from fedsynth.privacy.certificate import LEDGER
 from fedsynth.privacy.ledger import Job, Ledger, Planned
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Budget
+from fedsynth.release import CHECKPOINT
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.synthesizers.owners import Owners, sites_of
 
-CHECKPOINT = "checkpoint"
+PRIVATE = "private.bin"
 _SHOW_EPSILON_EVERY = 5.0
 
 Arrays = Mapping[str, NDArray[np.generic]]
@@ -103,7 +103,7 @@ class Fitting:
             return
         folder = self.options.folder / CHECKPOINT
         folder.mkdir(parents=True, exist_ok=True)
-        self._state = StateFile(folder / "private.bin", size)
+        self._state = StateFile(folder / PRIVATE, size)
         for index, site in enumerate(self.sites):
             site.state = self._state.slot(index)
 
@@ -138,12 +138,15 @@ class Fitting:
             raise ReleaseError(f"{path} is damaged: delete it to start the training anew") from None
 
     def finish(self) -> None:
-        """Close the ledger and delete the checkpoint with all private vectors."""
+        """Close the ledger and delete all private vectors.
+
+        The last checkpoint stays until the release is written: a crash in between loses nothing.
+        """
         self.ledger.close()
         if self._state is not None:
             self._state.close()
         if self.options.folder is not None:
-            shutil.rmtree(self.options.folder / CHECKPOINT, ignore_errors=True)
+            (self.options.folder / CHECKPOINT / PRIVATE).unlink(missing_ok=True)
 
 
 def begin(

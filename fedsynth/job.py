@@ -1,0 +1,154 @@
+"""A job from its file to its release: fit, sample, certify, score.
+
+The folder is made so that a crash at any moment can be resumed: the job file stands in it before
+anything is asked, the ledger before anything is answered, the certificate after everything else.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from fedsynth.config import Config, expanded, load_config
+from fedsynth.errors import ConfigError, FedsynthError
+from fedsynth.evaluation.fidelity import MarginalError, marginal_error
+from fedsynth.evaluation.utility import Comparison, compare
+from fedsynth.preparing import Prepared, Rows, prepare
+from fedsynth.privacy.certificate import LEDGER, Certificate
+from fedsynth.release import CONFIG, SCHEMA, discard_checkpoint, is_release, write_release
+from fedsynth.schema import Schema
+from fedsynth.synthesizers.fedvae import FedVAE
+from fedsynth.tables import Images
+
+Progress = Callable[[str, int, int, float], None]
+
+
+@dataclass(frozen=True)
+class Worth:
+    """Scores on real rows held out. They are not covered by epsilon.
+
+    Attributes:
+        comparison: None where the schema has no target of categories.
+        marginals: of the holdout against the synthetic rows, for 1 and 2 columns; () for images.
+        rows: real rows scored on.
+    """
+
+    comparison: Comparison | None
+    marginals: tuple[MarginalError, ...]
+    rows: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A finished job. `worth` is None without a holdout, or where it was finished before."""
+
+    folder: Path
+    certificate: Certificate
+    worth: Worth | None
+
+
+def start(config: Config, base: Path, folder: Path, progress: Progress) -> Outcome:
+    """Run a job in a new folder.
+
+    Args:
+        base: what the job's paths are relative to.
+        progress: called with a step's name, rounds done and in all, and the epsilon spent.
+
+    Raises:
+        FedsynthError: where nothing was asked yet, the folder is left as it was.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ConfigError(
+            f"{folder} exists and is not empty: choose another --out, or continue an interrupted "
+            f"job with --resume {folder}"
+        )
+    prepared = prepare(config, base)
+    resolved = _resolved(config, prepared, folder, base)
+    folder.mkdir(parents=True, exist_ok=True)
+    prepared.schema.save(folder / SCHEMA)
+    resolved.save(folder / CONFIG)
+    try:
+        return _released(resolved, prepared, folder, progress, resume=False)
+    except FedsynthError:
+        if not (folder / LEDGER).exists():
+            (folder / CONFIG).unlink()
+            (folder / SCHEMA).unlink()
+            folder.rmdir()
+        raise
+
+
+def resume(folder: Path, progress: Progress) -> Outcome:
+    """Continue the job that a folder holds; one that is finished already stays as it is.
+
+    Raises:
+        ConfigError: the folder holds no job.
+    """
+    if is_release(folder):
+        discard_checkpoint(folder)
+        return Outcome(folder, Certificate.load(folder), None)
+    if not (folder / CONFIG).exists():
+        raise ConfigError(f"{folder} holds no job to resume ({CONFIG} is missing): start it anew")
+    config, base = load_config(folder / CONFIG)
+    return _released(config, prepare(config, base), folder, progress, resume=_begun(folder))
+
+
+def _resolved(config: Config, prepared: Prepared, folder: Path, base: Path) -> Config:
+    """The job as its own folder tells it: all settings filled in, paths seen from there."""
+
+    def seen_from_folder(text: str) -> str:
+        if text.startswith("$") or Path(text).is_absolute():
+            return text
+        return os.path.relpath(expanded(text, base), folder)
+
+    settings = config.settings.resolved(config.privacy.budget, prepared.schema)
+    content = config.with_paths(seen_from_folder).to_dict()
+    content["schema"] = SCHEMA
+    content["settings"] = settings.model_dump(mode="json", exclude_none=True)
+    return Config(**content)
+
+
+def _begun(folder: Path) -> bool:
+    """Whether the job has a ledger; one without a whole line is removed: nothing was asked yet."""
+    ledger = folder / LEDGER
+    if not ledger.exists():
+        return False
+    with ledger.open("rb") as file:
+        whole = file.readline().endswith(b"\n")
+    if not whole:
+        ledger.unlink()
+    return whole
+
+
+def _released(
+    config: Config, prepared: Prepared, folder: Path, progress: Progress, *, resume: bool
+) -> Outcome:
+    synth = FedVAE(prepared.schema, config.settings).fit(
+        prepared.owners,
+        config.privacy.budget,
+        seed=config.seed,
+        folder=folder,
+        resume=resume,
+        survivors=config.federation.survivors,
+        progress=progress,
+    )
+    sample = config.sample
+    rows = synth.sample(sample.rows, sample.where, sample.proportions, sample.seed)
+    certificate = write_release(folder, synth, rows, config=config.to_dict(), kind=sample.format)
+    return Outcome(folder, certificate, _worth(prepared, rows, config.seed))
+
+
+def _worth(prepared: Prepared, rows: Rows, seed: int) -> Worth | None:
+    schema, test = prepared.schema, prepared.test
+    if test is None:
+        return None
+    comparison = None
+    if schema.classes:
+        comparison = compare(prepared.train, test, rows, schema, seed)
+    if not isinstance(schema, Schema):
+        return Worth(comparison, (), len(test))
+    assert not isinstance(test, Images) and not isinstance(rows, Images)
+    orders = range(1, min(2, len(schema.modelled)) + 1)
+    errors = tuple(marginal_error(test, rows, schema, order) for order in orders)
+    return Worth(comparison, errors, len(test))

@@ -1,0 +1,50 @@
+"""A release read back, to sample more rows from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+
+from fedsynth.errors import ReleaseError, SchemaError
+from fedsynth.privacy.certificate import Certificate, sha256
+from fedsynth.release import FORMAT, MODEL, SCHEMA, WEIGHTS
+from fedsynth.schema import load_schema
+from fedsynth.synthesizers.fedvae import FedVAE
+
+_METHODS = {FedVAE.name: FedVAE}
+
+
+def load(folder: str | Path) -> FedVAE:
+    """The synthesizer of a release, to sample more rows from, at no further cost.
+
+    Raises:
+        ReleaseError: the release is incomplete, or what is read of it was changed.
+    """
+    folder = Path(folder)
+    certificate = Certificate.load(folder)
+    for name in (MODEL, WEIGHTS, SCHEMA):
+        _demand_unchanged(folder / name, certificate.content["files"].get(name))
+    try:
+        schema = load_schema(folder / SCHEMA)
+        content = json.loads((folder / MODEL).read_text(encoding="utf-8"))
+        arrays = load_file(folder / WEIGHTS)
+        method, known = content["method"], content["format"] == FORMAT
+    except (SchemaError, SafetensorError, OSError, ValueError, KeyError, TypeError):
+        raise ReleaseError(f"{folder}: the model or its schema cannot be read") from None
+    if not known or method not in _METHODS:
+        raise ReleaseError(f"{folder / MODEL}: of a method or format that this fedsynth lacks")
+    return _METHODS[method].from_state(schema, arrays, content)
+
+
+def _demand_unchanged(path: Path, expected: str | None) -> None:
+    if expected is None:
+        raise ReleaseError(f"{path} is not in the certificate: this is no complete release")
+    if not path.is_file():
+        raise ReleaseError(f"{path} is missing: get the release again, whole")
+    if sha256(path) != expected:
+        raise ReleaseError(
+            f"{path} was changed or cut short since it was certified: get the release again"
+        )

@@ -1,0 +1,180 @@
+"""A release: what may leave the house, with its certificate; written whole or not at all.
+
+`rows.csv` (or `.parquet`, images `.npz`), `model.safetensors` and `model.json`, `schema.yaml`,
+`config.yaml`, `ledger.jsonl`, perhaps `report.json`, and last `certificate.json` with the hash of
+each: a folder without it is no release.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pydantic import BaseModel
+from safetensors.numpy import save
+
+from fedsynth.errors import ReleaseError
+from fedsynth.images import Images, write_images
+from fedsynth.privacy.certificate import LEDGER, NAME, Certificate, certify, sha256
+from fedsynth.privacy.ledger import Ledger
+from fedsynth.privacy.terms import Budget
+from fedsynth.schema import ImageSchema, Schema
+from fedsynth.tables import write_table
+from fedsynth.yaml_files import write_yaml
+
+CONFIG, SCHEMA, REPORT = "config.yaml", "schema.yaml", "report.json"
+WEIGHTS, MODEL = "model.safetensors", "model.json"
+CHECKPOINT = "checkpoint"
+"""Folder of what is needed to resume a job."""
+FORMAT = 1
+
+
+class Settings(Protocol):
+    """How a method models and trains."""
+
+    def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> BaseModel:
+        """With all defaults filled in."""
+        ...
+
+
+class Fitted(Protocol):
+    """What a release needs of a fitted synthesizer."""
+
+    name: ClassVar[str]
+    schema: Schema | ImageSchema
+
+    @property
+    def settings(self) -> Settings: ...
+
+    @property
+    def ledger(self) -> Ledger: ...
+
+    def model_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]: ...
+
+
+def write_release(
+    folder: str | Path,
+    synth: Fitted,
+    rows: pd.DataFrame | Images,
+    *,
+    config: Mapping[str, Any] | None = None,
+    report: Mapping[str, Any] | None = None,
+    kind: str = "csv",
+) -> Certificate:
+    """Write a release and certify it.
+
+    Args:
+        folder: new, empty, or the folder that the synthesizer was fitted in.
+        synth: fitted.
+        rows: synthetic rows, as `synth.sample` gave them.
+        config: the resolved job; None writes what the synthesizer knows of it.
+        report: JSON-able; what it says of private rows is not covered by epsilon.
+        kind: "csv" or "parquet", for tables.
+
+    Raises:
+        ReleaseError: the folder holds a release, or something else that this would overwrite.
+        ConfigError: the synthesizer was not fitted here.
+    """
+    folder = Path(folder)
+    ledger = synth.ledger
+    _demand_ours(folder, ledger)
+    folder.mkdir(parents=True, exist_ok=True)
+    if ledger.path is None or ledger.path.absolute() != (folder / LEDGER).absolute():
+        ledger.write_to(folder / LEDGER)
+    names = [LEDGER, _write_rows(folder, rows, synth.schema, kind)]
+    _write_model(folder, synth)
+    synth.schema.save(folder / SCHEMA)
+    write_yaml(_job_of(synth) if config is None else config, folder / CONFIG)
+    names += [WEIGHTS, MODEL, SCHEMA, CONFIG]
+    if report is not None:
+        _write_json(folder / REPORT, report)
+        names.append(REPORT)
+    for name in names:
+        _sync(folder / name)
+    certificate = certify(ledger, {name: sha256(folder / name) for name in names})
+    certificate.save(folder)
+    _sync(folder)
+    discard_checkpoint(folder)
+    return certificate
+
+
+def is_release(folder: Path) -> bool:
+    """Whether the folder holds a finished release."""
+    return (folder / NAME).exists()
+
+
+def discard_checkpoint(folder: Path) -> None:
+    """Delete what was needed to resume the job."""
+    shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
+
+
+def _demand_ours(folder: Path, ledger: Ledger) -> None:
+    if is_release(folder):
+        raise ReleaseError(f"{folder} holds a release, which is never overwritten: choose another")
+    if folder.exists() and not folder.is_dir():
+        raise ReleaseError(f"{folder} is a file: choose a folder")
+    if not folder.exists() or not any(folder.iterdir()):
+        return
+    path = folder / LEDGER
+    if not path.exists() or Ledger.read(path).job.job != ledger.job.job:
+        raise ReleaseError(f"{folder} is not empty and not this job's: choose another folder")
+
+
+def _write_rows(
+    folder: Path, rows: pd.DataFrame | Images, schema: Schema | ImageSchema, kind: str
+) -> str:
+    if isinstance(schema, ImageSchema) and isinstance(rows, Images):
+        write_images(rows, folder / "rows.npz", schema)
+        return "rows.npz"
+    if not isinstance(schema, Schema) or not isinstance(rows, pd.DataFrame):
+        raise ReleaseError("the rows to release are not of the kind that the schema describes")
+    if kind not in ("csv", "parquet"):
+        raise ReleaseError(f"tables are released as csv or parquet, not {kind!r}")
+    write_table(rows, folder / f"rows.{kind}", schema)
+    return f"rows.{kind}"
+
+
+def _write_model(folder: Path, synth: Fitted) -> None:
+    arrays, meta = synth.model_state()
+    # Not `save_file`, which makes a file that its owner alone may read.
+    body = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+    (folder / WEIGHTS).write_bytes(body)
+    _write_json(folder / MODEL, {"format": FORMAT, "method": synth.name, **meta})
+
+
+def _job_of(synth: Fitted) -> dict[str, Any]:
+    """What a synthesizer knows of its job: a record, since it does not know where the data are."""
+    budget = synth.ledger.job.budget
+    settings = synth.settings.resolved(budget, synth.schema)
+    privacy = {
+        "epsilon": budget.epsilon if budget.private else "inf",
+        "delta": budget.resolved_delta,
+        "unit": budget.unit,
+        "trust": budget.trust,
+    }
+    return {
+        "schema": SCHEMA,
+        "privacy": privacy,
+        "method": synth.name,
+        "settings": settings.model_dump(mode="json", exclude_none=True),
+    }
+
+
+def _write_json(path: Path, content: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def _sync(path: Path) -> None:
+    """Have a file or folder on disk before the certificate speaks of it."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

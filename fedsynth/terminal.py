@@ -1,0 +1,134 @@
+"""What a person at a terminal sees: progress on stderr, results on stdout."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from fedsynth.job import Outcome, Worth
+from fedsynth.privacy.verification import Check
+
+_LINES = 10
+
+
+class Display:
+    """Shows each step, its rounds and the epsilon spent; plain lines where there is no terminal."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._bars: Progress | None = None
+        self._steps: dict[str, TaskID] = {}
+        self._printed: dict[str, int] = {}
+
+    def __enter__(self) -> Display:
+        console = Console(stderr=True)
+        if console.is_terminal and not self._quiet:
+            self._bars = Progress(
+                TextColumn("{task.description:<14}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("epsilon spent {task.fields[epsilon]}"),
+                TimeRemainingColumn(),
+                console=console,
+            )
+            self._bars.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+
+    def __call__(self, step: str, done: int, total: int, epsilon: float) -> None:
+        """One report of a fit, as `fedsynth.synthesizers.fitting.Progress` describes it."""
+        if self._quiet:
+            return
+        if self._bars is None:
+            self._line(step, done, total, epsilon)
+            return
+        if step not in self._steps:
+            self._steps[step] = self._bars.add_task(step, total=total, epsilon="")
+        self._bars.update(self._steps[step], completed=done, epsilon=f"{epsilon:.3g}")
+
+    def _line(self, step: str, done: int, total: int, epsilon: float) -> None:
+        tenth = done * _LINES // max(1, total)
+        if done and self._printed.get(step) != tenth:
+            self._printed[step] = tenth
+            print(f"{step} {done}/{total}, epsilon spent {epsilon:.3g}", file=sys.stderr)
+
+
+def show_outcome(outcome: Outcome) -> None:
+    """The release's paths, the certificate's sentence and the scores."""
+    console = Console(highlight=False, soft_wrap=True)
+    content = outcome.certificate.content
+    console.print(f"\nRelease in {outcome.folder}", style="bold", markup=False)
+    rows = [name for name in content["files"] if name.startswith("rows.")]
+    others = [name for name in content["files"] if name not in rows]
+    for name in [*rows, "certificate.json", *others]:
+        console.print(f"  {outcome.folder / name}", markup=False)
+    console.print("\nCertificate", style="bold")
+    for line in (outcome.certificate.sentence, *content["not_covered"], *content["cautions"]):
+        console.print(f"  {line}", markup=False)
+    console.print(f"  Check it: fedsynth verify {outcome.folder}", markup=False)
+    if outcome.worth is not None:
+        _show_worth(outcome.worth, console)
+
+
+def _show_worth(worth: Worth, console: Console) -> None:
+    console.print(f"\nScores on {worth.rows:,} real rows held out", style="bold")
+    if worth.comparison is not None:
+        table = Table("trained on", "accuracy", "AUROC")
+        for name, scores in (
+            ("synthetic rows", worth.comparison.synthetic),
+            ("real rows", worth.comparison.real),
+            ("nothing: commonest class", worth.comparison.majority),
+        ):
+            figures = (scores.accuracy, scores.auroc)
+            table.add_row(name, *(f"{x:.3f}" if math.isfinite(x) else "-" for x in figures))
+        console.print(table)
+    for error in worth.marginals:
+        worst = " x ".join(error.worst_columns)
+        what = "each column" if error.order == 1 else "pairs of columns"
+        console.print(
+            f"  Total variation of {what}: {error.mean:.3f} on average, {error.worst:.3f} at worst "
+            f"({worst})",
+            markup=False,
+        )
+    console.print(
+        "  These figures come from real rows and are not covered by epsilon: do not publish them "
+        "beside the release. They are not stored in it."
+    )
+
+
+def show_checks(checks: Sequence[Check]) -> None:
+    """What was verified, one row a check."""
+    table = Table("check", "", "found")
+    for check in checks:
+        mark = "[green]ok[/]" if check.passed else "[red]FAILED[/]"
+        table.add_row(check.name, mark, check.found)
+    Console().print(table)
+
+
+def show_findings(findings: Sequence[tuple[str, str, str, int]]) -> None:
+    """Values outside a schema: column, rule, value, rows."""
+    table = Table("column", "rule", "value", "rows")
+    for column, rule, value, count in findings:
+        table.add_row(column, rule, value, str(count))
+    Console().print(table)
