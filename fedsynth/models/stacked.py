@@ -20,7 +20,10 @@ _DENSE = torch.contiguous_format
 
 @dataclass(frozen=True)
 class _Rows:
-    """The rows of some clients, each client's side by side: its first and how many, both [k]."""
+    """The rows of some clients, each client's side by side: its first and how many, both [k].
+
+    The records may lie on an accelerator; where they start and end is counted on the CPU.
+    """
 
     x: Tensor
     y: Tensor | None
@@ -44,7 +47,8 @@ class _Rows:
             offset = first + lane
             real = offset < self.counts[:active, None]
             rows = (self.starts[:active, None] + offset).clamp(max=len(self.x) - 1)
-            yield rows, real / real.sum(1, keepdim=True)
+            weights = real / real.sum(1, keepdim=True)
+            yield rows.to(self.x.device), weights.to(self.x.device)
 
     def dense(self, spec: VAESpec, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Records, one-hot labels and noise of the rows, as the networks take them."""
@@ -101,6 +105,7 @@ def train_stacked(
         raise ValueError(f"lengths sum to {int(lengths.sum())}, and there are {len(x)} rows")
     thetas = theta.expand(len(lengths), -1)
     trained = torch.empty_like(phis), torch.empty_like(thetas, memory_format=_DENSE)
+    lengths = lengths.cpu()
     rows = _Rows(x, y, noise, lengths.cumsum(0) - lengths, lengths)
     train = _train_alone if spec.kind == "conv" else _train_stack
 
