@@ -1,7 +1,7 @@
 """Noise and secret sampling, from the operating system's entropy: the only module that draws them.
 
 Real-valued noise in floating point has gaps that can tell neighbouring inputs apart (Mironov 2012).
-Two things are done about it: uniforms carry 53 random bits and their sign a 54th, and what is
+Two things are done about it: uniforms carry 52 random bits and their sign a 53rd, and what is
 released is rounded to a public grid about a millionth of the noise wide, which discards the low
 bits where the gaps are (rounding is post-processing). This narrows the attack, it is no proof: an
 integer mechanism can replace :func:`NoiseSource.perturb` without touching anything else.
@@ -39,14 +39,13 @@ class NoiseSource:
         return np.frombuffer(os.urandom(8 * count), np.uint64)
 
     def uniform(self, count: int) -> NDArray[np.float64]:
-        """Uniform on the open interval (0, 1), 53 bits each, shape [count]."""
-        return ((self._words(count) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+        """Uniform on the open interval (0, 1), 52 bits each, shape [count]."""
+        return _to_unit(self._words(count))
 
     def _signed(self, count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """A uniform on (0, 1) and an independent sign for each draw."""
         words = self._words(count)
-        uniform = ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
-        return uniform, np.where(words & np.uint64(1), 1.0, -1.0)
+        return _to_unit(words), np.where(words & np.uint64(1), 1.0, -1.0)
 
     def gaussian(self, count: int) -> NDArray[np.float64]:
         """Standard normal draws, by the inverse distribution function. Shape [count]."""
@@ -80,3 +79,8 @@ class NoiseSource:
     def fixed_sample(self, count: int, size: int) -> NDArray[np.int64]:
         """``size`` of ``count`` positions without replacement, in increasing order."""
         return np.sort(np.argsort(self.uniform(count))[:size])
+
+
+def _to_unit(words: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """The middles of 2**52 equal cells of (0, 1): with one bit more, the last would round to 1."""
+    return ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
