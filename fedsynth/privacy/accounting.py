@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from scipy.optimize import brentq
-from scipy.special import erfc
+from scipy.special import erfc, erfcx
 
 from fedsynth.errors import PrivacyError
 from fedsynth.privacy.terms import Everyone, FixedSize, Poisson, Terms
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 # Above this the privacy loss distribution needs gigabytes, and the figure protects nobody anyway.
 _PLD_LIMIT = 30.0
+
+# The multipliers among which calibration searches.
+_LEAST_NOISE, _MOST_NOISE = 1e-2, 1e6
 
 Counts = Mapping[Terms, int]
 
@@ -120,6 +123,7 @@ def charged(counts: Counts, participations: int | None = None) -> dict[Terms, in
     A server that draws clients knows whom it drew. Unless it is trusted (central), drawing hides
     nothing from it, so every round counts in full, up to the number in which one client may take
     part. Records are drawn in secret at their client, so their amplification holds against all.
+    Fixed-size rounds become rounds of the whole population, for their relation stays replace-one.
 
     Args:
         participations: rounds after which a client refuses, None for no limit.
@@ -129,9 +133,17 @@ def charged(counts: Counts, participations: int | None = None) -> dict[Terms, in
         if terms.unit == "client" and terms.trust != "central":
             if terms.sampling != Everyone() and participations is not None:
                 count = min(count, participations)
-            terms = replace(terms, sampling=Everyone())
+            terms = unsampled(terms)
         found[terms] = found.get(terms, 0) + count
     return found
+
+
+def unsampled(terms: Terms) -> Terms:
+    """The same release for those who know who took part: no amplification, same relation."""
+    if isinstance(terms.sampling, FixedSize):
+        population = terms.sampling.population
+        return replace(terms, sampling=FixedSize(population, population))
+    return replace(terms, sampling=Everyone())
 
 
 def _rdp(counts: Counts, delta: float) -> float:
@@ -183,25 +195,30 @@ def calibrate(planned: Callable[[float], Counts], epsilon: float, delta: float) 
     def by_rdp(counts: Counts, delta: float) -> float:
         return _rdp({terms: n for terms, n in counts.items() if n}, delta)
 
-    low, high = math.log(1e-2), math.log(1e6)
-    if gap(high, by_rdp) > 0:
+    def tight(counts: Counts, delta: float) -> float:
+        return spent(counts, delta).epsilon
+
+    low, best = math.log(_LEAST_NOISE), math.log(_MOST_NOISE)
+    if gap(best, tight) > 0:
         raise PrivacyError(
             f"no amount of noise brings this plan down to epsilon {epsilon:g}: the parts with "
             "fixed noise cost more already. Raise epsilon, or give them a smaller share"
         )
     if gap(low, by_rdp) <= 0:
         return math.exp(low)
-    root = float(brentq(gap, low, high, args=(by_rdp,), xtol=1e-5))
-    best = _not_above(root, lambda x: gap(x, by_rdp))
-
-    def tight(counts: Counts, delta: float) -> float:
-        return spent(counts, delta).epsilon
-
-    floor = best - 0.7
-    if gap(best, tight) < 0 < gap(floor, tight):
-        root = float(brentq(gap, floor, best, args=(tight,), xtol=3e-4))
-        best = _not_above(root, lambda x: gap(x, tight))
-    return math.exp(best)
+    # RDP is quick and gives a first answer; PLD then lowers it, in steps that bracket its own.
+    if gap(best, by_rdp) <= 0:
+        root = float(brentq(gap, low, best, args=(by_rdp,), xtol=1e-5))
+        best = _not_above(root, lambda x: gap(x, by_rdp))
+    if spent(planned(math.exp(best)), delta).pld is None:
+        return math.exp(best)
+    floor = best
+    while floor > low and gap(floor, tight) <= 0:
+        best, floor = floor, max(low, floor - 0.5)
+    if floor == best:
+        return math.exp(best)
+    root = float(brentq(gap, floor, best, args=(tight,), xtol=3e-4))
+    return math.exp(_not_above(root, lambda x: gap(x, tight)))
 
 
 def _not_above(root: float, gap: Callable[[float], float]) -> float:
@@ -227,8 +244,8 @@ def optimal_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.
         raise PrivacyError(f"needs 0 < epsilon < inf and 0 < delta < 1, not {epsilon}, {delta}")
 
     def excess(xi: float) -> float:
-        tail = float(erfc(math.sqrt(xi * xi + epsilon)))
-        grown = math.exp(epsilon + math.log(tail)) if tail > 0 else 0.0
+        # exp(epsilon) * erfc(sqrt(xi^2 + epsilon)), written so that neither factor leaves float64.
+        grown = math.exp(-xi * xi) * float(erfcx(math.sqrt(xi * xi + epsilon)))
         return float(erfc(xi)) - grown - 2 * delta
 
     # xi may be negative (large delta); erfc(-inf) = 2 bounds the left side.
