@@ -6,7 +6,6 @@ a bin may own several pieces, also with another bin's between them (40 hours ami
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,11 +20,13 @@ Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-# A bin must hold this many standard deviations of a count's noise, or it is merged away.
-SUPPORT = 2.0
-# A single value becomes a bin of its own from this many standard deviations on; the levels above it
-# have vouched for it already.
-HEAVY = 2.5
+# All in standard deviations of a count's noise: what a quantile bin must hold to be kept; what a
+# cell must hold to be a bin of its own (the levels above have vouched for it already); what the
+# rest beside such cells must hold to be believed in. The first two are low because learners lose
+# more to bins that are too wide than to bins that are too many.
+SUPPORT = 1.0
+HEAVY = 2.0
+BELIEVED = 4.0
 # Most values that the rest of a column is spread over where single values hold the better part.
 POINTS = 200
 
@@ -191,10 +192,10 @@ def cell_units(grid: Grid, edges: Whole, spikes: Whole) -> Array:
 
 
 def cut(atoms: Atoms, bins: int, sigma: float) -> tuple[Bins, Array]:
-    """About `bins` bins, and the records in each: heavy single values alone, the rest at quantiles.
+    """About `bins` bins, and the records in each: heavy cells alone, the rest at its quantiles.
 
     sigma: noise of a count, in records. A rest that does not stand out of the noise joins the
-    nearest heavy value, without weight; a quantile bin that does not is merged with its neighbour.
+    nearest heavy cell, without weight; a quantile bin that does not is merged with its neighbour.
     """
     heavy = _heavy(atoms, bins, sigma)
     if sigma > 0 and _sparse(atoms, heavy):
@@ -205,12 +206,12 @@ def cut(atoms: Atoms, bins: int, sigma: float) -> tuple[Bins, Array]:
     group = np.zeros(len(heavy), np.int64)
     if heavy.all():
         group = np.arange(singles)
-    elif singles and (left <= 0 or left <= 2 * SUPPORT * sigma):
+    elif singles and (left <= 0 or left <= BELIEVED * sigma):
         weights = np.where(heavy, weights, 0.0)
         group = _nearest(atoms.middles[heavy], atoms.middles)
     else:
-        share = math.ceil(bins * left / float(atoms.masses.sum())) if left > 0 else 1
-        group[~heavy] = _quantiles(atoms.masses[~heavy], max(bins - singles, share), sigma)
+        wanted = max(1, bins - singles, bins // 2)
+        group[~heavy] = _quantiles(atoms.masses[~heavy], wanted, sigma)
         group[heavy] = bins + np.arange(singles)
     # A declared spike that nobody has still means its value, whatever joins it.
     weights = np.where(heavy & (weights <= 0), 1.0, weights)

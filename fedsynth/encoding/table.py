@@ -184,7 +184,7 @@ class TableEncoding:
                 for part, column in zip(parts, schema.modelled, strict=True)
             )
             records = float(document["records"])
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise ReleaseError("encoding: the document is damaged; write it again") from error
         return cls(schema, bins, frequencies, records)
 
