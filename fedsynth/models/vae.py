@@ -26,7 +26,8 @@ __all__ = [
 GRADIENT_BOUND = 1e8
 # With activations within 1e4, sums over a layer's inputs stay far from float32's 3e38.
 WEIGHT_BOUND = 1e28
-_SAMPLE_CHUNK = 8192
+# Logits decoded at once: 32 MB, be a table a dozen cells wide or a million.
+_SAMPLE_CELLS = 2**23
 
 
 def unflatten(flat: Tensor, layers: Sequence[Layer]) -> list[Tensor]:
@@ -206,10 +207,11 @@ def sample(
     if y is None and rows is None:
         raise ValueError("give labels, or for a model without classes the number of rows")
     total = len(y) if y is not None else rows or 0
+    chunk = max(1, _SAMPLE_CELLS // spec.width)
     parts = []
     with torch.no_grad():
-        for start in range(0, max(total, 1), _SAMPLE_CHUNK):
-            count = min(_SAMPLE_CHUNK, total - start)
+        for start in range(0, max(total, 1), chunk):
+            count = min(chunk, total - start)
             u = torch.randn(count, spec.latent, generator=generator, device=theta.device)
             labels = None if y is None else y[start : start + count]
             logits = decode(spec, theta, u, labels)

@@ -197,9 +197,11 @@ def test_the_same_generator_gives_the_same_models_and_samples_and_another_does_n
     assert not torch.equal(run(1), run(2))
 
 
-@pytest.mark.parametrize("rows", [0, 1, 8192, 8193])
-def test_samples_are_whole_however_many(rows):
+@pytest.mark.parametrize("rows", [0, 1, 7, 8])
+@pytest.mark.parametrize("cells", [1, 75, 2**23])
+def test_samples_are_whole_however_many_are_decoded_at_once(rows, cells, monkeypatch):
     spec = SPECS["labelled table"]
+    monkeypatch.setattr(vae, "_SAMPLE_CELLS", cells)
     _, theta = models(spec)
     y = torch.zeros(rows, dtype=torch.long)
     codes = vae.sample(spec, theta, y, torch.Generator().manual_seed(0))
