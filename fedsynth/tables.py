@@ -156,7 +156,7 @@ def _header(path: Path) -> list[str]:
     if not names:
         raise DataError(f"{path}: is empty; a header row of column names is needed")
     if len(names) == 1 and re.search(r"[;\t|]", names[0]):
-        raise DataError(f"{path}: has one column, {names[0]!r}; separate columns by commas")
+        raise DataError(f"{path}: has one column only; separate columns by commas")
     for place, name in enumerate(names, start=1):
         if not name.strip():
             raise DataError(
@@ -208,11 +208,10 @@ def _typed(series: pd.Series, column: Modelled, schema: Schema) -> pd.Series:
 
 
 def _written(series: pd.Series, column: Modelled, schema: Schema, missing: str | None) -> pd.Series:
-    """One column's cells as they are written; a cell outside the schema as it is."""
+    """One column's cells as they are written; as they are, if one is outside the schema."""
     cells = read_cells(series, column, schema.missing_values)
     broken = violations(cells, column)
-    moment_outside = isinstance(column, Datetime) and any(mask.any() for mask in broken.values())
-    if cells.unreadable.any() or moment_outside:
+    if any(mask.any() for rule, mask in broken.items() if rule != "missing"):
         texts = series.astype(object)
     elif isinstance(column, Categorical | Boolean):
         texts = pd.Series(np.array([*map(str, column.categories), ""], object)[cells.values])

@@ -162,6 +162,8 @@ def test_integer_categories_read_alike_as_numbers_and_text():
 def test_codes_with_leading_zeros_are_told_apart_as_text():
     column = Categorical(name="c", values=["007", "7"], missing=True)
     assert one(["007", "7", "0007"], column) == ([0, 1, -1], 1)
+    assert one(["7"], Categorical(name="c", values=["008", "007"])) == ([0], 1)
+    assert one([7], Categorical(name="c", values=["008", "007", "07"])) == ([0], 1)
     # A frame that lost the zeros to a number: clear where only one code can be meant.
     assert one([7], Categorical(name="c", values=["007", "008"])) == ([0], 0)
 

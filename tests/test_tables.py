@@ -42,6 +42,8 @@ def test_the_same_frame_gives_the_same_bytes(tmp_path):
         write_table(frame, tmp_path / name / "rows.csv.gz", SCHEMA)
         copies.append((tmp_path / name / "rows.csv.gz").read_bytes())
     assert copies[0] == copies[1]
+    # Bytes 4 to 8 of a gzip file are its time stamp (RFC 1952).
+    assert copies[0][4:8] == bytes(4)
 
 
 def test_cells_are_written_as_the_schema_spells_them(tmp_path):
@@ -73,6 +75,22 @@ def test_cells_are_written_as_the_schema_spells_them(tmp_path):
         # "?" is a category of c, so its missing cell takes the next marker.
         "?,1.0,n/a,False,?,2020-02-03 00:00",
     ]
+
+
+def test_values_outside_the_schema_are_written_as_they_are(tmp_path):
+    schema = Schema(
+        columns=[
+            Integer(name="i", lower=0, upper=9),
+            Datetime(name="t", lower="2020-01-01", upper="2020-12-31", missing=True),
+            Categorical(name="c", values=["a"]),
+        ]
+    )
+    frame = pd.DataFrame(
+        {"i": [1.5, np.inf, 3], "t": ["9999-12-31", None, "soon"], "c": ["a", "b", None]}
+    )
+    write_table(frame, tmp_path / "t.csv", schema)
+    lines = ["i,t,c", "1.5,9999-12-31,a", "inf,,b", "3.0,soon,"]
+    assert (tmp_path / "t.csv").read_text().splitlines() == lines
 
 
 def test_with_a_schema_a_declared_na_stays_a_category(tmp_path):
