@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fedsynth.errors import ConfigError, PrivacyError
 from fedsynth.federation.client import answer
 from fedsynth.federation.request import Answer, Incident, Plain, Released, Request, need, sift
 from fedsynth.federation.site import Board, Site
@@ -79,6 +80,15 @@ class LocalChannel:
         ask: Ask | None = None,
     ) -> None:
         self._sites = list(sites)
+        if len({site.name for site in self._sites}) < len(self._sites) or not self._sites:
+            raise ConfigError("a federation needs at least one client, and each its own name")
+        if not 0 < quorum <= 1:
+            raise ConfigError(f"quorum must be in (0, 1], not {quorum}")
+        if noise.insecure and not ledger.job.insecure:
+            raise PrivacyError(
+                "the noise has a known seed and the ledger does not say so: its certificate would "
+                "be worthless without telling"
+            )
         self._ledger = ledger
         self._noise = noise
         self._quorum = quorum
@@ -87,6 +97,7 @@ class LocalChannel:
         self.incidents: list[Incident] = []
         for site in self._sites:
             site.board = self._board
+            site.coins = noise
 
     @property
     def clients(self) -> int:
@@ -109,6 +120,7 @@ class LocalChannel:
         arrays: Mapping[str, NDArray[np.generic]] | None = None,
         settings: Mapping[str, Plain] | None = None,
     ) -> Released:
+        self._check(terms)
         request = Request(
             task,
             terms,
@@ -123,8 +135,9 @@ class LocalChannel:
         self._ledger.charge(event)
         drawn = self._draw(terms)
         asked, incidents = self._consenting(drawn, event)
-        answers, faults = sift(self._ask(asked, request) if asked else (), request)
-        silent = {s.name for s in asked} - {a.client for a in answers} - {f.client for f in faults}
+        names = {site.name for site in asked}
+        answers, faults = sift(self._ask(asked, request) if asked else (), request, names)
+        silent = names - {a.client for a in answers} - {f.client for f in faults}
         incidents += faults + [
             Incident(name, request.round, "did not answer") for name in sorted(silent)
         ]
@@ -132,6 +145,19 @@ class LocalChannel:
         need(len(answers), self._least(len(drawn), terms), request, incidents)
         value = self._total(answers, dim, terms)
         return Released(value, len(drawn), len(answers), tuple(incidents))
+
+    def _check(self, terms: Terms) -> None:
+        """Raises ConfigError for terms that say otherwise than this federation is."""
+        sampling, clients = terms.sampling, len(self._sites)
+        if isinstance(sampling, FixedSize) and sampling.population != clients:
+            raise ConfigError(
+                f"the terms count on {sampling.population} clients to draw from: there are "
+                f"{clients}"
+            )
+        if terms.trust == "distributed" and terms.survivors > clients:
+            raise ConfigError(
+                f"the noise counts on {terms.survivors} answers, and there are {clients} clients"
+            )
 
     def _draw(self, terms: Terms) -> list[Site]:
         """Who is asked: at the record level everybody, for clients draw their own records."""

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.errors import BudgetExceeded, FederationError
+from fedsynth.errors import BudgetExceeded, FederationError, PrivacyError
 from fedsynth.federation.request import Plain
+from fedsynth.privacy.accounting import unsampled
 from fedsynth.privacy.ledger import Event, Ledger
+from fedsynth.privacy.noise import NoiseSource
 
 T = TypeVar("T")
 Floats = NDArray[np.float32]
@@ -64,6 +66,10 @@ class StateFile:
         return np.frombuffer(raw[:-1], np.float32).copy()
 
     def write(self, index: int, values: Floats) -> None:
+        if values.size != self.size:
+            raise FederationError(
+                f"a private state of {values.size} numbers does not fit its slot of {self.size}"
+            )
         # The byte behind the values says that they are there: a hole in the file reads as zeros.
         raw = np.ascontiguousarray(values, np.float32).tobytes() + b"\x01"
         os.pwrite(self._file, raw, index * (self._bytes + 1))
@@ -122,6 +128,7 @@ class Site:
         records: how many; private at the record level.
         state: a vector that persists from round to round.
         ledger: the owner's own account across jobs; a round that would exceed it is refused.
+        coins: the owner's own randomness, which nobody else may predict.
         board: what the server announced.
         derived: what tasks computed from data and announcements; private.
     """
@@ -131,6 +138,7 @@ class Site:
     records: int
     state: PrivateState = field(default_factory=MemoryState)
     ledger: Ledger | None = None
+    coins: NoiseSource = field(default_factory=NoiseSource)
     board: Board = field(default_factory=Board)
     derived: dict[str, Any] = field(default_factory=dict)
     participations: int = 0
@@ -138,15 +146,26 @@ class Site:
     def consent(self, event: Event, limit: int | None) -> str | None:
         """Charge the owner's own ledger for a round, or say why the owner refuses.
 
+        A drawn client knows that it was drawn and charges only then, so without amplification.
+
         Args:
             limit: rounds of this job in which a drawn client takes part, None for no limit.
         """
-        if limit is not None and self.participations >= limit:
+        if limit is not None and self._taken(event.job) >= limit:
             return f"has taken part in {limit} rounds, the most that this job accounts for"
         if self.ledger is not None:
+            if event.terms.unit == "client":
+                event = replace(event, terms=unsampled(event.terms))
             try:
                 self.ledger.charge(event)
             except BudgetExceeded:
                 return "its own budget is spent"
+            except PrivacyError:
+                return "its own ledger does not admit these terms"
         self.participations += 1
         return None
+
+    def _taken(self, job: str) -> int:
+        """Rounds of this job so far; the owner's ledger remembers those before a restart."""
+        written = self.ledger.events if self.ledger is not None else ()
+        return max(self.participations, sum(event.job == job for event in written))

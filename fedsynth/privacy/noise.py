@@ -72,6 +72,10 @@ class NoiseSource:
         noisy: NDArray[np.float64] = np.round((values + scale * draw(values.size)) / grid) * grid
         return noisy
 
+    def seed(self) -> int:
+        """A fresh secret seed of 63 bits, for another generator."""
+        return int(self._words(1)[0] >> np.uint64(1))
+
     def poisson_sample(self, count: int, sampling: Poisson) -> NDArray[np.int64]:
         """Positions of the units that an independent coin flip each lets take part."""
         return np.flatnonzero(self.uniform(count) < sampling.rate)

@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from fedsynth.errors import BudgetExceeded
 from fedsynth.federation.tasks import Task
-from fedsynth.privacy.accounting import calibrate, charged, optimal_gaussian_sigma
+from fedsynth.privacy.accounting import calibrate, charged, optimal_gaussian_sigma, spent
 from fedsynth.privacy.ledger import Job, Planned
 from fedsynth.privacy.terms import Budget, Everyone, FixedSize, Poisson, Sampling, Terms
 from fedsynth.schema import ImageSchema, Schema
@@ -106,7 +107,20 @@ def make_plan(
     multiplier = settings.noise_multiplier
     if multiplier is None:
         multiplier = calibrate(everything, budget.epsilon, budget.resolved_delta) if rate else 0.0
+    else:
+        _demand_payable(everything(multiplier), budget, multiplier)
     return Plan(histogram, tables, training(multiplier), rounds, participations)
+
+
+def _demand_payable(counts: Mapping[Terms, int], budget: Budget, multiplier: float) -> None:
+    """Raises BudgetExceeded where a noise that was asked for cannot last the whole job."""
+    cost = spent(counts, budget.resolved_delta).epsilon
+    if budget.private and cost > budget.epsilon:
+        raise BudgetExceeded(
+            f"noise_multiplier {multiplier:g} makes the whole job cost epsilon {cost:.4g}, more "
+            f"than the budget's {budget.epsilon:g}: leave it out to have it calibrated, or take "
+            "fewer rounds"
+        )
 
 
 def _counting_noise(settings: FedVAESettings, budget: Budget, share: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -31,7 +32,8 @@ class FedVAESettings(Agreed):
         rate: share of the units that takes part in a round.
         sampling: independent coin flips, or (client level) rounds of a fixed size.
         clip: L2 bound on one unit's contribution to a round.
-        learning_rate: of the server's Adam (record level) or the clients' SGD (client level).
+        learning_rate: of the clients' SGD (client level), or of the server's descent along clipped
+            gradients divided by the clip (record level; by default from signal and noise).
         batch_size: of the clients' SGD (client level).
         average: decay of the moving average of the weights that is released (record level).
         noise_multiplier: fixes the training's noise instead of calibrating it to epsilon.
@@ -53,7 +55,7 @@ class FedVAESettings(Agreed):
     ] = None
     latent: Annotated[int | None, Field(ge=1, description="a whole number of at least 1")] = None
     kl_weight: Annotated[float, Field(ge=0, description="a number of at least 0")] = 1.0
-    bins: Annotated[int, Field(ge=1, description="a whole number of at least 1")] = 24
+    bins: Annotated[int, Field(ge=1, description="a whole number of at least 1")] = 32
     rounds: Annotated[int | None, Field(ge=0, description="a whole number of at least 0")] = None
     rate: Annotated[float | None, Field(gt=0, le=1, description="a share in (0, 1]")] = None
     sampling: Annotated[Literal["poisson", "fixed"], Field(description="poisson or fixed")] = (
@@ -68,6 +70,10 @@ class FedVAESettings(Agreed):
     )
     histogram_share: Annotated[float, Field(gt=0, lt=1, description="a share in (0, 1)")] = 0.03
     label_table_share: Share = None
+
+    @classmethod
+    def whereabouts(cls, values: Mapping[str, Any]) -> str:
+        return "settings of fedvae"
 
     def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> FedVAESettings:
         """All defaults filled in.
@@ -114,12 +120,11 @@ _DEFAULTS: dict[tuple[str, bool], dict[str, Any]] = {
         "encoder": "shared",
         "architecture": "mlp",
         "hidden": (128,),
-        "latent": 16,
-        "rounds": 150,
+        "latent": 8,
+        "rounds": 200,
         "rate": 0.1,
         "clip": 1.0,
-        "learning_rate": 4e-3,
-        "label_table_share": 0.1,
+        "label_table_share": 0.2,
     },
     ("record", True): {
         "scheme": "uni",
@@ -130,7 +135,6 @@ _DEFAULTS: dict[tuple[str, bool], dict[str, Any]] = {
         "rounds": 300,
         "rate": 0.1,
         "clip": 1.0,
-        "learning_rate": 4e-3,
         "label_table_share": 0.0,
     },
     # Paper 001, tables of section 4.4.3, with S = 0.5.

@@ -13,7 +13,6 @@ Three tasks. Record level: ``vae-gradient``, the gradients of drawn records. Cli
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,8 +29,8 @@ from fedsynth.federation.tasks import register
 from fedsynth.models import stacked, vae
 from fedsynth.models.spec import VAESpec
 from fedsynth.privacy.clipping import DenseRows, FactoredRows, Rows, clip_parts
-from fedsynth.synthesizers.adam import Adam
 from fedsynth.synthesizers.counting import target_index
+from fedsynth.synthesizers.momentum import Momentum
 from fedsynth.synthesizers.owners import codes_of, pixels_of
 
 Samples = Sequence[NDArray[np.int64]]
@@ -111,13 +110,14 @@ def _target_of(encoding: dict[str, Any]) -> int:
     return target_index(TableEncoding.from_dict(encoding).schema)
 
 
-def _generator(site: Site, request: Request, part: int = 0) -> torch.Generator:
-    """Latent draws and batch order: nothing secret, but apart for each site, round and part."""
-    generator = torch.Generator()
-    name = zlib.crc32(site.name.encode())
-    entropy = [int(_number(request, "seed")), request.round, name, part]
-    generator.manual_seed(int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0] >> 1))
-    return generator
+def _generator(site: Site) -> torch.Generator:
+    """Latent draws and batch order, from the site's secret coins.
+
+    Latent draws go with places in a sample. Were they known, removing a record would shift every
+    later one to another draw and move the sum without bound; being secret and alike, they can be
+    thought of as going with the records, and each record moves its own row alone.
+    """
+    return torch.Generator().manual_seed(site.coins.seed())
 
 
 def _tensor(array: NDArray[np.generic]) -> torch.Tensor:
@@ -143,7 +143,7 @@ class GradientTask:
             phi = request.arrays["phi"]
             if private:
                 phi = _private_encoder(sites[group[0]], request).weights
-            drawn = _draw(group, sites, samples, request)
+            drawn = _draw(group, sites, samples)
             yield from _gradient_rows(drawn, phi, request, sites[0])
 
     def keep(self, site: Site, values: NDArray[np.float64], request: Request) -> None:
@@ -154,12 +154,12 @@ class GradientTask:
         site.state.save(optimiser.to_vector())
 
 
-def _private_encoder(site: Site, request: Request) -> Adam:
-    """A site's encoder and its optimiser's moments; the first time, the public initial weights."""
+def _private_encoder(site: Site, request: Request) -> Momentum:
+    """A site's encoder and its velocity; the first time, the public initial weights."""
     vector = site.state.load()
     if vector is not None:
-        return Adam.from_vector(vector)
-    return Adam.start(np.asarray(request.arrays["phi"], np.float32))
+        return Momentum.from_vector(vector)
+    return Momentum.start(np.asarray(request.arrays["phi"], np.float32))
 
 
 def _number(request: Request, name: str) -> float:
@@ -184,14 +184,12 @@ class _Drawn:
         return _Drawn(self.owner[chosen], self.x[at], y, self.noise[at])
 
 
-def _draw(
-    group: Sequence[int], sites: Sequence[Site], samples: Samples, request: Request
-) -> _Drawn:
+def _draw(group: Sequence[int], sites: Sequence[Site], samples: Samples) -> _Drawn:
     model = sites[0].board.read("model", Model.from_dict)
     batches = [_batch(sites[i], samples[i], model) for i in group]
     labels = [batch.y for batch in batches if batch.y is not None]
     noise = [
-        torch.randn(len(samples[i]), model.spec.latent, generator=_generator(sites[i], request))
+        torch.randn(len(samples[i]), model.spec.latent, generator=_generator(sites[i]))
         for i in group
     ]
     return _Drawn(
@@ -268,7 +266,7 @@ class TrainingTask:
         for part in range(model.parts):
             E, D = model.spec.encoder_dim, model.spec.decoder_dim
             at, to = slice(part * E, (part + 1) * E), slice(part * D, (part + 1) * D)
-            epoch = _epoch(sites, model, part, request)
+            epoch = _epoch(sites, model, part)
             trained, thetas = stacked.train_stacked(
                 model.spec,
                 phis[:, at].contiguous(),
@@ -303,14 +301,14 @@ class _Epoch:
     noise: torch.Tensor
 
 
-def _epoch(sites: Sequence[Site], model: Model, part: int, request: Request) -> _Epoch:
+def _epoch(sites: Sequence[Site], model: Model, part: int) -> _Epoch:
     xs, ys, lengths, noises = [], [], [], []
     for site in sites:
         batch = _batch(site, np.arange(site.records), model)
         chosen = torch.arange(site.records)
         if model.parts > 1 and batch.y is not None:
             chosen = torch.nonzero(batch.y == part)[:, 0]
-        generator = _generator(site, request, part)
+        generator = _generator(site)
         chosen = chosen[torch.randperm(len(chosen), generator=generator)]
         xs.append(batch.x[chosen])
         if batch.y is not None:

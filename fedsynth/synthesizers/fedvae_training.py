@@ -14,7 +14,6 @@ from fedsynth.models import vae
 from fedsynth.models.matching import match_profiles
 from fedsynth.models.spec import VAESpec
 from fedsynth.schema import ImageSchema, Schema
-from fedsynth.synthesizers.adam import Adam
 from fedsynth.synthesizers.counting import (
     LABEL_TABLES,
     Counts,
@@ -28,10 +27,13 @@ from fedsynth.synthesizers.fedvae_settings import FedVAESettings
 from fedsynth.synthesizers.fedvae_tasks import Model
 from fedsynth.synthesizers.fitting import Fitting
 from fedsynth.synthesizers.labels import class_profiles, label_frequencies
+from fedsynth.synthesizers.momentum import Momentum
 
 Floats = NDArray[np.float32]
 
 _WARM_UP = 5
+_FASTEST = 2.0
+_STEADY = 0.65
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class State:
     expected: float
     profiles: NDArray[np.float64] | None
     phi: Floats
-    optimiser: Adam
+    optimiser: Momentum
     average: Floats
     round: int = 0
 
@@ -85,7 +87,7 @@ class Training:
             self.channel.announce("encoding", state.encoding.to_dict())
         self.channel.announce("model", self._model(state.encoding).to_dict())
         if not self.record or self.settings.encoder == "private":
-            size = len(state.phi) * (3 if self.record else 1) + self.record
+            size = len(state.phi) * (2 if self.record else 1)
             self.fitting.keep_private_vectors(size)
         self._train(state)
         model = self._model(state.encoding)
@@ -119,7 +121,7 @@ class Training:
         expected = (self.settings.rate or 1.0) * units
         weights = theta if self.settings.encoder != "shared" else np.concatenate([phi, theta])
         state = State(
-            encoding, frequencies, expected, profiles, phi, Adam.start(weights), weights.copy()
+            encoding, frequencies, expected, profiles, phi, Momentum.start(weights), weights.copy()
         )
         self._save(state)
         return state
@@ -148,7 +150,7 @@ class Training:
         return class_profiles(counts, encoding, target, starts)
 
     def _model(self, encoding: TableEncoding | None) -> Model:
-        settings, classes = self.settings, self._classes(encoding)
+        settings, classes = self.settings, self.schema.classes
         together = settings.scheme == "uni"
         shape: tuple[int, ...] = ()
         sizes: tuple[int, ...] = ()
@@ -171,14 +173,6 @@ class Training:
         )
         return Model(spec, 1 if together else classes)
 
-    def _classes(self, encoding: TableEncoding | None) -> int:
-        """Classes that the model is told apart by; a missing label is one of its own."""
-        if not self.schema.classes:
-            return 0
-        if encoding is None:
-            return self.schema.classes
-        return encoding.sizes[target_index(encoding.schema)]
-
     def _initial(
         self, encoding: TableEncoding | None, profiles: NDArray[np.float64] | None
     ) -> tuple[Floats, Floats]:
@@ -200,11 +194,12 @@ class Training:
             self.fitting.progress("training", state.round, rounds)
             if state.round % every == 0 and state.round < rounds:
                 self._save(state)
+        self._save(state)
 
     def _round(self, state: State) -> None:
         model, settings = self._model(state.encoding), self.settings
         theta = self._theta(state, state.optimiser.weights)
-        rate = self._learning_rate(state.round)
+        rate = self._learning_rate(state)
         released = self.channel.sum(
             training_task(self.fitting.ledger.job.budget).name,
             self.plan.training,
@@ -213,17 +208,15 @@ class Training:
             arrays={"theta": theta, "phi": self._phi(state)},
             settings={
                 "encoder": settings.encoder or "private",
-                "seed": self.fitting.options.seed,
                 "learning_rate": rate,
                 "batch_size": settings.batch_size,
-                "expected": state.expected / self.channel.clients,
+                "expected": self._unit(state) / self.channel.clients,
             },
         )
-        mean = (released.value / state.expected).astype(np.float32)
         if not self.record:
-            state.optimiser.weights += mean
+            state.optimiser.weights += (released.value / state.expected).astype(np.float32)
             return
-        state.optimiser.step(mean, rate)
+        state.optimiser.step((released.value / self._unit(state)).astype(np.float32), rate)
         decay = min(settings.average, (state.round + 1) / (state.round + 10))
         state.average += (1 - decay) * (state.optimiser.weights - state.average)
 
@@ -238,11 +231,23 @@ class Training:
     def _theta(self, state: State, weights: Floats) -> Floats:
         return weights[len(state.phi) :] if self.settings.encoder == "shared" else weights
 
-    def _learning_rate(self, done: int) -> float:
-        """Record level: a short warm-up, then down to zero in a line. Client level: constant."""
-        full = self.settings.learning_rate or 0.0
+    def _unit(self, state: State) -> float:
+        """Largest norm of a noiseless gradient sum of the expected size: what a step is in."""
+        return state.expected * self.plan.training.clip
+
+    def _learning_rate(self, state: State) -> float:
+        """Client level: constant. Record level: a short warm-up, then down to zero in a line.
+
+        By default it starts in proportion to the largest possible signal over the noise, both as
+        norms, so that a step is never noise for the most part: all public, or released before.
+        """
         if not self.record:
-            return full
+            return self.settings.learning_rate or 0.0
+        full = self.settings.learning_rate
+        if full is None:
+            noise = self.plan.training.scale * len(state.optimiser.weights) ** 0.5
+            full = min(_FASTEST, _STEADY * self._unit(state) / max(noise, 1e-9))
+        done = state.round
         return full * min(1.0, (done + 1) / _WARM_UP) * (1 - done / self.plan.rounds)
 
     def _save(self, state: State) -> None:
@@ -278,7 +283,7 @@ class Training:
             meta["expected"],
             arrays.get("profiles"),
             arrays["phi"],
-            Adam.from_vector(arrays["optimiser"]),
+            Momentum.from_vector(arrays["optimiser"]),
             arrays["average"],
             meta["round"],
         )

@@ -65,8 +65,6 @@ def _code(schema: Schema | ImageSchema, where: Mapping[str, Any]) -> int:
             f"{target.name!r} alone"
         )
     value = where[target.name]
-    if value is None and target.missing:
-        return len(target.categories)
     spelled = [str(category) for category in target.categories]
     if str(value) not in spelled:
         raise ConfigError(f"{target.name} has no value {value!r}{suggestion(str(value), spelled)}")
