@@ -1,0 +1,43 @@
+# Torch's threads spin while they wait, which costs up to 16x on cores that others use too.
+export OMP_WAIT_POLICY ?= PASSIVE
+
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo demo-images test lint types contracts clean
+
+demo: .venv/installed
+	rm -rf runs/demo
+	$(BIN)/fedsynth run configs/demo.yaml --out runs/demo
+
+demo-images: .venv/installed
+	rm -rf runs/digits
+	$(BIN)/fedsynth run configs/digits.yaml --out runs/digits
+
+test: .venv/installed-dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+
+lint: .venv/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/installed-dev
+	$(BIN)/mypy
+
+contracts: .venv/installed-dev
+	$(BIN)/lint-imports
+
+clean:
+	rm -rf .venv build *.egg-info
+
+# Editable, so that the tests and the demo run what stands in this folder.
+.venv/installed: pyproject.toml | .venv
+	$(BIN)/python -m pip install --quiet --editable '.[demo]'
+	touch $@
+
+.venv/installed-dev: pyproject.toml | .venv
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@ .venv/installed
+
+.venv:
+	$(PYTHON) -m venv .venv

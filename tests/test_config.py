@@ -1,0 +1,166 @@
+"""Job files: every key is known, every path is found, every message says where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jobs import write_job
+
+from fedsynth.config import Config, builtin_jobs, expanded, load_config
+from fedsynth.errors import ConfigError, DataError
+from fedsynth.preparing import prepare
+from fedsynth.yaml_files import write_yaml
+
+
+def load(path, *changes):
+    return load_config(path, changes)[0]
+
+
+def test_a_saved_job_builds_an_equal_one(tmp_path):
+    job = load(write_job(tmp_path, privacy={"epsilon": "inf"}), "sample.where={income: high}")
+    job.save(tmp_path / "again.yaml")
+    assert load(tmp_path / "again.yaml") == job
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("sampel.rows=5", "unknown key 'sampel'; did you mean 'sample'?"),
+        ("privacy.epsilom=1", "privacy: unknown key 'epsilom'; did you mean 'epsilon'?"),
+        ("settings.round=5", "unknown key 'round'; did you mean 'rounds'?"),
+        ("sites.betta=5", "sites: unknown key 'betta'; did you mean 'beta'?"),
+        ("privacy.epsilon=0", "privacy: epsilon must be positive, not 0"),
+        ("privacy.epsilon=abc", "privacy: `epsilon` must be a number above 0, or inf"),
+        ("privacy.delta=2", "delta must be between 0 and 1"),
+        ("privacy.unit=person", "privacy: `unit` must be record or client, not 'person'"),
+        ("sample.rows=0", "sample: `rows` must be a whole number of at least 1, not 0"),
+        ("sites.column=age", "sites: give one of `scheme` (with `clients`), `column` and `paths`"),
+        ("data.builtin=digits", "job: give one of `data.path`, `data.builtin` and `sites.paths`"),
+        ("method=gan", "`method` must be fedvae, not 'gan'"),
+        ("sites=5", "sites: holds no keys"),
+        ("holdout=1", "`holdout` must be a share from 0 to below 1"),
+        ("privacy.epsilon.x=1", "--set privacy.epsilon.x=1: privacy.epsilon holds no keys"),
+        ("privacy.epsilon", "expected key=value"),
+        ("settings.rounds=ten", "settings of fedvae: `rounds` must be a whole number"),
+    ],
+)
+def test_a_wrong_key_or_value_is_named_with_its_place(tmp_path, change, message):
+    path = write_job(tmp_path)
+    with pytest.raises(ConfigError) as caught:
+        load(path, change)
+    assert message in str(caught.value)
+
+
+def test_a_fault_in_the_file_names_the_file(tmp_path):
+    path = write_job(tmp_path, privacy={"epsilon": 1, "trust": "nobody"})
+    with pytest.raises(ConfigError, match=r"job\.yaml: privacy: `trust` must be central"):
+        load(path)
+
+
+def test_set_reads_values_as_yaml_does(tmp_path):
+    job = load(
+        write_job(tmp_path),
+        "privacy.epsilon=1e-1",
+        "settings.hidden=[16, 8]",
+        "sample.format=parquet",
+        "sample.where={income: high}",
+    )
+    assert job.privacy.epsilon == 0.1
+    assert job.settings.hidden == (16, 8)
+    assert (job.sample.format, job.sample.where) == ("parquet", {"income": "high"})
+
+
+@given(st.floats(1e-3, 1e3), st.integers(1, 10**6), st.sampled_from(["record", "client"]))
+def test_what_is_set_is_what_is_read(epsilon, rows, unit):
+    content = {"data": {"builtin": "randhie"}, "sites": {"clients": 2, "scheme": "uniform"}}
+    job = Config(**content, privacy={"epsilon": epsilon, "unit": unit}, sample={"rows": rows})
+    assert Config(**job.to_dict()) == job
+    assert (job.privacy.budget.epsilon, job.sample.rows) == (epsilon, rows)
+
+
+@pytest.mark.parametrize("name", builtin_jobs())
+def test_builtin_jobs_load_by_name(name):
+    assert load(name).data.builtin is not None
+
+
+@pytest.mark.parametrize("name", ["adult", "demo", "digits", "epilepsy", "mnist-writers"])
+def test_the_jobs_of_the_repository_load_and_find_their_schemas(name):
+    path = Path(__file__).parents[1] / "configs" / f"{name}.yaml"
+    job = load(path)
+    assert job.schema_ is None or (path.parent / job.schema_).is_file()
+
+
+def test_the_variable_for_data_sets_is_filled_in(tmp_path, monkeypatch):
+    monkeypatch.setenv("FEDSYNTH_DATA", str(tmp_path / "sets"))
+    assert expanded("${FEDSYNTH_DATA}/a.csv", tmp_path) == tmp_path / "sets" / "a.csv"
+    with pytest.raises(ConfigError, match="only"):
+        expanded("${HOME}/a.csv", tmp_path)
+
+
+def test_data_sets_are_looked_for_beside_the_project(tmp_path, monkeypatch):
+    monkeypatch.delenv("FEDSYNTH_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shared" / "data").mkdir(parents=True)
+    (tmp_path / "project" / "configs").mkdir(parents=True)
+    found = expanded("${FEDSYNTH_DATA}/a.csv", tmp_path / "project" / "configs")
+    assert found.resolve() == tmp_path / "shared" / "data" / "a.csv"
+
+
+def test_absent_data_say_where_they_can_be_had(tmp_path):
+    path = write_job(tmp_path, data={"path": "none.csv", "source": "ask the archive"})
+    with pytest.raises(
+        DataError, match=r"none\.csv: no such file\. ask the archive\. .*data\.path"
+    ):
+        prepare(load(path), tmp_path)
+
+
+def test_the_holdout_is_cut_by_seed_and_is_never_learned_from(tmp_path):
+    job = load(write_job(tmp_path))
+    first, again = prepare(job, tmp_path), prepare(job, tmp_path)
+    other = prepare(load(tmp_path / "job.yaml", "seed=1"), tmp_path)
+    assert (len(first.train), len(first.test)) == (160, 40)
+    assert sum(map(len, first.owners.values())) == 160
+    assert first.test.equals(again.test)
+    assert not first.test.equals(other.test)
+
+
+def test_each_owner_may_bring_a_file_of_its_own(tmp_path):
+    write_job(tmp_path / "a")
+    write_job(tmp_path / "b")
+    paths = {"north": "a/table.csv", "south": "b/table.csv"}
+    job = load(write_job(tmp_path, data=None, sites={"paths": paths}))
+    ready = prepare(job, tmp_path)
+    assert {name: len(rows) for name, rows in ready.owners.items()} == {"north": 160, "south": 160}
+    assert len(ready.test) == 80
+
+
+@pytest.mark.parametrize("file", ["table.csv", "owners.csv", "owners.npz"])
+def test_a_column_names_each_rows_owner(tmp_path, file):
+    import numpy as np
+    from jobs import table
+
+    frame = table().assign(town=np.arange(200) % 4)
+    if file == "table.csv":
+        job = write_job(tmp_path, frame, sites={"column": "town"})
+    else:
+        job = write_job(tmp_path, sites={"column": "town", "path": file})
+        frame[["town"]].to_csv(tmp_path / "owners.csv", index=False)
+        np.savez(tmp_path / "owners.npz", town=frame["town"].to_numpy())
+    ready = prepare(load(job), tmp_path)
+    assert list(ready.owners) == ["0", "1", "2", "3"]
+    assert all("town" not in rows for rows in [*ready.owners.values(), ready.train, ready.test])
+
+
+def test_a_file_without_the_owners_column_is_named(tmp_path):
+    job = write_job(tmp_path, sites={"column": "town", "path": "table.csv"})
+    with pytest.raises(DataError, match=r"table\.csv: has no column 'town'"):
+        prepare(load(job), tmp_path)
+
+
+def test_a_job_needs_its_sections(tmp_path):
+    write_yaml({"data": {"builtin": "randhie"}}, tmp_path / "job.yaml")
+    with pytest.raises(ConfigError, match="`sites` is needed"):
+        load(tmp_path / "job.yaml")

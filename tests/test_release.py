@@ -1,0 +1,141 @@
+"""Releases: whole or absent, never overwritten, read back as they were."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from jobs import SCHEMA, SETTINGS, table
+from safetensors.numpy import load_file, save
+
+import fedsynth as fs
+from fedsynth.errors import ConfigError, ReleaseError
+from fedsynth.privacy.ledger import Ledger
+from fedsynth.release import write_release
+
+FILES = {
+    "certificate.json",
+    "config.yaml",
+    "ledger.jsonl",
+    "model.json",
+    "model.safetensors",
+    "rows.csv",
+    "schema.yaml",
+}
+
+
+@pytest.fixture(scope="module")
+def synth():
+    schema = fs.Schema.from_dict(SCHEMA)
+    return fs.FedVAE(schema, **SETTINGS).fit([table()], fs.Budget(epsilon=5, delta=1e-4))
+
+
+@pytest.fixture
+def release(synth, tmp_path):
+    synth.release(tmp_path / "r", synth.sample(30, seed=0))
+    return tmp_path / "r"
+
+
+def test_a_release_holds_its_files_and_verifies(release):
+    assert {path.name for path in release.iterdir()} == FILES
+    assert all(check.passed for check in fs.verify(release))
+
+
+def test_a_loaded_release_samples_the_same_rows(synth, release):
+    loaded = fs.load(release)
+    pd.testing.assert_frame_equal(loaded.sample(40, seed=3), synth.sample(40, seed=3))
+    high = loaded.sample(20, where={"income": "high"}, seed=0)
+    assert set(high["income"]) == {"high"}
+    with pytest.raises(ConfigError, match="no ledger"):
+        _ = loaded.ledger
+
+
+def test_a_ledger_in_memory_is_written_with_the_same_head(synth, release):
+    assert Ledger.read(release / "ledger.jsonl").head == synth.ledger.head
+
+
+def test_rows_may_be_parquet_and_a_report_may_lie_beside_them(synth, tmp_path):
+    rows = synth.sample(30, seed=0)
+    write_release(tmp_path / "r", synth, rows, report={"auroc": 0.8}, kind="parquet")
+    read = fs.read_table(tmp_path / "r" / "rows.parquet", synth.schema)
+    pd.testing.assert_frame_equal(read, rows)
+    files = json.loads((tmp_path / "r" / "certificate.json").read_text())["files"]
+    assert {"rows.parquet", "report.json"} < files.keys()
+
+
+def test_images_are_released_as_arrays(tmp_path):
+    rng = np.random.default_rng(0)
+    schema = fs.ImageSchema(
+        shape=(4, 4), target=fs.Categorical(name="digit", values=("one", "two"))
+    )
+    owner = fs.Images(rng.integers(0, 255, (60, 4, 4), dtype=np.uint8), np.arange(60) % 2)
+    synth = fs.FedVAE(schema, **SETTINGS).fit([owner], fs.Budget(epsilon=5, delta=1e-4))
+    synth.release(tmp_path / "r", synth.sample(10, seed=0))
+    assert len(fs.read_images(tmp_path / "r" / "rows.npz", schema)) == 10
+    assert len(fs.load(tmp_path / "r").sample(5, where={"digit": "two"})) == 5
+
+
+def test_nothing_exact_about_the_rows_is_in_the_model(release):
+    """Shares come of noisy counts, so they are no multiples of one row."""
+    counts = load_file(release / "model.safetensors")["frequencies"] * len(table())
+    assert np.abs(counts - np.rint(counts)).max() > 1e-6
+
+
+def test_a_release_is_never_overwritten(synth, release):
+    with pytest.raises(ReleaseError, match="never overwritten"):
+        synth.release(release, synth.sample(10))
+
+
+def test_another_jobs_folder_is_left_alone(synth, tmp_path):
+    (tmp_path / "rows.csv").write_text("mine")
+    with pytest.raises(ReleaseError, match="not empty and not this job's"):
+        synth.release(tmp_path, synth.sample(10))
+    assert (tmp_path / "rows.csv").read_text() == "mine"
+
+
+def test_rows_of_another_kind_are_refused(synth, tmp_path):
+    images = fs.Images(np.zeros((2, 4, 4), np.uint8))
+    with pytest.raises(ReleaseError, match="not of the kind"):
+        synth.release(tmp_path / "r", images)
+
+
+@pytest.mark.parametrize("name", ["model.json", "model.safetensors", "schema.yaml"])
+@pytest.mark.parametrize("damage", ["truncate", "remove", "flip"])
+def test_a_damaged_model_is_not_loaded(release, name, damage):
+    path = release / name
+    body = path.read_bytes()
+    if damage == "remove":
+        path.unlink()
+    else:
+        half = len(body) // 2
+        path.write_bytes(body[:half] + (b"" if damage == "truncate" else b"#" + body[half + 1 :]))
+    with pytest.raises(ReleaseError, match=name):
+        fs.load(release)
+
+
+def test_a_release_without_its_certificate_is_none(release):
+    (release / "certificate.json").unlink()
+    with pytest.raises(ReleaseError, match="no complete release"):
+        fs.load(release)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b'{"format": 1', b"[1]", b"\xff\xfe"])
+def test_a_damaged_certificate_is_named(release, content):
+    (release / "certificate.json").write_bytes(content)
+    with pytest.raises(ReleaseError, match=r"certificate\.json"):
+        fs.load(release)
+
+
+def test_weights_that_do_not_fit_the_spec_are_refused(release):
+    """Even with hashes that agree: whoever forges a release can forge those."""
+    from fedsynth.privacy.certificate import sha256
+
+    weights = save({"theta": np.zeros(3, np.float32), "frequencies": np.ones(2)})
+    (release / "model.safetensors").write_bytes(weights)
+    certificate = json.loads((release / "certificate.json").read_text())
+    certificate["files"]["model.safetensors"] = sha256(release / "model.safetensors")
+    (release / "certificate.json").write_text(json.dumps(certificate))
+    with pytest.raises(ReleaseError, match="weights"):
+        fs.load(release)

@@ -1,0 +1,159 @@
+"""A job killed at any moment continues, pays once for what it asked, and verifies."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from jobs import SETTINGS, write_job
+
+from fedsynth import cli, job, release
+from fedsynth.federation.channel import LocalChannel
+from fedsynth.privacy.certificate import Certificate
+from fedsynth.privacy.ledger import Ledger
+from fedsynth.privacy.verification import require
+from fedsynth.synthesizers import fitting
+
+
+class Crash(BaseException):
+    """Stands for a kill: nothing in fedsynth may catch it."""
+
+
+def crashing(monkeypatch, owner, name, call=1, *, before=True):
+    """Has the given call of a function crash, before or after it did its work."""
+    original, calls = getattr(owner, name), []
+
+    def replaced(*arguments, **keywords):
+        calls.append(1)
+        if len(calls) == call and before:
+            raise Crash
+        result = original(*arguments, **keywords)
+        if len(calls) == call:
+            raise Crash
+        return result
+
+    monkeypatch.setattr(owner, name, replaced)
+
+
+STAGES = {
+    "before the job file": (job.Config, "save", 1, True),
+    "before the ledger": (Ledger, "create", 1, True),
+    "after the ledger": (Ledger, "create", 1, False),
+    "histogram charged, not asked": (LocalChannel, "_draw", 1, True),
+    "histogram asked, not saved": (fitting.Fitting, "checkpoint", 1, True),
+    "first checkpoint": (fitting.Fitting, "checkpoint", 1, False),
+    "third round charged": (LocalChannel, "_draw", 5, True),
+    "third round released": (LocalChannel, "_total", 5, False),
+    "last round, not saved": (fitting.Fitting, "checkpoint", 2, True),
+    "trained": (fitting.Fitting, "finish", 1, False),
+    "before the rows": (release, "_write_rows", 1, True),
+    "after the rows": (release, "_write_rows", 1, False),
+    "before the certificate": (Certificate, "save", 1, True),
+    "after the certificate": (Certificate, "save", 1, False),
+}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_crash_at_any_stage_can_be_resumed(tmp_path, monkeypatch, capsys, stage):
+    config, folder = write_job(tmp_path, holdout=0), tmp_path / "r"
+    with monkeypatch.context() as patch:
+        crashing(patch, *STAGES[stage][:3], before=STAGES[stage][3])
+        with pytest.raises(Crash):
+            cli.run(["run", str(config), "--out", str(folder), "--quiet"])
+    gc.collect()  # as the end of a process would, this lets go of the ledger's lock
+    if stage == "before the job file":
+        assert cli.run(["run", "--resume", str(folder)]) == 2
+        assert "start it anew" in capsys.readouterr().err
+        return
+    assert cli.run(["run", "--resume", str(folder), "--quiet"]) == 0
+    demand_sound(folder)
+
+
+def demand_sound(folder):
+    """Verified, within the plan, and nothing left that only a running job needs."""
+    require(folder)
+    ledger = Ledger.read(folder / "ledger.jsonl")
+    assert len(ledger.events) <= sum(planned.count for planned in ledger.job.plan)
+    assert ledger.spent().epsilon <= ledger.job.budget.epsilon
+    assert len({event.round for event in ledger.events}) == len(ledger.events)
+    assert not (folder / "checkpoint").exists()
+    assert not list(folder.glob("*.new"))
+
+
+def test_every_value_released_has_its_line(tmp_path, monkeypatch):
+    """Also those of a run that crashed, whose rounds are asked again and paid for again."""
+    released = []
+    total = LocalChannel._total
+
+    def counted(self, *arguments):
+        released.append(len(self.ledger.events))
+        return total(self, *arguments)
+
+    monkeypatch.setattr(LocalChannel, "_total", counted)
+    config, folder = write_job(tmp_path, holdout=0), tmp_path / "r"
+    with monkeypatch.context() as patch:
+        crashing(patch, fitting.Fitting, "checkpoint", 2)
+        with pytest.raises(Crash):
+            cli.run(["run", str(config), "--out", str(folder), "--quiet"])
+    gc.collect()
+    assert cli.run(["run", "--resume", str(folder), "--quiet"]) == 0
+    # Before each value existed, the ledger had a line more than before the last.
+    assert released == sorted(set(released))
+    assert len(Ledger.read(folder / "ledger.jsonl").events) == released[-1]
+    demand_sound(folder)
+
+
+def test_a_ledger_whose_first_line_was_cut_short_starts_anew(tmp_path, monkeypatch):
+    config, folder = write_job(tmp_path, holdout=0), tmp_path / "r"
+    with monkeypatch.context() as patch:
+        crashing(patch, Ledger, "create")
+        with pytest.raises(Crash):
+            cli.run(["run", str(config), "--out", str(folder), "--quiet"])
+    (folder / "ledger.jsonl").write_bytes(b'{"line": 0, "ki')
+    assert cli.run(["run", "--resume", str(folder), "--quiet"]) == 0
+    demand_sound(folder)
+
+
+def test_a_finished_job_stays_as_it_is(tmp_path, capsys):
+    config, folder = write_job(tmp_path, holdout=0), tmp_path / "r"
+    assert cli.run(["run", str(config), "--out", str(folder), "--quiet"]) == 0
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert cli.run(["run", "--resume", str(folder)]) == 0
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_job_changed_since_it_began_is_refused(tmp_path, monkeypatch, capsys):
+    config, folder = write_job(tmp_path, holdout=0), tmp_path / "r"
+    with monkeypatch.context() as patch:
+        crashing(patch, fitting.Fitting, "checkpoint", 2)
+        with pytest.raises(Crash):
+            cli.run(["run", str(config), "--out", str(folder), "--quiet"])
+    gc.collect()
+    saved = (folder / "config.yaml").read_text()
+    (folder / "config.yaml").write_text(saved.replace("epsilon: 5.0", "epsilon: 50.0"))
+    assert cli.run(["run", "--resume", str(folder), "--quiet"]) == 2
+    assert "another budget" in capsys.readouterr().err
+
+
+def test_a_killed_process_resumes(tmp_path):
+    settings = {**SETTINGS, "rounds": 400}
+    config, folder = write_job(tmp_path, holdout=0, settings=settings), tmp_path / "r"
+    command = [sys.executable, "-m", "fedsynth.cli", "run", str(config), "--out", str(folder)]
+    ledger = folder / "ledger.jsonl"
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        while not ledger.exists() or ledger.read_bytes().count(b"\n") < 60:
+            assert process.poll() is None
+            time.sleep(0.01)
+        os.kill(process.pid, signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    assert not (folder / "certificate.json").exists()
+    asked = ledger.read_bytes().count(b"\n") - 1
+    assert cli.run(["run", "--resume", str(folder), "--quiet"]) == 0
+    demand_sound(folder)
+    events = Ledger.read(ledger).events
+    assert asked <= len(events)
