@@ -12,8 +12,10 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import erfc, erfcx
 
@@ -72,7 +74,7 @@ def _spent(counts: tuple[tuple[Terms, int], ...], delta: float) -> Spent:
         return Spent(0.0, 0.0, 0.0)
     if any(terms.noise_multiplier == 0 for terms in live):
         return Spent(math.inf, math.inf, None)
-    by_rdp = _rdp(live, delta)
+    by_rdp = renyi(live, delta)
     by_pld = _pld(live, delta) if by_rdp <= _PLD_LIMIT else None
     return Spent(min(by_rdp, math.inf if by_pld is None else by_pld), by_rdp, by_pld)
 
@@ -104,19 +106,6 @@ def to_event(terms: Terms, replace_one: bool = False) -> dp_accounting.DpEvent:
             return dp.SampledWithoutReplacementDpEvent(population, size, noise)
 
 
-def _compose(accountant: Any, counts: Counts, delta: float, replace_one: bool) -> float | None:
-    import dp_accounting as dp
-
-    events = [
-        dp.SelfComposedDpEvent(to_event(terms, replace_one), count)
-        for terms, count in counts.items()
-    ]
-    if not all(accountant.supports(event) for event in events):
-        return None
-    accountant.compose(dp.ComposedDpEvent(events))
-    return float(accountant.get_epsilon(delta))
-
-
 def charged(counts: Counts, participations: int | None = None) -> dict[Terms, int]:
     """The counts that a curious server must be charged with.
 
@@ -146,31 +135,61 @@ def unsampled(terms: Terms) -> Terms:
     return replace(terms, sampling=Everyone())
 
 
-def _rdp(counts: Counts, delta: float) -> float:
-    import dp_accounting as dp
+def renyi(counts: Counts, delta: float) -> float:
+    """The bound by Renyi composition alone, which is quick: an upper bound on :func:`spent`.
+
+    Raises:
+        PrivacyError: where no analysis covers the combination.
+    """
     from dp_accounting import rdp
 
     # It logs every order that it leaves out of the minimum, which is sound and of no use to a user.
     logging.getLogger("absl").setLevel(logging.ERROR)
-    exchange = replaces_one(counts)
+    if any(count and terms.noise_multiplier == 0 for terms, count in counts.items()):
+        return math.inf
+    live = {terms: count for terms, count in counts.items() if count}
+    exchange = replaces_one(live)
+    total = sum(count * _curve(_bare(terms), exchange) for terms, count in live.items())
+    return float(rdp.compute_epsilon(_orders(), total, delta)[0]) if live else 0.0
+
+
+@lru_cache(maxsize=1)
+def _orders() -> NDArray[np.float64]:
+    from dp_accounting import rdp
+
+    return np.asarray(rdp.RdpAccountant().orders, np.float64)
+
+
+@lru_cache(maxsize=4096)
+def _curve(terms: Terms, exchange: bool) -> NDArray[np.float64]:
+    """RDP of one release at :func:`_orders`."""
+    import dp_accounting as dp
+    from dp_accounting import rdp
+
     relation = (
         dp.NeighboringRelation.REPLACE_ONE if exchange else dp.NeighboringRelation.ADD_OR_REMOVE_ONE
     )
-    epsilon = _compose(rdp.RdpAccountant(neighboring_relation=relation), counts, delta, exchange)
-    if epsilon is None:
+    accountant = rdp.RdpAccountant(neighboring_relation=relation)
+    event = to_event(terms, exchange)
+    if not accountant.supports(event):
         raise PrivacyError(
             "no analysis covers these releases together: fixed-size samples cannot be combined "
             "with Poisson samples, and Laplace noise cannot be amplified by sampling"
         )
-    return epsilon
+    return np.asarray(accountant.compose(event).rdp, np.float64)
 
 
 def _pld(counts: Counts, delta: float) -> float | None:
+    import dp_accounting as dp
     from dp_accounting import pld
 
     if replaces_one(counts):
         return None
-    return _compose(pld.PLDAccountant(), counts, delta, False)
+    accountant = pld.PLDAccountant()
+    events = [dp.SelfComposedDpEvent(to_event(terms), count) for terms, count in counts.items()]
+    if not all(accountant.supports(event) for event in events):
+        return None
+    return float(accountant.compose(dp.ComposedDpEvent(events)).get_epsilon(delta))
 
 
 def calibrate(planned: Callable[[float], Counts], epsilon: float, delta: float) -> float:
@@ -192,9 +211,6 @@ def calibrate(planned: Callable[[float], Counts], epsilon: float, delta: float) 
     def gap(log_multiplier: float, bound: Callable[[Counts, float], float]) -> float:
         return bound(planned(math.exp(log_multiplier)), delta) - epsilon
 
-    def by_rdp(counts: Counts, delta: float) -> float:
-        return _rdp({terms: n for terms, n in counts.items() if n}, delta)
-
     def tight(counts: Counts, delta: float) -> float:
         return spent(counts, delta).epsilon
 
@@ -204,12 +220,12 @@ def calibrate(planned: Callable[[float], Counts], epsilon: float, delta: float) 
             f"no amount of noise brings this plan down to epsilon {epsilon:g}: the parts with "
             "fixed noise cost more already. Raise epsilon, or give them a smaller share"
         )
-    if gap(low, by_rdp) <= 0:
+    if gap(low, renyi) <= 0:
         return math.exp(low)
     # RDP is quick and gives a first answer; PLD then lowers it, in steps that bracket its own.
-    if gap(best, by_rdp) <= 0:
-        root = float(brentq(gap, low, best, args=(by_rdp,), xtol=1e-5))
-        best = _not_above(root, lambda x: gap(x, by_rdp))
+    if gap(best, renyi) <= 0:
+        root = float(brentq(gap, low, best, args=(renyi,), xtol=1e-4))
+        best = _not_above(root, lambda x: gap(x, renyi))
     if spent(planned(math.exp(best)), delta).pld is None:
         return math.exp(best)
     floor = best

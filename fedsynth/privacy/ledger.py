@@ -9,23 +9,20 @@ Clients may keep a ledger of their own across jobs: the same file with no plan.
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
-import json
 import math
 import os
 import uuid
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from io import FileIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from fedsynth.errors import BudgetExceeded, PrivacyError, ReleaseError
-from fedsynth.privacy.accounting import Spent, charged, spent
-from fedsynth.privacy.terms import Budget, Terms
+from fedsynth.errors import BudgetExceeded, FedsynthError, PrivacyError, ReleaseError
+from fedsynth.privacy import chain
+from fedsynth.privacy.accounting import Spent, charged, renyi, spent
+from fedsynth.privacy.terms import PROTECTION, Budget, Terms
 
 FORMAT = 1
-_START = "0" * 64
 
 
 @dataclass(frozen=True)
@@ -96,13 +93,13 @@ class Ledger:
     Use :meth:`create` or :meth:`open`.
     """
 
-    def __init__(self, job: Job, path: Path | None, file: BinaryIO | None) -> None:
+    def __init__(self, job: Job, path: Path | None, file: FileIO | None) -> None:
         self.job = job
         self.path = path
         self._file = file
         self._events: list[Event] = []
         self._counts: dict[Terms, int] = {}
-        self._head = _START
+        self._head = chain.START
         self._lines = 0
         self._limits: dict[tuple[frozenset[tuple[Terms, int]], Terms], int] = {}
 
@@ -111,13 +108,14 @@ class Ledger:
         """Start a ledger. Raises PrivacyError where ``path`` exists: no ledger is overwritten."""
         file = None
         if path is not None:
-            if path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                file = chain.locked(path, create=True)
+            except FileExistsError:
                 raise PrivacyError(
                     f"{path} exists already: a ledger is never overwritten. Resume its job, or "
                     "choose another directory"
-                )
-            path.parent.mkdir(parents=True, exist_ok=True)
-            file = _locked(path, create=True)
+                ) from None
         ledger = cls(job, path, file)
         ledger._append({"kind": "job", "format": FORMAT, **job.to_dict()})
         return ledger
@@ -135,12 +133,16 @@ class Ledger:
         """
         if not path.exists():
             raise ReleaseError(f"{path}: no such ledger")
-        file = _locked(path, create=False)
-        content = file.read()
-        whole = content[: content.rfind(b"\n") + 1]
-        ledger = cls._replay(whole, path, file)
-        file.truncate(len(whole))
-        file.seek(0, os.SEEK_END)
+        file = chain.locked(path, create=False)
+        try:
+            content = file.read()
+            whole = content[: content.rfind(b"\n") + 1]
+            ledger = cls._replay(whole, path, file)
+            file.truncate(len(whole))
+            file.seek(0, os.SEEK_END)
+        except BaseException:
+            file.close()
+            raise
         return ledger
 
     @classmethod
@@ -158,8 +160,8 @@ class Ledger:
         return cls._replay(content, path, None)
 
     @classmethod
-    def _replay(cls, content: bytes, path: Path, file: BinaryIO | None) -> Ledger:
-        lines = list(_checked(content, path))
+    def _replay(cls, content: bytes, path: Path, file: FileIO | None) -> Ledger:
+        lines = list(chain.checked(content, path))
         if not lines or lines[0].get("kind") != "job" or lines[0].get("format") != FORMAT:
             raise ReleaseError(f"{path}: not a ledger of this version of fedsynth")
         head = dict(lines[0])
@@ -169,8 +171,12 @@ class Ledger:
             ledger = cls(Job.from_dict(head), path, file)
             for line in lines[1:]:
                 terms = Terms.from_dict(line["terms"])
-                ledger._record(Event(line["label"], line["round"], terms, line["job"]))
-        except (KeyError, TypeError, ValueError):
+                event = Event(line["label"], line["round"], terms, line["job"])
+                if line != ledger._line(event, line):
+                    raise ValueError("not an event")
+                ledger._admit(terms)
+                ledger._record(event)
+        except (KeyError, TypeError, ValueError, FedsynthError):
             raise ReleaseError(f"{path}: a line misses what a ledger line must say") from None
         ledger._head, ledger._lines = lines[-1]["hash"], len(lines)
         return ledger
@@ -194,42 +200,54 @@ class Ledger:
         return spent(charged(self._counts, self.job.participations), self.job.budget.resolved_delta)
 
     def released(self) -> Spent:
-        """Cost so far against those who see the release alone, who cannot know who was drawn."""
-        return spent(self._counts, self.job.budget.resolved_delta)
+        """Cost so far against those who see the release alone.
+
+        They cannot know who was drawn where the server adds the noise. Where clients do, the noise
+        in a sum tells how many took part, so that drawing them hides nothing that can be counted
+        on: the cost is that of :meth:`spent`.
+        """
+        return self.spent()
 
     def would_exceed(self, terms: Terms) -> bool:
         """Whether one more release under ``terms`` would cost more than the budget."""
         if not self.job.budget.private:
             return False
-        count = self._counts.get(terms, 0) + 1
-        if self._planned(terms, count):
+        wanted = {**self._counts, terms: self._counts.get(terms, 0) + 1}
+        if self._planned(wanted) or self._renyi(wanted) <= self.job.budget.epsilon:
             return False
-        return count > self._limit(terms)
+        return wanted[terms] > self._limit(wanted, terms)
 
-    def _planned(self, terms: Terms, count: int) -> bool:
-        """Whether ``count`` under ``terms``, beside all else so far, stays within the plan."""
+    def _planned(self, wanted: dict[Terms, int]) -> bool:
+        """Whether ``wanted`` stays within the plan, and the plan within the budget."""
         plan: dict[Terms, int] = {}
         for planned in self.job.plan:
             plan[planned.terms] = plan.get(planned.terms, 0) + planned.count
-        wanted = {**self._counts, terms: count}
         if any(wanted[t] > plan.get(t, 0) for t in wanted):
             return False
         return self._cost(plan) <= self.job.budget.epsilon
 
-    def _limit(self, terms: Terms) -> int:
-        """The most releases under ``terms`` that the budget allows beside all the others."""
-        others = {t: n for t, n in self._counts.items() if t != terms}
+    def _limit(self, wanted: dict[Terms, int], terms: Terms) -> int:
+        """The most releases under ``terms`` that the budget allows beside all the others.
+
+        Less than ``wanted[terms]`` where that many do not fit.
+        """
+        others = {t: n for t, n in wanted.items() if t != terms}
         key = (frozenset(others.items()), terms)
         if key not in self._limits:
-            self._limits[key] = self._most(others, terms)
+            self._limits[key] = self._most(others, terms, wanted[terms])
         return self._limits[key]
 
-    def _most(self, others: dict[Terms, int], terms: Terms) -> int:
-        """Largest n such that n releases under ``terms`` fit beside ``others``, by bisection."""
+    def _most(self, others: dict[Terms, int], terms: Terms, start: int) -> int:
+        """Largest n >= start such that n releases under ``terms`` fit beside ``others``.
+
+        ``start - 1`` where none does. The exact bound takes seconds, so it is not left for every
+        release anew.
+        """
         budget = self.job.budget.epsilon
-        low, high = 0, 1
+        low, high = start - 1, start
+        # A cap on participations can make more rounds free: then the search ends here.
         while high < 2**30 and self._cost({**others, terms: high}) <= budget:
-            low, high = high, 2 * high
+            low, high = high, 2 * high - start + 1
         while high - low > 1:
             middle = (low + high) // 2
             if self._cost({**others, terms: middle}) <= budget:
@@ -237,6 +255,10 @@ class Ledger:
             else:
                 high = middle
         return low
+
+    def _renyi(self, counts: dict[Terms, int]) -> float:
+        budget = self.job.budget
+        return renyi(charged(counts, self.job.participations), budget.resolved_delta)
 
     def _cost(self, counts: dict[Terms, int]) -> float:
         budget = self.job.budget
@@ -247,28 +269,28 @@ class Ledger:
 
         Raises:
             BudgetExceeded: it would cost more than the budget; nothing was written.
-            PrivacyError: its unit is not the budget's.
+            PrivacyError: its unit is not the budget's, or it trusts somebody whom the budget does
+                not; or the ledger cannot be written.
         """
-        if event.terms.unit != self.job.budget.unit:
-            raise PrivacyError(
-                f"this ledger accounts for {self.job.budget.unit}s, not for {event.terms.unit}s"
-            )
+        self._admit(event.terms)
         if self.would_exceed(event.terms):
             raise BudgetExceeded(
                 f"{event.label}, round {event.round}: one more release would cost more than "
                 f"epsilon {self.job.budget.epsilon:g} at delta {self.job.budget.resolved_delta:g} "
                 f"({self.spent().epsilon:.4g} is spent); nothing was asked of anybody"
             )
-        self._append(
-            {
-                "kind": "event",
-                "label": event.label,
-                "round": event.round,
-                "job": event.job,
-                "terms": event.terms.to_dict(),
-            }
-        )
+        self._append(self._line(event, {}))
         self._record(event)
+
+    def write_to(self, path: Path) -> None:
+        """Write the same lines to another file, all of them or none; its head is the same."""
+        fresh = path.with_name(path.name + ".new")
+        fresh.unlink(missing_ok=True)
+        copy = Ledger.create(self.job, fresh)
+        for event in self._events:
+            copy._append(self._line(event, {}))
+        copy.close()
+        fresh.replace(path)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -276,68 +298,53 @@ class Ledger:
             self._file.close()
             self._file = None
 
+    def _admit(self, terms: Terms) -> None:
+        """Raises PrivacyError for a release that protects another unit or trusts more people."""
+        budget = self.job.budget
+        if terms.unit != budget.unit:
+            raise PrivacyError(f"this ledger accounts for {budget.unit}s, not for {terms.unit}s")
+        if PROTECTION[terms.trust] < PROTECTION[budget.trust]:
+            raise PrivacyError(
+                f"this ledger promises {budget.trust} trust: a release under {terms.trust} trust "
+                "would rely on somebody who is not to be relied on"
+            )
+
+    @staticmethod
+    def _line(event: Event, link: dict[str, Any]) -> dict[str, Any]:
+        """An event as a line, with the numbering and hashes of ``link``."""
+        return {
+            **{key: link[key] for key in ("line", "previous", "hash") if key in link},
+            "kind": "event",
+            "label": event.label,
+            "round": event.round,
+            "job": event.job,
+            "terms": event.terms.to_dict(),
+        }
+
     def _record(self, event: Event) -> None:
         self._events.append(event)
         self._counts[event.terms] = self._counts.get(event.terms, 0) + 1
 
     def _append(self, line: dict[str, Any]) -> None:
         line = {"line": self._lines, **line, "previous": self._head}
-        line["hash"] = _digest(line)
+        line["hash"] = chain.digest(line)
         if self.path is not None:
-            if self._file is None:
-                raise PrivacyError(f"{self.path}: this ledger is closed")
-            self._file.write(_canonical(line) + b"\n")
-            self._file.flush()
-            os.fsync(self._file.fileno())
+            self._write(chain.canonical(line) + b"\n")
         self._head = line["hash"]
         self._lines += 1
 
-
-def _locked(path: Path, *, create: bool) -> BinaryIO:
-    file = path.open("x+b" if create else "r+b")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        raise PrivacyError(f"{path}: another process is writing this ledger") from None
-    if create:
-        _sync_directory(path.parent)
-    return file
-
-
-def _sync_directory(folder: Path) -> None:
-    """A new file survives a crash only once its directory entry is on disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _canonical(line: dict[str, Any]) -> bytes:
-    return json.dumps(line, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
-
-
-def _digest(line: dict[str, Any]) -> str:
-    return hashlib.sha256(_canonical({k: v for k, v in line.items() if k != "hash"})).hexdigest()
-
-
-def _checked(content: bytes, path: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a ledger, each checked against its hash and its predecessor's."""
-    previous = _START
-    for number, raw in enumerate(content.splitlines()):
+    def _write(self, line: bytes) -> None:
+        if self._file is None:
+            raise PrivacyError(f"{self.path}: this ledger is closed")
         try:
-            line = json.loads(raw)
-            intact = (
-                line["line"] == number
-                and line["previous"] == previous
-                and line["hash"] == _digest(line)
+            whole = self._file.write(line) == len(line)
+            os.fsync(self._file.fileno())
+        except OSError:
+            whole = False
+        if not whole:
+            # Part of the line may be there: nothing may follow it before `open` has cut it off.
+            self.close()
+            raise PrivacyError(
+                f"{self.path}: cannot be written, so nothing may be released. Make room on the "
+                "disk, then resume"
             )
-        except (ValueError, KeyError, TypeError):
-            intact = False
-        if not intact:
-            raise ReleaseError(
-                f"{path}, line {number + 1}: damaged or changed since it was written"
-            )
-        previous = line["hash"]
-        yield line

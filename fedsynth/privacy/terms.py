@@ -22,6 +22,9 @@ Mechanism = Literal["gaussian", "laplace"]
 
 RECORD_DELTA = 1e-5
 
+# Who is trusted with less is trusted with more: a release may always be protected better.
+PROTECTION: dict[Trust, int] = {"central": 0, "distributed": 1, "local": 2}
+
 
 @dataclass(frozen=True)
 class Everyone:
@@ -78,7 +81,10 @@ class Terms:
     Attributes:
         unit: what one contribution belongs to.
         trust: who adds the noise: the server (central), all clients a share each (distributed), or
-            every client the whole of it (local).
+            every client the whole of it (local). Under distributed and local trust who takes part
+            shows (in the messages, and in how much noise their sum carries), so at the client level
+            what they hide is a client's data, not its presence: neighbours differ in one client
+            whose contribution is zero in one of them.
         clip: bound on the norm of one unit's contribution, positive.
         norm: the norm that the clip bounds; Laplace noise needs "l1", Gaussian "l2".
         noise_multiplier: noise in the released sum over the clip: a standard deviation (Gaussian)
@@ -146,9 +152,12 @@ class Terms:
         try:
             fields = dict(plain)
             sampling = dict(fields.pop("sampling"))
-            return Terms(sampling=_SAMPLINGS[sampling.pop("kind")](**sampling), **fields)
-        except (KeyError, TypeError, ValueError) as error:
-            raise PrivacyError(f"unreadable privacy terms: {error!r}") from None
+            terms = Terms(sampling=_SAMPLINGS[sampling.pop("kind")](**sampling), **fields)
+            if terms.to_dict() != plain:
+                raise PrivacyError("unreadable privacy terms: a field is missing")
+        except (KeyError, TypeError, ValueError, ConfigError):
+            raise PrivacyError("unreadable privacy terms: not what fedsynth writes") from None
+        return terms
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -259,7 +259,7 @@ def test_the_optimal_gaussian_refuses_what_it_cannot_solve(epsilon: float, delta
         optimal_gaussian_sigma(epsilon, delta)
 
 
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(epsilon=st.floats(math.log(0.05), math.log(20)).map(math.exp), count=st.integers(1, 300))
 def test_calibrated_noise_is_just_enough(epsilon: float, count: int):
     multiplier = calibrate(lambda m: {terms(m): count}, epsilon, DELTA)
