@@ -54,8 +54,8 @@ def _clipped_sums(
         units[position] -= len(rows)
         if rows.dim != width or units[position] < 0:
             raise PrivacyError(
-                f"task {task.name}: {len(rows)} rows of {rows.dim} numbers do not fit the request "
-                f"({width} numbers, one row for each {terms.unit})"
+                f"task {task.name}: rows of {rows.dim} numbers do not fit the request ({width} "
+                f"numbers), or there are more of them than {terms.unit}s"
             )
         sums[position] += clip_and_sum(rows, terms.clip, terms.norm).values
     return sums

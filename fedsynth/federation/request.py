@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -78,7 +79,8 @@ def fault(answer: object, request: Request) -> str | None:
     """What is wrong with an answer, or None.
 
     The bound on the norm holds for whole clients: the clip, plus what the noise of an honest client
-    stays below with probability 1 - 1e-14. A client's sum over its records has no public bound.
+    stays below with probability 1 - 1e-14. A client's sum over its records has no public bound. The
+    norm itself is not told: it is the client's.
     """
     if not isinstance(answer, Answer):
         return "not an answer"
@@ -92,29 +94,55 @@ def fault(answer: object, request: Request) -> str | None:
     if not np.isfinite(values).all():
         return "holds values that are not finite"
     terms = request.terms
-    if terms.unit == "client" and terms.norm == "l2":
-        bound = terms.clip + terms.client_scale * (np.sqrt(request.dim) + 8)
+    if terms.unit == "client":
+        bound = terms.clip + terms.client_scale * _noise_norm(request)
         with np.errstate(over="ignore"):
-            norm = float(np.linalg.norm(values))
+            norm = float(np.linalg.norm(values, 2 if terms.norm == "l2" else 1))
         if not norm <= bound * (1 + 1e-5):
-            return f"norm {norm:.4g} above the bound {bound:.4g}"
+            return f"norm above the bound {bound:.4g}"
     return None
 
 
-def sift(answers: Sequence[object], request: Request) -> tuple[list[Answer], list[Incident]]:
-    """Separate usable answers from the rest; of several answers by one client none is used."""
+def _noise_norm(request: Request) -> float:
+    """What the norm of ``dim`` draws at scale 1 stays below with probability 1 - 1e-14.
+
+    L2 of Gaussian draws: the norm is 1-Lipschitz, so it exceeds its mean, at most ``sqrt(dim)``, by
+    t with probability at most exp(-t^2/2). L1 of Laplace draws: a Gamma variable, above ``dim +
+    sqrt(2 dim t) + t`` with probability at most exp(-t).
+    """
+    dim = request.dim
+    if request.terms.norm == "l2":
+        return math.sqrt(dim) + 8.1
+    return dim + math.sqrt(2 * dim * 32.3) + 32.3
+
+
+def sift(
+    answers: Sequence[object], request: Request, asked: Collection[str]
+) -> tuple[list[Answer], list[Incident]]:
+    """Separate usable answers from the rest.
+
+    Of several answers by one client none is used, and none by a client that was not asked: its
+    contribution would be in no sample.
+    """
     good: dict[str, Answer] = {}
     bad: list[Incident] = []
     seen: set[str] = set()
     for answer in answers:
-        name = answer.client if isinstance(answer, Answer) else "unknown"
-        reason = "answered more than once" if name in seen else fault(answer, request)
+        if not isinstance(answer, Answer) or not isinstance(answer.client, str):
+            bad.append(Incident("unknown", request.round, "not an answer"))
+            continue
+        name = answer.client
+        reason = fault(answer, request)
+        if name not in asked:
+            reason = "was not asked"
+        elif name in seen:
+            reason = "answered more than once"
         seen.add(name)
-        if reason is not None:
+        if reason is None:
+            good[name] = answer
+        else:
             good.pop(name, None)
             bad.append(Incident(name, request.round, reason))
-        elif isinstance(answer, Answer):
-            good[name] = answer
     return list(good.values()), bad
 
 
