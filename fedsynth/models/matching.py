@@ -37,7 +37,7 @@ def match_profiles(
     if not spec.label_bias:
         raise ValueError("only a model with a label bias can be matched to class profiles")
     adjusted = theta.clone()
-    bias = adjusted[-spec.width * spec.classes :].view(spec.width, spec.classes)
+    bias = adjusted[spec.label_bias_at].view(spec.width, spec.classes)
     u = torch.randn(_DRAWS, spec.latent, generator=generator)
     wanted = profiles.float().clamp_min(_FLOOR)
     with torch.no_grad():

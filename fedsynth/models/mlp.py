@@ -1,9 +1,10 @@
-"""Dense ReLU networks over weight matrices, for one model or for many stacked side by side."""
+"""Dense networks over weight matrices, for one model or for many stacked side by side."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -12,6 +13,8 @@ from torch.nn import functional
 # No activation of a network that learns comes near this; it keeps one that diverges finite.
 ACTIVATION_BOUND = 1e4
 
+
+Activation = Literal["relu", "tanh"]
 
 # From the gradient of a layer's pre-activation and its input to the factors of its weights' own.
 Factors = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
@@ -53,6 +56,12 @@ def rectified(values: Tensor) -> Tensor:
     return functional.hardtanh(values, 0.0, ACTIVATION_BOUND)
 
 
+_ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
+    "relu": rectified,
+    "tanh": torch.tanh,
+}
+
+
 def affine(weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
     """Inputs [..., b, in] times [..., out, in] plus [..., out], with at most one leading axis."""
     if weight.dim() == 2:
@@ -60,21 +69,28 @@ def affine(weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
     return torch.baddbmm(bias.unsqueeze(-2), x, weight.mT)
 
 
-def forward(weights: Sequence[Tensor], x: Tensor, tape: Tape | None = None) -> Tensor:
-    """Runs dense layers with ReLU between them.
+def forward(
+    weights: Sequence[Tensor],
+    x: Tensor,
+    tape: Tape | None = None,
+    activation: Activation = "relu",
+) -> Tensor:
+    """Runs dense layers with an activation between them.
 
     Args:
         weights: matrices and biases in turn, [..., out, in] and [..., out].
         x: inputs [..., b, in], with the weights' leading axis if they have one.
         tape: if given, records what gradients by factors need.
+        activation: of the hidden layers.
 
     Returns:
         Outputs [..., b, out] of the last layer, within +-ACTIVATION_BOUND.
     """
+    active = _ACTIVATIONS[activation]
     pairs = list(zip(weights[::2], weights[1::2], strict=True))
     for index, (weight, bias) in enumerate(pairs):
         outputs = affine(weight, bias, x)
         if tape is not None:
             tape.record(x, outputs, dense_factors)
-        x = rectified(outputs) if index + 1 < len(pairs) else bounded(outputs)
+        x = active(outputs) if index + 1 < len(pairs) else bounded(outputs)
     return x

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
 from typing import Any, Literal
 
+from fedsynth.models import mlp
+
 # Pixels of the decoder's first feature map, per side of the image, and of the encoder's last.
 _UPSAMPLING = 4
 _DOWNSAMPLING = 8
@@ -50,7 +52,11 @@ class VAESpec:
         shape: height and width of an image, and its channels where it has several.
         hidden: widths of the encoder's hidden layers; the decoder has them reversed. "mlp" only.
         classes: labels the decoder is conditioned on; 0 for none.
+        activation: of the dense hidden layers.
         label_bias: adds a direct linear map from the one-hot label to the output logits.
+        classifier_weight: if positive, an auxiliary linear classifier learns the label from the
+            record in the same steps, its cross-entropy added to the loss with this weight; labels
+            of synthetic records can then be drawn from it (as in Odena et al. 2017, AC-GAN).
         kl_weight: factor of the KL term, 0 to 1e6; 1 is the evidence lower bound.
         loss_bound: a record's loss in nats is clamped to this, and teaches nothing beyond it;
             None is ten times the loss of a uniform guess.
@@ -65,7 +71,9 @@ class VAESpec:
     shape: tuple[int, ...] = ()
     hidden: tuple[int, ...] = ()
     classes: int = 0
+    activation: mlp.Activation = "relu"
     label_bias: bool = False
+    classifier_weight: float = 0.0
     kl_weight: float = 1.0
     loss_bound: float | None = None
 
@@ -79,6 +87,12 @@ class VAESpec:
             self._check_conv()
         if self.label_bias and self.classes == 0:
             raise ValueError("label_bias needs classes, and there are none")
+        if not 0 <= self.classifier_weight <= 1e6:
+            raise ValueError(
+                f"classifier_weight is {self.classifier_weight}; it must be within 0 and 1e6"
+            )
+        if self.classifier_weight and self.classes == 0:
+            raise ValueError("a classifier needs classes, and there are none")
         if not 0 <= self.kl_weight <= 1e6:
             raise ValueError(f"kl_weight is {self.kl_weight}; it must be within 0 and 1e6")
         if not self.bound > self.uniform_loss:
@@ -118,7 +132,10 @@ class VAESpec:
     @property
     def bound(self) -> float:
         """The largest loss of one record, in nats."""
-        return 10 * self.uniform_loss + 1 if self.loss_bound is None else self.loss_bound
+        if self.loss_bound is not None:
+            return self.loss_bound
+        labels = self.classifier_weight * math.log(max(1, self.classes))
+        return 10 * (self.uniform_loss + labels) + 1
 
     @property
     def channels(self) -> int:
@@ -136,14 +153,31 @@ class VAESpec:
 
     @property
     def decoder_layers(self) -> tuple[Layer, ...]:
-        """The decoder's affine maps in the order of its flat vector; a label bias comes last."""
+        """The decoder's affine maps in the order of its flat vector.
+
+        A label bias comes behind the networks' layers, then the auxiliary classifier.
+        """
         label = (Layer(self.width, self.classes, bias=False),) if self.label_bias else ()
+        if self.classifier_weight:
+            label = (*label, Layer(self.classes, self.width))
         inputs = self.latent + self.classes
         if self.kind == "mlp":
             return (*_dense(inputs, *reversed(self.hidden), self.width), *label)
         pixels = (self.shape[0] // _UPSAMPLING) * (self.shape[1] // _UPSAMPLING)
         kernels = _kernels(32, 32, 64, 64, 32, self.channels)
         return (*_dense(inputs, 32 * pixels), *kernels, *label)
+
+    @property
+    def label_bias_at(self) -> slice:
+        """Where the label bias [width, classes] lies in the decoder's flat vector; or nowhere."""
+        sizes = [layer.size for layer in self.decoder_layers]
+        stop = sum(sizes[:-1]) if self.classifier_weight else sum(sizes)
+        return slice(stop - self.width * self.classes if self.label_bias else stop, stop)
+
+    @property
+    def classifier_at(self) -> slice:
+        """Where the classifier [classes, width + 1] lies in the decoder's vector; or nowhere."""
+        return slice(self.label_bias_at.stop, self.decoder_dim)
 
     @property
     def encoder_dim(self) -> int:

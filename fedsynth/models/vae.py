@@ -13,6 +13,7 @@ from fedsynth.models.spec import Layer, VAESpec
 __all__ = [
     "Layer",
     "VAESpec",
+    "classify",
     "decode",
     "initial",
     "loss",
@@ -43,7 +44,10 @@ def unflatten(flat: Tensor, layers: Sequence[Layer]) -> list[Tensor]:
 
 
 def initial(
-    spec: VAESpec, generator: torch.Generator, output_logits: Tensor | None = None
+    spec: VAESpec,
+    generator: torch.Generator,
+    output_logits: Tensor | None = None,
+    classifier: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Draws weights uniformly within +-1/sqrt(fan in), torch's own rule for its layers.
 
@@ -53,18 +57,23 @@ def initial(
         output_logits: what the decoder starts from. With a label bias: [classes, width], such as
             log-probabilities of each class, instead of zeros. Without: [width], which replaces the
             output layer's bias ("mlp" only).
+        classifier: what the auxiliary classifier starts from, [classes, width + 1] with the bias
+            last, instead of zeros.
 
     Returns:
         Float32 vectors phi [encoder_dim] and theta [decoder_dim].
     """
-    layers = spec.decoder_layers
     phi = _drawn(spec.encoder_layers, generator)
-    theta = _drawn(layers[:-1] if spec.label_bias else layers, generator)
+    theta = _drawn(spec.decoder_layers, generator)
+    bias, tail = theta[spec.label_bias_at], theta[spec.classifier_at]
+    tail.copy_(torch.zeros_like(tail) if classifier is None else classifier.float().flatten())
     if spec.label_bias:
         logits = torch.zeros(spec.classes, spec.width) if output_logits is None else output_logits
-        theta = torch.cat([theta, logits.float().T.flatten()])
+        bias.copy_(logits.float().T.flatten())
     elif output_logits is not None:
-        theta[-layers[-1].size :].view(-1, layers[-1].columns)[:, -1] = output_logits
+        last = spec.decoder_layers[-2 if spec.classifier_weight else -1]
+        stop = spec.label_bias_at.stop
+        theta[stop - last.size : stop].view(-1, last.columns)[:, -1] = output_logits
     return phi, theta
 
 
@@ -115,7 +124,8 @@ def loss(
         noise: standard normal draws [b, latent], for the reparametrised posterior sample.
 
     Returns:
-        Reconstruction + kl_weight * KL, at most `spec.bound`, [b]; finite for finite parameters.
+        Reconstruction + kl_weight * KL, and the auxiliary classifier's share, at most `spec.bound`,
+        [b]; finite for finite parameters.
     """
     cells = dense_input(spec, x)
     encoder = unflatten(phi, spec.encoder_layers)
@@ -136,7 +146,7 @@ def negative_elbo(
     if spec.kind == "conv":
         posterior = conv.encode(encoder, cells, spec.shape, tape)
     else:
-        posterior = mlp.forward(encoder, cells, tape)
+        posterior = mlp.forward(encoder, cells, tape, spec.activation)
     mean, spread = posterior.chunk(2, dim=-1)
     log_variance = spread.clamp(-likelihood.LOG_VARIANCE_BOUND, likelihood.LOG_VARIANCE_BOUND)
     u = mean + (0.5 * log_variance).exp() * noise
@@ -146,6 +156,12 @@ def negative_elbo(
     else:
         reconstruction = likelihood.image_loss(logits, cells)
     total = reconstruction + spec.kl_weight * likelihood.gaussian_kl(mean, log_variance)
+    if spec.classifier_weight:
+        guess = mlp.affine(decoder[-2], decoder[-1], cells)
+        if tape is not None:
+            tape.record(cells, guess, mlp.dense_factors)
+        surprise = -(mlp.bounded(guess).log_softmax(-1) * labels).sum(-1)
+        total = total + spec.classifier_weight * surprise
     return total.clamp(max=spec.bound)
 
 
@@ -157,12 +173,13 @@ def decode_dense(
     tape: mlp.Tape | None = None,
 ) -> Tensor:
     """Logits [..., width] of latent vectors [..., latent] and one-hot labels [..., classes]."""
+    decoder = decoder[:-2] if spec.classifier_weight else decoder
     layers = decoder[:-1] if spec.label_bias else decoder
     inputs = torch.cat([u, labels], dim=-1)
     if spec.kind == "conv":
         logits = conv.decode(layers, inputs, spec.shape, tape)
     else:
-        logits = mlp.forward(layers, inputs, tape)
+        logits = mlp.forward(layers, inputs, tape, spec.activation)
     if not spec.label_bias:
         return logits
     direct = labels @ decoder[-1].mT
@@ -175,6 +192,24 @@ def decode(spec: VAESpec, theta: Tensor, u: Tensor, y: Tensor | None) -> Tensor:
     """Logits [b, width] of latent vectors u [b, latent] and labels y [b] (None without classes)."""
     decoder = unflatten(theta, spec.decoder_layers)
     return decode_dense(spec, decoder, u, dense_labels(spec, y, u))
+
+
+def classify(spec: VAESpec, theta: Tensor, x: Tensor) -> Tensor:
+    """Probabilities [b, classes] of each record's label, by the auxiliary classifier.
+
+    Args:
+        spec: a model with a classifier.
+        theta: decoder weights [decoder_dim].
+        x: codes [b, d] or pixels [b, width].
+    """
+    if not spec.classifier_weight:
+        raise ValueError("the model has no auxiliary classifier")
+    weight, bias = unflatten(theta, spec.decoder_layers)[-2:]
+    found = []
+    for piece in torch.split(x, max(1, _SAMPLE_CELLS // spec.width)):
+        guess = mlp.affine(weight, bias, dense_input(spec, piece))
+        found.append(mlp.bounded(guess).softmax(-1))
+    return torch.cat(found)
 
 
 def probabilities(spec: VAESpec, logits: Tensor) -> Tensor:

@@ -136,6 +136,8 @@ class FedVAE:
         labels = wanted_labels(self.schema, learned.frequencies, rows, where, proportions, rng)
         generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
         drawn = _decode(learned, labels, rows, generator)
+        if learned.model.spec.classifier_weight and not (where or proportions):
+            labels = _classified(learned, drawn, rng)
         if isinstance(self.schema, ImageSchema):
             return Images(image.decode(drawn, self.schema), labels)
         assert learned.encoding is not None
@@ -192,6 +194,21 @@ class FedVAE:
             raise ReleaseError("the model's weights are not of the length that its spec says")
         found._learned = learned
         return found
+
+
+def _classified(
+    learned: Learned, drawn: NDArray[Any], rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """A label for each drawn record, from the auxiliary classifier's probabilities.
+
+    The decoder's classes tell columns and label apart one by one; the classifier weighs all columns
+    together, so rows labelled by it teach other classifiers more.
+    """
+    theta = torch.from_numpy(learned.theta)
+    chances = vae.classify(learned.model.spec, theta, torch.from_numpy(drawn)).double().numpy()
+    drawn_at = rng.random(len(chances))[:, None] * chances.sum(axis=1, keepdims=True)
+    labels: NDArray[np.int64] = (chances.cumsum(axis=1) < drawn_at).sum(axis=1)
+    return labels.clip(max=chances.shape[1] - 1)
 
 
 def _decode(

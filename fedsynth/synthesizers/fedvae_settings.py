@@ -26,7 +26,11 @@ class FedVAESettings(Agreed):
         architecture: dense layers, or for images the paper's convolutions.
         hidden: widths of the encoder's dense layers; the decoder has them reversed.
         latent: size of the latent vector.
+        activation: of the dense hidden layers.
         kl_weight: weight of the KL term; 1 is the evidence lower bound.
+        classifier_weight: record level, tables: weight of an auxiliary linear classifier that
+            learns the label from the record beside the VAE; without a condition, synthetic rows
+            take their labels from it. 0 for none.
         bins: bins wanted for a numeric column.
         rounds: releases of the training.
         rate: share of the units that takes part in a round.
@@ -54,6 +58,10 @@ class FedVAESettings(Agreed):
         tuple[int, ...] | None, Field(description="a list of layer widths, such as [128]")
     ] = None
     latent: Annotated[int | None, Field(ge=1, description="a whole number of at least 1")] = None
+    activation: Annotated[Literal["relu", "tanh"] | None, Field(description="relu or tanh")] = None
+    classifier_weight: Annotated[
+        float | None, Field(ge=0, description="a number of at least 0")
+    ] = None
     kl_weight: Annotated[float, Field(ge=0, description="a number of at least 0")] = 1.0
     bins: Annotated[int, Field(ge=1, description="a whole number of at least 1")] = 32
     rounds: Annotated[int | None, Field(ge=0, description="a whole number of at least 0")] = None
@@ -86,9 +94,9 @@ class FedVAESettings(Agreed):
         if isinstance(schema, ImageSchema) and min(schema.shape[:2]) < 16:
             defaults["architecture"] = "mlp"
         if not schema.classes:
-            defaults.update(scheme="uni", label_table_share=0.0)
-        elif defaults["scheme"] == "sep" or self.scheme == "sep":
-            defaults["label_table_share"] = 0.0
+            defaults.update(scheme="uni", label_table_share=0.0, classifier_weight=0.0)
+        elif "sep" in (defaults["scheme"], self.scheme):
+            defaults.update(label_table_share=0.0, classifier_weight=0.0)
         given = {k: v for k, v in self.model_dump().items() if v is not None}
         full = FedVAESettings(**{**defaults, **given})
         full._check(budget, schema)
@@ -104,6 +112,10 @@ class FedVAESettings(Agreed):
             and self.encoder != "private",
             "sampling fixed is for clients; records are Poisson-sampled": record
             and self.sampling == "fixed",
+            "classifier_weight needs scheme uni, a table and a categorical target": bool(
+                self.classifier_weight
+            )
+            and (self.scheme == "sep" or isinstance(schema, ImageSchema) or not schema.classes),
             "label_table_share needs scheme uni, a table and a categorical target": bool(
                 self.label_table_share
             )
@@ -125,6 +137,8 @@ _DEFAULTS: dict[tuple[str, bool], dict[str, Any]] = {
         "rate": 0.1,
         "clip": 1.0,
         "label_table_share": 0.2,
+        "activation": "tanh",
+        "classifier_weight": 10.0,
     },
     ("record", True): {
         "scheme": "uni",
@@ -136,6 +150,8 @@ _DEFAULTS: dict[tuple[str, bool], dict[str, Any]] = {
         "rate": 0.1,
         "clip": 1.0,
         "label_table_share": 0.0,
+        "activation": "relu",
+        "classifier_weight": 0.0,
     },
     # Paper 001, tables of section 4.4.3, with S = 0.5.
     ("client", False): {
@@ -149,6 +165,8 @@ _DEFAULTS: dict[tuple[str, bool], dict[str, Any]] = {
         "clip": 0.5,
         "learning_rate": 1e-3,
         "label_table_share": 0.0,
+        "activation": "relu",
+        "classifier_weight": 0.0,
     },
     ("client", True): {
         "scheme": "uni",
@@ -161,5 +179,7 @@ _DEFAULTS: dict[tuple[str, bool], dict[str, Any]] = {
         "clip": 0.5,
         "learning_rate": 2e-3,
         "label_table_share": 0.0,
+        "activation": "relu",
+        "classifier_weight": 0.0,
     },
 }

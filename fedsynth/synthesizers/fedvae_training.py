@@ -26,7 +26,7 @@ from fedsynth.synthesizers.fedvae_plan import Plan, training_task
 from fedsynth.synthesizers.fedvae_settings import FedVAESettings
 from fedsynth.synthesizers.fedvae_tasks import Model
 from fedsynth.synthesizers.fitting import Fitting
-from fedsynth.synthesizers.labels import class_profiles, label_frequencies
+from fedsynth.synthesizers.labels import class_profiles, label_frequencies, naive_bayes
 from fedsynth.synthesizers.momentum import Momentum
 
 Floats = NDArray[np.float32]
@@ -116,7 +116,7 @@ class Training:
             self.channel.announce("encoding", encoding.to_dict())
             if self.plan.label_tables is not None:
                 profiles, frequencies = self._profiles(encoding)
-        phi, theta = self._initial(encoding, profiles)
+        phi, theta = self._initial(encoding, profiles, frequencies)
         units = records if self.record else self.channel.clients
         expected = (self.settings.rate or 1.0) * units
         weights = theta if self.settings.encoder != "shared" else np.concatenate([phi, theta])
@@ -168,19 +168,27 @@ class Training:
             shape=shape,
             hidden=settings.hidden or (),
             classes=classes if together else 0,
+            activation=settings.activation or "relu",
             label_bias=self.plan.label_tables is not None,
+            classifier_weight=settings.classifier_weight or 0.0,
             kl_weight=settings.kl_weight,
         )
         return Model(spec, 1 if together else classes)
 
     def _initial(
-        self, encoding: TableEncoding | None, profiles: NDArray[np.float64] | None
+        self,
+        encoding: TableEncoding | None,
+        profiles: NDArray[np.float64] | None,
+        frequencies: NDArray[np.float64],
     ) -> tuple[Floats, Floats]:
         """First weights of all parts, the same for each: [parts * E], [parts * D]."""
         model = self._model(encoding)
         generator = torch.Generator().manual_seed(self.fitting.options.seed)
         start = None if profiles is None else torch.from_numpy(np.log(profiles)).float()
-        phi, theta = vae.initial(model.spec, generator, start)
+        guess = None
+        if profiles is not None and model.spec.classifier_weight:
+            guess = torch.from_numpy(naive_bayes(profiles, frequencies))
+        phi, theta = vae.initial(model.spec, generator, start, guess)
         return np.tile(phi.numpy(), model.parts), np.tile(theta.numpy(), model.parts)
 
     def _train(self, state: State) -> None:

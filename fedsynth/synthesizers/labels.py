@@ -114,6 +114,18 @@ def class_profiles(
     return np.concatenate(profiles, axis=1), totals / totals.sum()
 
 
+def naive_bayes(profiles: Floats, shares: Floats) -> Floats:
+    """The naive Bayes classifier of one-hot records, [classes, cells + 1] with the bias last.
+
+    The log-odds of a class are its log share plus, for every column, the log of how much likelier
+    the record's cell is in the class than among all.
+    """
+    together = shares @ profiles
+    logs = np.log(profiles) - np.log(together)
+    prior = np.log(np.maximum(shares, 1e-6))
+    return np.concatenate([logs, prior[:, None]], axis=1)
+
+
 def to_simplex(values: Floats, total: float) -> Floats:
     """The nearest nonnegative vector with the given sum (Duchi et al. 2008, Algorithm 1)."""
     ordered = np.sort(values)[::-1]
