@@ -6,6 +6,7 @@ import hashlib
 import importlib.metadata
 import json
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,13 @@ _TRUST = {
         "assumed), and every client adds its share of the noise."
     ),
     "local": "Nobody is trusted: every client adds the whole noise to its own message.",
+}
+
+
+_CHANGE = {
+    "add-or-remove-one": "Adding or removing",
+    "replace-one": "Exchanging",
+    "zero-out-one": "Blanking or filling the contribution of",
 }
 
 
@@ -55,8 +63,14 @@ class Certificate:
         return str(self.content["sentence"])
 
     def save(self, folder: Path) -> Path:
+        """Write ``certificate.json``, the whole of it or nothing."""
         path = folder / NAME
-        path.write_text(json.dumps(self.content, indent=2, allow_nan=False) + "\n")
+        fresh = folder / f"{NAME}.new"
+        with fresh.open("w", encoding="utf-8") as file:
+            file.write(json.dumps(self.content, indent=2, allow_nan=False) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
         return path
 
     @staticmethod
@@ -70,7 +84,7 @@ class Certificate:
             certificate = Certificate(content)
             known = content["format"] == FORMAT and isinstance(content["files"], dict)
             math.isnan(certificate.epsilon)
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, OSError, RecursionError):
             raise ReleaseError(f"{path} is damaged: it is no certificate") from None
         if not known:
             raise ReleaseError(f"{path} is of a format that this fedsynth does not read")
@@ -90,13 +104,13 @@ def certify(ledger: Ledger, files: Mapping[str, str]) -> Certificate:
     return Certificate(
         {
             "format": FORMAT,
-            "fedsynth": importlib.metadata.version("fedsynth"),
+            "fedsynth": _version("fedsynth"),
             "job": job.job,
             "sentence": void or _sentence(ledger, charged),
             "void": void,
             "guarantee": {
                 "unit": budget.unit,
-                "neighbours": "replace-one" if replaces_one(ledger.counts) else "add-or-remove-one",
+                "neighbours": _neighbours(ledger),
                 "trust": budget.trust,
                 "trust_in_words": _TRUST[budget.trust],
                 "delta": budget.resolved_delta,
@@ -118,7 +132,7 @@ def certify(ledger: Ledger, files: Mapping[str, str]) -> Certificate:
             "cautions": list(budget.cautions()),
             "schema": {"sha256": job.schema_digest, "provenance": job.schema_provenance},
             "ledger": {"events": len(ledger.events), "head": ledger.head},
-            "accountant": f"dp-accounting {importlib.metadata.version('dp-accounting')}",
+            "accountant": f"dp-accounting {_version('dp-accounting')}",
             "files": dict(sorted(files.items())),
         }
     )
@@ -144,7 +158,7 @@ def _void(ledger: Ledger) -> str | None:
 def _sentence(ledger: Ledger, cost: Spent) -> str:
     budget = ledger.job.budget
     unit = "record" if budget.unit == "record" else "client with all its records"
-    change = "Exchanging" if replaces_one(ledger.counts) else "Adding or removing"
+    change = _CHANGE[_neighbours(ledger)]
     factor = math.exp(cost.epsilon) if cost.epsilon < 700 else math.inf
     shown = f"{factor:.3g}" if math.isfinite(factor) else "an astronomical number"
     return (
@@ -152,6 +166,22 @@ def _sentence(ledger: Ledger, cost: Spent) -> str:
         f"{shown} (epsilon {cost.epsilon:.4g}), except with probability {budget.resolved_delta:g} "
         "(delta)."
     )
+
+
+def _neighbours(ledger: Ledger) -> str:
+    """In what neighbouring data sets differ (:class:`~fedsynth.privacy.terms.Terms`)."""
+    if replaces_one(ledger.counts):
+        return "replace-one"
+    apart = any(t.unit == "client" and t.trust != "central" for t in ledger.counts)
+    return "zero-out-one" if apart else "add-or-remove-one"
+
+
+def _version(package: str) -> str:
+    """Of an installed package; a source tree that is not installed has none."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
 
 
 def _not_covered(ledger: Ledger) -> tuple[str, ...]:

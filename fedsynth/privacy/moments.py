@@ -7,6 +7,7 @@ certificate against it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
@@ -169,7 +170,13 @@ def compose(counts: Mapping[Terms, int], replace_one: bool) -> NDArray[np.float6
 
 
 def epsilon(rdp: NDArray[np.float64], delta: float, orders: Sequence[int] = ORDERS) -> float:
-    """Epsilon at ``delta`` by the improved conversion (Canonne, Kamath, Steinke 2020, prop. 12)."""
+    """Epsilon at ``delta`` by the improved conversion (Canonne, Kamath, Steinke 2020, prop. 12).
+
+    Divergences so small that total variation, at most ``sqrt(1 - exp(-rdp))`` (Bretagnolle and
+    Huber 1979), is within ``delta`` cost nothing.
+    """
+    if float(np.min(rdp)) < -math.log1p(-(delta**2)):
+        return 0.0
     a = np.asarray(orders, dtype=np.float64)
     values = rdp + np.log1p(-1 / a) - (np.log(delta) + np.log(a)) / (a - 1)
     return max(0.0, float(np.min(values)))

@@ -134,6 +134,13 @@ def test_exchanging_a_unit_counts_as_half_the_noise():
     np.testing.assert_array_equal(moments.curve(terms(3.0), True), moments.curve(terms(1.5), False))
 
 
+@given(sigma=st.floats(0.3, 1e7), delta=st.floats(1e-9, 0.1))
+def test_the_conversion_equals_dp_accounting(sigma: float, delta: float):
+    ours = moments.epsilon(moments.curve(terms(sigma), False), delta)
+    theirs = dp_rdp.RdpAccountant().compose(dp.GaussianDpEvent(sigma)).get_epsilon(delta)
+    assert ours == pytest.approx(theirs, rel=1e-9, abs=1e-12)
+
+
 def test_no_noise_costs_everything():
     assert moments.epsilon(moments.curve(terms(0.0), False), 1e-5) == math.inf
 

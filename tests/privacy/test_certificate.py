@@ -1,0 +1,194 @@
+"""A certificate says what its ledger says, fits its JSON schema, and tells no private count."""
+
+from __future__ import annotations
+
+import json
+import math
+from importlib import resources
+from itertools import product
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from fedsynth.errors import ReleaseError
+from fedsynth.privacy.certificate import NAME, Certificate, certify, sha256
+from fedsynth.privacy.ledger import Event, Job, Ledger
+from fedsynth.privacy.terms import Budget, Everyone, FixedSize, Poisson, Sampling, Terms
+
+SCHEMA = json.loads(
+    resources.files("fedsynth.privacy").joinpath("certificate.schema.json").read_text()
+)
+VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
+FILES = {"rows.csv": "a" * 64, "ledger.jsonl": "0" * 64}
+
+
+def ledger_of(
+    unit: str = "record",
+    trust: str = "central",
+    mechanism: str = "gaussian",
+    sampling: Sampling | None = None,
+    multiplier: float = 20.0,
+    **job,
+) -> Ledger:
+    budget = job.pop("budget", Budget(epsilon=math.inf, delta=1e-5, unit=unit, trust=trust))
+    ledger = Ledger.create(Job(budget=budget, schema_digest="b" * 64, **job))
+    terms = Terms(
+        unit=unit,
+        trust=trust,
+        clip=0.5,
+        noise_multiplier=multiplier,
+        norm="l1" if mechanism == "laplace" else "l2",
+        mechanism=mechanism,
+        sampling=sampling or Everyone(),
+        survivors=3 if trust == "distributed" else 1,
+    )
+    for number in range(2):
+        ledger.charge(Event("task", number, terms, ledger.job.job))
+    return ledger
+
+
+def combinations():
+    for unit, trust, mechanism, sampling, multiplier in product(
+        ("record", "client"),
+        ("central", "distributed", "local"),
+        ("gaussian", "laplace"),
+        (Everyone(), Poisson(0.2), FixedSize(2, 10)),
+        (20.0, 0.0),
+    ):
+        if mechanism == "laplace" and (trust == "distributed" or sampling != Everyone()):
+            continue
+        if unit == "record" and isinstance(sampling, FixedSize):
+            continue
+        yield unit, trust, mechanism, sampling, multiplier
+
+
+@pytest.mark.parametrize(
+    ("unit", "trust", "mechanism", "sampling", "multiplier"), list(combinations())
+)
+def test_every_certificate_fits_the_schema(
+    unit: str, trust: str, mechanism: str, sampling: Sampling, multiplier: float, tmp_path: Path
+):
+    certificate = certify(ledger_of(unit, trust, mechanism, sampling, multiplier), FILES)
+    certificate.save(tmp_path)
+    VALIDATOR.validate(json.loads((tmp_path / NAME).read_text()))
+    assert Certificate.load(tmp_path) == certificate
+    assert (certificate.void is None) is (multiplier > 0)
+    assert math.isinf(certificate.epsilon) is (multiplier == 0)
+
+
+def test_certificates_with_every_remark_fit_the_schema():
+    budget = Budget(epsilon=50, delta=0.2, unit="client", trust="central", units=9)
+    remarked = ledger_of(
+        "client", budget=budget, schema_provenance="private-data", insecure=True, participations=3
+    )
+    empty = Ledger.create(Job(budget=Budget(epsilon=1)))
+    for ledger in (remarked, empty):
+        VALIDATOR.validate(certify(ledger, FILES).content)
+    content = certify(remarked, {}).content
+    assert len(content["cautions"]) == 2
+    assert "not covered by epsilon" in content["not_covered"][0]
+    assert "known seed" in content["void"]
+
+
+def test_the_schema_is_itself_valid_and_strict():
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+    def objects(part: object):
+        if isinstance(part, dict):
+            if part.get("type") == "object":
+                yield part
+            for value in part.values():
+                yield from objects(value)
+        elif isinstance(part, list):
+            for value in part:
+                yield from objects(value)
+
+    for part in objects(SCHEMA):
+        assert part["additionalProperties"] is False or "propertyNames" in part
+        assert set(part.get("required", [])) == set(part.get("properties", {}))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda c: c.update(extra=1),
+        lambda c: c.pop("sentence"),
+        lambda c: c["guarantee"].update(epsilon=-1),
+        lambda c: c["guarantee"].update(epsilon="Infinity"),
+        lambda c: c["guarantee"].update(answered=10),
+        lambda c: c["guarantee"].update(unit="row"),
+        lambda c: c["releases"][0]["terms"].update(clip=0),
+        lambda c: c["releases"][0]["terms"].update(mechanism="laplace"),
+        lambda c: c["releases"][0]["terms"].update(sampling={"kind": "poisson", "rate": 2}),
+        lambda c: c["ledger"].update(head="xyz"),
+        lambda c: c["files"].update({"../x": "a" * 64}),
+        lambda c: c["files"].update({"x": "short"}),
+    ],
+)
+def test_the_schema_refuses_what_no_certificate_says(damage):
+    content = json.loads(json.dumps(certify(ledger_of(), FILES).content))
+    damage(content)
+    assert not VALIDATOR.is_valid(content)
+
+
+@pytest.mark.parametrize(
+    ("unit", "trust", "sampling", "relation", "word"),
+    [
+        ("record", "distributed", Poisson(0.2), "add-or-remove-one", "Adding or removing"),
+        ("client", "central", Poisson(0.2), "add-or-remove-one", "Adding or removing"),
+        ("client", "central", FixedSize(2, 10), "replace-one", "Exchanging"),
+        ("client", "local", FixedSize(2, 10), "replace-one", "Exchanging"),
+        ("client", "distributed", Everyone(), "zero-out-one", "contribution"),
+        ("client", "local", Poisson(0.2), "zero-out-one", "contribution"),
+    ],
+)
+def test_the_sentence_says_which_neighbours_its_epsilon_is_about(
+    unit: str, trust: str, sampling: Sampling, relation: str, word: str
+):
+    certificate = certify(ledger_of(unit, trust, sampling=sampling), FILES)
+    assert certificate.content["guarantee"]["neighbours"] == relation
+    assert word in certificate.sentence
+    assert f"epsilon {certificate.epsilon:.4g}" in certificate.sentence
+
+
+def test_the_quoted_epsilon_is_never_below_what_the_server_could_learn():
+    for trust in ("central", "distributed", "local"):
+        ledger = ledger_of("client", trust, sampling=Poisson(0.1))
+        guarantee = certify(ledger, FILES).content["guarantee"]
+        assert guarantee["epsilon"] == ledger.spent().epsilon
+        assert guarantee["epsilon"] == min(guarantee["rdp"], guarantee["pld"])
+        # Where clients add the noise, its amount tells how many were drawn.
+        assert guarantee["release_epsilon"] == guarantee["epsilon"]
+
+
+def test_a_huge_epsilon_is_put_into_words():
+    certificate = certify(ledger_of(multiplier=0.01), FILES)
+    assert "astronomical" in certificate.sentence
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "null", "{}", '{"format": 1}', "[" * 100_000, '{"format": 2, "files": {}}'],
+)
+def test_a_damaged_certificate_is_refused_by_name(tmp_path: Path, text: str):
+    (tmp_path / NAME).write_text(text)
+    with pytest.raises(ReleaseError, match=NAME):
+        Certificate.load(tmp_path)
+
+
+def test_a_certificate_that_is_no_text_or_no_file_is_refused(tmp_path: Path):
+    (tmp_path / NAME).write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ReleaseError, match="damaged"):
+        Certificate.load(tmp_path)
+    with pytest.raises(ReleaseError, match="missing"):
+        Certificate.load(tmp_path / "none")
+    (tmp_path / NAME).unlink()
+    (tmp_path / NAME).mkdir()
+    with pytest.raises(ReleaseError):
+        Certificate.load(tmp_path)
+
+
+def test_a_file_is_hashed_as_any_other_tool_would(tmp_path: Path):
+    (tmp_path / "f").write_bytes(b"abc")
+    assert sha256(tmp_path / "f").startswith("ba7816bf8f01cfea414140de5dae2223")
