@@ -1,0 +1,121 @@
+"""What is wrong with an answer is found and named, and honest noise is never taken for a fault."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from vectors import terms
+
+from fedsynth.errors import FederationError
+from fedsynth.federation.request import Answer, Incident, Request, fault, need, sift
+from fedsynth.privacy.noise import NoiseSource
+from fedsynth.privacy.terms import Terms
+
+
+def request(promised: Terms | None = None, dim: int = 3) -> Request:
+    return Request("test-vectors", promised or terms(), dim, job="job", round=7)
+
+
+def answer(values: object = (0.1, 0.2, 0.3), client: str = "a", **changes) -> Answer:
+    if isinstance(values, tuple):
+        values = np.array(values)
+    return Answer(**{"client": client, "job": "job", "round": 7, "values": values, **changes})
+
+
+def test_a_sound_answer_has_no_fault():
+    assert fault(answer(), request()) is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (answer((0.1, np.nan, 0.1)), "not finite"),
+        (answer((np.inf, 0.0, 0.0)), "not finite"),
+        (answer((0.1, 0.2)), "shape"),
+        (answer(np.zeros((3, 1))), "shape"),
+        (answer(np.zeros(1)), "shape"),
+        (answer(np.zeros(3, np.float32)), "float64"),
+        (answer(np.zeros(3, np.int64)), "float64"),
+        (answer(np.array([None, None, None])), "float64"),
+        (answer([0.1, 0.2, 0.3]), "float64"),
+        (answer(None), "float64"),
+        (answer(round=6), "round 6"),
+        (answer(job="other"), "round"),
+        (answer((1.0, 1.0, 1.0)), "above the bound"),
+        (answer((1e200, 1e200, 0.0)), "above the bound"),
+        ("values", "not an answer"),
+        (None, "not an answer"),
+    ],
+)
+def test_every_kind_of_fault_is_named(wrong: object, said: str):
+    assert said in str(fault(wrong, request()))
+
+
+def test_a_fault_does_not_tell_the_norm():
+    reason = str(fault(answer((0.0, 123.456, 0.0)), request()))
+    assert "123" not in reason
+
+
+def test_a_sum_over_records_has_no_bound_to_break():
+    assert fault(answer((50.0, 0.0, 0.0)), request(terms(unit="record"))) is None
+
+
+@pytest.mark.parametrize(
+    "promised",
+    [
+        terms(trust="local", noise_multiplier=2.0),
+        terms(trust="distributed", noise_multiplier=2.0, survivors=3),
+        terms(trust="local", noise_multiplier=2.0, norm="l1", mechanism="laplace"),
+    ],
+)
+@pytest.mark.parametrize("dim", [1, 10, 1000])
+def test_honest_noise_is_never_taken_for_a_fault(promised: Terms, dim: int):
+    source = NoiseSource()
+    asked = request(promised, dim)
+    for _ in range(50):
+        values = source.perturb(
+            np.eye(dim)[0] * promised.clip, promised.client_scale, promised.mechanism
+        )
+        assert fault(answer(values), asked) is None
+    huge = np.full(dim, 100.0 * promised.client_scale)
+    assert "above the bound" in str(fault(answer(huge), asked))
+
+
+def test_an_l1_clip_is_checked_in_l1():
+    promised = terms(norm="l1", mechanism="laplace")
+    assert fault(answer((0.5, 0.5, 0.0)), request(promised)) is None
+    assert "above the bound" in str(fault(answer((0.5, 0.5, 0.5)), request(promised)))
+
+
+def test_of_several_answers_by_one_client_none_is_used():
+    good, bad = sift([answer(), answer(), answer(client="b"), answer()], request(), {"a", "b"})
+    assert [one.client for one in good] == ["b"]
+    assert {(one.client, one.reason) for one in bad} == {("a", "answered more than once")}
+
+
+def test_an_answer_by_somebody_who_was_not_asked_is_not_used():
+    good, bad = sift([answer(), answer(client="z")], request(), {"a"})
+    assert [one.client for one in good] == ["a"]
+    assert bad == [Incident("z", 7, "was not asked")]
+
+
+def test_what_is_no_answer_at_all_spoils_no_other():
+    rubbish = [None, {}, answer(client=["a"]), 3, answer()]
+    good, bad = sift(rubbish, request(), {"a"})
+    assert [one.client for one in good] == ["a"]
+    assert [one.reason for one in bad] == ["not an answer"] * 4
+
+
+@given(st.lists(st.sampled_from("abcde"), max_size=12))
+def test_exactly_the_clients_that_answered_once_are_used(names: list[str]):
+    good, bad = sift([answer(client=n) for n in names], request(), set("abc"))
+    assert {one.client for one in good} == {n for n in "abc" if names.count(n) == 1}
+    assert {one.client for one in bad} == set(names) - {one.client for one in good}
+
+
+def test_too_few_answers_are_an_error_that_says_who_and_that_it_was_charged():
+    with pytest.raises(FederationError, match=r"1 usable answers, 2 needed \(b: did not answer\)"):
+        need(1, 2, request(), [Incident("b", 7, "did not answer")])
+    need(2, 2, request(), [])
