@@ -68,6 +68,9 @@ class LocalChannel:
         noise: the server's and the simulated clients' randomness.
         quorum: share of the asked clients that must answer, in (0, 1].
         ask: how a request reaches clients and answers come back; replaceable for tests.
+        taken: for a resumed job the rounds in which each client has been drawn, rounds since the
+            last checkpoint included. Where it is not known every client counts as drawn in all of
+            them, or it could take part more often than the job accounts for.
     """
 
     def __init__(
@@ -78,6 +81,7 @@ class LocalChannel:
         *,
         quorum: float = 0.5,
         ask: Ask | None = None,
+        taken: Mapping[str, int] | None = None,
     ) -> None:
         self._sites = list(sites)
         if len({site.name for site in self._sites}) < len(self._sites) or not self._sites:
@@ -95,9 +99,12 @@ class LocalChannel:
         self._ask: Ask = ask or (lambda asked, request: answer(asked, request, noise))
         self._board = Board()
         self.incidents: list[Incident] = []
+        before = sum(_draws_clients(event.terms) for event in ledger.events)
         for site in self._sites:
             site.board = self._board
             site.coins = noise
+            known = before if taken is None else taken.get(site.name, before)
+            site.participations = max(site.participations, known)
 
     @property
     def clients(self) -> int:
@@ -174,8 +181,7 @@ class LocalChannel:
         return [everyone[i] for i in drawn]
 
     def _consenting(self, drawn: list[Site], event: Event) -> tuple[list[Site], list[Incident]]:
-        sampled = event.terms.unit == "client" and event.terms.sampling != Everyone()
-        limit = self._ledger.job.participations if sampled else None
+        limit = self._ledger.job.participations if _draws_clients(event.terms) else None
         willing, refused = [], []
         for site in drawn:
             reason = site.consent(event, limit)
@@ -199,3 +205,7 @@ class LocalChannel:
         if terms.trust == "central" or not answers:
             total = self._noise.perturb(total, terms.scale, terms.mechanism)
         return total
+
+
+def _draws_clients(terms: Terms) -> bool:
+    return terms.unit == "client" and terms.sampling != Everyone()

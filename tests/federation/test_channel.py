@@ -295,6 +295,27 @@ def test_a_drawn_client_takes_part_no_more_often_than_is_accounted_for():
     assert account.spent() == ledger_cost(terms(trust="distributed"), 3)
 
 
+@pytest.mark.parametrize(
+    ("taken", "left"), [(None, 0), ({"c0": 1, "c1": 0, "c2": 2, "c3": 2}, 3), ({"c0": 0}, 2)]
+)
+def test_after_a_restart_rounds_before_it_count_as_taken(taken: dict | None, left: int):
+    promised = terms(trust="local", sampling=Poisson(1.0))
+    account = ledger(trust="local", participations=2)
+    first = channel(sites(4, value=0.0), account)
+    for _ in range(2):
+        first.sum(TASK, promised, 3)
+    asking = Asking()
+    resumed = LocalChannel(
+        sites(4, value=0.0), account, NoiseSource(), quorum=1e-9, ask=asking, taken=taken
+    )
+    for _ in range(3):
+        try:
+            resumed.sum(TASK, promised, 3)
+        except FederationError:  # everybody refuses
+            continue
+    assert sum(map(len, asking.asked)) == left
+
+
 def ledger_cost(promised: Terms, count: int):
     account = ledger(trust=promised.trust)
     house = channel(sites(), account)
