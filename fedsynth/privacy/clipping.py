@@ -47,7 +47,7 @@ class Rows(Protocol):
         """``sum_i weights[i] * row_i``, shape [dim]; rows with weight 0 are ignored entirely.
 
         Added in float64: in float32 the rounding of all other rows changes when one row comes or
-        goes, by up to a hundredth of the clip for some thousand rows, and tiny weights lose bits.
+        goes, by thousandths of the clip for some thousand rows, and tiny weights lose bits.
         """
         ...
 
