@@ -1,6 +1,3 @@
-# Torch's threads spin while they wait, which costs up to 16x on cores that others use too.
-export OMP_WAIT_POLICY ?= PASSIVE
-
 PYTHON ?= python3
 BIN := .venv/bin
 
@@ -15,7 +12,7 @@ demo-images: .venv/installed
 	$(BIN)/fedsynth run configs/digits.yaml --out runs/digits
 
 test: .venv/installed-dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -n 2
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check .

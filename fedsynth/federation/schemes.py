@@ -50,7 +50,7 @@ class KMeans:
         """The client of each row: int64 [n] in [0, clients)."""
         from sklearn.cluster import KMeans as Clustering
         from sklearn.exceptions import ConvergenceWarning
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+        from threadpoolctl import threadpool_limits
 
         seed = int(rng.integers(2**31))
         clustering = Clustering(clients, n_init=1, max_iter=100, random_state=seed)

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from fedsynth.encoding import image
 from fedsynth.encoding.table import TableEncoding
@@ -107,7 +108,9 @@ class FedVAE:
         fitting = begin(owners, self.schema, budget, plan, run)
         made = plans[0] if plans else Plan.of(fitting.ledger.job)
         self._ledger = fitting.ledger
-        self._learned = Training(self.schema, settings, made, fitting).run()
+        # Products this small are slower on several threads, which OpenBLAS keeps spinning.
+        with threadpool_limits(limits=1, user_api="blas"):
+            self._learned = Training(self.schema, settings, made, fitting).run()
         fitting.finish()
         return self
 
