@@ -1,7 +1,7 @@
 """Noise has the promised distribution, is never the same twice, and hides its low bits.
 
 Every statistical check below fails for a correct source with probability at most 1e-8, so that all
-twelve together raise a false alarm with probability below 1e-6.
+thirteen together raise a false alarm with probability below 1e-6.
 """
 
 from __future__ import annotations
@@ -35,6 +35,14 @@ def test_gaussian_noise_has_the_promised_variance():
     noisy = NoiseSource().perturb(np.full(DRAWS, 5.0), 0.3)
     statistic = float(((noisy - 5) ** 2).sum()) / 0.3**2
     low, high = stats.chi2(DRAWS).ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2])
+    assert low < statistic < high
+
+
+def test_laplace_noise_has_the_promised_scale():
+    noisy = NoiseSource().perturb(np.full(DRAWS, 5.0), 0.3, "laplace")
+    # Magnitudes over the scale are exponential, so twice their sum is chi-square.
+    statistic = 2 * float(np.abs(noisy - 5).sum()) / 0.3
+    low, high = stats.chi2(2 * DRAWS).ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2])
     assert low < statistic < high
 
 
