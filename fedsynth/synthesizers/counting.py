@@ -87,6 +87,13 @@ def target_index(schema: Schema) -> int:
     return [column.name for column in schema.modelled].index(str(schema.target))
 
 
+def conditions(schema: Schema | ImageSchema) -> int:
+    """Classes of the target that a model can be conditioned on; 0 where there is nothing beside."""
+    if isinstance(schema, Schema) and len(schema.modelled) == 1:
+        return 0
+    return schema.classes
+
+
 def pair_starts(sizes: Sequence[int], target: int) -> tuple[Positions, int]:
     """Where the table [labels, size_j] of every other column starts, and the length of them all."""
     cells = [size * sizes[target] for j, size in enumerate(sizes) if j != target]

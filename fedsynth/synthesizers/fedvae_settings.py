@@ -10,6 +10,7 @@ from pydantic import Field
 from fedsynth.errors import ConfigError, FedsynthError
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import ImageSchema, Schema
+from fedsynth.synthesizers.counting import conditions
 from fedsynth.validation import Agreed
 
 Positive = Annotated[float | None, Field(gt=0, description="a positive number")]
@@ -93,7 +94,7 @@ class FedVAESettings(Agreed):
         defaults = dict(_DEFAULTS[budget.unit, images])
         if isinstance(schema, ImageSchema) and min(schema.shape[:2]) < 16:
             defaults["architecture"] = "mlp"
-        if not schema.classes:
+        if not conditions(schema):
             defaults.update(scheme="uni", label_table_share=0.0, classifier_weight=0.0)
         elif "sep" in (defaults["scheme"], self.scheme):
             defaults.update(label_table_share=0.0, classifier_weight=0.0)
@@ -105,7 +106,8 @@ class FedVAESettings(Agreed):
     def _check(self, budget: Budget, schema: Schema | ImageSchema) -> None:
         record = budget.unit == "record"
         problems = {
-            "scheme sep needs a categorical target": self.scheme == "sep" and not schema.classes,
+            "scheme sep needs a categorical target": self.scheme == "sep"
+            and not conditions(schema),
             "architecture conv is for images": self.architecture == "conv"
             and isinstance(schema, Schema),
             "encoder is a choice at the record level; whole clients keep theirs private": not record
@@ -115,11 +117,11 @@ class FedVAESettings(Agreed):
             "classifier_weight needs scheme uni, a table and a categorical target": bool(
                 self.classifier_weight
             )
-            and (self.scheme == "sep" or isinstance(schema, ImageSchema) or not schema.classes),
+            and (self.scheme == "sep" or isinstance(schema, ImageSchema) or not conditions(schema)),
             "label_table_share needs scheme uni, a table and a categorical target": bool(
                 self.label_table_share
             )
-            and (self.scheme == "sep" or isinstance(schema, ImageSchema) or not schema.classes),
+            and (self.scheme == "sep" or isinstance(schema, ImageSchema) or not conditions(schema)),
         }
         for problem, found in problems.items():
             if found:
@@ -142,12 +144,12 @@ _DEFAULTS: dict[tuple[str, bool], dict[str, Any]] = {
     },
     ("record", True): {
         "scheme": "uni",
-        "encoder": "shared",
+        "encoder": "frozen",
         "architecture": "mlp",
         "hidden": (128,),
-        "latent": 8,
+        "latent": 4,
         "rounds": 300,
-        "rate": 0.1,
+        "rate": 0.3,
         "clip": 1.0,
         "label_table_share": 0.0,
         "activation": "relu",

@@ -35,8 +35,10 @@ from fedsynth.synthesizers.owners import codes_of, pixels_of
 
 Samples = Sequence[NDArray[np.int64]]
 
-# Records whose gradients are computed at once: bounds memory, large enough for speed.
+# Records whose gradients are computed at once: large enough for speed, and bounded in memory, for
+# convolutions write a record's gradient out (in floats: 128 MB).
 _CHUNK = 2048
+_WRITTEN_OUT = 2**25
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,13 @@ class Model:
     def decoder_part(self, theta: torch.Tensor, part: int) -> torch.Tensor:
         size = self.spec.decoder_dim
         return theta[part * size : (part + 1) * size]
+
+    @property
+    def chunk(self) -> int:
+        """Records whose gradients fit in memory together."""
+        if self.spec.kind == "mlp":
+            return _CHUNK
+        return max(1, _WRITTEN_OUT // (self.spec.encoder_dim + self.spec.decoder_dim))
 
     def blocks(self, part: int, frozen: bool) -> tuple[list[int], int]:
         """Where a part's layers lie in a row, and how long a row is.
@@ -211,8 +220,9 @@ def _gradient_rows(
         members = np.arange(len(drawn.owner))
         if model.parts > 1 and drawn.y is not None:
             members = np.flatnonzero((drawn.y == part).numpy())
-        for start in range(0, len(members), _CHUNK):
-            chunk = drawn.part(members[start : start + _CHUNK])
+        step = model.chunk
+        for start in range(0, len(members), step):
+            chunk = drawn.part(members[start : start + step])
             factors = vae.record_gradients(
                 model.spec,
                 model.encoder_part(flat_phi, part),

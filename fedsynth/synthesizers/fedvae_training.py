@@ -18,6 +18,7 @@ from fedsynth.synthesizers.counting import (
     LABEL_TABLES,
     Counts,
     ask_counts,
+    conditions,
     pair_starts,
     question,
     target_index,
@@ -131,12 +132,12 @@ class Training:
     ) -> tuple[TableEncoding | None, NDArray[np.float64], float]:
         if isinstance(self.schema, ImageSchema):
             frequencies, total = label_frequencies(counts)
-            return None, frequencies if self.schema.classes else np.zeros(0), total
+            return None, frequencies if conditions(self.schema) else np.zeros(0), total
         encoding = TableEncoding.from_histogram(
             self.schema, counts.values, counts.sigma, self.settings.bins
         )
         frequencies = np.zeros(0)
-        if self.schema.classes:
+        if conditions(self.schema):
             frequencies = encoding.frequencies[target_index(self.schema)]
         return encoding, frequencies, encoding.records
 
@@ -150,8 +151,9 @@ class Training:
         return class_profiles(counts, encoding, target, starts)
 
     def _model(self, encoding: TableEncoding | None) -> Model:
-        settings, classes = self.settings, self.schema.classes
-        together = settings.scheme == "uni"
+        settings, classes = self.settings, conditions(self.schema)
+        # A single class tells nothing apart: one VAE a class is one conditional VAE.
+        together = settings.scheme == "uni" or classes == 1
         shape: tuple[int, ...] = ()
         sizes: tuple[int, ...] = ()
         if isinstance(self.schema, ImageSchema):
