@@ -136,13 +136,16 @@ def _released(
     sample = config.sample
     rows = synth.sample(sample.rows, sample.where, sample.proportions, sample.seed)
     certificate = write_release(folder, synth, rows, config=config.to_dict(), kind=sample.format)
-    return Outcome(folder, certificate, _worth(prepared, rows, config.seed))
+    if prepared.test is None:
+        return Outcome(folder, certificate, None)
+    progress("scores", 0, 1, certificate.epsilon)
+    worth = _worth(prepared, prepared.test, rows, config.seed)
+    progress("scores", 1, 1, certificate.epsilon)
+    return Outcome(folder, certificate, worth)
 
 
-def _worth(prepared: Prepared, rows: Rows, seed: int) -> Worth | None:
-    schema, test = prepared.schema, prepared.test
-    if test is None:
-        return None
+def _worth(prepared: Prepared, test: Rows, rows: Rows, seed: int) -> Worth:
+    schema = prepared.schema
     comparison = None
     if schema.classes:
         comparison = compare(prepared.train, test, rows, schema, seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from jobs import SCHEMA, SETTINGS, table
@@ -29,6 +30,17 @@ def test_importing_loads_no_heavy_library(module):
     code = f"import sys, {module}; print([m for m in {heavy} if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_the_readmes_example_runs(tmp_path):
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    code = readme.split("```python\n")[1].split("```")[0]
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert found.stdout.startswith("Adding or removing any one record")
+    assert found.stdout.endswith("True\n")
+    assert (tmp_path / "runs" / "health" / "certificate.json").exists()
 
 
 def test_tables_of_several_owners_become_rows_of_the_same_kind():

@@ -40,7 +40,7 @@ class Check:
     found: str
 
 
-def verify(folder: Path) -> tuple[Check, ...]:
+def verify(folder: str | Path) -> tuple[Check, ...]:
     """Look at everything a certificate claims.
 
     Returns:
@@ -49,6 +49,7 @@ def verify(folder: Path) -> tuple[Check, ...]:
     Raises:
         ReleaseError: where ``folder`` holds no readable certificate.
     """
+    folder = Path(folder)
     certificate = Certificate.load(folder)
     return tuple(_checks(folder, certificate))
 
