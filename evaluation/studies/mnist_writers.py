@@ -1,6 +1,6 @@
 """MNIST by its 539 writers at the client level: the setting of paper 001, figures 4.5.1 to 4.5.4.
 
-    FEDSYNTH_DATA=../shared/data python evaluation/studies/mnist_writers.py [--rounds 600] [--sigma 0]
+    FEDSYNTH_DATA=../shared/data python evaluation/studies/mnist_writers.py [--rounds 600]
 
 FedVAEUniCDP (Algorithm 6): one conditional VAE with the paper's convolutions, S = 0.5, batches of
 16, learning rate 2e-3, latent 8, central noise of standard deviation sigma in the mean update. The

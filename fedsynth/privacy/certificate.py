@@ -99,7 +99,7 @@ def certify(ledger: Ledger, files: Mapping[str, str]) -> Certificate:
         files: SHA-256 of each file of the release, by name.
     """
     job, budget = ledger.job, ledger.job.budget
-    charged, released = ledger.spent(), ledger.released()
+    charged = ledger.spent()
     void = _void(ledger)
     return Certificate(
         {
@@ -118,7 +118,6 @@ def certify(ledger: Ledger, files: Mapping[str, str]) -> Certificate:
                 "epsilon": _number(charged.epsilon),
                 "rdp": _number(charged.rdp),
                 "pld": None if charged.pld is None else _number(charged.pld),
-                "release_epsilon": _number(released.epsilon),
             },
             "releases": [
                 {

@@ -196,17 +196,13 @@ class Ledger:
         return self._head
 
     def spent(self) -> Spent:
-        """Cost so far, against the server as well as against whoever holds the release."""
-        return spent(charged(self._counts, self.job.participations), self.job.budget.resolved_delta)
+        """Cost so far, against the server as well as against whoever holds the release.
 
-    def released(self) -> Spent:
-        """Cost so far against those who see the release alone.
-
-        They cannot know who was drawn where the server adds the noise. Where clients do, the noise
-        in a sum tells how many took part, so that drawing them hides nothing that can be counted
-        on: the cost is that of :meth:`spent`.
+        Where the server adds the noise, neither is told who was drawn. Where clients do, the server
+        knows whom it drew, and to the others the noise in a sum tells how many there were, so that
+        drawing clients hides nothing that could be counted on from anybody.
         """
-        return self.spent()
+        return spent(charged(self._counts, self.job.participations), self.job.budget.resolved_delta)
 
     def would_exceed(self, terms: Terms) -> bool:
         """Whether one more release under ``terms`` would cost more than the budget."""

@@ -278,7 +278,7 @@ class Training:
         self.fitting.checkpoint(arrays, meta)
 
     def _restored(self) -> State | None:
-        found = self.fitting.restored()
+        found = self.fitting.restored
         if found is None:
             return None
         arrays, meta = found

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
@@ -76,13 +77,17 @@ class Options:
             raise ConfigError("resume needs the folder of the interrupted job")
 
 
+Restored = tuple[dict[str, NDArray[Any]], dict[str, Any]]
+
+
 @dataclass
 class Fitting:
-    """A fit under way."""
+    """A fit under way; ``restored`` is the last checkpoint of a resumed job, if there is one."""
 
     channel: LocalChannel
     sites: Sequence[Site]
     options: Options
+    restored: Restored | None = None
     _state: StateFile | None = field(default=None, repr=False)
     _shown: tuple[float, float] = (-math.inf, 0.0)
 
@@ -114,7 +119,7 @@ class Fitting:
         folder = self.options.folder / CHECKPOINT
         folder.mkdir(parents=True, exist_ok=True)
         plain = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        body = save_tensors(plain, {"meta": json.dumps(meta)})
+        body = save_tensors(plain, {"meta": json.dumps({**meta, **self._drawn()})})
         fresh = folder / "state.new"
         with fresh.open("wb") as file:
             file.write(body)
@@ -122,20 +127,14 @@ class Fitting:
             os.fsync(file.fileno())
         fresh.replace(folder / "state.safetensors")
 
-    def restored(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]] | None:
-        """The last checkpoint of a resumed job, or None where there is none yet."""
-        if not self.options.resume or self.options.folder is None:
-            return None
-        path = self.options.folder / CHECKPOINT / "state.safetensors"
-        if not path.exists():
-            return None
-        body = path.read_bytes()
-        try:
-            length = int.from_bytes(body[:8], "little")
-            meta = json.loads(json.loads(body[8 : 8 + length])["__metadata__"]["meta"])
-            return load_tensors(body), meta
-        except Exception:
-            raise ReleaseError(f"{path} is damaged: delete it to start the training anew") from None
+    def _drawn(self) -> dict[str, Any]:
+        """How often each client was drawn, where that is limited: then the server knows anyway."""
+        if self.ledger.job.participations is None:
+            return {}
+        return {
+            "events": len(self.ledger.events),
+            "participations": {site.name: site.participations for site in self.sites},
+        }
 
     def finish(self) -> None:
         """Close the ledger and delete all private vectors.
@@ -183,9 +182,34 @@ def begin(
             insecure=options.insecure_noise_seed is not None,
         )
         ledger = Ledger.create(job, path)
-    channel = LocalChannel(sites, ledger, NoiseSource(options.insecure_noise_seed))
+    restored = _restored(options)
+    noise = NoiseSource(options.insecure_noise_seed)
+    channel = LocalChannel(sites, ledger, noise, taken=_taken(restored, ledger))
     channel.announce("schema", schema.to_dict())
-    return Fitting(channel, sites, options)
+    return Fitting(channel, sites, options, restored)
+
+
+def _restored(options: Options) -> Restored | None:
+    if not options.resume or options.folder is None:
+        return None
+    path = options.folder / CHECKPOINT / "state.safetensors"
+    if not path.exists():
+        return None
+    body = path.read_bytes()
+    try:
+        length = int.from_bytes(body[:8], "little")
+        meta = json.loads(json.loads(body[8 : 8 + length])["__metadata__"]["meta"])
+        return load_tensors(body), meta
+    except (SafetensorError, KeyError, ValueError, TypeError):
+        raise ReleaseError(f"{path} is damaged: delete it to start the training anew") from None
+
+
+def _taken(restored: Restored | None, ledger: Ledger) -> dict[str, int] | None:
+    """Rounds in which each client was drawn; in those since the checkpoint, perhaps every one."""
+    if restored is None or "participations" not in restored[1]:
+        return None
+    lost = len(ledger.events) - int(restored[1]["events"])
+    return {name: count + lost for name, count in restored[1]["participations"].items()}
 
 
 def _demand_same(job: Job, budget: Budget, schema: Schema | ImageSchema, options: Options) -> None:
