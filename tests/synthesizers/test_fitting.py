@@ -124,7 +124,7 @@ def test_a_damaged_checkpoint_is_named(tmp_path):
     interrupted(tmp_path, "training", 5)
     state = tmp_path / CHECKPOINT / "state.safetensors"
     state.write_bytes(state.read_bytes()[:40])
-    with pytest.raises(ReleaseError, match="state.safetensors"):
+    with pytest.raises(ReleaseError, match=r"state\.safetensors"):
         synth().fit(owners(30, 30), BUDGET, folder=tmp_path, resume=True)
 
 
