@@ -2,9 +2,10 @@
 
     OMP_WAIT_POLICY=PASSIVE python evaluation/bench/many_clients.py [--rounds 10]
 
-The paper's image VAE (paper 001, section 4.4.3), 8 random images a client, 100 clients a round, each
-with a private encoder that stays in a file between rounds. Every size runs in a process of its own,
-whose largest resident set is read; the last line is the ratio of the largest size to the smallest.
+The paper's image VAE (paper 001, section 4.4.3), 8 random images a client, 100 clients a round,
+each with a private encoder that stays in a file between rounds. Every size runs in a process of its
+own, whose largest resident set is read; the last line is the ratio of the largest size to the
+smallest.
 """
 
 from __future__ import annotations
