@@ -146,6 +146,25 @@ class Ledger:
         return ledger
 
     @classmethod
+    def of_owner(cls, path: Path, budget: Budget) -> Ledger:
+        """An owner's own ledger, kept across jobs: continued where it exists, else started.
+
+        Raises:
+            PrivacyError: it exists with another budget; what was promised once holds.
+            ReleaseError: damaged, or not a ledger.
+        """
+        if not path.exists():
+            return cls.create(Job(budget=budget), path)
+        ledger = cls.open(path)
+        if ledger.job.budget != budget:
+            ledger.close()
+            raise PrivacyError(
+                f"{path} was started with another budget than the one given: an owner's budget "
+                "across jobs is set once"
+            )
+        return ledger
+
+    @classmethod
     def read(cls, path: Path) -> Ledger:
         """Read a finished ledger without locking it; any incomplete line is damage.
 

@@ -31,6 +31,7 @@ from fedsynth.privacy.terms import Budget
 from fedsynth.release import CHECKPOINT
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.synthesizers.owners import Owners, sites_of
+from fedsynth.validation import suggestion
 
 PRIVATE = "private.bin"
 _SHOW_EPSILON_EVERY = 5.0
@@ -54,6 +55,9 @@ class Options:
         resume: continue the job that ``folder`` holds.
         survivors: share of the clients that is sure to answer; under distributed trust their noise
             shares are sized for it, so that losing the others loses no noise. In (0, 1].
+        owners_ledgers: owners' own accounts across jobs, by the owner's name
+            (:meth:`fedsynth.privacy.ledger.Ledger.of_owner`): an owner refuses the rounds that
+            would exceed its own.
         checkpoint_every: rounds between checkpoints; a crash loses the rounds since the last one,
             charged as they are.
         progress: see :data:`Progress`.
@@ -64,6 +68,7 @@ class Options:
     folder: Path | None = None
     resume: bool = False
     survivors: float = 1.0
+    owners_ledgers: Mapping[str, Ledger] = field(default_factory=dict)
     checkpoint_every: int = 25
     progress: Progress = silent
     insecure_noise_seed: int | None = None
@@ -165,6 +170,7 @@ def begin(
         DataError, ConfigError, PrivacyError: before anything private was used.
     """
     sites = sites_of(owners, schema)
+    _hand_out(options.owners_ledgers, sites)
     if budget.unit == "client" and budget.units is None:
         budget = replace(budget, units=len(sites))
     path = None if options.folder is None else options.folder / LEDGER
@@ -187,6 +193,14 @@ def begin(
     channel = LocalChannel(sites, ledger, noise, taken=_taken(restored, ledger))
     channel.announce("schema", schema.to_dict())
     return Fitting(channel, sites, options, restored)
+
+
+def _hand_out(ledgers: Mapping[str, Ledger], sites: Sequence[Site]) -> None:
+    by_name = {site.name: site for site in sites}
+    for name, ledger in ledgers.items():
+        if name not in by_name:
+            raise ConfigError(f"a ledger was given for {name!r}{suggestion(name, by_name)}")
+        by_name[name].ledger = ledger
 
 
 def _restored(options: Options) -> Restored | None:

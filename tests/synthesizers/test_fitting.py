@@ -6,7 +6,7 @@ import pytest
 from fedsynth.errors import ConfigError, FederationError, PrivacyError, ReleaseError
 from fedsynth.federation import channel
 from fedsynth.federation.site import StateFile
-from fedsynth.privacy.ledger import Job, Ledger
+from fedsynth.privacy.ledger import Ledger
 from fedsynth.privacy.terms import Budget
 from fedsynth.synthesizers import fitting
 from fedsynth.synthesizers.fedvae import FedVAE
@@ -193,16 +193,39 @@ def test_options_out_of_range_are_refused(wrong):
         Options(**wrong)
 
 
-def test_an_owner_whose_own_budget_is_spent_refuses_and_the_others_go_on(monkeypatch):
-    genuine = fitting.sites_of
+def test_an_owner_keeps_its_own_account_across_jobs_and_refuses_beyond_it(tmp_path):
+    own = Budget(epsilon=1.2, delta=1e-5)
+    path = tmp_path / "site-0.jsonl"
 
-    def with_a_poor_owner(given, schema):
-        sites = genuine(given, schema)
-        sites[0].ledger = Ledger.create(Job(budget=Budget(epsilon=0.05)))
-        return sites
+    def job(**options):
+        ledger = Ledger.of_owner(path, own)
+        try:
+            return synth().fit(
+                owners(20, 20, 20), BUDGET, owners_ledgers={"site-0": ledger}, **options
+            )
+        finally:
+            ledger.close()
 
-    monkeypatch.setattr(fitting, "sites_of", with_a_poor_owner)
-    made = synth().fit(owners(20, 20, 20), BUDGET, survivors=0.6)
-    assert made.ledger.spent().epsilon <= 1
-    with pytest.raises(FederationError, match="budget is spent"):
-        synth().fit(owners(20, 20, 20), BUDGET)
+    first = job()
+    written = Ledger.read(path)
+    assert written.counts == first.ledger.counts
+    # A second job would cost site-0 more than it is willing to pay, wherever it stands in it.
+    with pytest.raises(FederationError, match="site-0: refuses: its own budget is spent"):
+        job()
+    second = job(survivors=0.6)
+    after = Ledger.read(path)
+    assert after.spent().epsilon <= 1.2
+    assert len(after.events) < len(written.events) + len(second.ledger.events)
+
+
+def test_an_owners_budget_is_set_once(tmp_path):
+    Ledger.of_owner(tmp_path / "own.jsonl", Budget(epsilon=1.0)).close()
+    with pytest.raises(PrivacyError, match="set once"):
+        Ledger.of_owner(tmp_path / "own.jsonl", Budget(epsilon=9.0))
+    Ledger.of_owner(tmp_path / "own.jsonl", Budget(epsilon=1.0)).close()
+
+
+def test_a_ledger_for_somebody_who_takes_no_part_is_refused(tmp_path):
+    ledger = Ledger.of_owner(tmp_path / "own.jsonl", Budget(epsilon=1.0))
+    with pytest.raises(ConfigError, match="did you mean 'site-0'"):
+        synth().fit(owners(20), BUDGET, owners_ledgers={"sitee-0": ledger})
