@@ -21,6 +21,7 @@ from fedsynth.synthesizers.counting import (
     conditions,
     pair_starts,
     question,
+    released_scale,
     target_index,
 )
 from fedsynth.synthesizers.fedvae_plan import Plan, training_task
@@ -255,7 +256,8 @@ class Training:
             return self.settings.learning_rate or 0.0
         full = self.settings.learning_rate
         if full is None:
-            noise = self.plan.training.scale * len(state.optimiser.weights) ** 0.5
+            noise = released_scale(self.plan.training, self.channel.clients)
+            noise *= len(state.optimiser.weights) ** 0.5
             full = min(_FASTEST, _STEADY * self._unit(state) / max(noise, 1e-9))
         done = state.round
         return full * min(1.0, (done + 1) / _WARM_UP) * (1 - done / self.plan.rounds)
