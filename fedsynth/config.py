@@ -148,12 +148,29 @@ class Privacy(_Section):
         return Budget(**self.model_dump())
 
 
+class Ledgers(_Section):
+    """Accounts that owners keep of their own, across jobs: one file an owner in `folder`.
+
+    An owner refuses the rounds that would cost it more than `epsilon` at `delta`, all jobs that
+    ever named the folder together. The first job sets both.
+    """
+
+    place: ClassVar[str] = "federation: ledgers"
+
+    folder: Annotated[str, Field(description="a path")]
+    epsilon: Annotated[float, Field(gt=0, description="a number above 0")]
+    delta: Annotated[float, Field(gt=0, lt=1, description="a number between 0 and 1")] = 1e-5
+
+
 class Federation(_Section):
     """`survivors`: share of the clients that is sure to answer a round."""
 
     place: ClassVar[str] = "federation"
 
     survivors: Annotated[float, Field(gt=0, le=1, description="a share in (0, 1]")] = 1.0
+    ledgers: Annotated[
+        Ledgers | None, _section(Ledgers, "ledgers"), Field(description="a section")
+    ] = None
 
 
 class Sample(_Section):
@@ -228,6 +245,9 @@ class Config(Agreed):
         for section in (content["data"], content["sites"]):
             if "path" in section:
                 section["path"] = change(section["path"])
+        ledgers = content["federation"].get("ledgers")
+        if ledgers is not None:
+            ledgers["folder"] = change(ledgers["folder"])
         paths = content["sites"].get("paths", {})
         paths.update({name: change(path) for name, path in paths.items()})
         return Config(**content)

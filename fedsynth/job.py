@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from fedsynth.config import Config, expanded, load_config
 from fedsynth.errors import ConfigError, FedsynthError
@@ -17,6 +19,8 @@ from fedsynth.evaluation.fidelity import MarginalError, marginal_error
 from fedsynth.evaluation.utility import Comparison, compare
 from fedsynth.preparing import Prepared, Rows, prepare
 from fedsynth.privacy.certificate import LEDGER, Certificate
+from fedsynth.privacy.ledger import Ledger
+from fedsynth.privacy.terms import Budget
 from fedsynth.release import CONFIG, SCHEMA, discard_checkpoint, is_release, write_release
 from fedsynth.schema import Schema
 from fedsynth.synthesizers.fedvae import FedVAE
@@ -70,7 +74,7 @@ def start(config: Config, base: Path, folder: Path, progress: Progress) -> Outco
     prepared.schema.save(folder / SCHEMA)
     resolved.save(folder / CONFIG)
     try:
-        return _released(resolved, prepared, folder, progress, resume=False)
+        return _released(resolved, folder, prepared, folder, progress, resume=False)
     except FedsynthError:
         if not (folder / LEDGER).exists():
             (folder / CONFIG).unlink()
@@ -91,7 +95,8 @@ def resume(folder: Path, progress: Progress) -> Outcome:
     if not (folder / CONFIG).exists():
         raise ConfigError(f"{folder} holds no job to resume ({CONFIG} is missing): start it anew")
     config, base = load_config(folder / CONFIG)
-    return _released(config, prepare(config, base), folder, progress, resume=_begun(folder))
+    prepared = prepare(config, base)
+    return _released(config, base, prepared, folder, progress, resume=_begun(folder))
 
 
 def _resolved(config: Config, prepared: Prepared, folder: Path, base: Path) -> Config:
@@ -121,18 +126,48 @@ def _begun(folder: Path) -> bool:
     return whole
 
 
-def _released(
-    config: Config, prepared: Prepared, folder: Path, progress: Progress, *, resume: bool
-) -> Outcome:
-    synth = FedVAE(prepared.schema, config.settings).fit(
-        prepared.owners,
-        config.privacy.budget,
-        seed=config.seed,
-        folder=folder,
-        resume=resume,
-        survivors=config.federation.survivors,
-        progress=progress,
+def _owners_ledgers(config: Config, prepared: Prepared, base: Path) -> dict[str, Ledger]:
+    """Each owner's own account, where the job names a folder for them."""
+    wanted = config.federation.ledgers
+    if wanted is None:
+        return {}
+    budget = Budget(
+        epsilon=wanted.epsilon,
+        delta=wanted.delta,
+        unit=config.privacy.unit,
+        # The weakest trust: an owner that agrees to the job's agrees to any stronger one.
+        trust="central",
     )
+    home = expanded(wanted.folder, base)
+    return {
+        name: Ledger.of_owner(home / f"{quote(name, safe='')}.jsonl", budget)
+        for name in prepared.owners
+    }
+
+
+def _released(
+    config: Config,
+    base: Path,
+    prepared: Prepared,
+    folder: Path,
+    progress: Progress,
+    *,
+    resume: bool,
+) -> Outcome:
+    with ExitStack() as open_files:
+        ledgers = _owners_ledgers(config, prepared, base)
+        for ledger in ledgers.values():
+            open_files.callback(ledger.close)
+        synth = FedVAE(prepared.schema, config.settings).fit(
+            prepared.owners,
+            config.privacy.budget,
+            seed=config.seed,
+            folder=folder,
+            resume=resume,
+            survivors=config.federation.survivors,
+            owners_ledgers=ledgers,
+            progress=progress,
+        )
     sample = config.sample
     rows = synth.sample(sample.rows, sample.where, sample.proportions, sample.seed)
     certificate = write_release(folder, synth, rows, config=config.to_dict(), kind=sample.format)

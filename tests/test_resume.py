@@ -157,3 +157,19 @@ def test_a_killed_process_resumes(tmp_path):
     demand_sound(folder)
     events = Ledger.read(ledger).events
     assert asked <= len(events)
+
+
+def test_owners_own_ledgers_bound_all_jobs_together(tmp_path):
+    accounts = {"folder": "accounts", "epsilon": 6.0, "delta": 1e-4}
+    path = write_job(tmp_path, federation={"ledgers": accounts})
+    first = cli.run(["run", str(path), "--out", str(tmp_path / "one"), "--quiet"])
+    assert first == 0
+    names = sorted(file.name for file in (tmp_path / "accounts").iterdir())
+    assert names == [f"client-0{i}.jsonl" for i in range(3)]
+    job = Ledger.read(tmp_path / "one" / "ledger.jsonl")
+    for name in names:
+        assert Ledger.read(tmp_path / "accounts" / name).counts == job.counts
+    # A second job of epsilon 5 would take every owner beyond its 6: refused, and remembered.
+    assert cli.run(["run", str(path), "--out", str(tmp_path / "two"), "--quiet"]) == 5
+    for name in names:
+        assert Ledger.read(tmp_path / "accounts" / name).spent().epsilon <= 6.0
