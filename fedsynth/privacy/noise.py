@@ -50,7 +50,8 @@ class NoiseSource:
     def gaussian(self, count: int) -> NDArray[np.float64]:
         """Standard normal draws, by the inverse distribution function. Shape [count]."""
         uniform, sign = self._signed(count)
-        return sign * ndtri(0.5 * uniform)
+        draws: NDArray[np.float64] = sign * ndtri(0.5 * uniform)
+        return draws
 
     def laplace(self, count: int) -> NDArray[np.float64]:
         """Laplace draws with scale 1 (standard deviation sqrt(2)). Shape [count]."""
