@@ -9,18 +9,25 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fedsynth.columns import Boolean, Categorical, Continuous, Datetime, Identifier, Integer
-    from fedsynth.datasets import builtin_schema, load_builtin
+    from fedsynth.data.datasets import builtin_schema, load_builtin
+    from fedsynth.data.images import Images, read_images, write_images
+    from fedsynth.data.tables import read_table, write_table
     from fedsynth.federation.partitions import partition
-    from fedsynth.image_schema import ImageSchema
-    from fedsynth.images import Images, read_images, write_images
     from fedsynth.loading import load
     from fedsynth.privacy.certificate import Certificate
     from fedsynth.privacy.terms import Budget
     from fedsynth.privacy.verification import verify
     from fedsynth.schema import Schema, load_schema
+    from fedsynth.schema.columns import (
+        Boolean,
+        Categorical,
+        Continuous,
+        Datetime,
+        Identifier,
+        Integer,
+    )
+    from fedsynth.schema.image import ImageSchema
     from fedsynth.synthesizers.fedvae import FedVAE
-    from fedsynth.tables import read_table, write_table
 
 __version__ = "0.1.0"
 
@@ -50,7 +57,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "fedsynth.columns": (
+    "fedsynth.schema.columns": (
         "Boolean",
         "Categorical",
         "Continuous",
@@ -58,16 +65,16 @@ _HOMES = {
         "Identifier",
         "Integer",
     ),
-    "fedsynth.datasets": ("builtin_schema", "load_builtin"),
+    "fedsynth.data.datasets": ("builtin_schema", "load_builtin"),
     "fedsynth.federation.partitions": ("partition",),
-    "fedsynth.images": ("Images", "read_images", "write_images"),
+    "fedsynth.data.images": ("Images", "read_images", "write_images"),
     "fedsynth.privacy.certificate": ("Certificate",),
     "fedsynth.privacy.terms": ("Budget",),
     "fedsynth.privacy.verification": ("verify",),
     "fedsynth.loading": ("load",),
     "fedsynth.schema": ("ImageSchema", "Schema", "load_schema"),
     "fedsynth.synthesizers.fedvae": ("FedVAE",),
-    "fedsynth.tables": ("read_table", "write_table"),
+    "fedsynth.data.tables": ("read_table", "write_table"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

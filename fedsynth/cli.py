@@ -162,10 +162,10 @@ def sample(
     seed: Annotated[int | None, typer.Option(help="Makes the draw repeatable.")] = None,
 ) -> None:
     """Draw more synthetic rows from a release; this costs no privacy."""
-    from fedsynth.images import Images, write_images
+    from fedsynth.data.images import Images, write_images
+    from fedsynth.data.tables import write_table
     from fedsynth.loading import load
     from fedsynth.schema import ImageSchema, Schema
-    from fedsynth.tables import write_table
 
     _demand_new(output)
     synth = load(release)
@@ -208,8 +208,8 @@ def draft_schema(
     ] = None,
 ) -> None:
     """Propose a schema from a table's rows; review it, for no epsilon covers what it tells."""
+    from fedsynth.data.tables import read_table
     from fedsynth.schema import Schema
-    from fedsynth.tables import read_table
     from fedsynth.yaml_files import yaml_text
 
     if output is not None:
@@ -233,10 +233,10 @@ def check_schema(
     as_json: Json = False,
 ) -> None:
     """List every value of a table that its schema does not allow, with counts."""
-    from fedsynth.checking import check
-    from fedsynth.images import read_images
+    from fedsynth.data.images import read_images
+    from fedsynth.data.tables import read_table
     from fedsynth.schema import ImageSchema, load_schema
-    from fedsynth.tables import read_table
+    from fedsynth.schema.checking import check
 
     agreed = load_schema(schema)
     if isinstance(agreed, ImageSchema):

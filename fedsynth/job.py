@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from fedsynth.config import Config, expanded, load_config
+from fedsynth.data.tables import Images
 from fedsynth.errors import ConfigError, FedsynthError
 from fedsynth.evaluation.fidelity import MarginalError, marginal_error
 from fedsynth.evaluation.utility import Comparison, compare
@@ -24,7 +25,6 @@ from fedsynth.privacy.terms import Budget
 from fedsynth.release import CONFIG, SCHEMA, discard_checkpoint, is_release, write_release
 from fedsynth.schema import Schema
 from fedsynth.synthesizers.fedvae import FedVAE
-from fedsynth.tables import Images
 
 Progress = Callable[[str, int, int, float], None]
 

@@ -13,12 +13,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fedsynth.config import DATA_VARIABLE, Config, expanded
-from fedsynth.datasets import builtin_schema, load_builtin
+from fedsynth.data.datasets import builtin_schema, load_builtin
+from fedsynth.data.images import Images, read_images
+from fedsynth.data.tables import read_table
 from fedsynth.errors import DataError
 from fedsynth.federation.partitions import partition
-from fedsynth.images import Images, read_images
 from fedsynth.schema import ImageSchema, Schema, load_schema
-from fedsynth.tables import read_table
 
 Rows = pd.DataFrame | Images
 Indices = NDArray[np.int64]

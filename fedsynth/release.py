@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from pydantic import BaseModel
 from safetensors.numpy import save
 
+from fedsynth.data.images import Images, write_images
+from fedsynth.data.tables import write_table
 from fedsynth.errors import ReleaseError
-from fedsynth.images import Images, write_images
 from fedsynth.privacy.certificate import LEDGER, NAME, Certificate, certify, sha256
 from fedsynth.privacy.ledger import Ledger
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import ImageSchema, Schema
-from fedsynth.tables import write_table
 from fedsynth.yaml_files import write_yaml
 
 CONFIG, SCHEMA, REPORT = "config.yaml", "schema.yaml", "report.json"

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 import numpy as np
 from hypothesis import strategies as st
 
-from fedsynth.columns import text_of
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Identifier, Integer, Schema
+from fedsynth.schema.columns import text_of
 
 # Text that a CSV file can hold and that is not taken for a missing cell.
 _texts = st.text(

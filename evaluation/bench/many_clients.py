@@ -26,7 +26,7 @@ IMAGES, PER_ROUND = 8, 100
 def simulate(clients, rounds):
     import numpy as np
 
-    from fedsynth.images import Images
+    from fedsynth.data.images import Images
     from fedsynth.privacy.terms import Budget
     from fedsynth.schema import Categorical, ImageSchema
     from fedsynth.synthesizers.fedvae import FedVAE

@@ -117,11 +117,11 @@ def compare(records, repeats):
 
 
 def whole_fit():
+    from fedsynth.data.tables import read_table
     from fedsynth.federation.partitions import partition
     from fedsynth.privacy.terms import Budget
     from fedsynth.schema import Schema
     from fedsynth.synthesizers.fedvae import FedVAE
-    from fedsynth.tables import read_table
 
     home = Path(__file__).resolve().parents[2]
     data = Path(os.environ.get("FEDSYNTH_DATA", home.parent / "shared/data"))

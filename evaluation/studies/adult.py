@@ -23,12 +23,12 @@ from pathlib import Path
 
 import numpy as np
 
+from fedsynth.data.tables import read_table
 from fedsynth.evaluation import fidelity, utility
 from fedsynth.federation.partitions import partition
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import Schema
 from fedsynth.synthesizers.fedvae import FedVAE
-from fedsynth.tables import read_table
 
 HOME = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("FEDSYNTH_DATA", HOME.parent / "shared/data"))

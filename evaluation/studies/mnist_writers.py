@@ -21,9 +21,9 @@ from pathlib import Path
 
 import numpy as np
 
+from fedsynth.data.images import Images
 from fedsynth.evaluation import students
 from fedsynth.federation.partitions import partition
-from fedsynth.images import Images
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import ImageSchema
 from fedsynth.synthesizers.fedvae import FedVAE

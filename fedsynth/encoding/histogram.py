@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from fedsynth.data.tables import Conformed
 from fedsynth.encoding.grid import BRANCHING, Grid
 from fedsynth.errors import DataError
 from fedsynth.schema import (
@@ -18,7 +19,6 @@ from fedsynth.schema import (
     Modelled,
     Schema,
 )
-from fedsynth.tables import Conformed
 
 Array = NDArray[np.float64]
 Whole = NDArray[np.int64]

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedsynth.data.tables import Images
 from fedsynth.errors import DataError
 from fedsynth.schema import ImageSchema
-from fedsynth.tables import Images
 
 
 def encode(images: Images, schema: ImageSchema) -> NDArray[np.float32]:

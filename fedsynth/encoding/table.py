@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fedsynth.data.tables import Conformed, restore
 from fedsynth.encoding.bins import Atoms, Bins, assemble, cell_units, cut
 from fedsynth.encoding.histogram import ColumnLayout, HistogramLayout, column_layout, grid_of
 from fedsynth.encoding.tree import Gathered, gather, refine, settle, shared_total
 from fedsynth.errors import DataError, ReleaseError, SchemaError
 from fedsynth.schema import Boolean, Categorical, Schema
-from fedsynth.tables import Conformed, restore
 
 Array = NDArray[np.float64]
 

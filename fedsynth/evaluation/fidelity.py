@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fedsynth.data.tables import conform
 from fedsynth.errors import ConfigError
 from fedsynth.schema import Boolean, Categorical, Schema
-from fedsynth.tables import conform
 
 _DENSE = 2**20
 """Cells up to which a marginal is counted in an array; above, only the cells that occur are."""

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fedsynth.data.tables import Images, conform
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.schema import Boolean, Categorical, ImageSchema, Modelled, Schema
-from fedsynth.tables import Images, conform
 
 
 @dataclass(frozen=True, eq=False)

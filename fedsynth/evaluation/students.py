@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from fedsynth.data.tables import Images
 from fedsynth.errors import ConfigError
 from fedsynth.evaluation.labelled import Labelled, features_of, labelled
 from fedsynth.evaluation.scores import Scores, always, score
 from fedsynth.schema import Boolean, Categorical, ImageSchema, Schema
-from fedsynth.tables import Images
 
 _CHUNK = 2000
 _ONE_HOT_LIMIT = 255

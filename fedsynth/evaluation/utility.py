@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fedsynth.data.tables import Images
 from fedsynth.evaluation.labelled import Labelled, features_of, labelled
 from fedsynth.evaluation.scores import Scores, always, score
 from fedsynth.schema import Boolean, Categorical, ImageSchema, Schema
-from fedsynth.tables import Images
 
 _MOST_CATEGORIES = 255
 """scikit-learn's limit; the codes of a column with more are taken as numbers."""

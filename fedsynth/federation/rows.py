@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fedsynth.data.tables import Images
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.schema import Continuous, Identifier, ImageSchema, Integer, Modelled, Schema
-from fedsynth.tables import Images
 from fedsynth.validation import suggestion
 
 _ONE_HOT_LIMIT = 50

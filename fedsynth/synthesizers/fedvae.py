@@ -17,10 +17,10 @@ import torch
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from fedsynth.data.images import Images
 from fedsynth.encoding import image
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError, ReleaseError
-from fedsynth.images import Images
 from fedsynth.models import vae
 from fedsynth.privacy.certificate import Certificate
 from fedsynth.privacy.ledger import Ledger

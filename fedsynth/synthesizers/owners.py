@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fedsynth.columns import Boolean, Categorical
+from fedsynth.data.images import Images
+from fedsynth.data.tables import Conformed, conform
 from fedsynth.encoding import image
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import DataError
 from fedsynth.federation.site import Site
-from fedsynth.images import Images
 from fedsynth.schema import ImageSchema, Schema
-from fedsynth.tables import Conformed, conform
+from fedsynth.schema.columns import Boolean, Categorical
 
 Owned = pd.DataFrame | Images
 Owners = Mapping[str, Owned] | Sequence[Owned] | Owned

@@ -9,10 +9,10 @@ from encoding_strategies import frames, schemas
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fedsynth.data.tables import Conformed, conform
 from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.errors import DataError
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Identifier, Integer, Schema
-from fedsynth.tables import Conformed, conform
 
 
 @given(schemas(), st.data())

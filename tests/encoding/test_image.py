@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from fedsynth.data.tables import Images
 from fedsynth.encoding import image
 from fedsynth.errors import DataError
 from fedsynth.schema import ImageSchema
-from fedsynth.tables import Images
 
 
 @given(st.data(), st.sampled_from(((4, 4), (2, 3, 3))), st.integers(1, 255), st.booleans())

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
+from fedsynth.data.tables import conform
 from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import DataError, ReleaseError, SchemaError
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Integer, Schema
-from fedsynth.tables import conform
 
 
 def histogram(frame, schema):

@@ -9,11 +9,11 @@ import torch
 from scipy import stats
 from sklearn.datasets import load_digits
 
+from fedsynth.data.tables import Images
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.evaluation.students import ImageStudent, TableStudent, Training, train_on_synthetic
 from fedsynth.evaluation.utility import compare
 from fedsynth.schema import Categorical, Continuous, ImageSchema, Schema
-from fedsynth.tables import Images
 
 DIGITS = ImageSchema(
     shape=(8, 8), maximum=16, target=Categorical(name="digit", values=tuple(range(10)))

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from fedsynth.data.tables import Images
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.federation.partitions import SCHEMES, partition
 from fedsynth.federation.schemes import Geometric
 from fedsynth.schema import Categorical, Continuous, Identifier, ImageSchema, Integer, Schema
-from fedsynth.tables import Images
 
 FALSE_ALARM = 3e-8
 ERRORS = 5.55

@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fedsynth.data.tables import conform
 from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.federation.client import answer
@@ -19,7 +20,6 @@ from fedsynth.synthesizers.counting import (
     target_index,
 )
 from fedsynth.synthesizers.owners import sites_of
-from fedsynth.tables import conform
 from tests.synthesizers.small import SCHEMA, owners, silent_channel, table
 
 FREE = Budget(epsilon=float("inf"), trust="central")

@@ -5,9 +5,8 @@ import pandas as pd
 import pytest
 from scipy.stats import binom
 
-from fedsynth.checking import check
+from fedsynth.data.images import Images
 from fedsynth.errors import BudgetExceeded, ConfigError, DataError, ReleaseError
-from fedsynth.images import Images
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import (
     Boolean,
@@ -19,6 +18,7 @@ from fedsynth.schema import (
     Integer,
     Schema,
 )
+from fedsynth.schema.checking import check
 from fedsynth.synthesizers.fedvae import FedVAE
 from tests.synthesizers.small import SCHEMA, owners, table
 

@@ -3,6 +3,7 @@ import pytest
 import torch
 from torch.func import grad
 
+from fedsynth.data.tables import conform
 from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import PrivacyError
@@ -21,7 +22,6 @@ from fedsynth.synthesizers.fedvae_tasks import (
     _gradient_rows,
 )
 from fedsynth.synthesizers.owners import sites_of
-from fedsynth.tables import conform
 from tests.synthesizers.small import SCHEMA, owners, table
 
 RECORD = Terms(unit="record", trust="central", clip=0.5, noise_multiplier=0.0)

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedsynth.checking import check
-from fedsynth.conforming import conform, restore
+from fedsynth.data.conforming import conform, restore
+from fedsynth.data.tables import read_table
 from fedsynth.errors import DataError, SchemaError
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Identifier, Integer, Schema
-from fedsynth.tables import read_table
+from fedsynth.schema.checking import check
 
 
 def drafted(cells, target=None, name="a", **options):

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from fedsynth.columns.discrete import Boolean, Categorical, Identifier, Value, text_of
-from fedsynth.columns.numeric import Continuous, Datetime, Integer
+from fedsynth.schema.columns.discrete import Boolean, Categorical, Identifier, Value, text_of
+from fedsynth.schema.columns.numeric import Continuous, Datetime, Integer
 
 __all__ = [
     "Boolean",

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from schemas import arrays, schemas
 
-from fedsynth.conforming import conform, restore, spell
+from fedsynth.data.conforming import conform, restore, spell
 from fedsynth.errors import DataError
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Identifier, Integer, Schema
 

@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from fedsynth.columns.declaration import (
+from fedsynth.schema.columns.declaration import (
     FLOATS,
     NULLABLE_INTEGERS,
     PLAIN_INTEGERS,

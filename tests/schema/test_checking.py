@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from schemas import arrays, schemas
 
-from fedsynth.checking import Finding, check
-from fedsynth.conforming import conform, restore
+from fedsynth.data.conforming import conform, restore
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Identifier, Integer, Schema
+from fedsynth.schema.checking import Finding, check
 
 
 def test_every_value_outside_is_listed_with_its_count():

@@ -7,9 +7,9 @@ from typing import Literal
 
 import pandas as pd
 
-from fedsynth.cells import Rule, read_cells, violations
-from fedsynth.columns import Identifier
-from fedsynth.schema import Schema
+from fedsynth.schema.cells import Rule, read_cells, violations
+from fedsynth.schema.columns import Identifier
+from fedsynth.schema.table import Schema
 
 TableRule = Literal["absent", "extra", "repeated"]
 """A column that the table lacks or the schema does not know; an identifier in several rows."""

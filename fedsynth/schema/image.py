@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from fedsynth.columns import Categorical
-from fedsynth.documents import Document, build_column
+from fedsynth.schema.columns import Categorical
+from fedsynth.schema.documents import Document, build_column
 from fedsynth.validation import plain
 
 

@@ -10,8 +10,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas.api.types import pandas_dtype
 
-from fedsynth.cells import Cells, demand_frame, read_cells, violations
-from fedsynth.columns import (
+from fedsynth.errors import DataError
+from fedsynth.schema import Schema
+from fedsynth.schema.cells import Cells, demand_frame, read_cells, violations
+from fedsynth.schema.columns import (
     Boolean,
     Categorical,
     Continuous,
@@ -21,8 +23,6 @@ from fedsynth.columns import (
     Modelled,
     Numeric,
 )
-from fedsynth.errors import DataError
-from fedsynth.schema import Schema
 
 Array = NDArray[np.float64] | NDArray[np.int64]
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fedsynth.data.images import Images, read_images, write_images
 from fedsynth.errors import DataError
-from fedsynth.images import Images, read_images, write_images
 from fedsynth.schema import Categorical, ImageSchema
 
 SCHEMA = ImageSchema(shape=(2, 3), target=Categorical(name="y", values=["cat", "dog"]))

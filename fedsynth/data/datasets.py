@@ -8,8 +8,8 @@ from typing import Literal, overload
 import numpy as np
 import pandas as pd
 
+from fedsynth.data.images import Images
 from fedsynth.errors import DataError
-from fedsynth.images import Images
 from fedsynth.schema import ImageSchema, Schema, load_schema
 from fedsynth.validation import suggestion
 

@@ -5,7 +5,8 @@ import math
 import pandas as pd
 import pytest
 
-from fedsynth.columns import (
+from fedsynth.errors import SchemaError
+from fedsynth.schema.columns import (
     Boolean,
     Categorical,
     Continuous,
@@ -14,7 +15,6 @@ from fedsynth.columns import (
     Integer,
     text_of,
 )
-from fedsynth.errors import SchemaError
 
 
 @pytest.mark.parametrize(

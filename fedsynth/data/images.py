@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fedsynth.cells import read_cells
-from fedsynth.columns import Categorical
 from fedsynth.errors import DataError
 from fedsynth.schema import ImageSchema
+from fedsynth.schema.cells import read_cells
+from fedsynth.schema.columns import Categorical
 
 
 @dataclass(frozen=True)

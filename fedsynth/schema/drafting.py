@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fedsynth.cells import demand_frame
-from fedsynth.columns import (
+from fedsynth.errors import DataError, SchemaError
+from fedsynth.schema.cells import demand_frame
+from fedsynth.schema.columns import (
     Boolean,
     Categorical,
     Continuous,
@@ -25,7 +26,6 @@ from fedsynth.columns import (
     Modelled,
     text_of,
 )
-from fedsynth.errors import DataError, SchemaError
 
 _LARGEST_EXACT = 2**53
 _MOST_CATEGORIES = 500

@@ -14,9 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
-from fedsynth.cells import missing_text, read_cells, violations
-from fedsynth.columns import Boolean, Categorical, Continuous, Datetime, Modelled
-from fedsynth.conforming import (
+from fedsynth.data.conforming import (
     Conformed,
     cast_dtype,
     conform,
@@ -25,9 +23,11 @@ from fedsynth.conforming import (
     restore,
     spell,
 )
+from fedsynth.data.images import Images, read_images, write_images
 from fedsynth.errors import DataError
-from fedsynth.images import Images, read_images, write_images
 from fedsynth.schema import Schema
+from fedsynth.schema.cells import missing_text, read_cells, violations
+from fedsynth.schema.columns import Boolean, Categorical, Continuous, Datetime, Modelled
 
 __all__ = [
     "Conformed",

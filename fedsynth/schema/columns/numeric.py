@@ -9,7 +9,12 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field, StrictBool, field_validator, model_validator
 
-from fedsynth.columns.declaration import FLOATS, NULLABLE_INTEGERS, PLAIN_INTEGERS, Declaration
+from fedsynth.schema.columns.declaration import (
+    FLOATS,
+    NULLABLE_INTEGERS,
+    PLAIN_INTEGERS,
+    Declaration,
+)
 from fedsynth.validation import plain
 
 _Whole = Annotated[int, BeforeValidator(plain)]

@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fedsynth.columns import (
+from fedsynth.errors import DataError, SchemaError
+from fedsynth.schema.columns import (
     Boolean,
     Categorical,
     Datetime,
@@ -22,7 +23,6 @@ from fedsynth.columns import (
     Numeric,
     text_of,
 )
-from fedsynth.errors import DataError, SchemaError
 
 MISSING, UNREADABLE = -1, -2
 """Codes of a discrete cell that holds no category."""

@@ -7,7 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from fedsynth.columns import (
+from fedsynth.errors import SchemaError
+from fedsynth.schema.columns import (
     Boolean,
     Categorical,
     Continuous,
@@ -16,8 +17,7 @@ from fedsynth.columns import (
     Integer,
     Modelled,
 )
-from fedsynth.drafting import bounded, draft_column
-from fedsynth.errors import SchemaError
+from fedsynth.schema.drafting import bounded, draft_column
 
 _V1_KEYS = ("sdtype", "datetime_format")
 """What SDV 1 knows of a column; SDV 2 knows ranges too."""

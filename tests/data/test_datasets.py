@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fedsynth.checking import check
-from fedsynth.conforming import conform, restore
-from fedsynth.datasets import builtin_schema, load_builtin
+from fedsynth.data.conforming import conform, restore
+from fedsynth.data.datasets import builtin_schema, load_builtin
 from fedsynth.errors import DataError
 from fedsynth.schema import Continuous, Schema
+from fedsynth.schema.checking import check
 
 
 def test_randhie_is_the_published_table_under_its_schema():

@@ -7,7 +7,7 @@ from schemas import schemas
 
 from fedsynth.errors import SchemaError
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Identifier, Integer, Schema
-from fedsynth.sdv_metadata import sdv_content
+from fedsynth.schema.sdv_metadata import sdv_content
 
 SCHEMA = Schema(
     columns=[

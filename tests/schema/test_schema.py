@@ -179,8 +179,8 @@ def test_numpy_values_and_bounds_are_taken_as_pythons_own():
 
 @pytest.mark.parametrize("name", ["adult", "epilepsy"])
 def test_the_shipped_schemas_allow_every_value_of_the_real_tables(name, configs, shared_data):
-    from fedsynth.checking import check
-    from fedsynth.tables import read_table
+    from fedsynth.data.tables import read_table
+    from fedsynth.schema.checking import check
 
     schema = Schema.load(configs / "schemas" / f"{name}.yaml")
     table = read_table(shared_data / name / f"{name}.csv.gz", schema)

@@ -13,38 +13,21 @@ from typing import Annotated, Any, ClassVar, Literal, Protocol
 import pandas as pd
 from pydantic import BeforeValidator, Field, model_validator
 
-from fedsynth.cells import missing_text
-from fedsynth.columns import (
+from fedsynth.errors import DataError, SchemaError
+from fedsynth.schema.cells import missing_text
+from fedsynth.schema.columns import (
     Boolean,
     Categorical,
     Column,
-    Continuous,
-    Datetime,
     Identifier,
-    Integer,
     Modelled,
 )
-from fedsynth.documents import Document, build_column
-from fedsynth.drafting import draft_columns
-from fedsynth.errors import DataError, SchemaError
-from fedsynth.image_schema import ImageSchema
-from fedsynth.sdv_metadata import columns_from_sdv, sdv_content
+from fedsynth.schema.documents import Document, build_column
+from fedsynth.schema.drafting import draft_columns
+from fedsynth.schema.image import ImageSchema
+from fedsynth.schema.sdv_metadata import columns_from_sdv, sdv_content
 from fedsynth.validation import plain, suggestion
 from fedsynth.yaml_files import read_yaml
-
-__all__ = [
-    "Boolean",
-    "Categorical",
-    "Column",
-    "Continuous",
-    "Datetime",
-    "Identifier",
-    "ImageSchema",
-    "Integer",
-    "Modelled",
-    "Schema",
-    "load_schema",
-]
 
 
 class SDVMetadata(Protocol):

@@ -1,0 +1,28 @@
+"""The schema: what a table or a set of images is, agreed in public; drafted, checked, exchanged."""
+
+from fedsynth.schema.columns import (
+    Boolean,
+    Categorical,
+    Column,
+    Continuous,
+    Datetime,
+    Identifier,
+    Integer,
+    Modelled,
+)
+from fedsynth.schema.image import ImageSchema
+from fedsynth.schema.table import Schema, load_schema
+
+__all__ = [
+    "Boolean",
+    "Categorical",
+    "Column",
+    "Continuous",
+    "Datetime",
+    "Identifier",
+    "ImageSchema",
+    "Integer",
+    "Modelled",
+    "Schema",
+    "load_schema",
+]
