@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, Field, field_serializer, model_validator
 
 from fedsynth.errors import ConfigError, FedsynthError
 from fedsynth.privacy.terms import Budget
-from fedsynth.synthesizers.fedvae_settings import FedVAESettings
+from fedsynth.synthesizers.fedvae.settings import FedVAESettings
 from fedsynth.validation import Agreed, plain, suggestion
 from fedsynth.yaml_files import parse_value, read_yaml, write_yaml
 

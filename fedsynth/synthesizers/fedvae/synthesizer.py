@@ -31,10 +31,10 @@ from fedsynth.synthesizers.counting import (
     question,
     target_index,
 )
-from fedsynth.synthesizers.fedvae_plan import Plan, make_plan, training_task
-from fedsynth.synthesizers.fedvae_settings import FedVAESettings
-from fedsynth.synthesizers.fedvae_tasks import Model
-from fedsynth.synthesizers.fedvae_training import Learned, Training
+from fedsynth.synthesizers.fedvae.plan import Plan, make_plan, training_task
+from fedsynth.synthesizers.fedvae.records import Model
+from fedsynth.synthesizers.fedvae.server import Learned, Training
+from fedsynth.synthesizers.fedvae.settings import FedVAESettings
 from fedsynth.synthesizers.fitting import Options, begin
 from fedsynth.synthesizers.labels import wanted_labels
 from fedsynth.synthesizers.owners import Owners

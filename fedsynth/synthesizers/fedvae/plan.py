@@ -13,8 +13,9 @@ from fedsynth.privacy.ledger import Job, Planned
 from fedsynth.privacy.terms import Budget, Everyone, FixedSize, Poisson, Sampling, Terms
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.synthesizers.counting import LABEL_TABLES, counting_terms, question
-from fedsynth.synthesizers.fedvae_settings import FedVAESettings
-from fedsynth.synthesizers.fedvae_tasks import GRADIENT, TRAINING
+from fedsynth.synthesizers.fedvae.gradient import GRADIENT
+from fedsynth.synthesizers.fedvae.local_training import TRAINING
+from fedsynth.synthesizers.fedvae.settings import FedVAESettings
 
 # A binomial count stays within so many standard deviations of its mean, but for a probability of
 # about 1e-9.

@@ -23,7 +23,7 @@ class FedVAESettings(Agreed):
     Attributes:
         scheme: one conditional VAE (uni) or one VAE a class (sep); paper 001, section 4.4.2.
         encoder: record level only (at the client level encoders are private): shared, private or
-            frozen, see :mod:`fedsynth.synthesizers.fedvae_tasks`.
+            frozen, see :mod:`fedsynth.synthesizers.fedvae.gradient`.
         architecture: dense layers, or for images the paper's convolutions.
         hidden: widths of the encoder's dense layers; the decoder has them reversed.
         latent: size of the latent vector.

@@ -6,9 +6,10 @@ from fedsynth.errors import ConfigError, PrivacyError
 from fedsynth.privacy.accounting import charged, optimal_gaussian_sigma, spent
 from fedsynth.privacy.terms import Budget, Everyone, FixedSize, Poisson
 from fedsynth.schema import Categorical, Integer, Schema
-from fedsynth.synthesizers.fedvae_plan import make_plan, training_task
-from fedsynth.synthesizers.fedvae_settings import FedVAESettings
-from fedsynth.synthesizers.fedvae_tasks import GRADIENT, TRAINING
+from fedsynth.synthesizers.fedvae.gradient import GRADIENT
+from fedsynth.synthesizers.fedvae.local_training import TRAINING
+from fedsynth.synthesizers.fedvae.plan import make_plan, training_task
+from fedsynth.synthesizers.fedvae.settings import FedVAESettings
 from tests.synthesizers.small import SCHEMA
 
 

@@ -14,13 +14,9 @@ from fedsynth.models.spec import VAESpec
 from fedsynth.privacy.clipping import DenseRows, clip_and_sum
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Terms
-from fedsynth.synthesizers.fedvae_tasks import (
-    GRADIENT,
-    TRAINING,
-    Model,
-    _draw,
-    _gradient_rows,
-)
+from fedsynth.synthesizers.fedvae.gradient import GRADIENT, _draw, _gradient_rows
+from fedsynth.synthesizers.fedvae.local_training import TRAINING
+from fedsynth.synthesizers.fedvae.records import Model
 from fedsynth.synthesizers.owners import sites_of
 from tests.synthesizers.small import SCHEMA, owners, table
 

@@ -24,9 +24,9 @@ from fedsynth.synthesizers.counting import (
     released_scale,
     target_index,
 )
-from fedsynth.synthesizers.fedvae_plan import Plan, training_task
-from fedsynth.synthesizers.fedvae_settings import FedVAESettings
-from fedsynth.synthesizers.fedvae_tasks import Model
+from fedsynth.synthesizers.fedvae.plan import Plan, training_task
+from fedsynth.synthesizers.fedvae.records import Model
+from fedsynth.synthesizers.fedvae.settings import FedVAESettings
 from fedsynth.synthesizers.fitting import Fitting
 from fedsynth.synthesizers.labels import class_profiles, label_frequencies, naive_bayes
 from fedsynth.synthesizers.momentum import Momentum
