@@ -84,6 +84,9 @@ def _files(folder: Path, certificate: Certificate) -> Iterator[Check]:
         else:
             same = sha256(path) == expected
             yield Check(name, same, "unchanged" if same else "changed since it was certified")
+    others = sorted(path.name for path in folder.iterdir() if path.name not in {*listed, NAME})
+    found = f"not certified: {', '.join(others)}" if others else "none"
+    yield Check("other files", True, found)
 
 
 def _figures(certificate: Certificate, derived: Certificate) -> Iterator[Check]:

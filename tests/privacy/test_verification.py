@@ -307,3 +307,11 @@ def test_the_prv_accountant_meets_the_golden_value():
     )
     # Its interval was .897 to .997; the upper end of ours lies within the error asked for.
     assert verification._prv({golden: 10_000}, 1e-5, 0.01) == pytest.approx(0.9470, abs=0.02)
+
+
+def test_files_beside_the_release_are_named_and_called_uncertified(tmp_path):
+    folder = release(tmp_path)
+    (folder / "more.csv").write_text("a\n1\n")
+    found = {check.name: check for check in verify(folder)}["other files"]
+    assert found.passed
+    assert found.found == "not certified: more.csv"
