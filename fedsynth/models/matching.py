@@ -9,6 +9,8 @@ from fedsynth.models import vae
 from fedsynth.models.spec import VAESpec
 
 _DRAWS = 4096
+# Probabilities in memory at once: 128 MB.
+_CELLS = 2**25
 _STEPS = 20
 _DAMPING = 0.8
 _FLOOR = 1e-7
@@ -38,13 +40,16 @@ def match_profiles(
         raise ValueError("only a model with a label bias can be matched to class profiles")
     adjusted = theta.clone()
     bias = adjusted[spec.label_bias_at].view(spec.width, spec.classes)
-    u = torch.randn(_DRAWS, spec.latent, generator=generator)
+    draws = max(1, min(_DRAWS, _CELLS // spec.width))
+    u = torch.randn(draws, spec.latent, generator=generator)
     wanted = profiles.float().clamp_min(_FLOOR)
     with torch.no_grad():
         for label in range(spec.classes):
-            y = torch.full((_DRAWS,), label)
+            logits = vae.decode(spec, adjusted, u, torch.full((draws,), label))
+            shift = torch.zeros(spec.width)
             for _ in range(_STEPS):
-                decoded = vae.probabilities(spec, vae.decode(spec, adjusted, u, y)).mean(0)
+                decoded = vae.probabilities(spec, logits + shift).mean(0)
                 ratio = wanted[label] / decoded.clamp_min(_FLOOR)
-                bias[:, label] += _DAMPING * ratio.log().clamp(-2, 2)
+                shift += _DAMPING * ratio.log().clamp(-2, 2)
+            bias[:, label] += shift
     return adjusted

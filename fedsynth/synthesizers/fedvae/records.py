@@ -18,10 +18,10 @@ from fedsynth.models.spec import VAESpec
 from fedsynth.synthesizers.counting import target_index
 from fedsynth.synthesizers.owners import codes_of, pixels_of
 
-# Records whose gradients are computed at once: large enough for speed, and bounded in memory, for
-# convolutions write a record's gradient out (in floats: 128 MB).
+# Records whose gradients are computed at once: enough for speed, and few enough that what stands in
+# memory for each, its one-hot cells or for convolutions its whole gradient, stays within 128 MB.
 _CHUNK = 2048
-_WRITTEN_OUT = 2**25
+_FLOATS = 2**25
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,10 @@ class Model:
     @property
     def chunk(self) -> int:
         """Records whose gradients fit in memory together."""
-        if self.spec.kind == "mlp":
-            return _CHUNK
-        return max(1, _WRITTEN_OUT // (self.spec.encoder_dim + self.spec.decoder_dim))
+        each = self.spec.width
+        if self.spec.kind == "conv":
+            each = self.spec.encoder_dim + self.spec.decoder_dim
+        return max(1, min(_CHUNK, _FLOATS // each))
 
     def blocks(self, part: int, frozen: bool) -> tuple[list[int], int]:
         """Where a part's layers lie in a row, and how long a row is.
