@@ -192,6 +192,9 @@ class LocalChannel:
         return willing, refused
 
     def _least(self, drawn: int, terms: Terms) -> int:
+        """Answers that a round needs; none where coin flips drew nobody, which is a round too."""
+        if not drawn:
+            return 0
         quorum = math.ceil(self._quorum * drawn)
         if terms.trust == "distributed" and terms.noise_multiplier > 0:
             return max(quorum, terms.survivors)

@@ -360,7 +360,7 @@ def test_at_the_record_level_everybody_is_asked_whatever_the_rate():
     assert asking.asked == [[f"c{i}" for i in range(5)]]
 
 
-@pytest.mark.parametrize("trust", ["central", "local"])
+@pytest.mark.parametrize("trust", ["central", "distributed", "local"])
 def test_a_round_that_draws_nobody_is_still_noised_in_full_and_charged(trust: str):
     asking = Asking()
     house = channel(sites(5, dim=DIM), ledger(trust=trust), ask=asking)
