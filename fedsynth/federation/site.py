@@ -131,6 +131,7 @@ class Site:
         coins: the owner's own randomness, which nobody else may predict.
         board: what the server announced.
         derived: what tasks computed from data and announcements; private.
+        participations: rounds so far of those that a job limits.
     """
 
     name: str
@@ -149,23 +150,29 @@ class Site:
         A drawn client knows that it was drawn and charges only then, so without amplification.
 
         Args:
-            limit: rounds of this job in which a drawn client takes part, None for no limit.
+            limit: rounds of this job in which a drawn client takes part; None where everybody is
+                asked, or drawing is secret.
         """
-        if limit is not None and self._taken(event.job) >= limit:
+        if event.terms.unit == "client":
+            event = replace(event, terms=unsampled(event.terms))
+        if limit is not None and self._taken(event) >= limit:
             return f"has taken part in {limit} rounds, the most that this job accounts for"
         if self.ledger is not None:
-            if event.terms.unit == "client":
-                event = replace(event, terms=unsampled(event.terms))
             try:
                 self.ledger.charge(event)
             except BudgetExceeded:
                 return "its own budget is spent"
             except PrivacyError:
                 return "its own ledger does not admit these terms"
-        self.participations += 1
+        if limit is not None:
+            self.participations += 1
         return None
 
-    def _taken(self, job: str) -> int:
-        """Rounds of this job so far; the owner's ledger remembers those before a restart."""
+    def _taken(self, event: Event) -> int:
+        """Rounds like this one so far; the owner's ledger remembers those before a restart.
+
+        Rounds that ask everybody are charged in full beside the limit, so they do not count.
+        """
         written = self.ledger.events if self.ledger is not None else ()
-        return max(self.participations, sum(event.job == job for event in written))
+        alike = sum((e.job, e.terms) == (event.job, event.terms) for e in written)
+        return max(self.participations, alike)

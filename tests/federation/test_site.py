@@ -90,17 +90,17 @@ def test_a_posted_value_is_parsed_once_and_anew_after_the_next_post():
     assert parsed == [1, 5]
 
 
-def test_an_owner_without_a_ledger_consents_and_counts():
+def test_an_owner_without_a_ledger_consents_and_counts_the_rounds_that_are_limited():
     site = sites(1)[0]
-    assert [site.consent(event(terms()), None) for _ in range(3)] == [None] * 3
-    assert site.participations == 3
+    assert [site.consent(event(terms()), limit) for limit in (None, 3, None, 3)] == [None] * 4
+    assert site.participations == 2
 
 
 def test_an_owner_refuses_past_its_own_budget_and_its_ledger_stays_as_it_was():
     account = ledger(epsilon=1.0, trust="local")
     site = Site("c", np.zeros((1, 3)), 1, ledger=account)
     promised = terms(trust="local", noise_multiplier=10.0)
-    answers = [site.consent(event(promised, n), None) for n in range(10)]
+    answers = [site.consent(event(promised, n), 10) for n in range(10)]
     fit = sum(spent({promised: n}, 1e-5).epsilon <= 1.0 for n in range(1, 11))
     assert 0 < fit < 10
     assert answers == [None] * fit + ["its own budget is spent"] * (10 - fit)
@@ -169,3 +169,16 @@ def test_an_owners_ledger_remembers_its_rounds_over_a_restart(tmp_path: Path):
     second = Site("c", np.zeros((1, 3)), 1, ledger=Ledger.open(tmp_path / "own.jsonl"))
     assert second.consent(event(promised, 2, "this"), 2) is None
     assert "2 rounds" in str(second.consent(event(promised, 3, "this"), 2))
+
+
+@pytest.mark.parametrize("owned", [False, True])
+def test_rounds_that_ask_everybody_use_up_none_of_those_in_which_a_client_may_be_drawn(
+    owned: bool,
+):
+    site = Site("c", np.zeros((1, 3)), 1, ledger=ledger() if owned else None)
+    for number in range(2):
+        assert site.consent(event(terms(clip=2.0), number), None) is None
+    drawn = terms(sampling=Poisson(0.5))
+    answers = [site.consent(event(drawn, 2 + n), 3) for n in range(4)]
+    assert answers[:3] == [None] * 3
+    assert "3 rounds" in str(answers[3])
