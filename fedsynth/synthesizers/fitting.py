@@ -124,13 +124,19 @@ class Fitting:
         folder = self.options.folder / CHECKPOINT
         folder.mkdir(parents=True, exist_ok=True)
         plain = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        body = save_tensors(plain, {"meta": json.dumps({**meta, **self._drawn()})})
+        body = save_tensors(
+            plain, {"meta": json.dumps({**meta, **self._drawn(), "sites": self._names()})}
+        )
         fresh = folder / "state.new"
         with fresh.open("wb") as file:
             file.write(body)
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(folder / "state.safetensors")
+
+    def _names(self) -> list[str]:
+        """Whose private vector lies where."""
+        return [site.name for site in self.sites]
 
     def _drawn(self) -> dict[str, Any]:
         """How often each client was drawn, where that is limited: then the server knows anyway."""
@@ -189,6 +195,11 @@ def begin(
         )
         ledger = Ledger.create(job, path)
     restored = _restored(options)
+    if restored is not None and restored[1]["sites"] != [site.name for site in sites]:
+        raise ConfigError(
+            f"{options.folder}: the job to resume was started with other owners, or in another "
+            "order: give the same ones as before, or private vectors would change hands"
+        )
     noise = NoiseSource(options.insecure_noise_seed)
     channel = LocalChannel(sites, ledger, noise, taken=_taken(restored, ledger))
     channel.announce("schema", schema.to_dict())

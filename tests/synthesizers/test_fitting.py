@@ -229,3 +229,10 @@ def test_a_ledger_for_somebody_who_takes_no_part_is_refused(tmp_path):
     ledger = Ledger.of_owner(tmp_path / "own.jsonl", Budget(epsilon=1.0))
     with pytest.raises(ConfigError, match="did you mean 'site-0'"):
         synth().fit(owners(20), BUDGET, owners_ledgers={"sitee-0": ledger})
+
+
+def test_private_vectors_never_change_hands_on_resume(tmp_path):
+    interrupted(tmp_path, "training", 8, encoder="private")
+    turned = dict(reversed(owners(30, 30).items()))
+    with pytest.raises(ConfigError, match="other owners, or in another order"):
+        synth(encoder="private").fit(turned, BUDGET, folder=tmp_path, resume=True)
