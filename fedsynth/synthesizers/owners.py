@@ -71,6 +71,10 @@ def _fitting(images: Images, schema: ImageSchema, name: str) -> Images:
         )
     if (schema.target is None) != (images.labels is None):
         raise DataError(f"{name}: the schema and the images disagree about having labels")
+    labels = images.labels
+    top = schema.classes - 1
+    if labels is not None and len(labels) and not 0 <= labels.min() <= labels.max() <= top:
+        raise DataError(f"{name}: image labels are codes from 0 to {top}")
     return images
 
 

@@ -300,3 +300,11 @@ def test_convolutions_run_at_both_units():
         synth = FedVAE(schema, architecture="conv", hidden=(), latent=2, rounds=2, rate=1.0)
         drawn = synth.fit([Images(pixels), Images(pixels)], budget).sample(3, seed=0)
         assert drawn.pixels.shape == (3, 8, 8)
+
+
+@pytest.mark.parametrize("label", [-1, 2])
+def test_labels_outside_the_classes_are_refused_before_anything_is_asked(label, tmp_path):
+    wrong = Images(np.zeros((2, 4, 4), np.uint8), np.array([0, label], np.int64))
+    with pytest.raises(DataError, match="from 0 to 1"):
+        FedVAE(PIXELS, **QUICK).fit(wrong, Budget(epsilon=1.0), folder=tmp_path)
+    assert not (tmp_path / "ledger.jsonl").exists()
