@@ -1,0 +1,24 @@
+"""Graphical models of a table from noisy marginals: trees, inference, fitting, sampling.
+
+Knows nothing of privacy or federation: it is given numbers and gives numbers back. The method is
+that of Private-PGM (McKenna, Sheldon, Miklau 2019, "Graphical-model based estimation and inference
+for differential privacy"), on plain NumPy arrays.
+"""
+
+from fedsynth.marginals.domain import Clique, Domain, count
+from fedsynth.marginals.fitting import Measurement, direct, estimate_total, fit
+from fedsynth.marginals.junction_tree import JunctionTree, model_cells
+from fedsynth.marginals.model import Model
+
+__all__ = [
+    "Clique",
+    "Domain",
+    "JunctionTree",
+    "Measurement",
+    "Model",
+    "count",
+    "direct",
+    "estimate_total",
+    "fit",
+    "model_cells",
+]

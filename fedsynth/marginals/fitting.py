@@ -1,0 +1,195 @@
+"""The maximum-entropy model of noisy marginals (Private-PGM; McKenna, Sheldon, Miklau 2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedsynth.errors import ConfigError
+from fedsynth.marginals.domain import Array, Clique, Domain, rest
+from fedsynth.marginals.junction_tree import JunctionTree
+from fedsynth.marginals.model import Model
+from fedsynth.marginals.propagation import potentials_of, propagate
+
+Zeros = Sequence[tuple[Clique, NDArray[np.bool_]]]
+
+# Sufficient decrease of a step (Armijo), and how the step grows after one.
+_DECREASE = 0.25
+_GROWTH = 1.3
+# Exact counts beside noisy ones are taken as this much surer than the surest of those.
+_EXACT = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """A noisy table: ``values`` over ``clique``'s columns, the noise's deviation in each cell."""
+
+    clique: Clique
+    values: Array
+    sigma: float
+
+    def onto(self, clique: Clique) -> Measurement:
+        """The same summed onto some of its columns: a sum of m cells has sqrt(m) times the noise.
+
+        Raises:
+            ConfigError: columns that it does not have.
+        """
+        if not set(clique) <= set(self.clique):
+            raise ConfigError(f"{list(self.clique)} cannot be summed onto {list(clique)}")
+        values = self.values.sum(axis=rest(self.clique, clique))
+        return Measurement(clique, values, self.sigma * (self.values.size / values.size) ** 0.5)
+
+
+def direct(measurements: Sequence[Measurement], clique: Clique) -> Measurement | None:
+    """The best unbiased estimate of a marginal from the measurements that hold it, or None.
+
+    Each is summed onto the clique and weighted by its inverse variance.
+    """
+    wanted = set(clique)
+    found = [m.onto(clique) for m in measurements if wanted <= set(m.clique)]
+    return _combined(clique, found) if found else None
+
+
+def _combined(clique: Clique, found: Sequence[Measurement]) -> Measurement:
+    noiseless = [m for m in found if m.sigma == 0]
+    if noiseless:
+        return noiseless[0]
+    weights = np.array([m.sigma**-2.0 for m in found])
+    values = sum(w * m.values for w, m in zip(weights, found, strict=True)) / weights.sum()
+    return Measurement(clique, np.asarray(values), float(weights.sum() ** -0.5))
+
+
+def estimate_total(measurements: Sequence[Measurement]) -> float:
+    """Number of records by inverse variance from every measurement's sum, at least 1."""
+    found = direct(measurements, ())
+    return max(1.0, float(found.values)) if found is not None else 1.0
+
+
+def fit(
+    domain: Domain,
+    measurements: Sequence[Measurement],
+    *,
+    total: float | None = None,
+    start: Model | None = None,
+    zeros: Zeros = (),
+    cliques: Sequence[Clique] = (),
+    iterations: int = 300,
+    tolerance: float = 1e-4,
+) -> Model:
+    """The model of largest entropy among those nearest to the measurements.
+
+    It minimises ``sum_c ||total * mu_c - y_c||^2 / (2 sigma_c^2)`` over the marginals mu of all
+    distributions, by entropic mirror descent with line search (McKenna et al. 2019, Algorithm 1).
+
+    Args:
+        total: number of records; default :func:`estimate_total`.
+        start: a model of the same domain to continue from.
+        zeros: cliques with True where no record can be; exact in the model.
+        cliques: to be within the tree beside those measured.
+        iterations: steps at the most.
+        tolerance: stop when ten steps lower the loss by less than this share of it.
+
+    Raises:
+        ConfigError: a clique that is none, values of another shape, or zeros that leave nothing.
+    """
+    merged = _merged(domain, measurements)
+    total = estimate_total(list(merged.values())) if total is None else total
+    factors = {clique: np.zeros(domain.shape(clique)) for clique in merged}
+    if start is not None:
+        factors = {**factors, **start.factors}
+    for clique, impossible in zeros:
+        blocked = np.where(impossible, -np.inf, 0.0)
+        factors[clique] = np.minimum(factors.get(clique, blocked), blocked)
+    tree = JunctionTree.of(domain, [*factors, *cliques])
+    step = 1.0 if start is None else start.step
+    factors, step = _descend(tree, factors, merged, total, step, iterations, tolerance)
+    return Model(tree, factors, float(total), step)
+
+
+def _merged(domain: Domain, measurements: Sequence[Measurement]) -> dict[Clique, Measurement]:
+    """One measurement a clique, exact ones as good as exact."""
+    grouped: dict[Clique, list[Measurement]] = {}
+    for m in measurements:
+        if m.values.shape != domain.shape(domain.check(m.clique)):
+            raise ConfigError(
+                f"the measurement of columns {list(m.clique)} has shape {m.values.shape} instead "
+                f"of {domain.shape(m.clique)}"
+            )
+        grouped.setdefault(m.clique, []).append(m)
+    found = {clique: _combined(clique, ms) for clique, ms in grouped.items()}
+    least = min((m.sigma for m in found.values() if m.sigma > 0), default=1.0)
+    return {
+        clique: Measurement(clique, m.values, m.sigma or least * _EXACT)
+        for clique, m in found.items()
+    }
+
+
+class _Loss:
+    """The loss and its gradient in the marginals of a tree's cliques, and the step of all factors.
+
+    Everything is divided by the total and by the largest weight, so that a step of 1 is of the
+    right order whatever the units.
+    """
+
+    def __init__(
+        self, tree: JunctionTree, merged: Mapping[Clique, Measurement], total: float
+    ) -> None:
+        self.tree = tree
+        self.measured = [
+            (clique, home, rest(tree.cliques[home], clique), m.values / total, m.sigma)
+            for clique, m in merged.items()
+            if (home := tree.home(clique)) is not None
+        ]
+        self.scale = min(m.sigma for m in merged.values()) ** 2 if merged else 1.0
+
+    def at(
+        self, factors: Mapping[Clique, Array]
+    ) -> tuple[float, dict[Clique, tuple[Array, Array]]]:
+        """The loss, and for each measured clique its marginal and the loss's gradient in it."""
+        masses, _ = propagate(self.tree, potentials_of(self.tree, factors))
+        loss, found = 0.0, {}
+        for clique, home, axes, wanted, sigma in self.measured:
+            marginal = masses[home].sum(axis=axes)
+            error = marginal - wanted
+            weight = self.scale / sigma**2
+            loss += 0.5 * weight * float(np.vdot(error, error))
+            found[clique] = (marginal, weight * error)
+        return loss, found
+
+
+def _descend(
+    tree: JunctionTree,
+    factors: dict[Clique, Array],
+    merged: Mapping[Clique, Measurement],
+    total: float,
+    step: float,
+    iterations: int,
+    tolerance: float,
+) -> tuple[dict[Clique, Array], float]:
+    losses = _Loss(tree, merged, total)
+    loss, found = losses.at(factors)
+    past = [loss]
+    for _ in range(iterations):
+        for _ in range(60):
+            trial = dict(factors)
+            for clique, (_, gradient) in found.items():
+                trial[clique] = factors[clique] - step * gradient
+            lower, after = losses.at(trial)
+            moved = sum(
+                float(np.vdot(gradient, marginal - after[clique][0]))
+                for clique, (marginal, gradient) in found.items()
+            )
+            if lower <= loss - _DECREASE * moved:
+                break
+            step /= 2
+        else:
+            break
+        factors, loss, found = trial, lower, after
+        step *= _GROWTH
+        past.append(loss)
+        if len(past) > 10 and past[-11] - loss <= tolerance * past[-11]:
+            break
+    return factors, step
