@@ -7,12 +7,14 @@ never needs the rows written out:
 - :class:`DenseRows`: the vectors themselves.
 - :class:`FactoredRows`: gradients of linear layers, outer products of two short vectors each.
 - :class:`IndicatorRows`: ones at a few positions, as histograms need.
+- :class:`MarginalRows`: one weight in each of several tables of columns, as marginals need.
 
 A row with a NaN or an infinity cannot be scaled into the ball, so it counts as zero.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -182,6 +184,76 @@ class IndicatorRows:
         spread = np.repeat(weights, self.positions.shape[1])
         counts = np.bincount(self.positions.ravel(), weights=spread, minlength=self.dim)
         return counts.astype(np.float64)
+
+
+@dataclass(frozen=True)
+class MarginalRows:
+    """Row i has a weight in one cell of each of several tables over columns of a code matrix.
+
+    The tables stand one behind another, each of shape [sizes of its columns], flattened; a record
+    touches each table once, so all rows have the same norm.
+
+    Attributes:
+        codes: whole numbers [rows, columns], each at least 0 and below its column's size.
+        sizes: number of codes of each column.
+        cliques: the columns of each table.
+        weights: of each table, public and positive; default 1.
+
+    Raises:
+        PrivacyError: codes outside their columns, or weights that are none.
+    """
+
+    codes: NDArray[np.integer]
+    sizes: Sequence[int]
+    cliques: Sequence[Sequence[int]]
+    weights: Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        inside = (self.codes >= 0) & (self.codes < np.asarray(self.sizes))
+        if self.codes.shape[1:] != (len(self.sizes),) or not inside.all():
+            raise PrivacyError("codes of marginal rows lie outside their columns' sizes")
+        weights = self._weights
+        if weights.shape != (len(self.cliques),) or not (weights > 0).all():
+            raise PrivacyError("marginal rows need one positive weight for each table")
+
+    @property
+    def _weights(self) -> NDArray[np.float64]:
+        given = self.weights
+        return np.ones(len(self.cliques)) if given is None else np.asarray(given, np.float64)
+
+    def _cells(self, clique: Sequence[int]) -> int:
+        return math.prod(self.sizes[column] for column in clique)
+
+    @property
+    def dim(self) -> int:
+        return sum(self._cells(clique) for clique in self.cliques)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def norms(self, norm: Norm) -> Floats:
+        weights = self._weights
+        each = weights.sum() if norm == "l1" else np.sqrt(weights @ weights)
+        return np.full(len(self), float(each))
+
+    def weighted_sum(self, weights: Floats) -> NDArray[np.float64]:
+        kept = weights != 0
+        # Column by column, so that a table's places are read from contiguous memory.
+        columns = np.ascontiguousarray(self.codes[kept].T, np.int64)
+        factors = weights[kept].astype(np.float64)
+        even = len(factors) == 0 or bool((factors == factors[0]).all())
+        tables = []
+        for clique, weight in zip(self.cliques, self._weights, strict=True):
+            places = np.zeros(columns.shape[1], np.int64)
+            for column in clique:
+                places = places * self.sizes[column] + columns[column]
+            if even:
+                counts = np.bincount(places, minlength=self._cells(clique))
+                factor = factors[0] if len(factors) else 1.0
+                tables.append(counts * (weight * factor))
+            else:
+                tables.append(weight * np.bincount(places, factors, self._cells(clique)))
+        return np.concatenate(tables) if tables else np.zeros(0)
 
 
 @dataclass(frozen=True)
