@@ -6,6 +6,7 @@ for differential privacy"), on plain NumPy arrays.
 """
 
 from fedsynth.marginals.domain import Clique, Domain, count
+from fedsynth.marginals.evidence import Evidence
 from fedsynth.marginals.fitting import Measurement, direct, estimate_total, fit
 from fedsynth.marginals.junction_tree import JunctionTree, model_cells
 from fedsynth.marginals.model import Model
@@ -13,6 +14,7 @@ from fedsynth.marginals.model import Model
 __all__ = [
     "Clique",
     "Domain",
+    "Evidence",
     "JunctionTree",
     "Measurement",
     "Model",

@@ -19,9 +19,10 @@ def sample(
 ) -> Codes:
     """Codes [rows, d] drawn clique by clique from the root down.
 
-    Rows that agree on the separator share out the clique's new cells by systematic sampling: each
-    cell gets its expected number rounded down or up, unbiased, and which row gets which cell is
-    random. So marginals carry far less sampling noise than those of independent draws.
+    Rows that agree on the separator share out the clique's new cells by systematic sampling in
+    random order (Madow 1949): each cell gets its expected number rounded down or up, right on
+    average, and which row gets which cell is random. So marginals carry far less sampling noise
+    than those of independent draws, while no row tells anything of another.
     """
     codes = np.zeros((rows, len(tree.domain)), np.int32)
     drawn: set[int] = set()
@@ -47,36 +48,43 @@ def write(domain: Domain, codes: Codes, columns: Clique, cells: Whole) -> None:
 
 def _shared_out(table: Array, groups: Whole, rng: np.random.Generator) -> Whole:
     """A cell [n] for each row, by its group's row of ``table`` [groups, cells]."""
+    present, members, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    # Cells take their turns in random order: in a fixed one every second row would get the same
+    # code of a column with two.
+    turns = np.argsort(rng.random((len(present), table.shape[1])), axis=1)
+    sums = np.cumsum(np.take_along_axis(table[present], turns, axis=1), axis=1)
+    numbers = _rounded(sums / sums[:, -1:], sizes, rng)
     shuffled = rng.permutation(len(groups))
-    order = shuffled[np.argsort(groups[shuffled], kind="stable")]
-    sizes = np.bincount(groups, minlength=len(table))
-    starts = np.cumsum(sizes) - sizes
-    ordered = groups[order]
-    rank = np.arange(len(order)) - starts[ordered]
-    target = (rank + rng.random(len(table))[ordered]) / sizes[ordered]
+    order = shuffled[_sorting(members[shuffled], len(present))]
     cells = np.empty(len(groups), np.int64)
-    cells[order] = _found(table, ordered, target)
+    cells[order] = np.repeat(turns.ravel(), numbers.ravel())
     return cells
 
 
-def _found(table: Array, groups: Whole, target: Array) -> Whole:
-    """The cell in which ``target`` [n] in [0, 1) of each row's group's mass lies.
+def _rounded(sums: Array, sizes: Whole, rng: np.random.Generator) -> Whole:
+    """Whole numbers [groups, cells] that add up to ``sizes``, from cumulative shares up to 1.
 
-    A group whose mass is all rounding error is taken as even.
+    One random offset a group: each expectation is rounded down or up, and right on average.
     """
-    sums = np.cumsum(table, axis=1)
-    lost = sums[:, -1] <= 0
-    if lost.any():
-        sums[lost] = np.arange(1, table.shape[1] + 1)
-    sums /= sums[:, -1:]
-    # One search for all groups: group g's sums lie in (g, g + 1].
-    flat = (sums + np.arange(len(table))[:, None]).ravel()
-    inside = np.minimum(target, 1 - 1e-9)
-    found: Whole = np.searchsorted(flat, groups + inside, side="right") - groups * table.shape[1]
-    return found
+    upto = np.floor(sums * sizes[:, None] + rng.random((len(sums), 1))).astype(np.int64)
+    # An offset next to 1 may round up to a whole row too many.
+    np.minimum(upto, sizes[:, None], out=upto)
+    return np.diff(upto, axis=1, prepend=0)
+
+
+def _sorting(labels: Whole, kinds: int) -> Whole:
+    """Positions in the order of labels below ``kinds``, equal ones as they stand."""
+    # NumPy sorts 16-bit numbers by radix, several times as fast.
+    short = labels.astype(np.uint16) if kinds <= 2**16 else labels
+    return np.argsort(short, kind="stable")
 
 
 def draw(weights: Array, rng: np.random.Generator) -> Whole:
-    """A cell [n] for each row of nonnegative ``weights`` [n, cells], independently."""
-    target = rng.random(len(weights))
-    return _found(weights, np.arange(len(weights)), target)
+    """A cell [n] for each row of nonnegative ``weights`` [n, cells], independently.
+
+    Every row needs a positive weight.
+    """
+    sums = np.cumsum(weights, axis=1)
+    targets = rng.random((len(weights), 1)) * sums[:, -1:]
+    found: Whole = (sums <= targets).sum(axis=1)
+    return found

@@ -147,15 +147,20 @@ class Fitting:
             "participations": {site.name: site.participations for site in self.sites},
         }
 
-    def finish(self) -> None:
-        """Close the ledger and delete all private vectors.
+    def __enter__(self) -> Fitting:
+        return self
 
-        The last checkpoint stays until the release is written: a crash in between loses nothing.
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Close the ledger and, unless the fit failed, delete all private vectors.
+
+        The last checkpoint stays until the release is written: a crash in between loses nothing,
+        and a fit that failed can be resumed, in the same process too.
         """
         self.ledger.close()
         if self._state is not None:
             self._state.close()
-        if self.options.folder is not None:
+            self._state = None
+        if kind is None and self.options.folder is not None:
             (self.options.folder / CHECKPOINT / PRIVATE).unlink(missing_ok=True)
 
 
@@ -194,14 +199,13 @@ def begin(
             insecure=options.insecure_noise_seed is not None,
         )
         ledger = Ledger.create(job, path)
-    restored = _restored(options)
-    if restored is not None and restored[1]["sites"] != [site.name for site in sites]:
-        raise ConfigError(
-            f"{options.folder}: the job to resume was started with other owners, or in another "
-            "order: give the same ones as before, or private vectors would change hands"
-        )
-    noise = NoiseSource(options.insecure_noise_seed)
-    channel = LocalChannel(sites, ledger, noise, taken=_taken(restored, ledger))
+    try:
+        restored = _restored(options, sites)
+        noise = NoiseSource(options.insecure_noise_seed)
+        channel = LocalChannel(sites, ledger, noise, taken=_taken(restored, ledger))
+    except BaseException:
+        ledger.close()
+        raise
     channel.announce("schema", schema.to_dict())
     return Fitting(channel, sites, options, restored)
 
@@ -214,19 +218,27 @@ def _hand_out(ledgers: Mapping[str, Ledger], sites: Sequence[Site]) -> None:
         by_name[name].ledger = ledger
 
 
-def _restored(options: Options) -> Restored | None:
+def _restored(options: Options, sites: Sequence[Site]) -> Restored | None:
     if not options.resume or options.folder is None:
         return None
     path = options.folder / CHECKPOINT / "state.safetensors"
     if not path.exists():
+        # Private vectors without the checkpoint that says whose they are belong to nobody.
+        (options.folder / CHECKPOINT / PRIVATE).unlink(missing_ok=True)
         return None
     body = path.read_bytes()
     try:
         length = int.from_bytes(body[:8], "little")
         meta = json.loads(json.loads(body[8 : 8 + length])["__metadata__"]["meta"])
-        return load_tensors(body), meta
+        found, owners = (load_tensors(body), meta), meta["sites"]
     except (SafetensorError, KeyError, ValueError, TypeError):
         raise ReleaseError(f"{path} is damaged: delete it to start the training anew") from None
+    if owners != [site.name for site in sites]:
+        raise ConfigError(
+            f"{options.folder}: the job to resume was started with other owners, or in another "
+            "order: give the same ones as before, or private vectors would change hands"
+        )
+    return found
 
 
 def _taken(restored: Restored | None, ledger: Ledger) -> dict[str, int] | None:

@@ -105,13 +105,14 @@ class FedVAE:
             first, _, _ = question(self.schema)
             return made.planned(training_task(resolved), first), made.participations
 
-        fitting = begin(owners, self.schema, budget, plan, run)
-        made = plans[0] if plans else Plan.of(fitting.ledger.job)
-        self._ledger = fitting.ledger
         # Products this small are slower on several threads, which OpenBLAS keeps spinning.
-        with threadpool_limits(limits=1, user_api="blas"):
+        with (
+            begin(owners, self.schema, budget, plan, run) as fitting,
+            threadpool_limits(limits=1, user_api="blas"),
+        ):
+            made = plans[0] if plans else Plan.of(fitting.ledger.job)
+            self._ledger = fitting.ledger
             self._learned = Training(self.schema, settings, made, fitting).run()
-        fitting.finish()
         return self
 
     def sample(

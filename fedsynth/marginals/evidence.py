@@ -1,0 +1,46 @@
+"""Everything measured about a table, looked up by columns."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+
+from fedsynth.marginals.domain import Clique
+from fedsynth.marginals.fitting import Measurement, direct
+from fedsynth.marginals.junction_tree import JunctionTree
+
+
+class Evidence:
+    """Measurements, indexed by every set of columns that they hold."""
+
+    def __init__(self, measurements: Iterable[Measurement] = ()) -> None:
+        self.measurements: list[Measurement] = []
+        self._holding: dict[Clique, list[Measurement]] = {}
+        self.add(measurements)
+
+    def add(self, measurements: Iterable[Measurement]) -> None:
+        for m in measurements:
+            self.measurements.append(m)
+            for size in range(1, len(m.clique) + 1):
+                for columns in itertools.combinations(m.clique, size):
+                    self._holding.setdefault(columns, []).append(m)
+
+    def about(self, columns: Clique) -> Measurement | None:
+        """The best unbiased estimate of a marginal: :func:`fedsynth.marginals.direct`."""
+        return direct(self._holding.get(columns, ()), columns)
+
+    def within(self, tree: JunctionTree, wanted: Iterable[Clique]) -> list[Measurement]:
+        """What a model on ``tree`` can use without using a number twice.
+
+        All measurements that it can hold whole; and of those that it cannot, their best word on
+        ``wanted`` cliques that no whole one tells of.
+        """
+        whole = [m for m in self.measurements if tree.home(m.clique) is not None]
+        held = {id(m) for m in whole}
+        found = list(whole)
+        for columns in wanted:
+            others = [m for m in self._holding.get(columns, ()) if id(m) not in held]
+            if others and len(others) == len(self._holding[columns]):
+                known = direct(others, columns)
+                found += [] if known is None else [known]
+        return found

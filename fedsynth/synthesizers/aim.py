@@ -1,0 +1,367 @@
+"""AIM across clients: the marginals that a model explains worst are measured, in few messages.
+
+McKenna, Mullins, Sheldon, Miklau 2022, "AIM: an adaptive and iterative mechanism for differentially
+private synthetic data". Under central trust the server chooses among exact marginals by the
+exponential mechanism, round by round. Without it nobody may see exact scores, so every candidate is
+asked once as a coarse noisy sum, the choice among them is post-processing, and the chosen ones are
+asked again, finer, several in one message.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from fedsynth.errors import ConfigError
+from fedsynth.marginals import (
+    Clique,
+    Evidence,
+    JunctionTree,
+    Measurement,
+    Model,
+    count,
+    fit,
+    model_cells,
+)
+from fedsynth.privacy.terms import Budget
+from fedsynth.schema import ImageSchema, Schema
+from fedsynth.synthesizers.counting import target_index
+from fedsynth.synthesizers.graphical import GraphicalSynthesizer, Interview
+from fedsynth.synthesizers.graphical_settings import Count, GraphicalSettings
+from fedsynth.synthesizers.shares import Stage
+from fedsynth.synthesizers.tables import table_terms
+from fedsynth.validation import suggestion
+
+COARSE, FINE, SELECT = "marginals: coarse", "marginals: fine", "marginals: select"
+
+# A target of more values makes tables of three columns too large to tell from noise.
+_FEW = 12
+# Rows drawn to compare a model with what was measured.
+_DRAWN = 20_000
+# Counts below so many deviations of the noise weigh alike in a candidate's score.
+_FLOOR = 2.0
+# Candidates looked at for whether the model can hold them, the best first.
+_TRIED = 200
+# Steps of a fit between two messages.
+_STEPS = 100
+_TOLERANCE = 1e-3
+# Counts that a question may have: 128 MB an answer.
+_MOST_COUNTS = 2**24
+
+
+Array = NDArray[np.float64]
+Names = tuple[tuple[str, ...], ...]
+
+
+class AIMSettings(GraphicalSettings):
+    """How AIM chooses and measures, beside what all graphical models share.
+
+    Attributes:
+        workload: the marginals that matter: pairs, triples (all three-way ones, and pairs),
+            target-triples (pairs, and any two columns with the target), or a list of lists of
+            columns' names. By default target-triples where the target has few values, else pairs.
+        target_weight: how much more a marginal with the target matters than another.
+        selection: exponential (central trust: among exact scores) or sums (among coarse noisy
+            sums, for any trust); by default exponential where the server is trusted.
+        marginals: how many are measured at the most; by default 5/3 of the columns, more for a
+            larger epsilon.
+        messages: selection sums: in how many messages they are measured.
+        coarse_share: of what the histogram leaves of the budget, the share that the coarse sums,
+            or the choices of the exponential mechanism, may use; by default .5 and .1.
+    """
+
+    method: ClassVar[str] = "aim"
+
+    workload: Annotated[
+        Literal["pairs", "triples", "target-triples"] | Names | None,
+        Field(description="pairs, triples, target-triples, or a list of lists of columns"),
+    ] = None
+    target_weight: Annotated[float, Field(gt=0, description="a positive number")] = 1.0
+    selection: Annotated[
+        Literal["exponential", "sums"] | None, Field(description="exponential or sums")
+    ] = None
+    marginals: Count = None
+    messages: Annotated[int, Field(ge=1, description="a whole number of at least 1")] = 4
+    coarse_share: Annotated[
+        float | None, Field(gt=0, lt=1, description="a share in (0, 1)")
+    ] = None
+
+    def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> AIMSettings:
+        super().resolved(budget, schema)
+        assert isinstance(schema, Schema)
+        self._check(budget, schema)
+        selection = self.selection
+        if selection is None:
+            selection = "exponential" if budget.trust == "central" else "sums"
+        # Public: the number of columns, and how far noise lets details show.
+        reach = min(2.0, max(0.6, math.sqrt(budget.epsilon)))
+        wanted = max(1, round(5 / 3 * len(schema.modelled) * reach))
+        workload = self.workload
+        if workload is None:
+            few = 0 < schema.classes <= _FEW and len(schema.modelled) > 2
+            workload = "target-triples" if few else "pairs"
+        marginals = wanted if self.marginals is None else self.marginals
+        share = self.coarse_share
+        if share is None:
+            share = 0.1 if selection == "exponential" else 0.5
+        return self.model_copy(
+            update={
+                "selection": selection,
+                "workload": workload,
+                "marginals": marginals,
+                "messages": min(self.messages, marginals),
+                "coarse_share": share,
+            }
+        )
+
+    def _check(self, budget: Budget, schema: Schema) -> None:
+        if self.selection == "exponential" and budget.trust != "central":
+            raise ConfigError(
+                "aim: selection exponential needs a trusted server (trust central): it chooses "
+                "among exact scores. Use selection sums"
+            )
+        if self.workload == "target-triples" and schema.target_column is None:
+            raise ConfigError("aim: workload target-triples needs a target")
+        if not isinstance(self.workload, tuple):
+            return
+        names = [column.name for column in schema.modelled]
+        for wanted in self.workload:
+            for name in wanted:
+                if name not in names:
+                    hint = suggestion(name, names)
+                    raise ConfigError(f"aim: workload: there is no column {name!r}{hint}")
+            if len(set(wanted)) < len(wanted) or not 1 <= len(wanted) <= 6:
+                raise ConfigError(f"aim: workload: {list(wanted)} must be 1 to 6 different columns")
+
+
+class AIM(GraphicalSynthesizer):
+    """AIM for tables of one or several owners.
+
+    Example:
+        >>> synth = AIM(schema).fit(sites, Budget(epsilon=1.0))      # doctest: +SKIP
+        >>> synth.sample(1000, where={"income": ">50K"})             # doctest: +SKIP
+    """
+
+    name: ClassVar[str] = "aim"
+    settings_type = AIMSettings
+
+    def _stages(
+        self, settings: AIMSettings, budget: Budget, clients: int, survivors: int
+    ) -> list[Stage]:
+        if len(self.schema.modelled) == 1:
+            return []
+        assert settings.coarse_share is not None and settings.marginals is not None
+        left = 1 - settings.histogram_share
+        first = left * settings.coarse_share
+        if settings.selection == "exponential":
+            rounds = settings.marginals
+            return [
+                Stage(
+                    SELECT,
+                    first,
+                    lambda m: table_terms(budget, m, survivors, "exponential"),
+                    rounds,
+                ),
+                Stage(FINE, left - first, lambda m: table_terms(budget, m, survivors), rounds),
+            ]
+        return [
+            Stage(COARSE, first, lambda m: table_terms(budget, m, survivors)),
+            Stage(
+                FINE, left - first, lambda m: table_terms(budget, m, survivors), settings.messages
+            ),
+        ]
+
+    def _model(self, settings: AIMSettings, interview: Interview) -> Model:
+        search = Search(self.schema, settings, interview)
+        if not search.workload:
+            return search.fitted(settings.iterations)
+        if settings.selection == "exponential":
+            search.by_exponential_mechanism()
+        else:
+            search.by_sums()
+        return search.fitted(settings.iterations)
+
+
+class Search:
+    """The server half of a fit: which marginals to measure next."""
+
+    def __init__(self, schema: Schema, settings: AIMSettings, interview: Interview) -> None:
+        self.settings, self.interview = settings, interview
+        self.domain, self.rng = interview.domain, interview.rng
+        target = schema.target_column
+        self.target = None if target is None else target_index(schema)
+        self.base = self._base(schema)
+        self.workload = self._workload(schema)
+        self.evidence = Evidence()
+        self.chosen: list[Clique] = []
+        self.model: Model | None = None
+
+    def _base(self, schema: Schema) -> list[Clique]:
+        """Columns and, where the target has few values, each column with it: always modelled."""
+        found: list[Clique] = [(k,) for k in range(len(self.domain))]
+        if self.target is not None and 0 < schema.classes <= _FEW:
+            found += [_with(k, self.target) for k in range(len(self.domain)) if k != self.target]
+        return found
+
+    def _workload(self, schema: Schema) -> list[Clique]:
+        """The marginals that matter, none larger than a model may be."""
+        wanted, everything = self.settings.workload, range(len(self.domain))
+        names = [column.name for column in schema.modelled]
+        if isinstance(wanted, tuple):
+            sets = [tuple(sorted(names.index(name) for name in some)) for some in wanted]
+        else:
+            sets = list(itertools.combinations(everything, 2))
+            if wanted == "triples":
+                sets += itertools.combinations(everything, 3)
+            elif wanted == "target-triples" and self.target is not None:
+                sets += [
+                    tuple(sorted((*pair, self.target)))
+                    for pair in sets
+                    if self.target not in pair
+                ]
+        fitting = [c for c in dict.fromkeys(sets) if self._fits([c])]
+        if sum(map(self.domain.cells, _widest(fitting))) > _MOST_COUNTS:
+            fitting = [c for c in fitting if len(c) < 3]
+        return fitting
+
+    def _fits(self, cliques: Sequence[Clique]) -> bool:
+        limit = self.settings.max_cells
+        return model_cells(self.domain, cliques, limit) <= limit
+
+    def by_sums(self) -> None:
+        """Ask every candidate coarsely, then what the model explains worst, message by message."""
+        asked = _widest(self.workload)
+        self.evidence.add(self.interview.ask(COARSE, asked, np.ones(len(asked)).tolist()))
+        candidates = self._candidates()
+        messages = self.settings.messages
+        for message in range(messages):
+            self.model = self.fitted(_STEPS)
+            number = len(range(message, self.settings.marginals or 1, messages))
+            picked = self._picked(candidates, number)
+            if not picked:
+                break
+            # Least noise in all tables' cells together: the third root of their number.
+            weights = [self.domain.cells(clique) ** (1 / 3) for clique in picked]
+            self.evidence.add(self.interview.ask(FINE, picked, weights))
+            self.chosen += picked
+
+    def _candidates(self) -> list[Measurement]:
+        """What the coarse sums tell of every marginal in the workload, and of their pairs."""
+        pairs = [c for wide in self.workload for c in itertools.combinations(wide, 2)]
+        wanted = dict.fromkeys([*self.workload, *(pair for pair in pairs if self.target not in pair)])
+        known = (self.evidence.about(c) for c in wanted if len(c) > 1)
+        return [m for m in known if m is not None]
+
+    def _picked(self, candidates: Sequence[Measurement], number: int) -> list[Clique]:
+        """Up to ``number`` cliques by score that the model can hold together."""
+        assert self.model is not None
+        codes, total = self.model.sample(_DRAWN, self.rng), self.model.total
+        fine = self.interview.terms(FINE).noise_multiplier * math.sqrt(number)
+        scored = []
+        for m in candidates:
+            if m.clique not in self.chosen:
+                expected = count(self.domain, codes, m.clique) * (total / _DRAWN)
+                score = self._weight(m.clique) * gain(m, expected, total / _DRAWN, fine)
+                scored.append((score, m.clique))
+        scored.sort(key=lambda one: (-one[0], one[1]))
+        picked: list[Clique] = []
+        held = list(self.model.factors)
+        for _, clique in scored[:_TRIED]:
+            if len(picked) == number:
+                break
+            inside = any(set(clique) <= set(c) or set(c) <= set(clique) for c in picked)
+            if not inside and self._fits([*held, *picked, clique]):
+                picked.append(clique)
+        return picked
+
+    def _weight(self, clique: Clique) -> float:
+        return self.settings.target_weight if self.target in clique else 1.0
+
+    def by_exponential_mechanism(self) -> None:
+        """AIM's rounds: choose among exact scores, measure, fit."""
+        channel = self.interview.fitting.channel
+        terms = self.interview.terms(FINE)
+        heaviest = max(self._weight(clique) for clique in self.workload)
+        for _ in range(self.settings.marginals or 0):
+            self.model = self.fitted(_STEPS)
+            held = list(self.model.factors)
+            open_ = [c for c in self.workload if c not in self.chosen and self._fits([*held, c])]
+            if not open_:
+                break
+            codes, scale = self.model.sample(_DRAWN, self.rng), self.model.total / _DRAWN
+            tables = [count(self.domain, codes, c).ravel() * scale for c in open_]
+            weights = np.array([self._weight(c) / heaviest for c in open_])
+            cells = np.array([len(table) for table in tables])
+            picked = open_[
+                self.interview.choose(
+                    SELECT,
+                    open_,
+                    np.concatenate(tables),
+                    weights,
+                    # What measuring it costs in expected error (AIM, Algorithm 2).
+                    math.sqrt(2 / math.pi) * terms.scale * cells,
+                )
+            ]
+            self.evidence.add(self.interview.ask(FINE, [picked], [1.0]))
+            self.chosen.append(picked)
+
+    def fitted(self, steps: int) -> Model:
+        """The model of everything known so far, on the cliques chosen so far."""
+        interview = self.interview
+        blocked = [clique for clique, _ in interview.zeros]
+        wanted = [*self.base, *self.chosen]
+        if self.model is None and not self._fits([*self.base, *blocked]):
+            wanted = self.base = [clique for clique in self.base if len(clique) == 1]
+        held = [] if self.model is None else list(self.model.factors)
+        cliques = [*wanted, *blocked, *held]
+        tree = JunctionTree.of(self.domain, cliques)
+        return fit(
+            self.domain,
+            [*interview.histogram, *self.evidence.within(tree, wanted)],
+            start=self.model,
+            zeros=interview.zeros,
+            cliques=cliques,
+            iterations=steps,
+            tolerance=_TOLERANCE,
+        )
+
+
+def gain(m: Measurement, expected: Array, drawn: float, fine: float) -> float:
+    """How much nearer the model would come to a marginal by measuring it, in records.
+
+    The distance is estimated from the coarse sum m: squared errors, each less its expected noise
+    and divided by about what the cell holds, bound the L1 distance (Cauchy-Schwarz). One deviation
+    of that estimate is taken off, or large tables would win by their noise alone; and so is what
+    measuring brings in noise, at most a cell's own count.
+
+    Args:
+        expected: the model's counts, estimated from rows that stand for ``drawn`` records each.
+        fine: deviation of the noise that measuring would bring.
+    """
+    noise = m.sigma**2 + expected * drawn
+    weights = 1 / (expected + _FLOOR * m.sigma + 1.0)
+    excess = float((weights * ((m.values - expected) ** 2 - noise)).sum())
+    excess -= math.sqrt(2 * float(((weights * noise) ** 2).sum()))
+    distance = math.sqrt(max(excess, 0.0) * float(expected.sum()))
+    return distance - float(np.minimum(math.sqrt(2 / math.pi) * fine, expected).sum())
+
+
+def _with(column: int, target: int) -> Clique:
+    return (min(column, target), max(column, target))
+
+
+def _widest(cliques: Sequence[Clique]) -> list[Clique]:
+    """Those that lie within no other: their sums tell of the others too."""
+    inside = {
+        part
+        for clique in cliques
+        for size in range(1, len(clique))
+        for part in itertools.combinations(clique, size)
+    }
+    return [clique for clique in cliques if clique not in inside]
