@@ -22,7 +22,7 @@ def sample(
     Rows that agree on the separator share out the clique's new cells by systematic sampling in
     random order (Madow 1949): each cell gets its expected number rounded down or up, right on
     average, and which row gets which cell is random. So marginals carry far less sampling noise
-    than those of independent draws, while no row tells anything of another.
+    than those of independent draws, and neither columns nor neighbouring rows are coupled.
     """
     codes = np.zeros((rows, len(tree.domain)), np.int32)
     drawn: set[int] = set()
@@ -48,14 +48,16 @@ def write(domain: Domain, codes: Codes, columns: Clique, cells: Whole) -> None:
 
 def _shared_out(table: Array, groups: Whole, rng: np.random.Generator) -> Whole:
     """A cell [n] for each row, by its group's row of ``table`` [groups, cells]."""
-    present, members, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    counted = np.bincount(groups, minlength=len(table))
+    present = np.flatnonzero(counted)
+    sizes = counted[present]
     # Cells take their turns in random order: in a fixed one every second row would get the same
     # code of a column with two.
     turns = np.argsort(rng.random((len(present), table.shape[1])), axis=1)
     sums = np.cumsum(np.take_along_axis(table[present], turns, axis=1), axis=1)
     numbers = _rounded(sums / sums[:, -1:], sizes, rng)
     shuffled = rng.permutation(len(groups))
-    order = shuffled[_sorting(members[shuffled], len(present))]
+    order = shuffled[_sorting(groups[shuffled], len(table))]
     cells = np.empty(len(groups), np.int64)
     cells[order] = np.repeat(turns.ravel(), numbers.ravel())
     return cells
