@@ -33,7 +33,12 @@ from fedsynth.privacy.terms import Budget
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.synthesizers.counting import target_index
 from fedsynth.synthesizers.graphical import GraphicalSynthesizer, Interview
-from fedsynth.synthesizers.graphical_settings import Count, GraphicalSettings
+from fedsynth.synthesizers.graphical_settings import (
+    Count,
+    GraphicalSettings,
+    Selection,
+    selection_for,
+)
 from fedsynth.synthesizers.shares import Stage
 from fedsynth.synthesizers.tables import table_terms
 from fedsynth.validation import suggestion
@@ -83,22 +88,16 @@ class AIMSettings(GraphicalSettings):
         Field(description="pairs, triples, target-triples, or a list of lists of columns"),
     ] = None
     target_weight: Annotated[float, Field(gt=0, description="a positive number")] = 1.0
-    selection: Annotated[
-        Literal["exponential", "sums"] | None, Field(description="exponential or sums")
-    ] = None
+    selection: Selection = None
     marginals: Count = None
     messages: Annotated[int, Field(ge=1, description="a whole number of at least 1")] = 4
-    coarse_share: Annotated[
-        float | None, Field(gt=0, lt=1, description="a share in (0, 1)")
-    ] = None
+    coarse_share: Annotated[float | None, Field(gt=0, lt=1, description="a share in (0, 1)")] = None
 
     def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> AIMSettings:
         super().resolved(budget, schema)
         assert isinstance(schema, Schema)
-        self._check(budget, schema)
-        selection = self.selection
-        if selection is None:
-            selection = "exponential" if budget.trust == "central" else "sums"
+        self._check(schema)
+        selection = selection_for(self, budget)
         # Public: the number of columns, and how far noise lets details show.
         reach = min(2.0, max(0.6, math.sqrt(budget.epsilon)))
         wanted = max(1, round(5 / 3 * len(schema.modelled) * reach))
@@ -120,12 +119,7 @@ class AIMSettings(GraphicalSettings):
             }
         )
 
-    def _check(self, budget: Budget, schema: Schema) -> None:
-        if self.selection == "exponential" and budget.trust != "central":
-            raise ConfigError(
-                "aim: selection exponential needs a trusted server (trust central): it chooses "
-                "among exact scores. Use selection sums"
-            )
+    def _check(self, schema: Schema) -> None:
         if self.workload == "target-triples" and schema.target_column is None:
             raise ConfigError("aim: workload target-triples needs a target")
         if not isinstance(self.workload, tuple):
@@ -221,9 +215,7 @@ class Search:
                 sets += itertools.combinations(everything, 3)
             elif wanted == "target-triples" and self.target is not None:
                 sets += [
-                    tuple(sorted((*pair, self.target)))
-                    for pair in sets
-                    if self.target not in pair
+                    tuple(sorted((*pair, self.target))) for pair in sets if self.target not in pair
                 ]
         fitting = [c for c in dict.fromkeys(sets) if self._fits([c])]
         if sum(map(self.domain.cells, _widest(fitting))) > _MOST_COUNTS:
@@ -254,7 +246,9 @@ class Search:
     def _candidates(self) -> list[Measurement]:
         """What the coarse sums tell of every marginal in the workload, and of their pairs."""
         pairs = [c for wide in self.workload for c in itertools.combinations(wide, 2)]
-        wanted = dict.fromkeys([*self.workload, *(pair for pair in pairs if self.target not in pair)])
+        wanted = dict.fromkeys(
+            [*self.workload, *(pair for pair in pairs if self.target not in pair)]
+        )
         known = (self.evidence.about(c) for c in wanted if len(c) > 1)
         return [m for m in known if m is not None]
 

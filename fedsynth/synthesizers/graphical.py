@@ -16,7 +16,8 @@ from scipy.special import ndtri
 from fedsynth.data.tables import conform
 from fedsynth.encoding.constraints import zeros
 from fedsynth.encoding.table import TableEncoding
-from fedsynth.errors import ConfigError, DataError, ReleaseError
+from fedsynth.errors import ConfigError, ReleaseError
+from fedsynth.federation.request import Plain
 from fedsynth.marginals import Clique, Domain, Measurement, Model, direct
 from fedsynth.privacy.certificate import Certificate
 from fedsynth.privacy.ledger import Ledger, Planned
@@ -29,14 +30,13 @@ from fedsynth.synthesizers.counting import (
     ask_counts,
     counting_terms,
     question,
-    target_index,
 )
 from fedsynth.synthesizers.fitting import Fitting, Options, begin
 from fedsynth.synthesizers.graphical_settings import GraphicalSettings
 from fedsynth.synthesizers.labels import wanted_shares
 from fedsynth.synthesizers.owners import Owners
 from fedsynth.synthesizers.shares import Stage, share_out
-from fedsynth.synthesizers.tables import MARGINALS, ask_marginals, table_terms
+from fedsynth.synthesizers.tables import MARGINALS, ask_marginals, table_arrays
 from fedsynth.validation import suggestion
 
 Array = NDArray[np.float64]
@@ -74,6 +74,9 @@ class Interview:
         self.rng = np.random.default_rng(fitting.options.seed)
         self._answers: list[list[Measurement]] = []
         self._restored: list[list[Measurement]] = []
+        self._sums: dict[str, Array] = {}
+        self._choices: list[int] = []
+        self._choices_restored: list[int] = []
         self.encoding = self._begun()
         self.domain = Domain(self.encoding.sizes)
         self.zeros = zeros(self.encoding)
@@ -111,9 +114,47 @@ class Interview:
             answer = ask_marginals(channel, self.terms(label), self.domain, cliques, weights)
         self._answers.append(answer)
         self._save()
-        total = sum(planned.count for planned in self.plan.values())
-        self.fitting.progress("questions", 1 + len(self._answers), total)
         return answer
+
+    def ask_sum(self, label: str, task: str, dim: int, settings: Mapping[str, Plain]) -> Array:
+        """The noisy sum of another task's rows, under the planned terms of ``label``."""
+        if label in self._sums:
+            return self._sums[label]
+        released = self.fitting.channel.sum(task, self.terms(label), dim, settings=settings)
+        self._sums[label] = released.value
+        self._save()
+        return released.value
+
+    def choose(
+        self,
+        label: str,
+        cliques: Sequence[Clique],
+        estimate: Array,
+        weights: Array,
+        penalties: Array,
+    ) -> int:
+        """Which of ``cliques`` is furthest from its ``estimate``: the exponential mechanism.
+
+        Args:
+            estimate: the tables of all cliques, flat, one behind another.
+            weights, penalties: of each clique's score (:meth:`Channel.select`).
+        """
+        if self._choices_restored:
+            index = self._choices_restored.pop(0)
+        else:
+            sizes = [self.domain.cells(clique) for clique in cliques]
+            index = self.fitting.channel.select(
+                MARGINALS.name,
+                self.terms(label),
+                estimate,
+                starts=np.cumsum([0, *sizes[:-1]]),
+                weights=weights,
+                penalties=penalties,
+                arrays=table_arrays(cliques, np.ones(len(cliques))),
+            )
+        self._choices.append(index)
+        self._save()
+        return index
 
     def _begun(self) -> TableEncoding:
         restored = self.fitting.restored
@@ -136,13 +177,18 @@ class Interview:
         arrays = {
             f"{i} {j}": m.values for i, answer in enumerate(answers) for j, m in enumerate(answer)
         }
+        arrays |= {f"sum {label}": values for label, values in self._sums.items()}
         meta = {
             "settings": self.settings.model_dump(mode="json"),
             "encoding": self.encoding.to_dict(),
             "sigma": self._sigma,
+            "choices": [*self._choices, *self._choices_restored],
             "answers": [[[list(m.clique), m.sigma] for m in answer] for answer in answers],
         }
         self.fitting.checkpoint(arrays, meta)
+        asked = 1 + len(self._answers) + len(self._choices) + len(self._sums)
+        planned = sum(planned.count for planned in self.plan.values())
+        self.fitting.progress("questions", min(asked, planned), planned)
 
     def _read(self, arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any]) -> TableEncoding:
         if meta["settings"] != self.settings.model_dump(mode="json"):
@@ -150,6 +196,10 @@ class Interview:
                 f"{self.fitting.options.folder}: the job to resume was started with other settings"
             )
         self._sigma = float(meta["sigma"])
+        for label in self.plan:
+            if f"sum {label}" in arrays:
+                self._sums[label] = np.asarray(arrays[f"sum {label}"], np.float64)
+        self._choices_restored = [int(index) for index in meta["choices"]]
         self._restored = [
             [
                 Measurement(tuple(clique), np.asarray(arrays[f"{i} {j}"], np.float64), sigma)
@@ -237,7 +287,9 @@ class GraphicalSynthesizer(ABC):
                 settings.histogram_share,
                 lambda multiplier: counting_terms(ones, multiplier, resolved, whole),
             )
-            return share_out([first, *self._stages(settings, resolved, clients, whole)], resolved), None
+            return share_out(
+                [first, *self._stages(settings, resolved, clients, whole)], resolved
+            ), None
 
         with begin(owners, self.schema, budget, plan, run) as fitting:
             self._ledger = fitting.ledger

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
 
 from pydantic import Field
 
@@ -14,6 +14,9 @@ from fedsynth.validation import Agreed
 
 Count = Annotated[int | None, Field(ge=1, description="a whole number of at least 1")]
 Share = Annotated[float, Field(gt=0, lt=1, description="a share in (0, 1)")]
+Selection = Annotated[
+    Literal["exponential", "sums"] | None, Field(description="exponential or sums")
+]
 
 
 class GraphicalSettings(Agreed):
@@ -52,3 +55,25 @@ class GraphicalSettings(Agreed):
         if not isinstance(schema, Schema):
             raise ConfigError(f"{self.method} is for tables: use fedvae for images")
         return self
+
+
+class Selecting(Protocol):
+    """Settings with a way of selecting."""
+
+    @property
+    def selection(self) -> Literal["exponential", "sums"] | None: ...
+
+
+def selection_for(settings: Selecting, budget: Budget) -> Literal["exponential", "sums"]:
+    """The selection in force: exponential needs somebody who may see exact scores.
+
+    Raises:
+        ConfigError: it is asked for, and nobody is trusted.
+    """
+    central = budget.trust == "central"
+    if settings.selection == "exponential" and not central:
+        raise ConfigError(
+            "selection exponential needs a trusted server (trust central), since it chooses among "
+            "exact scores: use selection sums"
+        )
+    return settings.selection or ("exponential" if central else "sums")

@@ -104,9 +104,7 @@ def ask_marginals(
     shares = np.asarray(weights, np.float64)
     shares = shares / np.sqrt(shares @ shares)
     sizes = [domain.cells(clique) for clique in cliques]
-    released = channel.sum(
-        MARGINALS.name, terms, sum(sizes), arrays=table_arrays(cliques, shares)
-    )
+    released = channel.sum(MARGINALS.name, terms, sum(sizes), arrays=table_arrays(cliques, shares))
     sigma = released_scale(terms, released.answered)
     parts = np.split(released.value, np.cumsum(sizes)[:-1])
     return [
