@@ -15,6 +15,8 @@ from fedsynth.marginals.model import Model
 from fedsynth.marginals.propagation import potentials_of, propagate
 
 Zeros = Sequence[tuple[Clique, NDArray[np.bool_]]]
+Factors = dict[Clique, Array]
+Slopes = dict[Clique, tuple[Array, Array]]
 
 # Sufficient decrease of a step (Armijo), and how the step grows after one.
 _DECREASE = 0.25
@@ -26,11 +28,22 @@ _EXACT = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """A noisy table: ``values`` over ``clique``'s columns, the noise's deviation in each cell."""
+    """A noisy table: ``values`` over ``clique``'s columns, the noise's deviation in each cell.
+
+    Raises:
+        ConfigError: values or a deviation that are no finite numbers, or a negative deviation.
+    """
 
     clique: Clique
     values: Array
     sigma: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.sigma < np.inf or not np.isfinite(self.values).all():
+            raise ConfigError(
+                f"the measurement of columns {list(self.clique)} needs finite values and a "
+                "standard deviation of 0 or more"
+            )
 
     def onto(self, clique: Clique) -> Measurement:
         """The same summed onto some of its columns: a sum of m cells has sqrt(m) times the noise.
@@ -87,7 +100,7 @@ def fit(
 
     Args:
         total: number of records; default :func:`estimate_total`.
-        start: a model of the same domain to continue from.
+        start: a model of the same domain to continue from; its factors stay in the model.
         zeros: cliques with True where no record can be; exact in the model.
         cliques: to be within the tree beside those measured.
         iterations: steps at the most.
@@ -100,15 +113,29 @@ def fit(
     total = estimate_total(list(merged.values())) if total is None else total
     factors = {clique: np.zeros(domain.shape(clique)) for clique in merged}
     if start is not None:
+        if start.domain != domain:
+            raise ConfigError("a fit can only continue from a model of the same columns")
         factors = {**factors, **start.factors}
-    for clique, impossible in zeros:
-        blocked = np.where(impossible, -np.inf, 0.0)
-        factors[clique] = np.minimum(factors.get(clique, blocked), blocked)
+    factors = _blocked(domain, factors, zeros)
     tree = JunctionTree.of(domain, [*factors, *cliques])
     step = 1.0 if start is None else start.step
     losses = _Loss(tree, merged, total)
     factors, step = _descend(losses, factors, step, iterations, tolerance)
     return Model(tree, factors, float(total), step)
+
+
+def _blocked(domain: Domain, factors: Factors, zeros: Zeros) -> Factors:
+    """The factors with minus infinity where no record can be."""
+    found = dict(factors)
+    for clique, impossible in zeros:
+        shape = domain.shape(domain.check(clique))
+        if impossible.shape != shape:
+            raise ConfigError(
+                f"the impossible cells of columns {list(clique)} have shape {impossible.shape} "
+                f"instead of {shape}"
+            )
+        found[clique] = np.where(impossible, -np.inf, found.get(clique, 0.0))
+    return found
 
 
 def _merged(domain: Domain, measurements: Sequence[Measurement]) -> dict[Clique, Measurement]:
@@ -127,10 +154,6 @@ def _merged(domain: Domain, measurements: Sequence[Measurement]) -> dict[Clique,
         clique: Measurement(clique, m.values, m.sigma or least * _EXACT)
         for clique, m in found.items()
     }
-
-
-Factors = dict[Clique, Array]
-Slopes = dict[Clique, tuple[Array, Array]]
 
 
 class _Loss:
