@@ -27,11 +27,17 @@ if TYPE_CHECKING:
         Integer,
     )
     from fedsynth.schema.image import ImageSchema
+    from fedsynth.synthesizers.aim import AIM
     from fedsynth.synthesizers.fedvae import FedVAE
+    from fedsynth.synthesizers.methods import choose, synthesizer
+    from fedsynth.synthesizers.mst import MST
+    from fedsynth.synthesizers.privbayes import PrivBayes
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AIM",
+    "MST",
     "Boolean",
     "Budget",
     "Categorical",
@@ -43,14 +49,17 @@ __all__ = [
     "ImageSchema",
     "Images",
     "Integer",
+    "PrivBayes",
     "Schema",
     "builtin_schema",
+    "choose",
     "load",
     "load_builtin",
     "load_schema",
     "partition",
     "read_images",
     "read_table",
+    "synthesizer",
     "verify",
     "write_images",
     "write_table",
@@ -73,7 +82,11 @@ _HOMES = {
     "fedsynth.privacy.verification": ("verify",),
     "fedsynth.loading": ("load",),
     "fedsynth.schema": ("ImageSchema", "Schema", "load_schema"),
+    "fedsynth.synthesizers.aim": ("AIM",),
     "fedsynth.synthesizers.fedvae": ("FedVAE",),
+    "fedsynth.synthesizers.methods": ("choose", "synthesizer"),
+    "fedsynth.synthesizers.mst": ("MST",),
+    "fedsynth.synthesizers.privbayes": ("PrivBayes",),
     "fedsynth.data.tables": ("read_table", "write_table"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

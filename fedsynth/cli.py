@@ -156,8 +156,11 @@ def sample(
         Path, typer.Option("-o", "--output", help="A new .csv, .csv.gz, .parquet or .npz file.")
     ],
     where: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN=VALUE", help="A value of the target that every row has."),
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=VALUE",
+            help="What every row meets: income='>50K', age=30..40, state=[NY,NJ]. Repeatable.",
+        ),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Makes the draw repeatable.")] = None,
 ) -> None:
@@ -169,7 +172,7 @@ def sample(
 
     _demand_new(output)
     synth = load(release)
-    drawn = synth.sample(rows, where=_condition(where), seed=seed)
+    drawn = synth.sample(rows, where=_conditions(where), seed=seed)
     if isinstance(drawn, Images) and isinstance(synth.schema, ImageSchema):
         if output.suffix != ".npz":
             raise ConfigError(f"{output}: images are written to a .npz file")
@@ -277,13 +280,24 @@ def _demand_new(path: Path) -> None:
         raise ConfigError(f"{path} exists already: name a new file")
 
 
-def _condition(text: str | None) -> dict[str, str] | None:
-    if text is None:
-        return None
-    column, equals, value = text.partition("=")
-    if not equals or not column:
-        raise ConfigError(f"--where {text}: expected column=value, such as income='>50K'")
-    return {column: value}
+def _conditions(texts: list[str] | None) -> dict[str, Any] | None:
+    """Conditions by column: a value, a list in brackets, or a range with two dots."""
+    from fedsynth.yaml_files import parse_value
+
+    found: dict[str, Any] = {}
+    for text in texts or []:
+        column, equals, value = text.partition("=")
+        if not equals or not column or column in found:
+            raise ConfigError(
+                f"--where {text}: expected column=value, such as income='>50K', once a column"
+            )
+        low, dots, high = value.partition("..")
+        if dots and " " not in value:
+            ends = {"from": low, "to": high}
+            found[column] = {key: parse_value(end) for key, end in ends.items() if end}
+        else:
+            found[column] = parse_value(value) if value.startswith("[") else value
+    return found or None
 
 
 def _outcome_json(outcome: Outcome) -> dict[str, Any]:
@@ -296,6 +310,8 @@ def _outcome_json(outcome: Outcome) -> dict[str, Any]:
         }
     return {
         "release": str(outcome.folder),
+        "method": outcome.method,
+        "reason": outcome.reason,
         "epsilon": certificate.content["guarantee"]["epsilon"],
         "delta": certificate.content["guarantee"]["delta"],
         "sentence": certificate.sentence,

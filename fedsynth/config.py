@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, Field, field_serializer, model_validator
 
 from fedsynth.errors import ConfigError, FedsynthError
 from fedsynth.privacy.terms import Budget
-from fedsynth.synthesizers.fedvae.settings import FedVAESettings
+from fedsynth.synthesizers.methods import SETTINGS, Settings
 from fedsynth.validation import Agreed, plain, suggestion
 from fedsynth.yaml_files import parse_value, read_yaml, write_yaml
 
@@ -182,7 +182,7 @@ class Sample(_Section):
     seed: Seed = 0
     format: Annotated[Literal["csv", "parquet"], Field(description="csv or parquet")] = "csv"
     where: Annotated[
-        dict[str, Any] | None, Field(description="the target with a value, such as {income: 1}")
+        dict[str, Any] | None, Field(description="columns with a condition, such as {income: 1}")
     ] = None
     proportions: Annotated[
         dict[Any, float] | None, Field(description="a share for each value of the target")
@@ -199,10 +199,11 @@ class Config(Agreed):
     holdout: Annotated[float, Field(ge=0, lt=1, description="a share from 0 to below 1")] = 0.2
     sites: Annotated[Sites, _section(Sites, "sites"), Field(description="a section")]
     privacy: Annotated[Privacy, _section(Privacy, "privacy"), Field(description="a section")]
-    method: Annotated[Literal["fedvae"], Field(description="fedvae")] = "fedvae"
-    settings: Annotated[
-        FedVAESettings, _section(FedVAESettings, "settings"), Field(description="a section")
-    ] = FedVAESettings()
+    method: Annotated[
+        Literal["auto", "aim", "mst", "privbayes", "fedvae"],
+        Field(description="auto, aim, mst, privbayes or fedvae"),
+    ] = "auto"
+    settings: Annotated[Settings | None, Field(description="a section")] = None
     federation: Annotated[
         Federation, _section(Federation, "federation"), Field(description="a section")
     ] = Federation()
@@ -212,6 +213,21 @@ class Config(Agreed):
     @classmethod
     def whereabouts(cls, values: Mapping[str, Any]) -> str:
         return "job"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _build_settings(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Settings are their method's."""
+        given, method = values.get("settings"), values.get("method", "auto")
+        if given is None or method not in (*SETTINGS, "auto"):
+            return {key: value for key, value in values.items() if key != "settings"}
+        if method == "auto":
+            raise ValueError("`settings` go with a method: name it, instead of auto")
+        if isinstance(given, Mapping):
+            given = SETTINGS[method](**{str(key): entry for key, entry in given.items()})
+        if not isinstance(given, SETTINGS[method]):
+            raise ConfigError("settings: holds no keys; expected lines like `name: value` below it")
+        return {**values, "settings": given}
 
     @model_validator(mode="after")
     def _complete(self) -> Config:
@@ -223,8 +239,8 @@ class Config(Agreed):
         return self
 
     @field_serializer("settings")
-    def _given(self, settings: FedVAESettings) -> dict[str, Any]:
-        return settings.model_dump(mode="json", exclude_none=True)
+    def _given(self, settings: Settings | None) -> dict[str, Any] | None:
+        return None if settings is None else settings.model_dump(mode="json", exclude_none=True)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain content that builds an equal config."""

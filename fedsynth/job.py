@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -24,7 +24,7 @@ from fedsynth.privacy.ledger import Ledger
 from fedsynth.privacy.terms import Budget
 from fedsynth.release import CONFIG, SCHEMA, discard_checkpoint, is_release, write_release
 from fedsynth.schema import Schema
-from fedsynth.synthesizers.fedvae import FedVAE
+from fedsynth.synthesizers.methods import SETTINGS, choose, synthesizer
 
 Progress = Callable[[str, int, int, float], None]
 
@@ -46,11 +46,19 @@ class Worth:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A finished job. `worth` is None without a holdout, or where it was finished before."""
+    """A finished job.
+
+    Attributes:
+        worth: None without a holdout, or where the job was finished before.
+        method: that was used; None where the job was finished before.
+        reason: why `method: auto` chose it, None where it was named.
+    """
 
     folder: Path
     certificate: Certificate
     worth: Worth | None
+    method: str | None = None
+    reason: str | None = None
 
 
 def start(config: Config, base: Path, folder: Path, progress: Progress) -> Outcome:
@@ -69,12 +77,18 @@ def start(config: Config, base: Path, folder: Path, progress: Progress) -> Outco
             f"job with --resume {folder}"
         )
     prepared = prepare(config, base)
+    reason = None
+    if config.method == "auto":
+        choice = choose(prepared.schema, config.privacy.budget)
+        reason = choice.reason
+        config = config.model_copy(update={"method": choice.method})
     resolved = _resolved(config, prepared, folder, base)
     folder.mkdir(parents=True, exist_ok=True)
     prepared.schema.save(folder / SCHEMA)
     resolved.save(folder / CONFIG)
     try:
-        return _released(resolved, folder, prepared, folder, progress, resume=False)
+        done = _released(resolved, folder, prepared, folder, progress, resume=False)
+        return replace(done, method=config.method, reason=reason)
     except FedsynthError:
         if not (folder / LEDGER).exists():
             (folder / CONFIG).unlink()
@@ -107,7 +121,8 @@ def _resolved(config: Config, prepared: Prepared, folder: Path, base: Path) -> C
             return text
         return os.path.relpath(expanded(text, base), folder)
 
-    settings = config.settings.resolved(config.privacy.budget, prepared.schema)
+    given = config.settings or SETTINGS[config.method]()
+    settings = given.resolved(config.privacy.budget, prepared.schema)
     content = config.with_paths(seen_from_folder).to_dict()
     content["schema"] = SCHEMA
     content["settings"] = settings.model_dump(mode="json", exclude_none=True)
@@ -158,7 +173,7 @@ def _released(
         ledgers = _owners_ledgers(config, prepared, base)
         for ledger in ledgers.values():
             open_files.callback(ledger.close)
-        synth = FedVAE(prepared.schema, config.settings).fit(
+        synth = synthesizer(config.method, prepared.schema, config.settings).fit(
             prepared.owners,
             config.privacy.budget,
             seed=config.seed,
@@ -172,11 +187,11 @@ def _released(
     rows = synth.sample(sample.rows, sample.where, sample.proportions, sample.seed)
     certificate = write_release(folder, synth, rows, config=config.to_dict(), kind=sample.format)
     if prepared.test is None:
-        return Outcome(folder, certificate, None)
+        return Outcome(folder, certificate, None, config.method)
     progress("scores", 0, 1, certificate.epsilon)
     worth = _worth(prepared, prepared.test, rows, config.seed)
     progress("scores", 1, 1, certificate.epsilon)
-    return Outcome(folder, certificate, worth)
+    return Outcome(folder, certificate, worth, config.method)
 
 
 def _worth(prepared: Prepared, test: Rows, rows: Rows, seed: int) -> Worth:

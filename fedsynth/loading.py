@@ -12,12 +12,10 @@ from fedsynth.errors import ReleaseError, SchemaError
 from fedsynth.privacy.certificate import Certificate, sha256
 from fedsynth.release import FORMAT, MODEL, SCHEMA, WEIGHTS
 from fedsynth.schema import load_schema
-from fedsynth.synthesizers.fedvae import FedVAE
-
-_METHODS = {FedVAE.name: FedVAE}
+from fedsynth.synthesizers.methods import METHODS, Synthesizer
 
 
-def load(folder: str | Path) -> FedVAE:
+def load(folder: str | Path) -> Synthesizer:
     """The synthesizer of a release, to sample more rows from, at no further cost.
 
     Raises:
@@ -34,9 +32,10 @@ def load(folder: str | Path) -> FedVAE:
         method, known = content["method"], content["format"] == FORMAT
     except (SchemaError, SafetensorError, OSError, ValueError, KeyError, TypeError):
         raise ReleaseError(f"{folder}: the model or its schema cannot be read") from None
-    if not known or method not in _METHODS:
+    if not known or method not in METHODS:
         raise ReleaseError(f"{folder / MODEL}: of a method or format that this fedsynth lacks")
-    return _METHODS[method].from_state(schema, arrays, content)
+    found: Synthesizer = METHODS[method].from_state(schema, arrays, content)
+    return found
 
 
 def _demand_unchanged(path: Path, expected: str | None) -> None:

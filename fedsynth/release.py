@@ -48,7 +48,9 @@ class Fitted(Protocol):
     """What a release needs of a fitted synthesizer."""
 
     name: ClassVar[str]
-    schema: Schema | ImageSchema
+
+    @property
+    def schema(self) -> Schema | ImageSchema: ...
 
     @property
     def settings(self) -> Settings: ...

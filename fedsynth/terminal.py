@@ -83,6 +83,8 @@ def show_outcome(outcome: Outcome) -> None:
     others = [name for name in content["files"] if name not in rows]
     for name in [*rows, "certificate.json", *others]:
         console.print(f"  {outcome.folder / name}", markup=False)
+    if outcome.reason is not None:
+        console.print(f"\nMethod: {outcome.method}, because {outcome.reason}.", markup=False)
     console.print("\nCertificate", style="bold")
     for line in (outcome.certificate.sentence, *content["not_covered"], *content["cautions"]):
         console.print(f"  {line}", markup=False)

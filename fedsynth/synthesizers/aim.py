@@ -279,7 +279,6 @@ class Search:
 
     def by_exponential_mechanism(self) -> None:
         """AIM's rounds: choose among exact scores, measure, fit."""
-        channel = self.interview.fitting.channel
         terms = self.interview.terms(FINE)
         heaviest = max(self._weight(clique) for clique in self.workload)
         for _ in range(self.settings.marginals or 0):

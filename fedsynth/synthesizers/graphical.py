@@ -23,13 +23,14 @@ from fedsynth.privacy.certificate import Certificate
 from fedsynth.privacy.ledger import Ledger, Planned
 from fedsynth.privacy.terms import Budget, Terms
 from fedsynth.release import write_release
-from fedsynth.schema import ImageSchema, Schema
+from fedsynth.schema import Identifier, ImageSchema, Schema
 from fedsynth.schema.conditions import Condition, condition_on
 from fedsynth.synthesizers.counting import (
     HISTOGRAM,
     ask_counts,
     counting_terms,
     question,
+    target_index,
 )
 from fedsynth.synthesizers.fitting import Fitting, Options, begin
 from fedsynth.synthesizers.graphical_settings import GraphicalSettings
@@ -345,7 +346,9 @@ class GraphicalSynthesizer(ABC):
         rng = np.random.default_rng(seed)
         given, evidence = self._conditions(where or {})
         if proportions:
-            at, wanted = wanted_shares(self.schema, proportions, where or {})
+            wanted, at = wanted_shares(self.schema, proportions), target_index(self.schema)
+            if self.schema.target in given:
+                raise ConfigError("give either proportions or a condition on the target, not both")
             known = self.learned.model.given(evidence).marginal((at,))
             if (wanted[known <= 0] > 0).any():
                 raise ConfigError("proportions ask for values that no row has under the conditions")
@@ -382,10 +385,9 @@ class GraphicalSynthesizer(ABC):
         for column in self.schema.modelled:
             if column.name not in gaps:
                 gaps[column.name] = None
-        relaxed = self.schema.with_gaps()
-        conformed = conform(gaps, relaxed, "table to impute")
+        conformed = conform(gaps, _with_gaps(self.schema), "table to impute")
         absent = np.stack([_absent(conformed.columns[c.name]) for c in self.schema.modelled], 1)
-        codes = learned.encoding.encode(conformed, absent=-1)
+        codes = np.where(absent, -1, learned.encoding.encode(conformed)).astype(np.int32)
         evidence = {
             k: np.append(np.ones(learned.domain.sizes[k] - 1), 0.0)
             for k, column in enumerate(self.schema.modelled)
@@ -488,6 +490,15 @@ class GraphicalSynthesizer(ABC):
             raise ReleaseError("the model's columns are not those of its encoding")
         found._learned = Learned(encoding, model, measured)
         return found
+
+
+def _with_gaps(schema: Schema) -> Schema:
+    """The schema of a table in which any cell may be missing."""
+    columns = [
+        column if isinstance(column, Identifier) else column.model_copy(update={"missing": True})
+        for column in schema.columns
+    ]
+    return schema.model_copy(update={"columns": tuple(columns), "target": None})
 
 
 def _absent(values: NDArray[Any]) -> NDArray[np.bool_]:

@@ -40,14 +40,24 @@ def wanted_labels(
         return None
     if where:
         return np.full(rows, _code(schema, where), np.int64)
-    shares = frequencies
-    if proportions:
-        shares = np.zeros(len(frequencies))
-        for value, share in proportions.items():
-            shares[_code(schema, {_target(schema).name: value})] = share
-        if not (np.isfinite(shares).all() and (shares >= 0).all() and shares.sum() > 0):
-            raise ConfigError("proportions must be finite, not negative, and not all zero")
+    shares = wanted_shares(schema, proportions) if proportions else frequencies
     return rng.choice(len(shares), size=rows, p=shares / shares.sum()).astype(np.int64)
+
+
+def wanted_shares(schema: Schema | ImageSchema, proportions: Mapping[Any, float]) -> Floats:
+    """The share of each of the target's categories that ``proportions`` name by value.
+
+    Raises:
+        ConfigError: no categorical target, an unknown value, or bad shares.
+    """
+    if not schema.classes:
+        raise ConfigError("proportions need a target of categories, and the schema names none")
+    shares = np.zeros(schema.classes)
+    for value, share in proportions.items():
+        shares[_code(schema, {_target(schema).name: value})] = share
+    if not (np.isfinite(shares).all() and (shares >= 0).all() and shares.sum() > 0):
+        raise ConfigError("proportions must be finite, not negative, and not all zero")
+    return shares / shares.sum()
 
 
 def _target(schema: Schema | ImageSchema) -> Categorical | Boolean:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedsynth.marginals import Clique, Evidence, JunctionTree, Model, fit
 from fedsynth.privacy.terms import Budget
@@ -26,6 +27,8 @@ from fedsynth.synthesizers.tables import table_terms
 
 COARSE, FINE, SELECT = "pairs: coarse", "pairs: fine", "pairs: select"
 _TOLERANCE = 1e-4
+
+Array = NDArray[np.float64]
 
 
 class MSTSettings(GraphicalSettings):
@@ -100,7 +103,7 @@ class MST(GraphicalSynthesizer):
         )
 
 
-def _independent(interview: Interview, pair: Clique) -> np.ndarray:  # type: ignore[type-arg]
+def _independent(interview: Interview, pair: Clique) -> Array:
     """Counts of a pair were its columns independent."""
     a, b = (interview.encoding.frequencies[k] for k in pair)
     return np.outer(a, b) * interview.encoding.records

@@ -39,7 +39,7 @@ class MarginalTask:
         cliques, weights = _tables(request)
         for index, (site, sample) in enumerate(zip(sites, samples, strict=True)):
             sizes = site.board.read("encoding", TableEncoding.from_dict).sizes
-            rows = MarginalRows(codes_of(site)[sample], sizes, cliques, weights)
+            rows = MarginalRows(codes_of(site)[sample], sizes, cliques, weights.tolist())
             if request.terms.unit == "record":
                 yield index, rows
             else:

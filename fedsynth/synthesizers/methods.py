@@ -1,0 +1,112 @@
+"""All methods by name, and which of them suits a job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, Self
+
+import pandas as pd
+from numpy.typing import NDArray
+
+from fedsynth.data.images import Images
+from fedsynth.errors import ConfigError
+from fedsynth.privacy.certificate import Certificate
+from fedsynth.privacy.ledger import Ledger
+from fedsynth.privacy.terms import Budget
+from fedsynth.schema import ImageSchema, Schema
+from fedsynth.synthesizers.aim import AIM, AIMSettings
+from fedsynth.synthesizers.fedvae import FedVAE, FedVAESettings
+from fedsynth.synthesizers.mst import MST, MSTSettings
+from fedsynth.synthesizers.owners import Owners
+from fedsynth.synthesizers.privbayes import PrivBayes, PrivBayesSettings
+from fedsynth.validation import suggestion
+
+Settings = FedVAESettings | AIMSettings | MSTSettings | PrivBayesSettings
+
+# Columns beyond which the sums of all pairs drown in their own noise, and fill the memory.
+_WIDE = 250
+
+
+class Synthesizer(Protocol):
+    """What every method offers."""
+
+    name: ClassVar[str]
+
+    @property
+    def schema(self) -> Schema | ImageSchema: ...
+
+    @property
+    def settings(self) -> Settings: ...
+
+    @property
+    def ledger(self) -> Ledger: ...
+
+    def fit(self, owners: Owners, budget: Budget, **options: Any) -> Self: ...
+
+    def sample(
+        self,
+        rows: int,
+        where: Mapping[str, Any] | None = None,
+        proportions: Mapping[Any, float] | None = None,
+        seed: int | None = None,
+    ) -> pd.DataFrame | Images: ...
+
+    def release(
+        self, folder: str | Path, rows: Any, report: Mapping[str, Any] | None = None
+    ) -> Certificate: ...
+
+    def model_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]: ...
+
+
+METHODS: dict[str, Any] = {method.name: method for method in (AIM, MST, PrivBayes, FedVAE)}
+SETTINGS: dict[str, Any] = {
+    AIM.name: AIMSettings,
+    MST.name: MSTSettings,
+    PrivBayes.name: PrivBayesSettings,
+    FedVAE.name: FedVAESettings,
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A method, and why it was chosen, in a sentence."""
+
+    method: str
+    reason: str
+
+
+def choose(schema: Schema | ImageSchema, budget: Budget) -> Choice:
+    """The method for a job, from public facts alone: the schema and the budget.
+
+    The rules are what the studies of `evaluation/` measured.
+    """
+    if isinstance(schema, ImageSchema):
+        return Choice(FedVAE.name, "the data are images, whose pixels no few marginals describe")
+    columns = len(schema.modelled)
+    if columns > _WIDE:
+        pairs = columns * (columns - 1) // 2
+        return Choice(
+            FedVAE.name,
+            f"{columns} columns make {pairs:,} pairs, too many to ask for within the noise",
+        )
+    return Choice(
+        AIM.name,
+        f"for a table of {columns} columns, marginals with a graphical model keep most of what is "
+        "asked at this epsilon",
+    )
+
+
+def synthesizer(
+    method: str, schema: Schema | ImageSchema, settings: Settings | None = None
+) -> Synthesizer:
+    """A synthesizer by its method's name.
+
+    Raises:
+        ConfigError: there is no such method, or it is not for this kind of data.
+    """
+    if method not in METHODS:
+        raise ConfigError(f"there is no method {method!r}{suggestion(method, METHODS)}")
+    found: Synthesizer = METHODS[method](schema, settings)
+    return found
