@@ -1,0 +1,105 @@
+"""Against mbi 2.0, the library of the method's authors, on small tables."""
+
+from __future__ import annotations
+
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from fedsynth.marginals import Domain, JunctionTree, Measurement, Model, fit
+
+NAMES = "abcdef"
+SIZES = (2, 3, 4, 2, 3, 5)
+# A cycle, which needs a chord; a triple; and a column on its own.
+CLIQUES = [(0, 1), (1, 2), (2, 3), (0, 3), (1, 2, 4), (5,)]
+
+
+@pytest.fixture(scope="module")
+def mbi():
+    """The library in double precision, which it is not by default."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import jax
+
+        jax.config.update("jax_enable_x64", True)
+        import mbi
+        from mbi import estimation, marginal_loss, marginal_oracles
+    return SimpleNamespace(
+        **vars(mbi) | {"fits": estimation, "losses": marginal_loss, "oracles": marginal_oracles}
+    )
+
+
+def named(clique):
+    return tuple(NAMES[k] for k in clique)
+
+
+def vector(mbi, domain, tables):
+    theirs = mbi.Domain(named(range(len(domain))), domain.sizes)
+    factors = {named(c): mbi.Factor(theirs.project(named(c)), t) for c, t in tables.items()}
+    return mbi.CliqueVector(theirs, list(factors), factors)
+
+
+@pytest.fixture(scope="module")
+def model():
+    rng = np.random.default_rng(4)
+    domain = Domain(SIZES)
+    factors = {c: rng.normal(0, 2, domain.shape(c)) for c in CLIQUES}
+    return Model(JunctionTree.of(domain, factors), factors, 1000.0)
+
+
+def test_marginals_agree(mbi, model):
+    theirs = vector(mbi, model.domain, model.factors)
+    found = mbi.oracles.message_passing_shafer_shenoy(theirs, 1000.0)
+    for clique in CLIQUES:
+        np.testing.assert_allclose(
+            model.total * model.marginal(clique),
+            found.project(named(clique)).datavector(flatten=False),
+            rtol=1e-9,
+        )
+
+
+def test_marginals_of_columns_far_apart_agree(mbi, model):
+    theirs = vector(mbi, model.domain, model.factors)
+    for columns in [(0, 4), (3, 4, 5), (0, 2, 5)]:
+        wanted = mbi.oracles.variable_elimination(theirs, named(columns), 1.0)
+        np.testing.assert_allclose(
+            model.marginal(columns), wanted.datavector(flatten=False), rtol=1e-9
+        )
+
+
+def test_log_partition_agrees(mbi, model):
+    joint = sum(vector(mbi, model.domain, model.factors).tables.values())
+    assert model.log_partition == pytest.approx(float(joint.logsumexp().values), rel=1e-12)
+
+
+def test_the_cells_of_a_tree_agree(mbi, model):
+    theirs = mbi.Domain(named(range(6)), SIZES)
+    tree, _ = mbi.junction_tree.make_junction_tree(theirs, [named(c) for c in CLIQUES])
+    assert model.tree.cells == sum(theirs.size(clique) for clique in tree.nodes)
+
+
+def test_fitted_models_agree(mbi):
+    """Different weights, a table within another, noise, and the total unknown."""
+    rng = np.random.default_rng(1)
+    domain = Domain((2, 3, 4, 2))
+    joint = rng.dirichlet(np.full(48, 2.0)).reshape(domain.sizes) * 5000
+    measured = []
+    for clique, sigma in [((0, 1), 20.0), ((1, 2), 40.0), ((2, 3), 10.0), ((1,), 5.0)]:
+        exact = joint.sum(axis=tuple(k for k in range(4) if k not in clique))
+        noisy = exact + rng.normal(0, sigma, exact.shape)
+        measured.append(Measurement(clique, noisy, sigma))
+    ours = fit(domain, measured, iterations=3000, tolerance=0.0)
+    theirs = mbi.Domain(named(range(4)), domain.sizes)
+    linear = [mbi.LinearMeasurement(m.values.ravel(), named(m.clique), m.sigma) for m in measured]
+    total = mbi.fits.minimum_variance_unbiased_total(linear)
+    assert ours.total == pytest.approx(total, rel=1e-9)
+    loss = mbi.losses.from_linear_measurements(linear, theirs)
+    fitted = mbi.fits.MirrorDescent().estimate(theirs, loss, known_total=total, iters=3000)
+    for clique in [(0, 1), (1, 2), (2, 3), (0, 3), (1, 3)]:
+        np.testing.assert_allclose(
+            ours.total * ours.marginal(clique),
+            fitted.project(named(clique)).datavector(flatten=False),
+            rtol=1e-6,
+        )
