@@ -217,7 +217,9 @@ class Search:
                 sets += [
                     tuple(sorted((*pair, self.target))) for pair in sets if self.target not in pair
                 ]
-        fitting = [c for c in dict.fromkeys(sets) if self._fits([c])]
+        alone = sum(self.domain.sizes)
+        limit = self.settings.max_cells - alone
+        fitting = [c for c in dict.fromkeys(sets) if self.domain.cells(c) <= limit]
         if sum(map(self.domain.cells, _widest(fitting))) > _MOST_COUNTS:
             fitting = [c for c in fitting if len(c) < 3]
         return fitting
