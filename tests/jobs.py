@@ -45,6 +45,7 @@ def write_job(folder: Path, frame: pd.DataFrame | None = None, **changes: object
         "holdout": 0.2,
         "sites": {"clients": 3, "scheme": "uniform"},
         "privacy": {"epsilon": 5.0, "delta": 1e-4},
+        "method": "fedvae",
         "settings": SETTINGS,
         "sample": {"rows": 50},
     }

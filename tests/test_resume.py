@@ -50,7 +50,7 @@ STAGES = {
     "third round charged": (LocalChannel, "_draw", 5, True),
     "third round released": (LocalChannel, "_total", 5, False),
     "last round, not saved": (fitting.Fitting, "checkpoint", 2, True),
-    "trained": (fitting.Fitting, "finish", 1, False),
+    "trained": (fitting.Fitting, "__exit__", 1, False),
     "before the rows": (release, "_write_rows", 1, True),
     "after the rows": (release, "_write_rows", 1, False),
     "before the certificate": (Certificate, "save", 1, True),
