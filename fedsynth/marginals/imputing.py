@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedsynth.errors import DataError
 from fedsynth.marginals.domain import Array, Clique, positions
 from fedsynth.marginals.junction_tree import JunctionTree
-from fedsynth.marginals.sampling import Codes, draw, write
+from fedsynth.marginals.sampling import Codes, Whole, draw, write
 
 # Numbers that stand in memory at once, for all cliques together.
 _FLOATS = 2**24
@@ -19,85 +21,188 @@ _FLOATS = 2**24
 def impute(
     tree: JunctionTree, potentials: Sequence[Array], codes: Codes, rng: np.random.Generator
 ) -> Codes:
-    """Codes [n, d] without gaps: exact draws given each row's known cells.
+    """Codes [n, d] without gaps: exact, independent draws given each row's known cells.
 
-    Rows that miss the same columns are done together: belief propagation in which every table is
-    cut down to a row's known cells, so it is far smaller than the model's.
+    Rows that miss the same columns are done together, by belief propagation in which every table
+    is cut down to the known cells; rows that agree in these share it.
 
     Args:
-        codes: int32 [n, d], -1 where unknown; the known ones must have positive probability.
+        codes: int32 [n, d], -1 where unknown.
+
+    Raises:
+        DataError: codes that are none of the model's, or known cells that leave an unknown one
+            nothing that is possible.
     """
+    sizes = tree.domain.sizes
+    if (
+        codes.ndim != 2
+        or codes.shape[1] != len(sizes)
+        or not ((codes >= -1) & (codes < sizes)).all()
+    ):
+        raise DataError(f"rows to complete need {len(sizes)} codes each, -1 where unknown")
     found = codes.copy()
-    patterns, which = np.unique(codes < 0, axis=0, return_inverse=True)
-    for number, unknown in enumerate(patterns):
-        if not unknown.any():
-            continue
-        rows = np.flatnonzero(which.ravel() == number)
-        cut = _Cut.of(tree, unknown)
-        chunk = max(1, _FLOATS // max(1, cut.width))
-        for start in range(0, len(rows), chunk):
-            some = rows[start : start + chunk]
-            found[some] = _completed(cut, potentials, found[some], rng)
+    packed = np.packbits(codes < 0, axis=1)
+    _, which, numbers = np.unique(packed, axis=0, return_inverse=True, return_counts=True)
+    order = np.argsort(which.ravel(), kind="stable")
+    for rows in np.split(order, np.cumsum(numbers)[:-1]) if len(codes) else ():
+        unknown = codes[rows[0]] < 0
+        for part in _parts(tree, unknown):
+            _fill(part, potentials, found, rows, rng)
     return found
 
 
 @dataclass(frozen=True)
-class _Cut:
-    """A tree whose cliques are split into known and unknown columns."""
+class _Part:
+    """Cliques joined by unknown columns; given the known ones no other clique tells of these.
+
+    Attributes:
+        unknown: True for a column without a value, [d].
+        cliques: positions in the tree, a parent before its children.
+        edges: position of the edge to the parent, for each clique but the first.
+    """
 
     tree: JunctionTree
-    known: tuple[Clique, ...]
-    unknown: tuple[Clique, ...]
+    unknown: NDArray[np.bool_]
+    cliques: tuple[int, ...]
+    edges: tuple[int, ...]
 
-    @staticmethod
-    def of(tree: JunctionTree, unknown: NDArray[np.bool_]) -> _Cut:
-        return _Cut(
-            tree,
-            tuple(tuple(k for k in clique if not unknown[k]) for clique in tree.cliques),
-            tuple(tuple(k for k in clique if unknown[k]) for clique in tree.cliques),
-        )
+    def known(self, clique: Clique) -> Clique:
+        return tuple(column for column in clique if not self.unknown[column])
 
-    @property
-    def width(self) -> int:
-        """Numbers that a row takes."""
-        return sum(self.tree.domain.cells(columns) for columns in self.unknown)
+    def missing(self, clique: Clique) -> Clique:
+        return tuple(column for column in clique if self.unknown[column])
+
+    @cached_property
+    def children(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {index: [] for index in self.cliques}
+        for number in self.edges:
+            parent, child = self.tree.edges[number]
+            found[parent].append(child)
+        return found
 
     def table(self, index: int, potential: Array, codes: Codes) -> Array:
         """A clique's log-potential at each row's known cells, [n, *shape of the unknown]."""
         clique, domain = self.tree.cliques[index], self.tree.domain
-        known, unknown = self.known[index], self.unknown[index]
-        order = [clique.index(column) for column in (*known, *unknown)]
+        known, missing = self.known(clique), self.missing(clique)
+        order = [clique.index(column) for column in (*known, *missing)]
         flat = potential.transpose(order).reshape(domain.cells(known), -1)
         rows = flat[positions(domain, codes, known)]
-        return rows.reshape(len(codes), *domain.shape(unknown))
+        return rows.reshape(len(codes), *domain.shape(missing))
 
 
-def _completed(
-    cut: _Cut, potentials: Sequence[Array], codes: Codes, rng: np.random.Generator
+def _parts(tree: JunctionTree, unknown: NDArray[np.bool_]) -> Iterator[_Part]:
+    """Parts that have an unknown column."""
+    root = list(range(len(tree.cliques)))
+    cliques = {index: [index] for index in root}
+    edges: dict[int, list[int]] = {index: [] for index in root}
+    for number, (parent, child) in enumerate(tree.edges):
+        if any(unknown[column] for column in tree.separators[number]):
+            root[child] = root[parent]
+            cliques[root[child]].append(child)
+            edges[root[child]].append(number)
+    for index in range(len(tree.cliques)):
+        if root[index] == index and any(unknown[column] for column in tree.cliques[index]):
+            yield _Part(tree, unknown, tuple(cliques[index]), tuple(edges[index]))
+
+
+@dataclass(frozen=True)
+class _Kinds:
+    """Rows that agree on the known cells of a clique and of all below it.
+
+    Attributes:
+        of: kind [n] of each row.
+        example: a row [kinds] of each kind.
+    """
+
+    of: Whole
+    example: Whole
+
+
+def _kinds(part: _Part, codes: Codes) -> dict[int, _Kinds]:
+    found: dict[int, _Kinds] = {}
+    for index in reversed(part.cliques):
+        known = part.known(part.tree.cliques[index])
+        kinds = _distinct(positions(part.tree.domain, codes, known))
+        for child in part.children[index]:
+            below = found[child]
+            if len(below.example) > 1:
+                kinds = _distinct(kinds.of * len(below.example) + below.of)
+        found[index] = kinds
+    return found
+
+
+def _distinct(keys: Whole) -> _Kinds:
+    if len(keys) and (keys == keys[0]).all():
+        return _Kinds(np.zeros(len(keys), np.int64), np.zeros(1, np.int64))
+    _, example, of = np.unique(keys, return_index=True, return_inverse=True)
+    return _Kinds(of.ravel(), example)
+
+
+def _fill(
+    part: _Part, potentials: Sequence[Array], codes: Codes, rows: Whole, rng: np.random.Generator
+) -> None:
+    """Draw a part's unknown columns for some rows of ``codes``, in place."""
+    kinds = _kinds(part, codes[rows])
+    domain, cliques = part.tree.domain, part.tree.cliques
+    floats = sum(len(kinds[i].example) * domain.cells(part.missing(cliques[i])) for i in kinds)
+    first = kinds[part.cliques[0]]
+    if floats > _FLOATS and len(first.example) > 1:
+        half = first.of < len(first.example) // 2
+        _fill(part, potentials, codes, rows[half], rng)
+        _fill(part, potentials, codes, rows[~half], rng)
+        return
+    logs = _upwards(part, potentials, codes[rows], kinds)
+    impossible = np.isneginf(logs[part.cliques[0]].reshape(len(first.example), -1).max(axis=1))
+    if impossible.any():
+        stuck = rows[impossible[first.of]].min()
+        raise DataError(
+            f"row {stuck} to complete holds values beside which nothing is possible in its gaps: "
+            "leave more of it unknown"
+        )
+    codes[rows] = _downwards(part, logs, codes[rows], kinds, rng)
+
+
+def _upwards(
+    part: _Part, potentials: Sequence[Array], codes: Codes, kinds: dict[int, _Kinds]
+) -> dict[int, Array]:
+    """Each clique's log-table [kinds, *shape of the unknown], messages from below included."""
+    cliques, domain = part.tree.cliques, part.tree.domain
+    logs: dict[int, Array] = {}
+    for index in reversed(part.cliques):
+        example, columns = kinds[index].example, part.missing(cliques[index])
+        table = part.table(index, potentials[index], codes[example])
+        for child in part.children[index]:
+            theirs = part.missing(cliques[child])
+            axes = tuple(1 + a for a, k in enumerate(theirs) if k not in columns)
+            message = _summed(logs[child], axes)[kinds[child].of[example]]
+            shape = [domain.sizes[k] if k in theirs else 1 for k in columns]
+            table += message.reshape(len(example), *shape)
+        logs[index] = table
+    return logs
+
+
+def _downwards(
+    part: _Part,
+    logs: dict[int, Array],
+    codes: Codes,
+    kinds: dict[int, _Kinds],
+    rng: np.random.Generator,
 ) -> Codes:
-    tree, domain = cut.tree, cut.tree.domain
-    logs = [cut.table(i, potential, codes) for i, potential in enumerate(potentials)]
-    for number in range(len(tree.edges) - 1, -1, -1):
-        parent, child = tree.edges[number]
-        shared = tuple(k for k in cut.unknown[child] if k in tree.separators[number])
-        axes = tuple(1 + a for a, k in enumerate(cut.unknown[child]) if k not in shared)
-        message = _summed(logs[child], axes)
-        shape = [domain.sizes[k] if k in shared else 1 for k in cut.unknown[parent]]
-        logs[parent] = logs[parent] + message.reshape(len(codes), *shape)
-    codes = codes.copy()
+    """Codes with the part's unknown columns drawn clique by clique from the root."""
+    domain = part.tree.domain
     drawn: set[int] = set()
-    for index in (0, *(child for _, child in tree.edges)):
-        columns = cut.unknown[index]
+    for index in part.cliques:
+        columns = part.missing(part.tree.cliques[index])
         given = tuple(k for k in columns if k in drawn)
         new = tuple(k for k in columns if k not in drawn)
         if not new:
             continue
         order = [0, *(1 + columns.index(k) for k in (*given, *new))]
-        table = logs[index].transpose(order).reshape(len(codes), domain.cells(given), -1)
-        chosen = table[np.arange(len(codes)), positions(domain, codes, given)]
-        peak = chosen.max(axis=1, keepdims=True)
-        weights = np.exp(chosen - np.where(np.isneginf(peak), 0.0, peak))
-        write(domain, codes, new, draw(weights, rng))
+        table = logs[index].transpose(order).reshape(-1, domain.cells(new))
+        peak = table.max(axis=1, keepdims=True)
+        weights = np.exp(table - np.where(np.isneginf(peak), 0.0, peak))
+        groups = kinds[index].of * domain.cells(given) + positions(domain, codes, given)
+        write(domain, codes, new, draw(weights, groups, rng))
         drawn |= set(new)
     return codes
 

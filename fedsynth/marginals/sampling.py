@@ -81,12 +81,19 @@ def _sorting(labels: Whole, kinds: int) -> Whole:
     return np.argsort(short, kind="stable")
 
 
-def draw(weights: Array, rng: np.random.Generator) -> Whole:
-    """A cell [n] for each row of nonnegative ``weights`` [n, cells], independently.
+def draw(weights: Array, groups: Whole, rng: np.random.Generator) -> Whole:
+    """A cell [n] for each row, independently, by its group's nonnegative ``weights``.
 
-    Every row needs a positive weight.
+    Args:
+        weights: [groups, cells]; those of a group that has rows are not all zero.
+        groups: of each row, [n].
     """
+    cells = weights.shape[1]
     sums = np.cumsum(weights, axis=1)
-    targets = rng.random((len(weights), 1)) * sums[:, -1:]
-    found: Whole = (sums <= targets).sum(axis=1)
-    return found
+    targets = rng.random(len(groups)) * sums[groups, -1]
+    # Bisection for all rows at once: how many of its group's sums a row's target has passed.
+    passed = np.zeros(len(groups), np.int64)
+    for step in (2**power for power in reversed(range(cells.bit_length()))):
+        further = np.minimum(passed + step, cells)
+        passed = np.where(sums[groups, further - 1] <= targets, further, passed)
+    return passed
