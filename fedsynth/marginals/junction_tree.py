@@ -24,11 +24,33 @@ class JunctionTree:
         edges: (parent, child) positions among the cliques, from the root, clique 0, down: a parent
             stands before its children. Where two parts of the table are independent, the edge
             between them has an empty separator.
+
+    Raises:
+        ConfigError: cliques and edges that are no such tree.
     """
 
     domain: Domain
     cliques: tuple[Clique, ...]
     edges: tuple[tuple[int, int], ...]
+
+    def __post_init__(self) -> None:
+        if not self._is_one():
+            raise ConfigError(
+                "these cliques and edges are no junction tree: build one by JunctionTree.of"
+            )
+
+    def _is_one(self) -> bool:
+        order = [0, *(child for _, child in self.edges)]
+        if sorted(order) != list(range(len(self.cliques))):
+            return False
+        placed, held = {0}, set(self.cliques[0])
+        for parent, child in self.edges:
+            clique = set(self.cliques[child])
+            if parent not in placed or not clique & held <= set(self.cliques[parent]):
+                return False
+            placed.add(child)
+            held |= clique
+        return held == set(range(len(self.domain)))
 
     @staticmethod
     def of(domain: Domain, cliques: Iterable[Sequence[int]]) -> JunctionTree:
@@ -119,8 +141,6 @@ def _maximal(cliques: Iterable[Clique]) -> tuple[Clique, ...]:
 
 def _spanning_tree(cliques: tuple[Clique, ...]) -> tuple[tuple[int, int], ...]:
     """Prim's algorithm from clique 0, by the number of shared columns."""
-    if not cliques:
-        raise ConfigError("a junction tree needs at least one clique")
     held = np.zeros((len(cliques), 1 + max(map(max, cliques))), np.int64)
     for index, clique in enumerate(cliques):
         held[index, list(clique)] = 1

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.errors import ConfigError, ReleaseError
-from fedsynth.marginals.domain import Array, Clique, Domain, rest, spread
+from fedsynth.marginals.domain import Array, Clique, Domain, rest
 from fedsynth.marginals.imputing import impute
 from fedsynth.marginals.junction_tree import JunctionTree
 from fedsynth.marginals.propagation import potentials_of, propagate
+from fedsynth.marginals.queries import joined
 from fedsynth.marginals.sampling import Codes, sample
 
-MOST_CELLS = 2**25
-"""Cells of a table that a query may build on its way, 256 MB."""
+_PREFIX = "factor "
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,30 +66,35 @@ class Model:
         """
         columns = self.domain.check(columns)
         home = self.tree.home(columns)
-        if home is not None:
-            found, table = self.tree.cliques[home], self.marginals[home]
-        else:
-            found, table = _joined(self, frozenset(columns))
-        wanted: Array = table.sum(axis=rest(found, columns))
-        return wanted
+        if home is None:
+            return joined(self.tree, self.marginals, columns)
+        found: Array = self.marginals[home].sum(axis=rest(self.tree.cliques[home], columns))
+        return found
 
     def given(self, evidence: Mapping[int, Array]) -> Model:
         """The distribution under conditions, exactly.
+
+        Its total is the number of records that meet the conditions.
 
         Args:
             evidence: by column, the probability [size] that a row with each code meets the
                 condition on it: zeros and ones, or anything between.
 
         Raises:
-            ConfigError: weights of another length, negative ones, or conditions that no row meets.
+            ConfigError: weights of another length, negative ones, or conditions that together have
+                probability zero.
         """
         factors = dict(self.factors)
         for column, weights in evidence.items():
-            if weights.shape != (self.domain.sizes[column],) or not (weights >= 0).all():
-                raise ConfigError(f"column {column} needs a weight of at least 0 for each code")
+            (column,) = self.domain.check((column,))
+            size = self.domain.sizes[column]
+            if weights.shape != (size,) or not ((weights >= 0) & (weights < np.inf)).all():
+                raise ConfigError(
+                    f"column {column} needs a weight of at least 0 for each of its {size} codes"
+                )
             with np.errstate(divide="ignore"):
                 logs = np.log(weights)
-            factors[(column,)] = factors.get((column,), np.zeros(len(weights))) + logs
+            factors[(column,)] = factors.get((column,), np.zeros(size)) + logs
         found = Model(self.tree, factors, self.total)
         chance = found.log_partition - self.log_partition
         return Model(self.tree, factors, self.total * float(np.exp(chance)))
@@ -104,58 +109,36 @@ class Model:
 
     def to_arrays(self) -> tuple[dict[str, Array], dict[str, Any]]:
         """Arrays by name, and JSON-able values, from which :meth:`from_arrays` builds an equal."""
-        arrays = {"factor " + " ".join(map(str, c)): f for c, f in self.factors.items()}
-        cliques = [list(clique) for clique in self.tree.cliques]
-        return arrays, {"sizes": list(self.domain.sizes), "cliques": cliques, "total": self.total}
+        arrays = {_PREFIX + " ".join(map(str, c)): f for c, f in self.factors.items()}
+        meta = {
+            "sizes": list(self.domain.sizes),
+            "cliques": [list(clique) for clique in self.tree.cliques],
+            "edges": [list(edge) for edge in self.tree.edges],
+            "total": self.total,
+        }
+        return arrays, meta
 
     @staticmethod
     def from_arrays(arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any]) -> Model:
-        """Raises ReleaseError where the parts do not fit together."""
+        """Raises ReleaseError where the parts are damaged or do not fit together."""
         try:
             domain = Domain(tuple(int(size) for size in meta["sizes"]))
-            tree = JunctionTree.of(domain, meta["cliques"])
+            cliques = tuple(domain.check(clique) for clique in meta["cliques"])
+            tree = JunctionTree(domain, cliques, tuple((int(a), int(b)) for a, b in meta["edges"]))
             factors = {
-                domain.check(name.split()[1:]): np.asarray(array, np.float64)  # type: ignore[arg-type]
+                domain.check([int(k) for k in name.removeprefix(_PREFIX).split()]): np.asarray(
+                    array, np.float64
+                )
                 for name, array in arrays.items()
-                if name.startswith("factor ")
+                if name.startswith(_PREFIX)
             }
-            fitting = all(
-                f.shape == domain.shape(c) and tree.home(c) is not None for c, f in factors.items()
-            )
-            total = float(meta["total"])
-        except (KeyError, TypeError, ValueError, ConfigError):
-            fitting = False
-        if not fitting:
-            raise ReleaseError("the model's factors do not fit its columns")
-        return Model(tree, factors, total)
-
-
-def _joined(model: Model, wanted: frozenset[int]) -> tuple[Clique, Array]:
-    """A table over at least the wanted columns, by passing them up the tree."""
-    tree, domain, marginals = model.tree, model.domain, model.marginals
-    tables = {i: (clique, marginals[i]) for i, clique in enumerate(tree.cliques)}
-    for number in range(len(tree.edges) - 1, -1, -1):
-        parent, child = tree.edges[number]
-        separator = tree.separators[number]
-        columns, table = tables.pop(child)
-        kept = tuple(k for k in columns if k in separator or k in wanted)
-        above, upper = tables[parent]
-        if set(kept) <= set(above):
-            continue
-        table = table.sum(axis=rest(columns, kept))
-        below = table.sum(axis=rest(kept, separator))
-        shares = np.divide(
-            table,
-            spread(domain, below, separator, kept),
-            out=np.zeros_like(table),
-            where=spread(domain, below, separator, kept) > 0,
+            found = Model(tree, factors, float(meta["total"]))
+        except (KeyError, TypeError, ValueError, ConfigError) as error:
+            raise ReleaseError("the model's parts are damaged: load another copy") from error
+        fitting = all(
+            f.shape == domain.shape(c) and tree.home(c) is not None and (f < np.inf).all()
+            for c, f in factors.items()
         )
-        union = tuple(sorted({*above, *kept}))
-        if domain.cells(union) > MOST_CELLS:
-            raise ConfigError(
-                f"the marginal of columns {sorted(wanted)} passes through a table of "
-                f"{domain.cells(union):,} cells: ask for fewer columns together"
-            )
-        joined = spread(domain, upper, above, union) * spread(domain, shares, kept, union)
-        tables[parent] = (union, joined)
-    return tables[0]
+        if not fitting or not 0 <= found.total < np.inf:
+            raise ReleaseError("the model's factors do not fit its columns: load another copy")
+        return found

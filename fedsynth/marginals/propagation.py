@@ -53,7 +53,9 @@ def propagate(tree: JunctionTree, potentials: Sequence[Array]) -> tuple[list[Arr
     masses[0], peak = _scaled(logs[0], tuple(range(logs[0].ndim)))
     total = float(masses[0].sum())
     if total == 0:
-        raise ConfigError("no combination of values is possible under these conditions")
+        raise ConfigError(
+            "no combination of values is possible: the conditions together have probability zero"
+        )
     masses[0] /= total
     for number, (parent, child) in enumerate(tree.edges):
         separator = tree.separators[number]

@@ -87,7 +87,7 @@ class AIMSettings(GraphicalSettings):
         Literal["pairs", "triples", "target-triples"] | Names | None,
         Field(description="pairs, triples, target-triples, or a list of lists of columns"),
     ] = None
-    target_weight: Annotated[float, Field(gt=0, description="a positive number")] = 1.0
+    target_weight: Annotated[float, Field(gt=0, description="a positive number")] = 3.0
     selection: Selection = None
     marginals: Count = None
     messages: Annotated[int, Field(ge=1, description="a whole number of at least 1")] = 4
@@ -237,13 +237,12 @@ class Search:
         for message in range(messages):
             self.model = self.fitted(_STEPS)
             number = len(range(message, self.settings.marginals or 1, messages))
-            picked = self._picked(candidates, number)
-            if not picked:
-                break
+            # Where nothing new would outweigh its noise, what is modelled already is asked again.
+            picked = self._picked(candidates, number) or _widest([*self.base, *self.chosen])
             # Least noise in all tables' cells together: the third root of their number.
             weights = [self.domain.cells(clique) ** (1 / 3) for clique in picked]
             self.evidence.add(self.interview.ask(FINE, picked, weights))
-            self.chosen += picked
+            self.chosen += [clique for clique in picked if clique not in self.base]
 
     def _candidates(self) -> list[Measurement]:
         """What the coarse sums tell of every marginal in the workload, and of their pairs."""
@@ -264,7 +263,7 @@ class Search:
             if m.clique not in self.chosen:
                 expected = count(self.domain, codes, m.clique) * (total / _DRAWN)
                 score = self._weight(m.clique) * gain(m, expected, total / _DRAWN, fine)
-                scored.append((score, m.clique))
+                scored += [(score, m.clique)] if score > 0 else []
         scored.sort(key=lambda one: (-one[0], one[1]))
         picked: list[Clique] = []
         held = list(self.model.factors)

@@ -76,10 +76,16 @@ def test_a_condition_that_no_row_meets_is_refused():
     domain = Domain((2, 2))
     factor = np.array([[0.0, -np.inf], [0.0, 0.0]])
     model = Model(JunctionTree.of(domain, [(0, 1)]), {(0, 1): factor}, 10.0)
-    with pytest.raises(ConfigError, match="no combination"):
+    with pytest.raises(ConfigError, match="probability zero"):
         model.given({0: np.array([1.0, 0.0]), 1: np.array([0.0, 1.0])})
     with pytest.raises(ConfigError, match="weight"):
         model.given({0: np.array([1.0])})
+    for weights in ([1.0, -1.0], [1.0, np.nan], [1.0, np.inf]):
+        with pytest.raises(ConfigError, match="weight"):
+            model.given({0: np.array(weights)})
+    for column in (-1, 2):
+        with pytest.raises(ConfigError, match="columns of a table of 2"):
+            model.given({column: np.array([1.0, 1.0])})
 
 
 def test_potentials_far_apart_neither_overflow_nor_lose_their_rows():
@@ -164,12 +170,42 @@ def test_a_model_read_back_is_the_same(model):
 
 
 def test_damaged_parts_are_refused():
-    domain = Domain((2, 2))
-    model = Model(JunctionTree.of(domain, [(0, 1)]), {(0, 1): np.zeros((2, 2))}, 1.0)
-    arrays, meta = model.to_arrays()
-    for damaged in ({**meta, "sizes": [2]}, {**meta, "cliques": [[0]]}, {}):
+    domain = Domain((2, 2, 3))
+    factors = {(0, 1): np.zeros((2, 2)), (1, 2): np.zeros((2, 3))}
+    arrays, meta = Model(JunctionTree.of(domain, factors), factors, 1.0).to_arrays()
+    damages = [
+        {"sizes": [2, 2]},
+        {"sizes": [2, 2, 4]},
+        {"sizes": [2, "x", 3]},
+        {"cliques": [[0, 1], [2]]},
+        {"cliques": [[1, 0], [1, 2]]},
+        {"edges": [[0, 0]]},
+        {"edges": [[1, 0]]},
+        {"edges": []},
+        {"total": -1.0},
+        {"total": float("nan")},
+    ]
+    for damage in damages:
         with pytest.raises(ReleaseError):
-            Model.from_arrays(arrays, damaged)
+            Model.from_arrays(arrays, {**meta, **damage})
+    for name in meta:
+        with pytest.raises(ReleaseError):
+            Model.from_arrays(arrays, {k: v for k, v in meta.items() if k != name})
+    for broken in (np.nan, np.inf):
+        with pytest.raises(ReleaseError):
+            Model.from_arrays({**arrays, "factor 0 1": np.full((2, 2), broken)}, meta)
+    with pytest.raises(ReleaseError):
+        Model.from_arrays({**arrays, "factor 0 x": np.zeros((2, 2))}, meta)
+
+
+def test_a_read_back_model_draws_the_same_rows():
+    rng = np.random.default_rng(0)
+    domain = Domain((2, 3, 4, 3))
+    factors = {c: rng.normal(0, 1, domain.shape(c)) for c in [(0, 1), (1, 2), (2, 3), (0, 3)]}
+    model = Model(JunctionTree.of(domain, factors), factors, 7.0)
+    again = Model.from_arrays(*model.to_arrays())
+    rows = [m.sample(100, np.random.default_rng(1)) for m in (model, again)]
+    assert (rows[0] == rows[1]).all()
 
 
 def test_a_query_too_large_is_refused_with_its_columns():
@@ -178,3 +214,27 @@ def test_a_query_too_large_is_refused_with_its_columns():
     model = Model(JunctionTree.of(domain, factors), factors, 1.0)
     with pytest.raises(ConfigError, match="fewer columns"):
         model.marginal((0, 1, 2, 3, 4))
+
+
+def test_a_query_stays_among_the_columns_it_asks_for():
+    """The root's end of a chain has no part in a marginal of the other end."""
+    rng = np.random.default_rng(0)
+    size = 100
+    domain = Domain((size,) * 6)
+    factors = {(k, k + 1): rng.normal(0, 1, (size, size)) for k in range(5)}
+    model = Model(JunctionTree.of(domain, factors), factors, 1.0)
+    assert model.tree.cliques[0] == (0, 1)
+    pairs = {k: model.marginal((k, k + 1)) for k in (3, 4)}
+    wanted = pairs[3] @ (pairs[4] / pairs[4].sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(model.marginal((3, 5)), wanted, rtol=1e-9)
+    ends = model.marginal((0, 5))
+    np.testing.assert_allclose(ends.sum(axis=0), model.marginal((5,)), rtol=1e-9)
+
+
+def test_independent_columns_multiply():
+    domain = Domain((3, 4, 2))
+    factors = {(k,): np.log(np.arange(1.0, domain.sizes[k] + 1)) for k in range(3)}
+    model = Model(JunctionTree.of(domain, factors), factors, 1.0)
+    one, two, three = (np.arange(1.0, n + 1) / sum(range(1, n + 1)) for n in domain.sizes)
+    wanted = np.einsum("a,b,c->abc", one, two, three)
+    np.testing.assert_allclose(model.marginal((0, 1, 2)), wanted, rtol=1e-12)
