@@ -1,0 +1,79 @@
+"""What measurements say of a marginal without a model."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fedsynth.errors import ConfigError
+from fedsynth.marginals import Measurement, direct, estimate_total
+
+
+def test_weights_by_hand():
+    """A pair of 2 by 3 cells with sigma 3 against its row's own with sigma 1.
+
+    Summed over three cells the pair's variance is 27, the other's 1: weights 1/28 and 27/28.
+    """
+    pair = Measurement((0, 1), np.array([[1.0, 2, 3], [4, 5, 6]]), 3.0)
+    single = Measurement((0,), np.array([34.0, 15.0]), 1.0)
+    found = direct([pair, single], (0,))
+    assert found is not None
+    np.testing.assert_allclose(found.values, [(6 + 27 * 34) / 28, 15.0])
+    assert found.sigma == pytest.approx(np.sqrt(27 / 28))
+
+
+def test_columns_that_nothing_holds_are_unknown():
+    pair = Measurement((0, 1), np.zeros((2, 2)), 1.0)
+    assert direct([pair], (0, 2)) is None
+    assert direct([], (0,)) is None
+
+
+def test_an_exact_table_overrules_noisy_ones():
+    exact, noisy = Measurement((0,), np.array([5.0, 6]), 0.0), Measurement((0,), np.zeros(2), 1.0)
+    found = direct([noisy, exact], (0,))
+    assert found is not None
+    assert found.sigma == 0
+    np.testing.assert_array_equal(found.values, [5, 6])
+
+
+def test_the_deviation_is_that_of_the_estimate():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 50, (3, 4, 2)).astype(float)
+    errors = []
+    for _ in range(3000):
+        ms = [
+            Measurement((0, 1, 2), truth + rng.normal(0, 2, truth.shape), 2.0),
+            Measurement((1, 2), truth.sum(axis=0) + rng.normal(0, 5, (4, 2)), 5.0),
+            Measurement((0, 1), truth.sum(axis=2) + rng.normal(0, 4, (3, 4)), 4.0),
+        ]
+        found = direct(ms, (1,))
+        assert found is not None
+        errors.append(found.values - truth.sum(axis=(0, 2)))
+    measured = np.concatenate(errors)
+    assert found.sigma == pytest.approx(measured.std(), rel=0.03)
+    assert abs(measured.mean()) < 5 * found.sigma / np.sqrt(measured.size)
+
+
+def test_the_total_weighs_every_table_by_its_cells():
+    """Sums of 4 cells with sigma 1 and of 9 with sigma 2: variances 4 and 36, weights 9 to 1."""
+    ms = [
+        Measurement((0, 1), np.full((2, 2), 25.0), 1.0),
+        Measurement((2,), np.full(9, 10.0), 2.0),
+    ]
+    assert estimate_total(ms) == pytest.approx((9 * 100 + 90) / 10)
+    assert estimate_total([Measurement((0,), np.array([-5.0, 1.0]), 1.0)]) == 1.0
+    assert estimate_total([]) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("values", "sigma"),
+    [([1.0, np.nan], 1.0), ([np.inf, 0], 1.0), ([1, 2], -1.0), ([1, 2], np.nan), ([1, 2], np.inf)],
+)
+def test_a_measurement_of_no_number_is_refused(values, sigma):
+    with pytest.raises(ConfigError, match=r"columns \[4\]"):
+        Measurement((4,), np.array(values, float), sigma)
+
+
+def test_a_table_is_not_summed_onto_columns_it_lacks():
+    with pytest.raises(ConfigError, match="cannot be summed"):
+        Measurement((0, 1), np.zeros((2, 2)), 1.0).onto((0, 2))
