@@ -6,7 +6,7 @@ a bin may own several pieces, also with another bin's between them (40 hours ami
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,6 +87,50 @@ class Bins:
         within = (rng.random(len(codes)) * self.lengths[piece]).astype(np.int64)
         return self.grid.values(self.starts[piece] + within)
 
+    @property
+    def reach(self) -> tuple[Whole, Whole]:
+        """The lowest and the highest unit of each bin that can be drawn."""
+        live = np.flatnonzero(self.weights > 0)
+        first = np.full(self.size, self.grid.units)
+        last = np.zeros(self.size, np.int64)
+        np.minimum.at(first, self.codes[live], self.starts[live])
+        np.maximum.at(last, self.codes[live], (self.starts + self.lengths - 1)[live])
+        return first, last
+
+    def cut_at(self, edges: Whole) -> Bins:
+        """The same pieces, cut at the units `edges`, each part as dense as the whole."""
+        inner = edges[(edges > 0) & (edges < self.grid.units)]
+        starts = np.union1d(self.starts, inner)
+        whole = np.searchsorted(self.starts, starts, side="right") - 1
+        parts = np.diff(starts, append=self.grid.units) / self.lengths[whole]
+        return Bins(self.grid, starts, self.codes[whole], self.weights[whole] * parts)
+
+    def parted(self, ranges: Sequence[tuple[float, float]]) -> Bins:
+        """Bins that lie within or without each of the closed `ranges` of values, never across."""
+        if not ranges:
+            return self
+        cut = self.cut_at(_edges(self.grid, ranges))
+        sides = np.stack([_inside(cut, [one]) for one in ranges], axis=1)
+        _, group = np.unique(np.column_stack((cut.codes, sides)), axis=0, return_inverse=True)
+        group = group.ravel()
+        _, first, code = np.unique(group, return_index=True, return_inverse=True)
+        code = np.argsort(np.argsort(first))[code]
+        # A part that nobody seems to be in is still drawn from evenly, if ever.
+        empty = np.bincount(code, cut.weights) <= 0
+        weights = np.where(empty[code], cut.lengths, cut.weights)
+        return Bins(self.grid, cut.starts, code, weights)
+
+    def within(self, ranges: Sequence[tuple[float, float]]) -> tuple[Bins, Array]:
+        """Only what lies in the closed `ranges` of values, and the share of each bin that does.
+
+        Bins outside all of them stay as they are, with share 0.
+        """
+        cut = self.cut_at(_edges(self.grid, ranges))
+        kept = np.where(_inside(cut, ranges), cut.weights, 0.0)
+        shares = np.bincount(cut.codes, kept) / np.bincount(cut.codes, cut.weights)
+        weights = np.where(shares[cut.codes] > 0, kept, cut.weights)
+        return Bins(self.grid, cut.starts, cut.codes, weights), shares
+
     def labels(self) -> list[str]:
         """Each bin as a report names it: a single value, or its lowest and highest."""
         stops = self.starts + self.lengths - 1
@@ -117,6 +161,30 @@ class Bins:
                 "bins: starts, codes and weights must be lists of numbers; write the encoding again"
             ) from error
         return cls(grid, starts, codes, weights)
+
+
+def _edges(grid: Grid, ranges: Sequence[tuple[float, float]]) -> Whole:
+    """Units at which the ranges begin, and the first ones behind them."""
+    firsts = [grid.ceiling(low) for low, _ in ranges]
+    behind = [_behind(grid, high) for _, high in ranges]
+    return np.unique(np.array([*firsts, *behind], np.int64))
+
+
+def _behind(grid: Grid, high: float) -> int:
+    """The first unit whose value is above `high`."""
+    unit = grid.ceiling(high)
+    if unit < grid.units and float(grid.values(np.array([unit]))[0]) == high:
+        return unit + 1
+    return unit
+
+
+def _inside(bins: Bins, ranges: Sequence[tuple[float, float]]) -> Mask:
+    """Which pieces lie in one of the ranges; none may lie across an end of one."""
+    found = np.zeros(len(bins.starts), bool)
+    for low, high in ranges:
+        first, behind = bins.grid.ceiling(low), _behind(bins.grid, high)
+        found |= (bins.starts >= first) & (bins.starts < behind)
+    return found
 
 
 def _spell(value: float) -> str:

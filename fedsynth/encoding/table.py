@@ -12,10 +12,14 @@ from numpy.typing import NDArray
 
 from fedsynth.data.tables import Conformed, restore
 from fedsynth.encoding.bins import Atoms, Bins, assemble, cell_units, cut
+from fedsynth.encoding.constraints import boundaries
+from fedsynth.encoding.constraints import settle as settle_order
+from fedsynth.encoding.groups import Groups
 from fedsynth.encoding.histogram import ColumnLayout, HistogramLayout, column_layout, grid_of
 from fedsynth.encoding.tree import Gathered, gather, refine, settle, shared_total
 from fedsynth.errors import DataError, ReleaseError, SchemaError
-from fedsynth.schema import Boolean, Categorical, Schema
+from fedsynth.schema import Boolean, Categorical, Modelled, Schema
+from fedsynth.schema.conditions import Condition
 
 Array = NDArray[np.float64]
 
@@ -27,13 +31,14 @@ PRESENT = 2.0
 class TableEncoding:
     """Codes of a table's d modelled columns.
 
-    bins: per column its bins, None for categories. frequencies: per column a float64 array
+    bins: per column of numbers its bins; of categories, groups of them, or None where each has a
+    code of its own. frequencies: per column a float64 array
     [sizes[j]], nonnegative with sum 1, whose last entry is "missing" where the column may be.
     records: estimated number of records, at least 1 (1 when no question was asked).
     """
 
     schema: Schema
-    bins: tuple[Bins | None, ...]
+    bins: tuple[Bins | Groups | None, ...]
     frequencies: tuple[Array, ...]
     records: float
 
@@ -44,10 +49,11 @@ class TableEncoding:
         if not (np.isfinite(self.records) and self.records >= 1):
             raise ReleaseError("encoding: records must be a number of at least 1")
         for column, bins, frequency in zip(columns, self.bins, self.frequencies, strict=True):
-            if isinstance(column, Categorical | Boolean):
-                size = len(column.categories) + column.missing
-            elif bins is not None:
+            discrete = isinstance(column, Categorical | Boolean)
+            if isinstance(bins, Groups if discrete else Bins):
                 size = bins.size + column.missing
+            elif isinstance(column, Categorical | Boolean) and bins is None:
+                size = len(column.categories) + column.missing
             else:
                 raise ReleaseError(f"encoding: numeric column {column.name!r} has no bins")
             if frequency.shape != (size,):
@@ -62,13 +68,15 @@ class TableEncoding:
 
     @classmethod
     def from_histogram(
-        cls, schema: Schema, noisy: Array, sigma: float, bins: int = 24
+        cls, schema: Schema, noisy: Array, sigma: float, bins: int = 24, rare: float = 3.0
     ) -> TableEncoding:
         """Bins, densities and frequencies from the noisy histogram of `HistogramLayout.of(schema)`.
 
         noisy: float64 [dim], each count with independent noise of standard deviation `sigma` >= 0.
-        bins: bins wanted for a numeric column. A pure function of its arguments. Raises DataError
-        for a histogram of another shape or with values that are not finite.
+        bins: bins wanted for a numeric column. rare: categories that hold fewer records than so
+        many standard deviations share one code, unless they are the target's. A pure function of
+        its arguments. Raises DataError for a histogram of another shape or with values that are
+        not finite.
         """
         layout = HistogramLayout.of(schema)
         noisy = np.asarray(noisy, np.float64)
@@ -86,7 +94,14 @@ class TableEncoding:
             _learn(column, settle(tree, total), total, sigma, bins)
             for column, tree in zip(layout.columns, trees, strict=True)
         ]
-        return cls(schema, tuple(b for b, _ in learned), tuple(f for _, f in learned), total)
+        shared = [
+            _shared(declared, own, total, 0.0 if schema.target == name else rare * sigma)
+            if isinstance(declared, Categorical)
+            else _parted(*own, boundaries(schema, name))
+            for own, declared in zip(learned, schema.modelled, strict=True)
+            for name in (declared.name,)
+        ]
+        return cls(schema, tuple(b for b, _ in shared), tuple(f for _, f in shared), total)
 
     @classmethod
     def from_edges(cls, schema: Schema) -> TableEncoding:
@@ -122,16 +137,24 @@ class TableEncoding:
         codes = np.empty((conformed.rows, len(self.bins)), np.int32)
         for index, (column, bins) in enumerate(zip(self.schema.modelled, self.bins, strict=True)):
             values = conformed.columns[column.name]
-            absent = values < 0 if bins is None else np.isnan(values)
-            if bins is not None:
+            absent = np.isnan(values) if isinstance(bins, Bins) else values < 0
+            if isinstance(bins, Bins):
                 values = bins.encode(np.where(absent, bins.grid.lower, values))
+            elif bins is not None:
+                values = bins.encode(np.where(absent, 0, values).astype(np.int64))
             codes[:, index] = np.where(absent, self.sizes[index] - 1, values)
         return codes
 
-    def decode(self, codes: NDArray[np.integer[Any]], rng: np.random.Generator) -> pd.DataFrame:
+    def decode(
+        self,
+        codes: NDArray[np.integer[Any]],
+        rng: np.random.Generator,
+        given: Mapping[str, Condition] | None = None,
+    ) -> pd.DataFrame:
         """A table of the schema's columns from codes [n, d]; numbers are drawn within their bins.
 
-        Raises DataError for codes that are none.
+        given: by column, a condition that the drawn cells are to meet, where their code can. The
+        schema's `ordered` constraints are met as well. Raises DataError for codes that are none.
         """
         codes = np.asarray(codes)
         if codes.ndim != 2 or codes.shape[1] != len(self.bins):
@@ -139,23 +162,53 @@ class TableEncoding:
         if len(codes) and ((codes < 0).any() or (codes >= np.array(self.sizes)).any()):
             raise DataError("codes: each must be at least 0 and below its column's size")
         columns: dict[str, NDArray[Any]] = {}
+        drawn_from: dict[str, Bins | Groups | None] = {}
+        by_name: dict[str, NDArray[np.int64]] = {}
         for column, bins, own in zip(self.schema.modelled, self.bins, codes.T, strict=True):
-            own = own.astype(np.int64)
-            if isinstance(column, Categorical | Boolean):
-                columns[column.name] = np.where(own < len(column.categories), own, -1)
-            elif bins is not None:
-                present = own < bins.size
-                drawn = bins.decode(np.where(present, own, 0), rng)
-                columns[column.name] = np.where(present, drawn, np.nan)
+            if bins is not None and given and column.name in given:
+                bins, _ = _within(bins, given[column.name])
+            drawn_from[column.name], by_name[column.name] = bins, own.astype(np.int64)
+            columns[column.name] = _drawn(column, bins, by_name[column.name], rng)
+        modelled = {column.name: column for column in self.schema.modelled}
+
+        def redraw(name: str, rows: NDArray[np.int64]) -> NDArray[Any]:
+            return _drawn(modelled[name], drawn_from[name], by_name[name][rows], rng)
+
+        settle_order(columns, self.schema, redraw)
         return restore(columns, self.schema, rng)
+
+    def likelihood(self, name: str, condition: Condition) -> Array:
+        """The share [sizes[j]] of each code of a column that meets a condition on it."""
+        for column, bins, frequency in zip(
+            self.schema.modelled, self.bins, self.frequencies, strict=True
+        ):
+            if column.name != name:
+                continue
+            shares = np.zeros(len(frequency))
+            if bins is None:
+                shares[list(condition.codes)] = 1.0
+            else:
+                shares[: bins.size] = _within(bins, condition)[1]
+            if column.missing:
+                shares[-1] = float(condition.missing)
+            return shares
+        raise DataError(f"column {name!r} is not among the modelled columns of the schema")
+
+    def bins_of(self, name: str) -> Bins:
+        """The bins of a numeric column. Raises DataError where there are none."""
+        for column, bins in zip(self.schema.modelled, self.bins, strict=True):
+            if column.name == name and isinstance(bins, Bins):
+                return bins
+        raise DataError(f"column {name!r} is no numeric column of the schema")
 
     def labels(self, name: str) -> list[str]:
         """What each code of a column stands for, for reports."""
         for column, bins in zip(self.schema.modelled, self.bins, strict=True):
             if column.name == name:
-                known = [] if bins is None else bins.labels()
+                known = bins.labels() if isinstance(bins, Bins) else []
                 if isinstance(column, Categorical | Boolean):
                     known = [str(value) for value in column.categories]
+                    known = bins.labels(known) if isinstance(bins, Groups) else known
                 return known + ["missing"] * column.missing
         raise DataError(f"column {name!r} is not among the modelled columns of the schema")
 
@@ -178,7 +231,7 @@ class TableEncoding:
             parts = document["columns"]
             frequencies = tuple(np.array(part["frequencies"], np.float64) for part in parts)
             bins = tuple(
-                None
+                (None if part["bins"] is None else Groups.from_dict(part["bins"]))
                 if isinstance(column, Categorical | Boolean)
                 else Bins.from_dict(part["bins"], grid_of(column))
                 for part, column in zip(parts, schema.modelled, strict=True)
@@ -203,6 +256,52 @@ def _learn(
     atoms = _atoms(layout, cells, spikes)
     found, held = _fixed(layout, atoms) if layout.fixed else cut(atoms, bins, sigma)
     return found, _share(np.concatenate((held, missing)))
+
+
+def _shared(
+    declared: Categorical, learned: tuple[Bins | None, Array], total: float, least: float
+) -> tuple[Bins | Groups | None, Array]:
+    """Groups in which categories of fewer than ``least`` records share a code, and frequencies."""
+    _, frequencies = learned
+    values = len(declared.categories)
+    groups = Groups.of(frequencies[:values] * total, least)
+    if groups is None:
+        return None, frequencies
+    held = np.bincount(groups.codes, frequencies[:values], minlength=groups.size)
+    return groups, np.concatenate((held, frequencies[values:]))
+
+
+def _parted(
+    own: Bins | None, frequencies: Array, ranges: list[tuple[float, float]]
+) -> tuple[Bins | Groups | None, Array]:
+    """Bins that no constraint's range cuts through, and the frequencies of the codes."""
+    if own is None or not ranges:
+        return own, frequencies
+    parted = own.parted(ranges)
+    cut = own.cut_at(parted.starts)
+    share = cut.weights / np.bincount(cut.codes, cut.weights)[cut.codes]
+    held = np.bincount(parted.codes, frequencies[cut.codes] * share, minlength=parted.size)
+    return parted, np.concatenate((held, frequencies[own.size :]))
+
+
+def _within(bins: Bins | Groups, condition: Condition) -> tuple[Bins | Groups, Array]:
+    if isinstance(bins, Bins):
+        return bins.within(condition.ranges)
+    return bins.within(np.isin(np.arange(len(bins.codes)), condition.codes))
+
+
+def _drawn(
+    column: Modelled, bins: Bins | Groups | None, codes: NDArray[np.int64], rng: np.random.Generator
+) -> NDArray[Any]:
+    """Conformed values [n] of one column from its codes."""
+    if isinstance(column, Categorical | Boolean):
+        size = len(column.categories) if bins is None else bins.size
+        present = codes < size
+        values = codes if bins is None else bins.decode(np.where(present, codes, 0), rng)
+        return np.where(present, values, -1)
+    assert bins is not None
+    present = codes < bins.size
+    return np.where(present, bins.decode(np.where(present, codes, 0), rng), np.nan)
 
 
 def _apart(tree: Gathered, total: float, sigma: float) -> tuple[Array, float]:

@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Protocol
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
 
-from fedsynth.errors import DataError, SchemaError
+from fedsynth.errors import DataError, FedsynthError, SchemaError
 from fedsynth.schema.cells import missing_text
 from fedsynth.schema.columns import (
     Boolean,
@@ -22,6 +24,7 @@ from fedsynth.schema.columns import (
     Identifier,
     Modelled,
 )
+from fedsynth.schema.constraints import Constraint, build_constraint
 from fedsynth.schema.documents import Document, build_column
 from fedsynth.schema.drafting import draft_columns
 from fedsynth.schema.image import ImageSchema
@@ -54,6 +57,11 @@ class Schema(Document):
     missing_values: Annotated[
         tuple[str, ...], BeforeValidator(plain), Field(description="a list of texts, in quotes")
     ] = ("",)
+    constraints: Annotated[
+        tuple[Annotated[Constraint, BeforeValidator(build_constraint)], ...],
+        BeforeValidator(plain),
+        Field(description="a list of constraints, such as {never: {age: 0, smoker: true}}"),
+    ] = ()
 
     @classmethod
     def whereabouts(cls, values: Mapping[str, Any]) -> str:
@@ -72,7 +80,34 @@ class Schema(Document):
         for column in self.modelled:
             if column.missing:
                 missing_text(column, self.missing_values)
+        for number, constraint in enumerate(self.constraints, 1):
+            self._demand_constraint(number, constraint, names)
         return self
+
+    def _demand_constraint(self, number: int, constraint: Constraint, names: list[str]) -> None:
+        for name in constraint.names():
+            if name not in names:
+                raise ValueError(
+                    f"constraint {number}: there is no column {name!r}{suggestion(name, names)}"
+                )
+            if isinstance(self.column(name), Identifier):
+                raise ValueError(f"constraint {number}: {name!r} is an identifier, made anew")
+        try:
+            constraint.demand(self._by_name)
+        except FedsynthError as error:
+            raise ValueError(f"constraint {number}: {error}") from None
+
+    @property
+    def _by_name(self) -> dict[str, Modelled | Identifier]:
+        return {column.name: column for column in self.columns}
+
+    def broken(self, columns: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
+        """Which rows [n] of conformed columns break a constraint; none where there is none."""
+        rows = len(next(iter(columns.values())))
+        found = np.zeros(rows, bool)
+        for constraint in self.constraints:
+            found |= constraint.broken(columns, self._by_name)
+        return found
 
     def _demand_target(self, names: list[str]) -> None:
         if self.target not in names:

@@ -57,7 +57,8 @@ def wanted_shares(schema: Schema | ImageSchema, proportions: Mapping[Any, float]
         shares[_code(schema, {_target(schema).name: value})] = share
     if not (np.isfinite(shares).all() and (shares >= 0).all() and shares.sum() > 0):
         raise ConfigError("proportions must be finite, not negative, and not all zero")
-    return shares / shares.sum()
+    total = float(shares.sum())
+    return np.asarray(shares / total)
 
 
 def _target(schema: Schema | ImageSchema) -> Categorical | Boolean:

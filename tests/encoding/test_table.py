@@ -298,9 +298,12 @@ def test_five_thousand_categories():
         {"c": np.where(rng.random(20_000) < 0.5, "v7", rng.choice(values, 20_000))}
     )
     encoding = encoding_of(frame, schema, 30.0)
-    assert encoding.frequencies[0][7] == pytest.approx(0.5, abs=0.01)
-    assert np.delete(encoding.frequencies[0], 7).max() < 0.01
-    pd.testing.assert_frame_equal(round_trip(frame, encoding), frame)
+    # Nearly all hold four records, far below the noise: they share a code.
+    assert encoding.sizes[0] < 20
+    back = round_trip(frame, encoding)["c"]
+    assert (back == "v7").mean() == pytest.approx(0.5, abs=0.01)
+    assert (back[frame["c"] == "v7"] == "v7").all()
+    assert back[back != "v7"].value_counts(normalize=True).max() < 0.02
 
 
 def test_bounds_of_1e12_keep_zero_and_two_decimals():
@@ -350,7 +353,7 @@ def test_public_edges_need_no_question():
 
 def test_public_edges_hold_whatever_the_noise():
     noisy = np.random.default_rng(0).normal(0, 1000, HistogramLayout.of(EDGES).dim)
-    encoding = TableEncoding.from_histogram(EDGES, noisy, 1000.0)
+    encoding = TableEncoding.from_histogram(EDGES, noisy, 1000.0, rare=0.0)
     assert encoding.sizes == (5, 3, 2)
     assert encoding.labels("n") == TableEncoding.from_edges(EDGES).labels("n")
 

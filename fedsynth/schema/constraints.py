@@ -1,0 +1,108 @@
+"""What no row of a table can be, known in public: impossible combinations, and columns in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import combinations, pairwise
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from fedsynth.errors import SchemaError
+from fedsynth.schema.columns import Continuous, Datetime, Identifier, Integer, Modelled
+from fedsynth.schema.conditions import Condition, condition_on
+from fedsynth.validation import Agreed, suggestion
+
+Columns = Mapping[str, Modelled | Identifier]
+Arrays = Mapping[str, NDArray[Any]]
+
+
+class Never(Agreed):
+    """A combination that no row has: all of these conditions at once.
+
+    ``never``: by column, a condition as for drawing rows (a value, a list, a range, or null for
+    missing).
+    """
+
+    never: Annotated[
+        dict[str, Any], Field(min_length=1, description="conditions by column, such as {age: 0}")
+    ]
+
+    def names(self) -> tuple[str, ...]:
+        """The columns that it is about."""
+        return tuple(self.never)
+
+    def conditions(self, columns: Columns) -> dict[str, Condition]:
+        """Raises ConfigError for a condition that the column does not know."""
+        return {name: condition_on(columns[name], given) for name, given in self.never.items()}
+
+    def demand(self, columns: Columns) -> None:
+        """Raises an error where it does not fit the columns."""
+        self.conditions(columns)
+
+    def broken(self, arrays: Arrays, columns: Columns) -> NDArray[np.bool_]:
+        """Which rows [n] of conformed columns break it."""
+        met = [one.holds(arrays[name]) for name, one in self.conditions(columns).items()]
+        found: NDArray[np.bool_] = np.logical_and.reduce(met)
+        return found
+
+
+class Ordered(Agreed):
+    """Numbers or dates that rise, or stay, from column to column, where neither is missing."""
+
+    ordered: Annotated[
+        tuple[str, ...], Field(min_length=2, description="a list of two or more columns")
+    ]
+
+    def names(self) -> tuple[str, ...]:
+        """The columns that it is about, lowest first."""
+        return self.ordered
+
+    def demand(self, columns: Columns) -> None:
+        """Raises SchemaError where the columns cannot be compared."""
+        if len(set(self.ordered)) < len(self.ordered):
+            raise SchemaError("names a column twice")
+        found = [columns[name] for name in self.ordered]
+        numbers = all(isinstance(column, Integer | Continuous) for column in found)
+        dates = all(isinstance(column, Datetime) for column in found)
+        if not numbers and not (
+            dates and len({getattr(column, "resolution", None) for column in found}) == 1
+        ):
+            raise SchemaError("needs columns of numbers, or of dates with one resolution")
+        for lower, upper in combinations(found, 2):
+            if offset(lower) + lower.low > offset(upper) + upper.high:  # type: ignore[union-attr]
+                raise SchemaError(
+                    f"every {lower.name!r} lies above every {upper.name!r}, by their bounds"
+                )
+
+    def broken(self, arrays: Arrays, columns: Columns) -> NDArray[np.bool_]:
+        """Which rows [n] of conformed columns break it."""
+        values = [arrays[name] + offset(columns[name]) for name in self.ordered]
+        with np.errstate(invalid="ignore"):
+            found: NDArray[np.bool_] = np.logical_or.reduce(
+                [low > high for low, high in pairwise(values)]
+            )
+        return found
+
+
+Constraint = Never | Ordered
+
+
+def offset(column: Modelled | Identifier) -> float:
+    """What to add to conformed values so that those of several columns compare."""
+    if isinstance(column, Datetime):
+        return float(np.datetime64(column.lower, "s").astype(np.int64)) / column.seconds
+    return 0.0
+
+
+def build_constraint(value: object) -> object:
+    """Build a constraint from a mapping, by its only key."""
+    if not isinstance(value, Mapping):
+        return value
+    kinds: dict[str, type[Agreed]] = {"never": Never, "ordered": Ordered}
+    if len(value) != 1 or next(iter(value)) not in kinds:
+        key = next((str(key) for key in value if key not in kinds), "")
+        raise SchemaError(f"a constraint has one key, `never` or `ordered`{suggestion(key, kinds)}")
+    return kinds[next(iter(value))](**{str(key): entry for key, entry in value.items()})
