@@ -1,14 +1,15 @@
 """The channel: the only way from private data to a value that the server may use.
 
-Synthesizers hold a channel, never clients. For every release it writes the event to the ledger,
-then draws who takes part, has them answer, sifts the answers, sums, and adds noise where the trust
-model leaves that to the server.
+Past it everything is post-processing. For every release it writes the event to the ledger, then
+draws who takes part, has them answer, sifts the answers, sums, and adds noise where the trust model
+leaves that to the server.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -57,6 +58,70 @@ class Channel(Protocol):
             FederationError: too few usable answers; the event stays charged.
         """
         ...
+
+    def select(
+        self,
+        task: str,
+        terms: Terms,
+        estimate: NDArray[np.float64],
+        *,
+        starts: NDArray[np.int64],
+        weights: NDArray[np.float64],
+        penalties: NDArray[np.float64],
+        arrays: Mapping[str, NDArray[np.generic]] | None = None,
+    ) -> int:
+        """Release which block of everyone's summed contributions is furthest from an estimate.
+
+        The exponential mechanism, for a server who is trusted with the sum. A block's score is
+        :meth:`Scores.of`; a unit moves it by at most the clip, since it adds at most that much to
+        the block in L1 and no weight exceeds 1. Gumbel noise of scale ``m * clip`` then makes it
+        ``2/m``-bounded range (Dong, Durfee, Rogers 2020; Cesar and Rogers 2021).
+
+        Args:
+            terms: of the mechanism ``exponential``.
+            estimate, starts, weights, penalties: see :class:`Scores`.
+
+        Raises:
+            As :meth:`sum`, and ConfigError for scores that do not fit together.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Scores:
+    """How blocks of a sum are scored: all of it public.
+
+    Attributes:
+        estimate: what the sum is thought to be, [dim].
+        starts: where each block begins, rising from 0, [blocks].
+        weights: of each block's score, in (0, 1].
+        penalties: taken off each block's distance.
+
+    Raises:
+        ConfigError: shapes that do not fit, or a weight outside (0, 1].
+    """
+
+    estimate: NDArray[np.float64]
+    starts: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    penalties: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        starts = self.starts
+        rising = len(starts) > 0 and starts[0] == 0 and (np.diff(starts) > 0).all()
+        if not rising or starts[-1] >= len(self.estimate):
+            raise ConfigError("blocks to select from must begin at rising places from 0")
+        if not self.weights.shape == self.penalties.shape == starts.shape:
+            raise ConfigError("every block to select from needs one weight and one penalty")
+        inside = (self.weights > 0) & (self.weights <= 1) & np.isfinite(self.penalties)
+        if not inside.all() or not np.isfinite(self.estimate).all():
+            raise ConfigError("weights of blocks must lie in (0, 1], all else must be finite")
+
+    def of(self, total: NDArray[np.float64]) -> NDArray[np.float64]:
+        """``weight * (||total - estimate||_1 - penalty)`` of every block."""
+        distances = np.add.reduceat(np.abs(total - self.estimate), self.starts)
+        scores: NDArray[np.float64] = self.weights * (distances - self.penalties)
+        return scores
 
 
 class LocalChannel:
@@ -127,17 +192,46 @@ class LocalChannel:
         arrays: Mapping[str, NDArray[np.generic]] | None = None,
         settings: Mapping[str, Plain] | None = None,
     ) -> Released:
-        self._check(terms)
-        request = Request(
-            task,
-            terms,
-            dim,
-            kept,
-            arrays or {},
-            settings or {},
-            self._ledger.job.job,
-            len(self._ledger.events),
+        if terms.mechanism == "exponential":
+            raise PrivacyError("the exponential mechanism selects: it releases no sum")
+        answers, drawn, incidents = self._asked(
+            task, terms, dim, kept, arrays or {}, settings or {}
         )
+        value = self._total(answers, dim, terms)
+        return Released(value, drawn, len(answers), tuple(incidents))
+
+    def select(
+        self,
+        task: str,
+        terms: Terms,
+        estimate: NDArray[np.float64],
+        *,
+        starts: NDArray[np.int64],
+        weights: NDArray[np.float64],
+        penalties: NDArray[np.float64],
+        arrays: Mapping[str, NDArray[np.generic]] | None = None,
+    ) -> int:
+        scores = Scores(estimate, starts, weights, penalties)
+        if terms.mechanism != "exponential":
+            raise PrivacyError(f"{terms.mechanism} noise protects a sum: it does not select")
+        asked = {**(arrays or {}), "starts": starts}
+        answers, _, _ = self._asked(task, terms, len(estimate), 0, asked, {})
+        total = np.sum([one.values for one in answers], axis=0) if answers else 0 * estimate
+        return self._noise.choose(scores.of(total), terms.scale)
+
+    def _asked(
+        self,
+        task: str,
+        terms: Terms,
+        dim: int,
+        kept: int,
+        arrays: Mapping[str, NDArray[np.generic]],
+        settings: Mapping[str, Plain],
+    ) -> tuple[list[Answer], int, list[Incident]]:
+        """Charge a release, then have it answered: usable answers, clients drawn, incidents."""
+        self._check(terms)
+        job, number = self._ledger.job.job, len(self._ledger.events)
+        request = Request(task, terms, dim, kept, arrays, settings, job, number)
         event = Event(task, request.round, terms, request.job)
         self._ledger.charge(event)
         drawn = self._draw(terms)
@@ -150,8 +244,7 @@ class LocalChannel:
         ]
         self.incidents += incidents
         need(len(answers), self._least(len(drawn), terms), request, incidents)
-        value = self._total(answers, dim, terms)
-        return Released(value, len(drawn), len(answers), tuple(incidents))
+        return answers, len(drawn), incidents
 
     def _check(self, terms: Terms) -> None:
         """Raises ConfigError for terms that say otherwise than this federation is."""

@@ -14,7 +14,7 @@ from fedsynth.errors import PrivacyError
 from fedsynth.federation.request import Answer, Request
 from fedsynth.federation.site import Site
 from fedsynth.federation.tasks import Task, lookup
-from fedsynth.privacy.clipping import clip_and_sum
+from fedsynth.privacy.clipping import clip_and_sum, clip_blocks
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Poisson
 
@@ -57,7 +57,11 @@ def _clipped_sums(
                 f"task {task.name}: rows of {rows.dim} numbers do not fit the request ({width} "
                 f"numbers), or there are more of them than {terms.unit}s"
             )
-        sums[position] += clip_and_sum(rows, terms.clip, terms.norm).values
+        if terms.mechanism == "exponential":
+            starts = np.asarray(request.arrays["starts"], np.int64)
+            sums[position] += clip_blocks(rows, starts, terms.clip).values
+        else:
+            sums[position] += clip_and_sum(rows, terms.clip, terms.norm).values
     return sums
 
 

@@ -95,7 +95,9 @@ def fault(answer: object, request: Request) -> str | None:
         return "holds values that are not finite"
     terms = request.terms
     if terms.unit == "client":
-        bound = terms.clip + terms.client_scale * _noise_norm(request)
+        # The exponential mechanism's clip bounds each block.
+        blocks = len(request.arrays["starts"]) if terms.mechanism == "exponential" else 1
+        bound = terms.clip * blocks + terms.client_scale * _noise_norm(request)
         with np.errstate(over="ignore"):
             norm = float(np.linalg.norm(values, 2 if terms.norm == "l2" else 1))
         if not norm <= bound * (1 + 1e-5):

@@ -171,7 +171,8 @@ def _neighbours(ledger: Ledger) -> str:
     """In what neighbouring data sets differ (:class:`~fedsynth.privacy.terms.Terms`)."""
     if replaces_one(ledger.counts):
         return "replace-one"
-    apart = any(t.unit == "client" and t.trust != "central" for t in ledger.counts)
+    whole = ledger.job.budget.unit == "client"
+    apart = whole and any(t.trust != "central" for t in ledger.counts)
     return "zero-out-one" if apart else "add-or-remove-one"
 
 

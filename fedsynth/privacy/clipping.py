@@ -212,17 +212,24 @@ class MarginalRows:
         inside = (self.codes >= 0) & (self.codes < np.asarray(self.sizes))
         if self.codes.shape[1:] != (len(self.sizes),) or not inside.all():
             raise PrivacyError("codes of marginal rows lie outside their columns' sizes")
-        weights = self._weights
+        weights = self.table_weights
         if weights.shape != (len(self.cliques),) or not (weights > 0).all():
             raise PrivacyError("marginal rows need one positive weight for each table")
 
     @property
-    def _weights(self) -> NDArray[np.float64]:
+    def table_weights(self) -> NDArray[np.float64]:
+        """The weight of each table."""
         given = self.weights
         return np.ones(len(self.cliques)) if given is None else np.asarray(given, np.float64)
 
     def _cells(self, clique: Sequence[int]) -> int:
         return math.prod(self.sizes[column] for column in clique)
+
+    @property
+    def starts(self) -> list[int]:
+        """Where each table begins in a row."""
+        sizes = [self._cells(clique) for clique in self.cliques]
+        return [int(start) for start in np.cumsum([0, *sizes[:-1]])]
 
     @property
     def dim(self) -> int:
@@ -232,7 +239,7 @@ class MarginalRows:
         return len(self.codes)
 
     def norms(self, norm: Norm) -> Floats:
-        weights = self._weights
+        weights = self.table_weights
         each = weights.sum() if norm == "l1" else np.sqrt(weights @ weights)
         return np.full(len(self), float(each))
 
@@ -243,7 +250,7 @@ class MarginalRows:
         factors = weights[kept].astype(np.float64)
         even = len(factors) == 0 or bool((factors == factors[0]).all())
         tables = []
-        for clique, weight in zip(self.cliques, self._weights, strict=True):
+        for clique, weight in zip(self.cliques, self.table_weights, strict=True):
             places = np.zeros(columns.shape[1], np.int64)
             for column in clique:
                 places = places * self.sizes[column] + columns[column]
@@ -290,6 +297,40 @@ def clip_and_sum(rows: Rows, clip: float, norm: Norm = "l2") -> ClippedSum:
         return ClippedSum(np.zeros(rows.dim), 0.0)
     scale = factors(rows, clip, norm)
     return ClippedSum(rows.weighted_sum(scale), float(np.mean(scale < 1)))
+
+
+def clip_blocks(rows: Rows, starts: NDArray[np.int64], clip: float) -> ClippedSum:
+    """Scale every row so that no block of it exceeds ``clip`` in L1, then sum.
+
+    Adding or removing one row moves every block of the result by at most ``clip`` in L1.
+
+    Args:
+        starts: where each block begins, rising from 0; the last reaches to the end of a row.
+
+    Raises:
+        PrivacyError: rows whose blocks' norms are not known, or starts that do not fit them.
+    """
+    if len(rows) == 0:
+        return ClippedSum(np.zeros(rows.dim), 0.0)
+    largest = _largest_blocks(rows, np.asarray(starts, np.int64))
+    safe = clip * (1 - 1e-6)
+    scale = np.where(np.isfinite(largest), np.minimum(1.0, safe / np.maximum(largest, safe)), 0.0)
+    return ClippedSum(rows.weighted_sum(scale), float(np.mean(scale < 1)))
+
+
+def _largest_blocks(rows: Rows, starts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The largest L1 norm of a block of each row, shape [rows]."""
+    if len(starts) == 0 or starts[0] != 0 or (np.diff(starts) <= 0).any() or starts[-1] >= rows.dim:
+        raise PrivacyError("blocks must begin at rising places from 0, within the row")
+    if isinstance(rows, MarginalRows):
+        if starts.tolist() != rows.starts:
+            raise PrivacyError("blocks of marginal rows must be their tables")
+        return np.full(len(rows), float(rows.table_weights.max()))
+    if isinstance(rows, DenseRows):
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = np.add.reduceat(np.abs(rows.values), starts, axis=1, dtype=np.float64)
+        return np.asarray(sums.max(axis=1))
+    raise PrivacyError(f"the norms of blocks of {type(rows).__name__} are not known")
 
 
 def clip_parts(values: Floats, parts: int, clip: float) -> Floats:

@@ -20,7 +20,7 @@ from typing import Any
 from fedsynth.errors import BudgetExceeded, FedsynthError, PrivacyError, ReleaseError
 from fedsynth.privacy import chain
 from fedsynth.privacy.accounting import Spent, charged, renyi, spent
-from fedsynth.privacy.terms import PROTECTION, Budget, Terms
+from fedsynth.privacy.terms import PROTECTION, Budget, Everyone, Terms
 
 FORMAT = 1
 
@@ -221,7 +221,10 @@ class Ledger:
         knows whom it drew, and to the others the noise in a sum tells how many there were, so that
         drawing clients hides nothing that could be counted on from anybody.
         """
-        return spent(charged(self._counts, self.job.participations), self.job.budget.resolved_delta)
+        return spent(self._charged(self._counts), self.job.budget.resolved_delta)
+
+    def _charged(self, counts: dict[Terms, int]) -> dict[Terms, int]:
+        return charged(counts, self.job.participations, self.job.budget.unit)
 
     def would_exceed(self, terms: Terms) -> bool:
         """Whether one more release under ``terms`` would cost more than the budget."""
@@ -273,11 +276,11 @@ class Ledger:
 
     def _renyi(self, counts: dict[Terms, int]) -> float:
         budget = self.job.budget
-        return renyi(charged(counts, self.job.participations), budget.resolved_delta)
+        return renyi(self._charged(counts), budget.resolved_delta)
 
     def _cost(self, counts: dict[Terms, int]) -> float:
         budget = self.job.budget
-        return spent(charged(counts, self.job.participations), budget.resolved_delta).epsilon
+        return spent(self._charged(counts), budget.resolved_delta).epsilon
 
     def charge(self, event: Event) -> None:
         """Write an event down, on disk when this returns: only then may anybody be asked.
@@ -316,7 +319,8 @@ class Ledger:
     def _admit(self, terms: Terms) -> None:
         """Raises PrivacyError for a release that protects another unit or trusts more people."""
         budget = self.job.budget
-        if terms.unit != budget.unit:
+        whole = terms.unit == "client" and terms.sampling == Everyone()
+        if terms.unit != budget.unit and not whole:
             raise PrivacyError(f"this ledger accounts for {budget.unit}s, not for {terms.unit}s")
         if PROTECTION[terms.trust] < PROTECTION[budget.trust]:
             raise PrivacyError(

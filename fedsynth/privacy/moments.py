@@ -40,6 +40,21 @@ def laplace(scale: float, order: float) -> float:
     return float(logsumexp(terms)) / (a - 1)
 
 
+def bounded_range(eps0: float, order: float) -> float:
+    """RDP of an eps0-bounded-range mechanism such as the exponential mechanism.
+
+    At the worst the privacy loss takes the values t and t - eps0, the first with probability
+    ``(e^eps0 - e^t) / (e^eps0 - 1)`` (Dong, Durfee, Rogers 2020); the divergence is the largest
+    over t in [0, eps0], here on a grid.
+    """
+    t = np.linspace(0, eps0, 1001)
+    with np.errstate(divide="ignore"):
+        upper = np.log(-np.expm1(t - eps0)) - np.log(-np.expm1(-eps0))
+        lower = np.log(np.expm1(t)) - np.log(np.expm1(eps0))
+    logs = np.logaddexp(upper + (order - 1) * t, lower + (order - 1) * (t - eps0))
+    return max(0.0, float(logs.max()) / (order - 1))
+
+
 def _log_binomial(n: int, k: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
 
@@ -150,6 +165,8 @@ def _single(terms: Terms, sigma: float, order: float, replace_one: bool) -> floa
             return laplace(sigma, order)
         case "gaussian", Everyone():
             return gaussian(sigma, order)
+        case "exponential", Everyone() if not replace_one:
+            return bounded_range(2 / sigma, order)
         case "gaussian", Poisson(rate=rate) if not replace_one:
             return poisson_gaussian(sigma, rate, order)
         case "gaussian", FixedSize(size=size, population=population) if replace_one:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from fedsynth.errors import PrivacyError
 from fedsynth.privacy.terms import Mechanism, Poisson
 
 _GRID_BITS = 20
@@ -58,6 +59,18 @@ class NoiseSource:
         uniform, sign = self._signed(count)
         return sign * np.log(uniform)
 
+    def gumbel(self, count: int) -> NDArray[np.float64]:
+        """Standard Gumbel draws. Shape [count]."""
+        draws: NDArray[np.float64] = -np.log(-np.log(self.uniform(count)))
+        return draws
+
+    def choose(self, scores: NDArray[np.float64], scale: float) -> int:
+        """The exponential mechanism: index i with probability proportional to exp(score_i / scale).
+
+        That is where the largest score is once Gumbel noise of this scale is added to each.
+        """
+        return int(np.argmax(scores + scale * self.gumbel(len(scores))))
+
     def perturb(
         self, values: NDArray[np.float64], scale: float, mechanism: Mechanism = "gaussian"
     ) -> NDArray[np.float64]:
@@ -68,6 +81,8 @@ class NoiseSource:
         """
         if scale == 0:
             return values
+        if mechanism == "exponential":
+            raise PrivacyError("the exponential mechanism releases a choice, never the values")
         draw = self.gaussian if mechanism == "gaussian" else self.laplace
         grid = 2.0 ** (math.floor(math.log2(scale)) - _GRID_BITS)
         noisy: NDArray[np.float64] = np.round((values + scale * draw(values.size)) / grid) * grid

@@ -18,7 +18,7 @@ from fedsynth.errors import ConfigError, PrivacyError
 Unit = Literal["record", "client"]
 Trust = Literal["central", "distributed", "local"]
 Norm = Literal["l2", "l1"]
-Mechanism = Literal["gaussian", "laplace"]
+Mechanism = Literal["gaussian", "laplace", "exponential"]
 
 RECORD_DELTA = 1e-5
 
@@ -86,9 +86,14 @@ class Terms:
             what they hide is a client's data, not its presence: neighbours differ in one client
             whose contribution is zero in one of them.
         clip: bound on the norm of one unit's contribution, positive.
-        norm: the norm that the clip bounds; Laplace noise needs "l1", Gaussian "l2".
-        noise_multiplier: noise in the released sum over the clip: a standard deviation (Gaussian)
-            or a scale (Laplace). 0 adds none and makes epsilon infinite.
+        norm: the norm that the clip bounds; Gaussian noise needs "l2", the others "l1".
+        noise_multiplier: noise over the clip: in the released sum a standard deviation (Gaussian)
+            or a scale (Laplace); exponential, the scale of the Gumbel noise in every score. 0 adds
+            none and makes epsilon infinite.
+        mechanism: gaussian or laplace noise in a released sum; or exponential, which releases
+            nothing but which block of the sum lies furthest from a public estimate. That needs a
+            server who may see the sum (central), and everybody asked; the clip then bounds each
+            block of a unit's contribution.
         sampling: which units take part. At the record level a client draws its own records in
             secret; at the client level the server draws clients.
         survivors: under distributed trust the number of answers that together carry the whole
@@ -115,8 +120,18 @@ class Terms:
             raise ConfigError(f"noise_multiplier must be 0 or more, not {self.noise_multiplier}")
         if self.survivors < 1:
             raise ConfigError(f"survivors must be at least 1, not {self.survivors}")
-        if (self.mechanism == "laplace") != (self.norm == "l1"):
-            raise PrivacyError("Laplace noise protects an L1 clip, Gaussian noise an L2 clip")
+        if (self.mechanism == "gaussian") != (self.norm == "l2"):
+            raise PrivacyError(
+                "Gaussian noise protects an L2 clip; Laplace noise and the exponential mechanism "
+                "an L1 clip"
+            )
+        if self.mechanism == "exponential" and not (
+            self.trust == "central" and self.sampling == Everyone()
+        ):
+            raise PrivacyError(
+                "the exponential mechanism needs a trusted server, who sees the exact scores, and "
+                "everybody asked: select among noisy sums instead"
+            )
         if self.mechanism == "laplace" and self.trust == "distributed":
             raise PrivacyError("shares of Laplace noise do not add up to Laplace: use Gaussian")
         if isinstance(self.sampling, FixedSize) and self.unit == "record":

@@ -114,7 +114,7 @@ def _same(ours: object, theirs: object) -> bool:
 
 def _second_opinion(ledger: Ledger, derived: Certificate) -> Iterator[Check]:
     claimed = derived.content["guarantee"]
-    counts = charged(ledger.counts, ledger.job.participations)
+    counts = charged(ledger.counts, ledger.job.participations, ledger.job.budget.unit)
     delta = ledger.job.budget.resolved_delta
     if not math.isfinite(derived.epsilon) or not counts:
         return
@@ -126,6 +126,16 @@ def _second_opinion(ledger: Ledger, derived: Certificate) -> Iterator[Check]:
         f"RDP {rdp:.6g} certified, {second:.6g} computed apart",
     )
     pld = math.inf if claimed["pld"] is None else float(claimed["pld"])
+    summed = {t: n for t, n in counts.items() if t.mechanism != "exponential"}
+    if pld <= _PRV_LIMIT and len(summed) < len(counts) and summed and _prv_applies(summed):
+        # Opacus knows no choices: all together cost no less than the sums alone.
+        error = max(1e-3, min(_PRV_ERROR, pld / 20))
+        bound = _prv(summed, delta, error)
+        yield Check(
+            "second accountant (PRV)",
+            bound <= pld + 3 * error,
+            f"PLD {pld:.6g} certified, {bound:.6g} by Opacus for the sums without the choices",
+        )
     if pld <= _PRV_LIMIT and _prv_applies(counts):
         # As fine as a small epsilon needs.
         error = max(1e-3, min(_PRV_ERROR, pld / 20))

@@ -105,7 +105,7 @@ def test_a_release_without_noise_is_refused_under_a_finite_budget():
 @pytest.mark.parametrize(
     ("account", "promised"),
     [
-        (ledger("record"), terms(unit="client")),
+        (ledger("record"), terms(unit="client", sampling=Poisson(0.5))),
         (ledger("client"), terms(unit="record")),
         (ledger(trust="local"), terms(trust="distributed")),
         (ledger(trust="distributed"), terms(trust="central")),
@@ -273,7 +273,7 @@ def test_a_client_refuses_past_its_own_budget_is_named_and_the_round_goes_on():
 
 def test_a_client_whose_ledger_does_not_admit_the_terms_refuses_alone():
     owners = sites(4, value=0.0)
-    owners[0].ledger = ledger("record")
+    owners[0].ledger = ledger("client", trust="local")
     released = channel(owners).sum(TASK, terms(), 3)
     assert [i.client for i in released.incidents] == ["c0"]
     assert owners[0].ledger.events == ()

@@ -325,7 +325,7 @@ def test_rounds_beyond_the_cap_on_participations_are_free():
 @pytest.mark.parametrize(
     ("promised", "said"),
     [
-        (terms(unit="client"), "records"),
+        (terms(unit="client", sampling=Poisson(0.5)), "records"),
         (terms(trust="central"), "distributed trust"),
     ],
 )
@@ -334,6 +334,21 @@ def test_another_unit_or_more_trust_than_promised_is_refused(promised: Terms, sa
     with pytest.raises(PrivacyError, match=said):
         ledger.charge(event(0, promised))
     assert ledger.events == ()
+
+
+def test_a_row_a_client_is_charged_to_records_at_half_its_noise(tmp_path: Path):
+    """One record exchanges its client's row for another: twice the clip (group privacy of 2)."""
+    ledger = Ledger.create(
+        Job(budget=Budget(epsilon=9, delta=1e-5, trust="distributed")), tmp_path / "ledger.jsonl"
+    )
+    ledger.charge(event(0, terms(6.0, unit="client", trust="distributed")))
+    alone = terms(3.0, trust="distributed")
+    assert ledger.spent().rdp == pytest.approx(spent({alone: 1}, 1e-5).rdp)
+    ledger.close()
+    assert Ledger.open(tmp_path / "ledger.jsonl").spent() == ledger.spent()
+    records = Ledger.create(Job(budget=Budget(epsilon=9, unit="client", trust="distributed")))
+    with pytest.raises(PrivacyError, match="clients"):
+        records.charge(event(0, terms(trust="distributed")))
 
 
 def test_less_trust_than_promised_is_welcome():

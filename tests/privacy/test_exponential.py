@@ -1,0 +1,165 @@
+"""The exponential mechanism: what it costs, and that it draws as it says."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import softmax
+from scipy.stats import chisquare
+
+from fedsynth.errors import PrivacyError
+from fedsynth.privacy import moments
+from fedsynth.privacy.accounting import bounded_range_delta, calibrate, spent
+from fedsynth.privacy.clipping import DenseRows, FactoredRows, MarginalRows, clip_blocks
+from fedsynth.privacy.noise import NoiseSource
+from fedsynth.privacy.terms import Poisson, Terms
+
+DELTA = 1e-5
+
+
+def choice(multiplier, **changes):
+    given = {"unit": "record", "trust": "central", "clip": 1.0, "norm": "l1"}
+    return Terms(**{**given, "noise_multiplier": multiplier, "mechanism": "exponential", **changes})
+
+
+def gaussian(multiplier):
+    return Terms(unit="record", trust="central", clip=1.0, noise_multiplier=multiplier)
+
+
+def pair(eps0, t):
+    """The worst pair of two-valued distributions: losses t and t - eps0."""
+    upper = (math.exp(eps0) - math.exp(t)) / (math.exp(eps0) - 1)
+    p = np.array([upper, 1 - upper])
+    return p, p * np.exp(-np.array([t, t - eps0]))
+
+
+@given(st.floats(0.01, 5), st.floats(-6, 6))
+def test_the_curve_is_the_largest_over_all_worst_pairs(eps0, epsilon):
+    largest = 0.0
+    for t in np.linspace(0, eps0, 2001):
+        p, q = pair(eps0, t)
+        assert q.sum() == pytest.approx(1)
+        largest = max(largest, np.maximum(p - np.exp(epsilon) * q, 0).sum())
+    found = float(bounded_range_delta(np.array([epsilon]), eps0)[0])
+    assert found >= largest - 1e-12
+    assert found == pytest.approx(largest, abs=1e-5)
+
+
+@given(st.lists(st.floats(-3, 3), min_size=2, max_size=5), st.data())
+@settings(max_examples=50)
+def test_no_neighbouring_scores_exceed_the_curve(scores, data):
+    """Directly: scores moved by at most 1 each, probabilities by softmax."""
+    multiplier = data.draw(st.floats(0.3, 5))
+    size = len(scores)
+    moved = data.draw(st.lists(st.floats(-1, 1), min_size=size, max_size=size))
+    p = softmax(np.array(scores) / multiplier)
+    q = softmax((np.array(scores) + moved) / multiplier)
+    for epsilon in np.linspace(-2, 2, 9):
+        divergence = np.maximum(p - np.exp(epsilon) * q, 0).sum()
+        bound = bounded_range_delta(np.array([epsilon]), 2 / multiplier)[0]
+        assert divergence <= bound + 1e-9
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_composition_covers_every_choice_of_worst_pairs(count):
+    """Brute force: products of worst pairs, each with its own t, at their own epsilon."""
+    multiplier, delta = 2.0, 0.02
+    eps0 = 2 / multiplier
+    worst = 0.0
+    for ts in itertools.combinations_with_replacement(np.linspace(0, eps0, 9), count):
+        p, q = np.ones(1), np.ones(1)
+        for t in ts:
+            a, b = pair(eps0, t)
+            p, q = np.outer(p, a).ravel(), np.outer(q, b).ravel()
+
+        def excess(epsilon, p=p, q=q):
+            return np.maximum(p - np.exp(epsilon) * q, 0).sum() - delta
+
+        low, high = 0.0, count * eps0
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if excess(middle) > 0 else (low, middle)
+        worst = max(worst, high)
+    found = spent({choice(multiplier): count}, delta).pld
+    assert found is not None
+    assert found >= worst - 1e-9
+    # The curve of all t at once dominates each, so it may cost a little more than any.
+    assert found <= worst * 1.35
+
+
+def test_choices_cost_about_what_a_gaussian_of_their_multiplier_costs_and_never_nothing():
+    sums = {gaussian(10.0): 10}
+    both = spent({**sums, choice(50.0): 10}, DELTA)
+    alike = spent({**sums, gaussian(50.0): 10}, DELTA)
+    assert both.pld is not None and alike.pld is not None
+    assert spent(sums, DELTA).epsilon < both.pld
+    assert both.pld == pytest.approx(alike.pld, rel=0.01)
+    assert both.rdp == pytest.approx(alike.rdp)
+
+
+@given(st.floats(0.05, 4), st.floats(1.1, 64))
+def test_renyi_divergences_are_at_most_the_gaussians(eps0, order):
+    """eps0-bounded range is eps0^2/8-zCDP (Cesar and Rogers 2021)."""
+    assert moments.bounded_range(eps0, order) <= order * eps0**2 / 8 + 1e-12
+
+
+def test_calibration_mixes_choices_and_sums():
+    def plan(alone):
+        return {gaussian(alone): 5, choice(3 * alone): 5}
+
+    multiplier = calibrate(plan, 1.0, DELTA)
+    assert 0.998 < spent(plan(multiplier), DELTA).epsilon <= 1.0
+
+
+def test_choices_follow_the_softmax_of_their_scores():
+    scores, scale = np.array([0.0, 1.0, 3.0, -2.0]), 2.0
+    noise = NoiseSource(0)
+    drawn = np.bincount([noise.choose(scores, scale) for _ in range(20_000)], minlength=4)
+    assert chisquare(drawn, 20_000 * softmax(scores / scale)).pvalue > 1e-4
+    assert noise.choose(scores, 0.0) == 2
+
+
+def test_a_choice_needs_a_trusted_server_and_everybody():
+    for changes in (
+        {"trust": "distributed"},
+        {"trust": "local"},
+        {"sampling": Poisson(0.5)},
+        {"norm": "l2"},
+    ):
+        with pytest.raises(PrivacyError):
+            choice(1.0, **changes)
+    with pytest.raises(PrivacyError, match="choice"):
+        NoiseSource(0).perturb(np.zeros(3), 1.0, "exponential")
+    assert Terms.from_dict(choice(2.0).to_dict()) == choice(2.0)
+
+
+@given(st.integers(1, 5), st.integers(0, 2**32))
+def test_no_block_of_a_clipped_row_exceeds_the_clip(rows, seed):
+    rng = np.random.default_rng(seed)
+    values = rng.normal(0, 10.0 ** rng.integers(-3, 4), (rows, 7))
+    values[0, 3] = rng.choice([np.inf, np.nan, 1.0])
+    starts = np.array([0, 2, 3])
+    for one in values:
+        kept = clip_blocks(DenseRows(one[None]), starts, 1.0).values
+        assert (np.add.reduceat(np.abs(kept), starts) <= 1.0).all()
+    whole = clip_blocks(DenseRows(values), starts, 1.0).values
+    less = clip_blocks(DenseRows(values[1:]), starts, 1.0).values
+    assert (np.add.reduceat(np.abs(whole - less), starts) <= 1 + 1e-9).all()
+
+
+def test_blocks_of_marginal_rows_are_their_tables():
+    codes = np.array([[0, 1, 2], [1, 0, 0]])
+    rows = MarginalRows(codes, (2, 2, 3), [(0, 1), (2,)])
+    found = clip_blocks(rows, np.array([0, 4]), 1 + 1e-5).values
+    assert found.tolist() == [0, 1, 1, 0, 1, 0, 1]
+    for starts in ([0, 3], [0], [1, 4], []):
+        with pytest.raises(PrivacyError):
+            clip_blocks(rows, np.array(starts, np.int64), 1.0)
+    factored = FactoredRows([(np.ones((1, 2)), np.ones((1, 2)))])
+    with pytest.raises(PrivacyError, match="FactoredRows"):
+        clip_blocks(factored, np.array([0]), 1.0)
