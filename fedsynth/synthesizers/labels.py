@@ -34,9 +34,12 @@ def wanted_labels(
         raise ConfigError("give either where or proportions: where fixes every row's target")
     if not len(frequencies):
         if where or proportions:
-            raise ConfigError(
-                "this model has no classes to condition on: its schema names no categorical target"
+            why = (
+                "its schema names no categorical target"
+                if not schema.classes
+                else "its target is the only column, so there is nothing to draw given it"
             )
+            raise ConfigError(f"this model has no classes to condition on: {why}")
         return None
     if where:
         return np.full(rows, _code(schema, where), np.int64)

@@ -73,16 +73,16 @@ def test_a_record_moves_the_histogram_by_its_whole_sensitivity_and_no_more(row):
 
 def test_a_client_weighs_the_same_however_many_rows_it_has():
     _, dim, ones = question(SCHEMA)
-    budget = Budget(epsilon=float("inf"), unit="client", trust="central", units=2)
+    budget = Budget(epsilon=float("inf"), unit="client", trust="central", units=3)
     terms = counting_terms(ones, 0.0, budget, 1)
-    frame = table(10)
-    tenfold = pd.concat([frame] * 10, ignore_index=True)
-    found = []
-    for rows in (frame, tenfold):
-        channel = silent_channel({"a": rows}, "client")
-        found.append(ask_counts(channel, HISTOGRAM, terms, dim).values)
-        assert np.linalg.norm(found[-1]) <= terms.clip
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
+    frames = {"a": table(10, 0), "b": table(3, 1), "c": table(70, 2)}
+    found = ask_counts(silent_channel(frames, "client"), HISTOGRAM, terms, dim).values
+    means = [exact(frame) / len(frame) for frame in frames.values()]
+    np.testing.assert_allclose(found, sum(means), rtol=1e-9, atol=1e-12)
+    for frame, mean in zip(frames.values(), means, strict=True):
+        alone = ask_counts(silent_channel({"a": frame}, "client"), HISTOGRAM, terms, dim).values
+        np.testing.assert_allclose(alone, mean, rtol=1e-9, atol=1e-12)
+        assert np.linalg.norm(alone) <= terms.clip
 
 
 def test_a_client_without_rows_contributes_zeros():

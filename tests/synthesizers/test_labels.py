@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError
 from fedsynth.schema import Boolean, Categorical, Integer, Schema
-from fedsynth.synthesizers.counting import Counts
+from fedsynth.synthesizers.counting import Counts, conditions
 from fedsynth.synthesizers.labels import (
     class_profiles,
     label_frequencies,
@@ -126,6 +126,18 @@ def test_conditions_that_cannot_be_met_are_refused(where, proportions, said):
         wanted_labels(SCHEMA, np.array([0.7, 0.3]), 5, where, proportions, rng)
 
 
-def test_a_model_without_classes_refuses_conditions():
-    with pytest.raises(ConfigError, match="no classes"):
-        wanted_labels(SCHEMA, np.zeros(0), 5, {"outcome": "ill"}, None, np.random.default_rng(0))
+@pytest.mark.parametrize(
+    ("columns", "target", "why"),
+    [
+        ([Integer(name="x", lower=0, upper=9)], None, "names no categorical target"),
+        ([Integer(name="x", lower=0, upper=9)], "x", "names no categorical target"),
+        ([Categorical(name="y", values=[0, 1])], "y", "target is the only column"),
+    ],
+)
+def test_a_model_without_classes_refuses_conditions_and_says_truly_why(columns, target, why):
+    schema = Schema(columns=columns, target=target)
+    assert conditions(schema) == 0
+    for given in ({"where": {"y": 1}}, {"proportions": {1: 1.0}}):
+        asked = {"where": None, "proportions": None, **given}
+        with pytest.raises(ConfigError, match=f"no classes to condition on.*{why}"):
+            wanted_labels(schema, np.zeros(0), 5, **asked, rng=np.random.default_rng(0))

@@ -45,6 +45,19 @@ class Plan:
             job.participations,
         )
 
+    def expected(self, units: float) -> float:
+        """Of so many units, how many a training round has on average: what its sum is divided by.
+
+        A public figure; how many there really are in a round is private.
+        """
+        match self.training.sampling:
+            case Everyone():
+                return units
+            case Poisson(rate=rate):
+                return rate * units
+            case FixedSize(size=size):
+                return float(size)
+
     def planned(self, task: Task, first: Task) -> tuple[Planned, ...]:
         """As the ledger's first line names them; ``task`` trains, ``first`` asks the histogram."""
         found = [Planned(first.name, self.histogram, 1)]
@@ -75,7 +88,7 @@ def make_plan(
         PrivacyError: the budget cannot carry the plan.
     """
     _, _, ones = question(schema)
-    rounds, rate = settings.rounds or 0, settings.rate or 1.0
+    rounds = settings.rounds or 0
     whole = _sure(clients, survivors)
     participations = _participations(budget, settings, clients)
 
@@ -107,7 +120,7 @@ def make_plan(
 
     multiplier = settings.noise_multiplier
     if multiplier is None:
-        multiplier = calibrate(everything, budget.epsilon, budget.resolved_delta) if rate else 0.0
+        multiplier = calibrate(everything, budget.epsilon, budget.resolved_delta)
     else:
         _demand_payable(everything(multiplier), budget, multiplier)
     return Plan(histogram, tables, training(multiplier), rounds, participations)

@@ -120,7 +120,7 @@ class Training:
                 profiles, frequencies = self._profiles(encoding)
         phi, theta = self._initial(encoding, profiles, frequencies)
         units = records if self.record else self.channel.clients
-        expected = (self.settings.rate or 1.0) * units
+        expected = self.plan.expected(units)
         weights = theta if self.settings.encoder != "shared" else np.concatenate([phi, theta])
         state = State(
             encoding, frequencies, expected, profiles, phi, Momentum.start(weights), weights.copy()

@@ -2,6 +2,7 @@ import math
 
 import pytest
 
+from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.errors import ConfigError, PrivacyError
 from fedsynth.privacy.accounting import charged, optimal_gaussian_sigma, spent
 from fedsynth.privacy.terms import Budget, Everyone, FixedSize, Poisson
@@ -40,6 +41,35 @@ def test_fixed_size_rounds_are_paid_for_as_well():
     plan = plan_of(budget, clients=1000, rounds=50, sampling="fixed", rate=0.05)
     assert plan.training.sampling == FixedSize(50, 1000)
     assert 0.98 * 4 <= cost(plan, budget) <= 4
+
+
+@pytest.mark.parametrize(
+    ("sampling", "clients", "rate", "expected"),
+    [("fixed", 3, 0.1, 1), ("fixed", 1000, 0.0517, 52), ("poisson", 3, 0.1, 0.3), (None, 7, 1, 7)],
+)
+def test_a_rounds_sum_is_divided_by_the_public_number_of_clients_in_it(
+    sampling, clients, rate, expected
+):
+    budget = Budget(epsilon=math.inf, unit="client", trust="central", units=clients)
+    plan = plan_of(budget, clients, rounds=2, sampling=sampling or "poisson", rate=rate)
+    assert plan.expected(clients) == pytest.approx(expected, rel=1e-12)
+
+
+def test_records_are_divided_by_their_estimated_number_times_the_rate():
+    budget = Budget(epsilon=math.inf)
+    assert plan_of(budget, rate=0.25).expected(1234.5) == 0.25 * 1234.5
+    assert plan_of(budget, rate=1.0).expected(1234.5) == 1234.5
+
+
+def test_clips_of_counts_are_the_norms_of_their_rows_and_no_wider():
+    plan = plan_of(Budget(epsilon=math.inf))
+    columns = len(SCHEMA.modelled)
+    # A record adds a one to the table of every other column by the label.
+    assert plan.label_tables.clip == pytest.approx(math.sqrt(columns - 1), rel=1e-4)
+    assert plan.label_tables.clip >= math.sqrt(columns - 1)
+    ones = HistogramLayout.of(SCHEMA).per_record
+    assert plan.histogram.clip == pytest.approx(math.sqrt(ones), rel=1e-4)
+    assert plan.histogram.clip >= math.sqrt(ones)
 
 
 def test_two_histograms_with_their_shares_cost_what_one_release_with_the_sum_would():
