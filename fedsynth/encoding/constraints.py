@@ -1,146 +1,122 @@
-"""A schema's constraints on codes: which combinations no row has, and how rows are drawn so."""
+"""A schema's constraints on codes: which combinations of codes no row has."""
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedsynth.encoding.bins import Bins
 from fedsynth.errors import ConfigError
-from fedsynth.schema import Identifier, Modelled, Schema
-from fedsynth.schema.constraints import Constraint, Never, Ordered, offset
+from fedsynth.schema import Schema
+from fedsynth.schema.conditions import Condition
+from fedsynth.schema.constraints import Constraint, Never, offset
 
 if TYPE_CHECKING:
     from fedsynth.encoding.table import TableEncoding
 
 Mask = NDArray[np.bool_]
 Array = NDArray[np.float64]
-Rows = NDArray[np.int64]
+Codes = NDArray[np.integer[Any]]
 
-_MOST_CELLS = 2**22
-# Draws within the bins before the bins' own ends are taken.
-_REDRAWS = 20
+MOST_CELLS = 2**22
 
 
-def boundaries(schema: Schema, name: str) -> list[tuple[float, float]]:
-    """Ranges of a numeric column that constraints speak of, at whose ends bins must part."""
+def stated(schema: Schema, name: str) -> list[Condition]:
+    """What constraints say of a column by itself: no code may stand for values on either side."""
     columns = {column.name: column for column in schema.columns}
-    found: list[tuple[float, float]] = []
-    for constraint in schema.constraints:
-        if isinstance(constraint, Never) and name in constraint.never:
-            found += constraint.conditions(columns)[name].ranges
-    return found
+    return [
+        constraint.conditions(columns)[name]
+        for constraint in schema.constraints
+        if isinstance(constraint, Never) and name in constraint.never
+    ]
 
 
 def zeros(encoding: TableEncoding) -> list[tuple[tuple[int, ...], Mask]]:
     """Columns' positions, and True for the combinations of their codes that no row has.
 
+    One table a constraint; of an `ordered` one, a table a pair of neighbouring columns. A
+    combination that a row can have, however unlikely its values within the codes, is False.
+
     Raises:
-        ConfigError: a constraint over so many codes that its table would not fit in memory.
+        ConfigError: a constraint of so many combinations that its table would not fit in memory.
     """
     found = []
-    for number, constraint in enumerate(encoding.schema.constraints, 1):
-        if isinstance(constraint, Never):
-            pairs = [tuple(constraint.never)]
-        else:
-            pairs = list(itertools.pairwise(constraint.ordered))
-        for names in pairs:
-            found.append(_impossible(encoding, constraint, names, number))
+    for number, constraint, names in _parts(encoding.schema):
+        positions = _positions(encoding, names)
+        clique = tuple(sorted(positions.values()))
+        shape = tuple(encoding.sizes[k] for k in clique)
+        if math.prod(shape) > MOST_CELLS:
+            raise ConfigError(
+                f"constraint {number} of the schema spans {math.prod(shape):,} combinations of "
+                f"codes, more than {MOST_CELLS:,}: name fewer columns, or take fewer bins"
+            )
+        axes = dict(zip(clique, np.ogrid[tuple(map(slice, shape))], strict=True))
+        codes = {name: axes[position] for name, position in positions.items()}
+        mask = np.broadcast_to(_excluded(encoding, constraint, names, codes), shape)
+        found.append((clique, mask.copy()))
     return found
 
 
-def _impossible(
-    encoding: TableEncoding, constraint: Constraint, names: tuple[str, ...], number: int
-) -> tuple[tuple[int, ...], Mask]:
-    positions = {column.name: k for k, column in enumerate(encoding.schema.modelled)}
-    clique = tuple(sorted(positions[name] for name in names))
-    shape = tuple(encoding.sizes[k] for k in clique)
-    if math.prod(shape) > _MOST_CELLS:
-        raise ConfigError(
-            f"constraint {number} spans {math.prod(shape):,} combinations of codes: name fewer "
-            "columns, or take fewer bins"
-        )
+def impossible(encoding: TableEncoding, codes: Codes) -> Mask:
+    """Which rows [n] of codes [n, d] no row of the table can have, by the schema's constraints."""
+    found = np.zeros(len(codes), bool)
+    for _, constraint, names in _parts(encoding.schema):
+        own = {name: codes[:, k] for name, k in _positions(encoding, names).items()}
+        found |= _excluded(encoding, constraint, names, own)
+    return found
+
+
+def _parts(schema: Schema) -> Iterator[tuple[int, Constraint, tuple[str, ...]]]:
+    """Constraints, their numbers, and the columns of each of their tables."""
+    for number, constraint in enumerate(schema.constraints, 1):
+        if isinstance(constraint, Never):
+            yield number, constraint, constraint.names()
+        else:
+            for pair in pairwise(constraint.ordered):
+                yield number, constraint, pair
+
+
+def _positions(encoding: TableEncoding, names: tuple[str, ...]) -> dict[str, int]:
+    known = [column.name for column in encoding.schema.modelled]
+    return {name: known.index(name) for name in names}
+
+
+def _excluded(
+    encoding: TableEncoding,
+    constraint: Constraint,
+    names: tuple[str, ...],
+    codes: Mapping[str, Codes],
+) -> Mask:
+    """Which of the codes by column, arrays that broadcast together, no row has."""
+    columns = {column.name: column for column in encoding.schema.columns}
     if isinstance(constraint, Never):
-        columns = {column.name: column for column in encoding.schema.columns}
-        mask = np.ones(shape, bool)
-        for name, condition in constraint.conditions(columns).items():
-            # Bins part where a condition begins and ends, so a share is all or nothing.
-            certain = encoding.likelihood(name, condition) >= 1 - 1e-9
-            mask &= _along(certain, clique, positions[name])
-        return clique, mask
-    lowest, _ = _ends(encoding, names[0])
-    _, highest = _ends(encoding, names[1])
-    first, second = positions[names[0]], positions[names[1]]
-    with np.errstate(invalid="ignore"):
-        above = _along(lowest, clique, first) > _along(highest, clique, second)
-    return clique, above
+        # Codes part where a condition begins and ends, so that a share is all or nothing.
+        met = [
+            (encoding.likelihood(name, condition) > 0.5)[codes[name]]
+            for name, condition in constraint.conditions(columns).items()
+        ]
+        found: Mask = met[0]
+        for mask in met[1:]:
+            found = found & mask
+        return found
+    lower, upper = names
+    lowest, _ = _reach(encoding, lower)
+    _, highest = _reach(encoding, upper)
+    # A missing cell is in order with any other: comparisons with NaN are false.
+    above: Mask = lowest[codes[lower]] > highest[codes[upper]]
+    return above
 
 
-def _along(values: NDArray[Any], clique: tuple[int, ...], position: int) -> NDArray[Any]:
-    return values.reshape([-1 if k == position else 1 for k in clique])
-
-
-def _ends(encoding: TableEncoding, name: str) -> tuple[Array, Array]:
-    """The lowest and highest value of each code of a numeric column; NaN for missing."""
-    column = encoding.schema.column(name)
-    bins = encoding.bins_of(name)
-    first, last = bins.reach
-    ends = [bins.grid.values(units) + offset(column) for units in (first, last)]
-    gap = [np.nan] if getattr(column, "missing", False) else []
-    low, high = (np.append(end, gap) for end in ends)
+def _reach(encoding: TableEncoding, name: str) -> tuple[Array, Array]:
+    """The lowest and the highest value of each code of a numeric column; NaN for missing."""
+    column, position = encoding.schema.column(name), _positions(encoding, (name,))[name]
+    bins = encoding.bins[position]
+    assert isinstance(bins, Bins)
+    gap = np.full(encoding.sizes[position] - bins.size, np.nan)
+    low, high = (np.append(ends, gap) + offset(column) for ends in bins.reach)
     return low, high
-
-
-def settle(
-    columns: dict[str, NDArray[Any]], schema: Schema, redraw: Callable[[str, Rows], NDArray[Any]]
-) -> None:
-    """Have numbers drawn within their bins meet the schema's `ordered` constraints, in place.
-
-    Args:
-        columns: conformed values by column, as drawn.
-        redraw: from a column's name and rows, fresh values within the rows' bins.
-    """
-    ordered = [c for c in schema.constraints if isinstance(c, Ordered)]
-    names = {column.name: column for column in schema.columns}
-    for _ in range(_REDRAWS):
-        clean = True
-        for constraint in ordered:
-            rows = np.flatnonzero(constraint.broken(columns, names))
-            for name in constraint.ordered if len(rows) else ():
-                clean = False
-                columns[name][rows] = redraw(name, rows)
-        if clean:
-            return
-    for constraint in ordered:
-        _rise(columns, constraint, names)
-
-
-def _rise(
-    columns: dict[str, NDArray[Any]],
-    constraint: Ordered,
-    names: Mapping[str, Modelled | Identifier],
-) -> None:
-    """Lift numbers to the ones before them, then lower those that had no room above.
-
-    The model draws codes that can be ordered, so this mends the last redraws' bad luck alone.
-    """
-    pairs = list(itertools.pairwise(constraint.ordered))
-    with np.errstate(invalid="ignore"):
-        for lower, upper in pairs:
-            column, least = names[upper], columns[lower] + offset(names[lower])
-            rows = least > columns[upper] + offset(column)
-            lifted = _on_grid(least[rows] - offset(column), column, np.ceil)
-            columns[upper][rows] = np.minimum(lifted, column.high)  # type: ignore[union-attr]
-        for lower, upper in reversed(pairs):
-            column, most = names[lower], columns[upper] + offset(names[upper])
-            rows = columns[lower] + offset(column) > most
-            columns[lower][rows] = _on_grid(most[rows] - offset(column), column, np.floor)
-
-
-def _on_grid(values: Array, column: Any, towards: Callable[[Array], Array]) -> Array:
-    steps = np.round(values / column.unit, 6)
-    return np.asarray(towards(steps) * column.unit)

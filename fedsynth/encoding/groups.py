@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedsynth.encoding.choice import choose
 from fedsynth.errors import ReleaseError
 
 Array = NDArray[np.float64]
@@ -37,19 +38,27 @@ class Groups:
             raise ReleaseError("groups: every group must have a category of positive weight")
 
     @classmethod
-    def of(cls, masses: Array, least: float) -> Groups | None:
-        """Categories that hold less than ``least`` records as one group; None for fewer than two.
+    def of(cls, masses: Array, least: float, sides: NDArray[np.bool_]) -> Groups | None:
+        """Categories that hold less than `least` records share a group, by these masses; evenly
+        where all of them are 0.
 
-        Rare categories share their group by their masses, evenly where all of them are 0.
+        sides [k, conditions]: only categories that agree on each condition share a group. None
+        where no two do.
         """
-        rare = masses < least
-        if int(rare.sum()) < 2:
+        rare = np.flatnonzero(masses < least)
+        _, kind = np.unique(sides[rare], axis=0, return_inverse=True)
+        kind = kind.ravel()
+        together = np.bincount(kind, minlength=1)[kind] > 1
+        rare, kind = rare[together], kind[together]
+        if not len(rare):
             return None
-        codes = np.cumsum(~rare) - 1
-        codes[rare] = int((~rare).sum())
-        weights = np.where(rare, masses, 1.0)
-        if not weights[rare].any():
-            weights[rare] = 1.0
+        alone = np.ones(len(masses), bool)
+        alone[rare] = False
+        codes = np.cumsum(alone) - 1
+        codes[rare] = int(alone.sum()) + np.unique(kind, return_inverse=True)[1]
+        weights = np.where(alone, 1.0, masses)
+        empty = np.bincount(codes, weights) <= 0
+        weights = np.where(empty[codes], 1.0, weights)
         return cls(codes.astype(np.int64), weights.astype(np.float64))
 
     @property
@@ -63,19 +72,10 @@ class Groups:
 
     def decode(self, codes: Whole, rng: np.random.Generator) -> Whole:
         """A category for each group, by its weight."""
-        order = np.argsort(self.codes, kind="stable")
-        sums = np.cumsum(self.weights[order])
-        ends = np.cumsum(np.bincount(self.codes))
-        below = np.concatenate(([0.0], sums[ends[:-1] - 1]))
-        target = below[codes] + rng.random(len(codes)) * (sums[ends - 1] - below)[codes]
-        found = np.searchsorted(sums, target, side="right")
-        # A target rounded up to its group's last sum must not fall into the next group.
-        drawable = np.where(self.weights[order] > 0, np.arange(len(order)), -1)
-        last = np.maximum.accumulate(drawable)[ends - 1]
-        return order[np.minimum(found, last[codes])]
+        return choose(self.codes, self.weights, codes, rng)
 
     def within(self, allowed: NDArray[np.bool_]) -> tuple[Groups, Array]:
-        """Only the ``allowed`` categories [k], and the share of each group that they hold.
+        """Only the `allowed` categories [k], and the share of each group that they hold.
 
         Groups without an allowed category stay as they are, with share 0.
         """
@@ -84,13 +84,13 @@ class Groups:
         weights = np.where(shares[self.codes] > 0, kept, self.weights)
         return Groups(self.codes, weights), shares
 
-    def labels(self, names: list[str]) -> list[str]:
-        """Each group as a report names it: its category, or how many share it."""
-        found = []
-        for code in range(self.size):
-            own = np.flatnonzero(self.codes == code)
-            found.append(names[own[0]] if len(own) == 1 else f"{len(own)} rare values")
-        return found
+    def labels(self, names: Sequence[str]) -> list[str]:
+        """Each group as a report names it: its category, or the first of several."""
+        _, first, sizes = np.unique(self.codes, return_index=True, return_counts=True)
+        return [
+            names[place] if size == 1 else f"{names[place]} or {size - 1} more rare values"
+            for place, size in zip(first, sizes, strict=True)
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Lists of numbers that JSON keeps exactly."""

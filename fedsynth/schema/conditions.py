@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -12,8 +13,8 @@ from numpy.typing import NDArray
 
 from fedsynth.errors import ConfigError
 from fedsynth.schema.cells import read_cells
-from fedsynth.schema.columns import Boolean, Categorical, Identifier, Modelled, Numeric
-from fedsynth.validation import suggestion
+from fedsynth.schema.columns import Boolean, Categorical, Continuous, Identifier, Modelled, Numeric
+from fedsynth.validation import plain, suggestion
 
 Values = NDArray[np.float64] | NDArray[np.int64]
 _ENDS = ("from", "to")
@@ -26,7 +27,8 @@ class Condition:
     Attributes:
         column: that it is about.
         codes: of the categories that meet it; empty for numbers and dates.
-        ranges: closed ranges of the numbers that meet it, in conformed units; empty for categories.
+        ranges: closed ranges of the numbers that meet it, rising and apart, both ends values of the
+            conformed column; empty for categories.
         missing: whether a missing cell meets it.
     """
 
@@ -40,8 +42,10 @@ class Condition:
         if isinstance(self.column, Categorical | Boolean):
             return np.isin(values, self.codes) | (self.missing & (values < 0))
         met: NDArray[np.bool_] = self.missing & np.isnan(values)
-        for low, high in self.ranges:
-            met = met | ((values >= low) & (values <= high))
+        if self.ranges:
+            lows, highs = np.array(self.ranges).T
+            place = np.searchsorted(lows, values, side="right") - 1
+            met |= (place >= 0) & (values <= highs[place])
         return met
 
 
@@ -53,76 +57,98 @@ def condition_on(column: Modelled | Identifier, given: object) -> Condition:
             included, one of which may be left out; None for a missing cell.
 
     Raises:
-        ConfigError: naming the column, where there is no such value or it may not be missing.
+        ConfigError: naming the column, where no row can meet it by the schema.
     """
+    where = f"column {column.name!r}"
     if isinstance(column, Identifier):
-        raise ConfigError(
-            f"{column.name} is an identifier: it is made anew, and never conditioned on"
-        )
+        raise ConfigError(f"{where} is an identifier: it is made anew, and never conditioned on")
+    given = plain(given)
     if isinstance(given, Mapping):
         if isinstance(column, Categorical | Boolean):
-            raise ConfigError(f"{column.name} holds categories: name them, a range has no meaning")
+            raise ConfigError(f"{where} holds categories: list them, since a range has no meaning")
         return Condition(column, ranges=(_range(column, given),))
-    entries = list(given) if isinstance(given, list | tuple | set | frozenset) else [given]
+    entries = list(given) if isinstance(given, list | set | frozenset) else [given]
     if not entries:
-        raise ConfigError(f"{column.name}: an empty list of values, which no row can meet")
+        raise ConfigError(f"{where}: an empty list of values, which no row can meet")
+    compound = [entry for entry in entries if isinstance(entry, Mapping | Collection)]
+    if any(not isinstance(entry, str) for entry in compound):
+        raise ConfigError(
+            f"{where}: give one value, one list of values, or one range; not one within a list"
+        )
     return _listed(column, entries)
 
 
 def _listed(column: Modelled, entries: list[object]) -> Condition:
+    where = f"column {column.name!r}"
     cells = read_cells(pd.Series(entries, dtype=object), column, ("",))
-    if cells.missing.any() and not column.missing:
-        raise ConfigError(f"{column.name} is never missing, by its schema")
-    known = cells.values[~cells.missing]
+    missing = bool(cells.missing.any())
+    if missing and not column.missing:
+        raise ConfigError(f"{where} is never missing, by its schema")
+    wrong = next((entries[k] for k in np.flatnonzero(cells.unreadable)), None)
     if isinstance(column, Categorical | Boolean):
         if cells.unreadable.any():
-            wrong = entries[int(np.flatnonzero(cells.unreadable)[0])]
             spelled = [str(category) for category in column.categories]
-            raise ConfigError(
-                f"{column.name} has no value {wrong!r}{suggestion(str(wrong), spelled)}"
-            )
-        codes = tuple(sorted({int(code) for code in known}))
-        return Condition(column, codes=codes, missing=bool(cells.missing.any()))
+            raise ConfigError(f"{where} has no value {wrong!r}{suggestion(str(wrong), spelled)}")
+        codes = {int(code) for code in cells.values[~cells.missing]}
+        return Condition(column, codes=tuple(sorted(codes)), missing=missing)
     if cells.unreadable.any():
-        wrong = entries[int(np.flatnonzero(cells.unreadable)[0])]
-        raise ConfigError(f"{column.name}: {wrong!r} is no {_kind(column)}")
-    for value in known:
-        _demand_possible(column, float(value))
-    ranges = tuple((float(value), float(value)) for value in sorted(set(known.tolist())))
-    return Condition(column, ranges=ranges, missing=bool(cells.missing.any()))
+        raise ConfigError(f"{where}: {wrong!r} is no {_kind(column)}")
+    values = {
+        _possible(column, float(cells.values[k]), entries[k])
+        for k in np.flatnonzero(~cells.missing)
+    }
+    return Condition(column, ranges=tuple((v, v) for v in sorted(values)), missing=missing)
 
 
 def _range(column: Numeric, given: Mapping[object, object]) -> tuple[float, float]:
-    unknown = sorted(str(key) for key in given if key not in _ENDS)
-    if unknown or not given:
-        raise ConfigError(f"{column.name}: a range has the keys from and to, not {unknown}")
-    ends = []
-    for key, bound in zip(_ENDS, (column.low, column.high), strict=True):
+    """The range's ends on the column's grid, within its bounds."""
+    where = f"column {column.name!r}"
+    unknown = next((key for key in given if key not in _ENDS), None)
+    if unknown is not None:
+        raise ConfigError(
+            f"{where}: unknown key {unknown!r} of a range{suggestion(unknown, _ENDS)}"
+        )
+    if not given:
+        raise ConfigError(f"{where}: a range needs `from`, `to` or both")
+    ends = [column.low, column.high]
+    for place, key in enumerate(_ENDS):
         if key not in given:
-            ends.append(bound)
             continue
         cells = read_cells(pd.Series([given[key]], dtype=object), column, ("",))
-        if cells.missing[0] or cells.unreadable[0]:
-            raise ConfigError(f"{column.name}: {key}: {given[key]!r} is no {_kind(column)}")
-        ends.append(float(cells.values[0]))
-    low, high = ends
-    if low > high or high < column.low or low > column.high:
-        raise ConfigError(
-            f"{column.name}: no value lies in this range and within the schema's bounds"
-        )
+        if not np.isfinite(cells.values[0]):
+            raise ConfigError(f"{where}: `{key}` {given[key]!r} is no {_kind(column)}")
+        ends[place] = float(np.clip(cells.values[0], ends[0] - 1, ends[1] + 1))
+    low = _on_grid(column, max(ends[0], column.low), math.ceil)
+    high = _on_grid(column, min(ends[1], column.high), math.floor)
+    if low > high:
+        raise ConfigError(f"{where}: no value lies in this range, by the schema's bounds and unit")
     return low, high
 
 
-def _demand_possible(column: Numeric, value: float) -> None:
-    """Raises ConfigError for a number that the column's bounds and decimals exclude."""
-    steps = (value - column.low) / column.unit
-    if not column.low <= value <= column.high or not math.isclose(
-        steps, round(steps), rel_tol=1e-9, abs_tol=1e-6
-    ):
+def _on_grid(column: Numeric, value: float, towards: Callable[[Decimal], int]) -> float:
+    """The next value of the column's unit in one direction."""
+    decimals = _decimals(column)
+    rounded = round(value, decimals)
+    if abs(value - rounded) <= 4 * math.ulp(value):
+        return rounded
+    # As a decimal number, so that 0.1 is a tenth; scaled by a product it might step over a unit.
+    return towards(Decimal(repr(value)).scaleb(decimals)) / 10.0**decimals
+
+
+def _possible(column: Numeric, value: float, given: object) -> float:
+    """The number on the column's grid. Raises ConfigError where its bounds or unit exclude it."""
+    rounded = round(value, _decimals(column)) if math.isfinite(value) else value
+    near = abs(value - rounded) <= max(1e-6 * column.unit, 4 * math.ulp(rounded))
+    if not near or not column.low <= rounded <= column.high:
         raise ConfigError(
-            f"{column.name}: no row has this value, by the schema's bounds and decimals; give a "
-            "range, such as {from: 30, to: 40}"
+            f"column {column.name!r} has no value {given!r}, by the schema's bounds and unit; give "
+            "one of its values, or a range such as {from: 30, to: 40}"
         )
+    return rounded
+
+
+def _decimals(column: Numeric) -> int:
+    return column.decimals if isinstance(column, Continuous) else 0
 
 
 def _kind(column: Numeric) -> str:

@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from itertools import combinations, pairwise
 from typing import Annotated, Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from fedsynth.errors import SchemaError
 from fedsynth.schema.columns import Continuous, Datetime, Identifier, Integer, Modelled
 from fedsynth.schema.conditions import Condition, condition_on
-from fedsynth.validation import Agreed, suggestion
+from fedsynth.validation import Agreed, plain, suggestion
 
 Columns = Mapping[str, Modelled | Identifier]
 Arrays = Mapping[str, NDArray[Any]]
+
+
+def _stated(value: object) -> object:
+    """Conditions in values that a file keeps as they are, so that they read back as equal."""
+    if isinstance(value, Mapping):
+        return {key: _stated(entry) for key, entry in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted((_stated(entry) for entry in value), key=repr)
+    value = plain(value)
+    if isinstance(value, list):
+        return [_stated(entry) for entry in value]
+    if pd.isna(value):  # type: ignore[call-overload]
+        return None
+    return value.isoformat() if isinstance(value, date) else value
 
 
 class Never(Agreed):
@@ -27,12 +43,18 @@ class Never(Agreed):
     """
 
     never: Annotated[
-        dict[str, Any], Field(min_length=1, description="conditions by column, such as {age: 0}")
+        dict[str, Any],
+        BeforeValidator(_stated),
+        Field(min_length=1, description="conditions by column, such as {age: 0}"),
     ]
 
     def names(self) -> tuple[str, ...]:
         """The columns that it is about."""
         return tuple(self.never)
+
+    def words(self) -> str:
+        """What the columns are to be, for reports."""
+        return ", ".join(_spelled(given) for given in self.never.values())
 
     def conditions(self, columns: Columns) -> dict[str, Condition]:
         """Raises ConfigError for a condition that the column does not know."""
@@ -59,6 +81,10 @@ class Ordered(Agreed):
     def names(self) -> tuple[str, ...]:
         """The columns that it is about, lowest first."""
         return self.ordered
+
+    def words(self) -> str:
+        """What the columns are to be, for reports."""
+        return "each at most the next"
 
     def demand(self, columns: Columns) -> None:
         """Raises SchemaError where the columns cannot be compared."""
@@ -88,6 +114,14 @@ class Ordered(Agreed):
 
 
 Constraint = Never | Ordered
+
+
+def _spelled(given: object) -> str:
+    if isinstance(given, Mapping):
+        return " ".join(f"{end} {given[end]}" for end in ("from", "to") if end in given)
+    if isinstance(given, list):
+        return " or ".join(_spelled(entry) for entry in given)
+    return "missing" if given is None else str(given)
 
 
 def offset(column: Modelled | Identifier) -> float:

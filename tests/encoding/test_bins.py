@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedsynth.encoding.bins import POINTS, Atoms, Bins, cell_units, cut
+from fedsynth.encoding.bins import Bins
+from fedsynth.encoding.cutting import POINTS, Atoms, cell_units, cut
 from fedsynth.encoding.grid import Grid
 from fedsynth.errors import ReleaseError
 

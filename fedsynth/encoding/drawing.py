@@ -1,0 +1,178 @@
+"""Conformed values drawn within their codes, under conditions and in the order that is declared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedsynth.encoding.bins import Bins
+from fedsynth.encoding.groups import Groups
+from fedsynth.errors import ConfigError
+from fedsynth.schema import Schema
+from fedsynth.schema.conditions import Condition
+from fedsynth.schema.constraints import Ordered, offset
+
+Array = NDArray[np.float64]
+Whole = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+Columns = dict[str, NDArray[Any]]
+
+# Draws within the codes before values are moved as little as the order demands. Draws keep the
+# distribution, so they come first; what they rarely hit would take too many.
+_REDRAWS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """What the codes [n] of one column stand for: a value each.
+
+    choices: of each code, narrowed to what meets `condition`; None where a code is its category.
+    size: number of codes that are not "missing".
+    """
+
+    choices: Bins | Groups | None
+    codes: Whole
+    size: int
+    condition: Condition | None = None
+
+    @classmethod
+    def of(
+        cls, choices: Bins | Groups | None, codes: Whole, size: int, condition: Condition | None
+    ) -> Draws:
+        """Draws under a condition, where the codes have any value that meets it."""
+        if choices is not None and condition is not None:
+            choices, _ = within(choices, condition)
+        return cls(choices, codes, size, condition)
+
+    def values(self, rows: Whole, rng: np.random.Generator) -> NDArray[Any]:
+        """Conformed values of `rows`, drawn anew."""
+        codes = self.codes[rows]
+        present = codes < self.size
+        if self.choices is None:
+            return np.where(present, codes, -1)
+        gap = np.nan if isinstance(self.choices, Bins) else -1
+        return np.where(present, self.choices.decode(np.where(present, codes, 0), rng), gap)
+
+    def anywhere(self) -> Draws:
+        """The same rows, free to take any value of the numeric column under the condition."""
+        grid = _bins(self).grid
+        whole = Bins(grid, np.zeros(1, np.int64), np.zeros(1, np.int64), np.ones(1))
+        return Draws.of(whole, np.zeros(len(self.codes), np.int64), 1, self.condition)
+
+
+def within(choices: Bins | Groups, condition: Condition) -> tuple[Bins | Groups, Array]:
+    """What meets the condition, and the share of each code that does."""
+    if isinstance(choices, Bins):
+        return choices.within(condition.ranges)
+    return choices.within(np.isin(np.arange(len(choices.codes)), condition.codes))
+
+
+def order(
+    columns: Columns, schema: Schema, draws: Mapping[str, Draws], rng: np.random.Generator
+) -> None:
+    """Have numbers meet the schema's `ordered` constraints, in place.
+
+    Rows that do not are drawn anew within their codes, at last moved as little as need be: within
+    their codes, and where these leave no room beyond them.
+
+    Args:
+        columns: conformed values by column, as drawn.
+        draws: what they were drawn from.
+        rng: a generator.
+
+    Raises:
+        ConfigError: the conditions of the draws leave no value in order.
+    """
+    constraints = [c for c in schema.constraints if isinstance(c, Ordered)]
+    names = list(dict.fromkeys(name for c in constraints for name in c.ordered))
+    shifts = {name: offset(schema.column(name)) for name in names}
+    rows = np.arange(len(next(iter(columns.values()))))
+    for attempt in range(_REDRAWS + 1):
+        bad = [rows[_unordered(columns, c, shifts, rows)] for c in constraints]
+        rows = np.unique(np.concatenate([np.zeros(0, np.int64), *bad]))
+        if not len(rows):
+            return
+        for constraint, own in zip(constraints, bad, strict=True):
+            for name in constraint.ordered if attempt < _REDRAWS else ():
+                columns[name][own] = draws[name].values(own, rng)
+    for free in (False, True):
+        spaces = {name: draws[name].anywhere() if free else draws[name] for name in names}
+        _move(columns, constraints, shifts, spaces, rows)
+        left = [_unordered(columns, c, shifts, rows) for c in constraints]
+        rows = rows[np.logical_or.reduce(left)]
+    if len(rows):
+        raise ConfigError(
+            f"the conditions leave no values of {', '.join(map(repr, names))} in the order that "
+            "the schema demands; widen them"
+        )
+
+
+def _unordered(
+    columns: Mapping[str, NDArray[Any]],
+    constraint: Ordered,
+    shifts: Mapping[str, float],
+    rows: Whole,
+) -> Mask:
+    values = [columns[name][rows] + shifts[name] for name in constraint.ordered]
+    found: Mask = np.logical_or.reduce([low > high for low, high in pairwise(values)])
+    return found
+
+
+def _move(
+    columns: Columns,
+    constraints: list[Ordered],
+    shifts: Mapping[str, float],
+    spaces: Mapping[str, Draws],
+    rows: Whole,
+) -> None:
+    """Lower values to the highest that leave room above, then lift each to those below it.
+
+    The highest values in order are found first, from the top. No value beyond them is in any
+    solution, and lifting from below them never passes them, so this finds one if there is any.
+    """
+    pairs = [pair for c in constraints for pair in pairwise(c.ordered)]
+    codes = {name: space.codes[rows] for name, space in spaces.items()}
+    highest = {name: np.where(np.isnan(columns[name][rows]), np.nan, np.inf) for name in spaces}
+    for name in spaces:
+        _lower(highest, name, np.full(len(rows), np.inf), spaces, codes)
+    # Each pass settles one more column at least, unless constraints run in a circle.
+    for _ in range(2 * len(spaces)):
+        for low, high in reversed(pairs):
+            _lower(highest, low, highest[high] + shifts[high] - shifts[low], spaces, codes)
+    moved = {name: np.minimum(columns[name][rows], highest[name]) for name in spaces}
+    for _ in range(2 * len(spaces)):
+        for low, high in pairs:
+            _lift(moved, high, moved[low] + shifts[low] - shifts[high], spaces, codes)
+    solved = np.logical_and.reduce([~np.isinf(values) for values in moved.values()])
+    for name, values in moved.items():
+        columns[name][rows[solved]] = values[solved]
+
+
+def _lower(
+    values: Columns, name: str, most: Array, spaces: Mapping[str, Draws], codes: Mapping[str, Whole]
+) -> None:
+    """Lower one column's values that are above `most` to the highest that is not."""
+    at = np.flatnonzero(values[name] >= most)
+    values[name][at] = _bins(spaces[name]).at_most(most[at], codes[name][at])
+
+
+def _lift(
+    values: Columns,
+    name: str,
+    least: Array,
+    spaces: Mapping[str, Draws],
+    codes: Mapping[str, Whole],
+) -> None:
+    """Lift one column's values that are below `least` to the lowest that is not."""
+    at = np.flatnonzero(values[name] < least)
+    values[name][at] = _bins(spaces[name]).at_least(least[at], codes[name][at])
+
+
+def _bins(draws: Draws) -> Bins:
+    assert isinstance(draws.choices, Bins)
+    return draws.choices
