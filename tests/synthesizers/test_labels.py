@@ -137,7 +137,7 @@ def test_conditions_that_cannot_be_met_are_refused(where, proportions, said):
 def test_a_model_without_classes_refuses_conditions_and_says_truly_why(columns, target, why):
     schema = Schema(columns=columns, target=target)
     assert conditions(schema) == 0
-    for given in ({"where": {"y": 1}}, {"proportions": {1: 1.0}}):
-        asked = {"where": None, "proportions": None, **given}
+    for asked in ({"where": {"y": 1}}, {"proportions": {1: 1.0}}):
+        full = {"where": None, "proportions": None, **asked}
         with pytest.raises(ConfigError, match=f"no classes to condition on.*{why}"):
-            wanted_labels(schema, np.zeros(0), 5, **asked, rng=np.random.default_rng(0))
+            wanted_labels(schema, np.zeros(0), 5, **full, rng=np.random.default_rng(0))
