@@ -33,6 +33,7 @@ from fedsynth.synthesizers.counting import (
 )
 from fedsynth.synthesizers.fedvae.plan import Plan, make_plan, training_task
 from fedsynth.synthesizers.fedvae.records import Model
+from fedsynth.synthesizers.fedvae.redrawing import redrawn
 from fedsynth.synthesizers.fedvae.server import Learned, Training
 from fedsynth.synthesizers.fedvae.settings import FedVAESettings
 from fedsynth.synthesizers.fitting import Options, begin
@@ -107,7 +108,7 @@ class FedVAE:
 
         # Products this small are slower on several threads, which OpenBLAS keeps spinning.
         with (
-            begin(owners, self.schema, budget, plan, run) as fitting,
+            begin(owners, self.schema, budget, plan, run, settings) as fitting,
             threadpool_limits(limits=1, user_api="blas"),
         ):
             made = plans[0] if plans else Plan.of(fitting.ledger.job)
@@ -131,7 +132,8 @@ class FedVAE:
             seed: makes the draw repeatable.
 
         Raises:
-            ConfigError: rows below 1, a column other than the target, or a value it does not have.
+            ConfigError: rows below 1, a column other than the target, a value it does not have, or
+                no drawn row that meets the schema's constraints.
         """
         if rows < 1:
             raise ConfigError(f"rows must be at least 1, not {rows}")
@@ -139,16 +141,23 @@ class FedVAE:
         rng = np.random.default_rng(seed)
         labels = wanted_labels(self.schema, learned.frequencies, rows, where, proportions, rng)
         generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
-        drawn = _decode(learned, labels, rows, generator)
-        if learned.model.spec.classifier_weight and not (where or proportions):
-            labels = _classified(learned, drawn, rng)
+        fixed = bool(where or proportions)
         if isinstance(self.schema, ImageSchema):
+            drawn, labels = _draw(learned, labels, rows, fixed, generator, rng)
             return Images(image.decode(drawn, self.schema), labels)
         assert learned.encoding is not None
-        codes = drawn.astype(np.int64)
-        if labels is not None:
-            at = target_index(self.schema)
-            codes = np.insert(codes, at, labels, axis=1)
+        place = 0 if labels is None else target_index(self.schema)
+
+        def draw(at: NDArray[np.intp]) -> NDArray[np.int64]:
+            own = labels if labels is None else labels[at]
+            drawn, own = _draw(learned, own, len(at), fixed, generator, rng)
+            codes = drawn.astype(np.int64)
+            return codes if own is None else np.insert(codes, place, own, axis=1)
+
+        codes = draw(np.arange(rows))
+        if self.schema.constraints:
+            kinds = labels if fixed else None
+            codes = redrawn(learned.encoding, codes, draw, kinds, rng)
         return learned.encoding.decode(codes, rng)
 
     def release(
@@ -198,6 +207,21 @@ class FedVAE:
             raise ReleaseError("the model's weights are not of the length that its spec says")
         found._learned = learned
         return found
+
+
+def _draw(
+    learned: Learned,
+    labels: NDArray[np.int64] | None,
+    rows: int,
+    fixed: bool,
+    generator: torch.Generator,
+    rng: np.random.Generator,
+) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
+    """Records without the target's column, and labels: `labels`, or if not `fixed` better ones."""
+    drawn = _decode(learned, labels, rows, generator)
+    if learned.model.spec.classifier_weight and not fixed:
+        labels = _classified(learned, drawn, rng)
+    return drawn, labels
 
 
 def _classified(
