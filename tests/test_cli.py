@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from jobs import SETTINGS, table, write_job
+from jobs import SCHEMA, SETTINGS, table, write_job
 
 import fedsynth
 from fedsynth import cli
@@ -242,6 +242,21 @@ def test_schema_check_lists_values_with_counts(call, tmp_path):
         {**finding, "rule": "unknown"} for finding in json.loads(out)
     ]
     assert "huge" in call(*check)[1]
+
+
+def test_schema_check_counts_rows_that_break_a_constraint(call, tmp_path):
+    frame = table()
+    frame.loc[:4, ["colour", "income"]] = ["red", "high"]
+    frame.loc[5:, "colour"] = "green"
+    write_job(tmp_path, frame)
+    constraints = [{"never": {"colour": "red", "income": "high"}}]
+    write_yaml({**SCHEMA, "constraints": constraints}, tmp_path / "people.yaml")
+    check = ("schema", "check", tmp_path / "table.csv", tmp_path / "people.yaml")
+    code, out, _ = call(*check, "--json")
+    assert code == 3
+    broken = {"column": "colour, income", "rule": "never", "value": "red, high", "count": 5}
+    assert json.loads(out) == [broken]
+    assert "red, high" in call(*check)[1]
 
 
 @pytest.mark.parametrize(
