@@ -1,0 +1,76 @@
+"""How far a model is from noisy marginals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from fedsynth.marginals.domain import Array, Clique, rest
+from fedsynth.marginals.junction_tree import JunctionTree
+from fedsynth.marginals.propagation import potentials_of, propagate
+
+Factors = dict[Clique, Array]
+Slopes = dict[Clique, tuple[Array, Array]]
+
+
+class Table(Protocol):
+    """Values over a clique's columns with noise of deviation ``sigma`` > 0 in each cell."""
+
+    @property
+    def values(self) -> Array: ...
+    @property
+    def sigma(self) -> float: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """A model beside the measurements.
+
+    Attributes:
+        masses: marginal of each clique of the tree.
+        slopes: of each measured clique the marginal, and the loss's gradient in it.
+        loss: half the weighted squared distance.
+    """
+
+    masses: list[Array]
+    slopes: Slopes
+    loss: float
+
+
+class Loss:
+    """The loss of a tree's models.
+
+    Everything is divided by the total and by the largest weight, so that a step of 1 is of the
+    right order whatever the units.
+
+    Attributes:
+        weights: of each measured clique, at most 1.
+    """
+
+    def __init__(self, tree: JunctionTree, tables: Mapping[Clique, Table], total: float) -> None:
+        self.tree = tree
+        self.measured = {
+            clique: (home, rest(tree.cliques[home], clique), table.values / total)
+            for clique, table in tables.items()
+            if (home := tree.home(clique)) is not None
+        }
+        least = min((table.sigma for table in tables.values()), default=1.0)
+        self.weights = {c: (least / tables[c].sigma) ** 2 for c in self.measured}
+
+    def point(self, factors: Mapping[Clique, Array]) -> Point:
+        masses, _ = propagate(self.tree, potentials_of(self.tree, factors))
+        loss, slopes = 0.0, Slopes()
+        for clique, (home, axes, wanted) in self.measured.items():
+            marginal = masses[home].sum(axis=axes)
+            error = marginal - wanted
+            loss += 0.5 * self.weights[clique] * float(np.vdot(error, error))
+            slopes[clique] = (marginal, self.weights[clique] * error)
+        return Point(masses, slopes, loss)
+
+    def at(self, factors: Mapping[Clique, Array]) -> tuple[float, Slopes]:
+        """The loss, and for each measured clique its marginal and the loss's gradient in it."""
+        point = self.point(factors)
+        return point.loss, point.slopes
