@@ -6,6 +6,7 @@ release; private vectors of simulated clients lie beside it and are deleted when
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -17,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
@@ -170,12 +172,14 @@ def begin(
     budget: Budget,
     plan: Callable[[Budget, int], tuple[Sequence[Planned], int | None]],
     options: Options,
+    settings: BaseModel,
 ) -> Fitting:
     """Prepare the sites, calibrate the plan and open the ledger; nothing is asked yet.
 
     Args:
         plan: from the budget and the number of clients, the releases of the whole job and the
             number of rounds after which a drawn client refuses.
+        settings: of the method, all defaults filled in; a job is resumed with the same ones.
 
     Raises:
         DataError, ConfigError, PrivacyError: before anything private was used.
@@ -187,7 +191,11 @@ def begin(
     path = None if options.folder is None else options.folder / LEDGER
     if options.resume and path is not None:
         ledger = Ledger.open(path)
-        _demand_same(ledger.job, budget, schema, options)
+        try:
+            _demand_same(ledger.job, budget, schema, options, _digest(settings))
+        except BaseException:
+            ledger.close()
+            raise
     else:
         releases, participations = plan(budget, len(sites))
         job = Job(
@@ -196,6 +204,7 @@ def begin(
             participations=participations,
             schema_digest=schema.digest,
             schema_provenance=schema.provenance,
+            settings_digest=_digest(settings),
             insecure=options.insecure_noise_seed is not None,
         )
         ledger = Ledger.create(job, path)
@@ -249,16 +258,26 @@ def _taken(restored: Restored | None, ledger: Ledger) -> dict[str, int] | None:
     return {name: count + lost for name, count in restored[1]["participations"].items()}
 
 
-def _demand_same(job: Job, budget: Budget, schema: Schema | ImageSchema, options: Options) -> None:
+def _digest(settings: BaseModel) -> str:
+    """Hash of a method's settings, and of which method's they are."""
+    plain = {"of": type(settings).__name__, **settings.model_dump(mode="json")}
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+
+
+def _demand_same(
+    job: Job, budget: Budget, schema: Schema | ImageSchema, options: Options, settings: str
+) -> None:
     """A resumed job keeps the promise that its first ledger line made."""
     insecure = options.insecure_noise_seed is not None
     for what, ours, theirs in (
-        ("budget", budget, job.budget),
-        ("schema", schema.digest, job.schema_digest),
-        ("insecure_noise_seed", insecure, job.insecure),
+        ("another budget", budget, job.budget),
+        ("another schema", schema.digest, job.schema_digest),
+        ("another insecure_noise_seed", insecure, job.insecure),
+        # Ledgers of earlier versions do not name them.
+        ("another method or other settings", settings, job.settings_digest or settings),
     ):
         if ours != theirs:
             raise ConfigError(
-                f"{options.folder}: the job to resume was started with another {what}; start a "
-                "new job in another folder instead"
+                f"{options.folder}: the job to resume was started with {what}; start a new job in "
+                "another folder instead"
             )

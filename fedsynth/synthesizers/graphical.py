@@ -292,7 +292,7 @@ class GraphicalSynthesizer(ABC):
                 [first, *self._stages(settings, resolved, clients, whole)], resolved
             ), None
 
-        with begin(owners, self.schema, budget, plan, run) as fitting:
+        with begin(owners, self.schema, budget, plan, run, settings) as fitting:
             self._ledger = fitting.ledger
             interview = Interview(self.schema, settings, fitting)
             model = self._model(settings, interview)

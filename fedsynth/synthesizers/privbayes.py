@@ -190,10 +190,10 @@ class PrivBayes(GraphicalSynthesizer):
                 scores = _sums(interview, settings.max_cells)
             families = network(scores, domain, settings.degree, first, limit)
         asked = interview.ask(CONDITIONALS, [f.clique for f in families], [1.0] * len(families))
-        blocked = {
-            clique: np.where(impossible, -np.inf, 0.0) for clique, impossible in interview.zeros
-        }
-        factors = dict(blocked)
+        factors: dict[Clique, Array] = {}
+        for clique, impossible in interview.zeros:
+            blocked = np.where(impossible, -np.inf, 0.0)
+            factors[clique] = factors.get(clique, np.zeros(blocked.shape)) + blocked
         for family, measured in zip(families, asked, strict=True):
             clique = family.clique
             factor = _conditional(family, measured, interview.encoding.records)

@@ -9,7 +9,6 @@ import torch
 from numpy.typing import NDArray
 
 from fedsynth.encoding.table import TableEncoding
-from fedsynth.errors import ConfigError
 from fedsynth.models import vae
 from fedsynth.models.matching import match_profiles
 from fedsynth.models.spec import VAESpec
@@ -272,7 +271,6 @@ class Training:
         if state.profiles is not None:
             arrays["profiles"] = state.profiles
         meta = {
-            "settings": self.settings.model_dump(mode="json"),
             "round": state.round,
             "expected": state.expected,
             "encoding": None if state.encoding is None else state.encoding.to_dict(),
@@ -284,10 +282,6 @@ class Training:
         if found is None:
             return None
         arrays, meta = found
-        if meta["settings"] != self.settings.model_dump(mode="json"):
-            raise ConfigError(
-                f"{self.fitting.options.folder}: the job to resume was started with other settings"
-            )
         encoding = meta["encoding"]
         return State(
             None if encoding is None else TableEncoding.from_dict(encoding),
