@@ -104,11 +104,15 @@ class Bins:
     def within(self, ranges: Ranges) -> tuple[Bins, Array]:
         """Only what lies in the ranges, and the share [size] of each bin that does.
 
-        Bins outside all of them stay as they are, with share 0.
+        Where no bin has weight there, values count evenly: a range is met by some bin in any case.
+        Bins outside all ranges stay as they are, with share 0.
         """
         cut = self.cut_at(_edges(self.grid, ranges))
-        kept = np.where(_inside(cut, ranges), cut.weights, 0.0)
-        shares = np.bincount(cut.codes, kept) / np.bincount(cut.codes, cut.weights)
+        inside, masses = _inside(cut, ranges), cut.weights
+        if inside.any() and not masses[inside].any():
+            masses = cut.lengths.astype(np.float64)
+        kept = np.where(inside, masses, 0.0)
+        shares = np.bincount(cut.codes, kept) / np.bincount(cut.codes, masses)
         weights = np.where(shares[cut.codes] > 0, kept, cut.weights)
         return Bins(self.grid, cut.starts, cut.codes, weights), shares
 

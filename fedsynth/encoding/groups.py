@@ -77,10 +77,14 @@ class Groups:
     def within(self, allowed: NDArray[np.bool_]) -> tuple[Groups, Array]:
         """Only the `allowed` categories [k], and the share of each group that they hold.
 
-        Groups without an allowed category stay as they are, with share 0.
+        Where none of them has weight, categories count evenly. Groups without an allowed category
+        stay as they are, with share 0.
         """
-        kept = np.where(allowed, self.weights, 0.0)
-        shares = np.bincount(self.codes, kept) / np.bincount(self.codes, self.weights)
+        masses = self.weights
+        if allowed.any() and not masses[allowed].any():
+            masses = np.ones(len(masses))
+        kept = np.where(allowed, masses, 0.0)
+        shares = np.bincount(self.codes, kept) / np.bincount(self.codes, masses)
         weights = np.where(shares[self.codes] > 0, kept, self.weights)
         return Groups(self.codes, weights), shares
 

@@ -173,7 +173,8 @@ class TableEncoding:
     def likelihood(self, name: str, condition: Condition) -> Array:
         """The share [sizes[j]] of each code of a column that meets a condition on it.
 
-        Raises DataError where the schema has no such modelled column.
+        It is positive for some code, even where the noisy counts show no such value at all. Raises
+        DataError where the schema has no such modelled column.
         """
         index = self._index(name)
         choices, shares = self.bins[index], np.zeros(self.sizes[index])

@@ -83,7 +83,7 @@ def test_conditions_hold_in_every_row_whose_codes_can_meet_them(schema, data, se
     drawn = conform(table, schema).columns
     for k, column in enumerate(schema.modelled):
         likelihood = encoding.likelihood(column.name, wanted[column.name])
-        assert ((likelihood >= 0) & (likelihood <= 1 + 1e-12)).all()
+        assert ((likelihood >= 0) & (likelihood <= 1 + 1e-12)).all() and likelihood.any()
         assert (
             wanted[column.name].holds(drawn[column.name]) == (likelihood[codes[:, k]] > 0)
         ).all()
@@ -104,6 +104,7 @@ def test_the_likelihood_is_how_often_unconditional_draws_meet_the_condition(sche
     codes[:, 0] = np.repeat(np.arange(encoding.sizes[0]), rows)
     drawn = conform(encoding.decode(codes, np.random.default_rng(seed)), schema).columns
     met = wanted.holds(drawn[column.name]).reshape(-1, rows).mean(axis=1)
+    assume(met.any())
     # Six standard deviations: over some thousand codes, one in 500 million is beyond.
     assert (
         np.abs(met - likelihood) <= 6 * np.sqrt(likelihood * (1 - likelihood) / rows) + 1e-9
@@ -122,6 +123,17 @@ def test_the_likelihood_of_a_bin_partly_inside_is_the_share_of_its_mass():
     assert likelihood({"from": 3}) == pytest.approx([0.0625 + 0.75, 1.0])
     assert likelihood([2, 4, 7]) == pytest.approx([0.0625 + 0.75, 0.2])
     assert likelihood({"from": 6, "to": 7}) == pytest.approx([0.0, 0.4])
+
+
+def test_a_condition_on_values_that_the_counts_do_not_show_is_met_evenly():
+    # All mass is on 0 and 1 (one bin) and on 8 (another), each with values without any.
+    encoding = by_hand(a=[(0, 0, 1.0), (2, 0, 0.0), (6, 1, 0.0), (8, 1, 1.0), (9, 1, 0.0)])
+    wanted = condition_on(encoding.schema.column("a"), {"from": 3, "to": 6})
+    assert encoding.likelihood("a", wanted) == pytest.approx([0.5, 0.25])
+    codes = np.repeat([[0], [1]], 9000, axis=0)
+    drawn = encoding.decode(codes, np.random.default_rng(0), {"a": wanted})["a"]
+    assert np.bincount(drawn[:9000])[3:] == pytest.approx([3000] * 3, abs=250)
+    assert (drawn[9000:] == 6).all()
 
 
 def test_values_under_a_condition_keep_their_proportions():

@@ -128,6 +128,14 @@ def test_the_allowed_share_of_a_group_is_by_weight_and_only_allowed_are_drawn(en
     assert allowed[drawn[possible]].all()
 
 
+def test_a_condition_on_categories_that_the_counts_do_not_show_is_met_evenly():
+    groups = Groups(np.array([0, 1, 1, 1, 1]), np.array([1.0, 1.0, 0.0, 0.0, 3.0]))
+    kept, shares = groups.within(np.array([False, False, True, True, False]))
+    assert shares.tolist() == [0.0, 0.5]
+    drawn = kept.decode(np.ones(4000, np.int64), np.random.default_rng(0))
+    assert np.bincount(drawn) == pytest.approx([0, 0, 2000, 2000], abs=150)
+
+
 def test_groups_survive_the_way_through_json():
     encoding = encoding_of([100, 2.7, 50, 0, 1.1, 90], missing=3.0)
     text = json.dumps(encoding.to_dict(), allow_nan=False)
