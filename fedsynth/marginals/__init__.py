@@ -8,6 +8,7 @@ for differential privacy"), on plain NumPy arrays.
 from fedsynth.marginals.domain import Clique, Domain, count
 from fedsynth.marginals.evidence import Evidence
 from fedsynth.marginals.fitting import Measurement, direct, estimate_total, fit
+from fedsynth.marginals.growth import grown_cells
 from fedsynth.marginals.junction_tree import JunctionTree, model_cells
 from fedsynth.marginals.model import Model
 
@@ -22,5 +23,6 @@ __all__ = [
     "direct",
     "estimate_total",
     "fit",
+    "grown_cells",
     "model_cells",
 ]

@@ -67,7 +67,7 @@ def positions(
 
 
 def count(domain: Domain, codes: NDArray[np.integer[Any]], clique: Clique) -> Array:
-    """How many rows of codes [n, d] each cell of the clique's table holds."""
+    """How many rows of codes [n, d], each below its column's size, a cell of the table holds."""
     flat = np.bincount(positions(domain, codes, clique), minlength=domain.cells(clique))
     return flat.astype(np.float64).reshape(domain.shape(clique))
 

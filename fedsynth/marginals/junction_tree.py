@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from fedsynth.errors import ConfigError
-from fedsynth.marginals.domain import Clique, Domain
+from fedsynth.marginals.domain import Array, Clique, Domain
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class JunctionTree:
         Columns are eliminated greedily, always the one whose neighbourhood has the fewest cells;
         the tree is a spanning tree of the largest separators (Koller and Friedman 2009, 10.4).
         """
-        graph = _graph(domain, [domain.check(clique) for clique in cliques])
+        graph = neighbours(domain, [domain.check(clique) for clique in cliques])
         found = _maximal(_eliminate(domain, graph))
         return JunctionTree(domain, found, _spanning_tree(found))
 
@@ -96,7 +96,7 @@ def model_cells(domain: Domain, cliques: Iterable[Clique], limit: float = math.i
     little: a quick upper bound for choosing among many candidates.
     """
     total = 0
-    for clique in _eliminate(domain, _graph(domain, cliques)):
+    for clique in _eliminate(domain, neighbours(domain, cliques)):
         total += domain.cells(clique)
         if total > limit:
             return math.inf
@@ -104,9 +104,11 @@ def model_cells(domain: Domain, cliques: Iterable[Clique], limit: float = math.i
 
 
 Graph = dict[int, set[int]]
+UNIT = 2.0**32
 
 
-def _graph(domain: Domain, cliques: Iterable[Clique]) -> Graph:
+def neighbours(domain: Domain, cliques: Iterable[Clique]) -> Graph:
+    """Each column's neighbours: those that share a clique with it."""
     graph: Graph = {column: set() for column in range(len(domain))}
     for clique in cliques:
         for a, b in itertools.combinations(clique, 2):
@@ -117,8 +119,8 @@ def _graph(domain: Domain, cliques: Iterable[Clique]) -> Graph:
 
 def _eliminate(domain: Domain, graph: Graph) -> Iterable[Clique]:
     """Eliminate columns, yielding each with its neighbours at that moment; empties the graph."""
-    logs = np.log(np.array(domain.sizes, np.float64))
-    weight = {v: float(logs[v] + sum(logs[u] for u in graph[v])) for v in graph}
+    logs = weights(domain).tolist()
+    weight = {v: logs[v] + sum(logs[u] for u in graph[v]) for v in graph}
     while graph:
         column = min(graph, key=lambda v: (weight[v], v))
         neighbours = graph.pop(column)
@@ -127,7 +129,16 @@ def _eliminate(domain: Domain, graph: Graph) -> Iterable[Clique]:
             new = neighbours - graph[other] - {other}
             graph[other] |= new
             graph[other].discard(column)
-            weight[other] += float(sum(logs[u] for u in new) - logs[column])
+            weight[other] += sum(logs[u] for u in new) - logs[column]
+
+
+def weights(domain: Domain) -> Array:
+    """Logarithms [d] of the columns' sizes to base 2, as whole numbers of ``1 / UNIT``.
+
+    So their sums are exact, and ties between columns do not depend on the order of adding.
+    """
+    found: Array = np.rint(np.log2(domain.sizes) * UNIT)
+    return found
 
 
 def _maximal(cliques: Iterable[Clique]) -> tuple[Clique, ...]:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedsynth.errors import ConfigError
-from fedsynth.marginals import Domain, JunctionTree, model_cells
+from fedsynth.marginals import Domain, JunctionTree, grown_cells, growth, model_cells
 
 
 @st.composite
@@ -137,3 +137,24 @@ def test_what_is_no_tree_is_refused():
     for clique in [(1, 0), (0, 3), ()]:
         with pytest.raises(ConfigError, match="columns"):
             JunctionTree.of(domain, [clique])
+
+
+@given(graphs(), st.data())
+def test_growth_by_many_cliques_is_that_by_each_alone(graph, data):
+    domain, cliques = graph
+    sets = st.sets(st.integers(0, len(domain) - 1), min_size=1, max_size=4)
+    candidates = [tuple(sorted(s)) for s in data.draw(st.lists(sets, max_size=6))]
+    limit = data.draw(st.sampled_from([math.inf, 50.0, 500.0]))
+    wanted = [model_cells(domain, [*cliques, candidate], limit) for candidate in candidates]
+    assert grown_cells(domain, cliques, candidates, limit).tolist() == wanted
+
+
+def test_growth_of_more_columns_than_a_word_has_bits(monkeypatch):
+    rng = np.random.default_rng(0)
+    domain = Domain(tuple(int(size) for size in rng.integers(2, 20, 150)))
+    pairs = [tuple(sorted(rng.choice(150, 2, replace=False).tolist())) for _ in range(210)]
+    cliques, candidates = pairs[:160], pairs[160:]
+    wanted = [model_cells(domain, [*cliques, candidate], 1e9) for candidate in candidates]
+    assert len(set(wanted)) > 10
+    monkeypatch.setattr(growth, "_AT_ONCE", 7 * 150**2)
+    assert grown_cells(domain, cliques, candidates, 1e9).tolist() == wanted
