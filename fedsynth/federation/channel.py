@@ -197,7 +197,10 @@ class LocalChannel:
         answers, drawn, incidents = self._asked(
             task, terms, dim, kept, arrays or {}, settings or {}
         )
-        value = self._total(answers, dim, terms)
+        value = _total(answers, dim)
+        # Where nobody was drawn, nobody added noise, and an exact zero would say so.
+        if terms.trust == "central" or not answers:
+            value = self._noise.perturb(value, terms.scale, terms.mechanism)
         return Released(value, drawn, len(answers), tuple(incidents))
 
     def select(
@@ -216,8 +219,7 @@ class LocalChannel:
             raise PrivacyError(f"{terms.mechanism} noise protects a sum: it does not select")
         asked = {**(arrays or {}), "starts": starts}
         answers, _, _ = self._asked(task, terms, len(estimate), 0, asked, {})
-        total = np.sum([one.values for one in answers], axis=0) if answers else 0 * estimate
-        return self._noise.choose(scores.of(total), terms.scale)
+        return self._noise.choose(scores.of(_total(answers, len(estimate))), terms.scale)
 
     def _asked(
         self,
@@ -293,14 +295,12 @@ class LocalChannel:
             return max(quorum, terms.survivors)
         return quorum
 
-    def _total(self, answers: Sequence[Answer], dim: int, terms: Terms) -> NDArray[np.float64]:
-        total = np.zeros(dim)
-        for one in answers:
-            total += one.values
-        # Where nobody was drawn, nobody added noise, and an exact zero would say so.
-        if terms.trust == "central" or not answers:
-            total = self._noise.perturb(total, terms.scale, terms.mechanism)
-        return total
+
+def _total(answers: Sequence[Answer], dim: int) -> NDArray[np.float64]:
+    total = np.zeros(dim)
+    for one in answers:
+        total += one.values
+    return total
 
 
 def _draws_clients(terms: Terms) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.errors import FederationError
+from fedsynth.privacy.clipping import DenseRows, largest_blocks
 from fedsynth.privacy.terms import Terms
 
 Plain = None | bool | int | float | str | Sequence["Plain"] | Mapping[str, "Plain"]
@@ -95,11 +96,14 @@ def fault(answer: object, request: Request) -> str | None:
         return "holds values that are not finite"
     terms = request.terms
     if terms.unit == "client":
-        # The exponential mechanism's clip bounds each block.
-        blocks = len(request.arrays["starts"]) if terms.mechanism == "exponential" else 1
-        bound = terms.clip * blocks + terms.client_scale * _noise_norm(request)
+        bound = terms.clip + terms.client_scale * _noise_norm(request)
         with np.errstate(over="ignore"):
-            norm = float(np.linalg.norm(values, 2 if terms.norm == "l2" else 1))
+            if terms.mechanism == "exponential":
+                norm = float(
+                    largest_blocks(DenseRows(values[None]), np.asarray(request.arrays["starts"]))[0]
+                )
+            else:
+                norm = float(np.linalg.norm(values, 2 if terms.norm == "l2" else 1))
         if not norm <= bound * (1 + 1e-5):
             return f"norm above the bound {bound:.4g}"
     return None

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from scipy.optimize import brentq
 from scipy.special import erfc, erfcx
 
 from fedsynth.errors import PrivacyError
+from fedsynth.privacy import losses
 from fedsynth.privacy.terms import Everyone, FixedSize, Poisson, Terms, Unit
 
 if TYPE_CHECKING:
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
 
 # Above this the privacy loss distribution needs gigabytes, and the figure protects nobody anyway.
 _PLD_LIMIT = 30.0
-
-# Width of the privacy loss distribution's mesh.
-_MESH = 1e-4
 
 # The multipliers among which calibration searches.
 _LEAST_NOISE, _MOST_NOISE = 1e-2, 1e6
@@ -78,7 +76,10 @@ def _spent(counts: tuple[tuple[Terms, int], ...], delta: float) -> Spent:
     if any(terms.noise_multiplier == 0 for terms in live):
         return Spent(math.inf, math.inf, None)
     by_rdp = renyi(live, delta)
-    by_pld = _pld(live, delta) if by_rdp <= _PLD_LIMIT else None
+    # Under replace-one no loss distribution is known for a sample without replacement.
+    by_pld = None
+    if by_rdp <= _PLD_LIMIT and not replaces_one(live):
+        by_pld = losses.epsilon(live, delta)
     return Spent(min(by_rdp, math.inf if by_pld is None else by_pld), by_rdp, by_pld)
 
 
@@ -191,84 +192,6 @@ def _curve(terms: Terms, exchange: bool) -> NDArray[np.float64]:
             "with Poisson samples, and Laplace noise cannot be amplified by sampling"
         )
     return np.asarray(accountant.compose(event).rdp, np.float64)
-
-
-def _pld(counts: Counts, delta: float) -> float | None:
-    import dp_accounting as dp
-    from dp_accounting import pld
-
-    if replaces_one(counts):
-        return None
-    if any(terms.mechanism == "exponential" for terms in counts):
-        return _pld_with_selections(counts, delta)
-    accountant = pld.PLDAccountant()
-    events = [dp.SelfComposedDpEvent(to_event(terms), count) for terms, count in counts.items()]
-    if not all(accountant.supports(event) for event in events):
-        return None
-    return float(accountant.compose(dp.ComposedDpEvent(events)).get_epsilon(delta))
-
-
-def _pld_with_selections(counts: Counts, delta: float) -> float:
-    """Releases and choices composed: a choice by its worst privacy loss distribution.
-
-    Dominating pairs compose, adaptively too (Zhu, Dong, Wang 2022, theorem 10).
-    """
-    from dp_accounting.pld import privacy_loss_distribution as losses
-
-    found = losses.identity(value_discretization_interval=_MESH)
-    for terms, count in counts.items():
-        rate = terms.sampling.rate if isinstance(terms.sampling, Poisson) else 1.0
-        match terms.mechanism:
-            case "gaussian":
-                one = losses.from_gaussian_mechanism(
-                    terms.noise_multiplier,
-                    value_discretization_interval=_MESH,
-                    sampling_prob=rate,
-                )
-            case "laplace":
-                one = losses.from_laplace_mechanism(
-                    terms.noise_multiplier,
-                    value_discretization_interval=_MESH,
-                    sampling_prob=rate,
-                )
-            case "exponential":
-                one = _bounded_range_pld(2 / terms.noise_multiplier)
-        found = found.compose(one.self_compose(count))
-    return float(found.get_epsilon_for_delta(delta))
-
-
-def bounded_range_delta(epsilon: NDArray[np.float64], eps0: float) -> NDArray[np.float64]:
-    """The largest hockey-stick divergence of any eps0-bounded-range mechanism.
-
-    Its privacy loss lies in an interval of length eps0; at the worst it takes both ends, t and
-    t - eps0, and as both distributions sum to 1 the upper end has probability
-    ``(e^eps0 - e^t) / (e^eps0 - 1)``. So the divergence is the largest over t of that times
-    ``1 - e^(epsilon - t)``, which t = (eps0 + epsilon)/2 gives:
-    ``(e^(eps0/2) - e^(epsilon/2))^2 / (e^eps0 - 1)`` for |epsilon| <= eps0 (Dong, Durfee, Rogers
-    2020, "Optimal differential privacy composition for exponential mechanisms").
-
-    Args:
-        epsilon: any shape, of any sign.
-    """
-    inside = np.clip(epsilon, -eps0, eps0)
-    # Written with expm1, since eps0 may be small.
-    root = np.exp(inside / 2) * np.expm1((eps0 - inside) / 2)
-    found: NDArray[np.float64] = np.maximum(root**2 / np.expm1(eps0), -np.expm1(epsilon))
-    return found
-
-
-def _bounded_range_pld(eps0: float) -> Any:
-    """The privacy loss distribution that :func:`bounded_range_delta` belongs to, rounded up."""
-    from dp_accounting.pld import pld_pmf
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
-
-    reach = math.ceil(eps0 / _MESH)
-    places = np.arange(-reach, reach + 1)
-    deltas = bounded_range_delta(np.asarray(places * _MESH, np.float64), eps0)
-    deltas[-1] = 0.0
-    return PrivacyLossDistribution(
-        pld_pmf.create_pmf_pessimistic_connect_dots(_MESH, places, deltas)
-    )
 
 
 def calibrate(planned: Callable[[float], Counts], epsilon: float, delta: float) -> float:

@@ -112,7 +112,7 @@ def certify(ledger: Ledger, files: Mapping[str, str]) -> Certificate:
                 "unit": budget.unit,
                 "neighbours": _neighbours(ledger),
                 "trust": budget.trust,
-                "trust_in_words": _TRUST[budget.trust],
+                "trust_in_words": _trust_in_words(ledger),
                 "delta": budget.resolved_delta,
                 "target_epsilon": _number(budget.epsilon),
                 "epsilon": _number(charged.epsilon),
@@ -128,7 +128,7 @@ def certify(ledger: Ledger, files: Mapping[str, str]) -> Certificate:
                 for label, terms in dict.fromkeys((e.label, e.terms) for e in ledger.events)
             ],
             "not_covered": list(_not_covered(ledger)),
-            "cautions": list(budget.cautions()),
+            "cautions": [*budget.cautions(), *_exchanges(ledger)],
             "schema": {"sha256": job.schema_digest, "provenance": job.schema_provenance},
             "ledger": {"events": len(ledger.events), "head": ledger.head},
             "accountant": f"dp-accounting {_version('dp-accounting')}",
@@ -174,6 +174,28 @@ def _neighbours(ledger: Ledger) -> str:
     whole = ledger.job.budget.unit == "client"
     apart = whole and any(t.trust != "central" for t in ledger.counts)
     return "zero-out-one" if apart else "add-or-remove-one"
+
+
+def _trust_in_words(ledger: Ledger) -> str:
+    words = _TRUST[ledger.job.budget.trust]
+    if any(terms.mechanism == "exponential" for terms in ledger.counts):
+        words += (
+            " Some releases are choices by the exponential mechanism: whoever chooses sees exact "
+            "sums, and nothing but the choice is released."
+        )
+    return words
+
+
+def _exchanges(ledger: Ledger) -> tuple[str, ...]:
+    """What to know of releases of one row a client where records are protected."""
+    labels = {e.label for e in ledger.events if e.terms.unit != ledger.job.budget.unit}
+    if not labels:
+        return ()
+    return (
+        f"{', '.join(sorted(labels))}: one row for a whole client. A record exchanges its client's "
+        "row for another, which moves the sum by up to twice the clip, so these releases are "
+        "charged at half their noise multiplier.",
+    )
 
 
 def _version(package: str) -> str:

@@ -312,13 +312,13 @@ def clip_blocks(rows: Rows, starts: NDArray[np.int64], clip: float) -> ClippedSu
     """
     if len(rows) == 0:
         return ClippedSum(np.zeros(rows.dim), 0.0)
-    largest = _largest_blocks(rows, np.asarray(starts, np.int64))
+    largest = largest_blocks(rows, np.asarray(starts, np.int64))
     safe = clip * (1 - 1e-6)
     scale = np.where(np.isfinite(largest), np.minimum(1.0, safe / np.maximum(largest, safe)), 0.0)
     return ClippedSum(rows.weighted_sum(scale), float(np.mean(scale < 1)))
 
 
-def _largest_blocks(rows: Rows, starts: NDArray[np.int64]) -> NDArray[np.float64]:
+def largest_blocks(rows: Rows, starts: NDArray[np.int64]) -> NDArray[np.float64]:
     """The largest L1 norm of a block of each row, shape [rows]."""
     if len(starts) == 0 or starts[0] != 0 or (np.diff(starts) <= 0).any() or starts[-1] >= rows.dim:
         raise PrivacyError("blocks must begin at rising places from 0, within the row")

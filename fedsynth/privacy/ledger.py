@@ -54,6 +54,7 @@ class Job:
         participations: rounds after which each client refuses, where clients are sampled.
         schema_digest: hash of the schema in force.
         schema_provenance: "declared", or "private-data" where it was drafted from private rows.
+        settings_digest: hash of the method and its settings; empty where they are not known.
         insecure: noise came from a known seed, so nothing is guaranteed.
         job: random name.
     """
@@ -63,6 +64,7 @@ class Job:
     participations: int | None = None
     schema_digest: str = ""
     schema_provenance: str = "declared"
+    settings_digest: str = ""
     insecure: bool = False
     job: str = field(default_factory=lambda: uuid.uuid4().hex)
 
@@ -70,6 +72,9 @@ class Job:
         plain = asdict(self)
         if math.isinf(self.budget.epsilon):
             plain["budget"]["epsilon"] = "inf"
+        if not self.settings_digest:
+            # As ledgers were written before it was: the same line, and so the same hash.
+            del plain["settings_digest"]
         plain["plan"] = [
             {"label": p.label, "terms": p.terms.to_dict(), "count": p.count} for p in self.plan
         ]
@@ -79,7 +84,8 @@ class Job:
     def from_dict(plain: dict[str, Any]) -> Job:
         fields = dict(plain)
         budget = dict(fields.pop("budget"))
-        budget["epsilon"] = float(budget["epsilon"])
+        if budget["epsilon"] == "inf":
+            budget["epsilon"] = math.inf
         plan = tuple(
             Planned(p["label"], Terms.from_dict(p["terms"]), int(p["count"]))
             for p in fields.pop("plan")

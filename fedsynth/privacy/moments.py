@@ -48,9 +48,10 @@ def bounded_range(eps0: float, order: float) -> float:
     over t in [0, eps0], here on a grid.
     """
     t = np.linspace(0, eps0, 1001)
+    whole = np.log(-np.expm1(-eps0))
     with np.errstate(divide="ignore"):
-        upper = np.log(-np.expm1(t - eps0)) - np.log(-np.expm1(-eps0))
-        lower = np.log(np.expm1(t)) - np.log(np.expm1(eps0))
+        upper = np.log(-np.expm1(t - eps0)) - whole
+        lower = t - eps0 + np.log(-np.expm1(-t)) - whole
     logs = np.logaddexp(upper + (order - 1) * t, lower + (order - 1) * (t - eps0))
     return max(0.0, float(logs.max()) / (order - 1))
 
@@ -165,7 +166,7 @@ def _single(terms: Terms, sigma: float, order: float, replace_one: bool) -> floa
             return laplace(sigma, order)
         case "gaussian", Everyone():
             return gaussian(sigma, order)
-        case "exponential", Everyone() if not replace_one:
+        case "exponential", Everyone():
             return bounded_range(2 / sigma, order)
         case "gaussian", Poisson(rate=rate) if not replace_one:
             return poisson_gaussian(sigma, rate, order)

@@ -97,7 +97,7 @@ class Terms:
         sampling: which units take part. At the record level a client draws its own records in
             secret; at the client level the server draws clients.
         survivors: under distributed trust the number of answers that together carry the whole
-            noise; a round with fewer fails. 1 elsewhere.
+            noise; a round with fewer fails. It means nothing under central and local trust.
     """
 
     unit: Unit

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 from vectors import channel, ledger, sites, terms
 
@@ -22,6 +24,7 @@ from fedsynth.federation.channel import LocalChannel
 from fedsynth.federation.client import answer
 from fedsynth.federation.request import Answer, Request
 from fedsynth.federation.site import Site
+from fedsynth.privacy.accounting import spent
 from fedsynth.privacy.certificate import certify
 from fedsynth.privacy.ledger import Job, Ledger
 from fedsynth.privacy.noise import NoiseSource
@@ -442,6 +445,52 @@ def test_one_record_more_moves_the_release_by_at_most_the_clip():
 
     for gone in range(0, 50, 7):
         assert np.linalg.norm(total(rows) - total(np.delete(rows, gone, 0))) <= 0.7
+
+
+# Rows of whole clients where records are protected
+
+
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=30)
+def test_one_record_moves_a_sum_of_rows_of_clients_by_at_most_twice_the_clip(seed: int):
+    promised = terms(noise_multiplier=0.0, clip=0.7)
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(5, 4)) * 10.0 ** rng.integers(-2, 3)
+
+    def total(data: np.ndarray) -> np.ndarray:
+        owners = [Site("a", data, len(data)), Site("b", rows, 5)]
+        return channel(owners, ledger("record")).sum(TASK, promised, 4).value
+
+    assert np.linalg.norm(total(rows) - total(rows[1:])) <= 1.4
+    # No less would do: a record that outweighs all others turns its client's row round.
+    turned = np.concatenate([rows, -2 * rows.sum(axis=0, keepdims=True)])
+    if np.linalg.norm(rows.sum(axis=0)) > 0.7:
+        assert np.linalg.norm(total(rows) - total(turned)) == pytest.approx(1.4, rel=1e-5)
+
+
+@pytest.mark.parametrize("trust", ["central", "distributed", "local"])
+def test_rows_of_clients_cost_records_as_much_as_half_the_noise(trust: str):
+    account = ledger("record", trust=trust)
+    owners = sites(4, records=3, value=0.01)
+    owners[1].ledger = ledger("record", trust=trust)
+    owners[2].ledger = ledger("client", trust=trust)
+    house = channel(owners, account)
+    promised = terms(trust=trust, noise_multiplier=8.0, survivors=4)
+    released = house.sum(TASK, promised, 3)
+    assert (released.asked, released.answered) == (4, 4)
+    half = spent({terms(unit="record", noise_multiplier=4.0): 1}, 1e-5)
+    assert account.spent() == owners[1].ledger.spent() == half
+    # An owner that hides itself whole hides no less behind its row than the noise says.
+    assert owners[2].ledger.spent() == spent({terms(noise_multiplier=8.0): 1}, 1e-5)
+
+
+@pytest.mark.parametrize("sampling", [Poisson(0.5), FixedSize(2, 4)])
+def test_rows_of_drawn_clients_are_refused_where_records_are_protected(sampling):
+    asking = Asking()
+    house = channel(sites(4), ledger("record"), ask=asking)
+    with pytest.raises(PrivacyError, match="records"):
+        house.sum(TASK, terms(sampling=sampling), 3)
+    assert (asking.asked, house.ledger.events) == ([], ())
 
 
 # What a release may say

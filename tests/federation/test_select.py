@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import softmax
+from scipy.stats import chisquare
 
 from fedsynth.data.tables import Conformed
 from fedsynth.encoding.table import TableEncoding
-from fedsynth.errors import BudgetExceeded, ConfigError, PrivacyError
+from fedsynth.errors import BudgetExceeded, ConfigError, FederationError, PrivacyError
 from fedsynth.federation.channel import LocalChannel, Scores
 from fedsynth.federation.site import Site
 from fedsynth.privacy.ledger import Job, Ledger
+from fedsynth.privacy.losses import bounded_range_delta
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Budget, Terms
 from fedsynth.schema import Categorical, Schema
@@ -145,3 +150,63 @@ def test_scores_of_unbounded_sensitivity_or_shape_are_refused_before_the_charge(
     with pytest.raises(ConfigError):
         select(channel, table_terms(budget, 9.0, 1, "exponential"), **changes)
     assert channel.ledger.events == ()
+
+
+def test_choices_are_drawn_as_the_softmax_of_the_exact_scores_says():
+    tables = made(np.random.default_rng(5), 12, 9)
+    budget = Budget(epsilon=float("inf"), trust="central")
+    terms = table_terms(budget, 4.0, 1, "exponential")
+    estimate = exact(tables) + np.linspace(0, 1, DIM)
+    weights, penalties = np.array([1.0, 0.7, 0.4]), np.array([0.5, -1.0, 0.0])
+    scores = Scores(estimate, STARTS, weights, penalties).of(exact(tables))
+    assert 1 < np.ptp(scores) < 8
+    channel = house(tables, budget, 0)
+    drawn = [
+        select(channel, terms, estimate, weights=weights, penalties=penalties) for _ in range(4000)
+    ]
+    expected = 4000 * softmax(scores / (4.0 * terms.clip))
+    assert chisquare(np.bincount(drawn, minlength=3), expected).pvalue > 1e-4
+
+
+def test_neighbours_choose_alike_as_far_as_the_curve_allows():
+    """Exactly, from the scores of neighbouring tables: the chance of any set of choices."""
+    rng = np.random.default_rng(6)
+    for _ in range(200):
+        table, multiplier = made(rng, 15)[0], rng.uniform(0.3, 4)
+        estimate = exact([table]) * rng.uniform(0, 2)
+        scores = Scores(estimate, STARTS, rng.uniform(0.1, 1, 3), rng.normal(size=3))
+        here = softmax(scores.of(exact([table])) / multiplier)
+        there = softmax(scores.of(exact([np.delete(table, rng.integers(15), 0)])) / multiplier)
+        for epsilon in np.linspace(-1, 1, 9) * 2 / multiplier:
+            bound = bounded_range_delta(np.array([epsilon]), 2 / multiplier)[0]
+            for p, q in ((here, there), (there, here)):
+                assert np.maximum(p - np.exp(epsilon) * q, 0).sum() <= bound + 1e-9
+
+
+def test_a_client_that_puts_the_clips_of_all_blocks_into_one_is_dropped():
+    tables = made(np.random.default_rng(7), 8, 8, 8)
+    budget = Budget(epsilon=float("inf"), unit="client", trust="central", units=3)
+    terms = table_terms(budget, 0.0, 1, "exponential")
+
+    def greedy(answers):
+        values = np.zeros(DIM)
+        values[13] = 3.0
+        return [replace(answers[0], values=values), *answers[1:]]
+
+    channel = house(tables, budget, 0)
+    honest = channel._ask
+    channel._ask = lambda asked, request: greedy(honest(asked, request))
+    select(channel, terms)
+    assert [(i.client, "above the bound" in i.reason) for i in channel.incidents] == [("s0", True)]
+
+
+def test_a_choice_without_a_quorum_is_lost_and_stays_charged():
+    tables = made(np.random.default_rng(8), 8, 8, 8)
+    budget = Budget(epsilon=5, delta=1e-5, trust="central")
+    channel = house(tables, budget)
+    honest = channel._ask
+    channel._ask = lambda asked, request: honest(asked, request)[:1]
+    with pytest.raises(FederationError, match="1 usable answers, 2 needed"):
+        select(channel, table_terms(budget, 9.0, 1, "exponential"))
+    assert len(channel.ledger.events) == 1
+    assert channel.ledger.spent().epsilon > 0

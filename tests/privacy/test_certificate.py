@@ -38,7 +38,7 @@ def ledger_of(
         trust=trust,
         clip=0.5,
         noise_multiplier=multiplier,
-        norm="l1" if mechanism == "laplace" else "l2",
+        norm="l2" if mechanism == "gaussian" else "l1",
         mechanism=mechanism,
         sampling=sampling or Everyone(),
         survivors=3 if trust == "distributed" else 1,
@@ -52,11 +52,13 @@ def combinations():
     for unit, trust, mechanism, sampling, multiplier in product(
         ("record", "client"),
         ("central", "distributed", "local"),
-        ("gaussian", "laplace"),
+        ("gaussian", "laplace", "exponential"),
         (Everyone(), Poisson(0.2), FixedSize(2, 10)),
         (20.0, 0.0),
     ):
         if mechanism == "laplace" and (trust == "distributed" or sampling != Everyone()):
+            continue
+        if mechanism == "exponential" and (trust != "central" or sampling != Everyone()):
             continue
         if unit == "record" and isinstance(sampling, FixedSize):
             continue
@@ -120,6 +122,13 @@ def test_the_schema_is_itself_valid_and_strict():
         lambda c: c["guarantee"].update(unit="row"),
         lambda c: c["releases"][0]["terms"].update(clip=0),
         lambda c: c["releases"][0]["terms"].update(mechanism="laplace"),
+        lambda c: c["releases"][0]["terms"].update(mechanism="exponential"),
+        lambda c: c["releases"][0]["terms"].update(
+            mechanism="exponential", norm="l1", sampling={"kind": "poisson", "rate": 0.5}
+        ),
+        lambda c: c["releases"][0]["terms"].update(
+            mechanism="exponential", norm="l1", trust="distributed"
+        ),
         lambda c: c["releases"][0]["terms"].update(sampling={"kind": "poisson", "rate": 2}),
         lambda c: c["ledger"].update(head="xyz"),
         lambda c: c["files"].update({"../x": "a" * 64}),
@@ -150,6 +159,27 @@ def test_the_sentence_says_which_neighbours_its_epsilon_is_about(
     assert certificate.content["guarantee"]["neighbours"] == relation
     assert word in certificate.sentence
     assert f"epsilon {certificate.epsilon:.4g}" in certificate.sentence
+
+
+def test_choices_are_put_into_words_and_nothing_else_is():
+    said = certify(ledger_of(mechanism="exponential"), FILES).content["guarantee"]
+    plain = certify(ledger_of(), FILES).content["guarantee"]
+    assert "nothing but the choice is released" in said["trust_in_words"]
+    assert plain["trust_in_words"] in said["trust_in_words"]
+    assert "exponential" not in plain["trust_in_words"]
+
+
+def test_a_row_a_client_in_a_job_that_protects_records_is_named_with_its_price():
+    ledger = ledger_of(trust="distributed")
+    whole = Terms(unit="client", trust="distributed", clip=1.0, noise_multiplier=30.0, survivors=3)
+    ledger.charge(Event("votes", 2, whole, ledger.job.job))
+    content = certify(ledger, FILES).content
+    VALIDATOR.validate(content)
+    caution = content["cautions"][-1]
+    assert caution.startswith("votes: one row for a whole client")
+    assert "half their noise multiplier" in caution
+    assert content["guarantee"]["neighbours"] == "add-or-remove-one"
+    assert content["guarantee"]["unit"] == "record"
 
 
 def test_the_quoted_epsilon_is_never_below_what_the_server_could_learn():

@@ -9,15 +9,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.integrate import quad
 from scipy.special import softmax
-from scipy.stats import chisquare
+from scipy.stats import chisquare, norm
 
 from fedsynth.errors import PrivacyError
-from fedsynth.privacy import moments
-from fedsynth.privacy.accounting import bounded_range_delta, calibrate, spent
+from fedsynth.privacy import losses, moments
+from fedsynth.privacy.accounting import calibrate, spent
 from fedsynth.privacy.clipping import DenseRows, FactoredRows, MarginalRows, clip_blocks
+from fedsynth.privacy.losses import bounded_range_delta
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.terms import Poisson, Terms
+from fedsynth.privacy.terms import FixedSize, Poisson, Terms
 
 DELTA = 1e-5
 
@@ -90,6 +92,113 @@ def test_composition_covers_every_choice_of_worst_pairs(count):
     assert found >= worst - 1e-9
     # The curve of all t at once dominates each, so it may cost a little more than any.
     assert found <= worst * 1.35
+
+
+def adaptive(epsilons, multiplier, count):
+    """The largest divergence that anybody reaches who picks each t after seeing the losses so far.
+
+    Backwards: with k choices left, ``d_k(x) = max over t of P(t) d_(k-1)(x - t) + P(t - eps0)
+    d_(k-1)(x - t + eps0)``, from the divergence of nothing, ``max(0, 1 - e^x)``.
+    """
+    eps0 = 2 / multiplier
+    if count == 0:
+        return np.maximum(0, -np.expm1(epsilons))
+    best = np.zeros_like(epsilons)
+    for t in np.linspace(0, eps0, 17):
+        (upper, lower), _ = pair(eps0, t)
+        here = upper * adaptive(epsilons - t, multiplier, count - 1)
+        best = np.maximum(best, here + lower * adaptive(epsilons - t + eps0, multiplier, count - 1))
+    return best
+
+
+@pytest.mark.parametrize("multiplier", [1.0, 4.0])
+def test_whoever_adapts_each_worst_pair_to_the_last_choice_is_covered_too(multiplier):
+    epsilons = np.linspace(0, 5 / multiplier, 9)
+    worst = adaptive(epsilons, multiplier, 3)
+    for epsilon, reached in zip(epsilons, worst, strict=True):
+        if 1e-9 < reached < 1:
+            assert losses.epsilon({choice(multiplier): 3}, reached) >= epsilon - 1e-9
+
+
+@pytest.mark.parametrize(("multiplier", "sigma"), [(2.0, 1.5), (20.0, 8.0), (0.7, 3.0)])
+@pytest.mark.parametrize("count", [1, 2])
+def test_choices_beside_a_sum_cost_what_an_integral_says(multiplier, sigma, count):
+    """The Gaussian's loss is N(1/(2 s^2), 1/s^2); beyond it the curve of the choices counts."""
+    eps0 = 2 / multiplier
+
+    def curve(x):
+        if count == 1:
+            return float(bounded_range_delta(np.array([x]), eps0)[0])
+        # One more choice: its loss has density e^(l/2) / (4 sinh(eps0/2)) on [-eps0, eps0].
+        nodes, weights = np.polynomial.legendre.leggauss(80)
+        ell = eps0 * nodes
+        density = np.exp(ell / 2) / (4 * math.sinh(eps0 / 2))
+        return float((eps0 * weights * density * bounded_range_delta(x - ell, eps0)).sum())
+
+    def delta_at(epsilon):
+        law = norm(1 / (2 * sigma**2), 1 / sigma)
+        reach = count * eps0
+        inside, _ = quad(
+            lambda x: law.pdf(x) * curve(epsilon - x), epsilon - reach, epsilon + reach, limit=200
+        )
+        # Beyond that the choices cannot matter: 1 - e^(epsilon - l).
+        beyond = law.sf(epsilon + reach)
+        tilted = norm(-1 / (2 * sigma**2), 1 / sigma).sf(epsilon + reach)
+        return inside + beyond - math.exp(epsilon) * tilted
+
+    for epsilon in (0.3 * eps0, eps0 + 1 / sigma):
+        delta = delta_at(epsilon)
+        found = losses.epsilon({gaussian(sigma): 1, choice(multiplier): count}, delta)
+        assert found == pytest.approx(epsilon, abs=3e-4)
+        assert found >= epsilon - 1e-6
+
+
+@settings(max_examples=15)
+@given(st.floats(0.4, 40))
+def test_one_choice_costs_its_pure_epsilon_at_the_most(multiplier):
+    assert losses.epsilon({choice(multiplier): 1}, 1e-9) <= 2 / multiplier + 2e-4
+    # Exactly: where the curve meets delta.
+    delta = 0.01
+    eps0 = 2 / multiplier
+    exact = eps0 + 2 * math.log1p(-math.sqrt(delta * -math.expm1(-eps0)))
+    found = losses.epsilon({choice(multiplier): 1}, delta)
+    assert max(exact, 0) - 1e-9 <= found <= max(exact, 0) + 2e-4
+
+
+@given(st.floats(0.001, 900), st.floats(-2000, 2000))
+def test_the_curve_is_a_divergence_the_same_in_both_directions(eps0, epsilon):
+    here, there = bounded_range_delta(np.array([epsilon, -epsilon]), eps0)
+    assert max(0, -np.expm1(min(epsilon, 0))) <= here <= 1
+    if abs(epsilon) < 300:
+        mirrored = -np.expm1(epsilon) + np.exp(epsilon) * there
+        assert here == pytest.approx(mirrored, rel=1e-6, abs=1e-9 * np.exp(max(epsilon, 0)))
+
+
+def test_beside_fixed_size_rounds_a_choice_is_charged_at_half_its_multiplier():
+    fixed = Terms(
+        unit="client",
+        trust="central",
+        clip=1.0,
+        noise_multiplier=60.0,
+        sampling=FixedSize(2, 10),
+    )
+    counts = {fixed: 1, choice(30.0, unit="client"): 2}
+    halves = spent({gaussian(15.0): 2}, DELTA).rdp
+    assert spent(counts, DELTA).rdp >= halves
+    assert spent(counts, DELTA).pld is None
+    second = moments.epsilon(moments.compose(counts, replace_one=True), DELTA)
+    assert second <= spent(counts, DELTA).rdp
+    exchanged = moments.curve(choice(30.0), replace_one=True)
+    wanted = [moments.bounded_range(4 / 30, order) for order in moments.ORDERS]
+    np.testing.assert_allclose(exchanged, wanted)
+
+
+@pytest.mark.parametrize("eps0", [1e-9, 1e-3, 1.0, 50.0, 5000.0])
+def test_the_second_accountant_stays_finite_and_below_pure_epsilon(eps0):
+    for order in (1.1, 2.0, 64.0, 1024.0):
+        found = moments.bounded_range(eps0, order)
+        assert 0 <= found <= min(eps0, order * eps0**2 / 8) * (1 + 1e-9) + 1e-12
+    assert moments.bounded_range(eps0, 1024.0) >= 0.2 * min(eps0, 1024 * eps0**2 / 8)
 
 
 def test_choices_cost_about_what_a_gaussian_of_their_multiplier_costs_and_never_nothing():

@@ -351,6 +351,67 @@ def test_a_row_a_client_is_charged_to_records_at_half_its_noise(tmp_path: Path):
         records.charge(event(0, terms(trust="distributed")))
 
 
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace", "exponential"])
+def test_a_row_a_client_costs_what_its_charge_as_a_record_says_whoever_adds_noise(mechanism: str):
+    kind = {"mechanism": mechanism, "norm": "l2" if mechanism == "gaussian" else "l1"}
+    whole, half = terms(12.0, unit="client", **kind), terms(6.0, **kind)
+    assert charged({whole: 3}, 2, "record") == {half: 3}
+    assert charged({whole: 3, half: 1}, None, "record") == {half: 4}
+    assert charged({whole: 3}, None, "client") == charged({whole: 3}) == {whole: 3}
+
+
+def test_a_plan_with_rows_a_client_is_as_affordable_as_it_was_calibrated():
+    votes = terms(2.5 * optimal_gaussian_sigma(2.0, 1e-5) * math.sqrt(2), unit="client")
+    job = Job(budget=BUDGET, plan=(Planned("votes", votes, 1),))
+    ledger = Ledger.create(job)
+    ledger.charge(event(0, votes, "votes"))
+    assert ledger.spent().epsilon <= 2.0
+    short = terms(1.5 * optimal_gaussian_sigma(2.0, 1e-5), unit="client")
+    with pytest.raises(BudgetExceeded):
+        Ledger.create(Job(budget=BUDGET, plan=(Planned("votes", short, 1),))).charge(
+            event(0, short, "votes")
+        )
+
+
+# Written by the version before settings_digest and the exponential mechanism.
+_EARLIER = (
+    '{"budget":{"delta":1e-05,"epsilon":3,"trust":"distributed","unit":"record","units":null},'
+    '"format":1,"hash":"4d701c8efb5496dfba683862f345d24c9066ba3bca2477e4d4c458ff845de651",'
+    '"insecure":false,"job":"0123456789abcdef","kind":"job","line":0,"participations":null,'
+    '"plan":[{"count":2,"label":"task","terms":{TERMS}}],"previous":"{START}",'
+    '"schema_digest":"{SCHEMA}","schema_provenance":"declared"}\n'
+    '{"hash":"0d97fe2b18585e11767f2e1113bd1f2c19f7df81fa7700415e003c43e2b4d105",'
+    '"job":"0123456789abcdef","kind":"event","label":"task","line":1,"previous":'
+    '"4d701c8efb5496dfba683862f345d24c9066ba3bca2477e4d4c458ff845de651","round":0,'
+    '"terms":{TERMS}}\n'
+).replace(
+    "{TERMS}",
+    '{"clip":0.5,"mechanism":"gaussian","noise_multiplier":6.0,"norm":"l2","sampling":'
+    '{"kind":"poisson","rate":0.25},"survivors":3,"trust":"distributed","unit":"record"}',
+)
+
+
+def test_a_ledger_of_an_earlier_version_is_read_continued_and_copied_to_the_same_head(
+    tmp_path: Path,
+):
+    text = _EARLIER.replace("{START}", "0" * 64).replace("{SCHEMA}", "ab" * 32)
+    (tmp_path / "ledger.jsonl").write_text(text)
+    ledger = Ledger.open(tmp_path / "ledger.jsonl")
+    ledger.charge(Event("task", 1, ledger.events[0].terms, ledger.job.job))
+    assert ledger.head == "146029df46acae05317b0ac5e78cdeebd10c87fa4089b1269cb578bda5f70eb7"
+    assert ledger.spent().pld == pytest.approx(0.22409751962156804, rel=1e-9)
+    ledger.write_to(tmp_path / "copy.jsonl")
+    ledger.close()
+    assert (tmp_path / "copy.jsonl").read_bytes() == (tmp_path / "ledger.jsonl").read_bytes()
+    assert Ledger.read(tmp_path / "copy.jsonl").head == ledger.head
+
+
+def test_a_job_remembers_its_settings(tmp_path: Path):
+    job = Job(budget=BUDGET, settings_digest="cd" * 32)
+    Ledger.create(job, tmp_path / "ledger.jsonl").close()
+    assert Ledger.read(tmp_path / "ledger.jsonl").job == job
+
+
 def test_less_trust_than_promised_is_welcome():
     ledger = Ledger.create(Job(budget=Budget(epsilon=9, trust="distributed")))
     ledger.charge(event(0, terms(trust="local")))

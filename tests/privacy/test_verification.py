@@ -25,7 +25,7 @@ def terms(multiplier: float, sampling: Sampling, unit: str, trust: str, mechanis
         trust=trust,
         clip=1.0,
         noise_multiplier=multiplier,
-        norm="l1" if mechanism == "laplace" else "l2",
+        norm="l2" if mechanism == "gaussian" else "l1",
         mechanism=mechanism,
         sampling=sampling,
     )
@@ -82,6 +82,9 @@ def failed(folder: Path) -> set[str]:
         (20, FixedSize(10, 20), 10, "client", "local", "gaussian"),
         (2, Everyone(), 2, "record", "central", "laplace"),
         (0.3, Everyone(), 2, "client", "local", "laplace"),
+        (4, Everyone(), 1, "record", "central", "exponential"),
+        (30, Everyone(), 20, "client", "central", "exponential"),
+        (0.25, Everyone(), 1, "record", "central", "exponential"),
     ],
 )
 def test_a_sound_release_verifies(
@@ -99,6 +102,55 @@ def test_a_sound_release_verifies(
     checks = require(folder)
     assert "second accountant (moments)" in {check.name for check in checks}
     assert all(check.passed for check in checks)
+
+
+def mixed(folder: Path, others: list[Terms], unit: str = "record") -> Path:
+    """A release of a choice, then others."""
+    folder.mkdir(parents=True, exist_ok=True)
+    budget = Budget(epsilon=1e4, delta=1e-5, unit=unit, trust="central")
+    ledger = Ledger.create(Job(budget=budget), folder / LEDGER)
+    first = terms(20.0, Everyone(), unit, "central", "exponential")
+    for number, promised in enumerate([first, *others]):
+        ledger.charge(Event("task", number, promised, ledger.job.job))
+    ledger.close()
+    certify(ledger, {LEDGER: sha256(folder / LEDGER)}).save(folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("others", "unit", "opinions"),
+    [
+        ([terms(9.0, Poisson(0.1), "record", "central", "gaussian")], "record", 2),
+        ([terms(9.0, Everyone(), "record", "central", "laplace")], "record", 1),
+        ([terms(60.0, FixedSize(2, 10), "client", "central", "gaussian")], "client", 1),
+        ([terms(9.0, Everyone(), "client", "central", "exponential")], "record", 1),
+        ([terms(9.0, Everyone(), "client", "distributed", "gaussian")], "record", 2),
+    ],
+)
+def test_a_job_that_also_chooses_verifies(
+    tmp_path: Path, others: list[Terms], unit: str, opinions: int
+):
+    checks = require(mixed(tmp_path, others, unit))
+    assert sum("second accountant" in check.name for check in checks) == opinions
+
+
+def test_a_loss_distribution_that_leaves_the_sums_out_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    sums = [terms(3.0, Everyone(), "record", "central", "gaussian")] * 4
+    folder = mixed(tmp_path, sums)
+    alone = Ledger.create(Job(budget=Budget(epsilon=1e4, delta=1e-5, trust="central")))
+    alone.charge(Event("task", 0, terms(20.0, Everyone(), "record", "central", "exponential")))
+    real, wrong = verification.certify, alone.spent().pld
+
+    def wishful(*args):
+        derived = real(*args)
+        derived.content["guarantee"].update(pld=wrong)
+        return derived
+
+    monkeypatch.setattr(verification, "certify", wishful)
+    edit(folder, lambda c: c["guarantee"].update(pld=wrong))
+    assert failed(folder) == {"second accountant (PRV)"}
 
 
 @settings(max_examples=12)

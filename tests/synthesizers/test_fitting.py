@@ -6,11 +6,12 @@ import pytest
 from fedsynth.errors import ConfigError, FederationError, PrivacyError, ReleaseError
 from fedsynth.federation import channel
 from fedsynth.federation.site import StateFile
-from fedsynth.privacy.ledger import Ledger
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.ledger import Event, Job, Ledger
+from fedsynth.privacy.terms import Budget, Terms
 from fedsynth.synthesizers import fitting
 from fedsynth.synthesizers.fedvae import FedVAE
 from fedsynth.synthesizers.fitting import CHECKPOINT, PRIVATE, Options
+from fedsynth.synthesizers.mst import MST
 from tests.synthesizers.small import SCHEMA, owners, table
 
 BUDGET = Budget(epsilon=1.0)
@@ -118,6 +119,46 @@ def test_a_job_is_resumed_as_it_was_begun_or_not_at_all(tmp_path, changed, said)
         synth(**changed.get("settings", {})).fit(
             owners(30, 30), changed.get("budget", BUDGET), folder=tmp_path, resume=True, **options
         )
+
+
+@pytest.mark.parametrize(("label", "round_"), [("histogram", 0), ("label-tables", 0)])
+def test_a_job_without_a_checkpoint_is_resumed_with_its_settings_or_not_at_all(
+    tmp_path, label, round_
+):
+    # Its noise was calibrated for the settings that its ledger names.
+    interrupted(tmp_path, label, round_)
+    assert not (tmp_path / CHECKPOINT / "state.safetensors").exists()
+    for changed in ({"rate": 0.9}, {"rounds": 100}):
+        with pytest.raises(ConfigError, match="another method or other settings"):
+            synth(**changed).fit(owners(30, 30), BUDGET, folder=tmp_path, resume=True)
+    with pytest.raises(ConfigError, match="another method or other settings"):
+        MST(SCHEMA).fit(owners(30, 30), BUDGET, folder=tmp_path, resume=True)
+    assert synth().fit(owners(30, 30), BUDGET, folder=tmp_path, resume=True).ledger.events
+
+
+def test_vectors_without_a_checkpoint_belong_to_nobody_and_are_deleted(tmp_path):
+    interrupted(tmp_path, "label-tables", 0, encoder="private")
+    stale = tmp_path / CHECKPOINT / PRIVATE
+    stale.parent.mkdir(exist_ok=True)
+    stale.write_bytes(b"\xff" * 10_000)
+
+    def watched(step, done, total, epsilon):
+        assert not (step == "histogram" and stale.exists())
+
+    made = synth(encoder="private")
+    made.fit(owners(30, 30), BUDGET, folder=tmp_path, resume=True, progress=watched)
+    assert np.isfinite(made.learned.theta).all()
+
+
+def test_rounds_lost_since_the_checkpoint_count_as_taken_by_everybody():
+    ledger = Ledger.create(Job(budget=Budget(epsilon=float("inf")), participations=9))
+    terms = Terms(unit="record", trust="distributed", clip=1.0, noise_multiplier=5.0)
+    for number in range(8):
+        ledger.charge(Event("task", number, terms))
+    meta = {"events": 5, "participations": {"a": 2, "b": 0}}
+    assert fitting._taken(({}, meta), ledger) == {"a": 5, "b": 3}
+    assert fitting._taken(({}, {}), ledger) is None
+    assert fitting._taken(None, ledger) is None
 
 
 def test_a_damaged_checkpoint_is_named(tmp_path):
