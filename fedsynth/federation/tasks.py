@@ -17,8 +17,9 @@ from fedsynth.privacy.clipping import Rows
 class Task(Protocol):
     """The client half of a method.
 
-    A task sees several sites at once only so that a simulation can batch them: what it yields for a
-    site must depend on that site's data and the request alone.
+    A task sees several sites at once only so that a simulation can batch them. A row may depend on
+    its own unit, the request, what was announced and the site's coins, and on nothing else: not on
+    other units, their number or its place among them, or removing one would move other rows too.
     """
 
     @property
