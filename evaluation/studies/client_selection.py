@@ -25,7 +25,7 @@ from fedsynth.federation.partitions import partition
 from fedsynth.marginals import count
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import Schema
-from fedsynth.synthesizers import graphical
+from fedsynth.synthesizers import interview
 from fedsynth.synthesizers.aim import AIM
 from fedsynth.synthesizers.owners import codes_of
 
@@ -36,13 +36,13 @@ def chosen_by_a_client(self, label, cliques, estimate, weights, penalties):
     terms, sites = self.terms(label), self.fitting.sites
     # Charged as the release that it would be: the client's records and nobody else's are in it.
     channel.select(
-        graphical.MARGINALS.name,
+        interview.MARGINALS.name,
         terms,
         estimate,
         starts=np.cumsum([0, *[self.domain.cells(c) for c in cliques][:-1]]),
         weights=weights,
         penalties=penalties,
-        arrays=graphical.table_arrays(cliques, np.ones(len(cliques))),
+        arrays=interview.table_arrays(cliques, np.ones(len(cliques))),
     )
     site = sites[len(self.measurements) % len(sites)]
     codes = codes_of(site)
@@ -64,13 +64,13 @@ def run(seed, beta, way):
     options = {"beta": beta, "minimum": 50}
     sites = partition(train, 10, "dirichlet", schema=schema, seed=seed, **options)
     budget = Budget(epsilon=1.0, delta=1e-5, trust="distributed" if way == "sums" else "central")
-    original = graphical.Interview.choose
+    original = interview.Interview.choose
     if way == "client":
-        graphical.Interview.choose = chosen_by_a_client
+        interview.Interview.choose = chosen_by_a_client
     try:
         synth = AIM(schema).fit(sites, budget, seed=seed)
     finally:
-        graphical.Interview.choose = original
+        interview.Interview.choose = original
     rows = synth.sample(ROWS, seed=seed)
     scores = utility.train_on_synthetic(rows, test, schema, seed=0)
     errors = [fidelity.marginal_error(train, rows, schema, order).mean for order in (2, 3)]

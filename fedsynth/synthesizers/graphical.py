@@ -14,30 +14,27 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from fedsynth.data.tables import conform
-from fedsynth.encoding.constraints import zeros
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError, ReleaseError
-from fedsynth.federation.request import Plain
-from fedsynth.marginals import Clique, Domain, Measurement, Model, direct
+from fedsynth.marginals import Domain, Measurement, Model, direct
 from fedsynth.privacy.certificate import Certificate
 from fedsynth.privacy.ledger import Ledger, Planned
-from fedsynth.privacy.terms import Budget, Terms
+from fedsynth.privacy.terms import Budget
 from fedsynth.release import write_release
 from fedsynth.schema import Identifier, ImageSchema, Schema
 from fedsynth.schema.conditions import Condition, condition_on
 from fedsynth.synthesizers.counting import (
     HISTOGRAM,
-    ask_counts,
     counting_terms,
     question,
     target_index,
 )
-from fedsynth.synthesizers.fitting import Fitting, Options, begin
+from fedsynth.synthesizers.fitting import Options, begin
 from fedsynth.synthesizers.graphical_settings import GraphicalSettings
+from fedsynth.synthesizers.interview import Interview
 from fedsynth.synthesizers.labels import wanted_shares
 from fedsynth.synthesizers.owners import Owners
 from fedsynth.synthesizers.shares import Stage, share_out
-from fedsynth.synthesizers.tables import MARGINALS, ask_marginals, table_arrays
 from fedsynth.validation import suggestion
 
 Array = NDArray[np.float64]
@@ -60,157 +57,6 @@ class Learned:
     @property
     def domain(self) -> Domain:
         return self.model.domain
-
-
-class Interview:
-    """The questions of a fit, in order; those that an interrupted run had answered are not asked
-    again.
-
-    Every answer is in a checkpoint before the next question, so that no answer is paid for twice.
-    """
-
-    def __init__(self, schema: Schema, settings: GraphicalSettings, fitting: Fitting) -> None:
-        self.schema, self.settings, self.fitting = schema, settings, fitting
-        self.plan = {planned.label: planned for planned in fitting.ledger.job.plan}
-        self.rng = np.random.default_rng(fitting.options.seed)
-        self._answers: list[list[Measurement]] = []
-        self._restored: list[list[Measurement]] = []
-        self._sums: dict[str, Array] = {}
-        self._choices: list[int] = []
-        self._choices_restored: list[int] = []
-        self.encoding = self._begun()
-        self.domain = Domain(self.encoding.sizes)
-        self.zeros = zeros(self.encoding)
-
-    @property
-    def measurements(self) -> list[Measurement]:
-        """All answers so far, the one-way tables of the histogram first."""
-        return [*self.histogram, *(m for answer in self._answers for m in answer)]
-
-    @property
-    def histogram(self) -> list[Measurement]:
-        """The encoding's frequencies as measurements, with the noise of a count."""
-        found = self.encoding.frequencies
-        return [
-            Measurement((k,), shares * self.encoding.records, self._sigma)
-            for k, shares in enumerate(found)
-        ]
-
-    def terms(self, label: str) -> Terms:
-        return self.plan[label].terms
-
-    def ask(
-        self, label: str, cliques: Sequence[Clique], weights: Sequence[float]
-    ) -> list[Measurement]:
-        """The tables of ``cliques`` under the planned terms of ``label``."""
-        if self._restored:
-            answer = self._restored.pop(0)
-            if [m.clique for m in answer] != list(cliques):
-                raise ConfigError(
-                    f"{self.fitting.options.folder}: the job to resume asked other questions: "
-                    "resume it with the fedsynth that started it"
-                )
-        else:
-            channel = self.fitting.channel
-            answer = ask_marginals(channel, self.terms(label), self.domain, cliques, weights)
-        self._answers.append(answer)
-        self._save()
-        return answer
-
-    def ask_sum(self, label: str, task: str, dim: int, settings: Mapping[str, Plain]) -> Array:
-        """The noisy sum of another task's rows, under the planned terms of ``label``."""
-        if label in self._sums:
-            return self._sums[label]
-        released = self.fitting.channel.sum(task, self.terms(label), dim, settings=settings)
-        self._sums[label] = released.value
-        self._save()
-        return released.value
-
-    def choose(
-        self,
-        label: str,
-        cliques: Sequence[Clique],
-        estimate: Array,
-        weights: Array,
-        penalties: Array,
-    ) -> int:
-        """Which of ``cliques`` is furthest from its ``estimate``: the exponential mechanism.
-
-        Args:
-            estimate: the tables of all cliques, flat, one behind another.
-            weights, penalties: of each clique's score (:meth:`Channel.select`).
-        """
-        if self._choices_restored:
-            index = self._choices_restored.pop(0)
-        else:
-            sizes = [self.domain.cells(clique) for clique in cliques]
-            index = self.fitting.channel.select(
-                MARGINALS.name,
-                self.terms(label),
-                estimate,
-                starts=np.cumsum([0, *sizes[:-1]]),
-                weights=weights,
-                penalties=penalties,
-                arrays=table_arrays(cliques, np.ones(len(cliques))),
-            )
-        self._choices.append(index)
-        self._save()
-        return index
-
-    def _begun(self) -> TableEncoding:
-        restored = self.fitting.restored
-        if restored is not None:
-            return self._read(*restored)
-        task, dim, _ = question(self.schema)
-        self.fitting.progress("questions", 0, sum(p.count for p in self.plan.values()))
-        counts = ask_counts(self.fitting.channel, task, self.terms(task.name), dim)
-        self._sigma = counts.sigma
-        encoding = TableEncoding.from_histogram(
-            self.schema, counts.values, counts.sigma, self.settings.bins, self.settings.rare
-        )
-        self.fitting.channel.announce("encoding", encoding.to_dict())
-        self.encoding = encoding
-        self._save()
-        return encoding
-
-    def _save(self) -> None:
-        answers = [*self._answers, *self._restored]
-        arrays = {
-            f"{i} {j}": m.values for i, answer in enumerate(answers) for j, m in enumerate(answer)
-        }
-        arrays |= {f"sum {label}": values for label, values in self._sums.items()}
-        meta = {
-            "settings": self.settings.model_dump(mode="json"),
-            "encoding": self.encoding.to_dict(),
-            "sigma": self._sigma,
-            "choices": [*self._choices, *self._choices_restored],
-            "answers": [[[list(m.clique), m.sigma] for m in answer] for answer in answers],
-        }
-        self.fitting.checkpoint(arrays, meta)
-        asked = 1 + len(self._answers) + len(self._choices) + len(self._sums)
-        planned = sum(planned.count for planned in self.plan.values())
-        self.fitting.progress("questions", min(asked, planned), planned)
-
-    def _read(self, arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any]) -> TableEncoding:
-        if meta["settings"] != self.settings.model_dump(mode="json"):
-            raise ConfigError(
-                f"{self.fitting.options.folder}: the job to resume was started with other settings"
-            )
-        self._sigma = float(meta["sigma"])
-        for label in self.plan:
-            if f"sum {label}" in arrays:
-                self._sums[label] = np.asarray(arrays[f"sum {label}"], np.float64)
-        self._choices_restored = [int(index) for index in meta["choices"]]
-        self._restored = [
-            [
-                Measurement(tuple(clique), np.asarray(arrays[f"{i} {j}"], np.float64), sigma)
-                for j, (clique, sigma) in enumerate(answer)
-            ]
-            for i, answer in enumerate(meta["answers"])
-        ]
-        encoding = TableEncoding.from_dict(meta["encoding"])
-        self.fitting.channel.announce("encoding", encoding.to_dict())
-        return encoding
 
 
 class GraphicalSynthesizer(ABC):

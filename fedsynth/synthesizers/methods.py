@@ -16,7 +16,8 @@ from fedsynth.privacy.certificate import Certificate
 from fedsynth.privacy.ledger import Ledger
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import ImageSchema, Schema
-from fedsynth.synthesizers.aim import AIM, AIMSettings
+from fedsynth.synthesizers.aim import AIM
+from fedsynth.synthesizers.aim_settings import AIMSettings
 from fedsynth.synthesizers.fedvae import FedVAE, FedVAESettings
 from fedsynth.synthesizers.mst import MST, MSTSettings
 from fedsynth.synthesizers.owners import Owners

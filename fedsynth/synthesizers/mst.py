@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from fedsynth.marginals import Clique, Evidence, JunctionTree, Model, fit
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import ImageSchema, Schema
-from fedsynth.synthesizers.aim import gain
-from fedsynth.synthesizers.graphical import GraphicalSynthesizer, Interview
+from fedsynth.synthesizers.graphical import GraphicalSynthesizer
 from fedsynth.synthesizers.graphical_settings import GraphicalSettings, Selection, selection_for
+from fedsynth.synthesizers.interview import Interview
+from fedsynth.synthesizers.search import gain
 from fedsynth.synthesizers.shares import Stage
 from fedsynth.synthesizers.tables import table_terms
 

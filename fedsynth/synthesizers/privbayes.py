@@ -26,12 +26,13 @@ from fedsynth.federation.tasks import register
 from fedsynth.marginals import Clique, Domain, Evidence, JunctionTree, Measurement, Model, count
 from fedsynth.privacy.clipping import DenseRows, Rows
 from fedsynth.privacy.terms import Budget, Everyone, Terms
-from fedsynth.synthesizers.aim import gain
 from fedsynth.synthesizers.counting import target_index
-from fedsynth.synthesizers.graphical import GraphicalSynthesizer, Interview
+from fedsynth.synthesizers.graphical import GraphicalSynthesizer
 from fedsynth.synthesizers.graphical_settings import GraphicalSettings
+from fedsynth.synthesizers.interview import Interview
 from fedsynth.synthesizers.labels import to_simplex
 from fedsynth.synthesizers.owners import codes_of
+from fedsynth.synthesizers.search import gain
 from fedsynth.synthesizers.shares import Stage
 from fedsynth.synthesizers.tables import CLIP, table_terms
 

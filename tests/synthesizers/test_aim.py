@@ -11,7 +11,9 @@ from fedsynth.errors import ConfigError
 from fedsynth.marginals import Measurement
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import Categorical, Schema
-from fedsynth.synthesizers.aim import AIM, AIMSettings, gain
+from fedsynth.synthesizers.aim import AIM
+from fedsynth.synthesizers.aim_settings import AIMSettings
+from fedsynth.synthesizers.search import gain
 
 CENTRAL = Budget(epsilon=20.0, delta=1e-5, trust="central")
 APART = Budget(epsilon=20.0, delta=1e-5, trust="distributed")
