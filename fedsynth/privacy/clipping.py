@@ -200,7 +200,8 @@ class MarginalRows:
         weights: of each table, public and positive; default 1.
 
     Raises:
-        PrivacyError: codes outside their columns, or weights that are none.
+        PrivacyError: codes outside their columns, tables of columns that there are not, or weights
+            that are none.
     """
 
     codes: NDArray[np.integer]
@@ -209,9 +210,16 @@ class MarginalRows:
     weights: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
-        inside = (self.codes >= 0) & (self.codes < np.asarray(self.sizes))
-        if self.codes.shape[1:] != (len(self.sizes),) or not inside.all():
+        # Column by column: no array of the codes' size beside them.
+        fits = self.codes.shape[1:] == (len(self.sizes),)
+        if not fits or not all(
+            int(column.min(initial=0)) >= 0 and int(column.max(initial=-1)) < size
+            for column, size in zip(self.codes.T, self.sizes, strict=True)
+        ):
             raise PrivacyError("codes of marginal rows lie outside their columns' sizes")
+        columns = range(len(self.sizes))
+        if not all(column in columns for clique in self.cliques for column in clique):
+            raise PrivacyError(f"marginal rows have the columns 0 to {len(self.sizes) - 1} alone")
         weights = self.table_weights
         if weights.shape != (len(self.cliques),) or not (weights > 0).all():
             raise PrivacyError("marginal rows need one positive weight for each table")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,6 +15,7 @@ from fedsynth.privacy.clipping import (
     DenseRows,
     FactoredRows,
     IndicatorRows,
+    MarginalRows,
     Rows,
     clip_and_sum,
     clip_parts,
@@ -234,3 +237,82 @@ def test_a_part_inside_its_share_stays_as_it_is_beside_one_that_is_not():
     values = np.array([[0.1, 0.2, 30.0, 40.0]])
     clipped = clip_parts(values, 2, np.sqrt(2))
     np.testing.assert_allclose(clipped, [[0.1, 0.2, 0.6, 0.8]], rtol=2e-6)
+
+
+@st.composite
+def marginal_rows(draw: st.DrawFn) -> MarginalRows:
+    sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
+    columns = st.lists(st.integers(0, len(sizes) - 1), unique=True, max_size=3).map(sorted)
+    cliques = draw(st.lists(columns.map(tuple), min_size=1, max_size=5))
+    weights = draw(
+        st.none() | st.lists(st.floats(0.1, 3), min_size=len(cliques), max_size=len(cliques))
+    )
+    rows = draw(st.integers(0, 6))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    codes = np.column_stack([rng.integers(0, s, rows) for s in sizes]).astype(np.int32)
+    return MarginalRows(codes, sizes, cliques, weights)
+
+
+def written_out(rows: MarginalRows) -> np.ndarray:
+    """The rows as vectors, one table after another, cell by cell."""
+    dense = np.zeros((len(rows), rows.dim))
+    for i, code in enumerate(rows.codes):
+        start = 0
+        for clique, weight in zip(rows.cliques, rows.table_weights, strict=True):
+            shape = tuple(rows.sizes[c] for c in clique)
+            dense[i, start + int(np.ravel_multi_index(code[list(clique)], shape))] += weight
+            start += int(np.prod(shape, dtype=int))
+    return dense
+
+
+@given(marginal_rows(), st.booleans(), st.integers(0, 2**32), NORMS, st.floats(0.01, 10))
+def test_marginal_rows_are_their_vectors(
+    rows: MarginalRows, even: bool, seed: int, norm: Norm, clip: float
+):
+    dense = DenseRows(written_out(rows))
+    assert dense.dim == rows.dim
+    np.testing.assert_allclose(rows.norms(norm), dense.norms(norm), rtol=1e-12)
+    rng = np.random.default_rng(seed)
+    weights = np.full(len(rows), 0.7) if even else rng.choice([0.0, 0.3, 1.0], len(rows))
+    np.testing.assert_allclose(
+        rows.weighted_sum(weights), dense.weighted_sum(weights), rtol=1e-12, atol=1e-12
+    )
+    clipped, wanted = (clip_and_sum(kind, clip, norm) for kind in (rows, dense))
+    np.testing.assert_allclose(clipped.values, wanted.values, rtol=1e-9, atol=1e-12)
+    starts = np.cumsum([0, *(np.prod([rows.sizes[c] for c in k], dtype=int) for k in rows.cliques)])
+    assert rows.starts == starts[:-1].tolist()
+
+
+@pytest.mark.parametrize(
+    ("codes", "cliques", "weights", "said"),
+    [
+        ([[0, 2]], [(0,)], None, "sizes"),
+        ([[-1, 0]], [(0,)], None, "sizes"),
+        ([[0, 0, 0]], [(0,)], None, "sizes"),
+        ([[0, 0]], [(0, 2)], None, "columns 0 to 1"),
+        ([[0, 0]], [(-1,)], None, "columns 0 to 1"),
+        ([[0, 0]], [(0,)], [0.0], "positive"),
+        ([[0, 0]], [(0,)], [-1.0], "positive"),
+        ([[0, 0]], [(0,)], [np.nan], "positive"),
+        ([[0, 0]], [(0,), (1,)], [1.0], "positive"),
+    ],
+)
+def test_marginal_rows_whose_norm_would_be_wrong_are_refused(codes, cliques, weights, said):
+    with pytest.raises(PrivacyError, match=said):
+        MarginalRows(np.array(codes), (2, 2), cliques, weights)
+
+
+def test_marginal_rows_take_no_memory_for_the_vectors_that_they_stand_for():
+    rng = np.random.default_rng(0)
+    sizes = [20] * 12
+    cliques = [(a, b, c) for a in range(12) for b in range(a) for c in range(b)][:200]
+    rows = MarginalRows(rng.integers(0, 20, (50_000, 12)).astype(np.int32), sizes, cliques)
+    tracemalloc.start()
+    total = clip_and_sum(rows, 1.0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # 50,000 rows of 1.6 million numbers would be 640 GB.
+    assert peak < 100e6
+    np.testing.assert_allclose(
+        total.values.sum(), 50_000 * len(cliques) / np.sqrt(len(cliques)), rtol=1e-5
+    )
