@@ -39,9 +39,7 @@ def made(rows, columns, seed=0):
             size = 3 + k % 10
             cuts = np.linspace(-3, 3, size - 1)
             data[name] = np.searchsorted(cuts, values).astype(str)
-            declared.append(
-                Categorical(name=name, values=tuple(str(v) for v in range(size)))
-            )
+            declared.append(Categorical(name=name, values=tuple(str(v) for v in range(size))))
     data["y"] = np.where(hidden[:, 0] + rng.normal(size=rows) > 1, "yes", "no")
     declared.append(Categorical(name="y", values=("no", "yes")))
     return pd.DataFrame(data), Schema(columns=tuple(declared), target="y")

@@ -30,10 +30,11 @@ class Evidence:
         return direct(self._holding.get(columns, ()), columns)
 
     def within(self, tree: JunctionTree, wanted: Iterable[Clique]) -> list[Measurement]:
-        """What a model on ``tree`` can use without using a number twice.
+        """What a model on ``tree`` can use.
 
         All measurements that it can hold whole; and of those that it cannot, their best word on
-        ``wanted`` cliques that no whole one tells of.
+        ``wanted`` cliques that no whole one tells of. Several such words may come from one
+        measurement and share its noise, which a fit takes as independent.
         """
         whole = [m for m in self.measurements if tree.home(m.clique) is not None]
         held = {id(m) for m in whole}

@@ -5,6 +5,10 @@ private synthetic data". Under central trust the server chooses among exact marg
 exponential mechanism, round by round. Without it nobody may see exact scores, so every candidate is
 asked once as a coarse noisy sum, the choice among them is post-processing, and the chosen ones are
 asked again, finer, several in one message.
+
+Every message's noise is fixed before the first. AIM's annealing would lower it when a round brings
+little, but noise chosen from released values needs a privacy filter, whose price at a few rounds is
+more than annealing brings.
 """
 
 from __future__ import annotations

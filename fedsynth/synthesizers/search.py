@@ -17,6 +17,7 @@ from fedsynth.marginals import (
     Model,
     count,
     fit,
+    grown_cells,
     model_cells,
 )
 from fedsynth.schema import Schema
@@ -144,8 +145,10 @@ class Search:
         heaviest = max(self._weight(clique) for clique in self.workload)
         for _ in range(self.settings.marginals or 0):
             self.model = self.fitted(_STEPS)
-            held = list(self.model.factors)
-            open_ = [c for c in self.workload if c not in self.chosen and self._fits([*held, c])]
+            limit = self.settings.max_cells
+            left = [clique for clique in self.workload if clique not in self.chosen]
+            grown = grown_cells(self.domain, list(self.model.factors), left, limit)
+            open_ = [clique for clique, cells in zip(left, grown, strict=True) if cells <= limit]
             if not open_:
                 break
             codes, scale = self.model.sample(_DRAWN, self.rng), self.model.total / _DRAWN

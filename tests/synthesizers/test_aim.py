@@ -15,7 +15,7 @@ from fedsynth.synthesizers.aim import AIM
 from fedsynth.synthesizers.aim_settings import AIMSettings
 from fedsynth.synthesizers.search import gain
 
-CENTRAL = Budget(epsilon=20.0, delta=1e-5, trust="central")
+CENTRAL = Budget(epsilon=5.0, delta=1e-5, trust="central")
 APART = Budget(epsilon=20.0, delta=1e-5, trust="distributed")
 
 

@@ -31,7 +31,7 @@ def chained(rows=3000):
 
 @pytest.mark.parametrize("trust", ["central", "distributed"])
 def test_the_tree_that_made_the_rows_is_found(trust):
-    budget = Budget(epsilon=10.0, delta=1e-5, trust=trust)
+    budget = Budget(epsilon=5.0, delta=1e-5, trust=trust)
     synth = MST(SCHEMA).fit([chained()], budget)
     tree = {m.clique for m in synth.learned.measurements[-4:]}
     assert tree == {(0, 3), (1, 3), (1, 4), (2, 4)}
