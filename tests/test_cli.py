@@ -92,6 +92,50 @@ def test_sample_draws_what_is_asked(call, release, tmp_path):
     assert code == 2 and "exists already" in err
 
 
+@pytest.fixture(scope="module")
+def chosen(tmp_path_factory):
+    """A release by the method that suits the job."""
+    folder = tmp_path_factory.mktemp("chosen")
+    job = write_job(folder, method="auto", settings=None)
+    assert cli.run(["run", str(job), "--out", str(folder / "r"), "--quiet"]) == 0
+    return folder / "r"
+
+
+def test_auto_says_which_method_and_why(call, tmp_path):
+    job = write_job(tmp_path, method="auto", settings=None)
+    code, out, _ = call("run", job, "--out", tmp_path / "r", "--json", "--quiet")
+    content = json.loads(out)
+    assert (code, content["method"]) == (0, "aim") and "3 columns" in content["reason"]
+    assert read_yaml(tmp_path / "r" / "config.yaml", ValueError)["method"] == "aim"
+    code, out, _ = call("run", job, "--out", tmp_path / "again")
+    assert code == 0 and "Method: aim, because" in out
+    named = write_job(tmp_path / "named", method="mst", settings=None)
+    code, out, _ = call("run", named, "--out", tmp_path / "named" / "r", "--json", "--quiet")
+    assert (json.loads(out)["method"], json.loads(out)["reason"]) == ("mst", None)
+
+
+def test_settings_without_a_method_are_refused(call, tmp_path):
+    code, _, err = call("run", write_job(tmp_path, method="auto"), "--out", tmp_path / "r")
+    assert code == 2 and "name it, instead of auto" in err
+
+
+def test_rows_meet_conditions_on_any_columns(call, chosen, tmp_path):
+    target = tmp_path / "some.csv"
+    conditions = ("--where", "age=30..34", "--where", "colour=[red]", "--where", "income=high")
+    assert call("sample", chosen, "-n", 40, *conditions, "-o", target)[0] == 0
+    rows = pd.read_csv(target)
+    assert rows["age"].between(30, 34).all() and (rows["colour"] == "red").all()
+    assert (rows["income"] == "high").all()
+    for number, (condition, said) in enumerate(
+        [("age=50..20", "no value"), ("agee=3", "did you mean"), ("age=..", "range")]
+    ):
+        code, _, err = call(
+            "sample", chosen, "-n", 5, "--where", condition, "-o", tmp_path / f"{number}.csv"
+        )
+        assert code == 2 and said in err
+    assert not list(tmp_path.glob("[0-9].csv"))
+
+
 @pytest.mark.parametrize(
     ("where", "message"),
     [("income", "expected column=value"), ("income=hi", "did you mean"), ("age=3", "alone")],
