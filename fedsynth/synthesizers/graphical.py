@@ -18,7 +18,7 @@ from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.marginals import Domain, Measurement, Model, direct
 from fedsynth.privacy.certificate import Certificate
-from fedsynth.privacy.ledger import Ledger, Planned
+from fedsynth.privacy.ledger import Planned
 from fedsynth.privacy.terms import Budget
 from fedsynth.release import write_release
 from fedsynth.schema import Identifier, ImageSchema, Schema
@@ -35,6 +35,7 @@ from fedsynth.synthesizers.interview import Interview
 from fedsynth.synthesizers.labels import wanted_shares
 from fedsynth.synthesizers.owners import Owners
 from fedsynth.synthesizers.shares import Stage, share_out
+from fedsynth.synthesizers.trained import Trained
 from fedsynth.validation import suggestion
 
 Array = NDArray[np.float64]
@@ -59,7 +60,7 @@ class Learned:
         return self.model.domain
 
 
-class GraphicalSynthesizer(ABC):
+class GraphicalSynthesizer(Trained[Learned], ABC):
     """A synthesizer of tables by a graphical model of noisy marginals.
 
     Args:
@@ -85,8 +86,6 @@ class GraphicalSynthesizer(ABC):
         given = settings.model_dump(exclude_unset=True) if settings is not None else {}
         self.schema: Schema = schema
         self.settings = self.settings_type(**{**given, **overrides})
-        self._learned: Learned | None = None
-        self._ledger: Ledger | None = None
 
     @abstractmethod
     def _stages(self, settings: Any, budget: Budget, clients: int, survivors: int) -> list[Stage]:
@@ -95,20 +94,6 @@ class GraphicalSynthesizer(ABC):
     @abstractmethod
     def _model(self, settings: Any, interview: Interview) -> Model:
         """Ask the questions and fit."""
-
-    @property
-    def ledger(self) -> Ledger:
-        """The account of the last fit. Raises ConfigError before one."""
-        if self._ledger is None:
-            raise ConfigError("this synthesizer was not fitted here, so it has no ledger")
-        return self._ledger
-
-    @property
-    def learned(self) -> Learned:
-        """Raises ConfigError before a fit."""
-        if self._learned is None:
-            raise ConfigError("nothing to sample from yet: call fit first, or load a release")
-        return self._learned
 
     def fit(self, owners: Owners, budget: Budget, **options: Any) -> Self:
         """Learn from every owner's rows, within the budget.

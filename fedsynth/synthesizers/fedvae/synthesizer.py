@@ -23,7 +23,6 @@ from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.models import vae
 from fedsynth.privacy.certificate import Certificate
-from fedsynth.privacy.ledger import Ledger
 from fedsynth.privacy.terms import Budget
 from fedsynth.release import write_release
 from fedsynth.schema import ImageSchema, Schema
@@ -39,11 +38,12 @@ from fedsynth.synthesizers.fedvae.settings import FedVAESettings
 from fedsynth.synthesizers.fitting import Options, begin
 from fedsynth.synthesizers.labels import wanted_labels
 from fedsynth.synthesizers.owners import Owners
+from fedsynth.synthesizers.trained import Trained
 
 Floats = NDArray[np.float32]
 
 
-class FedVAE:
+class FedVAE(Trained[Learned]):
     """Federated VAE for tables and images.
 
     Args:
@@ -66,22 +66,6 @@ class FedVAE:
         base = settings.model_dump(exclude_unset=True) if settings is not None else {}
         self.schema = schema
         self.settings = FedVAESettings(**{**base, **overrides})
-        self._learned: Learned | None = None
-        self._ledger: Ledger | None = None
-
-    @property
-    def ledger(self) -> Ledger:
-        """The account of the last fit. Raises ConfigError before one."""
-        if self._ledger is None:
-            raise ConfigError("this synthesizer was not fitted here, so it has no ledger")
-        return self._ledger
-
-    @property
-    def learned(self) -> Learned:
-        """Raises ConfigError before a fit."""
-        if self._learned is None:
-            raise ConfigError("nothing to sample from yet: call fit first, or load a release")
-        return self._learned
 
     def fit(self, owners: Owners, budget: Budget, **options: Any) -> FedVAE:
         """Train on every owner's rows, within the budget.

@@ -1,0 +1,31 @@
+"""What every synthesizer keeps of its last fit."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from fedsynth.errors import ConfigError
+from fedsynth.privacy.ledger import Ledger
+
+L = TypeVar("L")
+
+
+class Trained(Generic[L]):
+    """What a fit learned, and its account; nothing before one."""
+
+    _learned: L | None = None
+    _ledger: Ledger | None = None
+
+    @property
+    def ledger(self) -> Ledger:
+        """The account of the last fit. Raises ConfigError before one."""
+        if self._ledger is None:
+            raise ConfigError("this synthesizer was not fitted here, so it has no ledger")
+        return self._ledger
+
+    @property
+    def learned(self) -> L:
+        """Raises ConfigError before a fit."""
+        if self._learned is None:
+            raise ConfigError("nothing to sample from yet: call fit first, or load a release")
+        return self._learned
