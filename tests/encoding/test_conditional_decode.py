@@ -10,6 +10,7 @@ import pytest
 from encoding_strategies import schemas
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from fedsynth.data.tables import conform
 from fedsynth.encoding.bins import Bins
@@ -103,12 +104,11 @@ def test_the_likelihood_is_how_often_unconditional_draws_meet_the_condition(sche
     codes = np.zeros((rows * encoding.sizes[0], len(encoding.sizes)), np.int32)
     codes[:, 0] = np.repeat(np.arange(encoding.sizes[0]), rows)
     drawn = conform(encoding.decode(codes, np.random.default_rng(seed)), schema).columns
-    met = wanted.holds(drawn[column.name]).reshape(-1, rows).mean(axis=1)
+    met = wanted.holds(drawn[column.name]).reshape(-1, rows).sum(axis=1)
+    # Where the counts show no such value, the likelihood is of another draw.
     assume(met.any())
-    # Six standard deviations: over some thousand codes, one in 500 million is beyond.
-    assert (
-        np.abs(met - likelihood) <= 6 * np.sqrt(likelihood * (1 - likelihood) / rows) + 1e-9
-    ).all()
+    low, high = binom.ppf([[1e-12], [1 - 1e-12]], rows, likelihood.clip(0, 1))
+    assert ((low <= met) & (met <= high)).all()
 
 
 def test_the_likelihood_of_a_bin_partly_inside_is_the_share_of_its_mass():

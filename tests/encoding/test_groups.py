@@ -94,6 +94,14 @@ def test_a_group_is_restored_by_its_categories_weights():
     assert shares[2] == 0 and (drawn[20_000:] == 0).all()
 
 
+def test_rare_categories_are_drawn_by_the_counts_that_they_were_merged_with():
+    masses = np.array([90.0, 1.0, 0.0, 3.0])
+    groups = Groups.of(masses, 5.0, unconditional(masses))
+    drawn = groups.decode(np.ones(20_000, np.int64), np.random.default_rng(0))
+    shares = np.bincount(drawn, minlength=4) / 20_000
+    assert shares == pytest.approx([0, 0.25, 0, 0.75], abs=4 * np.sqrt(0.1875 / 20_000))
+
+
 @given(st.lists(st.floats(0, 50), min_size=1, max_size=30), st.floats(0, 20), st.data())
 @settings(deadline=None)
 def test_only_rare_categories_on_one_side_of_every_condition_share_a_code(masses, least, data):

@@ -17,7 +17,7 @@ from fedsynth.encoding.constraints import impossible, zeros
 from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError, SchemaError
-from fedsynth.schema import Boolean, Categorical, Continuous, Integer, Schema
+from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Integer, Schema
 from fedsynth.schema.conditions import condition_on
 
 AGE = Integer(name="age", lower=0, upper=90, missing=True)
@@ -79,6 +79,20 @@ def test_columns_in_order_exclude_bins_that_lie_above():
     assert clique == (0, 1)
     # Rows: end in [0, 10), [10, 20), [20, 30]; columns: start in the same, or missing.
     assert mask.astype(int).tolist() == [[0, 1, 1, 0], [0, 0, 1, 0], [0, 0, 0, 0]]
+
+
+def test_dates_in_order_are_compared_by_the_calendar():
+    schema = Schema(
+        columns=(
+            Datetime(name="a", lower="2020-01-01", upper="2020-01-02"),
+            Datetime(name="b", lower="2019-12-31", upper="2020-01-03"),
+        ),
+        constraints=({"ordered": ["a", "b"]},),
+    )
+    encoding = encoding_of(schema)
+    assert encoding.sizes == (2, 4)
+    ((_, mask),) = zeros(encoding)
+    assert mask.astype(int).tolist() == [[1, 0, 0, 0], [1, 1, 0, 0]]
 
 
 def test_of_several_columns_in_order_each_neighbouring_pair_has_a_table():

@@ -192,6 +192,13 @@ def test_rows_that_break_a_constraint_are_found_and_left_as_they_are():
     assert conformed.outside == conform(frame, schema_of()).outside
 
 
+def test_an_unreadable_cell_breaks_no_constraint_on_missing_ones():
+    schema = schema_of({"never": {"sex": None}})
+    frame = frame_of(sex=["unknown", None, "Male"])
+    broken = [finding for finding in check(frame, schema) if finding.rule == "never"]
+    assert broken == [Finding("sex", "never", "missing", 1)]
+
+
 def test_a_table_without_a_constraints_column_has_no_finding_for_it():
     schema = schema_of(NEVER)
     frame = frame_of(relationship=["Husband"], sex=["Female"]).drop(columns="sex")
