@@ -197,10 +197,7 @@ class LocalChannel:
         answers, drawn, incidents = self._asked(
             task, terms, dim, kept, arrays or {}, settings or {}
         )
-        value = _total(answers, dim)
-        # Where nobody was drawn, nobody added noise, and an exact zero would say so.
-        if terms.trust == "central" or not answers:
-            value = self._noise.perturb(value, terms.scale, terms.mechanism)
+        value = self._total(answers, dim, terms)
         return Released(value, drawn, len(answers), tuple(incidents))
 
     def select(
@@ -219,7 +216,7 @@ class LocalChannel:
             raise PrivacyError(f"{terms.mechanism} noise protects a sum: it does not select")
         asked = {**(arrays or {}), "starts": starts}
         answers, _, _ = self._asked(task, terms, len(estimate), 0, asked, {})
-        return self._noise.choose(scores.of(_total(answers, len(estimate))), terms.scale)
+        return self._noise.choose(scores.of(_added(answers, len(estimate))), terms.scale)
 
     def _asked(
         self,
@@ -295,8 +292,15 @@ class LocalChannel:
             return max(quorum, terms.survivors)
         return quorum
 
+    def _total(self, answers: Sequence[Answer], dim: int, terms: Terms) -> NDArray[np.float64]:
+        total = _added(answers, dim)
+        # Where nobody was drawn, nobody added noise, and an exact zero would say so.
+        if terms.trust == "central" or not answers:
+            total = self._noise.perturb(total, terms.scale, terms.mechanism)
+        return total
 
-def _total(answers: Sequence[Answer], dim: int) -> NDArray[np.float64]:
+
+def _added(answers: Sequence[Answer], dim: int) -> NDArray[np.float64]:
     total = np.zeros(dim)
     for one in answers:
         total += one.values
