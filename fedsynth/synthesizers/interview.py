@@ -37,8 +37,8 @@ class Interview:
         self._answers: list[list[Measurement]] = []
         self._restored: list[list[Measurement]] = []
         self._sums: dict[str, Array] = {}
-        self._choices: list[int] = []
-        self._choices_restored: list[int] = []
+        self._choices: list[Clique] = []
+        self._choices_restored: list[Clique] = []
         self.encoding = self._begun()
         self.domain = Domain(self.encoding.sizes)
         self.zeros = zeros(self.encoding)
@@ -60,6 +60,15 @@ class Interview:
     def terms(self, label: str) -> Terms:
         return self.plan[label].terms
 
+    def affordable(self, label: str) -> bool:
+        """Whether another answer under ``label`` can be had.
+
+        Answers that an interrupted run lost stay charged, so a resumed one may have to end early.
+        """
+        if self._restored or self._choices_restored:
+            return True
+        return not self.fitting.ledger.would_exceed(self.terms(label))
+
     def ask(
         self, label: str, cliques: Sequence[Clique], weights: Sequence[float]
     ) -> list[Measurement]:
@@ -67,10 +76,7 @@ class Interview:
         if self._restored:
             answer = self._restored.pop(0)
             if [m.clique for m in answer] != list(cliques):
-                raise ConfigError(
-                    f"{self.fitting.options.folder}: the job to resume asked other questions: "
-                    "resume it with the fedsynth that started it"
-                )
+                raise self._other_questions()
         else:
             channel = self.fitting.channel
             answer = ask_marginals(channel, self.terms(label), self.domain, cliques, weights)
@@ -102,7 +108,7 @@ class Interview:
             weights, penalties: of each clique's score (:meth:`Channel.select`).
         """
         if self._choices_restored:
-            index = self._choices_restored.pop(0)
+            index = self._found(cliques, self._choices_restored.pop(0))
         else:
             sizes = [self.domain.cells(clique) for clique in cliques]
             index = self.fitting.channel.select(
@@ -114,9 +120,21 @@ class Interview:
                 penalties=penalties,
                 arrays=table_arrays(cliques, np.ones(len(cliques))),
             )
-        self._choices.append(index)
+        self._choices.append(cliques[index])
         self._save()
         return index
+
+    def _found(self, cliques: Sequence[Clique], chosen: Clique) -> int:
+        """Where a choice of the interrupted run stands among the same candidates."""
+        if chosen not in cliques:
+            raise self._other_questions()
+        return list(cliques).index(chosen)
+
+    def _other_questions(self) -> ConfigError:
+        return ConfigError(
+            f"{self.fitting.options.folder}: the job to resume asked other questions: resume it "
+            "with the fedsynth that started it"
+        )
 
     def _begun(self) -> TableEncoding:
         restored = self.fitting.restored
@@ -144,7 +162,7 @@ class Interview:
             "settings": self.settings.model_dump(mode="json"),
             "encoding": self.encoding.to_dict(),
             "sigma": self._sigma,
-            "choices": [*self._choices, *self._choices_restored],
+            "choices": [list(c) for c in (*self._choices, *self._choices_restored)],
             "answers": [[[list(m.clique), m.sigma] for m in answer] for answer in answers],
         }
         self.fitting.checkpoint(arrays, meta)
@@ -161,7 +179,7 @@ class Interview:
         for label in self.plan:
             if f"sum {label}" in arrays:
                 self._sums[label] = np.asarray(arrays[f"sum {label}"], np.float64)
-        self._choices_restored = [int(index) for index in meta["choices"]]
+        self._choices_restored = [tuple(clique) for clique in meta["choices"]]
         self._restored = [
             [
                 Measurement(tuple(clique), np.asarray(arrays[f"{i} {j}"], np.float64), sigma)

@@ -77,7 +77,7 @@ class MST(GraphicalSynthesizer):
     def _model(self, settings: MSTSettings, interview: Interview) -> Model:
         domain, evidence = interview.domain, Evidence()
         known = interview.histogram
-        columns = [(k,) for k in range(len(domain))]
+        columns: list[Clique] = [(k,) for k in range(len(domain))]
         blocked = [clique for clique, _ in interview.zeros]
         pairs = [
             pair
@@ -90,13 +90,15 @@ class MST(GraphicalSynthesizer):
         elif pairs:
             evidence.add(interview.ask(COARSE, pairs, [1.0] * len(pairs)))
             edges = _strongest(interview, evidence, pairs)
-        if edges:
-            evidence.add(interview.ask(FINE, edges, [domain.cells(e) ** (1 / 3) for e in edges]))
+        if pairs and interview.affordable(FINE):
+            # Where no pair outweighs its noise, the columns are asked again.
+            asked = edges or columns
+            evidence.add(interview.ask(FINE, asked, [domain.cells(c) ** (1 / 3) for c in asked]))
         cliques = [*columns, *edges, *blocked]
         tree = JunctionTree.of(domain, cliques)
         return fit(
             domain,
-            [*known, *evidence.within(tree, edges)],
+            [*known, *evidence.within(tree, [*edges, *columns])],
             zeros=interview.zeros,
             cliques=cliques,
             iterations=settings.iterations,
@@ -134,7 +136,7 @@ def _grown(interview: Interview, pairs: Sequence[Clique]) -> list[Clique]:
     edges: list[Clique] = []
     for _ in range(len(interview.domain) - 1):
         joining = [p for p in pairs if _root(groups, p[0]) != _root(groups, p[1])]
-        if not joining:
+        if not joining or not interview.affordable(SELECT):
             break
         tables = [_independent(interview, pair).ravel() for pair in joining]
         none = np.zeros(len(joining))

@@ -96,6 +96,8 @@ class Search:
         candidates = self._candidates()
         messages = self.settings.messages
         for message in range(messages):
+            if not self.interview.affordable(FINE):
+                break
             self.model = self.fitted(_STEPS)
             number = len(range(message, self.settings.marginals or 1, messages))
             # Where nothing new would outweigh its noise, what is modelled already is asked again.
@@ -144,6 +146,8 @@ class Search:
         terms = self.interview.terms(FINE)
         heaviest = max(self._weight(clique) for clique in self.workload)
         for _ in range(self.settings.marginals or 0):
+            if not self.interview.affordable(SELECT):
+                break
             self.model = self.fitted(_STEPS)
             limit = self.settings.max_cells
             left = [clique for clique in self.workload if clique not in self.chosen]
@@ -165,6 +169,8 @@ class Search:
                     math.sqrt(2 / math.pi) * terms.scale * cells,
                 )
             ]
+            if not self.interview.affordable(FINE):
+                break
             self.evidence.add(self.interview.ask(FINE, [picked], [1.0]))
             self.chosen.append(picked)
 

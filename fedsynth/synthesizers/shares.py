@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fedsynth.privacy.accounting import calibrate, optimal_gaussian_sigma, spent
+from fedsynth.privacy.accounting import calibrate, charged, optimal_gaussian_sigma, spent
 from fedsynth.privacy.ledger import Planned
 from fedsynth.privacy.terms import Budget, Terms
 
@@ -57,13 +57,14 @@ def share_out(stages: Sequence[Stage], budget: Budget) -> tuple[Planned, ...]:
     if all(p.terms.mechanism == "gaussian" for p in plan(1.0)):
         # The closed form of all of them together, and what the accountant's mesh adds to it.
         alone = optimal_gaussian_sigma(epsilon, delta) * (1 + _MARGIN)
-        if spent(_counts(plan(alone)), delta).epsilon <= epsilon:
+        if spent(_counts(plan(alone), budget), delta).epsilon <= epsilon:
             return plan(alone)
-    return plan(calibrate(lambda alone: _counts(plan(alone)), epsilon, delta))
+    return plan(calibrate(lambda alone: _counts(plan(alone), budget), epsilon, delta))
 
 
-def _counts(plan: Sequence[Planned]) -> dict[Terms, int]:
+def _counts(plan: Sequence[Planned], budget: Budget) -> dict[Terms, int]:
+    """How often each terms are to be charged."""
     found: dict[Terms, int] = {}
     for planned in plan:
         found[planned.terms] = found.get(planned.terms, 0) + planned.count
-    return found
+    return charged(found, unit=budget.unit)

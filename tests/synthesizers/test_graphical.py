@@ -315,3 +315,59 @@ def test_constraints_of_the_schema_hold_in_every_row(method, epsilon):
         assert (rows["since"][both] <= rows["age"][both]).all()
     with pytest.raises(ConfigError, match="possible"):
         synth.sample(5, where={"age": 5, "status": "retired"})
+
+
+@pytest.mark.parametrize("method", [AIM, MST], ids=lambda method: method.name)
+def test_choices_of_a_fit_that_was_cut_off_are_not_made_again(method, tmp_path, monkeypatch):
+    from fedsynth.federation.channel import LocalChannel
+
+    original, calls = LocalChannel.select, []
+
+    def failing(self, *arguments, **keywords):
+        calls.append(1)
+        if len(calls) == 3:
+            raise RuntimeError("power cut")
+        return original(self, *arguments, **keywords)
+
+    monkeypatch.setattr(LocalChannel, "select", failing)
+    tables, budget = owners(90, 60), Budget(epsilon=2.0, delta=1e-5, trust="central")
+    with pytest.raises(RuntimeError):
+        method(SCHEMA).fit(tables, budget, folder=tmp_path)
+    before = [event.terms for event in Ledger.read(tmp_path / "ledger.jsonl").events]
+    made = sum(terms.mechanism == "exponential" for terms in before)
+    synth = method(SCHEMA).fit(tables, budget, folder=tmp_path, resume=True)
+    after = [event.terms for event in synth.ledger.events]
+    assert made == 2 and after[: len(before)] == before
+    planned = sum(p.count for p in synth.ledger.job.plan)
+    assert len(after) <= planned and synth.ledger.spent().epsilon <= 2.0
+    assert len(synth.sample(10, seed=0)) == 10
+
+
+@pytest.mark.parametrize("method", [AIM, MST], ids=lambda method: method.name)
+@pytest.mark.parametrize("trust", ["central", "distributed"])
+@pytest.mark.parametrize("call", [2, 4])
+def test_an_answer_that_was_lost_stays_charged_and_the_fit_ends_early(
+    method, trust, call, tmp_path, monkeypatch
+):
+    from fedsynth.federation.channel import LocalChannel
+
+    original, calls = LocalChannel._asked, []
+
+    def failing(self, *arguments, **keywords):
+        answers = original(self, *arguments, **keywords)
+        calls.append(1)
+        if len(calls) == call:
+            raise RuntimeError("power cut")
+        return answers
+
+    monkeypatch.setattr(LocalChannel, "_asked", failing)
+    tables, budget = owners(90, 60), Budget(epsilon=2.0, delta=1e-5, trust=trust)
+    try:
+        method(SCHEMA).fit(tables, budget, folder=tmp_path)
+    except RuntimeError:
+        synth = method(SCHEMA).fit(tables, budget, folder=tmp_path, resume=True)
+        assert len(synth.ledger.events) >= call
+        assert synth.ledger.spent().epsilon <= 2.0
+        assert len(synth.sample(10, seed=0)) == 10
+    else:
+        assert (method, trust, call) == (MST, "distributed", 4)
