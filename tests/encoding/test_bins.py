@@ -55,6 +55,40 @@ def test_drawn_values_lie_in_their_bin(histogram, bins, sigma, seed):
     assert (found.encode(drawn) == codes).all()
 
 
+@st.composite
+def pieces(draw):
+    """Bins of the values -0.5, -0.4 .. 1.4 with gaps, and the values that each can draw."""
+    grid = Grid(-0.5, 1.4, decimals=1)
+    starts = sorted({0, *draw(st.lists(st.integers(1, grid.units - 1), max_size=8))})
+    owners = draw(st.lists(st.integers(0, 2), min_size=len(starts), max_size=len(starts)))
+    owners = np.unique(owners, return_inverse=True)[1]
+    live = draw(st.lists(st.booleans(), min_size=len(starts), max_size=len(starts)))
+    # Every bin needs a piece that can be drawn.
+    first = np.unique(owners, return_index=True)[1]
+    live = np.array(live) | np.isin(np.arange(len(starts)), first)
+    bins = Bins(grid, np.array(starts), owners, live.astype(float))
+    tenths = range(-5, 15)
+    place = np.searchsorted(starts, np.arange(grid.units), side="right") - 1
+    values = [
+        [t / 10 for t, k in zip(tenths, place, strict=True) if live[k] and owners[k] == code]
+        for code in range(bins.size)
+    ]
+    return bins, values
+
+
+@given(pieces(), st.lists(st.floats(-1, 2) | st.integers(-9, 19).map(lambda t: t / 10), min_size=1))
+@settings(deadline=None)
+def test_the_next_value_of_a_bin_in_either_direction_is_the_nearest_that_can_be_drawn(made, spots):
+    bins, values = made
+    for code in range(bins.size):
+        codes = np.full(len(spots), code)
+        above = bins.at_least(np.array(spots), codes).tolist()
+        below = bins.at_most(np.array(spots), codes).tolist()
+        for spot, high, low in zip(spots, above, below, strict=True):
+            assert high == min((v for v in values[code] if v >= spot), default=np.inf)
+            assert low == max((v for v in values[code] if v <= spot), default=-np.inf)
+
+
 def test_without_noise_the_exact_density_comes_back():
     rng = np.random.default_rng(3)
     counts = rng.poisson(40, 50) * rng.integers(0, 2, 50)

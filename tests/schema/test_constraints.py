@@ -208,5 +208,6 @@ def test_a_table_without_a_constraints_column_has_no_finding_for_it():
 def test_a_number_is_checked_as_the_decimal_that_it_stands_for():
     columns = (Continuous(name="x", lower=0, upper=1, decimals=1), Boolean(name="b"))
     schema = schema_of({"never": {"x": 0.3}}, columns=columns)
-    frame = pd.DataFrame({"x": [0.1 + 0.2, 0.4], "b": True})
-    assert [finding.count for finding in check(frame, schema)] == [1]
+    frame = pd.DataFrame({"x": [0.1 + 0.2, 0.34, 0.26, 0.4, 0.35, 0.24], "b": True})
+    assert [finding.count for finding in check(frame, schema)] == [3]
+    assert schema.broken(conform(frame, schema).columns).sum() == 3
