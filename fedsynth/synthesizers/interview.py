@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.encoding.constraints import zeros
+from fedsynth.encoding.groups import Groups
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError
 from fedsynth.federation.request import Plain
@@ -50,12 +51,17 @@ class Interview:
 
     @property
     def histogram(self) -> list[Measurement]:
-        """The encoding's frequencies as measurements, with the noise of a count."""
-        found = self.encoding.frequencies
-        return [
-            Measurement((k,), shares * self.encoding.records, self._sigma)
-            for k, shares in enumerate(found)
-        ]
+        """The encoding's frequencies as measurements, with about the noise of a count.
+
+        Where rare categories share a code, the root mean square over codes of what is summed.
+        """
+        encoding = self.encoding
+        found = []
+        for k, (bins, shares) in enumerate(zip(encoding.bins, encoding.frequencies, strict=True)):
+            summed = len(bins.codes) / bins.size if isinstance(bins, Groups) else 1.0
+            sigma = self._sigma * summed**0.5
+            found.append(Measurement((k,), shares * encoding.records, sigma))
+        return found
 
     def terms(self, label: str) -> Terms:
         return self.plan[label].terms
