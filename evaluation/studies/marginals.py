@@ -9,7 +9,8 @@ numbers. tv1, tv2, tv3: mean total variation of 1-, 2- and 3-way marginals again
 of Adult; the figures are of others.
 
 `adult`: every method with 10 silos (Dirichlet 0.5 over the label) and nobody trusted, and AIM with
-one silo and a trusted server. `epsilons`: AIM at 0.3 and 3. `messages`: AIM's finer marginals in 1
+one silo and a trusted server. `peers`: AIM alone, for the splits of `peers.py` (--seeds 1 2 3).
+`epsilons`: AIM at 0.3 and 3. `messages`: AIM's finer marginals in 1
 to 25 messages. `selection`: with a trusted server, choices among exact scores or among noisy sums.
 `datasets`: all methods on four more data sets. `epilepsy`: paper 001's comparison with PrivBayes:
 179 columns, 20 clients, record level.
@@ -56,6 +57,7 @@ TABLES = {
         {"method": "privbayes", **SILOS, "settings": {"structure": "votes"}},
         {"method": "fedvae", **SILOS},
     ],
+    "peers": [{"method": "aim", **SILOS}, {"method": "aim", **ONE}],
     "epsilons": [
         {"method": "aim", **where, "epsilon": epsilon}
         for epsilon in (0.3, 3.0)
