@@ -247,7 +247,8 @@ class GraphicalSynthesizer(Trained[Learned], ABC):
             columns: names of one or more columns; numbers are answered by bin.
             where: conditions, as for :meth:`sample`; intervals are not known then.
             level: of the intervals, in (0, 1): each cell's holds the number of records with this
-                probability over the noise.
+                probability over the noise. Where the same noisy sums also decided what was asked
+                again (AIM, MST), it is approximate.
 
         Returns:
             A row a combination: the values, `count` (the model's), `low` and `high` (from the
