@@ -129,7 +129,7 @@ class Search:
                 scored += [(score, m.clique)] if score > 0 else []
         scored.sort(key=lambda one: (-one[0], one[1]))
         picked: list[Clique] = []
-        held = list(self.model.factors)
+        held = self._held()
         for _, clique in scored[:_TRIED]:
             if len(picked) == number:
                 break
@@ -151,7 +151,7 @@ class Search:
             self.model = self.fitted(_STEPS)
             limit = self.settings.max_cells
             left = [clique for clique in self.workload if clique not in self.chosen]
-            grown = grown_cells(self.domain, list(self.model.factors), left, limit)
+            grown = grown_cells(self.domain, self._held(), left, limit)
             open_ = [clique for clique, cells in zip(left, grown, strict=True) if cells <= limit]
             if not open_:
                 break
@@ -177,22 +177,30 @@ class Search:
     def fitted(self, steps: int) -> Model:
         """The model of everything known so far, on the cliques chosen so far."""
         interview = self.interview
-        blocked = [clique for clique, _ in interview.zeros]
-        wanted = [*self.base, *self.chosen]
-        if self.model is None and not self._fits([*self.base, *blocked]):
-            wanted = self.base = [clique for clique in self.base if len(clique) == 1]
-        held = [] if self.model is None else list(self.model.factors)
-        cliques = [*wanted, *blocked, *held]
+        if self.model is None and not self._fits(self._held()):
+            self.base = [clique for clique in self.base if len(clique) == 1]
+        cliques = self._held()
         tree = JunctionTree.of(self.domain, cliques)
         return fit(
             self.domain,
-            [*interview.histogram, *self.evidence.within(tree, wanted)],
+            [*interview.histogram, *self.evidence.within(tree, self._wanted())],
             start=self.model,
             zeros=interview.zeros,
             cliques=cliques,
             iterations=steps,
             tolerance=_TOLERANCE,
         )
+
+    def _wanted(self) -> list[Clique]:
+        """What the model is to know: columns, and what was measured of the base and was chosen."""
+        known = [c for c in self.base if len(c) == 1 or self.evidence.about(c) is not None]
+        return [*known, *self.chosen]
+
+    def _held(self) -> list[Clique]:
+        """All cliques that the next model holds, whatever is chosen beside them."""
+        blocked = [clique for clique, _ in self.interview.zeros]
+        factors = [] if self.model is None else list(self.model.factors)
+        return list(dict.fromkeys([*self._wanted(), *blocked, *factors]))
 
 
 def gain(m: Measurement, expected: Array, drawn: float, fine: float) -> float:
