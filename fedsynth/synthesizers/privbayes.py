@@ -41,6 +41,8 @@ Array = NDArray[np.float64]
 
 # Records a cell, over the noise in it, that a table must have on average (theta-usefulness).
 _USEFUL = 4.0
+# The least probability of a value given its parents.
+_LEAST = 1e-9
 
 
 class PrivBayesSettings(GraphicalSettings):
@@ -240,6 +242,7 @@ def _conditional(family: Family, measured: Measurement, total: float) -> Array:
     above = table.sum(axis=axis, keepdims=True)
     # Parents that nobody has, it seems, leave the child as it is among all.
     shares = np.where(above > 0, table / np.where(above > 0, above, 1.0), alone / alone.sum())
-    with np.errstate(divide="ignore"):
-        found: Array = np.log(shares)
+    # Noise makes zeros too. Were they exact, those of several tables and the schema's constraints
+    # might leave no row at all.
+    found: Array = np.log(np.maximum(shares, _LEAST))
     return found
