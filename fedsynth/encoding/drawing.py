@@ -33,21 +33,24 @@ class Draws:
 
     choices: of each code, narrowed to what meets `condition`; None where a code is its category.
     size: number of codes that are not "missing".
+    learned: the choices before they were narrowed.
     """
 
     choices: Bins | Groups | None
     codes: Whole
     size: int
     condition: Condition | None = None
+    learned: Bins | Groups | None = None
 
     @classmethod
     def of(
         cls, choices: Bins | Groups | None, codes: Whole, size: int, condition: Condition | None
     ) -> Draws:
         """Draws under a condition, where the codes have any value that meets it."""
+        learned = choices
         if choices is not None and condition is not None:
             choices, _ = within(choices, condition)
-        return cls(choices, codes, size, condition)
+        return cls(choices, codes, size, condition, learned)
 
     def values(self, rows: Whole, rng: np.random.Generator) -> NDArray[Any]:
         """Conformed values of `rows`, drawn anew."""
@@ -57,6 +60,13 @@ class Draws:
             return np.where(present, codes, -1)
         gap = np.nan if isinstance(self.choices, Bins) else -1
         return np.where(present, self.choices.decode(np.where(present, codes, 0), rng), gap)
+
+    def throughout(self) -> Draws:
+        """The same rows, free to take any value of their codes, those of no weight as well."""
+        bins = self.learned
+        assert isinstance(bins, Bins)
+        even = Bins(bins.grid, bins.starts, bins.codes, bins.lengths.astype(np.float64))
+        return Draws.of(even, self.codes, self.size, self.condition)
 
     def anywhere(self) -> Draws:
         """The same rows, free to take any value of the numeric column under the condition."""
@@ -100,8 +110,9 @@ def order(
         for constraint, own in zip(constraints, bad, strict=True):
             for name in constraint.ordered if attempt < _REDRAWS else ():
                 columns[name][own] = draws[name].values(own, rng)
-    for free in (False, True):
-        spaces = {name: draws[name].anywhere() if free else draws[name] for name in names}
+    # A code's values without weight are as possible as the others: the model counts on them.
+    for free in (lambda own: own, Draws.throughout, Draws.anywhere):
+        spaces = {name: free(draws[name]) for name in names}
         _move(columns, constraints, shifts, spaces, rows)
         left = [_unordered(columns, c, shifts, rows) for c in constraints]
         rows = rows[np.logical_or.reduce(left)]
