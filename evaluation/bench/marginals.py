@@ -62,7 +62,7 @@ def run(rows, columns, pipe):
             "fit_seconds": round(fitted - start, 1),
             "sample_seconds": round(done - fitted, 1),
             "cells": synth.learned.model.tree.cells,
-            "chosen": len(synth.learned.measurements),
+            "measured": len(synth.learned.measurements),
             "messages": len(synth.ledger.events),
             "gib": round(most / 2**20, 2),
             "gib_before": round(before / 2**20, 2),
