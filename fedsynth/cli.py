@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fedsynth.cli_queries import Where, conditions, count, demand_new, impute
 from fedsynth.errors import ConfigError, DataError, FedsynthError, ReleaseError
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ schema_app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(schema_app, name="schema")
+app.command()(count)
+app.command()(impute)
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
 
@@ -155,13 +158,7 @@ def sample(
     output: Annotated[
         Path, typer.Option("-o", "--output", help="A new .csv, .csv.gz, .parquet or .npz file.")
     ],
-    where: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN=VALUE",
-            help="What every row meets: income='>50K', age=30..40, state=[NY,NJ]. Repeatable.",
-        ),
-    ] = None,
+    where: Where = None,
     seed: Annotated[int | None, typer.Option(help="Makes the draw repeatable.")] = None,
 ) -> None:
     """Draw more synthetic rows from a release; this costs no privacy."""
@@ -170,9 +167,9 @@ def sample(
     from fedsynth.loading import load
     from fedsynth.schema import ImageSchema, Schema
 
-    _demand_new(output)
+    demand_new(output)
     synth = load(release)
-    drawn = synth.sample(rows, where=_conditions(where), seed=seed)
+    drawn = synth.sample(rows, where=conditions(where), seed=seed)
     if isinstance(drawn, Images) and isinstance(synth.schema, ImageSchema):
         if output.suffix != ".npz":
             raise ConfigError(f"{output}: images are written to a .npz file")
@@ -216,7 +213,7 @@ def draft_schema(
     from fedsynth.yaml_files import yaml_text
 
     if output is not None:
-        _demand_new(output)
+        demand_new(output)
     schema = Schema.draft(read_table(table), target)
     if output is None:
         print(yaml_text(schema.to_dict()), end="")
@@ -273,31 +270,6 @@ def _fresh(parent: Path, name: str) -> Path:
         number += 1
         folder = parent / f"{name}-{number}"
     return folder
-
-
-def _demand_new(path: Path) -> None:
-    if path.exists():
-        raise ConfigError(f"{path} exists already: name a new file")
-
-
-def _conditions(texts: list[str] | None) -> dict[str, Any] | None:
-    """Conditions by column: a value, a list in brackets, or a range with two dots."""
-    from fedsynth.yaml_files import parse_value
-
-    found: dict[str, Any] = {}
-    for text in texts or []:
-        column, equals, value = text.partition("=")
-        if not equals or not column or column in found:
-            raise ConfigError(
-                f"--where {text}: expected column=value, such as income='>50K', once a column"
-            )
-        low, dots, high = value.partition("..")
-        if dots and " " not in value:
-            ends = {"from": low, "to": high}
-            found[column] = {key: parse_value(end) for key, end in ends.items() if end}
-        else:
-            found[column] = parse_value(value) if value.startswith("[") else value
-    return found or None
 
 
 def _outcome_json(outcome: Outcome) -> dict[str, Any]:

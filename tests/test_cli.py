@@ -136,6 +136,39 @@ def test_rows_meet_conditions_on_any_columns(call, chosen, tmp_path):
     assert not list(tmp_path.glob("[0-9].csv"))
 
 
+def test_counts_are_answered_with_intervals(call, chosen, release, tmp_path):
+    target = tmp_path / "counts.csv"
+    assert call("count", chosen, "income", "colour", "-o", target)[0] == 0
+    found = pd.read_csv(target)
+    assert list(found) == ["income", "colour", "count", "low", "high"] and len(found) == 6
+    assert found["count"].sum() == pytest.approx(160, abs=40)
+    assert (found["low"] <= found["high"]).all()
+    code, out, _ = call("count", chosen, "income", "--where", "age=40..63")
+    assert code == 0 and "high" in out
+    code, _, err = call("count", chosen, "incom")
+    assert code == 2 and "did you mean 'income'" in err
+    code, _, err = call("count", release, "income")
+    assert code == 2 and "made by fedvae" in err
+
+
+def test_gaps_of_a_table_are_filled(call, chosen, tmp_path):
+    gaps = table(60, seed=3)
+    gaps.loc[:20, "income"] = None
+    gaps["age"] = gaps["age"].astype(object)
+    gaps.loc[30:35, "age"] = None
+    gaps.to_csv(tmp_path / "gaps.csv", index=False)
+    target = tmp_path / "whole.csv"
+    assert call("impute", chosen, tmp_path / "gaps.csv", "--seed", 1, "-o", target)[0] == 0
+    whole = pd.read_csv(target)
+    assert whole.notna().all().all() and len(whole) == 60
+    kept = gaps["income"].notna()
+    assert (whole["income"][kept] == gaps["income"][kept]).all()
+    old = whole["age"][:21] > 45
+    assert (whole["income"][:21][old] == "high").mean() > 0.5
+    code, _, err = call("impute", chosen, tmp_path / "gaps.csv", "-o", target)
+    assert code == 2 and "exists already" in err
+
+
 @pytest.mark.parametrize(
     ("where", "message"),
     [("income", "expected column=value"), ("income=hi", "did you mean"), ("age=3", "alone")],
