@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -45,8 +46,14 @@ def count(
 
     table = Table(*(str(name) for name in found))
     for row in found.itertuples(index=False):
-        table.add_row(*(f"{x:,.0f}" if isinstance(x, float) else str(x) for x in row))
+        table.add_row(*map(_shown, row))
     Console().print(table)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float):
+        return "-" if math.isnan(value) else f"{value:,.0f}"
+    return str(value)
 
 
 def impute(
