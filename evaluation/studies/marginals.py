@@ -87,7 +87,8 @@ TABLES = {
         for epsilon in (1.0, float("inf"))
         for scheme in ("uniform", "kmeans", "geometric")
         for method, settings in (("privbayes", {"degree": 1}), ("aim", {}))
-    ],
+    ]
+    + [{**EPILEPSY, "method": "fedvae", "scheme": "uniform"}],
 }
 
 
