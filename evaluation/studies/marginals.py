@@ -10,7 +10,8 @@ of Adult; the figures are of others.
 
 `adult`: every method with 10 silos (Dirichlet 0.5 over the label) and nobody trusted, and AIM with
 one silo and a trusted server. `peers`: AIM alone, for the splits of `peers.py` (--seeds 1 2 3).
-`epsilons`: AIM at 0.3 and 3. `messages`: AIM's finer marginals in 1
+`epsilons`: AIM at 0.3 and 3. `bins`: the real training rows through
+AIM's bins and back, for what these lose alone. `messages`: AIM's finer marginals in 1
 to 25 messages. `selection`: with a trusted server, choices among exact scores or among noisy sums.
 `datasets`: all methods on four more data sets. `epilepsy`: paper 001's comparison with PrivBayes:
 179 columns, 20 clients, record level.
@@ -27,7 +28,7 @@ from pathlib import Path
 import numpy as np
 
 from fedsynth.data.datasets import builtin_schema, load_builtin
-from fedsynth.data.tables import read_table
+from fedsynth.data.tables import conform, read_table
 from fedsynth.evaluation import fidelity, utility
 from fedsynth.federation.partitions import partition
 from fedsynth.privacy.terms import Budget
@@ -62,6 +63,9 @@ TABLES = {
         {"method": "aim", **where, "epsilon": epsilon}
         for epsilon in (0.3, 3.0)
         for where in (SILOS, ONE)
+    ],
+    "bins": [
+        {"method": "aim", **SILOS, "epsilon": epsilon, "bins_alone": True} for epsilon in (1.0, 3.0)
     ],
     "messages": [
         {"method": "aim", **SILOS, "settings": {"messages": count}} for count in (1, 2, 4, 8, 25)
@@ -106,7 +110,17 @@ def rows_of(data):
     return prepare(config, base).train, schema
 
 
-def run(seed, method, clients, trust, data="adult", epsilon=1.0, settings=None, scheme="dirichlet"):
+def run(
+    seed,
+    method,
+    clients,
+    trust,
+    data="adult",
+    epsilon=1.0,
+    settings=None,
+    scheme="dirichlet",
+    bins_alone=False,
+):
     table, schema = rows_of(data)
     order = np.random.default_rng(seed).permutation(len(table))
     cut = int(0.8 * len(table))
@@ -122,6 +136,10 @@ def run(seed, method, clients, trust, data="adult", epsilon=1.0, settings=None, 
     synth.fit(sites, Budget(epsilon=epsilon, delta=1e-5, trust=trust), seed=seed, **insecure)
     rows = synth.sample(len(train), seed=seed)
     seconds = time.perf_counter() - start
+    if bins_alone:
+        encoding = synth.learned.encoding
+        codes = encoding.encode(conform(train, schema))
+        rows = encoding.decode(codes, np.random.default_rng(seed))
     scores = utility.compare(train, test, rows, schema, seed=0)
     orders = (1, 2, 3) if len(schema.modelled) < 60 else (1, 2)
     errors = {

@@ -7,8 +7,8 @@ asked once as a coarse noisy sum, the choice among them is post-processing, and 
 asked again, finer, several in one message.
 
 Every message's noise is fixed before the first. AIM's annealing would lower it when a round brings
-little, but noise chosen from released values needs a privacy filter, whose price at a few rounds is
-more than annealing brings.
+little, but the tight accountant here composes noise that is known in advance; noise chosen from
+released values would need a privacy filter.
 """
 
 from __future__ import annotations
@@ -36,9 +36,7 @@ class AIM(GraphicalSynthesizer):
     name: ClassVar[str] = "aim"
     settings_type = AIMSettings
 
-    def _stages(
-        self, settings: AIMSettings, budget: Budget, clients: int, survivors: int
-    ) -> list[Stage]:
+    def _stages(self, settings: AIMSettings, budget: Budget, survivors: int) -> list[Stage]:
         if len(self.schema.modelled) == 1:
             return []
         assert settings.coarse_share is not None and settings.marginals is not None

@@ -57,7 +57,7 @@ class AIMSettings(GraphicalSettings):
         super().resolved(budget, schema)
         assert isinstance(schema, Schema)
         self._check(schema)
-        selection = selection_for(self, budget)
+        selection = selection_for(self.selection, budget)
         # Public: the number of columns, and how far noise lets details show.
         reach = min(2.0, max(0.6, math.sqrt(budget.epsilon)))
         wanted = max(1, round(5 / 3 * len(schema.modelled) * reach))

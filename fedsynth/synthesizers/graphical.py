@@ -88,7 +88,7 @@ class GraphicalSynthesizer(Trained[Learned], ABC):
         self.settings = self.settings_type(**{**given, **overrides})
 
     @abstractmethod
-    def _stages(self, settings: Any, budget: Budget, clients: int, survivors: int) -> list[Stage]:
+    def _stages(self, settings: Any, budget: Budget, survivors: int) -> list[Stage]:
         """The questions after the histogram."""
 
     @abstractmethod
@@ -119,9 +119,7 @@ class GraphicalSynthesizer(Trained[Learned], ABC):
                 settings.histogram_share,
                 lambda multiplier: counting_terms(ones, multiplier, resolved, whole),
             )
-            return share_out(
-                [first, *self._stages(settings, resolved, clients, whole)], resolved
-            ), None
+            return share_out([first, *self._stages(settings, resolved, whole)], resolved), None
 
         with begin(owners, self.schema, budget, plan, run, settings) as fitting:
             self._ledger = fitting.ledger

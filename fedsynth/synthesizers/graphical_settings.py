@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
@@ -57,23 +57,16 @@ class GraphicalSettings(Agreed):
         return self
 
 
-class Selecting(Protocol):
-    """Settings with a way of selecting."""
-
-    @property
-    def selection(self) -> Literal["exponential", "sums"] | None: ...
-
-
-def selection_for(settings: Selecting, budget: Budget) -> Literal["exponential", "sums"]:
+def selection_for(given: Selection, budget: Budget) -> Literal["exponential", "sums"]:
     """The selection in force: exponential needs somebody who may see exact scores.
 
     Raises:
         ConfigError: it is asked for, and nobody is trusted.
     """
     central = budget.trust == "central"
-    if settings.selection == "exponential" and not central:
+    if given == "exponential" and not central:
         raise ConfigError(
             "selection exponential needs a trusted server (trust central), since it chooses among "
             "exact scores: use selection sums"
         )
-    return settings.selection or ("exponential" if central else "sums")
+    return given or ("exponential" if central else "sums")

@@ -165,7 +165,6 @@ class Interview:
         }
         arrays |= {f"sum {label}": values for label, values in self._sums.items()}
         meta = {
-            "settings": self.settings.model_dump(mode="json"),
             "encoding": self.encoding.to_dict(),
             "sigma": self._sigma,
             "choices": [list(c) for c in (*self._choices, *self._choices_restored)],
@@ -177,10 +176,6 @@ class Interview:
         self.fitting.progress("questions", min(asked, planned), planned)
 
     def _read(self, arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any]) -> TableEncoding:
-        if meta["settings"] != self.settings.model_dump(mode="json"):
-            raise ConfigError(
-                f"{self.fitting.options.folder}: the job to resume was started with other settings"
-            )
         self._sigma = float(meta["sigma"])
         for label in self.plan:
             if f"sum {label}" in arrays:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, Protocol, Self
 
 import pandas as pd
-from numpy.typing import NDArray
 
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError
 from fedsynth.privacy.certificate import Certificate
-from fedsynth.privacy.ledger import Ledger
 from fedsynth.privacy.terms import Budget
+from fedsynth.release import Fitted
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.synthesizers.aim import AIM
 from fedsynth.synthesizers.aim_settings import AIMSettings
@@ -31,19 +30,8 @@ Settings = FedVAESettings | AIMSettings | MSTSettings | PrivBayesSettings
 _WIDE = 100
 
 
-class Synthesizer(Protocol):
+class Synthesizer(Fitted, Protocol):
     """What every method offers."""
-
-    name: ClassVar[str]
-
-    @property
-    def schema(self) -> Schema | ImageSchema: ...
-
-    @property
-    def settings(self) -> Settings: ...
-
-    @property
-    def ledger(self) -> Ledger: ...
 
     def fit(self, owners: Owners, budget: Budget, **options: Any) -> Self: ...
 
@@ -59,16 +47,9 @@ class Synthesizer(Protocol):
         self, folder: str | Path, rows: Any, report: Mapping[str, Any] | None = None
     ) -> Certificate: ...
 
-    def model_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]: ...
-
 
 METHODS: dict[str, Any] = {method.name: method for method in (AIM, MST, PrivBayes, FedVAE)}
-SETTINGS: dict[str, Any] = {
-    AIM.name: AIMSettings,
-    MST.name: MSTSettings,
-    PrivBayes.name: PrivBayesSettings,
-    FedVAE.name: FedVAESettings,
-}
+SETTINGS: dict[str, Any] = {name: method.settings_type for name, method in METHODS.items()}
 
 
 @dataclass(frozen=True)

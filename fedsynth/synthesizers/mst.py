@@ -46,7 +46,7 @@ class MSTSettings(GraphicalSettings):
 
     def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> MSTSettings:
         super().resolved(budget, schema)
-        return self.model_copy(update={"selection": selection_for(self, budget)})
+        return self.model_copy(update={"selection": selection_for(self.selection, budget)})
 
 
 class MST(GraphicalSynthesizer):
@@ -55,9 +55,7 @@ class MST(GraphicalSynthesizer):
     name: ClassVar[str] = "mst"
     settings_type = MSTSettings
 
-    def _stages(
-        self, settings: MSTSettings, budget: Budget, clients: int, survivors: int
-    ) -> list[Stage]:
+    def _stages(self, settings: MSTSettings, budget: Budget, survivors: int) -> list[Stage]:
         edges, left = len(self.schema.modelled) - 1, 1 - settings.histogram_share
         if not edges:
             return []

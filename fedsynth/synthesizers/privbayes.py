@@ -152,9 +152,7 @@ class PrivBayes(GraphicalSynthesizer):
     name: ClassVar[str] = "privbayes"
     settings_type = PrivBayesSettings
 
-    def _stages(
-        self, settings: PrivBayesSettings, budget: Budget, clients: int, survivors: int
-    ) -> list[Stage]:
+    def _stages(self, settings: PrivBayesSettings, budget: Budget, survivors: int) -> list[Stage]:
         left = 1 - settings.histogram_share
 
         def votes(multiplier: float) -> Terms:

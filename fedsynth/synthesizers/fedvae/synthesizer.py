@@ -56,6 +56,7 @@ class FedVAE(Trained[Learned]):
     """
 
     name: ClassVar[str] = "fedvae"
+    settings_type = FedVAESettings
 
     def __init__(
         self,
