@@ -61,6 +61,12 @@ def test_without_anybody_trusted_six_messages_are_the_most():
     assert all(event.terms.mechanism == "gaussian" for event in synth.ledger.events)
 
 
+def test_every_column_is_modelled_with_the_target_whatever_is_chosen():
+    synth = AIM(SCHEMA, marginals=1, messages=1).fit(owners(300, 200), APART)
+    tree = synth.learned.model.tree
+    assert all(tree.home((k, 4)) is not None for k in range(4))
+
+
 def test_a_trusted_server_chooses_by_the_exponential_mechanism():
     synth = AIM(SCHEMA, marginals=3).fit(owners(300, 200), CENTRAL)
     mechanisms = [event.terms.mechanism for event in synth.ledger.events]

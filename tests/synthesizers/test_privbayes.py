@@ -69,7 +69,10 @@ def test_votes_are_one_row_a_client_and_charged_to_records_at_half_their_noise()
     assert [event.terms.unit for event in votes] == ["client"]
     assert 0.97 < synth.ledger.spent().epsilon <= 1.0
     others = sum(1 / e.terms.noise_multiplier**2 for e in synth.ledger.events if e not in votes)
-    whole = others + sum(4 / e.terms.noise_multiplier**2 for e in votes)
+    voted = sum(4 / e.terms.noise_multiplier**2 for e in votes)
+    whole = others + voted
+    # Half of what the histogram's tenth leaves.
+    assert voted / whole == pytest.approx(0.45, rel=1e-3)
     sums = PrivBayes(SCHEMA).fit(owners(50, 60), Budget(epsilon=1.0)).ledger.events
     assert whole == pytest.approx(sum(1 / e.terms.noise_multiplier**2 for e in sums), rel=1e-3)
 
