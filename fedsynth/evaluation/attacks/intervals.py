@@ -1,0 +1,176 @@
+"""How sure an attack's figures are: shares, areas under curves, and the tests that raise an alarm.
+
+Shown intervals are at `LEVEL`. An alarm asks for more, `ALARM`: an evaluation runs many attacks,
+and one that cries wolf is soon ignored.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fedsynth.errors import DataError
+
+ALARM = 0.001
+"""The chance, at most, that one attack raises an alarm about rows that tell nothing (one-sided)."""
+
+LEVEL = 0.95
+"""The coverage of a shown interval."""
+
+_RESAMPLED = 50
+"""Scores up to which `scores_differ` shuffles them rather than trust a normal approximation."""
+
+
+def share_interval(hits: float, n: int, level: float = LEVEL) -> tuple[float, float]:
+    """Two-sided Clopper-Pearson interval of a share of `hits` in `n` trials; (0, 1) of none.
+
+    Exact: it covers at least `level` at every n. `hits` need not be whole.
+    """
+    from scipy.stats import beta
+
+    if n == 0:
+        return 0.0, 1.0
+    tail = (1 - level) / 2
+    low = float(beta.ppf(tail, hits, n - hits + 1)) if hits > 0 else 0.0
+    high = float(beta.ppf(1 - tail, hits + 1, n - hits)) if hits < n else 1.0
+    return low, high
+
+
+def shares_differ(hits_a: int, n_a: int, hits_b: int, n_b: int) -> float:
+    """One-sided p-value of Fisher's exact test that rate a is above rate b; 1 without trials.
+
+    Valid at every n, and conservative at a small one.
+    """
+    from scipy.stats import hypergeom
+
+    if min(n_a, n_b) == 0:
+        return 1.0
+    p = hypergeom.sf(hits_a - 1, n_a + n_b, hits_a + hits_b, n_a)
+    return min(float(p), 1.0)
+
+
+def auroc(scores_pos: ArrayLike, scores_neg: ArrayLike) -> float:
+    """The chance that a positive's score is above a negative's; a tie counts one half.
+
+    Raises:
+        DataError: no score of one kind, or one that is not a number.
+    """
+    return float(_placements(*_pair(scores_pos, scores_neg))[0].mean())
+
+
+def auroc_interval(
+    scores_pos: ArrayLike, scores_neg: ArrayLike, level: float = LEVEL
+) -> tuple[float, float]:
+    """Two-sided interval of `auroc` (DeLong, DeLong and Clarke-Pearson 1988), on the logit scale.
+
+    Where that variance is 0 or unknown (no overlap, all tied, one score of a kind), the interval is
+    Clopper-Pearson's over as many independent pairs as the smaller kind has scores: exact for pairs
+    that share no score, hence wide rather than wrong.
+
+    Raises:
+        DataError: no score of one kind, or one that is not a number.
+    """
+    from scipy.special import expit, logit
+    from scipy.stats import norm
+
+    pos, neg = _pair(scores_pos, scores_neg)
+    above, below = _placements(pos, neg)
+    area, fewer = float(above.mean()), min(len(pos), len(neg))
+    variance = 0.0
+    if fewer > 1:
+        variance = float(above.var(ddof=1) / len(pos) + below.var(ddof=1) / len(neg))
+    if variance <= 1e-15 or not 0 < area < 1:
+        return share_interval(area * fewer, fewer, level)
+    reach = norm.ppf((1 + level) / 2) * np.sqrt(variance) / (area * (1 - area))
+    return float(expit(logit(area) - reach)), float(expit(logit(area) + reach))
+
+
+def scores_differ(scores_pos: ArrayLike, scores_neg: ArrayLike, seed: int = 0) -> float:
+    """One-sided p-value that positives score above negatives (Mann-Whitney U, ties at mid-ranks).
+
+    Few scores are shuffled at random, 20,000 times; many take the normal approximation with the
+    correction for ties. Its null, that the kinds are exchangeable, is that of an attack that learns
+    nothing.
+
+    Raises:
+        DataError: no score of one kind, or one that is not a number.
+    """
+    from scipy.stats import mannwhitneyu, rankdata
+
+    pos, neg = _pair(scores_pos, scores_neg)
+    if np.ptp(ranks := rankdata(np.concatenate([pos, neg]))) == 0:
+        return 1.0
+    if len(ranks) > _RESAMPLED:
+        return float(mannwhitneyu(pos, neg, alternative="greater", method="asymptotic").pvalue)
+    shuffled = np.random.default_rng(seed).permuted(np.tile(ranks, (20_000, 1)), axis=1)
+    sums = shuffled[:, : len(pos)].sum(axis=1)
+    return float((1 + (sums >= ranks[: len(pos)].sum()).sum()) / (1 + len(sums)))
+
+
+def roc(scores_pos: ArrayLike, scores_neg: ArrayLike, most: int = 200) -> dict[str, list[float]]:
+    """The ROC curve as rising lists "fpr" and "tpr" of at most `most` >= 8 points.
+
+    From (0, 0) to (1, 1). Kept are points evenly spaced in FPR and points evenly spaced in its
+    logarithm, of those at one FPR the first and the last. The straight line between two points of a
+    full curve is what ties amount to.
+
+    Raises:
+        DataError: no score of one kind, or one that is not a number.
+    """
+    pos, neg = _pair(scores_pos, scores_neg)
+    cuts = np.unique(np.concatenate([pos, neg]))[::-1]
+    tpr = np.append(0, 1 - np.searchsorted(np.sort(pos), cuts) / len(pos))
+    fpr = np.append(0, 1 - np.searchsorted(np.sort(neg), cuts) / len(neg))
+    places = np.arange(len(fpr))
+    if len(fpr) > most:
+        half = most // 2 - 2
+        wanted = np.append(np.geomspace(1 / len(neg), 1, half), np.linspace(0, 1, half))
+        last = np.searchsorted(fpr, wanted + 1e-12, side="right") - 1
+        places = np.unique(np.concatenate([[0, len(fpr) - 1], last]))
+    return {"fpr": fpr[places].tolist(), "tpr": tpr[places].tolist()}
+
+
+def tpr_at(
+    scores_pos: ArrayLike, scores_neg: ArrayLike, fpr: float, level: float = LEVEL
+) -> tuple[float, float, float]:
+    """The share of positives above a threshold that at most a share `fpr` of the negatives passes.
+
+    Scores tied with the first negative that may not pass do not pass either. Fewer than 1 / `fpr`
+    negatives leave room for none of them: the share is then the one at an FPR of 0. Low and high
+    are Clopper-Pearson's for the threshold as it stands; that it was found on a sample of negatives
+    is not in them.
+
+    Returns:
+        (value, low, high)
+
+    Raises:
+        DataError: no score of one kind, or one that is not a number.
+    """
+    pos, neg = _pair(scores_pos, scores_neg)
+    allowed = int(len(neg) * fpr + 1e-9)
+    hits = len(pos)
+    if allowed < len(neg):
+        hits = int((pos > np.sort(neg)[::-1][allowed]).sum())
+    return (hits / len(pos), *share_interval(hits, len(pos), level))
+
+
+def _pair(pos: ArrayLike, neg: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    both = np.asarray(pos, dtype=np.float64), np.asarray(neg, dtype=np.float64)
+    if min(map(len, both)) == 0:
+        raise DataError("an attack needs scores of members and of others: give rows of both")
+    if any(np.isnan(scores).any() for scores in both):
+        raise DataError("an attack's scores contain one that is not a number")
+    return both
+
+
+def _placements(
+    pos: NDArray[np.float64], neg: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Of each positive the share of negatives below it, of each negative that of positives above;
+    a tie counts one half (Sun and Xu 2014 compute DeLong's components so)."""
+    from scipy.stats import rankdata
+
+    ranks = rankdata(np.concatenate([pos, neg]))
+    above = (ranks[: len(pos)] - rankdata(pos)) / len(neg)
+    below = 1 - (ranks[len(pos) :] - rankdata(neg)) / len(pos)
+    return above, below
