@@ -1,0 +1,226 @@
+"""Membership attacks: copies are caught, independent samples are not, and seldom by chance."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+import numpy as np
+import pandas as pd
+import pytest
+from attacked_people import COLOURS, SCHEMA, drawn_rows, people
+from scipy.stats import mannwhitneyu
+
+from fedsynth.data.tables import read_table
+from fedsynth.errors import DataError
+from fedsynth.evaluation.attacks import membership as module
+from fedsynth.evaluation.attacks.membership import judged, membership
+from fedsynth.evaluation.rows import Rows, read_rows
+from fedsynth.schema import Categorical, Integer, Schema
+
+NAMES = ["density ratio", "nearest row", "matching cells"]
+
+
+@pytest.fixture(scope="module")
+def adult(shared_data, configs) -> list[Rows]:
+    """Training rows, held-out rows and others of the same population."""
+    schema = Schema.load(configs / "schemas" / "adult.yaml")
+    rows = read_rows(read_table(shared_data / "adult" / "adult.csv.gz", schema), schema, "adult")
+    order = np.random.default_rng(4).permutation(len(rows))
+    return [rows.take(part) for part in np.split(order[:7000], [3000, 4000])]
+
+
+def together(*tables: Rows) -> Rows:
+    values = np.concatenate([rows.values for rows in tables])
+    return Rows(tables[0].schema, values, np.concatenate([rows.outside for rows in tables]))
+
+
+def test_a_copy_of_real_training_rows_is_caught_by_every_attack(adult):
+    train, real, _ = adult
+    found = membership(train, train, real)
+    assert [attack.name for attack in found] == NAMES
+    for attack in found:
+        assert attack.caught
+        assert attack.auroc > 0.98
+        assert attack.auroc_low > 0.97
+        assert (attack.members, attack.others) == (3000, 500)
+        assert "can be told" in attack.sentence
+    assert found[0].tpr[1].value > 0.95
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_independent_sample_of_real_rows_is_caught_by_none(adult, seed):
+    rows = together(*adult)
+    train, real, other = np.split(np.random.default_rng(seed).permutation(7000), [3000, 4000])
+    for attack in membership(rows.take(other), rows.take(train), rows.take(real), seed=seed):
+        assert not attack.caught
+        assert attack.auroc == pytest.approx(0.5, abs=0.06)
+        assert attack.tpr[1].value < 0.04
+        assert "No training row stood out" in attack.sentence
+
+
+def test_a_few_copied_rows_are_caught(adult):
+    train, real, other = adult
+    found = membership(
+        together(train.take(np.arange(150)), other.take(np.arange(2850))), train, real
+    )
+    assert found[0].caught
+    assert found[0].auroc < 0.6
+    assert found[0].tpr[1].value == pytest.approx(0.05, abs=0.03)
+
+
+def test_copies_with_small_noise_are_caught(adult):
+    train, real, other = adult
+    rng = np.random.default_rng(2)
+    values = train.values[:600].copy()
+    number = np.array(train.sizes) == 0
+    spread = np.nanstd(train.values[:, number], axis=0)
+    values[:, number] += rng.normal(0, 0.01, (600, number.sum())) * spread
+    noisy = Rows(train.schema, values, train.outside[:600])
+    assert membership(together(noisy, other.take(np.arange(2400))), train, real)[0].caught
+
+
+def test_matching_cells_find_copies_whose_other_cells_changed(adult):
+    train, real, other = adult
+    rng = np.random.default_rng(3)
+    donors = other.values[rng.integers(len(other), size=train.values.shape), np.arange(15)]
+    values = np.where(rng.random(train.values.shape) < 0.3, donors, train.values)
+    found = membership(Rows(train.schema, values, train.outside), train, real)
+    assert found[2].caught
+    assert found[2].auroc > found[1].auroc + 0.1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_small_mixed_table_copied_and_not(seed):
+    train, real, other = (drawn_rows(rows, 50 + 3 * seed + rows) for rows in (120, 100, 130))
+    assert [attack.caught for attack in membership(train, train, real)] == [True] * 3
+    assert [attack.caught for attack in membership(other, train, real)] == [False] * 3
+
+
+def test_alarms_about_independent_samples_are_as_rare_as_promised():
+    caught = 0
+    for seed in range(300):
+        rows = drawn_rows(180, 1000 + seed)
+        parts = np.split(np.random.default_rng(seed).permutation(180), [60, 120])
+        tables = (rows.take(part) for part in parts)
+        caught += sum(attack.caught for attack in membership(*tables, seed=seed))
+    # 900 attacks at 0.001: five alarms or more have chance 0.0023.
+    assert caught <= 4
+
+
+@pytest.mark.parametrize(("rows", "rounds", "kinds"), [((60, 60), 4000, 10**6), ((12, 12), 400, 3)])
+def test_alarms_about_random_scores_are_as_rare_as_promised(rows, rounds, kinds):
+    rng = np.random.default_rng(8)
+    scores = (rng.integers(kinds, size=sum(rows)).astype(float) for _ in range(rounds))
+    caught = sum(judged("", s[: rows[0]], s[rows[0] :]).caught for s in scores)
+    assert caught <= {4000: 10, 400: 3}[rounds]
+
+
+def test_the_figures_are_those_of_the_scores():
+    rng = np.random.default_rng(9)
+    members, others = rng.normal(0.5, 1, 300), rng.normal(0, 1, 200)
+    found = judged("x", members, others)
+    assert found.auroc == pytest.approx(mannwhitneyu(members, others).statistic / 300 / 200)
+    assert found.auroc_low < found.auroc < found.auroc_high
+    assert found.caught
+    cut = np.sort(others)[-3]
+    assert [rate.fpr for rate in found.tpr] == [0.001, 0.01]
+    assert found.tpr[1].value == np.mean(members > cut)
+    assert found.tpr[0].value == np.mean(members > others.max())
+    assert not judged("x", others, members).caught
+
+
+def test_a_few_members_at_the_top_raise_the_alarm():
+    rng = np.random.default_rng(10)
+    members, others = rng.normal(0, 1, 2000), rng.normal(0, 1, 2000)
+    assert not judged("x", members, others).caught
+    members[:40] += 10
+    found = judged("x", members, others)
+    assert found.caught
+    assert found.auroc_low < 0.5
+
+
+def test_the_order_of_the_rows_does_not_matter_even_to_samples(monkeypatch):
+    monkeypatch.setattr(module, "SEARCHED", 60)
+    tables = [drawn_rows(100, part) for part in (1, 2, 3)]
+    rng = np.random.default_rng(0)
+    shuffled = [rows.take(rng.permutation(100)) for rows in tables]
+    assert membership(*tables, most=40) == membership(*shuffled, most=40)
+    assert membership(*tables, most=40) != membership(*tables, most=40, seed=1)
+
+
+@pytest.mark.parametrize("copied", [True, False])
+def test_names_of_categories_do_not_matter(copied):
+    frames = [people(150, part) for part in (1, 2, 3)]
+    if copied:
+        frames[0] = frames[1]
+    plain = membership(*(read_rows(frame, SCHEMA, "people") for frame in frames))
+    names = dict(zip(COLOURS, ("zinc", "opal", "alum"), strict=True))
+    for values, exact in ((("zinc", "opal", "alum"), True), (("alum", "opal", "zinc"), False)):
+        colour = Categorical(name="colour", values=values, missing=True)
+        columns = tuple(colour if c.name == "colour" else c for c in SCHEMA.columns)
+        renamed = [frame.assign(colour=frame.colour.map(names)) for frame in frames]
+        schema = Schema(columns=columns)
+        found = membership(*(read_rows(frame, schema, "renamed") for frame in renamed))
+        if exact:
+            assert found == plain
+        for one, other in zip(found, plain, strict=True):
+            # Another declared order draws another half of the held-out rows.
+            assert one.caught == other.caught == copied
+            assert one.auroc_low <= other.auroc_high
+            assert other.auroc_low <= one.auroc_high
+
+
+def test_copies_among_more_rows_than_are_searched_are_found(monkeypatch):
+    train, real, other = (drawn_rows(rows, rows) for rows in (200, 160, 3000))
+    monkeypatch.setattr(module, "SEARCHED", 300)
+    found = membership(together(other, train), train, real)
+    assert found[0].caught
+    assert found[0].auroc > 0.9
+    assert not any(attack.caught for attack in membership(other, train, real))
+
+
+ONE = Schema(columns=(Integer(name="a", lower=0, upper=10**6, missing=True),))
+
+
+def numbers(values) -> Rows:
+    return read_rows(pd.DataFrame({"a": pd.Series(values, dtype=float)}), ONE, "numbers")
+
+
+def test_one_column():
+    rng = np.random.default_rng(12)
+    train, real, other = (numbers(rng.integers(10**6, size=200)) for _ in range(3))
+    assert all(attack.caught for attack in membership(train, train, real))
+    assert not any(attack.caught for attack in membership(other, train, real))
+
+
+@pytest.mark.parametrize("value", [None, 5], ids=["all missing", "constant"])
+def test_a_table_without_information_is_guessing(value):
+    rows = numbers([value] * 80)
+    for attack in membership(rows, rows, rows):
+        assert not attack.caught
+        assert attack.auroc == 0.5
+        assert attack.auroc_low < 0.5 < attack.auroc_high
+        json.dumps(asdict(attack), allow_nan=False)
+
+
+@pytest.mark.parametrize(("train", "real"), [(10, 10), (10, 2), (1, 2), (10, 11)])
+def test_ten_rows_give_wide_figures_and_say_when_they_cannot_tell(train, real):
+    found = membership(drawn_rows(10, 0), drawn_rows(train, 1), drawn_rows(real, 2))
+    for attack in found:
+        assert attack.auroc_high - attack.auroc_low > 0.4
+        assert attack.others == real - real // 2
+        assert ("this says nothing" in attack.sentence) == (real < 10)
+        json.dumps(asdict(attack), allow_nan=False)
+
+
+def test_an_attacker_without_rows_is_an_error():
+    with pytest.raises(DataError, match="at least two real rows"):
+        membership(drawn_rows(10, 0), drawn_rows(10, 1), drawn_rows(1, 2))
+
+
+def test_exchanged_tables_are_remarked():
+    train, real = drawn_rows(100, 1), drawn_rows(200, 2)
+    found = membership(real, train, real)
+    assert not any(attack.caught for attack in found)
+    assert all("exchanged" in attack.sentence for attack in found)
