@@ -1,0 +1,143 @@
+"""Linkability: two sources hold different columns of the same people; does the release join them?
+
+After Giomi et al. 2023, section 5.2: a record's two halves are linked where the same synthetic row
+is near both. Rows as near as the k-th count among the k nearest, so that a release with many equal
+halves cannot hide the row that fits both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedsynth.errors import ConfigError, DataError
+from fedsynth.evaluation.attacks.intervals import ALARM, shares_differ
+from fedsynth.evaluation.attacks.risks import (
+    Risk,
+    beats_guessing,
+    residual,
+    residual_interval,
+    verdict,
+)
+from fedsynth.evaluation.attacks.vectors import affordable
+from fedsynth.evaluation.features import Features, nearest
+from fedsynth.evaluation.rows import Rows
+from fedsynth.validation import suggestion
+
+_CANDIDATES = 10
+"""Near rows of each half that are looked at for ties, or k of them if that is more."""
+
+_TIED = 1e-6
+
+
+def linkability(
+    synthetic: Rows,
+    train: Rows,
+    real: Rows,
+    *,
+    halves: tuple[tuple[str, ...], tuple[str, ...]] | None = None,
+    neighbours: int = 1,
+    attempts: int = 2000,
+    seed: int = 0,
+) -> Risk:
+    """The share of training rows whose halves the release links, beyond that of unseen rows.
+
+    Args:
+        synthetic: the release. train: rows it was learned from. real: rows it never saw.
+        halves: the columns that either source holds; every other column if not given.
+        neighbours: k, the nearest synthetic rows of a half; Anonymeter's default is 1.
+        attempts: rows of each table that are attacked, at most, drawn at random.
+
+    Raises:
+        ConfigError: halves that share a column, are empty or name no modelled column.
+        DataError: the table has one column, so that there are no two halves.
+    """
+    first, second = _demand_halves(synthetic.names, halves)
+    release = affordable(synthetic, seed)
+    views = [
+        _View.of(release, tuple(name for name in release.names if name not in half))
+        for half in (first, second)
+    ]
+    k = min(neighbours, len(release))
+    members, others = (rows.sample(attempts, seed) for rows in (train, real))
+    hits, missed = (int(_linked(rows, *views, k).sum()) for rows in (members, others))
+    rng = np.random.default_rng(seed)
+    # k random rows of n and k others meet with the chance that is hypergeometric's of any.
+    lucky = int((rng.hypergeometric(k, len(release) - k, k, len(members)) > 0).sum())
+    return _risk(hits, len(members), missed, len(others), lucky, k)
+
+
+def _demand_halves(
+    names: tuple[str, ...], halves: tuple[tuple[str, ...], tuple[str, ...]] | None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    if len(names) < 2:
+        raise DataError("linkability needs two columns or more: one cannot be split between two")
+    if halves is None:
+        return names[::2], names[1::2]
+    for name in (*halves[0], *halves[1]):
+        if name not in names:
+            raise ConfigError(f"halves: there is no column {name!r}{suggestion(name, names)}")
+    if not halves[0] or not halves[1] or set(halves[0]) & set(halves[1]):
+        raise ConfigError("halves: give each source a column or more, and none to both")
+    return halves
+
+
+@dataclass(frozen=True, eq=False)
+class _View:
+    """What one source sees of the release: some columns, as vectors."""
+
+    features: Features
+    vectors: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, release: Rows, without: tuple[str, ...]) -> _View:
+        features = Features.of(release, without)
+        return cls(features, features.matrix(release))
+
+
+def _linked(rows: Rows, first: _View, second: _View, k: int) -> NDArray[np.bool_]:
+    """Which rows [n] have a synthetic row among the k nearest, ties included, by both halves."""
+    linked = np.zeros(len(rows), dtype=bool)
+    queries = [view.features.matrix(rows) for view in (first, second)]
+    near = [
+        nearest(query, view.vectors, max(k, _CANDIDATES))
+        for query, view in zip(queries, (first, second), strict=True)
+    ]
+    for (distances, places), (others, _), query, view in (
+        (near[0], near[1], queries[1], second),
+        (near[1], near[0], queries[0], first),
+    ):
+        inside = distances <= distances[:, [k - 1]] + _TIED
+        for place, candidate in zip(places.T, inside.T, strict=True):
+            gaps = query.astype(np.float64) - view.vectors[place]
+            reached = np.sqrt(np.einsum("ij,ij->i", gaps, gaps))
+            linked |= candidate & (reached <= others[:, k - 1] + _TIED)
+    return linked
+
+
+def _risk(hits: int, members: int, missed: int, others: int, lucky: int, k: int) -> Risk:
+    attack, control = hits / members, missed / others
+    caught = shares_differ(hits, members, missed, others) < ALARM
+    stronger = beats_guessing(hits, lucky, members)
+    near = "the nearest synthetic row" if k == 1 else f"one of the {k} nearest synthetic rows"
+    low, high = residual_interval(attack, members, control, others)
+    return Risk(
+        name="linkability",
+        column=None,
+        caught=caught,
+        sentence=(
+            f"Two halves of a record, known to two sources, share {near} for {attack:.1%} of the "
+            f"training rows and {control:.1%} of rows never seen; that is "
+            f"{verdict(caught, stronger)}"
+        ),
+        risk=residual(attack, control),
+        low=low,
+        high=high,
+        attack=attack,
+        control=control,
+        baseline=lucky / members,
+        stronger=stronger,
+        attempts=members,
+    )

@@ -1,0 +1,159 @@
+"""Conditions on rows, and which rows of a table meet them.
+
+A predicate is a conjunction of closed intervals, one a column: [v, v] for "equals", [v, largest]
+for "at least". A gap is held as infinity, which no interval over numbers contains.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fedsynth.evaluation.rows import Rows
+
+_TRIALS = 20
+"""Times that as many descriptions as wanted are made, before giving up on more unique ones."""
+
+LARGEST = float(np.finfo(np.float64).max)
+
+
+@dataclass(frozen=True, eq=False)
+class Predicates:
+    """n predicates of q columns each: the columns' places, and the limits, all [n, q]."""
+
+    columns: NDArray[np.int64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def take(self, places: NDArray[np.int64] | NDArray[np.bool_]) -> Predicates:
+        """The predicates at these places."""
+        return Predicates(self.columns[places], self.low[places], self.high[places])
+
+
+@dataclass(frozen=True, eq=False)
+class Indexed:
+    """A table's values [n, d] with gaps as infinity, and of each column the order of its rows."""
+
+    values: NDArray[np.float64]
+    order: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, rows: Rows, *, distinct: bool = False) -> Indexed:
+        """Sorted by every column; of equal rows only the first if `distinct`."""
+        values = np.where(np.isnan(rows.values), np.inf, rows.values)
+        if distinct:
+            values = values[~pd.DataFrame(values).duplicated().to_numpy()]
+        values = np.asfortranarray(values)
+        return cls(values, np.argsort(values, axis=0).astype(np.int32))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def matches(self, predicates: Predicates) -> list[NDArray[np.int32]]:
+        """Of each predicate, the rows that meet all its conditions.
+
+        Rows are looked up by the condition that fewest meet, and only these compared by the others.
+        """
+        starts, ends = (np.empty(predicates.columns.shape, np.int64) for _ in range(2))
+        for j in range(self.values.shape[1]):
+            here = predicates.columns == j
+            rising = self.values[self.order[:, j], j]
+            starts[here] = np.searchsorted(rising, predicates.low[here], "left")
+            ends[here] = np.searchsorted(rising, predicates.high[here], "right")
+        by_rarity = np.argsort(ends - starts, axis=1, kind="stable")
+        return [
+            self._meeting(predicates, i, by_rarity[i], starts[i], ends[i])
+            for i in range(len(predicates))
+        ]
+
+    def _meeting(
+        self,
+        predicates: Predicates,
+        i: int,
+        by_rarity: NDArray[np.int64],
+        starts: NDArray[np.int64],
+        ends: NDArray[np.int64],
+    ) -> NDArray[np.int32]:
+        first, *others = by_rarity
+        rows = self.order[starts[first] : ends[first], predicates.columns[i, first]]
+        for k in others:
+            if len(rows) == 0:
+                break
+            cells = self.values[rows, predicates.columns[i, k]]
+            rows = rows[(cells >= predicates.low[i, k]) & (cells <= predicates.high[i, k])]
+        return rows
+
+
+def of_one_column(
+    made: Indexed, sizes: tuple[int, ...], attempts: int, rng: np.random.Generator
+) -> Predicates:
+    """At most `attempts` conditions [n, 1] on one column that one row of `made` meets."""
+    found: list[tuple[int, float, float]] = []
+    for j, size in enumerate(sizes):
+        values, counts = np.unique(made.values[:, j], return_counts=True)
+        rare = values[counts == 1]
+        found += [(j, value, value) for value in rare.tolist()]
+        known = values[np.isfinite(values)]
+        if size == 0 and len(known) > 1:
+            found += [(j, -LARGEST, known[0])] if known[0] in rare else []
+            found += [(j, known[-1], LARGEST)] if known[-1] in rare else []
+    drawn = np.array(found).reshape(-1, 3)[rng.permutation(len(found))[:attempts]]
+    return Predicates(drawn[:, :1].astype(np.int64), drawn[:, 1:2], drawn[:, 2:])
+
+
+def of_several(
+    made: Indexed, sizes: tuple[int, ...], columns: int, attempts: int, rng: np.random.Generator
+) -> Predicates:
+    """At most `attempts` different descriptions [n, columns] that one row of `made` fits."""
+    known = np.where(np.isfinite(made.values), made.values, np.nan)
+    middle = np.array([np.median(c[~np.isnan(c)]) if (~np.isnan(c)).any() else 0 for c in known.T])
+    found: list[Predicates] = []
+    for _ in range(_TRIALS):
+        drawn = _described(made, sizes, middle, columns, attempts, rng)
+        alone = np.array([len(rows) == 1 for rows in made.matches(drawn)])
+        found.append(drawn.take(alone))
+        if sum(map(len, found)) >= attempts:
+            break
+    together = np.concatenate([np.stack([p.columns, p.low, p.high], axis=1) for p in found])
+    _, first = np.unique(together.reshape(len(together), -1), axis=0, return_index=True)
+    kept = together[np.sort(first)[:attempts]]
+    return Predicates(kept[:, 0].astype(np.int64), kept[:, 1], kept[:, 2])
+
+
+def _described(
+    made: Indexed,
+    sizes: tuple[int, ...],
+    middle: NDArray[np.float64],
+    columns: int,
+    count: int,
+    rng: np.random.Generator,
+) -> Predicates:
+    """Descriptions of `count` random rows by as many random columns each, in rising order."""
+    chosen = np.argsort(rng.random((count, len(sizes))), axis=1)[:, :columns]
+    chosen = np.sort(chosen, axis=1)
+    values = made.values[rng.integers(len(made), size=count)[:, None], chosen]
+    number = (np.array(sizes)[chosen] == 0) & np.isfinite(values)
+    above = values > middle[chosen]
+    low = np.where(number & ~above, -LARGEST, values)
+    return Predicates(chosen, low, np.where(number & above, LARGEST, values))
+
+
+def at_random(
+    made: Indexed, sizes: tuple[int, ...], columns: int, count: int, rng: np.random.Generator
+) -> Predicates:
+    """What a guesser tries: random columns, values that occur in them, and relations."""
+    chosen = np.argsort(rng.random((count, len(sizes))), axis=1)[:, :columns]
+    values = np.empty(chosen.shape)
+    for j in range(len(sizes)):
+        occurring, here = np.unique(made.values[:, j]), chosen == j
+        values[here] = rng.choice(occurring, here.sum())
+    relation = rng.integers(3, size=chosen.shape)
+    relation[(np.array(sizes)[chosen] > 0) | np.isinf(values)] = 0
+    low = np.where(relation == 1, -LARGEST, values)
+    return Predicates(chosen, low, np.where(relation == 2, LARGEST, values))
