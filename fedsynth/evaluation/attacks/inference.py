@@ -57,45 +57,16 @@ class Attribute:
     rows: int
 
 
-def inference(
-    synthetic: Rows,
-    train: Rows,
-    real: Rows,
-    *,
-    secrets: tuple[str, ...] | None = None,
-    attempts: int = 1000,
-    seed: int = 0,
-) -> tuple[Risk, ...]:
-    """Anonymeter's inference risk of each secret; see `guess_secrets` for arguments and errors."""
-    return guess_secrets(
-        synthetic, train, real, secrets=secrets, attempts=attempts, seed=seed
-    ).risks
-
-
-def attribute_inference(
-    synthetic: Rows,
-    train: Rows,
-    real: Rows,
-    *,
-    secrets: tuple[str, ...] | None = None,
-    attempts: int = 1000,
-    seed: int = 0,
-) -> tuple[Attribute, ...]:
-    """Each secret's guesses beside those of an attacker without the release, as `guess_secrets`."""
-    return guess_secrets(
-        synthetic, train, real, secrets=secrets, attempts=attempts, seed=seed
-    ).attributes
-
-
 @dataclass(frozen=True)
 class Inferences:
-    """Both readings of the same guesses, a secret each."""
+    """Two readings of the same guesses, one of each a secret: Anonymeter's risk (the attack on
+    training rows against unseen ones), and the same beside an attacker without the release."""
 
     risks: tuple[Risk, ...]
     attributes: tuple[Attribute, ...]
 
 
-def guess_secrets(
+def inference(
     synthetic: Rows,
     train: Rows,
     real: Rows,

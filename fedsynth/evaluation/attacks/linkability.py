@@ -56,15 +56,13 @@ def linkability(
     """
     first, second = _demand_halves(synthetic.names, halves)
     release = affordable(synthetic, seed)
-    views = [
-        _View.of(release, tuple(name for name in release.names if name not in half))
-        for half in (first, second)
-    ]
+    one = _View.of(release, tuple(name for name in release.names if name not in first))
+    two = _View.of(release, tuple(name for name in release.names if name not in second))
     k = min(neighbours, len(release))
     members, others = (rows.sample(attempts, seed) for rows in (train, real))
-    hits, missed = (int(_linked(rows, *views, k).sum()) for rows in (members, others))
+    hits, missed = (int(_linked(rows, one, two, k).sum()) for rows in (members, others))
     rng = np.random.default_rng(seed)
-    # k random rows of n and k others meet with the chance that is hypergeometric's of any.
+    # Whoever guesses names k random rows for either half: how many they share is hypergeometric.
     lucky = int((rng.hypergeometric(k, len(release) - k, k, len(members)) > 0).sum())
     return _risk(hits, len(members), missed, len(others), lucky, k)
 

@@ -211,4 +211,4 @@ def _shares(
     """The share f, at most 1, of each row [r] of [r, n]: mean excess over the mean chance lost."""
     scale = lost.sum(axis=1) / np.maximum(hits.sum(axis=1), 1)
     shares = np.divide(excess.mean(axis=1), scale, out=np.zeros(len(scale)), where=scale > 0)
-    return np.minimum(shares, 1.0)
+    return np.asarray(np.minimum(shares, 1.0))
