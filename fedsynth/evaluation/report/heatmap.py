@@ -1,0 +1,125 @@
+"""The map of how far every pair of columns is from the real one."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+
+from fedsynth.evaluation.report.drawing import line, px, svg, words
+from fedsynth.evaluation.report.markup import Html, apart, short, tag
+from fedsynth.evaluation.report.wording import known, score
+
+MOST = 60
+"""Columns drawn; of more, those of the worst pairs."""
+
+BREAKS = (0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.25, 0.5)
+"""Where shades change: the same in every report, so that two of them compare."""
+
+Matrix = Sequence[Sequence[float | None]]
+Pair = tuple[int, int, float]
+
+
+def worst_pairs(distance: Matrix, most: int | None = None) -> list[Pair]:
+    """Pairs (first, second, distance), first < second, the largest distance first."""
+    pairs = [
+        (i, j, value)
+        for i, row in enumerate(distance)
+        for j, value in enumerate(row[i + 1 :], i + 1)
+        if known(value)
+    ]
+    return sorted(pairs, key=lambda pair: -pair[2])[:most]
+
+
+def chosen(distance: Matrix, most: int = MOST) -> list[int]:
+    """Columns to draw, in their order: all, or those that the worst pairs touch."""
+    if len(distance) <= most:
+        return list(range(len(distance)))
+    columns: dict[int, None] = {}
+    for i, j, _ in worst_pairs(distance):
+        for column in (i, j):
+            if len(columns) < most:
+                columns[column] = None
+        if len(columns) == most:
+            break
+    return sorted(columns) or list(range(most))
+
+
+def shade(value: object) -> str:
+    """The class of a cell: q0 (nearest to real) to q8, or qn where nothing was computed."""
+    return f"q{bisect_right(BREAKS, value)}" if known(value) else "qn"
+
+
+def heatmap(pairs: Mapping[str, Any], label: str) -> Html:
+    """Cells below the diagonal: synthetic rows; above: real training rows, where known.
+
+    Args:
+        pairs: names [d], distance [d, d] and reference [d, d] or None.
+    """
+    names, distance, reference = pairs["names"], pairs["distance"], pairs.get("reference")
+    assert isinstance(names, Sequence) and isinstance(distance, Sequence)
+    columns = chosen(distance)
+    size = 34 if len(columns) <= 16 else 22 if len(columns) <= 30 else 14
+    longest = max((len(short(str(names[c]), 20)) for c in columns), default=1)
+    edge = 14 + 6.4 * longest
+    top = 14 + 4.8 * longest
+    parts = [_cells(columns, names, distance, reference, size, edge, top)]
+    for place, column in enumerate(columns):
+        middle, said = size * (place + 0.5), short(str(names[column]), 20)
+        whole = tag("title", str(names[column]))
+        parts.append(tag("text", whole, said, x=px(edge - 6), y=px(top + middle + 4), class_="end"))
+        x, y = edge + middle, top - 6
+        turned = f"rotate(-48 {px(x)} {px(y)})"
+        parts.append(tag("text", whole, said, x=px(x), y=px(y), transform=turned))
+    side = size * len(columns)
+    if isinstance(reference, Sequence):
+        parts.append(line(edge, top, edge + side, top + side, "diagonal"))
+    return svg(edge + side + 60, top + side + 4, *parts, label=label, class_="heatmap")
+
+
+def _cells(
+    columns: Sequence[int],
+    names: Sequence[object],
+    distance: Matrix,
+    reference: object,
+    size: int,
+    edge: float,
+    top: float,
+) -> Html:
+    parts: list[Html] = []
+    for r, i in enumerate(columns):
+        for c, j in enumerate(columns):
+            above = c > r
+            if above and not isinstance(reference, Sequence):
+                continue
+            value = reference[i][j] if above and isinstance(reference, Sequence) else distance[i][j]
+            who = "real rows" if above else "synthetic rows"
+            both = apart(names[i], 40) + (f" × {apart(names[j], 40)}" if i != j else "")
+            found = score(value) if known(value) else "not computed"
+            x, y = edge + size * c, top + size * r
+            box = {"x": px(x), "y": px(y), "width": size - 1, "height": size - 1}
+            title = tag("title", f"{both}: {found} ({who})")
+            parts.append(tag("rect", title, class_=f"cell {shade(value)}", **box))
+            if size == 34 and known(value):
+                inside = f"in {shade(value)}"
+                parts.append(words(x + 16.5, y + 21, _brief(value), "middle", inside))
+    return tag("g", *parts)
+
+
+def _brief(value: float) -> str:
+    """Two decimals without the leading zero, as `.04`."""
+    return f"{value:.2f}".removeprefix("0")
+
+
+def scale_of_shades() -> Html:
+    """What the shades stand for."""
+    parts = []
+    for index, _ in enumerate((0, *BREAKS)):
+        x = 8 + 36 * index
+        box = {"x": px(x), "y": "2", "width": "36", "height": "12"}
+        parts.append(tag("rect", class_=f"cell q{index}", **box))
+        if index:
+            parts.append(words(x, 28, f"{BREAKS[index - 1]:g}".removeprefix("0"), "middle"))
+    parts += [words(8, 28, "0"), words(8 + 36 * (len(BREAKS) + 1), 28, "1", "end")]
+    label = "Shades from light (distance 0) to strong (distance 1), changing at "
+    label += ", ".join(f"{value:g}" for value in BREAKS)
+    return svg(340, 34, *parts, label=label, class_="shades")

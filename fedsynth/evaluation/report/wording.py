@@ -1,0 +1,91 @@
+"""How numbers are written in the report."""
+
+from __future__ import annotations
+
+import math
+from typing import TypeGuard
+
+DASH = "–"
+_MINUS = "\u2212"
+_THIN = "\u202f"
+
+
+def known(value: object) -> TypeGuard[float]:
+    """Whether a figure was computed: a finite number."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def score(value: object, digits: int = 3) -> str:
+    """A score, as `0.906`; one that rounding would make perfect or nothing is `>0.999`, `<0.001`."""
+    if not known(value):
+        return DASH
+    smallest = 10.0**-digits
+    if 0 < value < smallest / 2:
+        return f"<{smallest:.{digits}f}"
+    if 1 - smallest / 2 <= value < 1:
+        return f">{1 - smallest:.{digits}f}"
+    if value in (0, 1):
+        return str(int(value))
+    return f"{value:.{digits}f}".replace("-", _MINUS)
+
+
+def percent(value: object) -> str:
+    """A share, as `12.3 %`; a share above 0 never reads `0 %`, one below 1 never `100 %`."""
+    if not known(value):
+        return DASH
+    if 0 < value < 0.0005:
+        return f"<0.1{_THIN}%"
+    if 0.9995 <= value < 1:
+        return f">99.9{_THIN}%"
+    shown = f"{value * 100:.1f}".removesuffix(".0").replace("-", _MINUS)
+    return f"{shown}{_THIN}%"
+
+
+def count(value: object) -> str:
+    """Rows and the like, as `39,073`."""
+    return f"{value:,.0f}".replace("-", _MINUS) if known(value) else DASH
+
+
+def amount(value: object) -> str:
+    """A figure of any size in four significant digits."""
+    if not known(value):
+        return DASH
+    if value and not 1e-4 <= abs(value) < 1e9:
+        return f"{value:.3e}".replace("-", _MINUS)
+    if abs(value) >= 1000:
+        return count(value)
+    return f"{value:.4g}".replace("-", _MINUS)
+
+
+def metric_value(metric: str, value: object) -> str:
+    """A value of a named metric: errors are amounts, everything else is a score."""
+    return amount(value) if metric == "mae" else score(value)
+
+
+def interval(low: object, high: object) -> str:
+    """As `0.49 to 0.52`; nothing where there is none."""
+    return f"{score(low)} to {score(high)}" if known(low) and known(high) else DASH
+
+
+_METRICS = {
+    "auroc": "AUROC",
+    "f1": "F1",
+    "r2": "R²",
+    "mae": "mean absolute error",
+}
+
+
+def metric_name(metric: str) -> str:
+    """As a reader knows it."""
+    return _METRICS.get(metric, metric.replace("_", " "))
+
+
+def sentence(value: object) -> str:
+    """Text that ends like a sentence."""
+    words = str(value).strip()
+    return words if not words or words[-1] in ".!?:…" else words + "."
+
+
+def capital(value: str) -> str:
+    """The first letter in upper case, the others as they are."""
+    return value[:1].upper() + value[1:]
