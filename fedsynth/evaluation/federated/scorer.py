@@ -225,8 +225,9 @@ def _image_scorer(schema: ImageSchema, made: Images, recipe: Recipe) -> Scorer:
 
 def _brightness(images: Images) -> Floats:
     """Mean pixel of each image [n]: whole numbers are added, so that the order cannot matter."""
-    totals = images.pixels.reshape(len(images), -1).sum(axis=1, dtype=np.int64)
-    brightness: Floats = totals / np.prod(images.pixels.shape[1:])
+    pixels = int(np.prod(images.pixels.shape[1:]))
+    totals = images.pixels.reshape(len(images), pixels).sum(axis=1, dtype=np.int64)
+    brightness: Floats = totals / pixels
     return brightness
 
 
