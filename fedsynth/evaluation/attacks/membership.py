@@ -8,7 +8,7 @@ split by date or by place can raise an alarm on its own.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,33 +136,36 @@ def judged(
     """
     ps = [scores_differ(members, others, seed)]
     ps += [_top_differs(members, others, share) for share in _TOPS]
-    caught = min(ps) <= ALARM / len(ps)
-    enough = math.comb(len(members) + len(others), len(members)) >= len(ps) / ALARM
-    return result(name, members, others, caught, auroc_interval(members, others), enough)
+    found = described(
+        name,
+        members,
+        others,
+        min(ps) <= ALARM / len(ps),
+        auroc_interval(members, others),
+        tuple(Rate(fpr, *tpr_at(members, others, fpr)) for fpr in FPRS),
+    )
+    if math.comb(len(members) + len(others), len(members)) >= len(ps) / ALARM:
+        return found
+    unable = " So few rows could not raise an alarm: this says nothing."
+    return replace(found, sentence=found.sentence + unable)
 
 
-def result(
+def described(
     name: str,
     members: NDArray[np.float64],
     others: NDArray[np.float64],
     caught: bool,
     interval: tuple[float, float],
-    enough: bool,
+    rates: tuple[Rate, ...],
 ) -> MembershipAttack:
-    """The figures of scores already judged; `interval` is the one of their AUROC.
-
-    enough: as many rows were attacked as the least alarm takes.
-    """
+    """An attack's result in figures and words; `interval` is that of its AUROC."""
     area = auroc(members, others)
-    rates = tuple(Rate(fpr, *tpr_at(members, others, fpr)) for fpr in FPRS)
     verdict = "Training rows can be told from others" if caught else "No training row stood out"
     words = (
         f"{verdict}: a training row scores above another real row in {area:.1%} of pairs "
         f"({LEVEL:.0%} interval {interval[0]:.1%} to {interval[1]:.1%}; 50% is guessing), and "
         f"{rates[-1].value:.1%} of training rows are found at {rates[-1].fpr:.0%} false alarms."
     )
-    if not enough:
-        words += " So few rows could not raise an alarm: this says nothing."
     if interval[1] < 0.4:
         words += " The other rows stand out instead: were training and held-out rows exchanged?"
     return MembershipAttack(
@@ -218,28 +221,28 @@ class _Scoring:
         vectors = np.concatenate([features.matrix(members), features.matrix(others)])
         values = np.concatenate([members.values, others.values])
         distances, places = nearest(vectors, features.matrix(own), _K)
-        agreement = _agreement(values, own.values[places], own)
-        return cls(own, values, features, vectors, distances, agreement)
+        alike = agreement(values, own.values[places], own)
+        return cls(own, values, features, vectors, distances, alike)
 
     def scores(self, synthetic: Rows) -> dict[str, NDArray[np.float64]]:
         """Of each attack, the scores [q]."""
         found, places = nearest(self.vectors, self.features.matrix(synthetic), _K)
-        agreement = _agreement(self.values, synthetic.values[places], self.own)
+        alike = agreement(self.values, synthetic.values[places], self.own)
         around = found[:, 1:9] if found.shape[1] > 1 else found
-        density = _mean_log(self.distances[:, :8]) + _mean_log(around)
+        density = mean_log(self.distances[:, :8]) + mean_log(around)
         return {
-            "density ratio": density - 2 * _mean_log(found[:, :1]),
+            "density ratio": density - 2 * mean_log(found[:, :1]),
             "nearest row": -found[:, 0],
-            "matching cells": agreement[:, 0] - self.agreement[:, :3].mean(axis=1),
+            "matching cells": alike[:, 0] - self.agreement[:, :3].mean(axis=1),
         }
 
 
-def _mean_log(distances: NDArray[np.float64]) -> NDArray[np.float64]:
+def mean_log(distances: NDArray[np.float64]) -> NDArray[np.float64]:
     logs: NDArray[np.float64] = np.log(distances + _FLOOR).mean(axis=1)
     return logs
 
 
-def _agreement(
+def agreement(
     rows: NDArray[np.float64], candidates: NDArray[np.float64], own: Rows
 ) -> NDArray[np.float64]:
     """How surprisingly candidates [q, k, d] agree with rows [q, d]: [q, k], the highest first."""

@@ -1,0 +1,231 @@
+"""Membership attacks on a method rather than on one release: it is trained again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fedsynth.errors import ConfigError, DataError
+from fedsynth.evaluation.attacks.intervals import ALARM, LEVEL, auroc, share_interval, tpr_at
+from fedsynth.evaluation.attacks.membership import FPRS, MembershipAttack, Rate, described
+from fedsynth.evaluation.attacks.neighbours import drawn, row_keys
+from fedsynth.evaluation.attacks.reading import Reading
+from fedsynth.evaluation.rows import read_rows
+from fedsynth.schema import Schema
+
+Make = Callable[[pd.DataFrame, int], pd.DataFrame]
+"""Trains a method on rows, with a seed, and returns synthetic rows."""
+
+_TOP = 0.05
+_REDRAWS = round(2 / ALARM) - 1
+"""Beating all of them has chance `ALARM` / 2 if releases tell nothing."""
+
+_BLOCK = 50
+_RESAMPLES = 500
+_PRIOR = 4.0
+"""Weight, in shadows, of what holds for all targets in what is estimated for one."""
+
+
+def _silent(done: int, total: int) -> None:
+    """Show nothing."""
+
+
+def shadow_attack(
+    make: Make,
+    pool: pd.DataFrame,
+    schema: Schema,
+    *,
+    shadows: int = 16,
+    targets: int = 100,
+    seed: int = 0,
+    progress: Callable[[int, int], None] = _silent,
+) -> MembershipAttack:
+    """A likelihood-ratio attack on synthetic rows (LiRA, Carlini et al. 2022) for small data.
+
+    Half of the shadows are trained on random halves of the pool, the others on what these leave, so
+    that each target, a random row of the pool, is in half of them. Every release is attacked with
+    what all but it and its complement taught. What the attacker reads from a release about a target
+    are its distances to the nearest synthetic rows, the most surprising agreement with one of them
+    (see `membership`), and its likelihood under the release's one- and two-way marginals, which
+    catches methods that copy no row (Stadler et al. 2022 learn from such summaries). These are
+    joined linearly, as ridge regression of membership over all targets tells, and modelled as a
+    Gaussian of each target when in and when out; parameters of few shadows are drawn to those of
+    all targets. The score of a trial, a target in one release, is the log likelihood ratio.
+
+    Trials share releases and targets and are far from independent. Two answers to that:
+
+    Alarm: a randomisation test. If releases tell nothing of their rows, all that was read is fixed
+    whatever the halves were, so the halves can be drawn again and the whole attack repeated: the
+    truth is no more extreme than redraws, at any number of trials and however they depend. Looked
+    at are AUROC and how many members are among the highest twentieth of scores, each at half of
+    `ALARM`.
+
+    Intervals: pairs of shadows and targets are both resampled (Owen 2007, the pigeonhole bootstrap,
+    which errs on the wide side); where nothing varies, Clopper-Pearson over the targets.
+
+    Figures are means over random rows of the pool: a rare row can be at far greater risk.
+
+    Args:
+        make: called once per shadow with half of the pool and a seed.
+        shadows: an even number of at least 4.
+        progress: called with the shadows done and all of them.
+
+    Raises:
+        ConfigError: an odd number of shadows or fewer than 4, or no target.
+        DataError: a pool of fewer than 4 rows, or rows that are not the schema's.
+    """
+    if shadows < 4 or shadows % 2 or targets < 1:
+        raise ConfigError(
+            f"a shadow attack needs an even number of shadows, at least 4, and a target: not "
+            f"{shadows} and {targets}"
+        )
+    rows = read_rows(pool, schema, "pool of the shadow attack")
+    if len(rows) < 4:
+        raise DataError(f"a shadow attack needs a pool of at least 4 rows and has {len(rows)}")
+    rng = np.random.default_rng(seed)
+    # Random order, so that the targets are the first rows; an odd row is left out.
+    order = drawn(row_keys(rows), len(rows) // 2 * 2, rng)
+    chosen = rows.take(order[:targets])
+    inside = _inside(1, shadows // 2, len(order), rng)[0]
+    reading = Reading.of(rows, chosen, rng)
+    read = []
+    for place, members in enumerate(inside):
+        made = make(pool.iloc[order[members]].reset_index(drop=True), int(rng.integers(2**31)))
+        read.append(
+            reading.statistics(read_rows(made, schema, f"synthetic rows of shadow {place + 1}"))
+        )
+        progress(place + 1, shadows)
+    return _judged(np.stack(read), inside[:, :targets], len(order), rng)
+
+
+def _inside(draws: int, pairs: int, rows: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Which rows each shadow trains on, [draws, 2 * pairs, rows]: halves, and their complements."""
+    halves = np.broadcast_to(np.arange(rows) < rows // 2, (draws, pairs, rows))
+    halves = rng.permuted(halves, axis=2)
+    return np.stack([halves, ~halves], axis=2).reshape(draws, 2 * pairs, rows)
+
+
+def _judged(
+    read: NDArray[np.float64], inside: NDArray[np.bool_], rows: int, rng: np.random.Generator
+) -> MembershipAttack:
+    """The result of statistics [s, t, q] about targets that were inside [s, t]."""
+    scale = (read - read.mean(axis=0)).std(axis=(0, 1))
+    # A statistic that hardly varies carries no more than rounding.
+    read = (read - read.mean(axis=0))[:, :, scale > 1e-9] / scale[scale > 1e-9]
+    scores = _scores(read, inside[None])
+    members, others = scores[0][inside], scores[0][~inside]
+    caught = _alarm(read, inside, rows, _extremes(scores, inside[None])[0], rng)
+    low, high = _resampled(scores[0], inside, rng)
+    figures = [auroc(members, others), *(tpr_at(members, others, fpr)[0] for fpr in FPRS)]
+    targets = inside.shape[1]
+    spans = [
+        (min(below, value), max(above, value))
+        if above - below > 1e-9
+        else share_interval(value * targets, targets)
+        for value, below, above in zip(figures, low, high, strict=True)
+    ]
+    rates = tuple(
+        Rate(fpr, value, *span)
+        for fpr, value, span in zip(FPRS, figures[1:], spans[1:], strict=True)
+    )
+    return described("shadow models", members, others, caught, spans[0], rates)
+
+
+def _scores(read: NDArray[np.float64], inside: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Log likelihood ratios [draws, s, t] of statistics [s, t, q] for memberships [draws, s, t].
+
+    A release is attacked without its complement, too: which of the two were left out would
+    otherwise show in how often the others hold the target.
+    """
+    signs = np.where(inside, 1.0, -1.0)
+    scores = np.zeros(signs.shape)
+    for first in range(0, len(read), 2):
+        others = np.delete(np.arange(len(read)), [first, first + 1])
+        known = read[others] - read[others].mean(axis=0)
+        fresh = read[first : first + 2] - read[others].mean(axis=0)
+        spread = np.einsum("stq,str->qr", known, known)
+        spread += np.eye(len(spread)) * (0.01 * np.trace(spread) / max(len(spread), 1) + 1e-12)
+        slopes = np.einsum("dst,stq->dq", signs[:, others], known) @ np.linalg.inv(spread)
+        scores[:, first : first + 2] = _ratio(
+            np.einsum("stq,dq->dst", known, slopes),
+            signs[:, others],
+            np.einsum("stq,dq->dst", fresh, slopes),
+        )
+    return scores
+
+
+def _ratio(
+    known: NDArray[np.float64], signs: NDArray[np.float64], fresh: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Gaussian log likelihood ratios of `fresh` [draws, 2, t], taught by `known` [draws, s, t].
+
+    A target's `known` have mean 0, and half of their `signs` are 1 (in), half -1 (out).
+    """
+    half = known.shape[1] // 2
+    free = max(half - 1, 1)
+    effect = (known * signs).mean(axis=1)
+    squares = (known - signs * effect[:, None]) ** 2
+    within = {sign: (squares * (signs == sign)).sum(axis=1) for sign in (1, -1)}
+    noise = (within[1] + within[-1]).mean(axis=1, keepdims=True) / (2 * free) / (2 * half)
+    # Of the variance between targets' effects, what sampling does not explain (empirical Bayes).
+    common = effect.mean(axis=1, keepdims=True)
+    true = np.maximum(effect.var(axis=1, keepdims=True) - noise, 0)
+    effect = common + (effect - common) * true / (true + noise + 1e-12)
+    ratio = np.zeros(fresh.shape)
+    for sign, found in within.items():
+        shared = found.mean(axis=1, keepdims=True) / free
+        variance = ((found + _PRIOR * shared) / (free + _PRIOR) + 1e-6)[:, None]
+        ratio -= sign * ((fresh - sign * effect[:, None]) ** 2 / variance + np.log(variance)) / 2
+    return ratio
+
+
+def _extremes(scores: NDArray[np.float64], inside: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Of each draw, what the alarm looks at [draws, 2]: members' ranks, members at the top."""
+    from scipy.stats import rankdata
+
+    flat, members = scores.reshape(len(scores), -1), inside.reshape(len(scores), -1)
+    ranks = (rankdata(flat, axis=1) * members).sum(axis=1)
+    top = max(1, round(_TOP * flat.shape[1]))
+    cut = np.partition(flat, -top, axis=1)[:, -top, None]
+    return np.column_stack([ranks, ((flat >= cut) * np.where(members, 1, -1)).sum(axis=1)])
+
+
+def _alarm(
+    read: NDArray[np.float64],
+    inside: NDArray[np.bool_],
+    rows: int,
+    truth: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> bool:
+    """Whether one of the truth's two figures beats those of all redraws of the halves."""
+    reached, done = np.zeros(2), 0
+    while done < _REDRAWS and not reached.all():
+        draws = min(_BLOCK, _REDRAWS - done)
+        redrawn = _inside(draws, len(read) // 2, rows, rng)[:, :, : read.shape[1]]
+        reached += (_extremes(_scores(read, redrawn), redrawn) >= truth - 1e-9).sum(axis=0)
+        done += draws
+    return not reached.all()
+
+
+def _resampled(
+    scores: NDArray[np.float64], inside: NDArray[np.bool_], rng: np.random.Generator
+) -> list[list[float]]:
+    """Low and high of AUROC and of the share found at each of `FPRS`, [3] each."""
+    pairs, targets = len(scores) // 2, scores.shape[1]
+    values, groups = np.unique(-scores.ravel(), return_inverse=True)
+    figures = []
+    for _ in range(_RESAMPLES):
+        twice = np.repeat(rng.multinomial(pairs, np.full(pairs, 1 / pairs)), 2)
+        weights = np.outer(twice, rng.multinomial(targets, np.full(targets, 1 / targets))).ravel()
+        found = np.bincount(groups, weights * inside.ravel(), len(values)) / weights.sum() * 2
+        wrong = np.bincount(groups, weights * ~inside.ravel(), len(values)) / weights.sum() * 2
+        above, false = np.cumsum(found), np.cumsum(wrong)
+        area = ((above - found / 2) * wrong).sum()
+        figures.append([area, *(above[false <= fpr + 1e-12].max(initial=0) for fpr in FPRS)])
+    tails: list[list[float]] = np.quantile(
+        figures, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0
+    ).tolist()
+    return tails
