@@ -33,9 +33,10 @@ _TOPS = (0.01, 0.05)
 _K = 16
 """Neighbours of a row that the attacks look at."""
 
-_FLOOR = 3e-3
-"""Added to distances: the 5 to 95 % range of a number is 1, two different categories are 1 apart.
-Below it two rows count as equal, so that an equal row is far nearer than any other."""
+_FLOOR, _EQUAL = 0.06, 1e-3
+"""What is added to distances before their logarithm, and the distance of equal rows. The 5 to 95 %
+range of a number is 1 and two different categories are 1 apart: far below the floor, nearness is
+chance, but equality is not."""
 
 
 @dataclass(frozen=True)
@@ -238,7 +239,9 @@ class _Scoring:
 
 
 def mean_log(distances: NDArray[np.float64]) -> NDArray[np.float64]:
-    logs: NDArray[np.float64] = np.log(distances + _FLOOR).mean(axis=1)
+    """The mean logarithm [q] of distances [q, k], finite also for equal rows."""
+    softened = np.where(distances == 0, _EQUAL, distances + _FLOOR)
+    logs: NDArray[np.float64] = np.log(softened).mean(axis=1)
     return logs
 
 
