@@ -20,10 +20,10 @@ from fedsynth.evaluation.report.layout import (
     section,
     several,
     table,
+    within,
 )
 from fedsynth.evaluation.report.markup import Html, join, name, tag
 from fedsynth.evaluation.report.wording import (
-    DASH,
     capital,
     count,
     interval,
@@ -104,24 +104,29 @@ def _membership(content: Content, privacy: Content) -> Html:
     entries = _sorted(privacy.get("membership") or [])
     if not entries:
         return absent("Membership inference", reason(content, "membership"))
-    scale, rows = Scale(0.3, 1, 6, 160), []
+    scale, rows = Scale(0.4, 1, 6, 160), []
     for entry in entries:
         value, low, high = (entry.get(key) for key in ("auroc", "auroc_low", "auroc_high"))
         label = f"AUROC {score(value)}, interval {interval(low, high)}; 0.5 is guessing"
         chart = whiskers(value, low, high, scale, 0.5, label)
         title = capital(str(entry.get("name")))
         rows.append(
-            [_attack(title, entry.get("sentence")), verdict(entry.get("caught")), chart]
-            + [score(value), interval(low, high), _rates(entry)]
+            [
+                _attack(title, entry.get("sentence")),
+                verdict(entry.get("caught")),
+                chart,
+                within(value, low, high),
+                _rates(entry),
+            ]
         )
-    head = ["Attack", "Verdict", axis(scale, noted={0.3: "0.3", 0.5: "0.5", 1.0: "1"}), "AUROC"]
-    head += ["95 % interval", "Members found"]
+    head: list[Any] = ["Attack", "Verdict", axis(scale, noted={0.5: "0.5", 1.0: "1"}), "AUROC"]
+    head += ["Members found"]
     words = (
         "Can anybody tell who was in the training data? The attacker scores people who were in it "
         "(members) and people who were not. AUROC 0.5 is guessing. “Members found” is the share "
         "found while that share of others is accused falsely: equal shares are guessing."
     )
-    shown = table("Membership inference", head, rows, texts=(1, 2, 5), class_="attacks")
+    shown = table("Membership inference", head, rows, texts=(1, 2, 4), class_="attacks")
     return part("membership", "Membership inference", lede(words), shown, _curves(entries))
 
 
@@ -174,14 +179,18 @@ def _risks(content: Content, privacy: Content) -> Html:
         value, low, high = entry.get("risk"), entry.get("low"), entry.get("high")
         label = f"Risk {score(value)}, interval {interval(low, high)}; 0 is none"
         chart = whiskers(value, low, high, scale, 0.0, label)
-        title = join([capital(str(entry.get("name"))), _of(entry.get("column"))])
+        what = join([capital(str(entry.get("name"))), _of(entry.get("column"))])
         rows.append(
-            [_attack(title, entry.get("sentence")), verdict(entry.get("caught")), chart]
-            + [score(value), interval(low, high), percent(entry.get("attack"))]
-            + [percent(entry.get("control")), percent(entry.get("baseline"))]
-            + [count(entry.get("attempts"))]
+            [
+                _attack(what, entry.get("sentence")),
+                verdict(entry.get("caught")),
+                chart,
+                within(value, low, high),
+                *(percent(entry.get(key)) for key in ("attack", "control", "baseline")),
+                count(entry.get("attempts")),
+            ]
         )
-    head: list[Any] = ["Attack", "Verdict", axis(scale, 2), "Risk", "95 % interval", "Hits"]
+    head: list[Any] = ["Attack", "Verdict", axis(scale, 2), "Risk", "Hits"]
     head += ["Of control", "By guessing", "Attempts"]
     words = (
         "The three risks that data protection law names, as Anonymeter measures them. Risk is the "
@@ -201,7 +210,9 @@ def _attributes(content: Content, privacy: Content) -> Html:
     entries = _sorted(privacy.get("attributes") or [])
     if not entries:
         return absent("Attribute inference", reason(content, "attributes"))
-    ends = [entry[key] for entry in entries for key in ("gain", "low", "high") if known(entry.get(key))]
+    ends = [
+        entry[key] for entry in entries for key in ("gain", "low", "high") if known(entry.get(key))
+    ]
     reach = max(0.05, *(abs(end) for end in ends)) if ends else 0.05
     scale, rows = Scale(-reach, reach, 6, 160), []
     for entry in entries:
@@ -210,18 +221,18 @@ def _attributes(content: Content, privacy: Content) -> Html:
         chart = whiskers(gain, low, high, scale, 0.0, label)
         rows.append(
             [_attack(name(entry.get("column"), 40), entry.get("sentence"))]
-            + [verdict(entry.get("caught")), chart, score(gain), interval(low, high)]
+            + [verdict(entry.get("caught")), chart, within(gain, low, high)]
             + [percent(entry.get(key)) for key in ("synthetic", "others", "held_out", "commonest")]
             + [count(entry.get("rows"))]
         )
     noted = {-reach: f"\u2212{reach:.2g}", 0.0: "0", reach: f"{reach:.2g}"}
-    head: list[Any] = ["Secret", "Verdict", axis(scale, noted=noted), "Gain", "95 % interval"]
-    head += ["Members", "Others", "With held-out rows", "Commonest value", "Rows"]
+    head: list[Any] = ["Secret", "Verdict", axis(scale, noted=noted), "Gain"]
+    head += ["Members", "Others", "From held-out", "Commonest", "Rows"]
     words = (
         "Somebody who knows the rest of a row guesses one column from the synthetic rows. What "
         "they learn about everybody alike is what the data are for; a leak is what they guess "
-        "better about members than about others (gain). “With held-out rows”: the same guess "
-        "from real rows of other people."
+        "better about members than about others (gain). “From held-out”: the same guess from "
+        "real rows of other people; “commonest”: from the commonest value alone."
     )
     shown = table("Attribute inference", head, rows, texts=(1, 2), class_="attacks")
     return part("attributes", "Attribute inference", lede(words), shown)

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from fedsynth.evaluation.report.charts import (
+from collections.abc import Callable
+
+from fedsynth.evaluation.report.drawing import legend
+from fedsynth.evaluation.report.histograms import (
     category_rows,
+    combs,
     distribution,
     dots,
     furthest,
     strip,
 )
-from fedsynth.evaluation.report.drawing import legend
 from fedsynth.evaluation.report.layout import Content, lede, pairs_of, part, region
-from fedsynth.evaluation.report.markup import Html, apart, join, name, tag
+from fedsynth.evaluation.report.markup import Html, apart, join, name, tag, text
 from fedsynth.evaluation.report.wording import DASH, amount, known, percent, score
 
+_SHORT = 0.05
 _HEAD = (
     ("Column", "text", None),
     ("Kind", "text", None),
     ("Score", "num", "Overlap with the real column: 1 is identical"),
     ("Real", "num", "The score of real training rows: what chance alone leaves"),
     ("Distance", "num", "Wasserstein distance, as a share of the real 5 to 95 % range"),
-    ("Missing", "num", "Share of missing cells, synthetic"),
-    ("Missing, real", "num", "Share of missing cells, real"),
+    ("Missing", "num", "Share of missing cells, synthetic / real"),
     ("Outside", "num", "Share of cells outside the schema"),
     ("Coverage", "num", "Share of the real values or range that occurs"),
 )
@@ -34,7 +37,7 @@ def columns(content: Content, fidelity: Content) -> Html:
         lede(
             "Does each column, on its own, look like the real one? Score 1 is identical. “Real” is "
             "the same score with real training rows in place of the synthetic ones: the best to "
-            "expect."
+            "expect; scores that fall short of it by more than 0.05 are bold."
         ),
         _worst(entries),
         tag("div", _search(len(entries)), legend("synthetic", "real", lines=True), class_="tools"),
@@ -78,17 +81,17 @@ def _table(entries: list[Content]) -> Html:
 
 def _column(index: int, entry: Content) -> Html:
     missing = entry.get("missing") or {}
-    figures = [
-        (score, entry.get("score"), "Score"),
-        (score, entry.get("real"), "Real"),
-        (score, entry.get("wasserstein"), "Distance"),
-        (percent, missing.get("synthetic"), "Missing"),
-        (percent, missing.get("real"), "Missing, real"),
-        (percent, entry.get("outside"), "Outside"),
-        (percent, entry.get("coverage"), "Coverage"),
+    gaps = join([_plainly(missing.get(k), percent) for k in ("synthetic", "real")], " / ")
+    figures: list[tuple[object, object, str]] = [
+        (_score(entry), entry.get("score"), "Score"),
+        (score(entry.get("real")), entry.get("real"), "Real"),
+        (score(entry.get("wasserstein")), entry.get("wasserstein"), "Distance"),
+        (gaps, missing.get("synthetic"), "Missing"),
+        (_plainly(entry.get("outside"), percent), entry.get("outside"), "Outside"),
+        (percent(entry.get("coverage")), entry.get("coverage"), "Coverage"),
     ]
     cells = [
-        tag("td", shown(value), class_="num", data_v=_sortable(value), data_head=head)
+        tag("td", shown, class_="num", data_v=_sortable(value), data_head=head)
         for shown, value, head in figures
     ]
     title = tag("th", name(entry["name"], 60), scope="row", class_="text")
@@ -99,6 +102,18 @@ def _column(index: int, entry: Content) -> Html:
     return tag("tbody", first, more, data_name=whole, data_place=str(index))
 
 
+def _score(entry: Content) -> Html:
+    """The score, bold where it falls short of what real rows reach."""
+    value, real = entry.get("score"), entry.get("real")
+    far = known(value) and known(real) and real - value > _SHORT
+    return tag("strong", score(value)) if far else text(score(value))
+
+
+def _plainly(value: object, shown: Callable[[object], str]) -> Html:
+    """A figure that is quiet where it is 0, so that the others stand out."""
+    return tag("span", shown(value), class_="quiet") if value == 0 else text(shown(value))
+
+
 def _sortable(value: object) -> str:
     return f"{value:.6g}" if known(value) else ""
 
@@ -106,15 +121,17 @@ def _sortable(value: object) -> str:
 def _chart(entry: Content) -> Html:
     histogram = entry.get("histogram")
     if not histogram or not histogram.get("labels"):
-        return tag("p", "No distribution was recorded.", class_="absent none")
+        return tag("p", "no distribution", class_="none quiet")
     label = f"{apart(entry['name'])}, synthetic against real rows: {furthest(histogram)}"
-    small = tag("summary", strip(histogram, f"Distribution of {apart(entry['name'])}"))
+    title = f"Distribution of {apart(entry['name'])}"
     if entry.get("kind") in {"number", "date"}:
-        large, keys = distribution(histogram, label), legend("synthetic", "real", lines=True)
+        small, large = strip(histogram, title), distribution(histogram, label)
     else:
-        large, keys = dots(category_rows(histogram), label), legend("synthetic", "real")
+        rows = category_rows(histogram)
+        small, large = combs(rows, title), dots(rows, label)
+    keys = legend("synthetic", "real", lines=entry.get("kind") in {"number", "date"})
     inner = tag("div", tag("figure", keys, large), _facts(entry), class_="large")
-    return tag("details", small, inner)
+    return tag("details", tag("summary", small), inner)
 
 
 def _facts(entry: Content) -> Html:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from fedsynth.evaluation.report.drawing import Scale, line, path, px, spread, svg, words
 from fedsynth.evaluation.report.markup import Html, short, tag
-from fedsynth.evaluation.report.wording import known, score
+from fedsynth.evaluation.report.wording import known, score, tick
 
 _LEFT, _RIGHT, _TOP, _FOOT = 44.0, 312.0, 10.0, 262.0
 NAMED = 16
@@ -58,21 +59,17 @@ def _frame(x: Scale, y: Scale, across: str, up: str) -> list[Html]:
     parts = []
     for value in x.ticks(4):
         parts.append(line(x(value), _TOP, x(value), _FOOT, "grid"))
-        parts.append(words(x(value), _FOOT + 16, _tick(value), "middle", "quiet"))
+        parts.append(words(x(value), _FOOT + 16, tick(value), "middle", "quiet"))
     for value in y.ticks(4):
         parts.append(line(_LEFT, y(value), _RIGHT, y(value), "grid"))
-        parts.append(words(_LEFT - 6, y(value) + 4, _tick(value), "end", "quiet"))
+        parts.append(words(_LEFT - 6, y(value) + 4, tick(value), "end", "quiet"))
     middle = (_TOP + _FOOT) / 2
     parts.append(words((_LEFT + _RIGHT) / 2, _FOOT + 36, across, "middle"))
     turned = f"rotate(-90 10 {px(middle)})"
     return [*parts, tag("text", up, x="10", y=px(middle), transform=turned, class_="mid")]
 
 
-def _tick(value: float) -> str:
-    return f"{value:g}".replace("-", "\u2212")
-
-
-def scatter(group: Mapping[str, Sequence], label: str) -> Html:
+def scatter(group: Mapping[str, Any], label: str) -> Html:
     """Scores on synthetic rows against scores on real ones, on equal axes.
 
     Names stand in order of height at the right, each tied to its point.
@@ -101,11 +98,11 @@ def scatter(group: Mapping[str, Sequence], label: str) -> Html:
 
 def _grid(x: Scale, y: Scale) -> list[Html]:
     parts = []
-    for value in x.ticks(4):
+    for value in x.ticks(5):
         parts.append(line(x(value), _TOP, x(value), _FOOT, "grid"))
         parts.append(line(x.start, y(value), x.end, y(value), "grid"))
-        parts.append(words(x(value), _FOOT + 16, _tick(value), "middle", "quiet"))
-        parts.append(words(_LEFT - 6, y(value) + 4, _tick(value), "end", "quiet"))
+        parts.append(words(x(value), _FOOT + 16, tick(value), "middle", "quiet"))
+        parts.append(words(_LEFT - 6, y(value) + 4, tick(value), "end", "quiet"))
     middle = (_TOP + _FOOT) / 2
     parts.append(words((x.start + x.end) / 2, _FOOT + 36, "trained on real rows", "middle"))
     turned = f"rotate(-90 10 {px(middle)})"
@@ -127,7 +124,7 @@ def _names(points: Sequence[tuple[str, float, float]], x: Scale, y: Scale) -> li
 
 
 def apart_by(wanted: Sequence[float], least: float, low: float, high: float) -> list[float]:
-    """Ascending places moved so that neighbours lie `least` apart, within [low, high] if they fit."""
+    """Ascending places moved so that neighbours lie `least` apart, in [low, high] if they fit."""
     places: list[float] = []
     for place in wanted:
         places.append(max(place, places[-1] + least if places else low))

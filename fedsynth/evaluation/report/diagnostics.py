@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
-from fedsynth.evaluation.report.charts import distribution
 from fedsynth.evaluation.report.drawing import legend
+from fedsynth.evaluation.report.histograms import distribution
 from fedsynth.evaluation.report.layout import (
     Content,
     absent,
@@ -29,6 +30,21 @@ from fedsynth.evaluation.report.wording import (
 )
 
 _QUANTILES = ("5 %", "25 %", "50 %", "75 %", "95 %")
+_UNBOUNDED = frozenset({"enhanced_beta", "delta"})
+_MEASURES = {
+    "classes": "Classes of equal quasi-identifiers",
+    "k": "k: rows of the smallest class",
+    "identified": "1/k: highest chance to name a row's person",
+    "alpha": "\u03b1: largest share of one sensitive value",
+    "l": "l: fewest sensitive values in a class",
+    "entropy_l": "Entropy l",
+    "c": "c of recursive (c, l)-diversity",
+    "t": "t-closeness",
+    "beta": "\u03b2-likeness",
+    "enhanced_beta": "Enhanced \u03b2-likeness",
+    "delta": "\u03b4-disclosure",
+    "information": "What a class tells, in nats",
+}
 
 
 def neighbours(content: Content, privacy: Content) -> Html:
@@ -46,7 +62,7 @@ def neighbours(content: Content, privacy: Content) -> Html:
 def _copies(copies: Content) -> Html:
     words = (
         f"{percent(copies.get('train'))} of synthetic rows equal a training row and "
-        f"{percent(copies.get('real'))} equal a held-out real row. Of held-out real rows themselves, "
+        f"{percent(copies.get('real'))} equal a held-out real row. Of held-out real rows, "
         f"{percent(copies.get('expected'))} equal a training row: that much happens without any "
         "copying."
     )
@@ -76,18 +92,18 @@ def _distances(entry: Content) -> Html | None:
 
 def _closeness(entry: Content) -> Html | None:
     histogram = entry.get("histogram")
-    if not histogram or not histogram.get("edges"):
+    if not histogram or len(histogram.get("edges") or []) < 2:
         return None
     edges = histogram["edges"]
     bins = {
-        "labels": [f"{amount(a)} to {amount(b)}" for a, b in zip(edges, edges[1:], strict=False)],
+        "labels": [f"{amount(a)} to {amount(b)}" for a, b in pairwise(edges[:-1])]
+        + [f"{amount(edges[-2])} or more"],
         "real": histogram.get("real") or [],
         "synthetic": histogram.get("synthetic") or [],
     }
     label = "Distances to the nearest training row, synthetic against held-out real rows"
     keys = legend("synthetic", "real", lines=True, real="held-out real rows")
-    chart = figure(join([keys, distribution(bins, label)]), label, "narrow")
-    return chart if bins["labels"] else None
+    return figure(join([keys, distribution(bins, label)]), label)
 
 
 def anonymity(content: Content, privacy: Content) -> Html:
@@ -95,10 +111,12 @@ def anonymity(content: Content, privacy: Content) -> Html:
     entry = privacy.get("anonymity")
     if not entry:
         return absent("k-anonymity and its kin", reason(content, "anonymity"))
-    tables = entry.get("tables") or {}
-    keys = list(dict.fromkeys(key for each in tables.values() for key in each or {}))
+    tables = {key: each for key, each in (entry.get("tables") or {}).items() if each}
+    flat = {key: _flat(each) for key, each in tables.items()}
+    keys = list(dict.fromkeys(key for each in flat.values() for key in each))
     rows = [
-        [capital(key.replace("_", " ")), *(plain((each or {}).get(key)) for each in tables.values())]
+        [_MEASURES.get(key, capital(key.replace("_", " ")))]
+        + [_measure(key, flat[which].get(key), tables[which].get("library")) for which in flat]
         for key in keys
     ]
     quasi, secret = entry.get("quasi_identifiers") or [], entry.get("sensitive") or []
@@ -114,6 +132,26 @@ def anonymity(content: Content, privacy: Content) -> Html:
     shown = table("Anonymity measures", head, rows) if rows else None
     notes = bullets(sentence(note) for note in entry.get("notes") or [])
     return part("anonymity", "k-anonymity and its kin", words, shown, notes)
+
+
+def _flat(figures: Mapping[str, Any]) -> dict[str, Any]:
+    """Measures with those of groups among them, without the other library's."""
+    found: dict[str, Any] = {}
+    for key, value in figures.items():
+        if isinstance(value, Mapping):
+            found |= {} if key == "library" else value
+        else:
+            found[key] = value
+    return found
+
+
+def _measure(key: str, value: object, library: Mapping[str, Any] | None) -> Html:
+    """A measure, and pyCANON's where it says something else."""
+    own = "none finite" if value is None and key in _UNBOUNDED else plain(value)
+    other = (library or {}).get(key)
+    differs = known(other) and plain(other) != own
+    said = tag("span", f"pyCANON: {plain(other)}", class_="line-of quiet") if differs else None
+    return join([own, said])
 
 
 def _names(entries: list[object]) -> Html:

@@ -104,7 +104,8 @@ def mark(kind: str, x: float, y: float) -> Html:
     elif kind == "augmented":
         d = f"M{px(x)} {px(y - r)}l{px(r)} {px(1.8 * r)}h{px(-2 * r)}z"
     else:
-        d = f"M{px(x - r)} {px(y - r)}l{px(2 * r)} {px(2 * r)}m0 {px(-2 * r)}l{px(-2 * r)} {px(2 * r)}"
+        side = px(2 * r)
+        d = f"M{px(x - r)} {px(y - r)}l{side} {side}m0 -{side}l-{side} {side}"
     return tag("path", d=d, class_=f"mark {kind}")
 
 

@@ -18,9 +18,10 @@ from fedsynth.evaluation.report.layout import (
     region,
     section,
     table,
+    within,
 )
 from fedsynth.evaluation.report.markup import Html, apart, join, name, tag
-from fedsynth.evaluation.report.wording import DASH, capital, count, interval, known, score
+from fedsynth.evaluation.report.wording import DASH, TIMES, capital, count, interval, known, score
 
 _PARTS = (
     ("columns", "Columns", columns),
@@ -48,6 +49,8 @@ def _pairs(fidelity: Content) -> Html:
     pairs = fidelity["pairs"]
     names, reference = pairs["names"], pairs.get("reference")
     worst = worst_pairs(pairs["distance"], 20)
+    if not worst:
+        return absent("Pairs of columns", "No pair could be scored.")
     body = [
         lede(
             "Are relations between two columns kept? Each cell is the total variation distance of "
@@ -61,7 +64,8 @@ def _pairs(fidelity: Content) -> Html:
     if len(names) > MOST:
         words = f"Of {count(len(names))} columns, the map shows the {MOST} of the worst pairs."
         body.append(tag("p", words, class_="absent"))
-    label = f"Map of the distances of all pairs of {min(len(names), MOST)} columns. {_say(worst, names)}"
+    label = f"Map of the distances of all pairs of {min(len(names), MOST)} columns. "
+    label += _say(worst, names)
     chart = join([scale_of_shades(), heatmap(pairs, label)])
     body.append(region("Map of pairs", figure(chart, class_="map")))
     body.append(_correlations(pairs))
@@ -70,8 +74,6 @@ def _pairs(fidelity: Content) -> Html:
 
 
 def _say(worst: Sequence[tuple[int, int, float]], names: Sequence[object]) -> str:
-    if not worst:
-        return "No distance is known."
     i, j, value = worst[0]
     return f"The largest is {score(value)}, of {apart(names[i])} and {apart(names[j])}."
 
@@ -89,12 +91,10 @@ def _worst_table(
     worst: Sequence[tuple[int, int, float]],
     names: Sequence[object],
     reference: Sequence[Sequence[float | None]] | None,
-) -> Html | None:
-    if not worst:
-        return None
+) -> Html:
     rows = []
     for i, j, value in worst:
-        both = join([name(names[i], 30), " × ", name(names[j], 30)])
+        both = join([name(names[i], 30), TIMES, name(names[j], 30)])
         real = reference[i][j] if reference else None
         excess = score(value - real) if known(real) else DASH
         rows.append([both, score(value), score(real), excess])
@@ -110,7 +110,9 @@ def _worst_table(
 
 def _marginals(fidelity: Content) -> Html:
     entries = fidelity["marginals"]
-    high = max([e[k] for e in entries for k in ("mean", "real", "trivial") if known(e.get(k))] or [1])
+    high = max(
+        [e[k] for e in entries for k in ("mean", "real", "trivial") if known(e.get(k))] or [1]
+    )
     scale = Scale(0, high or 1, 6, 200)
     kinds = (("synthetic", "mean"), ("real", "real"), ("trivial", "trivial"))
     rows = []
@@ -120,9 +122,14 @@ def _marginals(fidelity: Content) -> Html:
         label = f"Mean distance of {entry.get('order')}-way marginals: {said}"
         order = f"{entry.get('order')} column" + ("s" if entry.get("order") != 1 else "")
         rows.append(
-            [order, bars(values, scale, 0, label), *(score(value) for _, value in values)]
-            + [score(entry.get("worst")), _set(entry.get("worst_columns") or [])]
-            + [count(entry.get("sets"))]
+            [
+                order,
+                bars(values, scale, 0, label),
+                *(score(value) for _, value in values),
+                score(entry.get("worst")),
+                _set(entry.get("worst_columns") or []),
+                count(entry.get("sets")),
+            ]
         )
     head = ["Taken together", axis(scale), "Synthetic", "Real", "Trivial", "Worst", "Of", "Sets"]
     words = (
@@ -136,7 +143,7 @@ def _marginals(fidelity: Content) -> Html:
 
 
 def _set(names: Sequence[object]) -> Html:
-    return join([name(each, 24) for each in names], " × ") if names else Html(DASH)
+    return join([name(each, 24) for each in names], TIMES) if names else Html(DASH)
 
 
 def _detection(fidelity: Content) -> Html:
@@ -147,11 +154,17 @@ def _detection(fidelity: Content) -> Html:
         label += f"{score(entry.get('real'))}; 0.5 is guessing"
         chart = whiskers(value, low, high, scale, 0.5, label, entry.get("real"))
         rows.append(
-            [capital(str(entry.get("name"))), chart, score(value), interval(low, high)]
-            + [score(entry.get("real")), score(entry.get("pmse"), 4), _ratio(entry)]
+            [
+                capital(str(entry.get("name"))),
+                chart,
+                within(value, low, high),
+                score(entry.get("real")),
+                score(entry.get("pmse"), 4),
+                _ratio(entry),
+            ]
         )
     head = ["Classifier", axis(scale, noted={0.4: "0.4", 0.5: "0.5", 1.0: "1"}), "AUROC"]
-    head += ["95 % interval", "Real", "pMSE", "× expected"]
+    head += ["Real", "pMSE", "Times expected"]
     words = (
         "Can a classifier tell synthetic rows from real ones? 0.5 is guessing: it cannot. 1 means "
         "that it always can. A strong classifier finds small faults, so values near 1 are common "

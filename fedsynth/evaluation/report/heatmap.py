@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from fedsynth.evaluation.report.drawing import line, px, svg, words
+from fedsynth.evaluation.report.drawing import px, svg, words
 from fedsynth.evaluation.report.markup import Html, apart, short, tag
-from fedsynth.evaluation.report.wording import known, score
+from fedsynth.evaluation.report.wording import TIMES, known, score
 
 MOST = 60
 """Columns drawn; of more, those of the worst pairs."""
@@ -71,9 +72,20 @@ def heatmap(pairs: Mapping[str, Any], label: str) -> Html:
         turned = f"rotate(-48 {px(x)} {px(y)})"
         parts.append(tag("text", whole, said, x=px(x), y=px(y), transform=turned))
     side = size * len(columns)
-    if isinstance(reference, Sequence):
-        parts.append(line(edge, top, edge + side, top + side, "diagonal"))
-    return svg(edge + side + 60, top + side + 4, *parts, label=label, class_="heatmap")
+    parts += _halves(len(columns), size, edge, top) if reference else []
+    return svg(edge + side + 60, top + side + 22, *parts, label=label, class_="heatmap")
+
+
+def _halves(count: int, size: int, edge: float, top: float) -> list[Html]:
+    """The stairs between the halves of the map, and what either half shows."""
+    steps = "".join(f"h{size}v{size}" for _ in range(count))
+    side, right = size * count, edge + size * count + 14
+    turned = f"rotate(90 {px(right)} {px(top)})"
+    return [
+        tag("path", d=f"M{px(edge - 0.5)} {px(top - 0.5)}{steps}", class_="diagonal"),
+        words(edge, top + side + 16, "synthetic rows", "start", "quiet"),
+        tag("text", "real rows", x=px(right), y=px(top), transform=turned, class_="quiet"),
+    ]
 
 
 def _cells(
@@ -93,7 +105,7 @@ def _cells(
                 continue
             value = reference[i][j] if above and isinstance(reference, Sequence) else distance[i][j]
             who = "real rows" if above else "synthetic rows"
-            both = apart(names[i], 40) + (f" × {apart(names[j], 40)}" if i != j else "")
+            both = apart(names[i], 40) + (f"{TIMES}{apart(names[j], 40)}" if i != j else "")
             found = score(value) if known(value) else "not computed"
             x, y = edge + size * c, top + size * r
             box = {"x": px(x), "y": px(y), "width": size - 1, "height": size - 1}

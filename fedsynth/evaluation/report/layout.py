@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fedsynth.evaluation.report.markup import Html, join, tag
-from fedsynth.evaluation.report.wording import sentence
+from fedsynth.evaluation.report.wording import capital, interval, known, score, sentence
 
 Content = Mapping[str, Any]
 
@@ -76,9 +76,18 @@ def pairs_of(entries: Iterable[tuple[object, object]]) -> Html:
     return tag("dl", *cells, class_="facts")
 
 
+def within(value: object, low: object, high: object, digits: int = 3) -> Html:
+    """A figure over its interval."""
+    ends = tag("span", interval(low, high), class_="line-of quiet") if known(low) else None
+    return join([score(value, digits), ends])
+
+
 def absent(title: str, why: str) -> Html:
     """Says that a part is not in the report, and why."""
     lead = tag("strong", f"{title}: not in this report.")
+    head, _, rest = why.partition(": ")
+    if rest and head.lower() == title.lower():
+        why = capital(rest)
     return tag("p", lead, " ", why, class_="absent")
 
 
@@ -94,7 +103,7 @@ _WORDS = {
     "curves": ("roc", "curve"),
     "agreement": ("agreement", "rank", "settings"),
     "membership": ("membership", "shadow", "domias", "lira"),
-    "risks": ("singling", "linkab", "inference", "anonymeter"),
+    "risks": ("singling", "linkab", "anonymeter"),
     "attributes": ("attribute",),
     "neighbours": ("neighbour", "copies", "distance"),
     "anonymity": ("anonym", "quasi", "pycanon"),
@@ -112,7 +121,12 @@ def reason(content: Content, key: str) -> str:
     told = [note for note in notes if any(word in str(note).lower() for word in _WORDS[key])]
     if told:
         return " ".join(sentence(note) for note in told)
+    if not plain and key in _ATTACKS and privacy.get("skipped"):
+        return "See “Attacks that were not run” below."
     return plain or "The run recorded no reason for it."
+
+
+_ATTACKS = frozenset({"membership", "risks", "attributes"})
 
 
 def _plain_reason(content: Content, key: str) -> str | None:
@@ -121,11 +135,15 @@ def _plain_reason(content: Content, key: str) -> str | None:
         return "The data are a table."
     if key in {"fidelity", "columns", "pairs", "marginals"} and data.get("kind") == "image":
         return "The data are images, which have no columns to compare one by one."
+    if key == "utility" and data.get("kind") == "image" and content.get("images"):
+        return "What a network learns from the images stands under “Images”."
     if key == "utility" and not data.get("target"):
         return "No target was named, so there is nothing to predict."
     if key == "curves" and (data.get("task") == "regression" or data.get("kind") == "image"):
         return "A ROC curve needs a target of two classes."
-    if key in {"membership", "attributes"} and (data.get("rows") or {}).get("train") is None:
+    if key in {"risks", "attributes"} and data.get("kind") == "image":
+        return "The attack is one on tables, and the data are images."
+    if key in {*_ATTACKS, "neighbours"} and (data.get("rows") or {}).get("train") is None:
         return "It needs the rows that the generator learned from, and they were not given."
     if key == "anonymity":
         return "No quasi-identifiers were named."

@@ -56,7 +56,9 @@ def page(content: dict[str, Any]) -> str:
     light, dark, script = (_asset(name) for name in ("page.css", "dark.css", "page.js"))
     head = tag("head", *_head(content, light, dark, script))
     skip = tag("a", "Skip to the report", href="#main", class_="skip")
-    toggle = tag("button", "Dark theme", type="button", id="theme", aria_pressed="false", hidden=True)
+    toggle = tag(
+        "button", "Dark theme", type="button", id="theme", aria_pressed="false", hidden=True
+    )
     bar = tag("header", tag("span", "fedsynth", class_="brand"), toggle, class_="bar")
     main = tag("main", *_sections(content), id="main", tabindex="-1")
     layout = tag("div", _contents(content), main, class_="layout")

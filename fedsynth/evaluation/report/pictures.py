@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from fedsynth.evaluation.report.charts import axis, bars, dots
+from collections.abc import Mapping
+
+from fedsynth.evaluation.report.charts import axis, bars
+from fedsynth.evaluation.report.diagnostics import plain
 from fedsynth.evaluation.report.drawing import Scale, legend
+from fedsynth.evaluation.report.histograms import dots
 from fedsynth.evaluation.report.layout import (
     Content,
     absent,
@@ -15,7 +19,6 @@ from fedsynth.evaluation.report.layout import (
     several,
     table,
 )
-from fedsynth.evaluation.report.diagnostics import plain
 from fedsynth.evaluation.report.markup import Html, join, name, tag
 from fedsynth.evaluation.report.wording import DASH, amount, capital, count, known, score
 
@@ -72,7 +75,7 @@ def _classes(content: Content, images: Content) -> Html:
     worst = f"; the largest loss is at {max(gaps)[1]}" if gaps else ""
     label = f"Share of each class's real images recognised, synthetic against real training{worst}"
     keys = legend("synthetic", "real", synthetic="trained on synthetic", real="trained on real")
-    chart = figure(join([keys, dots(rows, label, shares=False, end=1.0)]), class_="narrow")
+    chart = figure(join([keys, dots(rows, label, shares=False, end=1.0)]))
     words = "The share of each class's real images that the network recognises (recall)."
     return part("classes", "Class by class", lede(words), chart)
 
@@ -94,23 +97,41 @@ def clients_section(content: Content) -> Html | None:
     if not clients:
         return None
     keys = [k for k in dict.fromkeys(k for each in clients for k in each) if k != "name"]
-    rows = [[name(each.get("name"), 40), *(_cell(k, each.get(k)) for k in keys)] for each in clients]
-    rows += _spread(clients, keys)
+    rows: list[list[object]] = [
+        [name(each.get("name"), 40), *(_cell(key, each.get(key)) for key in keys)]
+        for each in clients
+    ]
+    rows += _spread(clients, keys) if len(clients) > 1 else []
     words = (
         "Every client scored the synthetic rows on its own rows, which it did not show. Means are "
         "weighted by rows; a wide range means that the rows serve some clients better than others."
     )
     head = ["Client", *(capital(key.replace("_", " ")) for key in keys)]
-    shown = table("Scores at the clients", head, rows)
+    texts = [i for i, key in enumerate(keys, 1) if any(_is_text(each.get(key)) for each in clients)]
+    shown = table("Scores at the clients", head, rows, texts=texts)
     return section("clients", "Clients: whom do the rows serve?", lede(words), shown)
 
 
+_COUNTS = ("rows", "records")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str | list)
+
+
+def _figure(value: object) -> object:
+    """The number of a figure, which may come with its standard error."""
+    return value.get("value") if isinstance(value, Mapping) else value
+
+
 def _cell(key: str, value: object) -> str:
-    if key == "rows":
-        return count(value)
-    if known(value):
-        return score(value) if abs(value) <= 1 else amount(value)
-    return plain(value)
+    number = _figure(value)
+    if not known(number):
+        return DASH if isinstance(value, Mapping) else plain(value)
+    small = key not in _COUNTS and abs(number) <= 1
+    shown = score(number) if small else count(number) if key in _COUNTS else amount(number)
+    error = value.get("error") if isinstance(value, Mapping) else None
+    return f"{shown} ± {score(error) if small else amount(error)}" if error else shown
 
 
 def _spread(clients: list[Content], keys: list[str]) -> list[list[object]]:
@@ -119,16 +140,18 @@ def _spread(clients: list[Content], keys: list[str]) -> list[list[object]]:
     ranges: list[object] = [tag("strong", "Range")]
     for key in keys:
         pairs = [
-            (each[key], each.get("rows") or 0)
+            (value, max(weight, 0.0))
             for each in clients
-            if known(each.get(key)) and known(each.get("rows") or 0)
+            if known(value := _figure(each.get(key))) and known(weight := _weight(each))
         ]
         total = sum(weight for _, weight in pairs)
-        if key == "rows" or not pairs or not total:
-            means.append(count(total) + " in all" if key == "rows" else DASH)
-        else:
-            means.append(_cell(key, sum(value * weight for value, weight in pairs) / total))
+        mean = sum(value * weight for value, weight in pairs) / total if total else None
+        means.append(f"{count(total)} in all" if key in _COUNTS else _cell(key, mean))
         values = [value for value, _ in pairs]
         ends = f"{_cell(key, min(values))} to {_cell(key, max(values))}" if values else DASH
         ranges.append(ends)
     return [means, ranges]
+
+
+def _weight(client: Content) -> object:
+    return next((_figure(client[key]) for key in _COUNTS if client.get(key) is not None), None)

@@ -8,7 +8,16 @@ from fedsynth.evaluation.report.charts import belief, headline
 from fedsynth.evaluation.report.drawing import legend
 from fedsynth.evaluation.report.layout import Content, bullets
 from fedsynth.evaluation.report.markup import Html, join, name, tag
-from fedsynth.evaluation.report.wording import DASH, capital, count, known, percent, score, sentence
+from fedsynth.evaluation.report.wording import (
+    DASH,
+    capital,
+    count,
+    known,
+    one_in,
+    percent,
+    score,
+    sentence,
+)
 
 
 def banner(content: Content) -> Html | None:
@@ -70,7 +79,9 @@ def _card(entry: Content) -> list[Html]:
         said = f"Not measured. {said}"
         value = tag("p", DASH, class_="value")
     top = tag("h2", entry.get("name") or DASH)
-    return [top, value, headline(entry), tag("p", said, class_="meaning")]
+    figures = (entry.get("value"), entry.get("real"), entry.get("trivial"))
+    chart = headline(entry) if any(known(figure) for figure in figures) else None
+    return [top, value, *([chart] if chart else []), tag("p", said, class_="meaning")]
 
 
 def _promise(content: Content) -> Html:
@@ -98,16 +109,17 @@ def _meaning(certificate: Content) -> list[Html]:
         )
         return [tag("p", words)]
     after = believed(epsilon)
-    start = f"Somebody who thinks it as likely as not (50{chr(0x202F)}%) that a {unit} among "
+    sure = f"at most {percent(after)} sure" if after < 0.9995 else "practically certain"
     words = (
-        f"{start}the data, and who then studies everything released, can become "
-        f"at most {percent(after)} sure of it"
+        f"Somebody who thinks it as likely as not (50 %) that a {unit} among the data, and who "
+        f"then studies everything released, can become {sure} of it"
     )
-    aside = f", except with probability {delta:g}" if known(delta) and delta else ""
-    ends = "." if after < 0.99 else ": by itself, a promise of little for one person."
+    aside = f", except with probability {one_in(delta)}" if known(delta) and delta else ""
+    ends = "." if after < 0.99 else ": by itself, that is hardly a promise."
     how = tag("span", f" (e^ε / (1 + e^ε) with ε = {epsilon:.4g})", class_="quiet")
-    label = f"Belief before: 50 %. Belief after: at most {percent(after)}"
-    return [tag("p", words, aside, ends, how), belief(0.5, after, label)]
+    most = f"at most {percent(after)}" if after < 0.9995 else "up to certainty"
+    chart = belief(0.5, after, most, f"Belief before: 50 %. Belief after: {most}")
+    return [tag("p", words, aside, ends, how), chart]
 
 
 def believed(epsilon: float) -> float:

@@ -64,7 +64,8 @@ def _bars(utility: Content, kinds: list[str]) -> Html:
         values = [(kind, (model.get(kind) or {}).get(primary)) for kind in kinds]
         said = ", ".join(f"{_TITLES[kind].lower()} {score(value)}" for kind, value in values)
         chart = bars(values, scale, origin, f"{model.get('name')}: {said}")
-        rows.append([str(model.get("name")), chart, *(score(v) for _, v in values), _kept(model, utility)])
+        title = capital(str(model.get("name")))
+        rows.append([title, chart, *(score(v) for _, v in values), _kept(model, utility)])
     for base in utility.get("baselines") or []:
         value = (base.get("scores") or {}).get(primary)
         chart = bars([("trivial", value)], scale, origin, f"{base.get('name')}: {score(value)}")
@@ -72,7 +73,9 @@ def _bars(utility: Content, kinds: list[str]) -> Html:
         rows.append([title, chart, score(value), *[""] * len(kinds)])
     head = ["Model", axis(scale), *(_TITLES[kind] for kind in kinds), "Kept"]
     table_ = table(f"Models by {metric_name(str(primary))}", head, rows, texts=(1,))
-    note = "“Kept” is the part of what real rows taught, above the trivial baseline, that synthetic "
+    note = (
+        "“Kept” is the part of what real rows taught, above the trivial baseline, that synthetic "
+    )
     return tag("div", table_, tag("p", f"{note}rows taught too.", class_="quiet"))
 
 
@@ -111,14 +114,14 @@ def _everything(utility: Content, kinds: list[str]) -> Html:
                 continue
             number = count(used.get(kind)) if kind in used else DASH
             rows.append(
-                [str(model.get("name")), _TITLES[kind], number]
+                [capital(str(model.get("name"))), _TITLES[kind], number]
                 + [metric_value(metric, scores.get(metric)) for metric in metrics]
                 + [amount(model.get("seconds")) if kind == kinds[0] else ""]
             )
     for base in utility.get("baselines") or []:
         scores = base.get("scores") or {}
         rows.append(
-            [str(base.get("name")), "Trivial", DASH]
+            [capital(str(base.get("name"))), "Trivial", DASH]
             + [metric_value(metric, scores.get(metric)) for metric in metrics]
             + [""]
         )
@@ -145,7 +148,9 @@ def _curves(content: Content) -> Html:
         if models
     )
     chart = roc(drawn, f"ROC curves of {first}, tested on real rows. AUROC: {areas or DASH}")
-    words = f"{capital(first)}, tested on real rows. The closer to the upper left corner, the better."
+    words = (
+        f"{capital(first)}, tested on real rows. The closer to the upper left corner, the better."
+    )
     keys = legend("synthetic", "real", lines=True, synthetic="trained on synthetic", real="on real")
     return part("curves", "ROC curves", lede(words), keys, figure(chart))
 
@@ -173,4 +178,6 @@ def _scatter(title: str, group: Content) -> Html:
     ends = interval(group.get("low"), group.get("high"))
     within = f", 95 % interval {ends}" if ends != DASH else ""
     said = f"{title}: Spearman {value}{within}, {count(group.get('n'))} compared"
-    return figure(scatter(group, f"{said}. Scores after training on synthetic rows, against real"), said)
+    return figure(
+        scatter(group, f"{said}. Scores after training on synthetic rows, against real"), said
+    )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import TypeGuard
 
-DASH = "–"
+DASH = "\u2013"
+TIMES = " \u00d7 "
 _MINUS = "\u2212"
 _THIN = "\u202f"
 
@@ -16,7 +17,7 @@ def known(value: object) -> TypeGuard[float]:
 
 
 def score(value: object, digits: int = 3) -> str:
-    """A score, as `0.906`; one that rounding would make perfect or nothing is `>0.999`, `<0.001`."""
+    """A score, as `0.906`; what rounding would make perfect or nothing is `>0.999`, `<0.001`."""
     if not known(value):
         return DASH
     smallest = 10.0**-digits
@@ -37,8 +38,8 @@ def percent(value: object) -> str:
         return f"<0.1{_THIN}%"
     if 0.9995 <= value < 1:
         return f">99.9{_THIN}%"
-    shown = f"{value * 100:.1f}".removesuffix(".0").replace("-", _MINUS)
-    return f"{shown}{_THIN}%"
+    shown = f"{value * 100:.0f}" if value in (0, 1) else f"{value * 100:.1f}"
+    return f"{shown.replace('-', _MINUS)}{_THIN}%"
 
 
 def count(value: object) -> str:
@@ -67,6 +68,21 @@ def interval(low: object, high: object) -> str:
     return f"{score(low)} to {score(high)}" if known(low) and known(high) else DASH
 
 
+def tick(value: float) -> str:
+    """A round value on an axis."""
+    return f"{value:g}".replace("-", _MINUS)
+
+
+def tick_percent(value: float) -> str:
+    """A round share on an axis."""
+    return f"{value * 100:g}{_THIN}%"
+
+
+def one_in(probability: float) -> str:
+    """A small probability in words, as `1 in 100,000`."""
+    return f"1 in {count(1 / probability)}" if 0 < probability <= 0.5 else f"{probability:g}"
+
+
 _METRICS = {
     "auroc": "AUROC",
     "f1": "F1",
@@ -87,5 +103,5 @@ def sentence(value: object) -> str:
 
 
 def capital(value: str) -> str:
-    """The first letter in upper case, the others as they are."""
-    return value[:1].upper() + value[1:]
+    """The first letter in upper case, the others as they are; `k nearest` stays."""
+    return value if value[1:2] in ("-", " ") else value[:1].upper() + value[1:]
