@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from fedsynth.errors import ConfigError
 from fedsynth.evaluation.attacks.classes import Diversity, diversity
+from fedsynth.evaluation.attacks.vectors import grouped
 from fedsynth.evaluation.rows import Rows, read_rows
 from fedsynth.schema import Schema
 from fedsynth.validation import suggestion
@@ -108,7 +109,9 @@ def anonymity(
     for name, frame in frames.items():
         rows = read_rows(frame, schema, name)
         classes = _classes(rows, quasi_identifiers, bins)
-        values = {column: _ranks(rows.values[:, rows.names.index(column)]) for column in sensitive}
+        values = {
+            column: grouped(rows.values[:, [rows.names.index(column)]]) for column in sensitive
+        }
         tables[name] = _figures(classes, values, rows, library)
         if not tables[name].library:
             notes.append(
@@ -145,24 +148,18 @@ def _demand_columns(
         )
 
 
-def _ranks(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Codes from 0 of the values that occur, in their order; a gap comes first."""
-    return np.unique(np.nan_to_num(values, nan=-np.inf), return_inverse=True)[1].astype(np.int64)
-
-
 def _classes(rows: Rows, columns: tuple[str, ...], bins: int | None) -> NDArray[np.int64]:
     """Of each row the number of its class, from 0."""
-    classes = np.zeros(len(rows), np.int64)
-    for column in columns:
+    seen = np.empty((len(rows), len(columns)))
+    for place, column in enumerate(columns):
         j = rows.names.index(column)
-        values = rows.values[:, j]
+        seen[:, place] = rows.values[:, j]
         if bins is not None and not rows.sizes[j]:
             declared: Any = rows.schema.modelled[j]
             width = (declared.high - declared.low) / bins or 1.0
-            values = np.clip(np.floor((values - declared.low) / width), 0, bins - 1)
-        ranks = _ranks(values)
-        classes = np.unique(classes * (ranks.max() + 1) + ranks, return_inverse=True)[1]
-    return classes.astype(np.int64)
+            parts = np.floor((seen[:, place] - declared.low) / width)
+            seen[:, place] = np.clip(parts, 0, bins - 1)
+    return grouped(seen)
 
 
 def _figures(

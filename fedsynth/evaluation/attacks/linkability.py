@@ -21,13 +21,13 @@ from fedsynth.evaluation.attacks.risks import (
     residual_interval,
     verdict,
 )
-from fedsynth.evaluation.attacks.vectors import affordable
+from fedsynth.evaluation.attacks.vectors import affordable, grouped
 from fedsynth.evaluation.features import Features, nearest
 from fedsynth.evaluation.rows import Rows
 from fedsynth.validation import suggestion
 
 _CANDIDATES = 10
-"""Near rows of each half that are looked at for ties, or k of them if that is more."""
+"""Different halves near each row that are looked at for ties, or k of them if that is more."""
 
 _TIED = 1e-6
 
@@ -56,8 +56,7 @@ def linkability(
     """
     first, second = _demand_halves(synthetic.names, halves)
     release = affordable(synthetic, seed)
-    one = _View.of(release, tuple(name for name in release.names if name not in first))
-    two = _View.of(release, tuple(name for name in release.names if name not in second))
+    one, two = _View.of(release, first), _View.of(release, second)
     k = min(neighbours, len(release))
     members, others = (rows.sample(attempts, seed) for rows in (train, real))
     hits, missed = (int(_linked(rows, one, two, k).sum()) for rows in (members, others))
@@ -84,35 +83,43 @@ def _demand_halves(
 
 @dataclass(frozen=True, eq=False)
 class _View:
-    """What one source sees of the release: some columns, as vectors."""
+    """What one source sees of the release: some columns, as g different vectors.
+
+    group: of each synthetic row [n] its vector's place. sizes: rows of each vector [g].
+    """
 
     features: Features
     vectors: NDArray[np.float32]
+    group: NDArray[np.int64]
+    sizes: NDArray[np.int64]
 
     @classmethod
-    def of(cls, release: Rows, without: tuple[str, ...]) -> _View:
-        features = Features.of(release, without)
-        return cls(features, features.matrix(release))
+    def of(cls, release: Rows, half: tuple[str, ...]) -> _View:
+        features = Features.of(release, tuple(name for name in release.names if name not in half))
+        seen = release.values[:, [release.names.index(name) for name in half]]
+        group = grouped(seen)
+        _, first = np.unique(group, return_index=True)
+        vectors = features.matrix(release.take(first))
+        return cls(features, vectors, group, np.bincount(group))
+
+    def near(self, rows: Rows, k: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Vectors [n, c] near each row, and which of them have one of the k nearest synthetic rows,
+        or one as near as these."""
+        wanted = max(k, _CANDIDATES)
+        distances, places = nearest(self.features.matrix(rows), self.vectors, wanted)
+        reached = (self.sizes[places].cumsum(axis=1) >= k).argmax(axis=1)
+        limit = np.take_along_axis(distances, reached[:, None], axis=1)
+        return places, distances <= limit + _TIED
 
 
 def _linked(rows: Rows, first: _View, second: _View, k: int) -> NDArray[np.bool_]:
     """Which rows [n] have a synthetic row among the k nearest, ties included, by both halves."""
-    linked = np.zeros(len(rows), dtype=bool)
-    queries = [view.features.matrix(rows) for view in (first, second)]
-    near = [
-        nearest(query, view.vectors, max(k, _CANDIDATES))
-        for query, view in zip(queries, (first, second), strict=True)
-    ]
-    for (distances, places), (others, _), query, view in (
-        (near[0], near[1], queries[1], second),
-        (near[1], near[0], queries[0], first),
-    ):
-        inside = distances <= distances[:, [k - 1]] + _TIED
-        for place, candidate in zip(places.T, inside.T, strict=True):
-            gaps = query.astype(np.float64) - view.vectors[place]
-            reached = np.sqrt(np.einsum("ij,ij->i", gaps, gaps))
-            linked |= candidate & (reached <= others[:, k - 1] + _TIED)
-    return linked
+    width = len(second.sizes)
+    occurring = np.unique(first.group * width + second.group)
+    (left, near_left), (right, near_right) = first.near(rows, k), second.near(rows, k)
+    pairs = left[:, :, None] * width + right[:, None, :]
+    found = np.isin(pairs, occurring) & near_left[:, :, None] & near_right[:, None, :]
+    return np.asarray(found.any(axis=(1, 2)))
 
 
 def _risk(hits: int, members: int, missed: int, others: int, lucky: int, k: int) -> Risk:

@@ -113,17 +113,20 @@ def of_several(
     """At most `attempts` different descriptions [n, columns] that one row of `made` fits."""
     known = np.where(np.isfinite(made.values), made.values, np.nan)
     middle = np.array([np.median(c[~np.isnan(c)]) if (~np.isnan(c)).any() else 0 for c in known.T])
-    found: list[Predicates] = []
+    found = np.empty((0, 3, columns))
     for _ in range(_TRIALS):
         drawn = _described(made, sizes, middle, columns, attempts, rng)
         alone = np.array([len(rows) == 1 for rows in made.matches(drawn)])
-        found.append(drawn.take(alone))
-        if sum(map(len, found)) >= attempts:
+        more = np.stack([drawn.columns, drawn.low, drawn.high], axis=1)[alone]
+        before = len(found)
+        found = np.concatenate([found, more])
+        _, first = np.unique(found.reshape(len(found), -1), axis=0, return_index=True)
+        found = found[np.sort(first)]
+        # Most of what there is has been found once a round brings little that is new.
+        if len(found) >= attempts or (before and len(found) - before <= 0.2 * len(more)):
             break
-    together = np.concatenate([np.stack([p.columns, p.low, p.high], axis=1) for p in found])
-    _, first = np.unique(together.reshape(len(together), -1), axis=0, return_index=True)
-    kept = together[np.sort(first)[:attempts]]
-    return Predicates(kept[:, 0].astype(np.int64), kept[:, 1], kept[:, 2])
+    found = found[:attempts]
+    return Predicates(found[:, 0].astype(np.int64), found[:, 1], found[:, 2])
 
 
 def _described(

@@ -1,6 +1,9 @@
-"""Releases as vectors that fit into memory."""
+"""Releases as vectors that fit into memory, and which of their rows are alike."""
 
 from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fedsynth.evaluation.rows import Rows
 
@@ -17,3 +20,12 @@ def affordable(rows: Rows, seed: int) -> Rows:
     """At most `MOST_VECTORS` of the rows, fewer where categories make vectors long."""
     width = sum(min(size, _MOST_CODES) + 2 for size in rows.sizes)
     return rows.sample(min(MOST_VECTORS, max(1, _CELLS // width)), seed)
+
+
+def grouped(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Codes [n] from 0, all of which occur, the same for equal rows of [n, d]; gaps are equal."""
+    codes = np.zeros(len(values), np.int64)
+    for column in np.nan_to_num(values.T, nan=-np.inf, neginf=-np.inf, posinf=np.inf):
+        ranks = np.unique(column, return_inverse=True)[1]
+        codes = np.unique(codes * (ranks.max() + 1) + ranks, return_inverse=True)[1]
+    return codes.astype(np.int64)
