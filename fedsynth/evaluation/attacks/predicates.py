@@ -110,37 +110,37 @@ def of_one_column(
 def of_several(
     made: Indexed, sizes: tuple[int, ...], columns: int, attempts: int, rng: np.random.Generator
 ) -> Predicates:
-    """At most `attempts` different descriptions [n, columns] that one row of `made` fits."""
+    """At most `attempts` descriptions [n, columns], each of another row of `made` and of no other.
+
+    One a row, since several of the same row would succeed or fail together.
+    """
     known = np.where(np.isfinite(made.values), made.values, np.nan)
     middle = np.array([np.median(c[~np.isnan(c)]) if (~np.isnan(c)).any() else 0 for c in known.T])
-    found = np.empty((0, 3, columns))
+    left, wanted, found = np.arange(len(made)), attempts, []
     for _ in range(_TRIALS):
-        drawn = _described(made, sizes, middle, columns, attempts, rng)
-        alone = np.array([len(rows) == 1 for rows in made.matches(drawn)])
-        more = np.stack([drawn.columns, drawn.low, drawn.high], axis=1)[alone]
-        before = len(found)
-        found = np.concatenate([found, more])
-        _, first = np.unique(found.reshape(len(found), -1), axis=0, return_index=True)
-        found = found[np.sort(first)]
-        # Most of what there is has been found once a round brings little that is new.
-        if len(found) >= attempts or (before and len(found) - before <= 0.2 * len(more)):
+        rows = rng.choice(left, min(attempts, len(left)), replace=False)
+        drawn = _described(made, rows, sizes, middle, columns, rng)
+        alone = np.flatnonzero([len(met) == 1 for met in made.matches(drawn)])[:wanted]
+        found.append(drawn.take(alone))
+        left, wanted = np.setdiff1d(left, rows[alone]), wanted - len(alone)
+        if wanted == 0 or len(left) == 0:
             break
-    found = found[:attempts]
-    return Predicates(found[:, 0].astype(np.int64), found[:, 1], found[:, 2])
+    parts = zip(*((each.columns, each.low, each.high) for each in found), strict=True)
+    return Predicates(*map(np.concatenate, parts))
 
 
 def _described(
     made: Indexed,
+    rows: NDArray[np.int64],
     sizes: tuple[int, ...],
     middle: NDArray[np.float64],
     columns: int,
-    count: int,
     rng: np.random.Generator,
 ) -> Predicates:
-    """Descriptions of `count` random rows by as many random columns each, in rising order."""
-    chosen = np.argsort(rng.random((count, len(sizes))), axis=1)[:, :columns]
+    """Descriptions of rows [n] by as many random columns each, in rising order."""
+    chosen = np.argsort(rng.random((len(rows), len(sizes))), axis=1)[:, :columns]
     chosen = np.sort(chosen, axis=1)
-    values = made.values[rng.integers(len(made), size=count)[:, None], chosen]
+    values = made.values[rows[:, None], chosen]
     number = (np.array(sizes)[chosen] == 0) & np.isfinite(values)
     above = values > middle[chosen]
     low = np.where(number & ~above, -LARGEST, values)
