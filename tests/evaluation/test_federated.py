@@ -273,7 +273,7 @@ def sums(frame: pd.DataFrame, unit: str = "record") -> tuple[np.ndarray, float]:
     return answer(sites, request, NoiseSource(0))[0].values, clip
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(RECORDS)
 def test_a_record_moves_the_sum_by_its_own_row_of_norm_one_whatever_it_holds(cells):
     frame = pd.DataFrame(cells, dtype=object)
@@ -287,7 +287,7 @@ def test_a_record_moves_the_sum_by_its_own_row_of_norm_one_whatever_it_holds(cel
         assert np.linalg.norm(moved) <= clip
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(RECORDS)
 def test_a_client_moves_the_sum_by_no_more_than_the_public_norm(cells):
     moved, clip = sums(pd.DataFrame(cells, dtype=object), "client")
@@ -295,7 +295,7 @@ def test_a_client_moves_the_sum_by_no_more_than_the_public_norm(cells):
     assert np.linalg.norm(moved) <= clip
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_no_client_row_needs_clipping(data):
     sizes = [*LAYOUT.sizes, LAYOUT.labels.cells]
@@ -452,7 +452,7 @@ def test_scores_are_unbiased_under_noise_and_their_errors_are_as_stated(frame):
         truth = getattr(exact, name).value
         spread = np.sqrt(((values - truth) ** 2).mean())
         # The correction of distances has a bias of its own, far below the excess of about 0.04.
-        slack = 0.006 if name == "mean_distance" else 0.0
+        slack = 0.004 if name == "mean_distance" else 0.0
         assert abs(values.mean() - truth) < 5 * values.std() / math.sqrt(300) + slack, name
         assert 0.6 < np.sqrt((stated**2).mean()) / spread < 1.5, name
     apart = [

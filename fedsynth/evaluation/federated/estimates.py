@@ -1,28 +1,17 @@
 """Scores from counts that carry noise of a known width, each with its standard error.
 
-Everything here is computed from released values. Without noise it is the plain formula.
-
-**Distances of columns.** With D the noisy shares of a column's C cells less the synthetic ones, and
-s the noise's standard deviation in a share, half the L1 norm of D exceeds the total variation by up
-to ``C s / sqrt(2 pi)``. No function of D is unbiased for it (the absolute value has a kink). D is
-therefore first brought to the sum 0 that true differences have, then shortened to the length that
-they have in expectation, by ``sqrt(1 - (C-1) s^2 / |D|^2)``, 0 where that is negative. The half L1
-norm of the result is nearly unbiased where differences spread like Gaussian ones, as those of a
-sample do. It stays too large where a difference lies in few cells and the noise of the others
-drowns it; and where nothing differs a quarter of the excess remains.
-
-**Errors** are root mean squares over simulations from the estimate with the same noise, so they
-hold the bias that remains there; those of counts and missing rates follow from the noise.
+Everything here is computed from released values. Without noise it is the plain formula. Errors are
+root mean squares over simulations with the same noise, those of counts and missing rates its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedsynth.evaluation.federated.distances import distances
 from fedsynth.evaluation.federated.recipe import LabelTable, Layout
 
 Floats = NDArray[np.float64]
@@ -31,6 +20,8 @@ SURE = 3.0
 """Standard errors above 0 from which a number of records is told from none."""
 VAGUE = 0.25
 """Standard error from which a score's 95 % interval is as wide as its whole range."""
+DROWNED = 0.5
+"""Distance that noise alone would show, uncorrected, from which a correction tells nothing."""
 _DRAWS = 200
 
 
@@ -49,7 +40,7 @@ class Scores:
     Attributes:
         records: how many there are; None of an owner that did not answer.
         mean_distance, worst_distance: total variation of a column, in [0, 1]: the mean over the
-            columns and the largest, which noise makes too large rather than too small.
+            columns and the largest; much noise draws the largest towards the others.
         worst_column: which that is.
         accuracy, balanced_accuracy: of a classifier trained on the synthetic rows; balanced: over
             the classes that the records have, as far as the noise lets tell.
@@ -98,22 +89,23 @@ def estimate(counts: Counts, layout: Layout, name: str) -> Estimate:
         note = "no records" if error == 0 else "fewer records than the noise lets tell from none"
         return Estimate(Scores(name, records_told, notes=(note,)), ())
     notes: list[str] = []
-    means, distances, place = _distances(counts, layout, value, notes)
+    mean, columns, place = _distances(counts, layout, records_told, notes)
+    worst = columns[place] if mean is not None and columns[place].error <= VAGUE else None
     found = {} if layout.labels is None else _labelled(counts, layout.labels, notes)
     missing = _missing(counts, layout, records_told, notes)
     scores = Scores(
         name,
         records_told,
-        mean_distance=means,
-        worst_distance=distances[place] if means and distances[place].error <= VAGUE else None,
-        worst_column=layout.names[place] if means and distances[place].error <= VAGUE else None,
+        mean_distance=mean,
+        worst_distance=worst,
+        worst_column=None if worst is None else layout.names[place],
         accuracy=found.get("accuracy"),
         balanced_accuracy=found.get("balanced_accuracy"),
         auroc=found.get("auroc"),
         missing=missing,
         notes=tuple(notes),
     )
-    return Estimate(scores, distances if means else ())
+    return Estimate(scores, columns if mean is not None else ())
 
 
 def _records(counts: Counts) -> tuple[Floats, float]:
@@ -131,52 +123,20 @@ def _records(counts: Counts) -> tuple[Floats, float]:
 
 
 def _distances(
-    counts: Counts, layout: Layout, records: float, notes: list[str]
+    counts: Counts, layout: Layout, records: Figure, notes: list[str]
 ) -> tuple[Figure | None, tuple[Figure, ...], int]:
     """The mean distance, that of every column, and which column's is largest."""
-    values, shapes = _corrected(counts.columns, layout.shares, np.asarray(records), counts.sigma)
-    place = int(values.argmax())
-    if counts.sigma == 0:
-        errors, of_mean = np.zeros(len(values)), 0.0
-    else:
-        again = _distances_again(counts, layout, records, shapes)
-        errors = np.sqrt(((again - values) ** 2).mean(axis=0))
-        of_mean = float(np.sqrt(((again.mean(axis=1) - values.mean()) ** 2).mean()))
-    figures = tuple(Figure(float(v), float(e)) for v, e in zip(values, errors, strict=True))
-    mean = told("mean_distance", float(values.mean()), of_mean, notes)
-    return mean, figures, place
-
-
-def _corrected(
-    columns: Sequence[Floats], shares: Sequence[Floats], records: Floats, sigma: float
-) -> tuple[Floats, list[Floats]]:
-    """Distances [..., d] with the noise's share taken off, and each column's corrected shares."""
-    values, shapes = [], []
-    for counted, made in zip(columns, shares, strict=True):
-        apart = counted / records[..., None] - made
-        apart = apart - apart.mean(axis=-1, keepdims=True)
-        length = (apart**2).sum(axis=-1)
-        noise = (counted.shape[-1] - 1) * (sigma / records) ** 2
-        left = np.maximum(1 - noise / np.maximum(length, 1e-300), 0) if sigma else 1.0
-        apart = apart * np.sqrt(np.asarray(left))[..., None]
-        values.append(np.minimum(np.abs(apart).sum(axis=-1) / 2, 1.0))
-        shapes.append(made + apart)
-    return np.stack(values, axis=-1), shapes
-
-
-def _distances_again(
-    counts: Counts, layout: Layout, records: float, shapes: Sequence[Floats]
-) -> Floats:
-    """Distances [draws, d] of counts drawn anew around the estimate."""
-    rng = np.random.default_rng(0)
-    drawn = [
-        records * shape + counts.sigma * rng.standard_normal((_DRAWS, len(shape)))
-        for shape in shapes
-    ]
-    _, error = _records(counts)
-    others = records + error * rng.standard_normal(_DRAWS)
-    values, _ = _corrected(drawn, layout.shares, np.maximum(others, 1e-300), counts.sigma)
-    return values
+    cells = sum(layout.sizes) / len(layout.sizes)
+    excess = cells * counts.sigma / records.value / np.sqrt(2 * np.pi)
+    found = distances(counts.columns, layout.shares, records.value, records.error, counts.sigma)
+    figures = tuple(
+        Figure(float(v), float(e)) for v, e in zip(found.values, found.errors, strict=True)
+    )
+    place = int(found.values.argmax())
+    if excess > DROWNED:
+        notes.append(f"distances: noise alone would make them {min(excess, 1.0):.2f}")
+        return None, (), place
+    return told("mean_distance", found.mean, found.mean_error, notes), figures, place
 
 
 def _missing(counts: Counts, layout: Layout, records: Figure, notes: list[str]) -> Figure | None:
@@ -207,13 +167,13 @@ def _labelled(counts: Counts, table: LabelTable, notes: list[str]) -> dict[str, 
     values = label_scores(labels, table, present)
     if table.ordered and "auroc" not in values:
         notes.append("auroc: only one class is certain to be there")
-    if sigma == 0:
-        return {key: Figure(float(value), 0.0) for key, value in values.items()}
     rng = np.random.default_rng(1)
     drawn = labels + sigma * rng.standard_normal((_DRAWS, *labels.shape))
     again = label_scores(drawn, table, present)
+    errors = {key: float(np.sqrt(((again[key] - values[key]) ** 2).mean())) for key in values}
+    # Only now: errors of values that were cut off at 1 would be too small.
     return {
-        key: told(key, float(value), float(np.sqrt(((again[key] - value) ** 2).mean())), notes)
+        key: told(key, min(max(float(value), 0.0), 1.0), errors[key], notes)
         for key, value in values.items()
     }
 
@@ -221,7 +181,7 @@ def _labelled(counts: Counts, table: LabelTable, notes: list[str]) -> dict[str, 
 def label_scores(
     labels: Floats, table: LabelTable, present: NDArray[np.bool_]
 ) -> dict[str, Floats]:
-    """Scores [...] of label tables [..., classes + 1, outcomes], in [0, 1].
+    """Scores [...] of label tables [..., classes + 1, outcomes]; noise may take them out of [0, 1].
 
     Args:
         present: the classes [classes] that recall is averaged over; AUROC needs both of two.
@@ -236,7 +196,7 @@ def label_scores(
         ranks = np.cumsum(below, axis=-1) - below / 2
         area = (above * ranks).sum(axis=-1)
         found["auroc"] = area / (sizes[..., 0] * sizes[..., 1])
-    return {key: np.clip(value, 0.0, 1.0) for key, value in found.items()}
+    return found
 
 
 def told(name: str, value: float, error: float, notes: list[str]) -> Figure | None:
