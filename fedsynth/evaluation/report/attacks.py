@@ -24,6 +24,7 @@ from fedsynth.evaluation.report.layout import (
 )
 from fedsynth.evaluation.report.markup import Html, join, name, tag
 from fedsynth.evaluation.report.wording import (
+    DASH,
     capital,
     count,
     interval,
@@ -31,6 +32,7 @@ from fedsynth.evaluation.report.wording import (
     percent,
     score,
     sentence,
+    tick_percent,
 )
 
 _STROKES = ("attack0", "attack1", "attack2", "attack3")
@@ -69,8 +71,8 @@ def _count(privacy: Content) -> Html:
         words = f"None of {len(every)} attacks found a leak."
     rest = (
         " An attack that finds nothing proves nothing about other attacks: only the certificate "
-        "limits them all. Intervals hold 95 % of the time; a leak is called found where chance "
-        "would show as much in fewer than 1 of 1,000 runs."
+        "limits them all. Intervals are 95 % ones; a leak is called found where chance would "
+        "show as much in fewer than 1 of 1,000 runs."
     )
     return lede(tag("strong", words), rest if every else None)
 
@@ -124,7 +126,7 @@ def _membership(content: Content, privacy: Content) -> Html:
     words = (
         "Can anybody tell who was in the training data? The attacker scores people who were in it "
         "(members) and people who were not. AUROC 0.5 is guessing. “Members found” is the share "
-        "found while that share of others is accused falsely: equal shares are guessing."
+        "found at the price of falsely accusing so many of the others: equal shares are guessing."
     )
     shown = table("Membership inference", head, rows, texts=(1, 2, 4), class_="attacks")
     return part("membership", "Membership inference", lede(words), shown, _curves(entries))
@@ -134,8 +136,9 @@ def _rates(entry: Content) -> Html:
     lines = [
         tag(
             "span",
-            f"{percent(rate.get('value'))} at {percent(rate.get('fpr'))} ",
+            f"{percent(rate.get('value'))} ",
             tag("span", _shares(rate.get("low"), rate.get("high")), class_="quiet"),
+            f" at {tick_percent(rate['fpr']) if known(rate.get('fpr')) else DASH}",
             class_="line-of",
         )
         for rate in entry.get("tpr") or []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fedsynth.evaluation.report.diagnostics import plain
 from fedsynth.evaluation.report.layout import (
     Content,
     absent,
@@ -87,9 +88,10 @@ _TERMS = (
     ),
     (
         "Epsilon and delta",
-        "The guarantee of differential privacy: any one person's presence changes the probability "
-        "of anything released by at most a factor of e^epsilon, except with probability delta. It "
-        "holds against every attack, also those not invented yet.",
+        "The guarantee of differential privacy: the presence of any one record (or of one client "
+        "with all its records) changes the probability of anything released by at most a factor "
+        "of e^epsilon, except with probability delta. It holds against every attack, also those "
+        "not invented yet.",
     ),
     (
         "Attacks",
@@ -98,7 +100,7 @@ _TERMS = (
     ),
     (
         "95 % interval",
-        "The range that would hold the true value in 95 of 100 such measurements.",
+        "A range made so that in 95 of 100 such measurements it holds the true value.",
     ),
     (f"A dash ({DASH})", "The figure was not computed or is not defined for this column or model."),
 )
@@ -119,6 +121,6 @@ def footer(content: Content) -> Html:
         if known(rows.get(key))
     )
     made = f", {content['created']}" if content.get("created") else ""
-    words = f"fedsynth {content.get('fedsynth') or DASH}{made}. Seed {content.get('seed', DASH)}. "
+    words = f"fedsynth {content.get('fedsynth') or DASH}{made}. Seed {plain(content.get('seed'))}. "
     words += f"Rows: {counts or DASH}. Every figure on this page stands in report.json beside it."
     return tag("footer", tag("p", words))

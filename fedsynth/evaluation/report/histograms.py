@@ -18,6 +18,9 @@ Row = tuple[str, float | None, float | None]
 ROWS = 25
 """Categories drawn one by one; the others are summed in one more."""
 
+_FIT = 42
+"""Letters that three labels of an axis have room for together."""
+
 _SMALL = 16
 """Categories of a small chart."""
 
@@ -96,18 +99,15 @@ def _at(values: Sequence[float | None], index: int) -> float | None:
 
 
 def _ends_of(labels: Sequence[object], x: Scale, foot: float) -> list[Html]:
-    """The labels of the first bin, the last, and of one between."""
-    last = len(labels) - 1
-    places = [(0, "start", x.start)]
+    """The labels of the first bin, the last, and of one between if the three fit."""
+    shown, last = [short(str(label), 22) for label in labels], len(labels) - 1
+    middle = last // 2
+    places = [(0, "start", x.start)] if labels else []
     if last > 0:
         places.append((last, "end", x.end))
-    if last > 3:
-        middle = last // 2
+    if last > 3 and sum(len(shown[place]) for place in (0, middle, last)) <= _FIT:
         places.append((middle, "middle", x(middle + 0.5)))
-    return [
-        words(at, foot + 18, short(str(labels[index]), 18), anchor, "quiet")
-        for index, anchor, at in places
-    ]
+    return [words(at, foot + 18, shown[place], anchor, "quiet") for place, anchor, at in places]
 
 
 def dots(rows: Sequence[Row], label: str, *, shares: bool = True, end: float | None = None) -> Html:

@@ -95,7 +95,9 @@
   // A frame is a stop of the tab key only where there is something to scroll.
   function frames() {
     for (const frame of document.querySelectorAll(".scroll")) {
-      if (frame.scrollWidth > frame.clientWidth) frame.tabIndex = 0;
+      const wider = frame.scrollWidth > frame.clientWidth;
+      frame.classList.toggle("wider", wider);
+      if (wider) frame.tabIndex = 0;
       else frame.removeAttribute("tabindex");
     }
   }
@@ -116,6 +118,9 @@
     printing();
     frames();
     window.addEventListener("resize", frames);
+    for (const each of document.querySelectorAll("details.block")) {
+      each.addEventListener("toggle", frames);
+    }
     const table = document.getElementById("column-table");
     if (!table) return;
     sorting(table);

@@ -37,7 +37,7 @@ def _grids(content: Content, images: Content) -> Html:
     for key, title in (("synthetic", "Synthetic images"), ("real", "Real images")):
         if grid.get(key):
             alt = f"A grid of {key} images, each row one class where classes are known"
-            picture = tag("img", src=grid[key], alt=alt, class_="grid")
+            picture = tag("img", src=grid[key], alt=alt, class_="picture")
             shown.append(figure(picture, title))
     if not shown:
         return absent("Sample of images", reason(content, "images"))

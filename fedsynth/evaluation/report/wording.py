@@ -104,4 +104,4 @@ def sentence(value: object) -> str:
 
 def capital(value: str) -> str:
     """The first letter in upper case, the others as they are; `k nearest` stays."""
-    return value if value[1:2] in ("-", " ") else value[:1].upper() + value[1:]
+    return value if value[:2] in ("k ", "k-") else value[:1].upper() + value[1:]

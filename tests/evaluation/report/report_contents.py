@@ -310,7 +310,7 @@ def _bins(
     real /= real.sum()
     moved = real * np.exp(rng.normal(0, 0.1, len(real))) + 0.002
     return {
-        "labels": [f"{a:.4g} to {b:.4g}" for a, b in itertools.pairwise(edges)],
+        "labels": [f"{a:,.0f} to {b:,.0f}" for a, b in itertools.pairwise(edges)],
         "real": real.tolist(),
         "synthetic": (moved / moved.sum()).tolist(),
     }

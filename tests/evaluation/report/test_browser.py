@@ -1,0 +1,250 @@
+"""The report in a real browser. Screenshots go to tests/artefacts/."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import report_contents as contents
+
+from fedsynth.evaluation.report import save
+
+sync_api = pytest.importorskip(
+    "playwright.sync_api", reason="no playwright: pip install playwright axe-playwright-python"
+)
+
+ARTEFACTS = Path(__file__).parents[2] / "artefacts"
+MAKERS = {"table": contents.table, "images": contents.images, "minimal": contents.minimal}
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+ARGUMENTS = [
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+]
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
+PHONE = {"width": 360, "height": 740}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    found = next((path for name in NAMES if (path := shutil.which(name))), None)
+    with sync_api.sync_playwright() as playwright:
+        if found is None and not Path(playwright.chromium.executable_path).exists():
+            pytest.skip("no browser: apt-get install chromium, or playwright install chromium")
+        launched = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    ARTEFACTS.mkdir(exist_ok=True)
+    return {
+        name: save(make(), tmp_path_factory.mktemp("report") / name)[0]
+        for name, make in MAKERS.items()
+    }
+
+
+@dataclass
+class Opened:
+    """A page with all that it said on the console, and all that it asked the network for."""
+
+    page: Any
+    said: list[str]
+    asked: list[str]
+
+
+@pytest.fixture
+def opened(browser: Any, saved: dict[str, Path]) -> Iterator[Any]:
+    contexts = []
+
+    def open_(name: str, **options: Any) -> Opened:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}} | options)
+        contexts.append(context)
+        one = Opened(context.new_page(), [], [])
+        one.page.on("console", lambda message: one.said.append(message.text))
+        one.page.on("pageerror", lambda error: one.said.append(str(error)))
+        one.page.on("request", lambda request: one.asked.append(request.url))
+        one.page.goto(saved[name].as_uri())
+        return one
+
+    yield open_
+    for context in contexts:
+        context.close()
+
+
+def shoot(page: Any, name: str) -> None:
+    page.screenshot(path=ARTEFACTS / f"report-{name}.png", full_page=True)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_page_is_quiet_and_asks_nobody(opened, saved, name):
+    one = opened(name)
+    shoot(one.page, f"{name}-light")
+    assert one.said == []
+    assert [url for url in one.asked if not url.startswith("data:")] == [saved[name].as_uri()]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", MAKERS)
+def test_axe_finds_nothing(opened, name, scheme):
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="pip install axe-playwright-python"
+    )
+    page = opened(name, color_scheme=scheme).page
+    if scheme == "dark":
+        assert _paper(page) != "rgb(255, 255, 255)"
+        shoot(page, f"{name}-dark")
+    page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+    options = {"runOnly": RULES, "resultTypes": ["violations"]}
+    found = axe.Axe().run(page, options=options).response["violations"]
+    assert [(each["id"], each["nodes"][0]["html"][:200]) for each in found] == []
+
+
+def _paper(page: Any) -> str:
+    colour: str = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    return colour
+
+
+def _tab_to(page: Any, wanted: str) -> None:
+    """Press the tab key until an element has the focus."""
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("w => document.activeElement.matches(w)", wanted):
+            return
+    raise AssertionError(f"the tab key never comes to {wanted}")
+
+
+def _columns(page: Any) -> list[str]:
+    names: list[str] = page.evaluate(
+        "[...document.querySelectorAll('#column-table tbody')].filter(b => b.checkVisibility())"
+        ".map(b => b.querySelector('th').textContent)"
+    )
+    return names
+
+
+def test_the_keyboard_skips_to_the_report_first(opened):
+    page = opened("table").page
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the report"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+
+
+def test_columns_are_sorted_by_keyboard_with_gaps_last(opened):
+    page = opened("table").page
+    entries = contents.table()["fidelity"]["columns"]
+    assert _columns(page) == contents.NAMES
+    _tab_to(page, "#column-table th:nth-child(3) button")
+    page.keyboard.press("Enter")
+    by_score = sorted(entries, key=lambda entry: entry["score"])
+    assert _columns(page) == [entry["name"] for entry in by_score]
+    head = page.locator("#column-table th").nth(2)
+    assert head.get_attribute("aria-sort") == "ascending"
+    page.keyboard.press("Space")
+    assert _columns(page) == [entry["name"] for entry in reversed(by_score)]
+    assert head.get_attribute("aria-sort") == "descending"
+    _tab_to(page, "#column-table th:nth-child(5) button")
+    assert head.get_attribute("aria-sort") == "descending"
+    for down in (False, True):
+        page.keyboard.press("Enter")
+        known = [entry for entry in entries if entry["wasserstein"] is not None]
+        known.sort(key=lambda entry: entry["wasserstein"], reverse=down)
+        gaps = [entry["name"] for entry in entries if entry["wasserstein"] is None]
+        assert _columns(page) == [entry["name"] for entry in known] + gaps
+    assert head.get_attribute("aria-sort") == "none"
+
+
+def test_columns_are_found_by_keyboard_and_their_charts_opened(opened):
+    page = opened("table").page
+    _tab_to(page, "#search")
+    page.keyboard.type("EDU")
+    assert _columns(page) == ["education", "education-num"]
+    assert page.locator("#found").text_content() == "2 of 15 columns"
+    chart = page.locator("#column-table tbody:not([hidden]) .large svg.chart").first
+    assert not chart.is_visible()
+    _tab_to(page, "#column-table tbody:not([hidden]) summary")
+    page.keyboard.press("Enter")
+    assert chart.is_visible()
+    page.locator("#search").fill("no such column")
+    assert _columns(page) == []
+    page.locator("#search").fill("")
+    assert _columns(page) == contents.NAMES
+
+
+def test_all_charts_open_and_close_together(opened):
+    page = opened("table").page
+    charts = page.locator("#column-table .large")
+    page.locator("#unfold").click()
+    assert all(charts.nth(place).is_visible() for place in range(charts.count()))
+    page.locator("#unfold").click()
+    assert not any(charts.nth(place).is_visible() for place in range(charts.count()))
+
+
+def test_the_choice_of_a_theme_lasts(opened):
+    one = opened("minimal", color_scheme="dark")
+    page, button = one.page, one.page.locator("#theme")
+    dark = _paper(page)
+    assert button.get_attribute("aria-pressed") == "true"
+    button.press("Enter")
+    assert _paper(page) == "rgb(255, 255, 255)" != dark
+    page.reload()
+    assert _paper(page) == "rgb(255, 255, 255)"
+    assert button.get_attribute("aria-pressed") == "false"
+    button.press("Space")
+    assert _paper(page) == dark
+    assert one.said == []
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_phone_scrolls_down_and_never_sideways(opened, name):
+    page = opened(name, viewport=PHONE).page
+    page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+    beyond = page.evaluate(
+        "[...document.querySelectorAll('main *, footer *')].filter(e => !e.closest('.scroll')"
+        " && !e.closest('.unseen') && e.getBoundingClientRect().right > 361).map(e => e.outerHTML)"
+    )
+    assert beyond == []
+    shoot(page, f"{name}-phone")
+
+
+def test_frames_that_scroll_take_the_focus_and_others_do_not(opened):
+    page = opened("table", viewport=PHONE).page
+    frames = page.evaluate(
+        "[...document.querySelectorAll('.scroll')].filter(f => f.checkVisibility())"
+        ".map(f => [f.scrollWidth > f.clientWidth, f.tabIndex === 0])"
+    )
+    assert {tuple(frame) for frame in frames} == {(True, True), (False, False)}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_print_shows_every_detail_and_no_control(opened, name):
+    page = opened(name, color_scheme="dark").page
+    page.locator("#theme").focus()
+    page.emulate_media(media="print")
+    hidden = page.evaluate(
+        "[...document.querySelectorAll('details > *, details svg, details td')]"
+        ".filter(e => !e.checkVisibility({contentVisibilityAuto: true})"
+        " || !e.getBoundingClientRect().height).map(e => e.outerHTML.slice(0, 200))"
+    )
+    assert hidden == []
+    assert _paper(page) == "rgb(255, 255, 255)"
+    for control in ("#theme", "#search", "nav", ".skip"):
+        assert not page.locator(control).is_visible()
+    page.set_viewport_size({"width": 700, "height": 990})
+    shoot(page, f"{name}-print")
+
+
+def test_everything_is_there_without_scripts(opened):
+    one = opened("table", java_script_enabled=False)
+    page = one.page
+    assert not page.locator("#theme").is_visible() and not page.locator("#search").is_visible()
+    assert page.locator(".heatmap").is_visible() and page.locator(".headlines svg").count() == 4
+    large = page.locator("#column-table .large").first
+    assert not large.is_visible()
+    page.locator("#column-table summary").first.click()
+    assert large.is_visible()

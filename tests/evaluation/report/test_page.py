@@ -1,0 +1,464 @@
+from __future__ import annotations
+
+import base64
+import copy
+import hashlib
+import itertools
+import json
+import math
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import report_contents as contents
+from report_reading import Element, read
+
+from fedsynth.errors import ConfigError
+from fedsynth.evaluation.report import page, save
+from fedsynth.evaluation.report.summary import believed
+from fedsynth.evaluation.report.wording import amount, one_in, percent, score
+
+MAKERS = {"table": contents.table, "images": contents.images, "minimal": contents.minimal}
+PAGES = {name: page(make()) for name, make in MAKERS.items()}
+NASTY = {
+    "script": "<script>alert(1)</script>",
+    "quotes": "\" onload='alert(1)' x=\"",
+    "entity": "&lt;b&gt; &amp; &#0;",
+    "right to left": "\u05d0\u05d1\u05d2 \u202eabc",
+    "long": "x" * 200,
+    "controls": "a\x00b\x1fc\ud800d",
+    "end of style": "</style></svg></title>",
+}
+
+
+@pytest.fixture(params=PAGES, scope="module")
+def root(request: pytest.FixtureRequest) -> Element:
+    return read(PAGES[request.param])
+
+
+def test_addresses_are_unique_and_every_link_within_the_page_leads_somewhere(root):
+    ids = [e.attributes["id"] for e in root.everything() if "id" in e.attributes]
+    assert len(set(ids)) == len(ids)
+    links = [e.attributes["href"] for e in root.all("a")]
+    assert links
+    assert all(link.startswith("#") and link[1:] in ids for link in links)
+    for element in root.everything():
+        for key in ("aria-labelledby", "for"):
+            if key in element.attributes:
+                assert element.attributes[key] in ids
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_is_loaded_from_anywhere(name):
+    text = PAGES[name]
+    assert not re.search(r"https?:|//[a-z]|@import|url\(", text)
+    root = read(text)
+    assert not root.all("link") and not root.all("iframe") and not root.all("object")
+    for element in root.everything():
+        assert "style" not in element.attributes
+        assert not [key for key in element.attributes if key.startswith("on")]
+        source = element.attributes.get("src")
+        assert source is None or source.startswith("data:image/png;base64,")
+
+
+def test_the_policy_allows_the_page_s_own_styles_and_script_and_nothing_else(root):
+    policy = next(
+        e.attributes["content"]
+        for e in root.all("meta")
+        if e.attributes.get("http-equiv") == "Content-Security-Policy"
+    )
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["default-src"] == "'none'"
+    assert rules["img-src"] == "data:"
+    for kind, tag in (("style-src", "style"), ("script-src", "script")):
+        hashes = {
+            "'sha256-" + base64.b64encode(hashlib.sha256(e.own.encode()).digest()).decode()
+            + "'"
+            for e in root.all(tag)
+        }  # fmt: skip
+        assert set(rules[kind].split()) == hashes
+    assert len(root.all("script")) == 1
+
+
+def test_headings_are_in_order_and_begin_with_one_title(root):
+    levels = [int(e.tag[1]) for e in root.everything() if re.fullmatch("h[1-6]", e.tag)]
+    assert levels[0] == 1 and levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+
+
+def test_every_chart_has_a_name_or_is_a_decoration_beside_text(root):
+    charts = root.all("svg")
+    assert charts
+    for chart in charts:
+        if chart.attributes.get("aria-hidden") == "true":
+            assert chart.attributes["class"] in {"symbol", "whiskers"}
+        else:
+            assert chart.attributes["role"] == "img"
+            assert len(chart.attributes["aria-label"]) > 10
+    for picture in root.all("img"):
+        assert picture.attributes["alt"]
+
+
+def test_tables_name_their_columns_and_rows_and_scroll_by_keyboard(root):
+    for table in root.all("table"):
+        assert table.all("caption")[0].text
+        assert all(e.attributes.get("scope") == "col" for e in table.all("thead")[0].all("th"))
+        for body in table.all("tbody"):
+            assert body.all("tr")[0].children[0].attributes.get("scope") == "row"
+        frame = table.parent
+        assert frame.attributes["tabindex"] == "0" and frame.attributes["aria-label"]
+
+
+def test_no_figure_reads_nan_or_none(root):
+    words = root.all("body")[0].text
+    assert not re.search(r"\b(nan|None|inf|Infinity|undefined|\[\]|\{\})\b", words)
+    for element in root.everything():
+        for value in element.attributes.values():
+            assert not re.search(r"\b(nan|None)\b", value or "")
+
+
+@pytest.mark.parametrize("name", ["table", "images"])
+def test_null_for_every_figure_still_makes_a_page(name):
+    made = page(contents.without_figures(MAKERS[name]()))
+    test_no_figure_reads_nan_or_none(read(made))
+    assert "\u2013" in read(made).text
+
+
+def test_the_first_screen_says_verdict_guarantee_and_figures():
+    summary = next(
+        e for e in read(PAGES["table"]).all("section") if e.attributes["id"] == "summary"
+    )
+    content = contents.table()
+    assert content["summary"]["verdict"] in summary.text
+    assert content["certificate"]["sentence"] in summary.text
+    assert "at most 73.1\u202f% sure of it, except with probability 1 in 100,000" in summary.text
+    for entry in content["summary"]["headlines"]:
+        card = next(e for e in summary.all("li") if entry["name"] in e.text)
+        assert f"{entry['value']:.3f}" in card.text
+        label = card.all("svg")[0].attributes["aria-label"]
+        assert f"synthetic {score(entry['value'])}, real {score(entry['real'])}" in label
+        assert f"{entry['better']} is better" in label
+    assert all(each in summary.text for each in content["summary"]["beware"])
+
+
+def test_belief_follows_the_odds():
+    assert believed(0) == 0.5
+    assert math.isclose(believed(math.log(3)), 0.75)
+    assert math.isclose(believed(1), math.e / (1 + math.e))
+    assert believed(800) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "said"),
+    [
+        (442.0, "can become practically certain of it"),
+        (None, "sets no limit on what anybody can come to believe"),
+        (5.0, "at most 99.3\u202f% sure of it"),
+    ],
+)
+def test_a_large_epsilon_is_said_to_promise_little(epsilon, said):
+    content = contents.table()
+    content["certificate"]["epsilon"] = epsilon
+    text = read(page(content)).text
+    assert said in text
+    assert (": by itself, that is hardly a promise." in text) == (epsilon is not None)
+
+
+def test_rows_without_a_certificate_have_no_guarantee():
+    text = read(PAGES["minimal"]).text
+    assert "There is no certificate with these rows: no limit is known" in text
+    assert "Certificate: not in this report." in text
+
+
+def test_a_report_that_is_not_public_says_so_first():
+    banner = read(PAGES["table"]).classed("banner")[0]
+    assert banner.text.startswith("Confidential. Computed on real data: not covered by epsilon")
+    assert not read(PAGES["minimal"]).classed("banner")
+    content = contents.table()
+    del content["disclosure"]
+    assert "Confidential." in read(page(content)).classed("banner")[0].text
+
+
+def _without(where: str) -> Any:
+    """A report in which one part is null, or empty where it is a list."""
+    content = contents.images() if where.startswith("images") else contents.table()
+    *parents, last = where.split(".")
+    inner = content
+    for key in parents:
+        inner = inner[key]
+    inner[last] = [] if isinstance(inner[last], list) and parents else None
+    return content
+
+
+@pytest.mark.parametrize(
+    ("where", "title", "gone"),
+    [
+        ("fidelity", "Fidelity", "heatmap"),
+        ("fidelity.columns", "Columns", "columns"),
+        ("fidelity.pairs", "Pairs of columns", "heatmap"),
+        ("fidelity.marginals", "Marginals", None),
+        ("fidelity.detection", "Telling synthetic from real", None),
+        ("fidelity.quality", "SDMetrics scores", None),
+        ("fidelity.diagnostic", "SDMetrics diagnostic", None),
+        ("utility", "Utility", "scatter"),
+        ("utility.curves", "ROC curves", None),
+        ("utility.agreement", "Rank agreement", "scatter"),
+        ("privacy", "Attacks", "attacks"),
+        ("privacy.membership", "Membership inference", None),
+        ("privacy.risks", "Singling out, linkability, inference", None),
+        ("privacy.attributes", "Attribute inference", None),
+        ("privacy.neighbours", "Nearest neighbours", None),
+        ("privacy.anonymity", "k-anonymity and its kin", None),
+        ("certificate", "Certificate", None),
+        ("images.grid", "Sample of images", "picture"),
+        ("images.student", "Student network", None),
+        ("images.classes", "Class by class", None),
+        ("clients", "Scores at the clients", None),
+    ],
+)
+def test_a_missing_part_is_said_to_be_absent_and_draws_nothing(where, title, gone):
+    said = f"{title}: not in this report."
+    assert said not in PAGES["images" if where.startswith("images") else "table"].replace(
+        "</strong>", ""
+    )
+    root = read(page(_without(where)))
+    assert said in root.text
+    assert not gone or not root.classed(gone)
+    test_addresses_are_unique_and_every_link_within_the_page_leads_somewhere(root)
+    test_headings_are_in_order_and_begin_with_one_title(root)
+
+
+@pytest.mark.parametrize("where", ["images", "notes", "summary", "data", "seed", "privacy.skipped"])
+def test_what_the_page_can_do_without_may_be_missing(where):
+    content = _without(where)
+    root = read(page(content))
+    test_no_figure_reads_nan_or_none(root)
+    assert root.all("h1")[0].text == content["title"]
+
+
+def test_reasons_come_from_the_notes_and_from_what_was_skipped():
+    content = _without("privacy.risks")
+    content["privacy"]["skipped"] = ["Linkability needs 100 rows: there are 9"]
+    content["utility"] = None
+    content["notes"] = ["The target has one class, so utility was not measured"]
+    lines = {e.text for e in read(page(content)).classed("absent")}
+    assert (
+        "Singling out, linkability, inference: not in this report. "
+        "Linkability needs 100 rows: there are 9."
+    ) in lines
+    assert (
+        "Utility: not in this report. The target has one class, so utility was not measured."
+    ) in lines
+
+
+def test_absence_of_a_target_explains_absence_of_utility():
+    content = _without("utility")
+    content["data"]["target"], content["notes"] = None, []
+    assert "No target was named, so there is nothing to predict." in read(page(content)).text
+
+
+@pytest.mark.parametrize("kind", NASTY)
+def test_names_of_the_data_stay_text(kind):
+    nasty = NASTY[kind]
+    content = json.loads(
+        json.dumps(contents.table())
+        .replace("capital-gain", "NASTY")
+        .replace("hospital-1", "NASTY")
+        .replace("density ratio (DOMIAS)", "NASTY")
+        .replace('"Private"', '"NASTY"')
+        .replace('"income"', '"NASTY"')
+    )
+    plain = read(page(content))
+    hostile = read(page(_replaced(content, nasty)))
+    assert [e.tag for e in hostile.everything()] == [e.tag for e in plain.everything()]
+    assert [sorted(e.attributes) for e in hostile.everything() if e.tag != "bdi"] == [
+        sorted(e.attributes) for e in plain.everything() if e.tag != "bdi"
+    ]
+    page(_replaced(content, nasty)).encode("utf-8")
+    if kind == "script":
+        cell = next(e for e in hostile.all("th") if e.text == nasty)
+        assert cell.all("bdi")[0].text == nasty
+
+
+def _replaced(value: Any, nasty: str) -> Any:
+    if isinstance(value, dict):
+        return {key: _replaced(each, nasty) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_replaced(each, nasty) for each in value]
+    return value.replace("NASTY", nasty) if isinstance(value, str) else value
+
+
+def test_a_long_name_is_cut_where_it_stands_and_whole_where_it_is_explained():
+    content = contents.table()
+    content["fidelity"]["columns"][0]["name"] = "x" * 200
+    cell = read(page(content)).classed("columns")[-1].all("tbody")[0].all("th")[0]
+    assert cell.text == "x" * 59 + "\u2026"
+    assert cell.all("bdi")[0].attributes["title"] == "x" * 200
+    assert "x" * 200 in {e.text for e in read(page(content)).all("dd")}
+
+
+def test_the_table_of_columns_holds_every_column_with_its_figures():
+    content = contents.table()
+    bodies = read(PAGES["table"]).classed("columns")[-1].all("tbody")
+    assert [b.all("th")[0].text for b in bodies] == contents.NAMES
+    for body, entry in zip(bodies, content["fidelity"]["columns"], strict=True):
+        cells = {e.attributes.get("data-head"): e for e in body.all("td")}
+        assert cells["Score"].text == score(entry["score"])
+        assert math.isclose(
+            float(cells["Score"].attributes["data-v"]), entry["score"], rel_tol=1e-5
+        )
+        assert cells["Coverage"].text == percent(entry["coverage"])
+        assert len(body.all("details")) == 1 and len(body.all("svg")) >= 2
+        short = entry["real"] - entry["score"] > 0.05
+        assert bool(cells["Score"].all("strong")) == short == (entry["name"] == "capital-gain")
+
+
+def test_leaks_come_first_and_are_marked_by_words_and_shape():
+    tables = read(PAGES["table"]).classed("attacks")
+    rows = next(t for t in tables if "Singling out" in t.all("caption")[0].text).all("tbody")[0]
+    first, *others = rows.all("tr")
+    assert "Inference of income" in first.text and "leak found" in first.text
+    assert all("none found" in row.text and "leak found" not in row.text for row in others)
+    assert "1 of 8 attacks found a leak." in read(PAGES["table"]).text
+
+
+def test_the_family_of_k_anonymity_shows_where_another_library_differs():
+    rows = {
+        e.children[0].text: e.text
+        for e in read(PAGES["table"]).all("tr")
+        if e.children[0].tag == "th"
+    }
+    assert "pyCANON" not in rows["k: rows of the smallest class"]
+    assert "none finitepyCANON: 1.43" in rows["Enhanced \u03b2-likeness"]
+
+
+def test_clients_are_weighed_by_rows_and_may_bring_their_error():
+    content = contents.table()
+    content["clients"] = [
+        {"name": "a", "records": {"value": 300, "error": 4.2}, "accuracy": {"value": 0.9}},
+        {"name": "b", "records": {"value": 100, "error": 0}, "accuracy": {"value": 0.5}},
+        {"name": "c", "records": None, "accuracy": None, "notes": ["no answer"]},
+    ]
+    section = next(e for e in read(page(content)).all("section") if e.attributes["id"] == "clients")
+    rows = {row.children[0].text: [e.text for e in row.children[1:]] for row in section.all("tr")}
+    assert rows["a"] == ["300 \u00b1 4.2", "0.900", "\u2013"]
+    assert rows["c"] == ["\u2013", "\u2013", "no answer"]
+    assert rows["Mean, weighted by rows"][:2] == ["400 in all", "0.800"]
+    assert rows["Range"][:2] == ["100 to 300", "0.500 to 0.900"]
+
+
+def test_numbers_are_written_for_readers():
+    assert [score(v) for v in (0.9063, 0, 1, 0.99991, 0.0001, -0.0123, None, math.nan)] == [
+        "0.906", "0", "1", ">0.999", "<0.001", "\u22120.012", "\u2013", "\u2013",
+    ]  # fmt: skip
+    assert [percent(v) for v in (0, 0.0001, 0.1234, 0.9999, 1)] == [
+        "0\u202f%", "<0.1\u202f%", "12.3\u202f%", ">99.9\u202f%", "100\u202f%",
+    ]  # fmt: skip
+    assert [amount(v) for v in (0, 38.581, 189664.1, 1e-7, True, "x")] == [
+        "0", "38.58", "189,664", "1.000e\u221207", "\u2013", "\u2013",
+    ]  # fmt: skip
+    assert one_in(1e-5) == "1 in 100,000"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda c: c.update(format=2), "format 2"),
+        (
+            lambda c: c["fidelity"]["columns"][3].update(score=math.nan),
+            r"columns\[3\].score is nan",
+        ),
+        (lambda c: c["certificate"].update(epsilon=math.inf), "certificate.epsilon is inf"),
+        (lambda c: c.update(notes={1, 2}), "report.notes is a set"),
+        (lambda c: c["fidelity"]["pairs"]["distance"][0].__setitem__(1, math.nan), r"\[0\]\[1\]"),
+    ],
+)
+def test_content_that_is_no_report_is_refused_whole(change, said, tmp_path):
+    content = contents.table()
+    change(content)
+    with pytest.raises(ConfigError, match=said):
+        page(content)
+    with pytest.raises(ConfigError, match=said):
+        save(content, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("picture", ["https://example.org/x.png", "data:text/html;base64,AA==", ""])
+def test_a_picture_that_is_not_embedded_is_refused(picture):
+    content = contents.images()
+    content["images"]["grid"]["real"] = picture
+    with pytest.raises(ConfigError, match=r"images\.grid\.real is no embedded picture"):
+        page(content)
+
+
+def test_page_and_figures_are_saved_side_by_side_and_replace_older_ones(tmp_path: Path):
+    folder = tmp_path / "new" / "report"
+    first = save(contents.minimal(), str(folder))
+    assert first == (folder / "report.html", folder / "report.json")
+    content = contents.table()
+    shown, figures = save(content, folder)
+    assert shown.read_text(encoding="utf-8") == page(content)
+    assert json.loads(figures.read_text(encoding="utf-8")) == content
+    assert sorted(each.name for each in folder.iterdir()) == ["report.html", "report.json"]
+
+
+def test_a_folder_that_cannot_be_written_to_is_named(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match=r"cannot be written to .*file"):
+        save(contents.minimal(), tmp_path / "file")
+
+
+def test_making_a_page_leaves_the_content_alone_and_gives_the_same_page_again():
+    content = contents.table()
+    before = copy.deepcopy(content)
+    assert page(content) == page(content)
+    assert content == before
+
+
+def test_fifteen_columns_stay_under_600_kb_and_500_under_6_mb():
+    assert len(PAGES["table"].encode()) < 600_000
+    content = contents.wide(500)
+    started = time.process_time()
+    made = page(content)
+    assert time.process_time() - started < 10
+    assert len(made.encode()) < 6_000_000
+    assert "the map shows the 60 of the worst pairs" in made
+    assert made.count('class="cell') < 60 * 60 + 20
+
+
+STYLES = Path(__file__).parents[3] / "fedsynth" / "evaluation" / "report"
+
+
+def _colours(name: str) -> dict[str, str]:
+    return dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", (STYLES / name).read_text()))
+
+
+def _contrast(one: str, other: str) -> float:
+    """WCAG 2.1's ratio of relative luminances."""
+    lights = []
+    for colour in (one, other):
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        red, green, blue = (
+            c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts
+        )
+        lights.append(0.2126 * red + 0.7152 * green + 0.0722 * blue)
+    return (max(lights) + 0.05) / (min(lights) + 0.05)
+
+
+@pytest.mark.parametrize("theme", ["page.css", "dark.css"])
+def test_colours_stand_out_in_both_themes(theme):
+    colours = _colours(theme)
+    assert set(colours) == set(_colours("page.css"))
+    for text in ("ink", "quiet", "link", "leak"):
+        assert _contrast(colours[text], colours["paper"]) >= 4.5
+        assert _contrast(colours[text], colours["panel"]) >= 4.5
+    for mark in ("real", "synthetic", "trivial", "augmented", "attack2", "warn-edge", "focus"):
+        assert _contrast(colours[mark], colours["paper"]) >= 3
+    dark = theme == "dark.css"
+    for level in range(9):
+        inside = "in-high" if level >= (5 if dark else 6) else "in-low"
+        assert _contrast(colours[f"q{level}"], colours[inside]) >= 4.5, level
+    strength = [_contrast(colours[f"q{level}"], colours["paper"]) for level in range(9)]
+    assert strength == sorted(strength)
