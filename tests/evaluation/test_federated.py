@@ -167,6 +167,16 @@ def test_a_hand_worked_table():
     assert found.pooled.accuracy is found.pooled.auroc is found.target is None
 
 
+def test_values_outside_the_schema_are_cells_of_their_own():
+    schema = Schema(columns=[Integer(name="n", lower=0, upper=9, missing=True)])
+    made = pd.DataFrame({"n": [1, 9, 1, 9]})
+    real = pd.DataFrame({"n": [1, 12, "many", None]}, dtype=object)
+    found = federated_scores({"x": real}, made, schema, FREE)
+    # 1/4 as it should be, 1/2 outside, 1/4 gap.
+    assert found.columns["n"].value == pytest.approx(3 / 4)
+    assert found.pooled.missing.value == pytest.approx(1 / 4)
+
+
 def test_of_many_categories_the_commonest_are_told_apart():
     schema = Schema(columns=[Categorical(name="c", values=list("abcdef"))])
     made = pd.DataFrame({"c": list("aaabbbccdef")})
