@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -96,6 +97,17 @@ def test_guesses_by_hand():
     # Held-out rows say b to all; the release's commonest letter is a.
     assert (each.held_out, each.commonest) == (0.5, 0.25)
     assert (each.caught, risk.caught) == (False, False)
+
+
+def test_the_interval_of_a_gain_by_hand():
+    # Right for all of ten and none of ten: Clopper-Pearson's limits are .6915 and .3085.
+    synthetic = pairs([0, 100], ["a", "b"])
+    all_right, all_wrong = pairs([0] * 10, ["a"] * 10), pairs([0] * 10, ["b"] * 10)
+    each = inference(synthetic, all_right, all_wrong, secrets=("c",)).attributes[0]
+    assert (each.gain, each.high) == (1, 1)
+    assert each.low == pytest.approx(1 - math.hypot(0.3085, 0.3085), abs=1e-4)
+    each = inference(synthetic, all_wrong, all_right, secrets=("c",)).attributes[0]
+    assert (each.gain, each.low, each.caught) == (-1, -1, False)
 
 
 def test_a_number_is_right_within_a_twentieth_of_the_release_s_range():
