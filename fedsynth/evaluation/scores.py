@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,8 @@ class Scores:
         more classes.
     auroc: area under the ROC curve of the last of two categories; with more, the unweighted mean
         over the classes in the test rows of each against the rest. NaN if they are all of one.
+    average_precision: area under the steps of the precision-recall curve, averaged likewise; the
+        class's share where nothing tells it apart. NaN if the test rows are all of one class.
     rows: real test rows scored.
     """
 
@@ -28,6 +31,22 @@ class Scores:
     f1: float
     f1_positive: float
     auroc: float
+    average_precision: float
+    rows: int
+
+
+@dataclass(frozen=True)
+class RegressionScores:
+    """Predicted numbers against real ones.
+
+    r2: the part of the test rows' variance that is predicted: at most 1, below 0 if their mean
+        would do better. NaN if they are all one number.
+    mae: mean absolute error in the target's unit, at least 0.
+    rows: real test rows scored.
+    """
+
+    r2: float
+    mae: float
     rows: int
 
 
@@ -40,6 +59,9 @@ def always(answer: int, rows: int, classes: int) -> NDArray[np.float64]:
 
 def score(probabilities: NDArray[np.floating], truth: NDArray[np.int64]) -> Scores:
     """Scores of probabilities [n, classes] against class codes [n] in [0, classes), n > 0.
+
+    Any numbers will do of which a row's largest is the answer and, in a class's column, a larger
+    one makes the class likelier.
 
     A class that no training row had is scored like any other: its probability is 0 everywhere, so
     its recall is 0 and its AUROC .5.
@@ -56,22 +78,48 @@ def score(probabilities: NDArray[np.floating], truth: NDArray[np.int64]) -> Scor
         balanced_accuracy=float((hits[seen] / actual[seen]).mean()),
         f1=float(f1[named].mean()),
         f1_positive=float(f1[1]) if classes == 2 else math.nan,
-        auroc=_auroc(probabilities, truth),
+        auroc=_mean_area(_auroc, probabilities, truth),
+        average_precision=_mean_area(_average_precision, probabilities, truth),
         rows=len(truth),
     )
 
 
-def _auroc(probabilities: NDArray[np.floating], truth: NDArray[np.int64]) -> float:
-    """Mann-Whitney statistics; a tie counts one half."""
-    from scipy.stats import rankdata
+def score_numbers(predicted: NDArray[np.floating], truth: NDArray[np.floating]) -> RegressionScores:
+    """Scores of predicted numbers [n] against true ones [n], n > 0."""
+    residuals, deviations = truth - predicted, truth - truth.mean()
+    constant = bool((truth == truth[0]).all())
+    return RegressionScores(
+        r2=math.nan if constant else float(1 - (residuals**2).sum() / (deviations**2).sum()),
+        mae=float(np.abs(residuals).mean()),
+        rows=len(truth),
+    )
 
+
+def _mean_area(
+    area: Callable[[NDArray[np.floating], NDArray[np.bool_]], float],
+    probabilities: NDArray[np.floating],
+    truth: NDArray[np.int64],
+) -> float:
+    """The area for the last of two classes, or the mean over the classes that occur."""
     present = np.unique(truth)
     if len(present) < 2:
         return math.nan
-    areas = []
-    for label in [1] if probabilities.shape[1] == 2 else present:
-        positive = truth == label
-        count = int(positive.sum())
-        ranks = rankdata(probabilities[:, label])[positive].sum()
-        areas.append((ranks - count * (count + 1) / 2) / (count * (len(truth) - count)))
-    return float(np.mean(areas))
+    labels = [1] if probabilities.shape[1] == 2 else present
+    return float(np.mean([area(probabilities[:, label], truth == label) for label in labels]))
+
+
+def _auroc(scores: NDArray[np.floating], positive: NDArray[np.bool_]) -> float:
+    """The Mann-Whitney statistic; a tie counts one half."""
+    from scipy.stats import rankdata
+
+    count = int(positive.sum())
+    ranks = rankdata(scores)[positive].sum()
+    return float((ranks - count * (count + 1) / 2) / (count * (len(positive) - count)))
+
+
+def _average_precision(scores: NDArray[np.floating], positive: NDArray[np.bool_]) -> float:
+    """Precision at each threshold, weighted by the recall that it adds; tied rows enter at once."""
+    order = np.argsort(-scores, kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(scores[order])), len(scores) - 1)
+    hits = np.cumsum(positive[order])[ends]
+    return float((np.diff(hits, prepend=0) * hits / (ends + 1)).sum() / hits[-1])

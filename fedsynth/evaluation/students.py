@@ -75,7 +75,8 @@ def image_probabilities(
     generator = torch.Generator().manual_seed(seed)
     _, channels, height, width = train.x.shape
     student = ImageStudent((channels, height, width), train.classes, generator)
-    return _trained(student, train, x, generator, training)
+    _train(student, train, generator, training)
+    return _probabilities(student, train, x)
 
 
 def image_classifier(
@@ -90,7 +91,7 @@ def image_classifier(
     _, channels, height, width = train.x.shape
     student = ImageStudent((channels, height, width), train.classes, generator)
     only = int(train.y[0]) if len(np.unique(train.y)) == 1 else None
-    _trained(student, train, train.x[:1], generator, training)
+    _train(student, train, generator, training)
 
     def answers(x: NDArray[np.floating]) -> NDArray[np.int64]:
         if only is not None:
@@ -111,12 +112,21 @@ def table_probabilities(
     training: Training = DEFAULT,
 ) -> NDArray[np.float64]:
     """Class probabilities [n, classes] of rows float64 [n, d] as `Labelled` holds them."""
+    return table_classifier(train, schema, seed, training)(x)
+
+
+def table_classifier(
+    train: Labelled, schema: Schema, seed: int = 0, training: Training = DEFAULT
+) -> Callable[[NDArray[np.floating]], NDArray[np.float64]]:
+    """A function from rows float64 [n, d] to the class probabilities [n, classes] that a student
+    trained once gives."""
     generator = torch.Generator().manual_seed(seed)
     as_inputs = _scaling(train.x, schema)
     inputs = as_inputs(train.x)
     student = TableStudent(inputs.shape[1], train.classes, generator)
     scaled = Labelled(inputs, train.y, train.classes)
-    return _trained(student, scaled, as_inputs(x), generator, training)
+    _train(student, scaled, generator, training)
+    return lambda x: _probabilities(student, scaled, as_inputs(x))
 
 
 class ImageStudent(nn.Module):
@@ -181,15 +191,12 @@ def _dropped(x: Tensor, rate: float, generator: torch.Generator | None) -> Tenso
     return x * (torch.rand(x.shape, generator=generator) >= rate) / (1 - rate)
 
 
-def _trained(
-    student: nn.Module,
-    train: Labelled,
-    tests: NDArray[np.floating],
-    generator: torch.Generator,
-    training: Training,
-) -> NDArray[np.float64]:
+def _train(
+    student: nn.Module, train: Labelled, generator: torch.Generator, training: Training
+) -> None:
+    """Fit the student, unless all labels are the same."""
     if len(np.unique(train.y)) == 1:
-        return always(int(train.y[0]), len(tests), train.classes)
+        return
     inputs, labels = torch.as_tensor(train.x, dtype=torch.float32), torch.as_tensor(train.y)
     optimiser = torch.optim.Adam(student.parameters(), lr=training.learning_rate)
     for _ in range(training.epochs):
@@ -198,6 +205,14 @@ def _trained(
             loss = functional.cross_entropy(student(inputs[batch], generator), labels[batch])
             torch.autograd.backward(loss)
             optimiser.step()
+
+
+def _probabilities(
+    student: nn.Module, train: Labelled, tests: NDArray[np.floating]
+) -> NDArray[np.float64]:
+    """A student's answers; the one label of `train` if there is only one."""
+    if len(np.unique(train.y)) == 1:
+        return always(int(train.y[0]), len(tests), train.classes)
     with torch.no_grad():
         chunks = torch.split(torch.as_tensor(tests, dtype=torch.float32), _CHUNK)
         parts = [student(chunk, None).softmax(dim=1) for chunk in chunks]
@@ -221,7 +236,7 @@ def _scaling(
             mean, deviation = (known.mean(), known.std()) if len(known) else (0.0, 0.0)
             scaled = (rows[:, j] - mean) / (deviation or 1.0)
             parts.append(np.nan_to_num(scaled)[:, None])
-            if column.missing:
+            if column.missing or len(known) < len(x):
                 parts.append(np.isnan(rows[:, j, None]))
         return np.concatenate(parts, axis=1).astype(np.float32)
 
