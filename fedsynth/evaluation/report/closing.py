@@ -14,7 +14,13 @@ from fedsynth.evaluation.report.layout import (
     section,
 )
 from fedsynth.evaluation.report.markup import Html, tag
-from fedsynth.evaluation.report.wording import DASH, count, known, sentence
+from fedsynth.evaluation.report.wording import DASH, count, known, one_in, sentence
+
+_TRUST = {
+    "central": "central: the server is trusted with what clients send before it adds noise",
+    "distributed": "distributed: the server sees sums alone, every client adds its share of noise",
+    "local": "local: nobody is trusted, and every client adds all the noise itself",
+}
 
 
 def certificate_section(content: Content) -> Html:
@@ -30,9 +36,9 @@ def certificate_section(content: Content) -> Html:
     facts = pairs_of(
         [
             ("Epsilon", f"{epsilon:.4g}" if known(epsilon) else "not finite"),
-            ("Delta", f"{delta:g}" if known(delta) else DASH),
+            ("Delta", f"{delta:g} ({one_in(delta)})" if known(delta) and delta else plain(delta)),
             ("Protects", f"one {certificate.get('unit') or DASH}"),
-            ("Trust", certificate.get("trust") or DASH),
+            ("Trust", _TRUST.get(str(certificate.get("trust")), certificate.get("trust") or DASH)),
         ]
     )
     not_covered = bullets(sentence(e) for e in certificate.get("not_covered") or [])

@@ -24,7 +24,7 @@ _HEAD = (
     ("Score", "num", "Overlap with the real column: 1 is identical"),
     ("Real", "num", "The score of real training rows: what chance alone leaves"),
     ("Distance", "num", "Wasserstein distance, as a share of the real 5 to 95 % range"),
-    ("Missing", "num", "Share of missing cells, synthetic / real"),
+    ("Missing", "num", "Share of missing cells, synthetic / real; sorted by the former"),
     ("Outside", "num", "Share of cells outside the schema"),
     ("Coverage", "num", "Share of the real values or range that occurs"),
 )
@@ -42,8 +42,15 @@ def columns(content: Content, fidelity: Content) -> Html:
         _worst(entries),
         tag("div", _search(len(entries)), legend("synthetic", "real", lines=True), class_="tools"),
         _table(entries),
+        tag("details", tag("summary", "What the columns mean"), _meanings(), class_="block"),
     ]
     return part("columns", "Columns", *body)
+
+
+def _meanings() -> Html:
+    pairs = [(title, hint) for title, _, hint in _HEAD if hint]
+    cells = (tag("div", tag("dt", title), tag("dd", f"{hint}.")) for title, hint in pairs)
+    return tag("dl", *cells, class_="terms")
 
 
 def _worst(entries: list[Content]) -> Html | None:

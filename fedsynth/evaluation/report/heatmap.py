@@ -57,23 +57,31 @@ def heatmap(pairs: Mapping[str, Any], label: str) -> Html:
         pairs: names [d], distance [d, d] and reference [d, d] or None.
     """
     names, distance, reference = pairs["names"], pairs["distance"], pairs.get("reference")
-    assert isinstance(names, Sequence) and isinstance(distance, Sequence)
     columns = chosen(distance)
     size = 34 if len(columns) <= 16 else 22 if len(columns) <= 30 else 14
     longest = max((len(short(str(names[c]), 20)) for c in columns), default=1)
     edge = 14 + 6.4 * longest
-    top = 14 + 4.8 * longest
+    top = 14 + (4.8 if size > 14 else 5.3) * longest
+    labels = [str(names[column]) for column in columns]
     parts = [_cells(columns, names, distance, reference, size, edge, top)]
-    for place, column in enumerate(columns):
-        middle, said = size * (place + 0.5), short(str(names[column]), 20)
-        whole = tag("title", str(names[column]))
-        parts.append(tag("text", whole, said, x=px(edge - 6), y=px(top + middle + 4), class_="end"))
-        x, y = edge + middle, top - 6
-        turned = f"rotate(-48 {px(x)} {px(y)})"
-        parts.append(tag("text", whole, said, x=px(x), y=px(y), transform=turned))
+    parts += _labels(labels, size, edge, top)
     side = size * len(columns)
     parts += _halves(len(columns), size, edge, top) if reference else []
     return svg(edge + side + 60, top + side + 22, *parts, label=label, class_="heatmap")
+
+
+def _labels(labels: Sequence[str], size: int, edge: float, top: float) -> list[Html]:
+    """Names before the rows and, turned, over the columns; smaller ones where cells are small."""
+    turn, small = (-48, None) if size > 14 else (-68, "small")
+    parts = []
+    for place, label in enumerate(labels):
+        middle, shown = size * (place + 0.5), (tag("title", label), short(label, 20))
+        at = {"x": px(edge - 6), "y": px(top + middle + 4)}
+        parts.append(tag("text", *shown, class_=f"end {small}" if small else "end", **at))
+        x, y = px(edge + middle), px(top - 6)
+        turned = f"rotate({turn} {x} {y})"
+        parts.append(tag("text", *shown, class_=small, x=x, y=y, transform=turned))
+    return parts
 
 
 def _halves(count: int, size: int, edge: float, top: float) -> list[Html]:

@@ -78,7 +78,7 @@ def pairs_of(entries: Iterable[tuple[object, object]]) -> Html:
 
 def within(value: object, low: object, high: object, digits: int = 3) -> Html:
     """A figure over its interval."""
-    ends = tag("span", interval(low, high), class_="line-of quiet") if known(low) else None
+    ends = tag("span", interval(low, high, digits), class_="line-of quiet") if known(low) else None
     return join([score(value, digits), ends])
 
 

@@ -27,18 +27,39 @@ from fedsynth.evaluation.report.usefulness import utility_section
 
 FORMAT = 1
 
-_CONTENTS = (
-    ("summary", "Summary"),
-    ("fidelity", "Fidelity"),
-    ("utility", "Utility"),
-    ("images", "Images"),
-    ("privacy", "Privacy"),
-    ("clients", "Clients"),
-    ("certificate", "Certificate"),
-    ("notes", "Notes"),
-    ("reading", "How to read this"),
+_CONTENTS: tuple[tuple[str, str, dict[str, str]], ...] = (
+    ("summary", "Summary", {}),
+    ("images", "Images", {"student": "Student network", "classes": "Classes"}),
+    (
+        "fidelity",
+        "Fidelity",
+        {
+            "columns": "Columns",
+            "pairs": "Pairs",
+            "marginals": "Marginals",
+            "detection": "Detection",
+            "quality": "SDMetrics",
+        },
+    ),
+    ("utility", "Utility", {"models": "Models", "agreement": "Agreement", "curves": "ROC curves"}),
+    (
+        "privacy",
+        "Privacy",
+        {
+            "membership": "Membership",
+            "risks": "Singling out",
+            "attributes": "Attributes",
+            "neighbours": "Neighbours",
+            "anonymity": "k-anonymity",
+        },
+    ),
+    ("clients", "Clients", {}),
+    ("certificate", "Certificate", {}),
+    ("notes", "Notes", {}),
+    ("reading", "How to read this", {}),
 )
-_OPTIONAL = frozenset({"images", "clients"})
+"""Addresses of sections in their order, with those of their parts; not every report has all."""
+
 _PICTURE = re.compile(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}")
 
 
@@ -60,8 +81,9 @@ def page(content: dict[str, Any]) -> str:
         "button", "Dark theme", type="button", id="theme", aria_pressed="false", hidden=True
     )
     bar = tag("header", tag("span", "fedsynth", class_="brand"), toggle, class_="bar")
-    main = tag("main", *_sections(content), id="main", tabindex="-1")
-    layout = tag("div", _contents(content), main, class_="layout")
+    sections = join(_sections(content))
+    main = tag("main", sections, id="main", tabindex="-1")
+    layout = tag("div", _contents(sections), main, class_="layout")
     body = tag("body", skip, bar, layout, footer(content))
     return "<!doctype html>\n" + tag("html", head, body, lang="en") + "\n"
 
@@ -132,21 +154,31 @@ def _digest(source: str) -> str:
     return f"'sha256-{base64.b64encode(hashed).decode('ascii')}'"
 
 
-def _contents(content: Content) -> Html:
-    entries = [
-        tag("li", tag("a", title, href=f"#{key}"))
-        for key, title in _CONTENTS
-        if key not in _OPTIONAL or content.get(key)
-    ]
+def _contents(sections: Html) -> Html:
+    """Links to those sections and parts that the page has."""
+    there = set(re.findall(r'<(?:section|h3) id="([a-z-]+)"', sections))
+    entries = []
+    for key, title, parts in _CONTENTS:
+        within = [_link(each, words) for each, words in parts.items() if each in there]
+        if key in there:
+            entries.append(tag("li", _link(key, title), _list(within) if within else None))
     return tag("nav", tag("ul", *entries), aria_label="Contents", class_="contents")
+
+
+def _link(key: str, title: str) -> Html:
+    return tag("a", title, href=f"#{key}")
+
+
+def _list(links: list[Html]) -> Html:
+    return tag("ul", *(tag("li", link) for link in links))
 
 
 def _sections(content: Content) -> list[Html]:
     sections = [
         first_screen(content),
+        images_section(content),
         fidelity_section(content),
         utility_section(content),
-        images_section(content),
         privacy_section(content),
         clients_section(content),
         certificate_section(content),

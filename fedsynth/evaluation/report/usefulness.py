@@ -175,7 +175,7 @@ def _agreement(content: Content) -> Html:
 
 def _scatter(title: str, group: Content) -> Html:
     value = score(group.get("spearman"), 2)
-    ends = interval(group.get("low"), group.get("high"))
+    ends = interval(group.get("low"), group.get("high"), 2)
     within = f", 95 % interval {ends}" if ends != DASH else ""
     said = f"{title}: Spearman {value}{within}, {count(group.get('n'))} compared"
     return figure(

@@ -63,9 +63,11 @@ def metric_value(metric: str, value: object) -> str:
     return amount(value) if metric == "mae" else score(value)
 
 
-def interval(low: object, high: object) -> str:
-    """As `0.49 to 0.52`; nothing where there is none."""
-    return f"{score(low)} to {score(high)}" if known(low) and known(high) else DASH
+def interval(low: object, high: object, digits: int = 3) -> str:
+    """As `0.490 to 0.520`; a dash where there is none."""
+    if not known(low) or not known(high):
+        return DASH
+    return f"{score(low, digits)} to {score(high, digits)}"
 
 
 def tick(value: float) -> str:
