@@ -101,8 +101,8 @@ _TERMS = (
     ),
     (
         "Attacks",
-        "What was tried on this release. A leak that is found is real; one that is not found may "
-        "still be there.",
+        "What was tried on this release. A leak that is found is all but certainly real; one "
+        "that is not found may still be there.",
     ),
     (
         "95 % interval",

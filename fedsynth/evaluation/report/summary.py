@@ -114,7 +114,7 @@ def _meaning(certificate: Content) -> list[Html]:
         f"Somebody who thinks it as likely as not (50 %) that a {unit} among the data, and who "
         f"then studies everything released, can become {sure} of it"
     )
-    aside = f", except with probability {one_in(delta)}" if known(delta) and delta else ""
+    aside = f" (leaving aside delta, {one_in(delta)})" if known(delta) and delta else ""
     ends = "." if after < 0.99 else ": by itself, that is hardly a promise."
     how = tag("span", f" (e^ε / (1 + e^ε) with ε = {epsilon:.4g})", class_="quiet")
     most = f"at most {percent(after)}" if after < 0.9995 else "up to certainty"

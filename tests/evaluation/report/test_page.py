@@ -133,7 +133,7 @@ def test_the_first_screen_says_verdict_guarantee_and_figures():
     content = contents.table()
     assert content["summary"]["verdict"] in summary.text
     assert content["certificate"]["sentence"] in summary.text
-    assert "at most 73.1\u202f% sure of it, except with probability 1 in 100,000" in summary.text
+    assert "at most 73.1\u202f% sure of it (leaving aside delta, 1 in 100,000)." in summary.text
     for entry in content["summary"]["headlines"]:
         card = next(e for e in summary.all("li") if entry["name"] in e.text)
         assert f"{entry['value']:.3f}" in card.text
