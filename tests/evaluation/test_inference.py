@@ -126,6 +126,16 @@ def test_the_naive_guess_is_a_random_synthetic_value():
     assert risk.baseline == pytest.approx(0.75, abs=0.05)
 
 
+def test_an_attack_no_better_than_guessing_says_so():
+    rng = np.random.default_rng(0)
+    synthetic, train, real = (
+        pairs(rng.random(200).round(1), rng.choice(["a", "b"], 200)) for _ in range(3)
+    )
+    risk = inference(synthetic, train, real, secrets=("c",)).risks[0]
+    assert not risk.stronger
+    assert "says little" in risk.sentence
+
+
 def test_default_secrets_are_the_target_and_what_is_hard_to_guess():
     rows = drawn_rows(500, 1)
     chosen = default_secrets(rows)
