@@ -29,7 +29,7 @@ from fedsynth.evaluation.features import Features, nearest
 from fedsynth.evaluation.rows import Rows
 
 FPRS = (0.001, 0.01)
-_TOPS = (0.01, 0.05)
+TOPS = (0.01, 0.05)
 _K = 16
 """Neighbours of a row that the attacks look at."""
 
@@ -136,7 +136,7 @@ def judged(
         DataError: no score of one kind, or one that is not a number.
     """
     ps = [scores_differ(members, others, seed)]
-    ps += [_top_differs(members, others, share) for share in _TOPS]
+    ps += [_top_differs(members, others, share) for share in TOPS]
     found = described(
         name,
         members,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.evaluation.attacks.intervals import ALARM, LEVEL, auroc, share_interval, tpr_at
-from fedsynth.evaluation.attacks.membership import FPRS, MembershipAttack, Rate, described
+from fedsynth.evaluation.attacks.membership import FPRS, TOPS, MembershipAttack, Rate, described
 from fedsynth.evaluation.attacks.neighbours import drawn, row_keys
 from fedsynth.evaluation.attacks.reading import Reading
 from fedsynth.evaluation.rows import read_rows
@@ -19,9 +19,9 @@ from fedsynth.schema import Schema
 Make = Callable[[pd.DataFrame, int], pd.DataFrame]
 """Trains a method on rows, with a seed, and returns synthetic rows."""
 
-_TOP = 0.05
-_REDRAWS = round(2 / ALARM) - 1
-"""Beating all of them has chance `ALARM` / 2 if releases tell nothing."""
+_LOOKS = 1 + len(TOPS)
+_REDRAWS = round(_LOOKS / ALARM) - 1
+"""Beating all of them has chance `ALARM` / `_LOOKS` if releases tell nothing."""
 
 _BLOCK = 50
 _RESAMPLES = 500
@@ -60,8 +60,8 @@ def shadow_attack(
     Alarm: a randomisation test. If releases tell nothing of their rows, all that was read is fixed
     whatever the halves were, so the halves can be drawn again and the whole attack repeated: the
     truth is no more extreme than redraws, at any number of trials and however they depend. Looked
-    at are AUROC and how many members are among the highest twentieth of scores, each at half of
-    `ALARM`.
+    at are AUROC and how many members are among the highest hundredth and twentieth of scores, each
+    at a third of `ALARM`.
 
     Intervals: pairs of shadows and targets are both resampled (Owen 2007, the pigeonhole bootstrap,
     which errs on the wide side); where nothing varies, Clopper-Pearson over the targets.
@@ -183,14 +183,16 @@ def _ratio(
 
 
 def _extremes(scores: NDArray[np.float64], inside: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Of each draw, what the alarm looks at [draws, 2]: members' ranks, members at the top."""
+    """Of each draw, what the alarm looks at [draws, 3]: members' ranks, members at the top."""
     from scipy.stats import rankdata
 
     flat, members = scores.reshape(len(scores), -1), inside.reshape(len(scores), -1)
-    ranks = (rankdata(flat, axis=1) * members).sum(axis=1)
-    top = max(1, round(_TOP * flat.shape[1]))
-    cut = np.partition(flat, -top, axis=1)[:, -top, None]
-    return np.column_stack([ranks, ((flat >= cut) * np.where(members, 1, -1)).sum(axis=1)])
+    found = [(rankdata(flat, axis=1) * members).sum(axis=1)]
+    ordered, signs = np.sort(flat, axis=1), np.where(members, 1, -1)
+    for share in TOPS:
+        cut = ordered[:, -max(1, round(share * flat.shape[1])), None]
+        found.append(((flat >= cut) * signs).sum(axis=1))
+    return np.column_stack(found)
 
 
 def _alarm(
@@ -200,8 +202,8 @@ def _alarm(
     truth: NDArray[np.float64],
     rng: np.random.Generator,
 ) -> bool:
-    """Whether one of the truth's two figures beats those of all redraws of the halves."""
-    reached, done = np.zeros(2), 0
+    """Whether one of the truth's figures beats those of all redraws of the halves."""
+    reached, done = np.zeros(_LOOKS), 0
     while done < _REDRAWS and not reached.all():
         draws = min(_BLOCK, _REDRAWS - done)
         redrawn = _inside(draws, len(read) // 2, rows, rng)[:, :, : read.shape[1]]
