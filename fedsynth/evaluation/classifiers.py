@@ -126,13 +126,15 @@ def _linear_discriminant(rows: int, seed: int) -> Any:
 
 
 def _train_quadratic_discriminant(examples: Examples, seed: int) -> Answers:
-    """Without the classes of one row, which have no covariance."""
+    """Without the classes of too few rows to have a covariance of full rank."""
     from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 
     codes = examples.y.astype(np.int64)
-    several = np.bincount(codes)[codes] > 1
-    if not several.all():
-        examples = examples.take(several)
+    enough = np.bincount(codes)[codes] > examples.vectors(examples).shape[1]
+    if len(np.unique(codes[enough])) < 2:
+        raise ValueError("a quadratic discriminant needs two classes of many rows")
+    if not enough.all():
+        examples = examples.take(enough)
     train = on_vectors(lambda *_: QuadraticDiscriminantAnalysis(reg_param=0.01), np.float64)
     return train(examples, seed)
 
