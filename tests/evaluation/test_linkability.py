@@ -11,6 +11,8 @@ from attacked_people import SCHEMA, drawn_rows, people
 
 from fedsynth.data.tables import read_table
 from fedsynth.errors import ConfigError, DataError
+from fedsynth.evaluation.attacks import vectors
+from fedsynth.evaluation.attacks.inference import inference
 from fedsynth.evaluation.attacks.linkability import linkability
 from fedsynth.evaluation.rows import Rows, read_rows
 from fedsynth.schema import Boolean, Categorical, Continuous, Schema
@@ -171,3 +173,16 @@ def test_a_table_of_gaps_links_everybody_and_tells_nothing():
     gaps = replace(rows, values=np.full_like(rows.values, np.nan))
     risk = linkability(gaps, gaps, gaps)
     assert (risk.attack, risk.control, risk.risk, risk.caught) == (1, 1, 0, False)
+
+
+def test_a_release_too_large_to_search_is_sampled_and_says_so(monkeypatch):
+    monkeypatch.setattr(vectors, "MOST_VECTORS", 150)
+    train, real = drawn_rows(600, 1), drawn_rows(300, 2)
+    risk = linkability(train, train, real)
+    assert risk.caught
+    assert 0.15 < risk.attack < 0.4
+    assert "among 150 of the 600 synthetic rows" in risk.sentence
+    found = inference(train, train, real, secrets=("y",))
+    assert found.risks[0].caught
+    assert "among 150 of the 600 synthetic rows" in found.risks[0].sentence
+    assert "among 150 of the 600 synthetic rows" in found.attributes[0].sentence

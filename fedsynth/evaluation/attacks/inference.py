@@ -6,7 +6,7 @@ generator repeats is then answered right, which a model fitted to all rows would
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from fedsynth.evaluation.attacks.risks import (
     residual_interval,
     verdict,
 )
-from fedsynth.evaluation.attacks.vectors import affordable
+from fedsynth.evaluation.attacks.vectors import affordable, searched
 from fedsynth.evaluation.features import Features, nearest
 from fedsynth.evaluation.rows import Rows
 from fedsynth.validation import suggestion
@@ -100,12 +100,14 @@ def inference(
     targets = _Targets(train.sample(attempts, seed), real.sample(attempts, seed))
     by_release = _Attacker.of(release, (targets.members, targets.others))
     by_unseen = _Attacker.of(unseen, (targets.members,))
-    risks, attributes = [], []
+    risks, attributes, part = [], [], searched(release, synthetic)
     for secret in map(names.index, secrets or default_secrets(synthetic, seed)):
         guesses = by_release.guesses(secret)
         outcome = _Outcome.of(release, targets, secret, guesses, by_unseen.guesses(secret)[0], seed)
-        risks.append(outcome.risk(names[secret]))
-        attributes.append(outcome.attribute(names[secret], len(unseen)))
+        risk = outcome.risk(names[secret])
+        attribute = outcome.attribute(names[secret], len(unseen))
+        risks.append(replace(risk, sentence=risk.sentence + part))
+        attributes.append(replace(attribute, sentence=attribute.sentence + part))
     return Inferences(tuple(risks), tuple(attributes))
 
 

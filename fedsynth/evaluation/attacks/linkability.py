@@ -7,7 +7,7 @@ halves cannot hide the row that fits both.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from fedsynth.evaluation.attacks.risks import (
     residual_interval,
     verdict,
 )
-from fedsynth.evaluation.attacks.vectors import affordable, grouped
+from fedsynth.evaluation.attacks.vectors import affordable, grouped, searched
 from fedsynth.evaluation.features import Features, nearest
 from fedsynth.evaluation.rows import Rows
 from fedsynth.validation import suggestion
@@ -63,7 +63,8 @@ def linkability(
     rng = np.random.default_rng(seed)
     # Whoever guesses names k random rows for either half: how many they share is hypergeometric.
     lucky = int((rng.hypergeometric(k, len(release) - k, k, len(members)) > 0).sum())
-    return _risk(hits, len(members), missed, len(others), lucky, k)
+    risk = _risk(hits, len(members), missed, len(others), lucky, k)
+    return replace(risk, sentence=risk.sentence + searched(release, synthetic))
 
 
 def _demand_halves(

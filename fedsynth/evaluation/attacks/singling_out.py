@@ -11,7 +11,7 @@ Second, the alarm is that permutation test, which holds however descriptions dep
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ from fedsynth.evaluation.attacks.risks import (
     residual_interval,
     verdict,
 )
+from fedsynth.evaluation.attacks.vectors import searched
 from fedsynth.evaluation.rows import Rows
 
 _DEALS = 1999
@@ -69,7 +70,8 @@ def singling_out(
         (one column, several columns); with no `attempts` where no description fits one row only.
     """
     rng = np.random.default_rng(seed)
-    made = Indexed.of(synthetic.sample(MOST_ROWS, seed), distinct=True)
+    release = synthetic.sample(MOST_ROWS, seed)
+    made = Indexed.of(release, distinct=True)
     tables = Indexed.of(train.sample(MOST_ROWS, seed)), Indexed.of(real.sample(MOST_ROWS, seed))
     sizes, width = synthetic.sizes, len(synthetic.names)
     single = of_one_column(made, sizes, attempts, rng)
@@ -80,7 +82,8 @@ def singling_out(
         several = of_several(made, sizes, together, attempts, rng)
         guesses = at_random(made, sizes, together, len(several), rng)
         risks.append(_attacked("singling out, several columns", several, guesses, tables, rng))
-    return tuple(risks)
+    part = searched(release, synthetic)
+    return tuple(replace(risk, sentence=risk.sentence + part) for risk in risks)
 
 
 def _attacked(

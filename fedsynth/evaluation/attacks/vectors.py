@@ -22,6 +22,16 @@ def affordable(rows: Rows, seed: int) -> Rows:
     return rows.sample(min(MOST_VECTORS, max(1, _CELLS // width)), seed)
 
 
+def searched(used: Rows, whole: Rows) -> str:
+    """What to add to a sentence about an attack that used a part of the release."""
+    if len(used) == len(whole):
+        return ""
+    return (
+        f" Sought among {len(used):,} of the {len(whole):,} synthetic rows, it finds but that share "
+        f"of what they give away."
+    )
+
+
 def grouped(values: NDArray[np.float64]) -> NDArray[np.int64]:
     """Codes [n] from 0, all of which occur, the same for equal rows of [n, d]; gaps are equal."""
     codes = np.zeros(len(values), np.int64)
