@@ -27,8 +27,8 @@ def searched(used: Rows, whole: Rows) -> str:
     if len(used) == len(whole):
         return ""
     return (
-        f" Sought among {len(used):,} of the {len(whole):,} synthetic rows, it finds but that share "
-        f"of what they give away."
+        f" Sought among {len(used):,} of the {len(whole):,} synthetic rows, it finds but that "
+        f"share of what they give away."
     )
 
 
