@@ -22,6 +22,9 @@ _LEVEL = 1.959963984540054
 
 _FEWEST = 3
 
+_DIGITS = 9
+"""Scores that differ by less are one: sums in another order would tell them apart."""
+
 
 @dataclass(frozen=True)
 class Agreement:
@@ -53,7 +56,9 @@ def agreement(
 ) -> Agreement:
     """How far the candidates' two orders agree; a candidate without both scores is left out."""
     known = [
-        (a, b) for a, b in zip(synthetic, real, strict=True) if a is not None and b is not None
+        (round(a, _DIGITS), round(b, _DIGITS))
+        for a, b in zip(synthetic, real, strict=True)
+        if a is not None and b is not None
     ]
     value, low, high, note = None, None, None, None
     if len(known) < _FEWEST:

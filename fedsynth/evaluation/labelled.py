@@ -178,10 +178,16 @@ def examples(rows: Rows, where: str = "data") -> Examples:
 
 def _with_others(rows: Rows) -> Rows:
     """Undeclared values of the columns that have a category for them, in that category."""
+    others = {
+        j: column.other_code
+        for j, column in enumerate(rows.schema.modelled)
+        if isinstance(column, Categorical) and column.other_code is not None
+    }
+    if not others:
+        return rows
     values = rows.values.copy()
-    for j, column in enumerate(rows.schema.modelled):
-        if isinstance(column, Categorical) and column.other_code is not None:
-            values[values[:, j] == len(column.categories), j] = column.other_code
+    for j, code in others.items():
+        values[values[:, j] == rows.sizes[j] - 1, j] = code
     return Rows(rows.schema, values, rows.outside)
 
 

@@ -20,6 +20,7 @@ Answers = Callable[[Examples], NDArray[np.float64]]
 _WIDTH = 150
 """Coordinates of a row's vector up to which a learner gets all the rows that it may."""
 
+_MANY = 50_000
 _CLASSES = 10
 _LEAST = 1000
 
@@ -38,8 +39,13 @@ class Learner:
 
     name: str
     train: Callable[[Examples, int], Answers]
-    most: int = 50_000
+    most: int = _MANY
     boosts: bool = False
+
+    @property
+    def slow(self) -> bool:
+        """Whether it may have fewer rows than others."""
+        return self.most < _MANY
 
     def rows(self, examples: Examples) -> int:
         """How many of these examples it is trained on: fewer of wide rows and of many classes."""

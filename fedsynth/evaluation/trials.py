@@ -31,7 +31,7 @@ class Model:
         name: the kind.
         rows: how many "synthetic" and how many "real" rows it was trained on.
         synthetic, real, augmented: trained on synthetic rows, on real rows, and on these together
-            (None if not tried, as where it is not trained on all).
+            (None if not tried, as where a slow model gets a part of the rows).
         seconds: that all of its training and answering took.
     """
 
@@ -99,6 +99,11 @@ class Arena:
     seed: int
 
     @property
+    def all_rows(self) -> int:
+        """How many there are to train on, synthetic and real."""
+        return len(self.synthetic.examples) + len(self.real.examples)
+
+    @property
     def primary(self) -> str:
         """The metric by which models are compared."""
         return "auroc" if self.test.classes else "r2"
@@ -134,9 +139,7 @@ class Arena:
             "real": fitted(learner, real, self.seed),
         }
         answers = {side: answered(fit, self.test) for side, fit in fits.items()}
-        # Of a sample, more rows of either kind would do as much.
-        whole = made is self.synthetic.examples and real is self.real.examples
-        if augment and whole:
+        if augment and (not learner.slow or len(made) + len(real) == self.all_rows):
             answers["augmented"] = answered(
                 fitted(learner, made.and_also(real), self.seed), self.test
             )

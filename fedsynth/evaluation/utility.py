@@ -125,8 +125,8 @@ def utility(
         real: the test rows, none of which is in `train`; 20,000 of them are drawn from more.
         seed: of samples and models.
         models: a handful, all there are, or names of `CLASSIFIERS` or `REGRESSORS`.
-        augment: whether to train on synthetic and real rows together, too: the models that take
-            all rows, since of a sample no part is added.
+        augment: whether to train on synthetic and real rows together, too; slow models only where
+            they may have all rows.
         progress: called with the steps done and all of them.
 
     Raises:

@@ -61,13 +61,13 @@ def test_a_seed_gives_one_model_and_no_warning_gets_through(learner):
 
 
 ODD = {
-    "ten rows, three classes": dict(n=10, y=[*"aaaabbbbbc"]),
-    "every row a gap": dict(n=20, x=None, colour=None, size=4, flag=True),
-    "one value each": dict(n=20, x=1.0, colour="red", size=4, flag=True),
-    "a category not listed": dict(n=20, colour="pink"),
-    "numbers far outside": dict(n=20, size=[10**12, *range(19)]),
-    "two rows": dict(n=2, y=["a", "b"]),
-    "a class of one row": dict(n=30, y=[*"ab" * 14, "a", "c"]),
+    "ten rows, three classes": {"n": 10, "y": [*"aaaabbbbbc"]},
+    "every row a gap": {"n": 20, "x": None, "colour": None, "size": 4, "flag": True},
+    "one value each": {"n": 20, "x": 1.0, "colour": "red", "size": 4, "flag": True},
+    "a category not listed": {"n": 20, "colour": "pink"},
+    "numbers far outside": {"n": 20, "size": [10**12, *range(19)]},
+    "two rows": {"n": 2, "y": ["a", "b"]},
+    "a class of one row": {"n": 30, "y": [*"ab" * 14, "a", "c"]},
 }
 BLANK = ("every row a gap", "one value each")
 

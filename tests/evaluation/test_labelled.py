@@ -82,7 +82,7 @@ def test_what_there_is_to_learn():
     digits = ImageSchema(shape=(8, 8), target=Categorical(name="d", values=(0, 1)))
     assert task_of(digits) == "classification"
     for words in ("names no target", "besides the target"):
-        with pytest.raises(ConfigError, match="nothing to predict|besides"):
+        with pytest.raises(ConfigError, match=r"nothing to predict|besides"):
             examples(read_rows(frame(3)[[c.name for c in nothing[words].modelled]],
                                nothing[words], "rows"))  # fmt: skip
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from fedsynth.evaluation.scores import always, score
+from fedsynth.evaluation.scores import always, score, score_numbers
 
 
 def test_auroc_of_the_textbook_case():
@@ -22,6 +22,8 @@ def test_auroc_of_the_textbook_case():
     assert found.accuracy == 0.75
     assert found.f1_positive == pytest.approx(2 / 3)  # precision 1, recall 1/2
     assert found.rows == 4
+    # Precision 1 at recall 1/2, then 2/3 at recall 1.
+    assert found.average_precision == pytest.approx(5 / 6)
 
 
 @settings(max_examples=80, deadline=None)
@@ -52,9 +54,13 @@ def test_scores_equal_scikit_learns(classes, rows, levels, seed):
         assert math.isnan(found.f1_positive)
     if len(present) == 1:
         assert math.isnan(found.auroc)
+        assert math.isnan(found.average_precision)
         return
     against_rest = [metrics.roc_auc_score(truth == c, probabilities[:, c]) for c in present]
     assert found.auroc == pytest.approx(against_rest[1] if classes == 2 else np.mean(against_rest))
+    precise = [metrics.average_precision_score(truth == c, probabilities[:, c]) for c in present]
+    expected = precise[1] if classes == 2 else np.mean(precise)
+    assert found.average_precision == pytest.approx(expected)
 
 
 def test_multiclass_auroc_is_scikit_learns_macro_one_against_rest():
@@ -69,4 +75,38 @@ def test_one_answer_to_everything_scores_its_share_and_half():
     truth = np.array([0] * 7 + [1] * 2 + [2])
     found = score(always(0, 10, 4), truth)
     assert (found.accuracy, found.auroc) == (0.7, 0.5)
+    # Every row ties, so each class's precision is its share: (.7 + .2 + .1) / 3.
+    assert found.average_precision == pytest.approx(1 / 3)
     assert found.balanced_accuracy == pytest.approx(1 / 3)
+
+
+def test_decisions_do_as_well_as_probabilities():
+    rng = np.random.default_rng(0)
+    decisions = rng.normal(size=(50, 3)) * 100
+    truth = rng.integers(3, size=50)
+    assert score(decisions, truth) == score(np.argsort(np.argsort(decisions, axis=None)).reshape(
+        decisions.shape) / 1000, truth)  # fmt: skip
+
+
+def test_a_worked_regression():
+    # Residuals 1, -1, 0; the truth deviates by -2, 0, 2 from its mean.
+    found = score_numbers(np.array([0.0, 4.0, 5.0]), np.array([1.0, 3.0, 5.0]))
+    assert found.r2 == pytest.approx(1 - 2 / 8)
+    assert found.mae == pytest.approx(2 / 3)
+    assert found.rows == 3
+
+
+@settings(max_examples=50, deadline=None)
+@given(rows=st.integers(2, 40), seed=st.integers(0, 2**32), scale=st.sampled_from([1e-3, 1, 1e6]))
+def test_scores_of_numbers_equal_scikit_learns(rows, seed, scale):
+    rng = np.random.default_rng(seed)
+    truth, predicted = rng.normal(size=(2, rows)) * scale
+    found = score_numbers(predicted, truth)
+    assert found.r2 == pytest.approx(metrics.r2_score(truth, predicted))
+    assert found.mae == pytest.approx(metrics.mean_absolute_error(truth, predicted))
+
+
+def test_the_mean_explains_nothing_and_one_number_cannot_be_explained():
+    truth = np.array([1.0, 2.0, 6.0])
+    assert score_numbers(np.full(3, 3.0), truth).r2 == 0
+    assert math.isnan(score_numbers(truth, np.full(3, 3.0)).r2)

@@ -11,7 +11,15 @@ from sklearn.datasets import load_digits
 
 from fedsynth.data.tables import Images
 from fedsynth.errors import ConfigError, DataError
-from fedsynth.evaluation.students import ImageStudent, TableStudent, Training, train_on_synthetic
+from fedsynth.evaluation.labelled import labelled
+from fedsynth.evaluation.students import (
+    ImageStudent,
+    TableStudent,
+    Training,
+    table_classifier,
+    table_probabilities,
+    train_on_synthetic,
+)
 from fedsynth.evaluation.utility import compare
 from fedsynth.schema import Categorical, Continuous, ImageSchema, Schema
 
@@ -116,6 +124,25 @@ def test_a_seed_gives_one_student_and_the_global_generator_stays(kind):
     )
     assert torch.equal(before, torch.get_rng_state())
     assert first == again != other
+
+
+def test_a_student_of_a_table_trained_once_answers_for_any_rows():
+    train, test = (labelled(rows(n, seed), TABLE) for n, seed in ((200, 0), (100, 1)))
+    answer = table_classifier(train, TABLE, 3, QUICK)
+    expected = table_probabilities(train, test.x, TABLE, 3, QUICK)
+    np.testing.assert_array_equal(answer(test.x), expected)
+    np.testing.assert_allclose(answer(test.x[:7]), expected[:7], atol=1e-6)
+
+
+def test_a_gap_that_was_not_declared_is_told_from_the_mean():
+    # Only whether the cell is there says the answer.
+    schema = Schema(
+        columns=(Continuous(name="a", lower=0, upper=1, decimals=2), TABLE.column("y")), target="y"
+    )
+    a = np.where(np.arange(400) % 2, np.nan, 0.5)
+    table = pd.DataFrame({"a": a, "y": np.arange(400) % 2})
+    found = train_on_synthetic(table, table, schema, training=Training(epochs=20))
+    assert found.accuracy == 1
 
 
 def test_comparison_of_images_uses_the_student():
