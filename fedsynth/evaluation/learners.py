@@ -24,6 +24,9 @@ _MANY = 50_000
 _CLASSES = 10
 _LEAST = 1000
 
+_SEEDS = 2**32
+"""scikit-learn takes none above."""
+
 
 @dataclass(frozen=True)
 class Learner:
@@ -66,7 +69,7 @@ def fitted(learner: Learner, examples: Examples, seed: int) -> Answers | None:
         return prior(examples)
     with quiet():
         try:
-            return learner.train(examples, seed)
+            return learner.train(examples, seed % _SEEDS)
         except (ValueError, ArithmeticError):
             return None
 

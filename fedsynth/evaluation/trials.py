@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -176,6 +177,16 @@ def figures(predicted: NDArray[np.float64] | None, test: Examples) -> Figures:
         scores = score_numbers(predicted, test.y.astype(np.float64))
     found = {name: float(getattr(scores, name)) for name in names}
     return {name: value if math.isfinite(value) else None for name, value in found.items()}
+
+
+def mean_figures(several: Sequence[Figures]) -> Figures:
+    """The mean of each score; None where one of them is."""
+    found: Figures = {}
+    for name in several[0]:
+        values = [each[name] for each in several]
+        known = [value for value in values if value is not None]
+        found[name] = sum(known) / len(known) if len(known) == len(values) else None
+    return found
 
 
 def independent(table: Examples, seed: int) -> Examples:

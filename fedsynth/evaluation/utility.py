@@ -39,10 +39,13 @@ from fedsynth.evaluation.trials import (
     Pool,
     Trial,
     independent,
+    mean_figures,
     metrics_of,
 )
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.validation import suggestion
+
+_SHUFFLES = 3
 
 _TESTED = 20_000
 """Real rows at most that models are tested on."""
@@ -84,8 +87,8 @@ class Utility:
         metrics: those of every model; f1_positive comes beside them for two classes.
         models: in the order asked for.
         baselines: the commonest class or the mean, and the first model trained on real rows whose
-            columns were shuffled each on its own (near chance, not at it: what it learned at random
-            may go along with the target).
+            columns were shuffled each on its own: the mean of three shuffles, since what one of
+            them teaches by chance may go along with the target or against it.
         curves: of the first model, ROC curves as "fpr" and "tpr" of up to 200 points, trained on
             "synthetic" and on "real" rows; None unless there are two classes.
         agreement: whether models and settings order the same on synthetic rows as on real ones.
@@ -183,11 +186,14 @@ def _chosen(models: str | Sequence[str], task: Task) -> Sequence[Learner]:
 
 def _baselines(arena: Arena, learner: Learner) -> tuple[Baseline, ...]:
     table = arena.real.part(learner.rows(arena.real.examples))
-    shuffled = fitted(learner, independent(table, arena.seed), arena.seed)
+    shuffles = [
+        arena.figures(fitted(learner, independent(table, seed), seed))
+        for seed in range(arena.seed, arena.seed + _SHUFFLES)
+    ]
     first = "commonest class" if arena.test.classes else "mean"
     return (
         Baseline(first, arena.figures(commonest(arena.real.examples))),
-        Baseline("independent columns", arena.figures(shuffled)),
+        Baseline("independent columns", mean_figures(shuffles)),
     )
 
 

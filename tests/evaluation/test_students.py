@@ -139,9 +139,9 @@ def test_a_gap_that_was_not_declared_is_told_from_the_mean():
     schema = Schema(
         columns=(Continuous(name="a", lower=0, upper=1, decimals=2), TABLE.column("y")), target="y"
     )
-    a = np.where(np.arange(400) % 2, np.nan, 0.5)
-    table = pd.DataFrame({"a": a, "y": np.arange(400) % 2})
-    found = train_on_synthetic(table, table, schema, training=Training(epochs=20))
+    a = np.where(np.arange(100) % 2, np.nan, 0.5)
+    table = pd.DataFrame({"a": a, "y": np.arange(100) % 2})
+    found = train_on_synthetic(table, table, schema, training=Training(epochs=30))
     assert found.accuracy == 1
 
 
