@@ -1,0 +1,85 @@
+"""Tables as evaluation reads them: nothing clamped or replaced, what breaks a rule counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fedsynth.data.conforming import demand_columns
+from fedsynth.errors import DataError
+from fedsynth.schema import Boolean, Categorical, Schema
+from fedsynth.schema.cells import read_cells, violations
+
+_FAR = 1e6
+"""Numbers are kept up to so many declared ranges outside their own, so that sums stay finite."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A table's n > 0 rows over a schema's d modelled columns.
+
+    Attributes:
+        schema: what each column is.
+        values: float64 [n, d], in the order of `schema.modelled`. Numbers as found, also outside
+            their bounds (dates in units since the column's lower bound); codes of categories from
+            0, where all values that the schema does not list share the code behind the last one.
+            NaN is a gap, or a number that cannot be read.
+        outside: of each column, bool [n]: the cell breaks a rule of the schema.
+    """
+
+    schema: Schema
+    values: NDArray[np.float64]
+    outside: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.schema.modelled)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Codes of each column [d], the one for undeclared values included; 0 for numbers."""
+        return tuple(
+            len(column.categories) + 1 if isinstance(column, Categorical | Boolean) else 0
+            for column in self.schema.modelled
+        )
+
+    def take(self, positions: NDArray[np.int64] | NDArray[np.bool_]) -> Rows:
+        """The rows at these positions."""
+        return Rows(self.schema, self.values[positions], self.outside[positions])
+
+    def sample(self, most: int, seed: int) -> Rows:
+        """At most `most` rows at random, each once; all of them, in order, if they are few."""
+        if len(self) <= most:
+            return self
+        drawn = np.random.default_rng(seed).choice(len(self), most, replace=False)
+        return self.take(np.sort(drawn))
+
+
+def read_rows(frame: pd.DataFrame, schema: Schema, where: str) -> Rows:
+    """A frame's rows; `where` names the frame in errors.
+
+    Raises:
+        DataError: the frame is empty, or its columns are not the schema's.
+    """
+    demand_columns(frame, schema, where)
+    if frame.empty:
+        raise DataError(f"{where}: has no rows")
+    values = np.empty((len(frame), len(schema.modelled)))
+    outside = np.zeros(values.shape, dtype=bool)
+    for j, column in enumerate(schema.modelled):
+        cells = read_cells(frame[column.name], column, schema.missing_values)
+        for broken in violations(cells, column).values():
+            outside[:, j] |= broken
+        if isinstance(column, Categorical | Boolean):
+            known = np.where(cells.unreadable, len(column.categories), cells.values)
+            values[:, j] = np.where(cells.missing, np.nan, known)
+        else:
+            span = max(column.high - column.low, 1.0) * _FAR
+            values[:, j] = np.clip(cells.values, column.low - span, column.high + span)
+    return Rows(schema, values, outside)
