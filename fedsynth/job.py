@@ -16,7 +16,7 @@ from urllib.parse import quote
 from fedsynth.config import Config, expanded, load_config
 from fedsynth.data.tables import Images
 from fedsynth.errors import ConfigError, FedsynthError
-from fedsynth.evaluation.fidelity import MarginalError, marginal_error
+from fedsynth.evaluation.marginals import MarginalError, marginal_error
 from fedsynth.evaluation.utility import Comparison, compare
 from fedsynth.preparing import Prepared, Rows, prepare
 from fedsynth.privacy.certificate import LEDGER, Certificate

@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from fedsynth.data.tables import read_table
-from fedsynth.evaluation import fidelity, utility
+from fedsynth.evaluation import marginals, utility
 from fedsynth.federation.partitions import partition
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import Schema
@@ -64,7 +64,7 @@ def run(seed, clients, trust, epsilon=1.0, settings=None):
     seconds = time.perf_counter() - start
     rows = synth.sample(ROWS, seed=seed)
     scores = utility.compare(train, test, rows, schema, seed=0)
-    errors = [fidelity.marginal_error(train, rows, schema, order).mean for order in (1, 2)]
+    errors = [marginals.marginal_error(train, rows, schema, order).mean for order in (1, 2)]
     return {
         "clients": clients,
         "trust": trust,

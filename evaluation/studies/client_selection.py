@@ -20,7 +20,7 @@ import numpy as np
 from adult import DATA, HOME, ROWS
 
 from fedsynth.data.tables import read_table
-from fedsynth.evaluation import fidelity, utility
+from fedsynth.evaluation import marginals, utility
 from fedsynth.federation.partitions import partition
 from fedsynth.marginals import count
 from fedsynth.privacy.terms import Budget
@@ -73,7 +73,7 @@ def run(seed, beta, way):
         interview.Interview.choose = original
     rows = synth.sample(ROWS, seed=seed)
     scores = utility.train_on_synthetic(rows, test, schema, seed=0)
-    errors = [fidelity.marginal_error(train, rows, schema, order).mean for order in (2, 3)]
+    errors = [marginals.marginal_error(train, rows, schema, order).mean for order in (2, 3)]
     return scores.auroc, *errors
 
 

@@ -29,7 +29,7 @@ import numpy as np
 
 from fedsynth.data.datasets import builtin_schema, load_builtin
 from fedsynth.data.tables import conform, read_table
-from fedsynth.evaluation import fidelity, utility
+from fedsynth.evaluation import marginals, utility
 from fedsynth.federation.partitions import partition
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import Schema
@@ -143,7 +143,7 @@ def run(
     scores = utility.compare(train, test, rows, schema, seed=0)
     orders = (1, 2, 3) if len(schema.modelled) < 60 else (1, 2)
     errors = {
-        f"tv{order}": round(fidelity.marginal_error(train, rows, schema, order).mean, 4)
+        f"tv{order}": round(marginals.marginal_error(train, rows, schema, order).mean, 4)
         for order in orders
     }
     return {

@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 from fedsynth.data.tables import read_table
-from fedsynth.evaluation import fidelity, utility
+from fedsynth.evaluation import marginals, utility
 from fedsynth.schema import Categorical, Schema
 
 HOME = Path(__file__).resolve().parents[2]
@@ -53,7 +53,7 @@ def domain_of(schema):
 
 def score(train, test, rows, schema):
     scores = utility.compare(train, test, rows, schema, seed=0)
-    errors = [fidelity.marginal_error(train, rows, schema, order).mean for order in (1, 2, 3)]
+    errors = [marginals.marginal_error(train, rows, schema, order).mean for order in (1, 2, 3)]
     return {
         "auroc": round(scores.synthetic.auroc, 4),
         "auroc_real": round(scores.real.auroc, 4),

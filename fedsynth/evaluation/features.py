@@ -11,7 +11,7 @@ from fedsynth.evaluation.rows import Rows
 
 _MOST_CODES = 64
 _CELLS = 2**24
-"""Entries of a block of the distance matrix: 64 MiB of float32."""
+"""Entries of a block: 64 MiB of rough distances in float32, 128 MiB of exact differences."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +74,7 @@ def nearest(
     wanted = min(k + 4, len(among))
     norms = np.einsum("ij,ij->i", among, among)
     distances, places = np.empty((len(queries), k)), np.empty((len(queries), k), np.int64)
-    step = max(1, _CELLS // len(among))
+    step = max(1, _CELLS // max(len(among), wanted * among.shape[1]))
     for start in range(0, len(queries), step):
         block = queries[start : start + step]
         rough = norms - 2 * (block @ among.T)

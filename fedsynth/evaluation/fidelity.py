@@ -1,131 +1,234 @@
-"""How far the marginals of synthetic rows lie from those of real ones."""
+"""How like the real rows synthetic rows are: columns, pairs, marginals, and what tells them apart.
+
+Everything is measured against real rows that the generator never saw, beside two yardsticks: other
+real rows, which no release can beat, and real columns shuffled each on its own, which know nothing
+of how columns hang together.
+"""
 
 from __future__ import annotations
 
-import itertools
-import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fedsynth.data.tables import conform
-from fedsynth.errors import ConfigError
-from fedsynth.schema import Boolean, Categorical, Schema
+from fedsynth.evaluation.codes import Codes, coded
+from fedsynth.evaluation.columns import ColumnScore, column_scores
+from fedsynth.evaluation.detection import MOST, Detection, attempts, detection
+from fedsynth.evaluation.marginals import MarginalError, errors_between, pair_distances
+from fedsynth.evaluation.quality import (
+    MOST_COLUMNS,
+    MOST_ROWS,
+    Diagnostic,
+    Quality,
+    diagnostic,
+    quality,
+)
+from fedsynth.evaluation.rows import Rows
 
-_DENSE = 2**20
-"""Cells up to which a marginal is counted in an array; above, only the cells that occur are."""
+_SET_ROWS = 200_000
+"""Rows of a table in which sets of columns are counted."""
+_MAP = 60
+"""Columns in the map of pairs."""
 
 
 @dataclass(frozen=True)
-class MarginalError:
-    """Total variation, half the L1 distance of relative frequencies, over sets of columns.
+class Pairs:
+    """The map of pairs; matrices [d][d] of total variation, a column's own on the diagonal.
 
-    order: columns in a set. mean, worst: in [0, 1]. worst_columns: the set of the worst.
-    sets: how many were compared.
+    names: the columns shown. distance: of synthetic rows. reference: of other real rows.
+    correlation: mean over pairs of numbers of 1 - |r - s| / 2 (SDMetrics' CorrelationSimilarity).
+    contingency: mean over pairs of categories of 1 - total variation (ContingencySimilarity).
+    Either is None where no pair has one.
     """
 
-    order: int
-    mean: float
-    worst: float
-    worst_columns: tuple[str, ...]
-    sets: int
+    names: tuple[str, ...]
+    distance: tuple[tuple[float, ...], ...]
+    reference: tuple[tuple[float, ...], ...]
+    correlation: float | None
+    contingency: float | None
 
 
-def marginal_error(
-    real: pd.DataFrame,
-    synthetic: pd.DataFrame,
-    schema: Schema,
-    order: int,
+@dataclass(frozen=True)
+class Marginal(MarginalError):
+    """The error of synthetic rows beside the mean one of other real rows (`real`) and of
+    independent columns (`trivial`)."""
+
+    real: float
+    trivial: float
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """How like the real rows synthetic rows are.
+
+    distinguished: AUROC by which gradient boosting tells independent columns from real rows.
+    notes: what was sampled or left out, as sentences.
+    """
+
+    columns: tuple[ColumnScore, ...]
+    pairs: Pairs | None
+    marginals: tuple[Marginal, ...]
+    detection: tuple[Detection, ...]
+    distinguished: float | None
+    quality: Quality
+    diagnostic: Diagnostic
+    notes: tuple[str, ...]
+
+
+def _silent(done: int, steps: int) -> None:
+    pass
+
+
+def fidelity(
+    synthetic: Rows,
+    train: Rows,
+    real: Rows,
     *,
-    bins: int = 20,
-    limit: int = 1000,
     seed: int = 0,
-) -> MarginalError:
-    """Total variation between the `order`-way marginals of two tables.
+    progress: Callable[[int, int], None] = _silent,
+) -> Fidelity:
+    """Synthetic rows against `real`, beside the other real rows `train` and their columns shuffled.
 
-    Numbers and dates are cut at `bins` quantiles of the real table, where a value that several
-    quantiles share is a bin of its own; a gap is a category. With more than `limit` sets of
-    columns, that many are drawn at random. A table against itself gives 0.
-
-    Raises:
-        ConfigError: an order below 1 or above the number of columns.
-        DataError: a table that does not fit the schema.
+    Sets of columns are counted in at most 200,000 rows of each table; triples are all of them, or
+    1,000 drawn by the seed; the map of pairs shows the 60 columns that are furthest off.
     """
-    names = [column.name for column in schema.modelled]
-    if not 1 <= order <= len(names):
-        raise ConfigError(f"order must lie between 1 and the {len(names)} columns and is {order}")
-    left, right, sizes = _codes(real, synthetic, schema, bins)
-    sets = _column_sets(len(names), order, limit, np.random.default_rng(seed))
-    errors = [_distance(left[:, s], right[:, s], sizes[s]) for s in sets]
-    worst = int(np.argmax(errors))
-    return MarginalError(
-        order=order,
-        mean=float(np.mean(errors)),
-        worst=float(errors[worst]),
-        worst_columns=tuple(names[j] for j in sets[worst]),
-        sets=len(sets),
+    notes: list[str] = []
+    alone = independent(train, seed)
+    columns = column_scores(synthetic, train, real)
+    progress(1, 5)
+    few = [rows.sample(_SET_ROWS, seed) for rows in (real, synthetic, train, alone)]
+    codes = coded(few)
+    orders = range(1, min(3, len(real.names)) + 1)
+    marginals = tuple(_marginal(codes, real.names, order, seed) for order in orders)
+    progress(2, 5)
+    pairs = _pairs(codes, few[0], few[1]) if len(real.names) > 1 else None
+    progress(3, 5)
+    told = detection(synthetic, train, real, seed)
+    beside = attempts(alone, real, seed)
+    progress(4, 5)
+    scores = quality(synthetic, train, alone, real)
+    found = diagnostic(synthetic, real)
+    progress(5, 5)
+    if max(map(len, (real, synthetic, train))) > _SET_ROWS:
+        notes.append(f"Marginals and pairs: counted in {_SET_ROWS:,} rows of each table at most.")
+    notes += _remarks(synthetic, real, marginals, pairs, told)
+    return Fidelity(
+        columns=columns,
+        pairs=pairs,
+        marginals=marginals,
+        detection=told,
+        distinguished=beside[-1].auroc if beside else None,
+        quality=scores,
+        diagnostic=found,
+        notes=tuple(notes),
     )
 
 
-def _codes(
-    real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema, bins: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Both tables as codes [n, d] and [m, d], and how many codes each column has [d]."""
-    left, right = conform(real, schema, "real"), conform(synthetic, schema, "synthetic")
-    pairs, sizes = [], []
-    for column in schema.modelled:
-        a, b = (np.asarray(table.columns[column.name], float) for table in (left, right))
-        if isinstance(column, Categorical | Boolean):
-            size = len(column.categories)
-            pairs.append((np.where(a < 0, size, a), np.where(b < 0, size, b)))
-        else:
-            cuts = _cuts(a, bins)
-            size = len(cuts) + 1
-            pairs.append((_binned(a, cuts), _binned(b, cuts)))
-        sizes.append(size + 1)
-    reals, made = (np.stack(codes, axis=1).astype(np.int64) for codes in zip(*pairs, strict=True))
-    return reals, made, np.array(sizes, dtype=np.int64)
+def independent(rows: Rows, seed: int) -> Rows:
+    """The rows with every column shuffled on its own: columns as they were, relations gone."""
+    rng = np.random.default_rng(seed)
+    order = rng.permuted(np.tile(np.arange(len(rows)), (rows.values.shape[1], 1)), axis=1).T
+    return Rows(
+        rows.schema,
+        np.take_along_axis(rows.values, order, axis=0),
+        np.take_along_axis(rows.outside, order, axis=0),
+    )
 
 
-def _cuts(values: NDArray[np.float64], bins: int) -> NDArray[np.float64]:
-    """Rising cuts c between bins [c_i, c_i+1) of about equal mass in `values`."""
-    known = values[~np.isnan(values)]
-    if len(known) == 0:
-        return np.empty(0)
-    inner = np.quantile(known, np.arange(1, bins) / bins, method="inverted_cdf")
-    cuts, repeats = np.unique(inner, return_counts=True)
-    return np.union1d(cuts, np.nextafter(cuts[repeats > 1], np.inf))
+def _remarks(
+    synthetic: Rows,
+    real: Rows,
+    marginals: tuple[Marginal, ...],
+    pairs: Pairs | None,
+    told: tuple[Detection, ...],
+) -> list[str]:
+    size, columns = min(len(synthetic), len(real)), len(real.names)
+    notes = [
+        f"Marginals of {error.order} columns: {error.sets:,} sets drawn at random."
+        for error in marginals
+        if error.sets == 1000
+    ]
+    if pairs is not None and len(pairs.names) < columns:
+        notes.append(f"Pairs: the map shows the {_MAP} of {columns} columns that are furthest off.")
+    if not told:
+        notes.append(f"Telling synthetic from real: {size} rows are too few to try.")
+    elif size > MOST:
+        notes.append(f"Telling synthetic from real: tried on {MOST:,} rows of each table.")
+    if max(len(synthetic), len(real)) > MOST_ROWS:
+        notes.append(f"SDMetrics: given {MOST_ROWS:,} rows of each table at most.")
+    if columns > MOST_COLUMNS:
+        notes.append(f"SDMetrics: given {MOST_COLUMNS} of the {columns} columns.")
+    empty = [
+        name
+        for j, name in enumerate(real.names)
+        if any(np.isnan(rows.values[:, j]).all() for rows in (real, synthetic))
+    ]
+    if empty:
+        notes.append(f"SDMetrics: left out columns without a value: {', '.join(empty[:10])}.")
+    return notes
 
 
-def _binned(values: NDArray[np.float64], cuts: NDArray[np.float64]) -> NDArray[np.int64]:
-    codes = np.searchsorted(cuts, values, side="right")
-    return np.where(np.isnan(values), len(cuts) + 1, codes).astype(np.int64)
+def _marginal(codes: Codes, names: tuple[str, ...], order: int, seed: int) -> Marginal:
+    ours, real, trivial = errors_between(codes, names, order, seed=seed)
+    return Marginal(
+        order=order,
+        mean=ours.mean,
+        worst=ours.worst,
+        worst_columns=ours.worst_columns,
+        sets=ours.sets,
+        real=real.mean,
+        trivial=trivial.mean,
+    )
 
 
-def _column_sets(
-    columns: int, order: int, limit: int, rng: np.random.Generator
-) -> list[NDArray[np.int64]]:
-    """All sets of `order` columns, or `limit` different ones at random."""
-    if math.comb(columns, order) <= limit:
-        every = itertools.combinations(range(columns), order)
-        return [np.array(chosen, dtype=np.int64) for chosen in every]
-    drawn: set[tuple[int, ...]] = set()
-    while len(drawn) < limit:
-        drawn.add(tuple(sorted(rng.choice(columns, order, replace=False).tolist())))
-    return [np.array(chosen, dtype=np.int64) for chosen in sorted(drawn)]
+def _pairs(codes: Codes, real: Rows, synthetic: Rows) -> Pairs:
+    shown = np.arange(len(codes.sizes))
+    if len(shown) > _MAP:
+        own = np.array(
+            [errors_between(_only(codes, [j]), ("",), 1)[0].mean for j in range(len(shown))]
+        )
+        shown = np.sort(np.argsort(-own, kind="stable")[:_MAP])
+    ours, theirs, _ = pair_distances(_only(codes, shown.tolist()))
+    categories = [j for j, size in enumerate(real.sizes) if size and j in set(shown.tolist())]
+    return Pairs(
+        names=tuple(real.names[j] for j in shown),
+        distance=tuple(map(tuple, ours.tolist())),
+        reference=tuple(map(tuple, theirs.tolist())),
+        correlation=correlation_similarity(real, synthetic),
+        contingency=_contingency(ours, shown, categories),
+    )
 
 
-def _distance(left: NDArray[np.int64], right: NDArray[np.int64], sizes: NDArray[np.int64]) -> float:
-    """Total variation of the joint frequencies of codes [n, k] and [m, k]."""
-    both, cells = np.concatenate([left, right])[:, 0], int(sizes[0])
-    for j in range(1, len(sizes)):
-        both = both * sizes[j] + np.concatenate([left[:, j], right[:, j]])
-        cells *= int(sizes[j])
-        if cells > _DENSE:
-            seen, both = np.unique(both, return_inverse=True)
-            cells = len(seen)
-    a = np.bincount(both[: len(left)], minlength=cells) / len(left)
-    b = np.bincount(both[len(left) :], minlength=cells) / len(right)
-    return float(np.abs(a - b).sum() / 2)
+def _only(codes: Codes, columns: list[int]) -> Codes:
+    return Codes(tuple(table[columns] for table in codes.tables), codes.sizes[columns])
+
+
+def _contingency(
+    distance: NDArray[np.float64], shown: NDArray[np.int64], categories: list[int]
+) -> float | None:
+    places = np.flatnonzero(np.isin(shown, categories))
+    if len(places) < 2:
+        return None
+    upper = np.triu_indices(len(places), 1)
+    return float(1 - distance[np.ix_(places, places)][upper].mean())
+
+
+def correlation_similarity(real: Rows, synthetic: Rows) -> float | None:
+    """Mean over pairs of numbers of 1 - |r - s| / 2, Pearson's r in real and s in synthetic rows.
+
+    A pair counts the rows that have both values; pairs with one that does not vary have none.
+    """
+    numbers = [j for j, size in enumerate(real.sizes) if size == 0]
+    if len(numbers) < 2:
+        return None
+    upper = np.triu_indices(len(numbers), 1)
+    matrices = [
+        np.asarray(pd.DataFrame(rows.values[:, numbers]).corr())[upper]
+        for rows in (real, synthetic)
+    ]
+    similar = 1 - np.abs(matrices[0] - matrices[1]) / 2
+    known = similar[~np.isnan(similar)]
+    return float(known.mean()) if len(known) else None

@@ -12,7 +12,7 @@ from sklearn import ensemble, linear_model, naive_bayes, neighbors, svm
 
 from fedsynth.evaluation.classifiers import CLASSIFIERS, STANDARD, boosting
 from fedsynth.evaluation.labelled import examples
-from fedsynth.evaluation.learners import answered, fitted
+from fedsynth.evaluation.learners import Learner, answered, fitted
 from fedsynth.evaluation.rows import read_rows
 from fedsynth.evaluation.scores import score
 from fedsynth.schema import Categorical, Continuous, Schema
@@ -234,3 +234,11 @@ def test_rows_of_wide_tables_and_many_classes_are_fewer():
 def test_seeds_may_be_of_any_size():
     train = taught(40)
     assert answered(fitted(BY_NAME["random forest"], train, 2**40), train) is not None
+
+
+def test_answers_that_are_no_numbers_are_none():
+    train = taught(20)
+    for wrong in (np.nan, np.inf):
+        spoiled = Learner("spoiled", lambda *_: lambda others: np.full((len(others), 2), wrong))  # noqa: B023
+        assert answered(fitted(spoiled, train, 0), train) is None
+    assert answered(None, train) is None

@@ -293,6 +293,10 @@ def test_settings_are_ranked_alike_on_rows_of_the_same_kind(monkeypatch):
     assert found.spearman > 0.6
     pair = stats.spearmanr(found.synthetic, found.real).statistic
     assert found.spearman == pytest.approx(pair)
+    # The last setting: half a step, 64 leaves; here on the test rows after real ones.
+    settings = {"learning_rate": 0.5, "max_leaf_nodes": 64, "min_samples_leaf": 5, "rounds": 50}
+    answers = train_boosting(examples(train), 0, **settings)(examples(test))
+    assert found.real[-1] == pytest.approx(score(answers, examples(test).y).auroc)
 
 
 def test_a_part_is_drawn_of_many_rows_and_said():

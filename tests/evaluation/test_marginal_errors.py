@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedsynth.errors import ConfigError, DataError
-from fedsynth.evaluation.fidelity import marginal_error
+from fedsynth.evaluation.marginals import marginal_error
 from fedsynth.schema import (
     Boolean,
     Categorical,
