@@ -26,7 +26,7 @@ from fedsynth.evaluation.quality import (
     diagnostic,
     quality,
 )
-from fedsynth.evaluation.rows import Rows
+from fedsynth.evaluation.rows import Rows, independent
 
 _SET_ROWS = 200_000
 """Rows of a table in which sets of columns are counted."""
@@ -124,17 +124,6 @@ def fidelity(
         quality=scores,
         diagnostic=found,
         notes=tuple(notes),
-    )
-
-
-def independent(rows: Rows, seed: int) -> Rows:
-    """The rows with every column shuffled on its own: columns as they were, relations gone."""
-    rng = np.random.default_rng(seed)
-    order = rng.permuted(np.tile(np.arange(len(rows)), (rows.values.shape[1], 1)), axis=1).T
-    return Rows(
-        rows.schema,
-        np.take_along_axis(rows.values, order, axis=0),
-        np.take_along_axis(rows.outside, order, axis=0),
     )
 
 

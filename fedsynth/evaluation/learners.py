@@ -17,8 +17,11 @@ from fedsynth.evaluation.scores import always
 Answers = Callable[[Examples], NDArray[np.float64]]
 """Of n rows: scores [n, classes], a row's largest being the answer, or predicted numbers [n]."""
 
-_WIDTH = 150
+_WIDTH = 180
 """Coordinates of a row's vector up to which a learner gets all the rows that it may."""
+
+_NUMBER = 8
+"""Coordinates that a number counts for: trees take longer over it than over a category's."""
 
 _MANY = 50_000
 _CLASSES = 10
@@ -52,7 +55,7 @@ class Learner:
 
     def rows(self, examples: Examples) -> int:
         """How many of these examples it is trained on: fewer of wide rows and of many classes."""
-        width = sum(min(size, 64) + 2 if size else 2 for size in examples.rows.sizes)
+        width = sum(min(size, 64) + 2 if size else _NUMBER for size in examples.rows.sizes)
         classes = max(examples.classes, 2)
         share = min(1.0, _WIDTH / width) * min(1.0, _CLASSES / classes)
         if self.boosts:

@@ -83,3 +83,14 @@ def read_rows(frame: pd.DataFrame, schema: Schema, where: str) -> Rows:
             span = max(column.high - column.low, 1.0) * _FAR
             values[:, j] = np.clip(cells.values, column.low - span, column.high + span)
     return Rows(schema, values, outside)
+
+
+def independent(rows: Rows, seed: int) -> Rows:
+    """The rows with every column shuffled on its own: columns as they were, relations gone."""
+    rng = np.random.default_rng(seed)
+    order = rng.permuted(np.tile(np.arange(len(rows)), (rows.values.shape[1], 1)), axis=1).T
+    return Rows(
+        rows.schema,
+        np.take_along_axis(rows.values, order, axis=0),
+        np.take_along_axis(rows.outside, order, axis=0),
+    )

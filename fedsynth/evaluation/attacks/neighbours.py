@@ -66,6 +66,11 @@ def neighbours(
         "synthetic": nearest(features.matrix(synthetic.take(drawn(made, most, rng))), among, 2)[0],
         "real": nearest(features.matrix(real.take(drawn(held, most, rng))), among, 2)[0],
     }
+    return diagnosed(copies, distances)
+
+
+def diagnosed(copies: dict[str, float], distances: dict[str, NDArray[np.float64]]) -> Neighbours:
+    """From distances [n, 1 or 2] of "synthetic" and "real" rows to the nearest training rows."""
     return Neighbours(
         copies=copies,
         distance={

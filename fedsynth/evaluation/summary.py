@@ -1,0 +1,317 @@
+"""An evaluation in a sentence, four figures and a list of what to beware of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from fedsynth.evaluation.fidelity import Fidelity
+from fedsynth.evaluation.pictures import ImageFidelity
+from fedsynth.evaluation.privacy import Privacy
+from fedsynth.evaluation.utility import Utility
+
+_LARGE_EPSILON = 10.0
+_POOR_COLUMN = 0.8
+
+
+@dataclass(frozen=True)
+class Headline:
+    """One figure with its yardsticks, any of which may be None: not measured.
+
+    value: of the synthetic rows. real: of real rows in their place. trivial: of a release that
+    knows nothing, or for attacks of one that is a copy. low, high: ends of the scale.
+    """
+
+    name: str
+    value: float | None
+    real: float | None
+    trivial: float | None
+    better: Literal["higher", "lower"]
+    low: float
+    high: float
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What stands on the first screen."""
+
+    verdict: str
+    headlines: tuple[Headline, ...]
+    beware: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Found:
+    """The parts of an evaluation; None where there is none."""
+
+    fidelity: Fidelity | None
+    utility: Utility | None
+    images: ImageFidelity | None
+    privacy: Privacy
+
+
+def summarise(found: Found, *, public: bool, epsilon: float | None, certified: bool) -> Summary:
+    """Args: `epsilon` of the certificate, None if it is infinite; `certified`: there is one."""
+    headlines = [*_worth(found), *_likeness(found), _attack(found.privacy)]
+    beware = [
+        *_attacks_found(found.privacy),
+        *_disclosure(public),
+        *_guarantee(epsilon, certified),
+        *_faults(found),
+    ]
+    return Summary(_verdict(found), tuple(headlines), tuple(beware))
+
+
+def caught(privacy: Privacy) -> list[str]:
+    """Names of the attacks that told training rows from others."""
+    names = [f"membership, {attack.name}" for attack in privacy.membership if attack.caught]
+    for risk in privacy.risks:
+        if risk.caught:
+            names.append(risk.name if risk.column is None else f"{risk.name} of {risk.column}")
+    names += [f"attribute {one.column}" for one in privacy.attributes if one.caught]
+    return names
+
+
+def kept(utility: Utility) -> float | None:
+    """Of what the first model gains by real rows over the best answer that learns nothing, the
+    share that it gains by synthetic ones; None where real rows gain nothing."""
+    model = utility.models[0]
+    ours, theirs = model.synthetic[utility.primary], model.real[utility.primary]
+    trivial = _trivial(utility)
+    if ours is None or theirs is None or trivial is None or theirs - trivial < 0.01:
+        return None
+    return (ours - trivial) / (theirs - trivial)
+
+
+def _trivial(utility: Utility) -> float | None:
+    known = [base.scores.get(utility.primary) for base in utility.baselines]
+    return max((score for score in known if score is not None), default=None)
+
+
+def _verdict(found: Found) -> str:
+    parts = []
+    names = caught(found.privacy)
+    if names:
+        number = "one attack tells" if len(names) == 1 else f"{len(names)} attacks tell"
+        parts.append(f"Do not hand these rows out: {number} training rows from others.")
+    parts.append(_usefulness(found))
+    if found.fidelity is not None:
+        error = found.fidelity.marginals[min(1, len(found.fidelity.marginals) - 1)]
+        subject = "Pairs of columns are" if error.order == 2 else "The column is"
+        parts.append(
+            f"{subject} off by {error.mean:.1%}, where other real rows are off by {error.real:.1%}."
+        )
+    if not names and found.privacy.membership:
+        parts.append("No attack told a training row from another.")
+    elif not names:
+        parts.append("No attack was run, so nothing is known here of what the rows give away.")
+    return " ".join(part for part in parts if part)
+
+
+def _usefulness(found: Found) -> str:
+    if found.images is not None and found.images.student is not None:
+        student = found.images.student
+        return (
+            f"A network trained on these images reads {student['synthetic']:.1%} of real ones "
+            f"right, against {student['real']:.1%} after real ones."
+        )
+    if found.utility is None:
+        return ""
+    share, utility = kept(found.utility), found.utility
+    if share is None:
+        return "Whether models learn from these rows cannot be told: real ones teach them nothing."
+    words = next(
+        words
+        for least, words in (
+            (0.97, "Models learn as much from these rows as from real ones"),
+            (0.9, "Models learn nearly as much from these rows as from real ones"),
+            (0.7, "Models learn from these rows most of what real ones teach"),
+            (0.3, "Models learn from these rows a part of what real ones teach"),
+            (-math.inf, "Models learn little from these rows"),
+        )
+        if share >= least
+    )
+    model = utility.models[0]
+    ours, theirs = model.synthetic[utility.primary], model.real[utility.primary]
+    return f"{words} ({_metric(utility.primary)} {ours:.3f} against {theirs:.3f})."
+
+
+def _metric(name: str) -> str:
+    return {"auroc": "AUROC", "r2": "R2"}.get(name, name.replace("_", " "))
+
+
+def _worth(found: Found) -> list[Headline]:
+    if found.images is not None:
+        student = found.images.student or {}
+        recalls = [one for one in found.images.classes if one.synthetic is not None]
+        worst = min(recalls, key=lambda one: one.synthetic or 0.0, default=None)
+        return [
+            Headline(
+                "Accuracy of a student network",
+                student.get("synthetic"),
+                student.get("real"),
+                student.get("majority"),
+                "higher",
+                0,
+                1,
+                "Share of real images read right after training on synthetic ones. Trivial: the "
+                "commonest class.",
+            ),
+            Headline(
+                "Worst class",
+                None if worst is None else worst.synthetic,
+                None if worst is None else worst.real,
+                0.0,
+                "higher",
+                0,
+                1,
+                f"Recall of {'a class' if worst is None else worst.name}, the class read worst.",
+            ),
+        ]
+    utility = found.utility
+    if utility is None:
+        return [
+            Headline("Usefulness", None, None, None, "higher", 0, 1, "There is nothing to predict.")
+        ]
+    model = utility.models[0]
+    return [
+        Headline(
+            f"{_metric(utility.primary)} on real rows",
+            model.synthetic[utility.primary],
+            model.real[utility.primary],
+            _trivial(utility),
+            "higher",
+            0,
+            1,
+            f"How well {model.name}, trained on synthetic rows, predicts {utility.target}. "
+            "Trivial: the better of guessing and independent columns.",
+        )
+    ]
+
+
+def _likeness(found: Found) -> list[Headline]:
+    if found.images is not None:
+        return [
+            Headline(
+                "Pixel means",
+                found.images.pixels["mean_error"],
+                None,
+                None,
+                "lower",
+                0,
+                0.5,
+                "Mean difference of a pixel's average from the real one, white being 1.",
+            )
+        ]
+    if found.fidelity is None:
+        return []
+    error = found.fidelity.marginals[min(1, len(found.fidelity.marginals) - 1)]
+    told = found.fidelity.detection[-1] if found.fidelity.detection else None
+    what = "pairs of columns" if error.order == 2 else "the column"
+    return [
+        Headline(
+            f"Error of {what}",
+            error.mean,
+            error.real,
+            error.trivial,
+            "lower",
+            0,
+            1,
+            "Share of rows that would have to move for the frequencies to agree with the real "
+            "ones. Trivial: columns shuffled each on its own.",
+        ),
+        Headline(
+            "Told from real rows",
+            None if told is None else told.auroc,
+            None if told is None else told.real,
+            found.fidelity.distinguished,
+            "lower",
+            0.5,
+            1,
+            "AUROC by which boosting tells synthetic from real rows; 0.5 is guessing. Trivial: "
+            "independent columns.",
+        ),
+    ]
+
+
+def _attack(privacy: Privacy) -> Headline:
+    strongest = max(privacy.membership, key=lambda attack: attack.auroc, default=None)
+    meaning = (
+        "AUROC of the strongest attack that tells rows learned from, 0.5 is guessing; a copy 1"
+    )
+    return Headline(
+        "Membership attack",
+        None if strongest is None else strongest.auroc,
+        None if strongest is None else 0.5,
+        None if strongest is None else 1.0,
+        "lower",
+        0.4,
+        1,
+        f"{meaning}.",
+    )
+
+
+def _attacks_found(privacy: Privacy) -> list[str]:
+    names = caught(privacy)
+    found = [f"Training rows can be told from others by: {'; '.join(names)}."] if names else []
+    neighbours = privacy.neighbours
+    if neighbours is not None:
+        copies, expected = neighbours.copies["train"], neighbours.copies["expected"]
+        if copies > 0.01 and copies > 2 * expected:
+            found.append(
+                f"{copies:.1%} of the synthetic rows equal a training row; of other real rows "
+                f"{expected:.1%} do."
+            )
+    return found
+
+
+def _disclosure(public: bool) -> list[str]:
+    if public:
+        return []
+    return [
+        "This report was computed on private rows and is itself private: no epsilon covers it. Do "
+        "not publish it beside the release."
+    ]
+
+
+def _guarantee(epsilon: float | None, certified: bool) -> list[str]:
+    if not certified:
+        return [
+            "No certificate: that attacks find nothing is no guarantee, since a better one may."
+        ]
+    if epsilon is None or epsilon > _LARGE_EPSILON:
+        shown = "infinite" if epsilon is None else f"{epsilon:.3g}"
+        return [f"An epsilon of {shown} limits next to nothing: only the attacks below speak."]
+    return []
+
+
+def _faults(found: Found) -> list[str]:
+    beware = []
+    utility, fidelity = found.utility, found.fidelity
+    share = None if utility is None else kept(utility)
+    if share is not None and share < 0.5:
+        beware.append(f"Models keep {max(0.0, share):.0%} of what real rows teach beyond guessing.")
+    if utility is not None:
+        rho = utility.agreement.classifiers.spearman
+        if rho is not None and rho < 0.5:
+            beware.append(
+                "Do not choose models on these rows: they order kinds of model differently than "
+                f"real rows do (rank correlation {rho:.2f})."
+            )
+    if fidelity is not None:
+        poor = [one.name for one in fidelity.columns if one.score < min(_POOR_COLUMN, one.real)]
+        if poor:
+            beware.append(f"Columns far from the real ones: {_listed(poor)}.")
+        outside = [one.name for one in fidelity.columns if one.outside > 0]
+        if outside:
+            beware.append(
+                f"Columns with values that the schema does not allow: {_listed(outside)}."
+            )
+    return beware
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
