@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from fedsynth.data.datasets import builtin_schema, load_builtin
     from fedsynth.data.images import Images, read_images, write_images
     from fedsynth.data.tables import read_table, write_table
+    from fedsynth.evaluation.attacks.shadow import shadow_attack
+    from fedsynth.evaluation.evaluating import Evaluation, evaluate
+    from fedsynth.evaluation.federated import federated_scores
     from fedsynth.federation.partitions import partition
     from fedsynth.loading import load
     from fedsynth.privacy.certificate import Certificate
@@ -44,6 +47,7 @@ __all__ = [
     "Certificate",
     "Continuous",
     "Datetime",
+    "Evaluation",
     "FedVAE",
     "Identifier",
     "ImageSchema",
@@ -53,12 +57,15 @@ __all__ = [
     "Schema",
     "builtin_schema",
     "choose",
+    "evaluate",
+    "federated_scores",
     "load",
     "load_builtin",
     "load_schema",
     "partition",
     "read_images",
     "read_table",
+    "shadow_attack",
     "synthesizer",
     "verify",
     "write_images",
@@ -75,6 +82,9 @@ _HOMES = {
         "Integer",
     ),
     "fedsynth.data.datasets": ("builtin_schema", "load_builtin"),
+    "fedsynth.evaluation.attacks.shadow": ("shadow_attack",),
+    "fedsynth.evaluation.evaluating": ("Evaluation", "evaluate"),
+    "fedsynth.evaluation.federated": ("federated_scores",),
     "fedsynth.federation.partitions": ("partition",),
     "fedsynth.data.images": ("Images", "read_images", "write_images"),
     "fedsynth.privacy.certificate": ("Certificate",),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import sys
 import warnings
@@ -14,8 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fedsynth.cli_evaluate import evaluate
 from fedsynth.cli_queries import Where, conditions, count, demand_new, impute
 from fedsynth.errors import ConfigError, DataError, FedsynthError, ReleaseError
+from fedsynth.plain import print_json
 
 if TYPE_CHECKING:
     from fedsynth.job import Outcome
@@ -46,6 +46,7 @@ schema_app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(schema_app, name="schema")
+app.command()(evaluate)
 app.command()(count)
 app.command()(impute)
 
@@ -130,7 +131,7 @@ def run_job(
         print(f"\nInterrupted. Continue: fedsynth run --resume {folder}", file=sys.stderr)
         raise typer.Exit(130) from None
     if as_json:
-        _print_json(_outcome_json(outcome))
+        print_json(_outcome_json(outcome))
         return
     from fedsynth.terminal import show_outcome
 
@@ -190,7 +191,7 @@ def verify(
     checks = look(release)
     failed = [check.name for check in checks if not check.passed]
     if as_json:
-        _print_json({"verified": not failed, "checks": [asdict(check) for check in checks]})
+        print_json({"verified": not failed, "checks": [asdict(check) for check in checks]})
     else:
         from fedsynth.terminal import show_checks
 
@@ -245,7 +246,7 @@ def check_schema(
     else:
         findings = check(read_table(table, agreed), agreed)
     if as_json:
-        _print_json([asdict(finding) for finding in findings])
+        print_json([asdict(finding) for finding in findings])
     elif findings:
         from fedsynth.terminal import show_findings
 
@@ -289,21 +290,6 @@ def _outcome_json(outcome: Outcome) -> dict[str, Any]:
         "sentence": certificate.sentence,
         "scores": scores,
     }
-
-
-def _print_json(content: object) -> None:
-    print(json.dumps(_finite(content), indent=2, allow_nan=False))
-
-
-def _finite(content: Any) -> Any:
-    """JSON has neither NaN nor infinity: null stands for both."""
-    if isinstance(content, dict):
-        return {key: _finite(value) for key, value in content.items()}
-    if isinstance(content, list | tuple):
-        return [_finite(value) for value in content]
-    if isinstance(content, float) and not math.isfinite(content):
-        return None
-    return content
 
 
 if __name__ == "__main__":

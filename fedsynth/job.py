@@ -7,7 +7,7 @@ anything is asked, the ledger before anything is answered, the certificate after
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -141,7 +141,7 @@ def _begun(folder: Path) -> bool:
     return whole
 
 
-def _owners_ledgers(config: Config, prepared: Prepared, base: Path) -> dict[str, Ledger]:
+def owners_ledgers(config: Config, owners: Iterable[str], base: Path) -> dict[str, Ledger]:
     """Each owner's own account, where the job names a folder for them."""
     wanted = config.federation.ledgers
     if wanted is None:
@@ -155,8 +155,7 @@ def _owners_ledgers(config: Config, prepared: Prepared, base: Path) -> dict[str,
     )
     home = expanded(wanted.folder, base)
     return {
-        name: Ledger.of_owner(home / f"{quote(name, safe='')}.jsonl", budget)
-        for name in prepared.owners
+        name: Ledger.of_owner(home / f"{quote(name, safe='')}.jsonl", budget) for name in owners
     }
 
 
@@ -170,7 +169,7 @@ def _released(
     resume: bool,
 ) -> Outcome:
     with ExitStack() as open_files:
-        ledgers = _owners_ledgers(config, prepared, base)
+        ledgers = owners_ledgers(config, prepared.owners, base)
         for ledger in ledgers.values():
             open_files.callback(ledger.close)
         synth = synthesizer(config.method, prepared.schema, config.settings).fit(

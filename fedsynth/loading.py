@@ -1,17 +1,20 @@
-"""A release read back, to sample more rows from."""
+"""A release read back: its model, to sample more rows from, and its rows."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
+import pandas as pd
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
+from fedsynth.data.images import Images, read_images
+from fedsynth.data.tables import read_table
 from fedsynth.errors import ReleaseError, SchemaError
 from fedsynth.privacy.certificate import Certificate, sha256
 from fedsynth.release import FORMAT, MODEL, SCHEMA, WEIGHTS
-from fedsynth.schema import load_schema
+from fedsynth.schema import ImageSchema, Schema, load_schema
 from fedsynth.synthesizers.methods import METHODS, Synthesizer
 
 
@@ -36,6 +39,27 @@ def load(folder: str | Path) -> Synthesizer:
         raise ReleaseError(f"{folder / MODEL}: of a method or format that this fedsynth lacks")
     found: Synthesizer = METHODS[method].from_state(schema, arrays, content)
     return found
+
+
+def released(folder: str | Path) -> tuple[pd.DataFrame | Images, Schema | ImageSchema, Certificate]:
+    """A release's rows, their schema and the certificate.
+
+    Raises:
+        ReleaseError: the release is incomplete, or what is read of it was changed.
+    """
+    folder = Path(folder)
+    certificate = Certificate.load(folder)
+    files = certificate.content["files"]
+    name = next((name for name in files if name.startswith("rows.")), "rows.csv")
+    for part in (name, SCHEMA):
+        _demand_unchanged(folder / part, files.get(part))
+    try:
+        schema = load_schema(folder / SCHEMA)
+    except SchemaError:
+        raise ReleaseError(f"{folder / SCHEMA} cannot be read") from None
+    if isinstance(schema, ImageSchema):
+        return read_images(folder / name, schema), schema, certificate
+    return read_table(folder / name, schema), schema, certificate
 
 
 def _demand_unchanged(path: Path, expected: str | None) -> None:

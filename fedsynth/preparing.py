@@ -16,7 +16,7 @@ from fedsynth.config import DATA_VARIABLE, Config, expanded
 from fedsynth.data.datasets import builtin_schema, load_builtin
 from fedsynth.data.images import Images, read_images
 from fedsynth.data.tables import read_table
-from fedsynth.errors import DataError
+from fedsynth.errors import ConfigError, DataError
 from fedsynth.federation.partitions import partition
 from fedsynth.schema import ImageSchema, Schema, load_schema
 
@@ -32,12 +32,14 @@ class Prepared:
         owners: the rows to learn from, by owner.
         train: the same rows, all together.
         test: rows that the fit never sees; None where nothing is held out.
+        held: the same rows by owner; where they came without one, all under "holdout".
     """
 
     schema: Schema | ImageSchema
     owners: dict[str, Rows]
     train: Rows
     test: Rows | None
+    held: dict[str, Rows]
 
 
 def prepare(config: Config, base: Path) -> Prepared:
@@ -56,9 +58,11 @@ def prepare(config: Config, base: Path) -> Prepared:
     data, given = _read(config, schema, base)
     test: Rows | None = given
     kept = np.arange(len(data))
+    held: dict[str, Rows] = {} if test is None else {"holdout": test}
     if test is None and config.holdout:
-        kept, held = _split(len(data), config.holdout, config.seed)
-        test = _taken(data, held)
+        kept, rest = _split(len(data), config.holdout, config.seed)
+        test = _taken(data, rest)
+        held = _cut_held(config, schema, base, test, rest, len(data))
     train = _taken(data, kept)
     owners = _cut(config, schema, base, train, kept, len(data))
     column = config.sites.column if config.sites.path is None else None
@@ -67,6 +71,7 @@ def prepare(config: Config, base: Path) -> Prepared:
         owners,
         _without(train, column, schema),
         None if test is None else _without(test, column, schema),
+        held,
     )
 
 
@@ -135,6 +140,22 @@ def _cut(
     return _dealt(train, sites.clients, scheme, schema=schema, seed=config.seed, **sites.options)
 
 
+def _cut_held(
+    config: Config,
+    schema: Schema | ImageSchema,
+    base: Path,
+    test: Rows,
+    rest: Indices,
+    rows: int,
+) -> dict[str, Rows]:
+    """Held-out rows, cut as the others are; all as one where they are too few for that."""
+    try:
+        return _cut(config, schema, base, test, rest, rows)
+    except (ConfigError, DataError):
+        column = config.sites.column if config.sites.path is None else None
+        return {"holdout": _without(test, column, schema)}
+
+
 def _dealt(train: Rows, clients: int | None, scheme: str, **options: Any) -> dict[str, Rows]:
     if isinstance(train, Images):
         return dict(partition(train, clients, scheme, **options))
@@ -163,7 +184,7 @@ def _from_files(
 ) -> Prepared:
     """One file for each owner; the same share of each is held out."""
     owners: dict[str, Rows] = {}
-    held: list[Rows] = []
+    held: dict[str, Rows] = {}
     for name, text in paths.items():
         path = _present(text, base, config.data.source)
         rows: Rows
@@ -173,11 +194,11 @@ def _from_files(
             rows = read_images(path, schema, config.data.keys)
         if config.holdout and len(rows) > 1:
             kept, rest = _split(len(rows), config.holdout, config.seed)
-            held.append(_taken(rows, rest))
+            held[name] = _taken(rows, rest)
             rows = _taken(rows, kept)
         owners[name] = rows
-    test = _together(held) if held else None
-    return Prepared(schema, owners, _together(list(owners.values())), test)
+    test = _together(list(held.values())) if held else None
+    return Prepared(schema, owners, _together(list(owners.values())), test, held)
 
 
 def _taken(rows: Rows, positions: Indices) -> Rows:

@@ -1,7 +1,7 @@
 """A release: what may leave the house, with its certificate; written whole or not at all.
 
 `rows.csv` (or `.parquet`, images `.npz`), `model.safetensors` and `model.json`, `schema.yaml`,
-`config.yaml`, `ledger.jsonl`, perhaps `report.json`, and last `certificate.json` with the hash of
+`config.yaml`, `ledger.jsonl`, perhaps a report, and last `certificate.json` with the hash of
 each: a folder without it is no release.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -22,14 +22,14 @@ from safetensors.numpy import save
 
 from fedsynth.data.images import Images, write_images
 from fedsynth.data.tables import write_table
-from fedsynth.errors import ReleaseError
+from fedsynth.errors import PrivacyError, ReleaseError
 from fedsynth.privacy.certificate import LEDGER, NAME, Certificate, certify, sha256
 from fedsynth.privacy.ledger import Ledger
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.yaml_files import write_yaml
 
-CONFIG, SCHEMA, REPORT = "config.yaml", "schema.yaml", "report.json"
+CONFIG, SCHEMA = "config.yaml", "schema.yaml"
 WEIGHTS, MODEL = "model.safetensors", "model.json"
 CHECKPOINT = "checkpoint"
 """Folder of what is needed to resume a job."""
@@ -61,13 +61,26 @@ class Fitted(Protocol):
     def model_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]: ...
 
 
+class Report(Protocol):
+    """What may be said of the rows beside them."""
+
+    @property
+    def public(self) -> bool:
+        """Whether it tells nothing of private rows that a budget does not cover."""
+        ...
+
+    def save(self, folder: Path) -> Iterable[Path]:
+        """Write files into the folder; their paths."""
+        ...
+
+
 def write_release(
     folder: str | Path,
     synth: Fitted,
     rows: pd.DataFrame | Images,
     *,
     config: Mapping[str, Any] | None = None,
-    report: Mapping[str, Any] | None = None,
+    report: Report | None = None,
     kind: str = "csv",
 ) -> Certificate:
     """Write a release and certify it.
@@ -77,14 +90,21 @@ def write_release(
         synth: fitted.
         rows: synthetic rows, as `synth.sample` gave them.
         config: the resolved job; None writes what the synthesizer knows of it.
-        report: JSON-able; what it says of private rows is not covered by epsilon.
+        report: an evaluation on public rows, or scores that were released within a budget.
         kind: "csv" or "parquet", for tables.
 
     Raises:
         ReleaseError: the folder holds a release, or something else that this would overwrite.
         ConfigError: the synthesizer was not fitted here.
+        PrivacyError: a report that was computed on private rows outside any budget.
     """
     folder = Path(folder)
+    if report is not None and not report.public:
+        raise PrivacyError(
+            "the report was computed on private rows, and no epsilon covers it, so it may not go "
+            "into the release: keep it elsewhere by report.save(folder), or evaluate on public "
+            "rows (public=True)"
+        )
     ledger = synth.ledger
     _demand_ours(folder, ledger)
     folder.mkdir(parents=True, exist_ok=True)
@@ -96,8 +116,7 @@ def write_release(
     write_yaml(_job_of(synth) if config is None else config, folder / CONFIG)
     names += [WEIGHTS, MODEL, SCHEMA, CONFIG]
     if report is not None:
-        _write_json(folder / REPORT, report)
-        names.append(REPORT)
+        names += [path.name for path in report.save(folder)]
     for name in names:
         _sync(folder / name)
     certificate = certify(ledger, {name: sha256(folder / name) for name in names})

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import (
@@ -20,6 +23,10 @@ from rich.table import Table
 
 from fedsynth.job import Outcome, Worth
 from fedsynth.privacy.verification import Check
+
+if TYPE_CHECKING:
+    from fedsynth.evaluation.evaluating import Evaluation
+    from fedsynth.evaluation.federated import FederatedScores, Figure
 
 _LINES = 10
 
@@ -40,7 +47,7 @@ class Display:
                 TextColumn("{task.description:<14}"),
                 BarColumn(),
                 MofNCompleteColumn(),
-                TextColumn("epsilon spent {task.fields[epsilon]}"),
+                TextColumn("{task.fields[spent]}"),
                 TimeRemainingColumn(),
                 console=console,
             )
@@ -64,14 +71,23 @@ class Display:
             self._line(step, done, total, epsilon)
             return
         if step not in self._steps:
-            self._steps[step] = self._bars.add_task(step, total=total, epsilon="")
-        self._bars.update(self._steps[step], completed=done, epsilon=f"{epsilon:.3g}")
+            self._steps[step] = self._bars.add_task(step, total=total, spent="")
+        self._bars.update(self._steps[step], completed=done, spent=_spent(epsilon))
 
     def _line(self, step: str, done: int, total: int, epsilon: float) -> None:
         tenth = done * _LINES // max(1, total)
         if done and self._printed.get(step) != tenth:
             self._printed[step] = tenth
-            print(f"{step} {done}/{total}, epsilon spent {epsilon:.3g}", file=sys.stderr)
+            spent = _spent(epsilon)
+            print(f"{step} {done}/{total}{', ' if spent else ''}{spent}", file=sys.stderr)
+
+    def of(self, step: str, done: int, total: int) -> None:
+        """A report of a step that spends nothing."""
+        self(step, done, total, math.nan)
+
+
+def _spent(epsilon: float) -> str:
+    return "" if math.isnan(epsilon) else f"epsilon spent {epsilon:.3g}"
 
 
 def show_outcome(outcome: Outcome) -> None:
@@ -90,10 +106,10 @@ def show_outcome(outcome: Outcome) -> None:
         console.print(f"  {line}", markup=False)
     console.print(f"  Check it: fedsynth verify {outcome.folder}", markup=False)
     if outcome.worth is not None:
-        _show_worth(outcome.worth, console)
+        _show_worth(outcome.worth, outcome.folder, console)
 
 
-def _show_worth(worth: Worth, console: Console) -> None:
+def _show_worth(worth: Worth, folder: Path, console: Console) -> None:
     console.print(f"\nScores on {worth.rows:,} real rows held out", style="bold")
     if worth.comparison is not None:
         table = Table("trained on", "accuracy", "AUROC")
@@ -117,6 +133,63 @@ def _show_worth(worth: Worth, console: Console) -> None:
         "  These figures come from real rows and are not covered by epsilon: do not publish them "
         "beside the release. They are not stored in it."
     )
+    console.print(f"  More, and attacks: fedsynth evaluate {folder}", markup=False)
+
+
+def show_evaluation(found: Evaluation, page: Path) -> None:
+    """The verdict, four figures, the attacks, what to beware of, and where the report is."""
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(f"\n{found.summary.verdict}\n", style="bold", markup=False)
+    table = Table("", "synthetic rows", "real rows", "trivial", "better")
+    for line in found.summary.headlines:
+        figures = (_figure(value) for value in (line.value, line.real, line.trivial))
+        table.add_row(line.name, *figures, line.better)
+    console.print(table)
+    attacks = [*found.privacy.membership, *found.privacy.risks, *found.privacy.attributes]
+    if attacks:
+        names = ", ".join(found.caught) or "none"
+        console.print(
+            f"{len(attacks)} attacks, of which told training rows from others: {names}.",
+            markup=False,
+        )
+    for reason in found.privacy.skipped:
+        console.print(f"  Not run. {reason}", markup=False)
+    console.print("\nBeware", style="bold")
+    for warning in found.summary.beware:
+        console.print(f"  {warning}", markup=False)
+    console.print(f"\nReport: {page}", markup=False)
+
+
+def show_scores(scores: FederatedScores, folder: Path) -> None:
+    """Scores by owner with their errors, what they cost, and where they are."""
+    console = Console(highlight=False, soft_wrap=True)
+    table = Table("owner", "records", "distance of columns", "accuracy", "AUROC")
+    lines = list(scores.owners)
+    if scores.pooled is not None and len(lines) != 1:
+        lines.append(replace(scores.pooled, name="all"))
+    for one in lines:
+        records = "-" if one.records is None else f"{one.records.value:,.0f}"
+        figures = (one.mean_distance, one.accuracy, one.auroc)
+        table.add_row(one.name, records, *map(_with_error, figures))
+    for name, score in scores.across.items() if not lines else ():
+        spread = "-" if score.spread is None else f"{score.spread:.3f}"
+        console.print(
+            f"{name}: {_with_error(score.weighted)} over clients, spread {spread}", markup=False
+        )
+    if lines:
+        console.print(table)
+    for note in scores.notes:
+        console.print(f"  {note}", markup=False)
+    console.print(f"\n{scores.certificate_sentence}", markup=False)
+    console.print(f"Scores: {folder}. Check them: fedsynth verify {folder}", markup=False)
+
+
+def _with_error(figure: Figure | None) -> str:
+    return "-" if figure is None else f"{figure.value:.3f} +- {figure.error:.3f}"
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
 
 
 def show_checks(checks: Sequence[Check]) -> None:

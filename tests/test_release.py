@@ -11,7 +11,7 @@ from jobs import SCHEMA, SETTINGS, table
 from safetensors.numpy import load_file, save
 
 import fedsynth as fs
-from fedsynth.errors import ConfigError, ReleaseError
+from fedsynth.errors import ConfigError, PrivacyError, ReleaseError
 from fedsynth.privacy.ledger import Ledger
 from fedsynth.release import write_release
 
@@ -57,12 +57,21 @@ def test_a_ledger_in_memory_is_written_with_the_same_head(synth, release):
 
 
 def test_rows_may_be_parquet_and_a_report_may_lie_beside_them(synth, tmp_path):
-    rows = synth.sample(30, seed=0)
-    write_release(tmp_path / "r", synth, rows, report={"auroc": 0.8}, kind="parquet")
+    rows, test = synth.sample(30, seed=0), synth.sample(40, seed=1)
+    report = fs.evaluate(test, rows, synth.schema, public=True, models="standard")
+    write_release(tmp_path / "r", synth, rows, report=report, kind="parquet")
     read = fs.read_table(tmp_path / "r" / "rows.parquet", synth.schema)
     pd.testing.assert_frame_equal(read, rows)
     files = json.loads((tmp_path / "r" / "certificate.json").read_text())["files"]
-    assert {"rows.parquet", "report.json"} < files.keys()
+    assert {"rows.parquet", "report.json", "report.html"} < files.keys()
+
+
+def test_a_report_on_private_rows_is_kept_out_of_the_release(synth, tmp_path):
+    rows, test = synth.sample(30, seed=0), synth.sample(40, seed=1)
+    report = fs.evaluate(test, rows, synth.schema, models="standard")
+    with pytest.raises(PrivacyError, match="no epsilon covers it"):
+        write_release(tmp_path / "r", synth, rows, report=report)
+    assert not (tmp_path / "r").exists()
 
 
 def test_images_are_released_as_arrays(tmp_path):

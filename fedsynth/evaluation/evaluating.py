@@ -21,7 +21,8 @@ from fedsynth.evaluation.privacy import UNKNOWN, Privacy, attacked, attacked_ima
 from fedsynth.evaluation.rows import Rows, read_rows
 from fedsynth.evaluation.summary import Found, Summary, caught, summarise
 from fedsynth.evaluation.utility import Utility, utility
-from fedsynth.privacy.certificate import Certificate
+from fedsynth.plain import plain
+from fedsynth.privacy.certificate import Certificate, version_of
 from fedsynth.schema import ImageSchema, Schema
 
 FORMAT = 1
@@ -73,12 +74,10 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, as the report's JSON: plain values, None for what is no finite number."""
-        import fedsynth
-
         words = PUBLIC if self.public else PRIVATE
         content = {
             "format": FORMAT,
-            "fedsynth": fedsynth.__version__,
+            "fedsynth": version_of("fedsynth"),
             "seed": self.seed,
             "title": self.title,
             "data": self.about,
@@ -324,16 +323,3 @@ def _brief(certificate: Certificate) -> dict[str, Any]:
         "not_covered": list(content["not_covered"]),
         "cautions": list(content["cautions"]),
     }
-
-
-def plain(content: Any) -> Any:
-    """The content with Python's own numbers, lists and dictionaries; NaN and infinity as None."""
-    if isinstance(content, Mapping):
-        return {str(key): plain(value) for key, value in content.items()}
-    if isinstance(content, list | tuple):
-        return [plain(value) for value in content]
-    if isinstance(content, np.generic):
-        content = content.item()
-    if isinstance(content, float) and not math.isfinite(content):
-        return None
-    return content

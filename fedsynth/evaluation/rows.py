@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fedsynth.data.conforming import demand_columns
 from fedsynth.errors import DataError
-from fedsynth.schema import Boolean, Categorical, Schema
+from fedsynth.schema import Boolean, Categorical, Continuous, Schema
 from fedsynth.schema.cells import read_cells, violations
 
 _FAR = 1e6
@@ -23,10 +23,10 @@ class Rows:
 
     Attributes:
         schema: what each column is.
-        values: float64 [n, d], in the order of `schema.modelled`. Numbers as found, also outside
-            their bounds (dates in units since the column's lower bound); codes of categories from
-            0, where all values that the schema does not list share the code behind the last one.
-            NaN is a gap, or a number that cannot be read.
+        values: float64 [n, d], in the order of `schema.modelled`. Numbers rounded to the schema's
+            decimals, also outside their bounds (dates in units since the column's lower bound);
+            codes of categories from 0, where all values that the schema does not list share the
+            code behind the last one. NaN is a gap, or a number that cannot be read.
         outside: of each column, bool [n]: the cell breaks a rule of the schema.
     """
 
@@ -82,6 +82,9 @@ def read_rows(frame: pd.DataFrame, schema: Schema, where: str) -> Rows:
         else:
             span = max(column.high - column.low, 1.0) * _FAR
             values[:, j] = np.clip(cells.values, column.low - span, column.high + span)
+            if isinstance(column, Continuous):
+                # To the precision that was agreed on, or finer real numbers equal no synthetic one.
+                values[:, j] = np.round(values[:, j], column.decimals) + 0.0
     return Rows(schema, values, outside)
 
 

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.evaluation.labelled import Examples, examples
+from fedsynth.evaluation.labelled import Examples
 from fedsynth.evaluation.learners import Answers, Learner, answered, fitted
-from fedsynth.evaluation.rows import Rows
 from fedsynth.evaluation.scores import RegressionScores, Scores, score, score_numbers
 
 Figures = dict[str, float | None]
@@ -187,9 +186,3 @@ def mean_figures(several: Sequence[Figures]) -> Figures:
         known = [value for value in values if value is not None]
         found[name] = sum(known) / len(known) if len(known) == len(values) else None
     return found
-
-
-def independent(table: Examples, seed: int) -> Examples:
-    """The rows with every column shuffled on its own: columns as they were, relations gone."""
-    shuffled = np.random.default_rng(seed).permuted(table.rows.values, axis=0)
-    return examples(Rows(table.rows.schema, shuffled, table.rows.outside))

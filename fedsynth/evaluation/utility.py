@@ -30,7 +30,7 @@ from fedsynth.evaluation.labelled import (
 from fedsynth.evaluation.learners import Learner, commonest, fitted
 from fedsynth.evaluation.regressors import REGRESSORS
 from fedsynth.evaluation.remarks import ROLES, remarks
-from fedsynth.evaluation.rows import Rows, read_rows
+from fedsynth.evaluation.rows import Rows, independent, read_rows
 from fedsynth.evaluation.scores import Scores, always, score
 from fedsynth.evaluation.trials import (
     Arena,
@@ -38,7 +38,6 @@ from fedsynth.evaluation.trials import (
     Model,
     Pool,
     Trial,
-    independent,
     mean_figures,
     metrics_of,
 )
@@ -187,7 +186,7 @@ def _chosen(models: str | Sequence[str], task: Task) -> Sequence[Learner]:
 def _baselines(arena: Arena, learner: Learner) -> tuple[Baseline, ...]:
     table = arena.real.part(learner.rows(arena.real.examples))
     shuffles = [
-        arena.figures(fitted(learner, independent(table, seed), seed))
+        arena.figures(fitted(learner, examples(independent(table.rows, seed)), seed))
         for seed in range(arena.seed, arena.seed + _SHUFFLES)
     ]
     first = "commonest class" if arena.test.classes else "mean"

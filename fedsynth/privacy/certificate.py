@@ -104,7 +104,7 @@ def certify(ledger: Ledger, files: Mapping[str, str]) -> Certificate:
     return Certificate(
         {
             "format": FORMAT,
-            "fedsynth": _version("fedsynth"),
+            "fedsynth": version_of("fedsynth"),
             "job": job.job,
             "sentence": void or _sentence(ledger, charged),
             "void": void,
@@ -131,7 +131,7 @@ def certify(ledger: Ledger, files: Mapping[str, str]) -> Certificate:
             "cautions": [*budget.cautions(), *_exchanges(ledger)],
             "schema": {"sha256": job.schema_digest, "provenance": job.schema_provenance},
             "ledger": {"events": len(ledger.events), "head": ledger.head},
-            "accountant": f"dp-accounting {_version('dp-accounting')}",
+            "accountant": f"dp-accounting {version_of('dp-accounting')}",
             "files": dict(sorted(files.items())),
         }
     )
@@ -198,7 +198,7 @@ def _exchanges(ledger: Ledger) -> tuple[str, ...]:
     )
 
 
-def _version(package: str) -> str:
+def version_of(package: str) -> str:
     """Of an installed package; a source tree that is not installed has none."""
     try:
         return importlib.metadata.version(package)

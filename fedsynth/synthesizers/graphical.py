@@ -20,7 +20,7 @@ from fedsynth.marginals import Domain, Measurement, Model, direct
 from fedsynth.privacy.certificate import Certificate
 from fedsynth.privacy.ledger import Planned
 from fedsynth.privacy.terms import Budget
-from fedsynth.release import write_release
+from fedsynth.release import Report, write_release
 from fedsynth.schema import Identifier, ImageSchema, Schema
 from fedsynth.schema.conditions import Condition, condition_on
 from fedsynth.synthesizers.counting import (
@@ -279,7 +279,7 @@ class GraphicalSynthesizer(Trained[Learned], ABC):
         return found[[*columns, "count", "low", "high"]]
 
     def release(
-        self, folder: str | Path, rows: pd.DataFrame, report: Mapping[str, Any] | None = None
+        self, folder: str | Path, rows: pd.DataFrame, report: Report | None = None
     ) -> Certificate:
         """Write a release: see :func:`fedsynth.release.write_release`."""
         return write_release(folder, self, rows, report=report)

@@ -13,7 +13,7 @@ from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError
 from fedsynth.privacy.certificate import Certificate
 from fedsynth.privacy.terms import Budget
-from fedsynth.release import Fitted
+from fedsynth.release import Fitted, Report
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.synthesizers.aim import AIM
 from fedsynth.synthesizers.aim_settings import AIMSettings
@@ -44,7 +44,7 @@ class Synthesizer(Fitted, Protocol):
     ) -> pd.DataFrame | Images: ...
 
     def release(
-        self, folder: str | Path, rows: Any, report: Mapping[str, Any] | None = None
+        self, folder: str | Path, rows: Any, report: Report | None = None
     ) -> Certificate: ...
 
 

@@ -24,7 +24,7 @@ from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.models import vae
 from fedsynth.privacy.certificate import Certificate
 from fedsynth.privacy.terms import Budget
-from fedsynth.release import write_release
+from fedsynth.release import Report, write_release
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.synthesizers.counting import (
     question,
@@ -149,7 +149,7 @@ class FedVAE(Trained[Learned]):
         self,
         folder: str | Path,
         rows: pd.DataFrame | Images,
-        report: Mapping[str, Any] | None = None,
+        report: Report | None = None,
     ) -> Certificate:
         """Write a release: see :func:`fedsynth.release.write_release`."""
         return write_release(folder, self, rows, report=report)

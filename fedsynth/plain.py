@@ -1,0 +1,31 @@
+"""Results as JSON can hold them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+
+def plain(content: Any) -> Any:
+    """The content with Python's own numbers, lists and dictionaries.
+
+    JSON has neither NaN nor infinity: None stands for both.
+    """
+    if isinstance(content, Mapping):
+        return {str(key): plain(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [plain(value) for value in content]
+    if isinstance(content, np.generic):
+        content = content.item()
+    if isinstance(content, float) and not math.isfinite(content):
+        return None
+    return content
+
+
+def print_json(content: object) -> None:
+    """Print on stdout what `plain` makes of the content."""
+    print(json.dumps(plain(content), indent=2, allow_nan=False))
