@@ -3,8 +3,11 @@
 A classifier learns to tell two tables apart. Its AUROC on rows that it did not learn from is .5
 where they are alike (Lopez-Paz and Oquab 2017). The propensity score's mean squared error (pMSE,
 Woo, Reiter, Oganian and Karr 2009) is that of a logistic regression's fitted probabilities around
-the share of synthetic rows, .5 here; divided by what it is expected to be where both tables come
-from one population, it is near 1 for a synthesis without fault (Snoke et al. 2018, theorem 1).
+the share of synthetic rows, .5 here; divided by what it is expected to be where both tables are
+samples of one population, it is near 1 for a synthesis without fault. With k coefficients, N rows
+in all and the share c that is c (1 - c) (k - 1) / N, since the fitted probabilities then have the
+variance of a linear fit. (Snoke et al. 2018, theorem 1, have 1 - c times that: they compare with
+rows made by a model fitted to the very real rows, which a generator has to do without here.)
 """
 
 from __future__ import annotations
@@ -80,8 +83,7 @@ def _logistic(tables: list[Rows], truth: NDArray[np.int64], held: NDArray[np.boo
     fitted = _fitted(x, truth, x)
     pmse = float(np.mean((fitted - 0.5) ** 2))
     parameters = np.linalg.matrix_rank(np.column_stack([np.ones(len(x)), x]))
-    # (k - 1)(1 - c)^2 c / N with c = 1/2, k coefficients with the intercept and N rows in all.
-    expected = (parameters - 1) / 8 / len(x)
+    expected = (parameters - 1) / 4 / len(x)
     ratio = float(pmse / expected) if expected and x.shape[1] <= _NEWTON else None
     return _attempt("logistic regression", scores, truth[held], pmse, ratio)
 
