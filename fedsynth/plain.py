@@ -7,8 +7,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 
 def plain(content: Any) -> Any:
     """The content with Python's own numbers, lists and dictionaries.
@@ -19,8 +17,9 @@ def plain(content: Any) -> Any:
         return {str(key): plain(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
         return [plain(value) for value in content]
-    if isinstance(content, np.generic):
-        content = content.item()
+    # Told by its module, since importing NumPy would slow down every command.
+    if type(content).__module__ == "numpy":
+        return plain(content.tolist())
     if isinstance(content, float) and not math.isfinite(content):
         return None
     return content
