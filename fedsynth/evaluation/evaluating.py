@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, DataError
-from fedsynth.evaluation.attacks.anonymity import anonymity
-from fedsynth.evaluation.fidelity import Fidelity, fidelity
-from fedsynth.evaluation.labelled import task_of, why_no_task
-from fedsynth.evaluation.pictures import ImageFidelity, image_fidelity
-from fedsynth.evaluation.privacy import UNKNOWN, Privacy, attacked, attacked_images
-from fedsynth.evaluation.rows import Rows, read_rows
-from fedsynth.evaluation.summary import Found, Summary, caught, summarise
-from fedsynth.evaluation.utility import Utility, utility
+from fedsynth.evaluation.attacks.anonymity import Anonymity, anonymity
+from fedsynth.evaluation.comparing import (
+    Data,
+    Models,
+    Progress,
+    compare_images,
+    compare_tables,
+)
+from fedsynth.evaluation.fidelity import Fidelity
+from fedsynth.evaluation.labelled import task_of
+from fedsynth.evaluation.pictures import ImageFidelity
+from fedsynth.evaluation.privacy import Privacy
+from fedsynth.evaluation.summary import Summary, caught, summarise
+from fedsynth.evaluation.utility import Utility
 from fedsynth.plain import plain
 from fedsynth.privacy.certificate import Certificate, version_of
 from fedsynth.schema import ImageSchema, Schema
+from fedsynth.validation import suggestion
 
 FORMAT = 1
 PRIVATE = "computed on real data: not covered by epsilon, do not publish beside the release"
@@ -32,10 +38,6 @@ _DRAFTED = (
     "No schema was given: kinds, bounds and categories were read off the real rows, so values "
     "outside them are those that the real rows lack."
 )
-
-Progress = Callable[[str, int, int], None]
-"""Called with the part's name, its steps done and all of them."""
-Data = pd.DataFrame | Images
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ def evaluate(
     train: Data | None = None,
     public: bool = False,
     certificate: Certificate | None = None,
-    models: Literal["standard", "all"] | Sequence[str] = "all",
+    models: Models = "all",
     secrets: Sequence[str] | None = None,
     quasi_identifiers: Sequence[str] = (),
     sensitive: Sequence[str] = (),
@@ -137,43 +139,30 @@ def evaluate(
             they are named (needs the extra `anonymity`).
         title: how the report calls the rows.
         seed: of every sample and model.
-        progress: see :data:`Progress`.
+        progress: called with a part's name, its steps done and all of them.
 
     Raises:
         ConfigError: arguments that do not go together.
         DataError: a table that does not fit the schema, or is too small: at least two real rows.
     """
+    sides = {"real": real, "synthetic": synthetic, "train": train}
+    _demand_data(sides)
     notes = []
     if schema is None:
         if not isinstance(real, pd.DataFrame):
             raise ConfigError("images cannot be evaluated without a schema: give one")
         schema = Schema.draft(real)
         notes.append(_DRAFTED)
-    if len(real) < 2 and train is None:
-        raise DataError("real: one row cannot be compared with other real rows; give at least two")
-    sides = {"real": real, "synthetic": synthetic, "train": train}
-    about = _about(schema, sides)
+    _demand_options(schema, secrets, quasi_identifiers, sensitive)
     if isinstance(schema, Schema):
-        tables = {
-            side: _table(data, schema, side) for side, data in sides.items() if data is not None
-        }
-        found, more = _tables(tables, models, secrets, seed, progress)
-        if quasi_identifiers:
-            assert isinstance(synthetic, pd.DataFrame) and isinstance(real, pd.DataFrame)
-            family = anonymity(
-                {"synthetic": synthetic, "real": real},
-                schema,
-                tuple(quasi_identifiers),
-                tuple(sensitive),
-            )
-            found = replace(found, privacy=replace(found.privacy, anonymity=family))
+        # First, since it is quick, and a column that it does not know would stop all.
+        family = _anonymity(real, synthetic, schema, quasi_identifiers, sensitive)
+        found, more = compare_tables(
+            sides, schema, models=models, secrets=secrets, seed=seed, progress=progress
+        )
+        found = replace(found, privacy=replace(found.privacy, anonymity=family))
     else:
-        if quasi_identifiers:
-            raise ConfigError("images have no quasi-identifiers: leave them out")
-        pictures = {
-            side: _pictures(data, schema, side) for side, data in sides.items() if data is not None
-        }
-        found, more = _images(pictures, schema, seed, progress)
+        found, more = compare_images(sides, schema, seed=seed, progress=progress)
     brief = None if certificate is None else _brief(certificate)
     epsilon = None if brief is None else brief["epsilon"]
     return Evaluation(
@@ -184,113 +173,55 @@ def evaluate(
         privacy=found.privacy,
         summary=summarise(found, public=public, epsilon=epsilon, certified=brief is not None),
         public=public,
-        about=about,
+        about=_about(schema, sides),
         certificate=brief,
         notes=(*notes, *more),
         seed=seed,
     )
 
 
-def _table(data: Data, schema: Schema, where: str) -> Rows:
-    if not isinstance(data, pd.DataFrame):
-        raise DataError(f"{where}: the schema is a table's and the data are images")
-    return read_rows(data, schema, where)
+def _demand_data(sides: Mapping[str, Data | None]) -> None:
+    for side, data in sides.items():
+        if not isinstance(data, pd.DataFrame | Images) and (data is not None or side != "train"):
+            kind = type(data).__name__
+            raise DataError(f"{side}: give a pandas DataFrame or fedsynth.Images, not {kind}")
 
 
-def _pictures(data: Data, schema: ImageSchema, where: str) -> Images:
-    if not isinstance(data, Images):
-        raise DataError(f"{where}: the schema is an image schema and the data are a table")
-    if len(data) == 0:
-        raise DataError(f"{where}: there are no images")
-    if data.pixels.shape[1:] != schema.shape:
-        raise DataError(
-            f"{where}: images of shape {data.pixels.shape[1:]} and a schema of shape {schema.shape}"
-        )
-    return data
-
-
-def _tables(
-    tables: Mapping[str, Rows],
-    models: Literal["standard", "all"] | Sequence[str],
+def _demand_options(
+    schema: Schema | ImageSchema,
     secrets: Sequence[str] | None,
-    seed: int,
-    progress: Progress,
-) -> tuple[Found, list[str]]:
-    real, synthetic, notes = tables["real"], tables["synthetic"], []
-    members = tables.get("train")
-    if members is None:
-        places, other = _halves(len(real), seed)
-        train, real = real.take(other), real.take(places)
-        notes.append(_HALVED)
-    else:
-        train = members
-    fitting = fidelity(synthetic, train, real, seed=seed, progress=_step("fidelity", progress))
-    notes += fitting.notes
-    useful = None
-    reason = why_no_task(real.schema)
-    if reason is None:
-        try:
-            useful = utility(
-                synthetic,
-                train,
-                real,
-                seed=seed,
-                models=models,
-                progress=_step("utility", progress),
-            )
-            notes += useful.notes
-        except DataError as error:
-            reason = str(error)
-    if reason is not None:
-        notes.append(f"Utility: {reason}")
-    privacy = Privacy(skipped=(UNKNOWN,))
-    if members is not None:
-        privacy = attacked(
-            synthetic,
-            members,
-            real,
-            secrets=secrets,
-            seed=seed,
-            progress=_step("attacks", progress),
+    quasi_identifiers: Sequence[str],
+    sensitive: Sequence[str],
+) -> None:
+    if sensitive and not quasi_identifiers:
+        raise ConfigError(
+            "sensitive columns are looked at beside quasi-identifiers: name those, too"
         )
-    return Found(fitting, useful, None, privacy), notes
+    if isinstance(schema, ImageSchema):
+        if quasi_identifiers or secrets:
+            raise ConfigError("images have no quasi-identifiers and no secrets: leave them out")
+        return
+    names = [column.name for column in schema.modelled]
+    for name in secrets or ():
+        if name not in names:
+            raise ConfigError(f"secrets: there is no column {name!r}{suggestion(name, names)}")
 
 
-def _images(
-    tables: Mapping[str, Images], schema: ImageSchema, seed: int, progress: Progress
-) -> tuple[Found, list[str]]:
-    real, synthetic, notes = tables["real"], tables["synthetic"], []
-    members = tables.get("train")
-    if members is None:
-        places, other = _halves(len(real), seed)
-        train, real = real.take(other), real.take(places)
-        notes.append(_HALVED)
-    else:
-        train = members
-    pictures = image_fidelity(
-        synthetic, train, real, schema, seed=seed, progress=_step("student", progress)
-    )
-    privacy = Privacy(skipped=(UNKNOWN,))
-    if members is not None:
-        privacy = attacked_images(
-            synthetic, members, real, schema, seed=seed, progress=_step("attacks", progress)
-        )
-    return Found(None, None, pictures, privacy), [*notes, *pictures.notes]
-
-
-_HALVED = (
-    "The rows that the generator learned from were not given: one half of the real rows stands for "
-    "other real rows, and all is measured against the other half."
-)
-
-
-def _halves(rows: int, seed: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    order = np.random.default_rng(seed).permutation(rows)
-    return order[: (rows + 1) // 2], order[(rows + 1) // 2 :]
-
-
-def _step(name: str, progress: Progress) -> Callable[[int, int], None]:
-    return lambda done, total: progress(name, done, total)
+def _anonymity(
+    real: Data,
+    synthetic: Data,
+    schema: Schema,
+    quasi_identifiers: Sequence[str],
+    sensitive: Sequence[str],
+) -> Anonymity | None:
+    if not quasi_identifiers:
+        return None
+    tables = {}
+    for side, data in (("synthetic", synthetic), ("real", real)):
+        if not isinstance(data, pd.DataFrame):
+            raise DataError(f"{side}: the schema is a table's and the data are images")
+        tables[side] = data
+    return anonymity(tables, schema, tuple(quasi_identifiers), tuple(sensitive))
 
 
 def _about(schema: Schema | ImageSchema, sides: Mapping[str, Data | None]) -> dict[str, Any]:

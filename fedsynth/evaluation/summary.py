@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from fedsynth.evaluation.attacks.membership import able
 from fedsynth.evaluation.fidelity import Fidelity
 from fedsynth.evaluation.pictures import ImageFidelity
 from fedsynth.evaluation.privacy import Privacy
@@ -45,12 +46,16 @@ class Summary:
 
 @dataclass(frozen=True)
 class Found:
-    """The parts of an evaluation; None where there is none."""
+    """The parts of an evaluation; None where there is none.
+
+    unlearned: why a table has no utility, as a sentence.
+    """
 
     fidelity: Fidelity | None
     utility: Utility | None
     images: ImageFidelity | None
     privacy: Privacy
+    unlearned: str | None = None
 
 
 def summarise(found: Found, *, public: bool, epsilon: float | None, certified: bool) -> Summary:
@@ -104,11 +109,17 @@ def _verdict(found: Found) -> str:
         parts.append(
             f"{subject} off by {error.mean:.1%}, where other real rows are off by {error.real:.1%}."
         )
-    if not names and found.privacy.membership:
-        parts.append("No attack told a training row from another.")
-    elif not names:
-        parts.append("No attack was run, so nothing is known here of what the rows give away.")
+    parts += [] if names else [_silence(found.privacy)]
     return " ".join(part for part in parts if part)
+
+
+def _silence(privacy: Privacy) -> str:
+    """What it means that no attack found anything."""
+    if not privacy.membership and not privacy.risks:
+        return "No attack was run, so nothing is known here of what the rows give away."
+    if not any(able(one.members, one.others) for one in privacy.membership):
+        return "So few rows could raise no alarm, so nothing is known of what they give away."
+    return "No attack told training rows from others."
 
 
 def _usefulness(found: Found) -> str:
@@ -173,9 +184,8 @@ def _worth(found: Found) -> list[Headline]:
         ]
     utility = found.utility
     if utility is None:
-        return [
-            Headline("Usefulness", None, None, None, "higher", 0, 1, "There is nothing to predict.")
-        ]
+        reason = found.unlearned or "There is nothing to predict."
+        return [Headline("Usefulness", None, None, None, "higher", 0, 1, reason)]
     model = utility.models[0]
     return [
         Headline(
@@ -283,8 +293,9 @@ def _guarantee(epsilon: float | None, certified: bool) -> list[str]:
             "No certificate: that attacks find nothing is no guarantee, since a better one may."
         ]
     if epsilon is None or epsilon > _LARGE_EPSILON:
-        shown = "infinite" if epsilon is None else f"{epsilon:.3g}"
-        return [f"An epsilon of {shown} limits next to nothing: only the attacks below speak."]
+        shown = "No finite epsilon" if epsilon is None else f"An epsilon of {epsilon:.3g}"
+        verb = "is guaranteed" if epsilon is None else "limits next to nothing"
+        return [f"{shown} {verb}: only the attacks below speak."]
     return []
 
 

@@ -30,6 +30,8 @@ from fedsynth.evaluation.rows import Rows
 
 FPRS = (0.001, 0.01)
 TOPS = (0.01, 0.05)
+_QUESTIONS = 1 + len(TOPS)
+"""That the alarm asks."""
 _K = 16
 """Neighbours of a row that the attacks look at."""
 
@@ -145,10 +147,15 @@ def judged(
         auroc_interval(members, others),
         tuple(Rate(fpr, *tpr_at(members, others, fpr)) for fpr in FPRS),
     )
-    if math.comb(len(members) + len(others), len(members)) >= len(ps) / ALARM:
+    if able(len(members), len(others)):
         return found
     unable = " So few rows could not raise an alarm: this says nothing."
     return replace(found, sentence=found.sentence + unable)
+
+
+def able(members: int, others: int) -> bool:
+    """Whether so few rows could raise an alarm at all: whether a perfect attack's p-value would."""
+    return math.comb(members + others, members) >= _QUESTIONS / ALARM
 
 
 def described(

@@ -1,0 +1,141 @@
+"""The parts of an evaluation, of tables and of images: likeness, usefulness, attacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fedsynth.data.images import Images
+from fedsynth.errors import DataError
+from fedsynth.evaluation.fidelity import fidelity
+from fedsynth.evaluation.labelled import why_no_task
+from fedsynth.evaluation.pictures import image_fidelity
+from fedsynth.evaluation.privacy import UNKNOWN, Privacy, attacked, attacked_images
+from fedsynth.evaluation.rows import Rows, read_rows
+from fedsynth.evaluation.summary import Found
+from fedsynth.evaluation.utility import Utility, utility
+from fedsynth.schema import ImageSchema, Schema
+
+Progress = Callable[[str, int, int], None]
+"""Called with the part's name, its steps done and all of them."""
+Data = pd.DataFrame | Images
+Models = Literal["standard", "all"] | Sequence[str]
+
+_HALVED = (
+    "The rows that the generator learned from were not given: one half of the real rows stands for "
+    "other real rows, and all is measured against the other half."
+)
+
+
+def compare_tables(
+    sides: Mapping[str, Data | None],
+    schema: Schema,
+    *,
+    models: Models,
+    secrets: Sequence[str] | None,
+    seed: int,
+    progress: Progress,
+) -> tuple[Found, list[str]]:
+    """The tables "real" and "synthetic", perhaps "train", and what there is to note.
+
+    Raises:
+        DataError: a table that does not fit the schema, or real rows that are too few.
+    """
+    tables = {side: _table(data, schema, side) for side, data in sides.items() if data is not None}
+    _demand_two(tables)
+    real, synthetic, notes = tables["real"], tables["synthetic"], []
+    members = tables.get("train")
+    if members is None:
+        places, other = _halves(len(real), seed)
+        train, real = real.take(other), real.take(places)
+        notes.append(_HALVED)
+    else:
+        train = members
+    fitting = fidelity(synthetic, train, real, seed=seed, progress=_step("fidelity", progress))
+    useful, reason = _useful(synthetic, train, real, models, seed, progress)
+    notes += fitting.notes
+    notes += [f"Utility: {reason}"] if useful is None else useful.notes
+    privacy = Privacy(skipped=(UNKNOWN,))
+    if members is not None:
+        step = _step("attacks", progress)
+        privacy = attacked(synthetic, members, real, secrets=secrets, seed=seed, progress=step)
+    return Found(fitting, useful, None, privacy, reason), notes
+
+
+def _useful(
+    synthetic: Rows, train: Rows, real: Rows, models: Models, seed: int, progress: Progress
+) -> tuple[Utility | None, str | None]:
+    """What models learn, or why they learn nothing."""
+    reason = why_no_task(real.schema)
+    if reason is not None:
+        return None, reason
+    step = _step("utility", progress)
+    try:
+        return utility(synthetic, train, real, seed=seed, models=models, progress=step), None
+    except DataError as error:
+        return None, f"{error}."
+
+
+def compare_images(
+    sides: Mapping[str, Data | None], schema: ImageSchema, *, seed: int, progress: Progress
+) -> tuple[Found, list[str]]:
+    """The images "real" and "synthetic", perhaps "train", and what there is to note.
+
+    Raises:
+        DataError: images that do not fit the schema, or real ones that are too few.
+    """
+    images = {
+        side: _pictures(data, schema, side) for side, data in sides.items() if data is not None
+    }
+    _demand_two(images)
+    real, synthetic, notes = images["real"], images["synthetic"], []
+    members = images.get("train")
+    if members is None:
+        places, other = _halves(len(real), seed)
+        train, real = real.take(other), real.take(places)
+        notes.append(_HALVED)
+    else:
+        train = members
+    step = _step("student", progress)
+    pictures = image_fidelity(synthetic, train, real, schema, seed=seed, progress=step)
+    privacy = Privacy(skipped=(UNKNOWN,))
+    if members is not None:
+        step = _step("attacks", progress)
+        privacy = attacked_images(synthetic, members, real, schema, seed=seed, progress=step)
+    return Found(None, None, pictures, privacy), [*notes, *pictures.notes]
+
+
+def _table(data: Data, schema: Schema, where: str) -> Rows:
+    if not isinstance(data, pd.DataFrame):
+        raise DataError(f"{where}: the schema is a table's and the data are images")
+    return read_rows(data, schema, where)
+
+
+def _pictures(data: Data, schema: ImageSchema, where: str) -> Images:
+    if not isinstance(data, Images):
+        raise DataError(f"{where}: the schema is an image schema and the data are a table")
+    if len(data) == 0:
+        raise DataError(f"{where}: there are no images")
+    if data.pixels.shape[1:] != schema.shape:
+        raise DataError(
+            f"{where}: images of shape {data.pixels.shape[1:]} and a schema of shape {schema.shape}"
+        )
+    return data
+
+
+def _demand_two(data: Mapping[str, Rows] | Mapping[str, Images]) -> None:
+    if len(data["real"]) < 2 and "train" not in data:
+        raise DataError("real: one row cannot be compared with other real rows; give at least two")
+
+
+def _halves(rows: int, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    order = np.random.default_rng(seed).permutation(rows)
+    return order[: (rows + 1) // 2], order[(rows + 1) // 2 :]
+
+
+def _step(name: str, progress: Progress) -> Callable[[int, int], None]:
+    return lambda done, total: progress(name, done, total)
