@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedsynth.cli_queries import demand_new
-from fedsynth.errors import ConfigError
+from fedsynth.errors import ConfigError, DataError
 from fedsynth.plain import print_json
 
 if TYPE_CHECKING:
@@ -87,24 +88,40 @@ def evaluate(
     if (release is None) == (synthetic is None):
         raise ConfigError("say what to evaluate: the folder of a release, or --synthetic FILE")
     out = out or _default(release)
-    demand_new(out)
-    compared = _compared(release, real, synthetic, schema, train)
+    _demand_place(out, release)
     if epsilon is not None:
-        if release is None or real is not None or compared.job is None:
+        if release is None or real is not None:
             raise ConfigError("--epsilon needs a RELEASE, whose job file tells owners and trust")
+        if epsilon == math.inf:
+            raise ConfigError(
+                "--epsilon inf would give exact scores, which nothing covers: leave it away for a "
+                "report, which is private"
+            )
+        _demand_none(
+            {
+                "--public": public,
+                "--models": models != "all",
+                "--secret": secret,
+                "--quasi-identifier": quasi_identifier,
+                "--sensitive": sensitive,
+            }
+        )
+        compared = _compared(release, real, synthetic, schema, train)
         _ask_scores(compared, release, epsilon, delta, out, seed, as_json=as_json, quiet=quiet)
         return
     if delta is not None:
         raise ConfigError("--delta belongs to --epsilon: give both")
+    if models not in ("standard", "all"):
+        raise ConfigError(f"--models is standard or all, not {models!r}")
     found = _evaluated(
-        compared,
+        _compared(release, real, synthetic, schema, train),
         quiet=quiet,
         public=public,
-        models=_models(models),
+        models=models,
         secrets=secret,
         quasi_identifiers=quasi_identifier or (),
         sensitive=sensitive or (),
-        title=str((release or synthetic or out).absolute().name),
+        title=(release or synthetic or out).resolve().name,
         seed=seed,
     )
     page, _ = found.save(out)
@@ -114,6 +131,25 @@ def evaluate(
     from fedsynth.terminal import show_evaluation
 
     show_evaluation(found, page)
+
+
+def _demand_place(out: Path, release: Path | None) -> None:
+    """Raises ConfigError where a report would overwrite something or lie among what is released."""
+    demand_new(out)
+    if release is not None and out.resolve().is_relative_to(release.resolve()):
+        raise ConfigError(
+            f"{out}: reports go beside the release, not into it, since no certificate names them: "
+            "name another folder by --out"
+        )
+
+
+def _demand_none(given: Mapping[str, object]) -> None:
+    for option, value in given.items():
+        if value:
+            raise ConfigError(
+                f"{option} has no meaning with --epsilon, whose scores are always the same few: "
+                "leave it away"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,8 +202,13 @@ def _job(release: Path) -> Prepared:
     from fedsynth.preparing import prepare
     from fedsynth.release import CONFIG
 
-    config, base = load_config(str(release / CONFIG), [])
-    return prepare(config, base)
+    try:
+        config, base = load_config(str(release / CONFIG), [])
+        return prepare(config, base)
+    except (ConfigError, DataError) as error:
+        # Its last words tell of an option that this command lacks.
+        reason, _, _ = str(error).rstrip(".").partition(", or name the file by --set")
+        raise type(error)(f"{reason}; or give other real rows: --real FILE") from None
 
 
 def _read(path: Path, schema: Schema | ImageSchema | None) -> Data:
@@ -180,12 +221,6 @@ def _read(path: Path, schema: Schema | ImageSchema | None) -> Data:
     if path.suffix == ".npz":
         raise ConfigError(f"{path}: images need a schema: give --schema FILE")
     return read_table(path, schema)
-
-
-def _models(named: str) -> Any:
-    if named not in ("standard", "all"):
-        raise ConfigError(f"--models is standard or all, not {named!r}")
-    return named
 
 
 def _evaluated(compared: _Compared, *, quiet: bool, **options: Any) -> Evaluation:
@@ -282,4 +317,6 @@ def _terms(
 def _default(release: Path | None) -> Path:
     if release is None:
         return Path("report")
-    return release.parent / f"{release.absolute().name}-report"
+    # Of "." or "..", neither name nor parent is what it says.
+    place = release if release.name not in ("", "..") else release.resolve()
+    return place.parent / f"{place.name}-report"

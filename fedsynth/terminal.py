@@ -180,7 +180,10 @@ def show_scores(scores: FederatedScores, folder: Path) -> None:
         console.print(table)
     for note in scores.notes:
         console.print(f"  {note}", markup=False)
-    console.print(f"\n{scores.certificate_sentence}", markup=False)
+    content = scores.certificate.content
+    console.print()
+    for line in (scores.certificate_sentence, *content["not_covered"], *content["cautions"]):
+        console.print(line, markup=False)
     console.print(f"Scores: {folder}. Check them: fedsynth verify {folder}", markup=False)
 
 

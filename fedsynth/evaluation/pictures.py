@@ -165,7 +165,7 @@ def grid(images: Images, schema: ImageSchema) -> str:
     sheet = np.zeros((len(rows), height + 1, _SIDE, width + 1, channels), np.uint8)
     for place, chosen in enumerate(rows):
         shown = images.pixels[chosen].reshape(len(chosen), height, width, channels)
-        scaled = np.minimum(shown, schema.maximum) * (255 / schema.maximum)
+        scaled = np.rint(np.minimum(shown, schema.maximum) * (255 / schema.maximum))
         sheet[place, :height, : len(chosen), :width] = scaled.transpose(1, 0, 2, 3)
     plain = sheet.reshape(len(rows) * (height + 1), _SIDE * (width + 1), channels)
     if channels == 2 or channels > 4:
