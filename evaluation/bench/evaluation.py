@@ -68,11 +68,13 @@ def million() -> None:
     ]
     schema = fs.Schema(columns=tuple(columns), target="y")
 
+    weights = {column.name: rng.standard_normal(3) for column in schema.columns}
+
     def draw(rows: int) -> pd.DataFrame:
         latent = rng.standard_normal((rows, 3))
         made: dict[str, object] = {"y": latent[:, 0] + rng.standard_normal(rows) > 0.5}
         for column in schema.columns[1:]:
-            mixed = latent @ rng.standard_normal(3) + rng.standard_normal(rows)
+            mixed = latent @ weights[column.name] + rng.standard_normal(rows)
             if isinstance(column, fs.Integer):
                 made[column.name] = np.clip(300 + 150 * mixed, 0, 1000).astype(np.int64)
             elif isinstance(column, fs.Continuous):
