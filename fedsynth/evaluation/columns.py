@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fedsynth.data.conforming import moments
 from fedsynth.evaluation.rows import Rows
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Modelled
+from fedsynth.schema.columns import Numeric
 
 _CELLS = 20
 """Bars of a column's histogram."""
@@ -41,14 +42,17 @@ class ColumnScore:
     Attributes:
         metric: KSComplement for numbers and dates, 1 minus the Kolmogorov-Smirnov statistic;
             TVComplement for categories, 1 minus the total variation. Both over known values, as
-            SDMetrics defines them, in [0, 1]; 1 where neither table has any, 0 where one has none.
+            SDMetrics defines them, in [0, 1]. Where SDMetrics has no figure: 1 if neither table has
+            any, 0 if one has none.
         score: of the synthetic rows against the real ones. real: of other real rows.
         wasserstein: earth mover's distance of numbers and dates, in 5-95 % ranges of the real ones.
         missing: shares of gaps.
         outside: share of synthetic cells that break a rule of the schema.
-        coverage: categories, share of the real ones that occur among synthetic rows; numbers, share
-            of the real range that the synthetic range covers (SDMetrics' RangeCoverage).
-        mean, deviation: of known numbers.
+        coverage: categories, share of the real ones that occur among synthetic rows, all undeclared
+            ones as one (SDMetrics' CategoryCoverage); numbers, share of the real range that the
+            synthetic range covers (RangeCoverage, which leaves a single real value open: here 1 if
+            the range holds it, else 0). None if either table has no value.
+        mean, deviation: of known numbers, the deviation over n; None of none, and for other kinds.
     """
 
     name: str
@@ -205,31 +209,45 @@ def _category_bars(column: Categorical | Boolean, real: NDArray[np.float64]) -> 
 
 
 def _number_bars(
-    column: Modelled, real: NDArray[np.float64], synthetic: NDArray[np.float64]
+    column: Numeric, real: NDArray[np.float64], synthetic: NDArray[np.float64]
 ) -> Bars:
-    """Bars of equal width over the middle 98 % of the real values, and all beyond at either end."""
-    values = known(real) if len(known(real)) else known(synthetic)
-    low, high = np.quantile(values, [0.01, 0.99]) if len(values) else (0.0, 1.0)
-    whole = not isinstance(column, Continuous)
-    width = (high - low) / _CELLS
-    if whole:
-        width = max(1.0, math.ceil(width))
-    width = width or 1.0
-    inner = low + width * np.arange(1, _CELLS)
-    inner = inner[inner <= max(high, low + width)]
-    ends = [
-        float(np.min(values, initial=low)),
-        *inner.tolist(),
-        float(np.max(values, initial=high)),
-    ]
-    labels = [
-        f"{_spelled(column, start)} to {_spelled(column, stop - whole * (k < len(inner)))}"
-        for k, (start, stop) in enumerate(itertools.pairwise(ends))
-    ]
-    return labels, lambda numbers: np.searchsorted(inner, numbers, side="right")
+    """Bars of equal width over the middle 98 % of the real values, and all beyond at either end.
+
+    Widths are multiples of the column's unit, so that bars hold equally many values.
+    """
+    cells = np.concatenate([known(real), known(synthetic)])
+    if len(cells) == 0:
+        return [], lambda numbers: np.zeros(len(numbers), dtype=np.int64)
+    values = known(real) if len(known(real)) else cells
+    unit = column.unit
+    low, high = np.quantile(values, [0.01, 0.99], method="inverted_cdf")
+    low = math.floor(low / unit) * unit
+    width = max(1, math.ceil((high - low + unit / 2) / unit / _CELLS)) * unit
+    places = max(0, -math.floor(math.log10(unit) + 0.5))
+    starts = np.round(low + width * np.arange(_CELLS + 1), places)
+    # No bar lies outside all values, and a single value has one to itself.
+    starts = starts[(starts > cells.min()) & (starts <= min(cells.max(), high + width))]
+    ends = [float(cells.min()), *starts.tolist(), float(cells.max()) + unit]
+    shown = _precision(column, width)
+    labels = [_label(column, start, stop - unit, shown) for start, stop in itertools.pairwise(ends)]
+    return labels, lambda numbers: np.searchsorted(starts, numbers, side="right")
 
 
-def _spelled(column: Modelled, value: float) -> str:
+def _label(column: Numeric, first: float, last: float, precision: str) -> str:
     if isinstance(column, Datetime):
-        return str(moments(np.array([value]), column).dt.strftime("%Y-%m-%d").iloc[0])
-    return f"{value:.6g}"
+        moment = moments(np.array([first, last]), column).dt.strftime(precision)
+        start, stop = str(moment.iloc[0]), str(moment.iloc[1])
+    else:
+        start, stop = (f"{value + 0.0:{precision}}" for value in (first, last))
+    return start if start == stop else f"{start} to {stop}"
+
+
+def _precision(column: Numeric, width: float) -> str:
+    """How to spell numbers or dates that are a bar's width apart."""
+    if not isinstance(column, Datetime):
+        decimals = column.decimals if isinstance(column, Continuous) else 0
+        return f".{min(decimals, max(0, 2 - math.floor(math.log10(width))))}f"
+    days = width * column.seconds / 86_400
+    if column.resolution == "day" or days >= 2:
+        return "%Y-%m-%d"
+    return "%Y-%m-%d %H:%M:%S" if days * 1_440 < 2 else "%Y-%m-%d %H:%M"

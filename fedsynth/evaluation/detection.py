@@ -39,8 +39,10 @@ class Detection:
     Attributes:
         auroc, low, high: on rows it did not learn from, with the 95 % interval; .5 by guessing.
         pmse: in [0, .25], of its fitted probabilities. pmse_ratio: that over what it is expected
-            to be for two samples of one population. None where the classifier has neither.
-        real: the AUROC with other real rows in the place of the synthetic ones.
+            to be for two samples of one population. Both are None for gradient boosting, the ratio
+            also where nothing varies or a row has more than 400 coordinates.
+        real: the AUROC with other real rows in the place of the synthetic ones; None if they are
+            fewer than 20.
     """
 
     name: str
@@ -53,10 +55,15 @@ class Detection:
 
 
 def detection(synthetic: Rows, train: Rows, real: Rows, seed: int = 0) -> tuple[Detection, ...]:
-    """Of logistic regression and gradient boosting; none with fewer than 20 rows in a table."""
+    """Of logistic regression and gradient boosting; none with fewer than 20 rows in a table.
+
+    Too few rows in `train` only leave out `real`.
+    """
     found = attempts(synthetic, real, seed)
     beside = attempts(train, real, seed)
-    return tuple(replace(one, real=other.auroc) for one, other in zip(found, beside, strict=False))
+    if not (found and beside):
+        return found
+    return tuple(replace(one, real=other.auroc) for one, other in zip(found, beside, strict=True))
 
 
 def attempts(made: Rows, real: Rows, seed: int = 0) -> tuple[Detection, ...]:

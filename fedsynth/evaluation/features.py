@@ -11,7 +11,7 @@ from fedsynth.evaluation.rows import Rows
 
 _MOST_CODES = 64
 _CELLS = 2**24
-"""Entries of a block: 64 MiB of rough distances in float32, 128 MiB of exact differences."""
+"""Entries of a block: 128 MiB of rough distances, and as much of exact differences."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class Features:
 
     def matrix(self, rows: Rows) -> NDArray[np.float32]:
         """The vectors float32 [n, p], all finite."""
-        parts = []
+        parts = [np.empty((len(rows), 0))]
         for j in self.columns:
             values = rows.values[:, j]
             gap = np.isnan(values)
@@ -68,18 +68,20 @@ def nearest(
     """Euclidean distances [q, k], rising, of each query to its k nearest vectors, and their places.
 
     Candidates come from one matrix product a block; their distances are then computed exactly, so
-    that equal vectors are at distance 0. Fewer than k vectors give as many columns as there are.
+    that equal vectors are at distance 0. The product is in float64: in float32, rows that lie close
+    in few coordinates hide the nearest. Fewer than k vectors give as many columns as there are.
     """
     k = min(k, len(among))
     wanted = min(k + 4, len(among))
-    norms = np.einsum("ij,ij->i", among, among)
+    exactly = among.astype(np.float64)
+    norms = np.einsum("ij,ij->i", exactly, exactly)
     distances, places = np.empty((len(queries), k)), np.empty((len(queries), k), np.int64)
     step = max(1, _CELLS // max(len(among), wanted * among.shape[1]))
     for start in range(0, len(queries), step):
-        block = queries[start : start + step]
-        rough = norms - 2 * (block @ among.T)
+        block = queries[start : start + step].astype(np.float64)
+        rough = norms - 2 * (block @ exactly.T)
         near = np.argpartition(rough, wanted - 1, axis=1)[:, :wanted]
-        gaps = block[:, None, :].astype(np.float64) - among[near]
+        gaps = block[:, None, :] - exactly[near]
         exact = np.sqrt(np.einsum("qkp,qkp->qk", gaps, gaps))
         order = np.lexsort((near, exact), axis=1)[:, :k]
         distances[start : start + step] = np.take_along_axis(exact, order, axis=1)

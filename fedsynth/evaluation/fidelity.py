@@ -7,6 +7,7 @@ of how columns hang together.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -40,7 +41,8 @@ class Pairs:
 
     names: the columns shown. distance: of synthetic rows. reference: of other real rows.
     correlation: mean over pairs of numbers of 1 - |r - s| / 2 (SDMetrics' CorrelationSimilarity).
-    contingency: mean over pairs of categories of 1 - total variation (ContingencySimilarity).
+    contingency: mean over pairs of shown categories of 1 - total variation, where a gap is a
+    category and so are all undeclared values together (ContingencySimilarity).
     Either is None where no pair has one.
     """
 
@@ -64,7 +66,9 @@ class Marginal(MarginalError):
 class Fidelity:
     """How like the real rows synthetic rows are.
 
-    distinguished: AUROC by which gradient boosting tells independent columns from real rows.
+    pairs: None of a single column.
+    distinguished: AUROC by which gradient boosting tells independent columns from real rows; None
+        with fewer than 20 rows.
     notes: what was sampled or left out, as sentences.
     """
 
@@ -138,7 +142,7 @@ def _remarks(
     notes = [
         f"Marginals of {error.order} columns: {error.sets:,} sets drawn at random."
         for error in marginals
-        if error.sets == 1000
+        if error.sets < math.comb(columns, error.order)
     ]
     if pairs is not None and len(pairs.names) < columns:
         notes.append(f"Pairs: the map shows the {_MAP} of {columns} columns that are furthest off.")

@@ -52,12 +52,14 @@ def marginal_error(
     0.
 
     Raises:
-        ConfigError: an order below 1 or above the number of columns.
+        ConfigError: an order below 1 or above the number of columns; no bins or sets.
         DataError: a table that does not fit the schema.
     """
     names = tuple(column.name for column in schema.modelled)
     if not 1 <= order <= len(names):
         raise ConfigError(f"order must lie between 1 and the {len(names)} columns and is {order}")
+    if min(bins, limit) < 1:
+        raise ConfigError(f"bins and limit must be at least 1 and are {bins} and {limit}")
     tables = (read_rows(real, schema, "real"), read_rows(synthetic, schema, "synthetic"))
     return errors_between(coded(tables, bins), names, order, limit=limit, seed=seed)[0]
 
