@@ -137,6 +137,65 @@ def test_each_owner_may_bring_a_file_of_its_own(tmp_path):
     assert len(ready.test) == 80
 
 
+def sorted_rows(frames):
+    import pandas as pd
+
+    whole = pd.concat(frames)
+    return whole.sort_values(list(whole), ignore_index=True)
+
+
+def test_held_out_rows_are_cut_among_the_owners_as_the_others_are(tmp_path):
+    ready = prepare(load(write_job(tmp_path)), tmp_path)
+    assert list(ready.held) == list(ready.owners) and len(ready.held) == 3
+    assert sorted_rows(ready.held.values()).equals(sorted_rows([ready.test]))
+    assert all(list(rows) == list(ready.test) for rows in ready.held.values())
+
+
+def test_held_out_rows_are_one_where_they_are_too_few_to_cut(tmp_path):
+    job = load(write_job(tmp_path, holdout=0.01, sites={"clients": 3, "scheme": "uniform"}))
+    ready = prepare(job, tmp_path)
+    assert {name: len(rows) for name, rows in ready.held.items()} == {"holdout": 2}
+    assert ready.held["holdout"].equals(ready.test)
+
+
+def test_without_a_holdout_nothing_is_held(tmp_path):
+    ready = prepare(load(write_job(tmp_path, holdout=0)), tmp_path)
+    assert ready.test is None and ready.held == {}
+
+
+def test_each_owners_file_holds_out_rows_of_its_own(tmp_path):
+    from jobs import table
+
+    write_job(tmp_path / "a", table(50, 1))
+    write_job(tmp_path / "b", table(100, 2))
+    write_job(tmp_path / "c", table(1, 3))
+    paths = {name: f"{name}/table.csv" for name in "abc"}
+    ready = prepare(load(write_job(tmp_path, data=None, sites={"paths": paths})), tmp_path)
+    assert {name: len(rows) for name, rows in ready.held.items()} == {"a": 10, "b": 20}
+    assert {name: len(rows) for name, rows in ready.owners.items()} == {"a": 40, "b": 80, "c": 1}
+    for name, seed, rows in (("a", 1, 50), ("b", 2, 100)):
+        whole = [ready.held[name], ready.owners[name]]
+        assert sorted_rows(whole).equals(sorted_rows([table(rows, seed)]))
+
+
+def test_test_images_of_a_file_are_held_as_one(tmp_path):
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    arrays = {
+        "x": rng.integers(0, 255, (40, 6, 6), dtype=np.uint8),
+        "tx": rng.integers(0, 255, (9, 6, 6), dtype=np.uint8),
+    }
+    np.savez(tmp_path / "i.npz", y=np.arange(40) % 2, ty=np.arange(9) % 2, **arrays)
+    data = {"path": "i.npz", "keys": ["x", "y"], "test_keys": ["tx", "ty"]}
+    job = write_job(tmp_path, data=data, holdout=0)
+    target = {"kind": "categorical", "name": "digit", "values": [0, 1]}
+    write_yaml({"kind": "image", "shape": [6, 6], "target": target}, tmp_path / "people.yaml")
+    ready = prepare(load(job), tmp_path)
+    assert list(ready.held) == ["holdout"] and ready.held["holdout"] is ready.test
+    np.testing.assert_array_equal(ready.test.pixels, arrays["tx"])
+
+
 @pytest.mark.parametrize("file", ["table.csv", "owners.csv", "owners.npz"])
 def test_a_column_names_each_rows_owner(tmp_path, file):
     import numpy as np
@@ -151,7 +210,12 @@ def test_a_column_names_each_rows_owner(tmp_path, file):
         np.savez(tmp_path / "owners.npz", town=frame["town"].to_numpy())
     ready = prepare(load(job), tmp_path)
     assert list(ready.owners) == ["0", "1", "2", "3"]
-    assert all("town" not in rows for rows in [*ready.owners.values(), ready.train, ready.test])
+    assert list(ready.held) == ["0", "1", "2", "3"]
+    frames = [*ready.owners.values(), ready.train, ready.test, *ready.held.values()]
+    assert all("town" not in rows for rows in frames)
+    towns = [set(frame.loc[frame["town"] == k, "age"]) for k in range(4)]
+    for side in (ready.owners, ready.held):
+        assert all(set(rows["age"]) <= towns[int(name)] for name, rows in side.items())
 
 
 def test_a_file_without_the_owners_column_is_named(tmp_path):

@@ -12,6 +12,7 @@ from safetensors.numpy import load_file, save
 
 import fedsynth as fs
 from fedsynth.errors import ConfigError, PrivacyError, ReleaseError
+from fedsynth.loading import released
 from fedsynth.privacy.ledger import Ledger
 from fedsynth.release import write_release
 
@@ -64,6 +65,12 @@ def test_rows_may_be_parquet_and_a_report_may_lie_beside_them(synth, tmp_path):
     pd.testing.assert_frame_equal(read, rows)
     files = json.loads((tmp_path / "r" / "certificate.json").read_text())["files"]
     assert {"rows.parquet", "report.json", "report.html"} < files.keys()
+    assert all(check.passed for check in fs.verify(tmp_path / "r"))
+    content = json.loads((tmp_path / "r" / "report.json").read_text(encoding="utf-8"))
+    assert content == report.to_dict() and content["disclosure"]["public"] is True
+    page = tmp_path / "r" / "report.html"
+    page.write_bytes(page.read_bytes() + b" ")
+    assert not all(check.passed for check in fs.verify(tmp_path / "r"))
 
 
 def test_a_report_on_private_rows_is_kept_out_of_the_release(synth, tmp_path):
@@ -74,14 +81,74 @@ def test_a_report_on_private_rows_is_kept_out_of_the_release(synth, tmp_path):
     assert not (tmp_path / "r").exists()
 
 
-def test_images_are_released_as_arrays(tmp_path):
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_report_on_private_rows_is_refused_where_the_job_was_fitted(tmp_path):
+    """The job's own folder, with its ledger, is left as it was, and may be released later."""
+    schema = fs.Schema.from_dict(SCHEMA)
+    synth = fs.MST(schema).fit([table()], fs.Budget(epsilon=5, delta=1e-4), folder=tmp_path / "r")
+    rows = synth.sample(30, seed=0)
+    before = contents(tmp_path / "r")
+    report = fs.evaluate(table(40, 1), rows, schema, models=["decision tree"])
+    with pytest.raises(PrivacyError, match="no epsilon covers it"):
+        write_release(tmp_path / "r", synth, rows, report=report)
+    assert contents(tmp_path / "r") == before
+    write_release(tmp_path / "r", synth, rows)
+    assert all(check.passed for check in fs.verify(tmp_path / "r"))
+
+
+def test_a_releases_rows_are_read_back_with_their_certificate(synth, release):
+    rows, schema, certificate = released(release)
+    pd.testing.assert_frame_equal(rows, synth.sample(30, seed=0))
+    assert schema == synth.schema
+    assert certificate.epsilon == pytest.approx(5, abs=0.1)
+
+
+def test_released_images_are_read_back(image_synth, tmp_path):
+    made = image_synth.sample(10, seed=0)
+    image_synth.release(tmp_path / "r", made)
+    rows, schema, _ = released(tmp_path / "r")
+    assert schema == image_synth.schema
+    np.testing.assert_array_equal(rows.pixels, made.pixels)
+    np.testing.assert_array_equal(rows.labels, made.labels)
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "schema.yaml", "certificate.json"])
+@pytest.mark.parametrize("damage", ["truncate", "remove"])
+def test_damaged_rows_are_not_read_back(release, name, damage):
+    path = release / name
+    body = path.read_bytes()
+    path.unlink()
+    if damage == "truncate":
+        path.write_bytes(body[: len(body) // 2])
+    missing = (name, damage) == ("certificate.json", "remove")
+    with pytest.raises(ReleaseError, match="no complete release" if missing else name):
+        released(release)
+
+
+def test_rows_that_no_certificate_names_are_not_read(release):
+    certificate = json.loads((release / "certificate.json").read_text())
+    del certificate["files"]["rows.csv"]
+    (release / "certificate.json").write_text(json.dumps(certificate))
+    with pytest.raises(ReleaseError):
+        released(release)
+
+
+@pytest.fixture(scope="module")
+def image_synth():
     rng = np.random.default_rng(0)
     schema = fs.ImageSchema(
         shape=(4, 4), target=fs.Categorical(name="digit", values=("one", "two"))
     )
     owner = fs.Images(rng.integers(0, 255, (60, 4, 4), dtype=np.uint8), np.arange(60) % 2)
-    synth = fs.FedVAE(schema, **SETTINGS).fit([owner], fs.Budget(epsilon=5, delta=1e-4))
-    synth.release(tmp_path / "r", synth.sample(10, seed=0))
+    return fs.FedVAE(schema, **SETTINGS).fit([owner], fs.Budget(epsilon=5, delta=1e-4))
+
+
+def test_images_are_released_as_arrays(image_synth, tmp_path):
+    schema = image_synth.schema
+    image_synth.release(tmp_path / "r", image_synth.sample(10, seed=0))
     assert len(fs.read_images(tmp_path / "r" / "rows.npz", schema)) == 10
     assert len(fs.load(tmp_path / "r").sample(5, where={"digit": "two"})) == 5
 

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from fedsynth.data.images import Images
 from fedsynth.errors import DataError
 from fedsynth.evaluation.fidelity import fidelity
+from fedsynth.evaluation.findings import Found
 from fedsynth.evaluation.labelled import why_no_task
 from fedsynth.evaluation.pictures import image_fidelity
 from fedsynth.evaluation.privacy import UNKNOWN, Privacy, attacked, attacked_images
 from fedsynth.evaluation.rows import Rows, read_rows
-from fedsynth.evaluation.summary import Found
 from fedsynth.evaluation.utility import Utility, utility
 from fedsynth.schema import ImageSchema, Schema
 

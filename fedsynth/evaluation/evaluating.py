@@ -21,10 +21,11 @@ from fedsynth.evaluation.comparing import (
     compare_tables,
 )
 from fedsynth.evaluation.fidelity import Fidelity
+from fedsynth.evaluation.findings import caught
 from fedsynth.evaluation.labelled import task_of
 from fedsynth.evaluation.pictures import ImageFidelity
 from fedsynth.evaluation.privacy import Privacy
-from fedsynth.evaluation.summary import Summary, caught, summarise
+from fedsynth.evaluation.summary import Summary, summarise
 from fedsynth.evaluation.utility import Utility
 from fedsynth.plain import plain
 from fedsynth.privacy.certificate import Certificate, version_of
