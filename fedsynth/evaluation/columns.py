@@ -227,7 +227,8 @@ def _number_bars(
     starts = np.round(low + width * np.arange(_CELLS + 1), places)
     # No bar lies outside all values, and a single value has one to itself.
     starts = starts[(starts > cells.min()) & (starts <= min(cells.max(), high + width))]
-    ends = [float(cells.min()), *starts.tolist(), float(cells.max()) + unit]
+    first, last = (math.floor(cell / unit) * unit for cell in (cells.min(), cells.max()))
+    ends = [first, *starts.tolist(), last + unit]
     shown = _precision(column, width)
     labels = [_label(column, start, stop - unit, shown) for start, stop in itertools.pairwise(ends)]
     return labels, lambda numbers: np.searchsorted(starts, numbers, side="right")

@@ -22,8 +22,9 @@ compares every pair of columns."""
 class Quality:
     """SDMetrics' quality score, in [0, 1], and its two parts; None where it has no figure.
 
-    Columns shuffled each on its own score high too (.88 on Adult): never quote it alone. Pairs
-    count only where the real rows are related (|r| > .5, Cramer's V > .3), and gaps only in pairs.
+    Columns shuffled each on its own score high too (.88 on Adult): never quote it alone. Newer
+    versions of SDMetrics count only pairs that hang together in the real rows (|r| > .5, Cramer's
+    V > .3). Gaps count in pairs of categories only; all undeclared values are one category.
 
     real: the score of other real rows. trivial: of independent columns.
     """
