@@ -50,6 +50,9 @@ def evaluate(
     train: Annotated[
         Path | None, typer.Option(help="The rows that were learned from; attacks need them.")
     ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="The column to predict, where no schema tells it.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="A new folder for report.html and .json.")
     ] = None,
@@ -99,6 +102,7 @@ def evaluate(
             )
         _demand_none(
             {
+                "--target": target,
                 "--public": public,
                 "--models": models != "all",
                 "--secret": secret,
@@ -116,6 +120,7 @@ def evaluate(
     found = _evaluated(
         _compared(release, real, synthetic, schema, train),
         quiet=quiet,
+        target=target,
         public=public,
         models=models,
         secrets=secret,

@@ -333,3 +333,13 @@ def test_parquet_and_csv_are_alike(call, files):
         assert code == 0
         found.append(json.loads(out)["fidelity"])
     assert found[0] == found[1]
+
+
+def test_a_target_may_be_named_where_no_schema_is(call, files):
+    named = (*pair(files, "real", "synthetic"), "--target", "income")
+    code, out, err = call("evaluate", *named, "--out", files / "y", "--json", *QUICK)
+    assert code == 0, err
+    assert json.loads(out)["utility"]["target"] == "income"
+    schema = ("--schema", files / "people.yaml")
+    code, _, err = call("evaluate", *named, *schema, "--out", files / "z", *QUICK)
+    assert code == 2 and "the schema names the target" in err

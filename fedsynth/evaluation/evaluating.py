@@ -113,6 +113,7 @@ def evaluate(
     schema: Schema | ImageSchema | None = None,
     *,
     train: Data | None = None,
+    target: str | None = None,
     public: bool = False,
     certificate: Certificate | None = None,
     models: Models = "all",
@@ -132,6 +133,7 @@ def evaluate(
         train: the rows that the generator learned from. Attacks need them; without them the
             yardstick "other real rows" is one half of `real`, and the other half is what all is
             measured against.
+        target: the column to predict, where a schema is drafted; other schemas name theirs.
         public: whether all real rows given are public. If not, the result is itself private.
         certificate: of the release, to be quoted.
         models: the models to train: a handful, all, or names (see `utility`).
@@ -152,8 +154,10 @@ def evaluate(
     if schema is None:
         if not isinstance(real, pd.DataFrame):
             raise ConfigError("images cannot be evaluated without a schema: give one")
-        schema = Schema.draft(real)
+        schema = Schema.draft(real, target)
         notes.append(_DRAFTED)
+    elif target is not None:
+        raise ConfigError("the schema names the target: leave `target` away, or the schema")
     _demand_options(schema, secrets, quasi_identifiers, sensitive)
     if isinstance(schema, Schema):
         # First, since it is quick, and a column that it does not know would stop all.
