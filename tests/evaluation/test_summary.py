@@ -201,6 +201,8 @@ def test_silence_is_explained_by_what_was_run():
     few = Privacy(membership=(attack("nearest row", members=5, others=5),))
     assert "So few rows could raise no alarm" in ends(few)
     assert "No attack told" not in ends(few)
+    mixed = Privacy(membership=(*few.membership, attack("density ratio")))
+    assert ends(mixed).endswith("No attack told training rows from others.")
 
 
 def test_few_rows_raise_no_alarm():
