@@ -13,7 +13,7 @@ from fedsynth.evaluation.report.histograms import (
     furthest,
     strip,
 )
-from fedsynth.evaluation.report.layout import Content, lede, pairs_of, part, region
+from fedsynth.evaluation.report.layout import Content, lede, others, pairs_of, part, region
 from fedsynth.evaluation.report.markup import Html, apart, join, name, tag, text
 from fedsynth.evaluation.report.wording import DASH, amount, known, percent, score
 
@@ -22,7 +22,7 @@ _HEAD = (
     ("Column", "text", None),
     ("Kind", "text", None),
     ("Score", "num", "Overlap with the real column: 1 is identical"),
-    ("Real", "num", "The score of real training rows: what chance alone leaves"),
+    ("Real", "num", "The score of {others}: what chance alone leaves"),
     ("Distance", "num", "Wasserstein distance, as a share of the real 5 to 95 % range"),
     ("Missing", "num", "Share of missing cells, synthetic / real; sorted by the former"),
     ("Outside", "num", "Share of cells outside the schema"),
@@ -36,21 +36,25 @@ def columns(content: Content, fidelity: Content) -> Html:
     body = [
         lede(
             "Does each column, on its own, look like the real one? Score 1 is identical. “Real” is "
-            "the same score with real training rows in place of the synthetic ones: the best to "
+            f"the same score with {others(content)} in place of the synthetic ones: the best to "
             "expect; scores that fall short of it by more than 0.05 are bold."
         ),
         _worst(entries),
         tag("div", _search(len(entries)), legend("synthetic", "real", lines=True), class_="tools"),
-        _table(entries),
-        tag("details", tag("summary", "What the columns mean"), _meanings(), class_="block"),
+        _table(entries, others(content)),
+        tag("details", tag("summary", "What the columns mean"), _meanings(content), class_="block"),
     ]
     return part("columns", "Columns", *body)
 
 
-def _meanings() -> Html:
-    pairs = [(title, hint) for title, _, hint in _HEAD if hint]
+def _meanings(content: Content) -> Html:
+    pairs = [(title, _hint(hint, others(content))) for title, _, hint in _HEAD if hint]
     cells = (tag("div", tag("dt", title), tag("dd", f"{hint}.")) for title, hint in pairs)
     return tag("dl", *cells, class_="terms")
+
+
+def _hint(hint: str | None, rows: str) -> str | None:
+    return hint and hint.replace("{others}", rows)
 
 
 def _worst(entries: list[Content]) -> Html | None:
@@ -74,10 +78,16 @@ def _search(total: int) -> Html:
     return tag("div", label, box, said, button, class_="search", hidden=True, id="finder")
 
 
-def _table(entries: list[Content]) -> Html:
+def _table(entries: list[Content], in_place: str) -> Html:
     caption = "Columns: scores and distributions, synthetic against real"
     head = [
-        tag("th", tag("span", title, title=hint), scope="col", class_=kind, data_sort=kind)
+        tag(
+            "th",
+            tag("span", title, title=_hint(hint, in_place)),
+            scope="col",
+            class_=kind,
+            data_sort=kind,
+        )
         for title, kind, hint in _HEAD
     ]
     head.append(tag("th", "Distribution", scope="col", class_="chart-head"))

@@ -13,6 +13,7 @@ from fedsynth.evaluation.report.layout import (
     absent,
     figure,
     lede,
+    others,
     part,
     reason,
     region,
@@ -25,8 +26,8 @@ from fedsynth.evaluation.report.wording import DASH, TIMES, capital, count, inte
 
 _PARTS = (
     ("columns", "Columns", columns),
-    ("pairs", "Pairs of columns", lambda content, fidelity: _pairs(fidelity)),
-    ("marginals", "Marginals", lambda content, fidelity: _marginals(fidelity)),
+    ("pairs", "Pairs of columns", lambda content, fidelity: _pairs(content, fidelity)),
+    ("marginals", "Marginals", lambda content, fidelity: _marginals(content, fidelity)),
     ("detection", "Telling synthetic from real", lambda content, fidelity: _detection(fidelity)),
     ("quality", "SDMetrics scores", lambda content, fidelity: _quality(content, fidelity)),
 )
@@ -45,7 +46,7 @@ def fidelity_section(content: Content) -> Html:
     return section("fidelity", title, *shown)
 
 
-def _pairs(fidelity: Content) -> Html:
+def _pairs(content: Content, fidelity: Content) -> Html:
     pairs = fidelity["pairs"]
     names, reference = pairs["names"], pairs.get("reference")
     worst = worst_pairs(pairs["distance"], 20)
@@ -55,7 +56,7 @@ def _pairs(fidelity: Content) -> Html:
         lede(
             "Are relations between two columns kept? Each cell is the total variation distance of "
             "a pair: 0 is identical, 1 shares nothing. The diagonal is the column itself. ",
-            "Above the diagonal stand real training rows in place of the synthetic ones: what "
+            f"Above the diagonal stand {others(content)} in place of the synthetic ones: what "
             "chance alone does. Compare a cell with its mirror image."
             if reference
             else "Real rows for comparison were not scored.",
@@ -108,7 +109,7 @@ def _worst_table(
     )
 
 
-def _marginals(fidelity: Content) -> Html:
+def _marginals(content: Content, fidelity: Content) -> Html:
     entries = fidelity["marginals"]
     high = max(
         [e[k] for e in entries for k in ("mean", "real", "trivial") if known(e.get(k))] or [1]
@@ -134,8 +135,8 @@ def _marginals(fidelity: Content) -> Html:
     head = ["Taken together", axis(scale), "Synthetic", "Real", "Trivial", "Worst", "Of", "Sets"]
     words = (
         "Do tables of one, two and three columns agree? Mean total variation distance, shorter "
-        "is better. Real training rows show what chance does; the trivial baseline keeps each "
-        "column and no relation between them, so it is nearly perfect for one column."
+        f"is better. {capital(others(content))} show what chance does; the trivial baseline keeps "
+        "each column and no relation between them, so it is nearly perfect for one column."
     )
     keys = legend("synthetic", "real", "trivial", trivial="independent columns")
     shown = table("Distances of marginals", head, rows, texts=(1, 6))

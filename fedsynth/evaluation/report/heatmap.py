@@ -51,7 +51,7 @@ def shade(value: object) -> str:
 
 
 def heatmap(pairs: Mapping[str, Any], label: str) -> Html:
-    """Cells below the diagonal: synthetic rows; above: real training rows, where known.
+    """Cells below the diagonal: synthetic rows; above: real rows in their place, where known.
 
     Args:
         pairs: names [d], distance [d, d] and reference [d, d] or None.

@@ -152,6 +152,12 @@ def _plain_reason(content: Content, key: str) -> str | None:
     return None
 
 
+def others(content: Content) -> str:
+    """The rows that stand in place of the synthetic ones: what `real` figures are of."""
+    rows = (content.get("data") or {}).get("rows") or {}
+    return "other real rows" if rows.get("train") is None else "real training rows"
+
+
 def several(entries: Iterable[object]) -> Html:
     """Parts in a grid that fills the width it has."""
     return tag("div", join(entries), class_="several")

@@ -73,7 +73,8 @@ def _classes(content: Content, images: Content) -> Html:
     rows = [(str(each.get("name")), each.get("real"), each.get("synthetic")) for each in classes]
     gaps = [(r - s, title) for title, r, s in rows if known(r) and known(s)]
     worst = f"; the largest loss is at {max(gaps)[1]}" if gaps else ""
-    label = f"Share of each class's real images recognised, synthetic against real training{worst}"
+    label = "Share of each class's real images recognised after training on synthetic images, "
+    label += f"against training on real ones{worst}"
     keys = legend("synthetic", "real", synthetic="trained on synthetic", real="trained on real")
     chart = figure(join([keys, dots(rows, label, shares=False, end=1.0)]))
     words = "The share of each class's real images that the network recognises (recall)."

@@ -53,10 +53,13 @@ def _about(content: Content) -> list[object]:
     parts: list[object] = [f"{count(rows.get('synthetic'))} synthetic {what}"]
     if known(data.get("columns")) and not image:
         parts[0] = f"{parts[0]} of {count(data['columns'])} columns"
-    parts.append(f", judged against {count(rows.get('real'))} real {what} that the generator ")
-    parts.append("never saw")
+    real = f"{count(rows.get('real'))} real {what}"
     if known(rows.get("train")):
-        parts.append(f" and the {count(rows['train'])} it learned from")
+        parts.append(f", judged against {real}, said to be unseen by the generator, ")
+        parts.append(f"and the {count(rows['train'])} it learned from")
+    else:
+        parts.append(f", judged against one half of {real}, ")
+        parts.append(f"the other half standing for other real {what}")
     if data.get("target"):
         parts += [". Target: ", name(data["target"], 60)]
         parts.append(f" ({data['task']})" if data.get("task") else "")

@@ -172,6 +172,36 @@ def test_rows_without_a_certificate_have_no_guarantee():
     assert "Certificate: not in this report." in text
 
 
+def _words(content: contents.Content) -> str:
+    """All that a page says, its labels and hints too."""
+    root = read(page(content))
+    said = [value or "" for e in root.everything() for value in e.attributes.values()]
+    return " ".join([root.all("body")[0].text, *said])
+
+
+@pytest.mark.parametrize(("make", "what"), [(contents.table, "rows"), (contents.images, "images")])
+def test_real_rows_are_called_unseen_as_the_user_says(make, what):
+    content = make()
+    rows = content["data"]["rows"]
+    assert (
+        f"judged against {rows['real']:,} real {what}, said to be unseen by the generator, "
+        f"and the {rows['train']:,} it learned from"
+    ) in _words(content)
+
+
+def test_without_training_rows_none_are_spoken_of_and_half_of_the_real_ones_judge():
+    content = contents.table()
+    assert _words(content).lower().count("real training rows") == 5
+    content["data"]["rows"]["train"] = None
+    words = _words(content)
+    assert (
+        "judged against one half of 9,769 real rows, the other half standing for other real rows"
+    ) in words
+    assert "real training" not in words.lower()
+    assert words.lower().count("other real rows") == 5 + 1
+    assert "unseen" not in read(page(content)).classed("about")[0].text
+
+
 def test_a_report_that_is_not_public_says_so_first():
     banner = read(PAGES["table"]).classed("banner")[0]
     assert banner.text.startswith("Confidential. Computed on real data: not covered by epsilon")
