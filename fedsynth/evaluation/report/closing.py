@@ -7,6 +7,7 @@ from fedsynth.evaluation.report.layout import (
     Content,
     absent,
     bullets,
+    is_void,
     lede,
     pairs_of,
     part,
@@ -33,11 +34,13 @@ def certificate_section(content: Content) -> Html:
         )
         return section("certificate", title, absent("Certificate", words))
     epsilon, delta = certificate.get("epsilon"), certificate.get("delta")
+    void = is_void(certificate)
+    chance = f"{delta:g} ({one_in(delta)})" if known(delta) and delta else plain(delta)
     facts = pairs_of(
         [
-            ("Epsilon", f"{epsilon:.4g}" if known(epsilon) else "not finite"),
-            ("Delta", f"{delta:g} ({one_in(delta)})" if known(delta) and delta else plain(delta)),
-            ("Protects", f"one {certificate.get('unit') or DASH}"),
+            ("Epsilon", "void" if void else f"{epsilon:.4g}" if known(epsilon) else "none finite"),
+            ("Delta", "void" if void else chance),
+            ("Protects", "nobody" if void else f"one {certificate.get('unit') or DASH}"),
             ("Trust", _TRUST.get(str(certificate.get("trust")), certificate.get("trust") or DASH)),
         ]
     )
@@ -94,10 +97,10 @@ _TERMS = (
     ),
     (
         "Epsilon and delta",
-        "The guarantee of differential privacy: the presence of any one record (or of one client "
-        "with all its records) changes the probability of anything released by at most a factor "
-        "of e^epsilon, except with probability delta. It holds against every attack, also those "
-        "not invented yet.",
+        "The guarantee of differential privacy: any one record (or one client with all its "
+        "records) changes the probability of anything that the certificate covers by at most a "
+        "factor of e^epsilon, except with probability delta. It holds against every attack, also "
+        "those not invented yet, if the certificate is not void.",
     ),
     (
         "Attacks",

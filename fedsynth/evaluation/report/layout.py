@@ -158,6 +158,11 @@ def others(content: Content) -> str:
     return "other real rows" if rows.get("train") is None else "real training rows"
 
 
+def is_void(certificate: Content) -> bool:
+    """Whether nothing is guaranteed, whatever epsilon was reckoned: the sentence says so."""
+    return str(certificate.get("sentence") or "").startswith("Void")
+
+
 def several(entries: Iterable[object]) -> Html:
     """Parts in a grid that fills the width it has."""
     return tag("div", join(entries), class_="several")

@@ -6,7 +6,7 @@ import math
 
 from fedsynth.evaluation.report.charts import belief, headline
 from fedsynth.evaluation.report.drawing import legend
-from fedsynth.evaluation.report.layout import Content, bullets
+from fedsynth.evaluation.report.layout import Content, bullets, is_void
 from fedsynth.evaluation.report.markup import Html, join, name, tag
 from fedsynth.evaluation.report.wording import (
     DASH,
@@ -88,7 +88,7 @@ def _card(entry: Content) -> list[Html]:
 
 
 def _promise(content: Content) -> Html:
-    """The certificate in words, and what its epsilon means for one person."""
+    """The certificate in words, and what its epsilon means for one record or client."""
     head = tag("h2", "What the certificate promises")
     certificate = content.get("certificate")
     if not certificate:
@@ -104,25 +104,30 @@ def _promise(content: Content) -> Html:
 
 def _meaning(certificate: Content) -> list[Html]:
     epsilon, delta = certificate.get("epsilon"), certificate.get("delta")
-    unit = "client's records were" if certificate.get("unit") == "client" else "person's record was"
-    if not known(epsilon):
+    whole = certificate.get("unit") == "client"
+    unit = "client's records were" if whole else "record was"
+    if is_void(certificate) or not known(epsilon):
+        lead = "It is void" if is_void(certificate) else "It states no finite epsilon"
         words = (
-            "Its epsilon is not finite: it sets no limit on what anybody can come to "
-            f"believe about whether a {unit} among the data."
+            f"{lead}: it sets no limit on what anybody can come to believe about whether a {unit} "
+            "among the data."
         )
         return [tag("p", words)]
     after = believed(epsilon)
     sure = f"at most {percent(after)} sure" if after < 0.9995 else "practically certain"
     words = (
         f"Somebody who thinks it as likely as not (50 %) that a {unit} among the data, and who "
-        f"then studies everything released, can become {sure} of it"
+        f"then studies all that the certificate covers, can become {sure} of it"
     )
     aside = f" (leaving aside delta, {one_in(delta)})" if known(delta) and delta else ""
     ends = "." if after < 0.99 else ": by itself, that is hardly a promise."
     how = tag("span", f" (e^ε / (1 + e^ε) with ε = {epsilon:.4g})", class_="quiet")
     most = f"at most {percent(after)}" if after < 0.9995 else "up to certainty"
     chart = belief(0.5, after, most, f"Belief before: 50 %. Belief after: {most}")
-    return [tag("p", words, aside, ends, how), chart]
+    several = (
+        "A record is not a person: for k records of one person, epsilon is up to k times as large."
+    )
+    return [tag("p", words, aside, ends, how), chart, *([] if whole else [tag("p", several)])]
 
 
 def believed(epsilon: float) -> float:

@@ -166,6 +166,39 @@ def test_a_large_epsilon_is_said_to_promise_little(epsilon, said):
     assert (": by itself, that is hardly a promise." in text) == (epsilon is not None)
 
 
+VOID = "Void: the noise came from a known seed, so it can be subtracted. Nothing is guaranteed."
+
+
+@pytest.mark.parametrize("epsilon", [None, 1.0])
+def test_a_void_certificate_is_called_void_and_not_infinite(epsilon):
+    content = contents.table()
+    content["certificate"] |= {"epsilon": epsilon, "sentence": VOID}
+    root = read(page(content))
+    promise = root.classed("promise")[0].text
+    assert "It is void: it sets no limit on what anybody can come to believe" in promise
+    assert not root.classed("promise")[0].all("svg")
+    facts = root.all("section")[-3].classed("facts")[0]
+    assert [each.text for each in facts.all("dd")[:3]] == ["void", "void", "nobody"]
+    assert "finite" not in promise + facts.text
+
+
+def test_an_infinite_epsilon_is_not_called_void():
+    content = contents.table()
+    content["certificate"]["epsilon"] = None
+    text = read(page(content)).text
+    assert "It states no finite epsilon: it sets no limit on" in text
+    assert "Epsilonnone finite" in text and "It is void" not in text
+
+
+def test_the_promise_is_about_records_of_which_a_person_may_have_several():
+    promise = read(PAGES["table"]).classed("promise")[0].text
+    assert "(50 %) that a record was among the data" in promise
+    assert "A record is not a person" in promise and "person's record" not in promise
+    clients = read(PAGES["images"]).classed("promise")[0].text
+    assert "that a client's records were among the data" in clients
+    assert "A record is not a person" not in clients
+
+
 def test_rows_without_a_certificate_have_no_guarantee():
     text = read(PAGES["minimal"]).text
     assert "There is no certificate with these rows: no limit is known" in text
