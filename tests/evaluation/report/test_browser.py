@@ -227,6 +227,16 @@ def test_frames_that_scroll_take_the_focus_and_others_do_not(opened):
     assert {tuple(frame) for frame in frames} == {(True, True), (False, False)}
 
 
+@pytest.mark.parametrize("width", [1100, 1200, 1280])
+def test_tables_fit_a_desk(opened, width):
+    page = opened("table", viewport={"width": width, "height": 900}).page
+    cut = page.evaluate(
+        "[...document.querySelectorAll('.scroll')].filter(f => f.scrollWidth > f.clientWidth)"
+        ".map(f => f.getAttribute('aria-label'))"
+    )
+    assert cut == []
+
+
 @pytest.mark.parametrize("name", MAKERS)
 def test_print_shows_every_detail_and_no_control(opened, name):
     page = opened(name, color_scheme="dark").page
