@@ -72,7 +72,9 @@ def _count(privacy: Content) -> Html:
     rest = (
         " An attack that finds nothing proves nothing about other attacks: only the certificate "
         "limits them all. Intervals are 95 % ones; a leak is called found where chance would "
-        "show as much in fewer than 1 of 1,000 runs."
+        "show as much in fewer than 1 of 1,000 runs. The attacks compare rows learned from with "
+        "held-out rows, so they presuppose that both are drawn at random from the same people, "
+        "not parted by time, place or person; otherwise leaks may be called or missed."
     )
     return lede(tag("strong", words), rest if every else None)
 

@@ -93,7 +93,7 @@ def _pixels(images: Content) -> Html | None:
 
 
 def clients_section(content: Content) -> Html | None:
-    """Scores that every client computed on its own rows; None where there are none."""
+    """Scores on each client's own rows; None where there are none."""
     clients = content.get("clients")
     if not clients:
         return None
@@ -103,14 +103,18 @@ def clients_section(content: Content) -> Html | None:
         for each in clients
     ]
     rows += _spread(clients, keys) if len(clients) > 1 else []
-    words = (
-        "Every client scored the synthetic rows on its own rows, which it did not show. Means are "
-        "weighted by rows; a wide range means that the rows serve some clients better than others."
+    words = "The synthetic rows, scored on each client's own rows. Means are weighted by rows. "
+    caution = (
+        "A small client's distance is larger by chance alone, and its other scores vary more: "
+        "differences between clients of different sizes do not by themselves mean that the rows "
+        "serve some of them better than others."
     )
     head = ["Client", *(capital(key.replace("_", " ")) for key in keys)]
     texts = [i for i, key in enumerate(keys, 1) if any(_is_text(each.get(key)) for each in clients)]
     shown = table("Scores at the clients", head, rows, texts=texts)
-    return section("clients", "Clients: whom do the rows serve?", lede(words), shown)
+    return section(
+        "clients", "Clients: whom do the rows serve?", lede(words, tag("strong", caution)), shown
+    )
 
 
 _COUNTS = ("rows", "records")

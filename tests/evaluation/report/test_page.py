@@ -387,6 +387,15 @@ def test_leaks_come_first_and_are_marked_by_words_and_shape():
     assert "1 of 8 attacks found a leak." in read(PAGES["table"]).text
 
 
+def test_attacks_say_what_they_presuppose():
+    said = (
+        "presuppose that both are drawn at random from the same people, not parted by time, "
+        "place or person; otherwise leaks may be called or missed."
+    )
+    assert read(PAGES["table"]).text.count(said) == 1
+    assert said not in read(PAGES["minimal"]).text
+
+
 def test_the_family_of_k_anonymity_shows_where_another_library_differs():
     rows = {
         e.children[0].text: e.text
@@ -405,6 +414,7 @@ def test_clients_are_weighed_by_rows_and_may_bring_their_error():
         {"name": "c", "records": None, "accuracy": None, "notes": ["no answer"]},
     ]
     section = next(e for e in read(page(content)).all("section") if e.attributes["id"] == "clients")
+    assert "A small client's distance is larger by chance alone" in section.classed("lede")[0].text
     rows = {row.children[0].text: [e.text for e in row.children[1:]] for row in section.all("tr")}
     assert rows["a"] == ["300 \u00b1 4.2", "0.900", "\u2013"]
     assert rows["c"] == ["\u2013", "\u2013", "no answer"]
