@@ -288,15 +288,26 @@ def _ask_scores(
     finally:
         for ledger in ledgers.values():
             ledger.close()
+    who = _WHO_PAID[budget.unit]
     if as_json:
-        print_json(scores.to_dict())
+        print_json({**scores.to_dict(), "who_paid": who})
         return
     show_scores(scores, out)
-    print(
-        "These scores may be published. What a held-out record paid is theirs alone; a record that "
-        "the generator learned from may count both certificates together.",
-        file=sys.stderr,
-    )
+    print(who, file=sys.stderr)
+
+
+_WHO_PAID = {
+    "record": (
+        "Held-out records paid for these scores; those that the generator learned from paid for "
+        "the release alone, if nobody has records among both. Every such run adds its epsilon and "
+        "its delta to what the same held-out records paid before."
+    ),
+    "client": (
+        "Every client paid for these scores besides the release: add both epsilons and both "
+        "deltas, and those of every other such run."
+    ),
+}
+_LARGEST_DELTA = 1e-3
 
 
 def _terms(
@@ -310,6 +321,15 @@ def _terms(
 
     config, base = load_config(str(release / CONFIG), [])
     privacy = config.privacy
+    simulated = list(job.held) == ["holdout"] and config.sites.column is None
+    if simulated and (privacy.unit == "client" or config.federation.ledgers is not None):
+        raise ConfigError(
+            "the job simulates its owners, and the held-out rows are no owner's: scores that "
+            "protect clients, or that are charged to owners' accounts, need owners of their own "
+            "(sites: column or paths); fs.federated_scores takes any in Python"
+        )
+    if delta is not None and delta > _LARGEST_DELTA:
+        raise ConfigError(f"--delta {delta:g} promises nothing: give at most {_LARGEST_DELTA:g}")
     budget = Budget(
         epsilon=epsilon,
         delta=privacy.budget.resolved_delta if delta is None else delta,

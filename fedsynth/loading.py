@@ -13,7 +13,7 @@ from fedsynth.data.images import Images, read_images
 from fedsynth.data.tables import read_table
 from fedsynth.errors import ReleaseError, SchemaError
 from fedsynth.privacy.certificate import Certificate, sha256
-from fedsynth.release import FORMAT, MODEL, SCHEMA, WEIGHTS
+from fedsynth.release import CONFIG, FORMAT, MODEL, SCHEMA, WEIGHTS
 from fedsynth.schema import ImageSchema, Schema, load_schema
 from fedsynth.synthesizers.methods import METHODS, Synthesizer
 
@@ -51,7 +51,7 @@ def released(folder: str | Path) -> tuple[pd.DataFrame | Images, Schema | ImageS
     certificate = Certificate.load(folder)
     files = certificate.content["files"]
     name = next((name for name in files if name.startswith("rows.")), "rows.csv")
-    for part in (name, SCHEMA):
+    for part in (name, SCHEMA, CONFIG):
         _demand_unchanged(folder / part, files.get(part))
     try:
         schema = load_schema(folder / SCHEMA)

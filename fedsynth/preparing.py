@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zipfile
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from fedsynth.config import DATA_VARIABLE, Config, expanded
 from fedsynth.data.datasets import builtin_schema, load_builtin
 from fedsynth.data.images import Images, read_images
 from fedsynth.data.tables import read_table
-from fedsynth.errors import ConfigError, DataError
+from fedsynth.errors import DataError
 from fedsynth.federation.partitions import partition
 from fedsynth.schema import ImageSchema, Schema, load_schema
 
@@ -32,7 +33,8 @@ class Prepared:
         owners: the rows to learn from, by owner.
         train: the same rows, all together.
         test: rows that the fit never sees; None where nothing is held out.
-        held: the same rows by owner; where they came without one, all under "holdout".
+        held: the same rows by owner, empty for an owner without; where owners are simulated, or
+            the rows came without one, all under "holdout".
     """
 
     schema: Schema | ImageSchema
@@ -58,13 +60,15 @@ def prepare(config: Config, base: Path) -> Prepared:
     data, given = _read(config, schema, base)
     test: Rows | None = given
     kept = np.arange(len(data))
-    held: dict[str, Rows] = {} if test is None else {"holdout": test}
+    rest: Indices | None = None
     if test is None and config.holdout:
         kept, rest = _split(len(data), config.holdout, config.seed)
         test = _taken(data, rest)
-        held = _cut_held(config, schema, base, test, rest, len(data))
     train = _taken(data, kept)
     owners = _cut(config, schema, base, train, kept, len(data))
+    held: dict[str, Rows] = {} if test is None else {"holdout": test}
+    if test is not None and rest is not None:
+        held = _held_by_owner(config, schema, base, test, rest, len(data), owners)
     column = config.sites.column if config.sites.path is None else None
     return Prepared(
         schema,
@@ -140,20 +144,25 @@ def _cut(
     return _dealt(train, sites.clients, scheme, schema=schema, seed=config.seed, **sites.options)
 
 
-def _cut_held(
+def _held_by_owner(
     config: Config,
     schema: Schema | ImageSchema,
     base: Path,
     test: Rows,
     rest: Indices,
     rows: int,
+    owners: Iterable[str],
 ) -> dict[str, Rows]:
-    """Held-out rows, cut as the others are; all as one where they are too few for that."""
-    try:
-        return _cut(config, schema, base, test, rest, rows)
-    except (ConfigError, DataError):
-        column = config.sites.column if config.sites.path is None else None
-        return {"holdout": _without(test, column, schema)}
+    """Held-out rows by owner, of every owner; together where owners are simulated.
+
+    Dealing rows out again would let one row decide whose the others are.
+    """
+    if config.sites.column is None:
+        return {"holdout": test}
+    found = _cut(config, schema, base, test, rest, rows)
+    column = config.sites.column if config.sites.path is None else None
+    none = _without(_taken(test, rest[:0]), column, schema)
+    return {name: found.get(name, none) for name in sorted({*owners, *found})}
 
 
 def _dealt(train: Rows, clients: int | None, scheme: str, **options: Any) -> dict[str, Rows]:
@@ -192,12 +201,14 @@ def _from_files(
             rows = read_table(path, schema)
         else:
             rows = read_images(path, schema, config.data.keys)
-        if config.holdout and len(rows) > 1:
-            kept, rest = _split(len(rows), config.holdout, config.seed)
-            held[name] = _taken(rows, rest)
-            rows = _taken(rows, kept)
+        if config.holdout:
+            # An owner of one row keeps it, and still is an owner: that it holds none out is no news.
+            alone = np.arange(1), np.empty(0, np.int64)
+            parts = alone if len(rows) == 1 else _split(len(rows), config.holdout, config.seed)
+            held[name] = _taken(rows, parts[1])
+            rows = _taken(rows, parts[0])
         owners[name] = rows
-    test = _together(list(held.values())) if held else None
+    test = _together(list(held.values())) if any(map(len, held.values())) else None
     return Prepared(schema, owners, _together(list(owners.values())), test, held)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -65,8 +66,7 @@ def test_a_release_is_judged_by_its_own_job(call, made):
     assert content["data"]["rows"] == {"real": 40, "synthetic": 50, "train": 160}
     assert content["certificate"]["epsilon"] == pytest.approx(5, abs=0.5)
     assert content["title"] == "r"
-    assert [one["name"] for one in content["clients"]] == ["client-00", "client-01", "client-02"]
-    assert sum(one["rows"] for one in content["clients"]) == 40
+    assert content["clients"] is None
     assert not {"report.html", "report.json"} & {path.name for path in made.iterdir()}
     code, _, err = call("evaluate", made, *QUICK)
     assert code == 2 and "r-report exists already" in err
@@ -247,8 +247,8 @@ def test_scores_within_a_budget_have_a_certificate_of_their_own(call, made, tmp_
     names = {path.name for path in target.iterdir()}
     assert {"ledger.jsonl", "certificate.json", "scores.json"} <= names
     assert not {"report.html", "report.json"} & names
-    assert "These scores may be published" in err and "fedsynth verify" in out
-    assert "client-00" in out and "+-" in out and "all" in out
+    assert "Held-out records paid for these scores" in err and "fedsynth verify" in out
+    assert "holdout" in out and "client-00" not in out and "+-" in out
     assert "Adding or removing any one record" in out
     assert call("verify", target)[0] == 0
     content = json.loads((target / "certificate.json").read_text())
@@ -266,7 +266,46 @@ def test_scores_are_printed_as_json_with_a_delta_of_ones_own(call, made, tmp_pat
     assert (code, err) == (0, "")
     content = json.loads(out)
     assert content["certificate"]["guarantee"]["delta"] == 1e-6
-    assert [one["name"] for one in content["owners"]] == ["client-00", "client-01", "client-02"]
+    assert [one["name"] for one in content["owners"]] == ["holdout"]
+    assert "Held-out records paid" in content["who_paid"]
+
+
+def test_owners_of_their_own_are_scored_apart_and_clients_pay_twice(call, tmp_path):
+    frame = table(90).assign(town=np.arange(90) % 3)
+    sites = {"column": "town"}
+    privacy = {"epsilon": 8, "delta": 1e-4, "unit": "client", "trust": "central"}
+    for unit in ("record", "client"):
+        changes = {"holdout": 0.4, "sites": sites, "privacy": privacy | {"unit": unit}, **MST}
+        job = write_job(tmp_path / unit, frame, **changes)
+        assert call("run", job, "--out", tmp_path / unit / "r", "--quiet")[0] == 0
+        asked = ("--epsilon", 20, "--out", tmp_path / unit / "s", "--quiet")
+        code, out, err = call("evaluate", tmp_path / unit / "r", *asked)
+        assert code == 0, err
+        assert ("Every client paid for these scores" in err) == (unit == "client")
+        assert (" 0 " in out and " 2 " in out and "all" in out) == (unit == "record")
+
+
+def test_simulated_owners_pay_for_no_scores_of_clients(call, tmp_path):
+    privacy = {"epsilon": 8, "delta": 1e-4, "unit": "client", "trust": "central"}
+    job = write_job(tmp_path, privacy=privacy, **MST)
+    assert call("run", job, "--out", tmp_path / "r", "--quiet")[0] == 0
+    code, _, err = call("evaluate", tmp_path / "r", "--epsilon", 1, "--out", tmp_path / "s")
+    assert code == 2 and "simulates its owners" in err
+
+
+def test_a_delta_that_promises_nothing_is_refused(call, made, tmp_path):
+    asked = ("--epsilon", 1, "--delta", 0.9, "--out", tmp_path / "s")
+    code, _, err = call("evaluate", made, *asked)
+    assert code == 2 and "promises nothing" in err
+
+
+def test_another_job_file_than_the_release_was_made_by_is_refused(call, made, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(made, copy)
+    config = copy / "config.yaml"
+    config.write_text(config.read_text().replace("seed: 0", "seed: 1"))
+    code, _, err = call("evaluate", copy, "--out", tmp_path / "x")
+    assert code == 6 and "was changed" in err
 
 
 def test_an_epsilon_that_carries_nothing_is_refused(call, made, tmp_path):
@@ -283,7 +322,8 @@ def test_owners_with_little_held_out_do_not_stop_a_report(call, tmp_path):
     code, _, err = call("evaluate", tmp_path / "r", "--seed", 1, *QUICK)
     assert code == 0, err
     content = json.loads((tmp_path / "r-report" / "report.json").read_text())
-    assert content["clients"] is None or len(content["clients"]) == 2
+    assert [one["name"] for one in content["clients"]] == ["north", "south"]
+    assert sum(one["rows"] for one in content["clients"]) == 24
     assert content["seed"] == 1
 
 

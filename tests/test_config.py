@@ -144,18 +144,22 @@ def sorted_rows(frames):
     return whole.sort_values(list(whole), ignore_index=True)
 
 
-def test_held_out_rows_are_cut_among_the_owners_as_the_others_are(tmp_path):
+def test_held_out_rows_of_simulated_owners_are_nobodys(tmp_path):
+    # Dealt out by the scheme, one row would decide whose the others are.
     ready = prepare(load(write_job(tmp_path)), tmp_path)
-    assert list(ready.held) == list(ready.owners) and len(ready.held) == 3
-    assert sorted_rows(ready.held.values()).equals(sorted_rows([ready.test]))
-    assert all(list(rows) == list(ready.test) for rows in ready.held.values())
+    assert list(ready.held) == ["holdout"] and ready.held["holdout"].equals(ready.test)
 
 
-def test_held_out_rows_are_one_where_they_are_too_few_to_cut(tmp_path):
-    job = load(write_job(tmp_path, holdout=0.01, sites={"clients": 3, "scheme": "uniform"}))
+def test_every_owner_of_a_column_holds_rows_out_if_only_none(tmp_path):
+    from jobs import table
+
+    frame = table().assign(town=["tiny"] * 1 + ["large"] * 199)
+    job = load(write_job(tmp_path, frame, sites={"column": "town"}))
     ready = prepare(job, tmp_path)
-    assert {name: len(rows) for name, rows in ready.held.items()} == {"holdout": 2}
-    assert ready.held["holdout"].equals(ready.test)
+    assert set(ready.held) == {"tiny", "large"} == set(ready.owners) | {"tiny"}
+    assert sorted(map(len, ready.held.values()))[0] in (0, 1)
+    assert all(list(rows) == list(ready.test) for rows in ready.held.values())
+    assert sorted_rows(ready.held.values()).equals(sorted_rows([ready.test]))
 
 
 def test_without_a_holdout_nothing_is_held(tmp_path):
@@ -171,7 +175,7 @@ def test_each_owners_file_holds_out_rows_of_its_own(tmp_path):
     write_job(tmp_path / "c", table(1, 3))
     paths = {name: f"{name}/table.csv" for name in "abc"}
     ready = prepare(load(write_job(tmp_path, data=None, sites={"paths": paths})), tmp_path)
-    assert {name: len(rows) for name, rows in ready.held.items()} == {"a": 10, "b": 20}
+    assert {name: len(rows) for name, rows in ready.held.items()} == {"a": 10, "b": 20, "c": 0}
     assert {name: len(rows) for name, rows in ready.owners.items()} == {"a": 40, "b": 80, "c": 1}
     for name, seed, rows in (("a", 1, 50), ("b", 2, 100)):
         whole = [ready.held[name], ready.owners[name]]
