@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import comb
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,6 +14,7 @@ from sklearn.metrics import roc_auc_score, roc_curve
 
 from fedsynth.errors import DataError
 from fedsynth.evaluation.attacks.intervals import (
+    ALARM,
     auroc,
     auroc_interval,
     roc,
@@ -106,8 +109,33 @@ def test_scores_that_differ_are_told():
     assert scores_differ([1, 1], [1, 1, 1]) == 1
     exact = mannwhitneyu([3, 5, 8, 9], [1, 4, 6], alternative="greater", method="exact").pvalue
     assert scores_differ([3, 5, 8, 9], [1, 4, 6]) == pytest.approx(exact, abs=0.015)
-    big = mannwhitneyu(range(30, 90), range(60), alternative="greater").pvalue
-    assert scores_differ(range(30, 90), range(60)) == pytest.approx(big)
+    assert scores_differ([3, 5, 8, 9], [1, 4, 6]) == pytest.approx(exact, abs=1e-9)
+    normal = mannwhitneyu(range(20, 320), range(300), alternative="greater").pvalue
+    assert scores_differ(range(20, 320), range(300)) == pytest.approx(normal)
+    dealt = scores_differ(range(15, 115), range(100))
+    normal = mannwhitneyu(range(15, 115), range(100), alternative="greater").pvalue
+    assert dealt == pytest.approx(normal, rel=0.2)
+
+
+@pytest.mark.parametrize(("members", "others"), [(4000, 3), (300, 2), (60, 3), (7, 7), (2, 300)])
+def test_a_perfect_attack_on_few_rows_is_told(members, others):
+    p = scores_differ(np.arange(members) + others, np.arange(others))
+    assert p <= ALARM / 3
+    assert p == pytest.approx(1 / comb(members + others, members), abs=2.5e-4)
+
+
+@pytest.mark.parametrize(
+    ("pos", "neg", "odd"), [(200, 3, 0.01), (1000, 50, 0.01), (4000, 300, 0.001)]
+)
+def test_scores_that_hardly_vary_rarely_differ(pos, neg, odd):
+    """The normal approximation calls up to 2.7 % of these different at a third of `ALARM`."""
+    rng = np.random.default_rng(12)
+    ps = []
+    for seed in range(300):
+        scores = -(rng.random(pos + neg) < odd).astype(float)
+        ps.append(scores_differ(scores[:pos], scores[pos:], seed))
+    assert np.mean(np.array(ps) <= ALARM / 3) == 0
+    assert np.mean(np.array(ps) <= 0.05) < 0.05 + 3 * np.sqrt(0.05 / len(ps))
 
 
 @given(scores, scores)
