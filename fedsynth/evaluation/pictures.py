@@ -10,14 +10,20 @@ import base64
 import struct
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.data.images import Images
-from fedsynth.evaluation.attacks.membership import MembershipAttack, judged, mean_log
+from fedsynth.evaluation.attacks.membership import (
+    MembershipAttack,
+    equal_rows,
+    judged,
+    searched_for,
+)
 from fedsynth.evaluation.attacks.neighbours import Neighbours, diagnosed
+from fedsynth.evaluation.attacks.scoring import mean_log
 from fedsynth.evaluation.features import nearest
 from fedsynth.evaluation.labelled import Labelled, labelled
 from fedsynth.evaluation.scores import Scores, always, score
@@ -192,9 +198,10 @@ def png(pixels: NDArray[np.uint8]) -> bytes:
 def image_membership(
     synthetic: Images, train: Images, real: Images, schema: ImageSchema, seed: int = 0
 ) -> tuple[MembershipAttack, ...]:
-    """The attacks "density ratio" and "nearest row" of `attacks.membership` on pixels.
+    """ "Density ratio", "nearest row" and "equal rows" of `attacks.membership`, on pixels.
 
     The attacker holds the synthetic images and half of the `real` ones; none with fewer than two.
+    Of many synthetic images a part is searched, and one equal to each scored image.
     """
     if len(real) < 2:
         return ()
@@ -205,14 +212,28 @@ def image_membership(
     members = train.take(rng.permutation(len(train))[:_SCORED])
     scored = np.concatenate([_vectors(part, schema) for part in (members, others)])
     theirs, _ = nearest(scored, _vectors(own, schema), 8)
-    found, _ = nearest(scored, _vectors(_few(synthetic, _SEARCHED, rng), schema), 9)
+    searched = _searched(synthetic, np.concatenate([image_keys(members), image_keys(others)]), rng)
+    found, _ = nearest(scored, _vectors(searched, schema), 9)
     around = found[:, 1:] if found.shape[1] > 1 else found
     density = mean_log(theirs) + mean_log(around) - 2 * mean_log(found[:, :1])
-    count = len(members)
-    return tuple(
+    count, part = len(members), searched_for(len(searched), len(synthetic))
+    attacks = [
         judged(name, scores[:count], scores[count:], seed)
         for name, scores in (("density ratio", density), ("nearest row", -found[:, 0]))
+    ]
+    return (
+        *(replace(attack, sentence=attack.sentence + part) for attack in attacks),
+        equal_rows(image_keys(synthetic), image_keys(train), image_keys(real)),
     )
+
+
+def _searched(images: Images, scored: NDArray[np.void], rng: np.random.Generator) -> Images:
+    """`_SEARCHED` of the images, and one equal to each scored one."""
+    if len(images) <= _SEARCHED:
+        return images
+    values, first = np.unique(image_keys(images), return_index=True)
+    few = rng.permutation(len(images))[:_SEARCHED]
+    return images.take(np.union1d(few, first[np.isin(values, scored)]))
 
 
 def image_neighbours(
@@ -223,7 +244,7 @@ def image_neighbours(
     vectors = [_vectors(_few(part, _SCORED, rng), schema) for part in (synthetic, real)]
     among = _vectors(_few(train, _SEARCHED, rng), schema)
     distances = [nearest(part, among, 2)[0] for part in vectors]
-    made, known, held = (_keys(part) for part in (synthetic, train, real))
+    made, known, held = (image_keys(part) for part in (synthetic, train, real))
     copies = {
         "train": float(np.isin(made, known).mean()),
         "real": float(np.isin(made, held).mean()),
@@ -241,7 +262,7 @@ def _vectors(images: Images, schema: ImageSchema) -> NDArray[np.float32]:
     return np.divide(flat, schema.maximum, dtype=np.float32)
 
 
-def _keys(images: Images) -> NDArray[np.void]:
+def image_keys(images: Images) -> NDArray[np.void]:
     """Each image's bytes as one value [n]."""
     flat = np.ascontiguousarray(images.pixels.reshape(len(images), -1))
     keys: NDArray[np.void] = flat.view(np.dtype((np.void, flat.shape[1]))).ravel()

@@ -9,16 +9,19 @@ import numpy as np
 import pandas as pd
 import pytest
 from attacked_people import COLOURS, SCHEMA, drawn_rows, people
-from scipy.stats import mannwhitneyu
+from scipy.stats import fisher_exact, mannwhitneyu
 
 from fedsynth.data.tables import read_table
 from fedsynth.errors import DataError
 from fedsynth.evaluation.attacks import membership as module
-from fedsynth.evaluation.attacks.membership import judged, membership
+from fedsynth.evaluation.attacks import scoring as scoring_module
+from fedsynth.evaluation.attacks.intervals import ALARM
+from fedsynth.evaluation.attacks.membership import equal_rows, judged, membership
+from fedsynth.evaluation.attacks.neighbours import row_keys
 from fedsynth.evaluation.rows import Rows, read_rows
 from fedsynth.schema import Categorical, Integer, Schema
 
-NAMES = ["density ratio", "nearest row", "matching cells"]
+NAMES = ["density ratio", "nearest row", "matching cells", "equal rows"]
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +46,8 @@ def test_a_copy_of_real_training_rows_is_caught_by_every_attack(adult):
         assert attack.caught
         assert attack.auroc > 0.98
         assert attack.auroc_low > 0.97
-        assert (attack.members, attack.others) == (3000, 500)
+        others = 1000 if attack.name == "equal rows" else 500
+        assert (attack.members, attack.others) == (3000, others)
         assert "can be told" in attack.sentence
     assert found[0].tpr[1].value > 0.95
 
@@ -93,8 +97,8 @@ def test_matching_cells_find_copies_whose_other_cells_changed(adult):
 @pytest.mark.parametrize("seed", range(3))
 def test_a_small_mixed_table_copied_and_not(seed):
     train, real, other = (drawn_rows(rows, 50 + 3 * seed + rows) for rows in (120, 100, 130))
-    assert [attack.caught for attack in membership(train, train, real)] == [True] * 3
-    assert [attack.caught for attack in membership(other, train, real)] == [False] * 3
+    assert [attack.caught for attack in membership(train, train, real)] == [True] * 4
+    assert [attack.caught for attack in membership(other, train, real)] == [False] * 4
 
 
 def test_alarms_about_independent_samples_are_as_rare_as_promised():
@@ -209,9 +213,41 @@ def test_ten_rows_give_wide_figures_and_say_when_they_cannot_tell(train, real):
     found = membership(drawn_rows(10, 0), drawn_rows(train, 1), drawn_rows(real, 2))
     for attack in found:
         assert attack.auroc_high - attack.auroc_low > 0.4
-        assert attack.others == real - real // 2
+        assert attack.others == (real if attack.name == "equal rows" else real - real // 2)
         assert ("this says nothing" in attack.sentence) == (real < 10)
         json.dumps(asdict(attack), allow_nan=False)
+
+
+def test_a_few_dozen_copies_among_many_rows_are_caught(adult):
+    train, real, other = adult
+    for copies, caught in ((40, True), (0, False)):
+        made = together(train.take(np.arange(copies)), other)
+        found = membership(made, train, real)[3]
+        assert found.caught == caught
+        assert ("are copied" in found.sentence) == caught
+        members, others = (np.isin(row_keys(rows), row_keys(made)) for rows in (train, real))
+        assert found.auroc == pytest.approx(0.5 + (members.mean() - others.mean()) / 2)
+        assert f"{members.sum():,} of 3,000 training rows" in found.sentence
+        assert f"{others.sum():,} of 1,000 rows never seen" in found.sentence
+
+
+def test_equal_rows_are_fishers_test():
+    made, own = np.arange(12, dtype=np.uint64), np.arange(12, 1000, dtype=np.uint64)
+    for hits in range(13):
+        train = np.concatenate([made[:hits], own[: 40 - hits]])
+        expected = fisher_exact([[hits, 40 - hits], [0, 30]], alternative="greater").pvalue
+        assert equal_rows(made, train, own[100:130]).caught == (expected <= ALARM)
+
+
+def test_rows_that_were_not_searched_are_mentioned(monkeypatch):
+    tables = [drawn_rows(100, part) for part in (1, 2, 3)]
+    assert not any("searched" in attack.sentence for attack in membership(*tables))
+    monkeypatch.setattr(module, "SEARCHED", 60)
+    found = membership(*tables)
+    assert ["Only 60 of the 100 synthetic" in attack.sentence for attack in found] == [
+        *[True] * 3,
+        False,
+    ]
 
 
 def test_an_attacker_without_rows_is_an_error():
@@ -229,7 +265,7 @@ def test_exchanged_tables_are_remarked():
 def test_hand_worked_scores():
     # The scale is the 5 to 95 % range of the attacker's rows, 900.
     own = numbers(range(0, 1001, 100))
-    scoring = module._Scoring.of(numbers([100]), numbers([640]), own)
+    scoring = scoring_module.Scoring.of(numbers([100]), numbers([640]), own)
     scores = scoring.scores(numbers([100, 145, 190, 610, 700]))
 
     def log(*distances: int) -> float:
@@ -263,9 +299,9 @@ def test_agreement_is_surprising_where_few_share_it():
     own = rows(["p", "p", "r", None], [1, 2, None, None])
     candidates = rows(["p", "q", None], [4, 1, None]).values[None]
     # As close as p are 2 of 4, as q in place of p the 3 known; as 3 away 2, as none away 1.
-    found = module.agreement(rows(["p"], [1]).values, candidates, own)
+    found = scoring_module.agreement(rows(["p"], [1]).values, candidates, own)
     expected = -np.log([[3 / 5 * 3 / 5, 4 / 5 * 2 / 5, 1]])
     assert found == pytest.approx(-np.sort(-expected))
     # Of the gaps, one is in the first column and two are in the second.
-    found = module.agreement(rows([None], [None]).values, candidates, own)
+    found = scoring_module.agreement(rows([None], [None]).values, candidates, own)
     assert found == pytest.approx(-np.log([[2 / 5 * 3 / 5, 1, 1]]))

@@ -13,7 +13,7 @@ import pytest
 
 import fedsynth as fs
 from fedsynth.errors import ConfigError, DataError
-from fedsynth.evaluation import students
+from fedsynth.evaluation import pictures, students
 from fedsynth.evaluation.attacks.neighbours import QUANTILES
 from fedsynth.evaluation.pictures import (
     grid,
@@ -164,12 +164,23 @@ def attacks(made, train, real, schema=SCHEMA, seed=0):
     return image_membership(made, train, real, schema, seed)
 
 
-def test_a_copy_of_images_is_caught_by_both_attacks():
+def test_a_copy_of_images_is_caught_by_every_attack():
     train = drawn(150, 2)
     found = attacks(train.take(np.arange(150)[::-1]), train, drawn(150, 0))
-    assert [one.name for one in found] == ["density ratio", "nearest row"]
+    assert [one.name for one in found] == ["density ratio", "nearest row", "equal rows"]
     assert all(one.caught and one.auroc > 0.99 for one in found)
     assert (found[0].members, found[0].others) == (150, 75)
+
+
+def test_copies_among_more_images_than_are_searched_are_found(monkeypatch):
+    train, other, real = drawn(150, 2), drawn(600, 7), drawn(150, 0)
+    pixels = np.concatenate([other.pixels, train.pixels])
+    made = fs.Images(pixels, np.concatenate([other.labels, train.labels]))
+    monkeypatch.setattr(pictures, "_SEARCHED", 75)
+    found = attacks(made, train, real)
+    assert all(one.caught and one.auroc > 0.99 for one in found)
+    assert all("of the 750 synthetic rows were searched" in one.sentence for one in found[:2])
+    assert not any(one.caught for one in attacks(other, train, real))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -180,7 +191,7 @@ def test_independent_images_are_caught_by_none(seed):
 
 def test_one_real_image_leaves_nothing_to_attack_with():
     assert attacks(drawn(9, 0), drawn(9, 1), drawn(1, 2)) == ()
-    assert len(attacks(drawn(1, 0), drawn(9, 1), drawn(2, 2))) == 2
+    assert len(attacks(drawn(1, 0), drawn(9, 1), drawn(2, 2))) == 3
 
 
 def flat(*values):
@@ -225,8 +236,10 @@ def test_images_have_every_part(look):
     }
     assert "reads" in found.summary.verdict and "No attack told" in found.summary.verdict
     copied = look(drawn(120, 0), drawn(120, 2), SCHEMA, train=drawn(120, 2))
-    assert copied.caught == ["membership, density ratio", "membership, nearest row"]
-    assert "Do not hand these rows out: 2 attacks" in copied.summary.verdict
+    assert copied.caught == [
+        f"membership, {name}" for name in ("density ratio", "nearest row", "equal rows")
+    ]
+    assert "Do not hand these rows out: 3 attacks" in copied.summary.verdict
 
 
 def test_images_without_training_ones_are_halved(look):

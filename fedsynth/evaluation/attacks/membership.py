@@ -25,20 +25,20 @@ from fedsynth.evaluation.attacks.intervals import (
     tpr_at,
 )
 from fedsynth.evaluation.attacks.neighbours import SEARCHED, drawn, row_keys
-from fedsynth.evaluation.features import Features, nearest
+from fedsynth.evaluation.attacks.scoring import Scoring
 from fedsynth.evaluation.rows import Rows
 
 FPRS = (0.001, 0.01)
 TOPS = (0.01, 0.05)
+UNABLE = " So few rows could not raise an alarm: this says nothing."
+EXCHANGED = " The other rows stand out instead: were training and held-out rows exchanged?"
+_BELOW = 0.4
+"""The upper end of an AUROC's interval below which that is asked."""
+
+AnyKeys = NDArray[np.uint64] | NDArray[np.void]
+
 _QUESTIONS = 1 + len(TOPS)
 """That the alarm asks."""
-_K = 16
-"""Neighbours of a row that the attacks look at."""
-
-_FLOOR, _EQUAL = 0.06, 1e-3
-"""What is added to distances before their logarithm, and the distance of equal rows. The 5 to 95 %
-range of a number is 1 and two different categories are 1 apart: far below the floor, nearness is
-chance, but equality is not."""
 
 
 @dataclass(frozen=True)
@@ -92,10 +92,13 @@ def membership(
         population's and with the synthetic rows' own around it, each a mean over more neighbours.
     "nearest row": the distance to the nearest synthetic row (Chen et al. 2020, GAN-Leaks, black
         box), nothing else.
-    "matching cells": of the `_K` nearest synthetic rows the one that agrees with the row in the
-        most surprising way, less the same of the attacker's own rows. The surprise of an agreement
+    "matching cells": of the `NEIGHBOURS` nearest synthetic rows the one that agrees with the row in
+        the most surprising way, less that of the attacker's own rows. The surprise of an agreement
         is -log of the share of the population that agrees as closely, summed over the columns, as
         in record linkage (Fellegi and Sunter 1969). It finds copies some cells of which changed.
+
+    "equal rows": whether a synthetic row equals the row, in every modelled column. All rows of
+        `train` and of `real` are asked, so that few copies among many rows are enough.
 
     More than `SEARCHED` synthetic or own rows are sampled, but for one synthetic row equal to each
     scored row: an attacker looks for those first.
@@ -115,11 +118,53 @@ def membership(
     members = train.take(drawn(row_keys(train), most, rng))
     scored = np.concatenate([row_keys(members), row_keys(others)])
     searched = synthetic.take(_searched(row_keys(synthetic), scored, rng))
-    attack = _Scoring.of(members, others, own)
-    scores = attack.scores(searched)
-    return tuple(
-        judged(name, found[: len(members)], found[len(members) :], seed)
-        for name, found in scores.items()
+    part = searched_for(len(searched), len(synthetic))
+    attack = Scoring.of(members, others, own)
+    found = [
+        judged(name, scores[: len(members)], scores[len(members) :], seed)
+        for name, scores in attack.scores(searched).items()
+    ]
+    return (
+        *(replace(one, sentence=one.sentence + part) for one in found),
+        equal_rows(row_keys(synthetic), row_keys(train), row_keys(real)),
+    )
+
+
+def equal_rows(made: AnyKeys, train: AnyKeys, real: AnyKeys) -> MembershipAttack:
+    """The attack that looks whether a synthetic row equals the row, from keys equal for equal rows.
+
+    The alarm is Fisher's exact test, at `ALARM`, of training rows against held-out ones that equal
+    a synthetic row: rows of a few coarse columns do by chance, but both alike.
+    """
+    members, others = np.isin(train, made), np.isin(real, made)
+    hits = int(members.sum()), int(others.sum())
+    caught = shares_differ(hits[0], len(members), hits[1], len(others)) <= ALARM
+    scores = members.astype(np.float64), others.astype(np.float64)
+    words = (
+        f"{hits[0]:,} of {len(members):,} training rows equal a synthetic row ({members.mean():.2%}"
+        f"), and {hits[1]:,} of {len(others):,} rows never seen ({others.mean():.2%}): "
+    )
+    words += (
+        "more than chance allows, so training rows can be told from others: some are copied."
+        if caught
+        else "no more than chance allows. No training row stood out."
+    )
+    span = auroc_interval(*scores)
+    if span[1] < _BELOW:
+        words += EXCHANGED
+    if not able(len(members), len(others)):
+        words += UNABLE
+    found = described("equal rows", *scores, caught, span, rates_of(*scores))
+    return replace(found, sentence=words)
+
+
+def searched_for(used: int, whole: int) -> str:
+    """What to add to a sentence about an attack that searched a part of the release."""
+    if used == whole:
+        return ""
+    return (
+        f" Only {used:,} of the {whole:,} synthetic rows were searched, those equal to an attacked "
+        f"row among them: near copies in the others were missed."
     )
 
 
@@ -131,8 +176,7 @@ def judged(
     The alarm asks three questions, each at a third of `ALARM`: whether members score higher on the
     whole (Mann-Whitney), and whether they fill the highest hundredth and twentieth of all scores,
     where copies of a few rows end (Fisher's exact test; scores tied with the last of these are in).
-    All are exact where members and others are interchangeable, but for the normal approximation
-    in the first.
+    All hold where members and others are interchangeable.
 
     Raises:
         DataError: no score of one kind, or one that is not a number.
@@ -145,12 +189,16 @@ def judged(
         others,
         min(ps) <= ALARM / len(ps),
         auroc_interval(members, others),
-        tuple(Rate(fpr, *tpr_at(members, others, fpr)) for fpr in FPRS),
+        rates_of(members, others),
     )
     if able(len(members), len(others)):
         return found
-    unable = " So few rows could not raise an alarm: this says nothing."
-    return replace(found, sentence=found.sentence + unable)
+    return replace(found, sentence=found.sentence + UNABLE)
+
+
+def rates_of(members: NDArray[np.float64], others: NDArray[np.float64]) -> tuple[Rate, ...]:
+    """The share of members found at each of `FPRS`."""
+    return tuple(Rate(fpr, *tpr_at(members, others, fpr)) for fpr in FPRS)
 
 
 def able(members: int, others: int) -> bool:
@@ -174,8 +222,8 @@ def described(
         f"({LEVEL:.0%} interval {interval[0]:.1%} to {interval[1]:.1%}; 50% is guessing), and "
         f"{rates[-1].value:.1%} of training rows are found at {rates[-1].fpr:.0%} false alarms."
     )
-    if interval[1] < 0.4:
-        words += " The other rows stand out instead: were training and held-out rows exchanged?"
+    if interval[1] < _BELOW:
+        words += EXCHANGED
     return MembershipAttack(
         name=name,
         caught=caught,
@@ -207,63 +255,3 @@ def _searched(
         return places
     values, first = np.unique(made, return_index=True)
     return np.union1d(places, first[np.isin(values, scored)])
-
-
-@dataclass(frozen=True, eq=False)
-class _Scoring:
-    """The attacker's sample and the rows [q] to score, members first, as vectors and as values.
-
-    distances: [q, k] to the nearest of the attacker's own rows. agreement: [q, k], falling.
-    """
-
-    own: Rows
-    values: NDArray[np.float64]
-    features: Features
-    vectors: NDArray[np.float32]
-    distances: NDArray[np.float64]
-    agreement: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, members: Rows, others: Rows, own: Rows) -> _Scoring:
-        features = Features.of(own)
-        vectors = np.concatenate([features.matrix(members), features.matrix(others)])
-        values = np.concatenate([members.values, others.values])
-        distances, places = nearest(vectors, features.matrix(own), _K)
-        alike = agreement(values, own.values[places], own)
-        return cls(own, values, features, vectors, distances, alike)
-
-    def scores(self, synthetic: Rows) -> dict[str, NDArray[np.float64]]:
-        """Of each attack, the scores [q]."""
-        found, places = nearest(self.vectors, self.features.matrix(synthetic), _K)
-        alike = agreement(self.values, synthetic.values[places], self.own)
-        around = found[:, 1:9] if found.shape[1] > 1 else found
-        density = mean_log(self.distances[:, :8]) + mean_log(around)
-        return {
-            "density ratio": density - 2 * mean_log(found[:, :1]),
-            "nearest row": -found[:, 0],
-            "matching cells": alike[:, 0] - self.agreement[:, :3].mean(axis=1),
-        }
-
-
-def mean_log(distances: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The mean logarithm [q] of distances [q, k], finite also for equal rows."""
-    softened = np.where(distances == 0, _EQUAL, distances + _FLOOR)
-    logs: NDArray[np.float64] = np.log(softened).mean(axis=1)
-    return logs
-
-
-def agreement(
-    rows: NDArray[np.float64], candidates: NDArray[np.float64], own: Rows
-) -> NDArray[np.float64]:
-    """How surprisingly candidates [q, k, d] agree with rows [q, d]: [q, k], the highest first."""
-    total = np.zeros(candidates.shape[:2])
-    for j, size in enumerate(own.sizes):
-        column = own.values[:, j]
-        known = np.sort(column[~np.isnan(column)])
-        x, y = rows[:, None, j], candidates[:, :, j]
-        gap, either = np.isnan(x) & np.isnan(y), np.isnan(x) | np.isnan(y)
-        reach = np.where(x == y, 0, np.inf) if size else np.abs(x - y)
-        alike = np.searchsorted(known, x + reach, "right") - np.searchsorted(known, x - reach)
-        alike = np.where(gap, len(column) - len(known), np.where(either, len(column), alike))
-        total -= np.log((alike + 1) / (len(column) + 1))
-    return -np.sort(-total, axis=1)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.evaluation.attacks.membership import agreement, mean_log
+from fedsynth.evaluation.attacks.scoring import agreement, mean_log
 from fedsynth.evaluation.features import Features, nearest
 from fedsynth.evaluation.rows import Rows
 
