@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import comb
+from math import comb, floor
 
 import numpy as np
 import pytest
@@ -160,20 +160,65 @@ def test_a_long_curve_keeps_its_ends_its_shape_and_low_rates():
     assert np.trapezoid(tpr, fpr) == pytest.approx(auroc(pos, neg), abs=0.005)
 
 
-@given(scores, scores, st.sampled_from([0.001, 0.01, 0.1, 0.25, 1.0]))
+@given(scores, scores, st.sampled_from([0.01, 0.1, 0.25, 0.5, 1.0]))
 @settings(max_examples=80, deadline=None)
-def test_a_rate_is_the_best_that_some_threshold_reaches(pos, neg, fpr):
+def test_a_rate_is_that_above_the_negative_that_so_many_pass(pos, neg, fpr):
     value, low, high = tpr_at(pos, neg, fpr)
-    cuts = np.append(np.unique(pos + neg), np.inf)
-    allowed = [cut for cut in cuts if np.mean(np.array(neg) >= cut) <= fpr + 1e-12]
-    assert value == pytest.approx(max(np.mean(np.array(pos) >= cut) for cut in allowed))
-    assert (low, high) == share_interval(round(value * len(pos)), len(pos))
+    kept = floor(fpr * (len(neg) + 1) + 1e-9)
+    if kept == 0:
+        assert value is low is high is None
+        return
+    cut = sorted(neg)[-kept] if kept <= len(neg) else -np.inf
+    assert value == np.mean(np.array(pos) > cut)
+    assert 0 <= low <= value <= high <= 1
+
+
+@pytest.mark.parametrize(("negatives", "fpr"), [(98, 0.01), (99, 0.01), (998, 0.001), (999, 0.001)])
+def test_a_rate_needs_negatives(negatives, fpr):
+    known = negatives in (99, 999)
+    value, low, high = tpr_at([2000.0] * 9, np.arange(negatives), fpr)
+    assert (value == 1) if known else value is low is high is None
+    # Even above the highest negative the false alarms may be more.
+    assert low == 0 if known else low is None
+
+
+@pytest.mark.parametrize(("others", "fpr"), [(4000, 0.001), (1000, 0.01), (150, 0.01), (60, 0.1)])
+@pytest.mark.parametrize("shift", [0.0, 1.5])
+def test_a_rate_is_unbiased_and_covered(others, fpr, shift):
+    rng = np.random.default_rng(13)
+    truth = norm.sf(norm.isf(fpr) - shift)
+    found = np.array(
+        [tpr_at(rng.normal(shift, 1, 1000), rng.normal(0, 1, others), fpr) for _ in range(200)]
+    )
+    assert np.mean((found[:, 1] <= truth) & (truth <= found[:, 2])) >= 0.95
+    error = found[:, 0].std() / np.sqrt(200)
+    assert found[:, 0].mean() <= truth + 3.5 * error
+    assert found[:, 0].mean() >= 0.6 * truth
+
+
+def test_a_rate_covers_ties():
+    """Scores of few values: a threshold between them, at exactly this rate, does not exist."""
+    rng, covered = np.random.default_rng(14), 0
+    for _ in range(200):
+        pos, neg = rng.binomial(1, 0.3, 500), rng.binomial(1, 0.05, 400)
+        low, high = tpr_at(pos, neg, 0.1)[1:]
+        covered += low <= 0.3 <= high
+    assert covered >= 190
+
+
+def test_a_large_sample_has_a_narrow_rate():
+    value, low, high = tpr_at(np.arange(4000) + 4000, np.arange(4000), 0.001)
+    assert value == high == 1 and low > 0.998
+    noise = np.arange(4000)
+    value, low, high = tpr_at(noise, noise, 0.01)
+    assert value == pytest.approx(0.01, abs=5e-4)
+    assert 0.003 < low < value < high < 0.02
 
 
 def test_ties_are_not_split():
-    # One of 100 others may pass at 1 %, but two are tied at the top.
-    assert tpr_at([9, 9, 10], [9, 9] + [0] * 98, 0.01)[0] == pytest.approx(1 / 3)
-    assert tpr_at([9, 9, 10], [9] + [0] * 99, 0.01)[0] == 1
+    # Two of 199 others may be the threshold at 1 %, and what ties with it does not pass.
+    assert tpr_at([9, 9, 10], [9, 9] + [0] * 197, 0.01)[0] == pytest.approx(1 / 3)
+    assert tpr_at([9, 9, 10], [9] + [0] * 198, 0.01)[0] == 1
 
 
 @pytest.mark.parametrize("measure", [auroc, auroc_interval, scores_differ, roc])

@@ -25,6 +25,9 @@ _DEALS = 20_000
 many as it draws of more; and, of those as extreme as the truth, how many end the drawing."""
 _ENOUGH = 200
 
+_OF_THRESHOLD = 0.8
+"""The part of the error of `tpr_at`'s interval that is left to its threshold."""
+
 _MANY, _COMMON = 200, 0.5
 """Scores of the rarer kind from which, if no single score has more than this share of all, the
 normal approximation holds as far out as an alarm asks."""
@@ -163,13 +166,18 @@ def roc(scores_pos: ArrayLike, scores_neg: ArrayLike, most: int = 200) -> dict[s
 
 def tpr_at(
     scores_pos: ArrayLike, scores_neg: ArrayLike, fpr: float, level: float = LEVEL
-) -> tuple[float, float, float]:
-    """The share of positives above a threshold that at most a share `fpr` of the negatives passes.
+) -> tuple[float, float, float] | tuple[None, None, None]:
+    """The share of positives found where a share `fpr` of negatives passes; None if too few tell.
 
-    Scores tied with the first negative that may not pass do not pass either. Fewer than 1 / `fpr`
-    negatives leave room for none of them: the share is then the one at an FPR of 0. Low and high
-    are Clopper-Pearson's for the threshold as it stands; that it was found on a sample of negatives
-    is not in them.
+    The threshold is the k-th highest of m negatives' scores; what is tied with it does not pass.
+    New negatives pass the k-th with chance k / (m + 1) on average, so k is the whole part of
+    fpr (m + 1), and without one, at fewer than 1 / `fpr` - 1 negatives, there is no value. On
+    scores that tell nothing the value is therefore `fpr` on average, or less.
+
+    Low and high allow for both samples. The threshold whose rate is `fpr` lies, but for the most of
+    the error that `level` admits, between negatives found by the Beta distribution of their rates
+    (k of m - k + 1), and Clopper-Pearson's limits of the positives above these take the rest. The
+    low end is 0 where even the highest negative may be passed too often.
 
     Returns:
         (value, low, high)
@@ -177,12 +185,28 @@ def tpr_at(
     Raises:
         DataError: no score of one kind, or one that is not a number.
     """
+    from scipy.stats import beta
+
     pos, neg = _pair(scores_pos, scores_neg)
-    allowed = int(len(neg) * fpr + 1e-9)
-    hits = len(pos)
-    if allowed < len(neg):
-        hits = int((pos > np.sort(neg)[::-1][allowed]).sum())
-    return (hits / len(pos), *share_interval(hits, len(pos), level))
+    places, falling = np.arange(1, len(neg) + 1), np.sort(neg)[::-1]
+    kept = int(fpr * (len(neg) + 1) + 1e-9)
+    if kept < 1:
+        return None, None, None
+    if kept > len(neg):
+        return 1.0, *share_interval(len(pos), len(pos), level)
+    error = (1 - level) / 2
+    # The chance that the rate at each place is at most fpr: it falls from place to place.
+    within = np.asarray(beta.cdf(fpr, places, places[::-1]))
+    strict = int(np.count_nonzero(within >= 1 - _OF_THRESHOLD * error))
+    loose = int(np.count_nonzero(within > _OF_THRESHOLD * error))
+    rest = 1 - 2 * (1 - _OF_THRESHOLD) * error
+    value = int((pos > falling[kept - 1]).sum())
+    low, high = 0.0, 1.0
+    if strict:
+        low = share_interval(int((pos > falling[strict - 1]).sum()), len(pos), rest)[0]
+    if loose < len(neg):
+        high = share_interval(int((pos >= falling[loose]).sum()), len(pos), rest)[1]
+    return value / len(pos), low, high
 
 
 def _pair(pos: ArrayLike, neg: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -43,12 +43,15 @@ _QUESTIONS = 1 + len(TOPS)
 
 @dataclass(frozen=True)
 class Rate:
-    """The share of members found, with its interval, at the false-positive rate `fpr`."""
+    """The share of members found, with its interval, at the false-positive rate `fpr`.
+
+    None where there are too few others to set a threshold for it: fewer than 1 / `fpr` - 1.
+    """
 
     fpr: float
-    value: float
-    low: float
-    high: float
+    value: float | None
+    low: float | None
+    high: float | None
 
 
 @dataclass(frozen=True)
@@ -219,9 +222,14 @@ def described(
     verdict = "Training rows can be told from others" if caught else "No training row stood out"
     words = (
         f"{verdict}: a training row scores above another real row in {area:.1%} of pairs "
-        f"({LEVEL:.0%} interval {interval[0]:.1%} to {interval[1]:.1%}; 50% is guessing), and "
-        f"{rates[-1].value:.1%} of training rows are found at {rates[-1].fpr:.0%} false alarms."
+        f"({LEVEL:.0%} interval {interval[0]:.1%} to {interval[1]:.1%}; 50% is guessing)"
     )
+    known = [rate for rate in rates[-1:] if rate.value is not None]
+    words += "".join(
+        f", and {rate.value:.1%} of training rows are found at {rate.fpr:.0%} false alarms"
+        for rate in known
+    )
+    words += "."
     if interval[1] < _BELOW:
         words += EXCHANGED
     return MembershipAttack(

@@ -119,19 +119,20 @@ def _judged(
     members, others = scores[0][inside], scores[0][~inside]
     caught = _alarm(read, inside, rows, _extremes(scores, inside[None])[0], rng)
     low, high = _resampled(scores[0], inside, rng)
-    figures = [auroc(members, others), *(tpr_at(members, others, fpr)[0] for fpr in FPRS)]
+    area, found = auroc(members, others), [tpr_at(members, others, fpr)[0] for fpr in FPRS]
     targets = inside.shape[1]
-    spans = [
-        (min(below, value), max(above, value))
-        if above - below > 1e-9
-        else share_interval(value * targets, targets)
-        for value, below, above in zip(figures, low, high, strict=True)
-    ]
+
+    def span(value: float, below: float, above: float) -> tuple[float, float]:
+        if above - below > 1e-9:
+            return min(below, value), max(above, value)
+        return share_interval(value * targets, targets)
+
     rates = tuple(
-        Rate(fpr, value, *span)
-        for fpr, value, span in zip(FPRS, figures[1:], spans[1:], strict=True)
+        Rate(fpr, value, *((None, None) if value is None else span(value, below, above)))
+        for fpr, value, below, above in zip(FPRS, found, low[1:], high[1:], strict=True)
     )
-    return described("shadow models", members, others, caught, spans[0], rates)
+    shown = span(area, low[0], high[0])
+    return described("shadow models", members, others, caught, shown, rates)
 
 
 def _scores(read: NDArray[np.float64], inside: NDArray[np.bool_]) -> NDArray[np.float64]:
