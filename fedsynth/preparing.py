@@ -202,7 +202,7 @@ def _from_files(
         else:
             rows = read_images(path, schema, config.data.keys)
         if config.holdout:
-            # An owner of one row keeps it, and still is an owner: that it holds none out is no news.
+            # An owner of one row keeps it, and is named all the same.
             alone = np.arange(1), np.empty(0, np.int64)
             parts = alone if len(rows) == 1 else _split(len(rows), config.holdout, config.seed)
             held[name] = _taken(rows, parts[1])

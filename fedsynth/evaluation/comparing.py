@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from fedsynth.data.images import Images
 from fedsynth.errors import DataError
+from fedsynth.evaluation.attacks.intervals import ALARM, shares_differ
+from fedsynth.evaluation.attacks.neighbours import row_keys
 from fedsynth.evaluation.fidelity import fidelity
 from fedsynth.evaluation.findings import Found
 from fedsynth.evaluation.labelled import why_no_task
-from fedsynth.evaluation.pictures import image_fidelity
+from fedsynth.evaluation.pictures import image_fidelity, image_keys
 from fedsynth.evaluation.privacy import UNKNOWN, Privacy, attacked, attacked_images
 from fedsynth.evaluation.rows import Rows, read_rows
 from fedsynth.evaluation.utility import Utility, utility
@@ -25,6 +27,7 @@ Progress = Callable[[str, int, int], None]
 Data = pd.DataFrame | Images
 Models = Literal["standard", "all"] | Sequence[str]
 
+_MOSTLY = 0.5
 _HALVED = (
     "The rows that the generator learned from were not given: one half of the real rows stands for "
     "other real rows, and all is measured against the other half."
@@ -49,21 +52,48 @@ def compare_tables(
     _demand_two(tables)
     real, synthetic, notes = tables["real"], tables["synthetic"], []
     members = tables.get("train")
+    shared = None
     if members is None:
         places, other = _halves(len(real), seed)
         train, real = real.take(other), real.take(places)
         notes.append(_HALVED)
     else:
-        train = members
+        train, shared = members, _shared(row_keys(members), row_keys(real))
     fitting = fidelity(synthetic, train, real, seed=seed, progress=_step("fidelity", progress))
-    useful, reason = _useful(synthetic, train, real, models, seed, progress)
+    # Where nobody told how many rows were learned from, as many of either teach the models.
+    taught = synthetic if members is not None else synthetic.sample(len(train), seed)
+    useful, reason = _useful(taught, train, real, models, seed, progress)
     notes += fitting.notes
     notes += [f"Utility: {reason}"] if useful is None else useful.notes
     privacy = Privacy(skipped=(UNKNOWN,))
     if members is not None:
         step = _step("attacks", progress)
         privacy = attacked(synthetic, members, real, secrets=secrets, seed=seed, progress=step)
-    return Found(fitting, useful, None, privacy, reason), notes
+    return Found(fitting, useful, None, privacy, reason, shared, len(real)), notes
+
+
+def _shared(train: NDArray[Any], real: NDArray[Any]) -> str | None:
+    """What to beware of where more real rows equal a training row than chance explains: than
+    training rows equal another one.
+
+    Raises:
+        DataError: half of the real rows or more, beyond chance.
+    """
+    _, places, counts = np.unique(train, return_inverse=True, return_counts=True)
+    twins, seen = int((counts[places] > 1).sum()), int(np.isin(real, train).sum())
+    if shares_differ(seen, len(real), twins, len(train)) > ALARM:
+        return None
+    share, chance = seen / len(real), twins / len(train)
+    words = (
+        f"{share:.1%} of the real rows equal a training row, where chance explains {chance:.1%}: "
+        "figures are flattered and attacks blinded"
+    )
+    if share - chance >= _MOSTLY:
+        raise DataError(
+            f"real: {words}; give real rows that the generator did not learn from, or leave the "
+            "training rows away"
+        )
+    return f"{words}. Give real rows that the generator did not learn from."
 
 
 def _useful(
@@ -102,11 +132,13 @@ def compare_images(
         train = members
     step = _step("student", progress)
     pictures = image_fidelity(synthetic, train, real, schema, seed=seed, progress=step)
-    privacy = Privacy(skipped=(UNKNOWN,))
+    privacy, shared = Privacy(skipped=(UNKNOWN,)), None
     if members is not None:
+        shared = _shared(image_keys(members), image_keys(real))
         step = _step("attacks", progress)
         privacy = attacked_images(synthetic, members, real, schema, seed=seed, progress=step)
-    return Found(None, None, pictures, privacy), [*notes, *pictures.notes]
+    found = Found(None, None, pictures, privacy, shared=shared, tested=len(real))
+    return found, [*notes, *pictures.notes]
 
 
 def _table(data: Data, schema: Schema, where: str) -> Rows:

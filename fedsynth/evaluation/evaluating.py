@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from fedsynth.data.images import Images
@@ -150,6 +151,7 @@ def evaluate(
     """
     sides = {"real": real, "synthetic": synthetic, "train": train}
     _demand_data(sides)
+    _demand_plain(seed, title, models)
     notes = []
     if schema is None:
         if not isinstance(real, pd.DataFrame):
@@ -192,6 +194,15 @@ def _demand_data(sides: Mapping[str, Data | None]) -> None:
             raise DataError(f"{side}: give a pandas DataFrame or fedsynth.Images, not {kind}")
 
 
+def _demand_plain(seed: object, title: object, models: object) -> None:
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise ConfigError(f"seed must be a whole number of at least 0, not {seed!r}")
+    if not isinstance(title, str):
+        raise ConfigError(f"title must be a text, not {type(title).__name__}")
+    if not isinstance(models, str | Sequence):
+        raise ConfigError('models must be "standard", "all" or a list of names')
+
+
 def _demand_options(
     schema: Schema | ImageSchema,
     secrets: Sequence[str] | None,
@@ -206,6 +217,13 @@ def _demand_options(
         if quasi_identifiers or secrets:
             raise ConfigError("images have no quasi-identifiers and no secrets: leave them out")
         return
+    for option, given in (
+        ("secrets", secrets),
+        ("quasi_identifiers", quasi_identifiers),
+        ("sensitive", sensitive),
+    ):
+        if isinstance(given, str):
+            raise ConfigError(f"{option}: give a list of columns, not one text: [{given!r}]")
     names = [column.name for column in schema.modelled]
     for name in secrets or ():
         if name not in names:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from fedsynth.evaluation.codes import Codes, coded
 from fedsynth.evaluation.columns import ColumnScore, column_scores
@@ -29,6 +28,8 @@ from fedsynth.evaluation.quality import (
 )
 from fedsynth.evaluation.rows import Rows, independent
 
+_LEAST = 50
+"""Synthetic rows that are compared in any case, if there are so many."""
 _SET_ROWS = 200_000
 """Rows of a table in which sets of columns are counted."""
 _MAP = 60
@@ -41,8 +42,8 @@ class Pairs:
 
     names: the columns shown. distance: of synthetic rows. reference: of other real rows.
     correlation: mean over pairs of numbers of 1 - |r - s| / 2 (SDMetrics' CorrelationSimilarity).
-    contingency: mean over pairs of shown categories of 1 - total variation, where a gap is a
-    category and so are all undeclared values together (ContingencySimilarity).
+    contingency: mean over pairs of categories, 1,000 of them at most, of 1 - total variation, where
+        a gap is a category and so are all undeclared values together (ContingencySimilarity).
     Either is None where no pair has one.
     """
 
@@ -96,19 +97,34 @@ def fidelity(
 ) -> Fidelity:
     """Synthetic rows against `real`, beside the other real rows `train` and their columns shuffled.
 
+    Distances of samples grow as samples shrink, so as many synthetic rows are compared as other
+    real ones: of the larger table so many are drawn. Values outside the schema are sought in all.
+
     Sets of columns are counted in at most 200,000 rows of each table; triples are all of them, or
     1,000 drawn by the seed; the map of pairs shows the 60 columns that are furthest off.
     """
     notes: list[str] = []
+    every, size = synthetic, min(len(synthetic), max(len(train), _LEAST))
+    if len(synthetic) > size or len(train) > size:
+        notes.append(
+            f"Fidelity: of {len(synthetic):,} synthetic and {len(train):,} other real rows "
+            f"{size:,} each are compared at most, since fewer rows lie further off by chance alone."
+        )
+    synthetic, train = synthetic.sample(size, seed), train.sample(size, seed)
     alone = independent(train, seed)
-    columns = column_scores(synthetic, train, real)
+    columns = tuple(
+        replace(column, outside=float(broken))
+        for column, broken in zip(
+            column_scores(synthetic, train, real), every.outside.mean(axis=0), strict=True
+        )
+    )
     progress(1, 5)
     few = [rows.sample(_SET_ROWS, seed) for rows in (real, synthetic, train, alone)]
     codes = coded(few)
     orders = range(1, min(3, len(real.names)) + 1)
     marginals = tuple(_marginal(codes, real.names, order, seed) for order in orders)
     progress(2, 5)
-    pairs = _pairs(codes, few[0], few[1]) if len(real.names) > 1 else None
+    pairs = _pairs(codes, few[0], few[1], seed) if len(real.names) > 1 else None
     progress(3, 5)
     told = detection(synthetic, train, real, seed)
     beside = attempts(alone, real, seed)
@@ -177,7 +193,7 @@ def _marginal(codes: Codes, names: tuple[str, ...], order: int, seed: int) -> Ma
     )
 
 
-def _pairs(codes: Codes, real: Rows, synthetic: Rows) -> Pairs:
+def _pairs(codes: Codes, real: Rows, synthetic: Rows, seed: int) -> Pairs:
     shown = np.arange(len(codes.sizes))
     if len(shown) > _MAP:
         own = np.array(
@@ -185,13 +201,12 @@ def _pairs(codes: Codes, real: Rows, synthetic: Rows) -> Pairs:
         )
         shown = np.sort(np.argsort(-own, kind="stable")[:_MAP])
     ours, theirs, _ = pair_distances(_only(codes, shown.tolist()))
-    categories = [j for j, size in enumerate(real.sizes) if size and j in set(shown.tolist())]
     return Pairs(
         names=tuple(real.names[j] for j in shown),
         distance=tuple(map(tuple, ours.tolist())),
         reference=tuple(map(tuple, theirs.tolist())),
         correlation=correlation_similarity(real, synthetic),
-        contingency=_contingency(ours, shown, categories),
+        contingency=_contingency(codes, real.sizes, seed),
     )
 
 
@@ -199,14 +214,12 @@ def _only(codes: Codes, columns: list[int]) -> Codes:
     return Codes(tuple(table[columns] for table in codes.tables), codes.sizes[columns])
 
 
-def _contingency(
-    distance: NDArray[np.float64], shown: NDArray[np.int64], categories: list[int]
-) -> float | None:
-    places = np.flatnonzero(np.isin(shown, categories))
-    if len(places) < 2:
+def _contingency(codes: Codes, sizes: tuple[int, ...], seed: int) -> float | None:
+    categories = [j for j, size in enumerate(sizes) if size]
+    if len(categories) < 2:
         return None
-    upper = np.triu_indices(len(places), 1)
-    return float(1 - distance[np.ix_(places, places)][upper].mean())
+    names = tuple(map(str, categories))
+    return 1 - errors_between(_only(codes, categories), names, 2, seed=seed)[0].mean
 
 
 def correlation_similarity(real: Rows, synthetic: Rows) -> float | None:

@@ -19,6 +19,8 @@ class Found:
     """The parts of an evaluation; None where there is none.
 
     unlearned: why a table has no utility, as a sentence.
+    shared: what to beware of where real rows given as unseen stand among the training rows.
+    tested: real rows that models were tested on.
     """
 
     fidelity: Fidelity | None
@@ -26,16 +28,25 @@ class Found:
     images: ImageFidelity | None
     privacy: Privacy
     unlearned: str | None = None
+    shared: str | None = None
+    tested: int = 0
 
 
 def caught(privacy: Privacy) -> list[str]:
-    """Names of the attacks that told training rows from others."""
+    """Names of the attacks that told training rows from others.
+
+    What inference finds of a column it finds once, in the risks and, in other words, in attributes.
+    """
     names = [f"membership, {attack.name}" for attack in privacy.membership if attack.caught]
     for risk in privacy.risks:
         if risk.caught:
             names.append(risk.name if risk.column is None else f"{risk.name} of {risk.column}")
-    names += [f"attribute {one.column}" for one in privacy.attributes if one.caught]
-    return names
+    named = {risk.column for risk in privacy.risks if risk.caught}
+    return names + [
+        f"attribute {one.column}"
+        for one in privacy.attributes
+        if one.caught and one.column not in named
+    ]
 
 
 def kept(utility: Utility) -> float | None:
@@ -60,6 +71,7 @@ def warnings(
 ) -> tuple[str, ...]:
     """What to beware of, as sentences; the arguments are those of `summarise`."""
     return (
+        *([found.shared] if found.shared else []),
         *_attacks_found(found.privacy),
         *_disclosure(public),
         *_guarantee(epsilon, certified),
@@ -109,11 +121,11 @@ def _faults(found: Found) -> list[str]:
     if share is not None and share < 0.5:
         beware.append(f"Models keep {max(0.0, share):.0%} of what real rows teach beyond guessing.")
     if utility is not None:
-        rho = utility.agreement.classifiers.spearman
-        if rho is not None and rho < 0.5:
+        ranks = utility.agreement.classifiers
+        if ranks.spearman is not None and ranks.high is not None and ranks.high < 0.8:
             beware.append(
                 "Do not choose models on these rows: they order kinds of model differently than "
-                f"real rows do (rank correlation {rho:.2f})."
+                f"real rows do (rank correlation {ranks.spearman:.2f}, at most {ranks.high:.2f})."
             )
     if fidelity is not None:
         poor = [one.name for one in fidelity.columns if one.score < min(_POOR_COLUMN, one.real)]

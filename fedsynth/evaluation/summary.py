@@ -10,6 +10,9 @@ from fedsynth.evaluation.attacks.membership import able
 from fedsynth.evaluation.findings import Found, caught, kept, trivial, warnings
 from fedsynth.evaluation.privacy import Privacy
 
+_LEAST_TESTED = 50
+"""Real rows from which a verdict on models is dared."""
+
 
 @dataclass(frozen=True)
 class Headline:
@@ -58,12 +61,14 @@ def _verdict(found: Found) -> str:
         parts.append(
             f"{subject} off by {error.mean:.1%}, where other real rows are off by {error.real:.1%}."
         )
-    parts += [] if names else [_silence(found.privacy)]
+    parts += [] if names else [_silence(found.privacy, found.shared is not None)]
     return " ".join(part for part in parts if part)
 
 
-def _silence(privacy: Privacy) -> str:
+def _silence(privacy: Privacy, shared: bool) -> str:
     """What it means that no attack found anything."""
+    if shared:
+        return "Training rows stand among the real ones, so attacks that find nothing say nothing."
     if not privacy.membership and not privacy.risks:
         return "No attack was run, so nothing is known here of what the rows give away."
     if not any(able(one.members, one.others) for one in privacy.membership):
@@ -81,6 +86,12 @@ def _usefulness(found: Found) -> str:
     if found.utility is None:
         return ""
     share, utility = kept(found.utility), found.utility
+    if found.tested < _LEAST_TESTED:
+        return f"What models learn from these rows cannot be told by {found.tested} real rows."
+    first = utility.models[0]
+    if None in (first.synthetic[utility.primary], first.real[utility.primary]):
+        metric = _metric(utility.primary)
+        return f"What models learn from these rows cannot be told: their {metric} is not defined."
     if share is None:
         return "Whether models learn from these rows cannot be told: real ones teach them nothing."
     words = next(

@@ -16,7 +16,10 @@ from fedsynth.evaluation.evaluating import PRIVATE, PUBLIC
 from fedsynth.schema import Schema
 
 QUICK = ("logistic regression",)
-MEMBERSHIP = {f"membership, {name}" for name in ("density ratio", "nearest row", "matching cells")}
+MEMBERSHIP = {
+    f"membership, {name}"
+    for name in ("density ratio", "nearest row", "matching cells", "equal rows")
+}
 SINGLING = {"singling out, one column", "singling out, several columns"}
 
 
@@ -52,7 +55,7 @@ def test_a_mixed_table_has_every_part(look):
     assert [one["name"] for one in content["fidelity"]["columns"]] == list(found_names())
     assert [one["order"] for one in content["fidelity"]["marginals"]] == [1, 2, 3]
     assert content["utility"]["models"][0]["rows"] == {"synthetic": 90, "real": 80}
-    assert len(found.privacy.membership) == 3 and len(found.privacy.attributes) == 6
+    assert len(found.privacy.membership) == 4 and len(found.privacy.attributes) == 6
     assert (content["title"], content["certificate"], content["seed"]) == ("people", None, 0)
     assert found.caught == [] and found.notes == found.utility.notes + found.fidelity.notes
 
@@ -64,7 +67,7 @@ def found_names():
 def test_without_training_rows_halves_of_the_real_ones_are_compared(look):
     real, made = people(101, 0), people(60, 1)
     found = look(real, made, SCHEMA)
-    assert found.utility.models[0].rows == {"synthetic": 60, "real": 50}
+    assert found.utility.models[0].rows == {"synthetic": 50, "real": 50}
     assert found.privacy.membership == () and found.privacy.risks == ()
     assert "were not given" in found.privacy.skipped[0]
     assert "one half of the real rows" in found.notes[0]
@@ -311,3 +314,33 @@ def test_an_independent_sample_of_adult_is_caught_by_none(look, adult, seed):
     assert found.caught == []
     assert "No attack told training rows from others." in found.summary.verdict
     assert "Models learn" in found.summary.verdict
+
+
+def test_real_rows_that_were_learned_from_are_refused_or_told(look):
+    train, fresh = people(400, 0), people(400, 1)
+    with pytest.raises(DataError, match="of the real rows equal a training row"):
+        look(train, fresh, SCHEMA, train=train)
+    mixed = pd.concat([train[:80], people(320, 2)], ignore_index=True)
+    found = look(mixed, fresh, SCHEMA, train=train)
+    assert "of the real rows equal a training row" in found.summary.beware[0]
+    assert "say nothing" in found.summary.verdict
+    assert (
+        "equal a training row"
+        not in look(people(400, 2), fresh, SCHEMA, train=train).summary.beware[0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"seed": -1}, "seed must be"),
+        ({"seed": 1.5}, "seed must be"),
+        ({"models": None}, "models must be"),
+        ({"title": b"x"}, "title must be"),
+        ({"secrets": "abc"}, "not one text"),
+        ({"quasi_identifiers": "abc"}, "not one text"),
+    ],
+)
+def test_options_of_another_kind_are_named(options, words):
+    with pytest.raises(ConfigError, match=words):
+        fs.evaluate(people(60, 0), people(60, 1), SCHEMA, **options)

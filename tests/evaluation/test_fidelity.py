@@ -156,7 +156,7 @@ def agrees_with_sdmetrics(real: Rows, made: Rows) -> None:
     found = correlation_similarity(real, made)
     expected = mean_of_pairs(CorrelationSimilarity, real, made, lambda size: size == 0)
     assert found == pytest.approx(expected)
-    pairs = module._pairs(coded([real, made, real, real]), real, made)
+    pairs = module._pairs(coded([real, made, real, real]), real, made, 0)
     expected = mean_of_pairs(ContingencySimilarity, real, made, lambda size: size > 0)
     assert pairs.contingency == pytest.approx(expected)
     assert pairs.correlation == found
@@ -209,6 +209,8 @@ def test_a_copy_of_the_real_rows_scores_best_and_shuffled_columns_lose_relations
 def test_yardsticks_are_other_real_rows_and_their_columns_shuffled():
     synthetic, train, real = people(300, 1, 0.2), people(350, 2), people(400, 3)
     found = fidelity(synthetic, train, real, seed=4)
+    # As many other real rows as there are synthetic ones.
+    train = train.sample(300, 4)
     codes = coded([real, synthetic, train, independent(train, 4)])
     for error in found.marginals:
         ours, theirs, alone = errors_between(codes, real.names, error.order)
@@ -289,3 +291,18 @@ def test_progress_is_told_in_five_steps():
     parts = [people(30, seed) for seed in range(3)]
     fidelity(*parts, progress=lambda done, steps: seen.append((done, steps)))
     assert seen == [(k, 5) for k in range(1, 6)]
+
+
+@pytest.mark.parametrize(("made", "taught"), [(200, 3000), (3000, 200)])
+def test_a_perfect_release_of_another_size_is_as_far_off_as_real_rows(made, taught):
+    synthetic, train, real = people(made, 1), people(taught, 2), people(1500, 3)
+    found = fidelity(synthetic, train, real)
+    for error in found.marginals:
+        assert error.mean == pytest.approx(error.real, rel=0.25)
+    assert f"{min(made, taught):,} each are compared" in found.notes[0]
+
+
+def test_values_outside_the_schema_are_sought_in_all_synthetic_rows():
+    synthetic, train, real = people(3000, 1), people(60, 2), people(100, 3)
+    synthetic.outside[7, 0] = True
+    assert fidelity(synthetic, train, real).columns[0].outside == pytest.approx(1 / 3000)

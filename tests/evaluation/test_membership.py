@@ -252,6 +252,29 @@ def test_rows_that_were_not_searched_are_mentioned(monkeypatch):
     ]
 
 
+def coarse(rows: int, seed: int, kinds: int) -> Rows:
+    return numbers(np.random.default_rng([13, seed]).integers(kinds, size=rows))
+
+
+def test_what_a_copy_would_score_is_said_where_rows_are_alike():
+    train, real, other = (coarse(400, seed, 3) for seed in range(3))
+    for attack in membership(train, train, real):
+        assert not attack.caught
+        assert "a copy of the training rows would score above in 50.0% of pairs" in attack.sentence
+        assert "not even that would be noticed" in attack.sentence
+    train, real, other = (coarse(400, seed, 1000) for seed in range(3))
+    told = membership(train, train, real)
+    for attack, copy in zip(membership(other, train, real), told, strict=True):
+        assert copy.caught
+        assert "a copy" not in copy.sentence
+        assert f"a copy of the training rows would score above in {copy.auroc:.1%}" in (
+            attack.sentence
+        )
+        assert "noticed" not in attack.sentence
+    rows = [drawn_rows(100, part) for part in (1, 2, 3)]
+    assert not any("a copy" in attack.sentence for attack in membership(*rows))
+
+
 def test_an_attacker_without_rows_is_an_error():
     with pytest.raises(DataError, match="at least two real rows"):
         membership(drawn_rows(10, 0), drawn_rows(10, 1), drawn_rows(1, 2))

@@ -19,7 +19,7 @@ from fedsynth.evaluation.privacy import Privacy
 from fedsynth.evaluation.summary import summarise
 
 
-def useful(synthetic=0.8, real=0.9, guess=0.5, shuffled=0.6, primary="auroc", rho=1.0):
+def useful(synthetic=0.8, real=0.9, guess=0.5, shuffled=0.6, primary="auroc", rho=1.0, high=None):
     """What a summary reads of a utility."""
     model = SimpleNamespace(name="boosting", synthetic={primary: synthetic}, real={primary: real})
     other = SimpleNamespace(name="other", synthetic={primary: 0.1}, real={primary: 0.2})
@@ -29,7 +29,9 @@ def useful(synthetic=0.8, real=0.9, guess=0.5, shuffled=0.6, primary="auroc", rh
         primary=primary,
         target="income",
         baselines=tuple(bases),
-        agreement=SimpleNamespace(classifiers=SimpleNamespace(spearman=rho)),
+        agreement=SimpleNamespace(
+            classifiers=SimpleNamespace(spearman=rho, high=rho if high is None else high)
+        ),
     )
 
 
@@ -79,7 +81,7 @@ def near(train, expected):
 
 
 SAFE = Privacy(membership=(attack("density ratio"), attack("nearest row", auroc=0.53)))
-GOOD = Found(alike([column("age")]), useful(), None, SAFE)
+GOOD = Found(alike([column("age")]), useful(), None, SAFE, tested=1000)
 PICTURES = ImageFidelity(
     student={"synthetic": 0.8, "real": 0.95, "majority": 0.12},
     classes=(
@@ -177,13 +179,15 @@ def test_attacks_are_named_with_their_columns():
             risk("linkability"),
             risk("inference", "age", found=True),
         ),
-        attributes=(attribute("age", found=True), attribute("income")),
+        attributes=tuple(
+            attribute(name, found=name != "income") for name in ("age", "sex", "income")
+        ),
     )
     names = [
         "membership, density ratio",
         "singling out, one column",
         "inference of age",
-        "attribute age",
+        "attribute sex",
     ]
     assert caught(privacy) == names
     line = "Training rows can be told from others by: " + "; ".join(names) + "."
@@ -267,7 +271,7 @@ def changed(**parts):
         ({"epsilon": 10.1}, "An epsilon of 10.1 limits next to nothing"),
         ({"found": with_utility(synthetic=0.74)}, "Models keep 47% of what real rows teach"),
         ({"found": with_utility(synthetic=0.1)}, "Models keep 0% of what"),
-        ({"found": with_utility(rho=0.49)}, "Do not choose models on these rows"),
+        ({"found": with_utility(rho=0.49, high=0.79)}, "Do not choose models on these rows"),
         ({"found": changed(fidelity=alike([column("age", 0.79)]))}, "Columns far from the real"),
         (
             {"found": changed(fidelity=alike([column("age", outside=0.01)]))},
@@ -289,7 +293,7 @@ def test_each_warning_has_its_cause_alone(options, start):
     [
         {"epsilon": 10.0},
         {"found": with_utility(synthetic=0.75)},
-        {"found": with_utility(rho=0.5)},
+        {"found": with_utility(rho=0.1, high=0.8)},
         {"found": with_utility(rho=None)},
         {"found": changed(fidelity=alike([column("age", 0.8)]))},
         {"found": changed(fidelity=alike([column("age", 0.7, real=0.7)]))},
@@ -307,3 +311,19 @@ def test_many_columns_are_cut_short():
     assert line == "Columns far from the real ones: c0, c1, c2, c3, c4, c5, c6, c7 and 2 more."
     (line,) = told(changed(fidelity=alike(poor[:8]))).beware
     assert line.endswith("c6, c7.")
+
+
+def test_few_real_rows_give_no_verdict_on_models():
+    assert "cannot be told by 49 real rows" in told(replace(GOOD, tested=49)).verdict
+    assert "cannot be told" not in told(replace(GOOD, tested=50)).verdict
+
+
+def test_a_score_that_is_not_defined_is_no_score_of_zero():
+    assert "AUROC is not defined" in told(with_utility(real=None)).verdict
+    assert "real ones teach them nothing" in told(with_utility(real=0.6)).verdict
+
+
+def test_real_rows_among_the_training_rows_silence_the_comfort():
+    found = told(replace(GOOD, shared="Many are shared."))
+    assert found.beware == ("Many are shared.",)
+    assert "No attack told" not in found.verdict and "say nothing" in found.verdict

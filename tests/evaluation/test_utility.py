@@ -18,9 +18,9 @@ from fedsynth.evaluation.agreement import SETTINGS
 from fedsynth.evaluation.classifiers import train_boosting
 from fedsynth.evaluation.labelled import examples
 from fedsynth.evaluation.report.usefulness import utility_section
-from fedsynth.evaluation.rows import read_rows
+from fedsynth.evaluation.rows import independent, read_rows
 from fedsynth.evaluation.scores import score
-from fedsynth.evaluation.trials import independent, mean_figures
+from fedsynth.evaluation.trials import mean_figures
 from fedsynth.evaluation.utility import compare, train_on_synthetic, utility
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Identifier, Integer, Schema
 
@@ -224,7 +224,7 @@ def test_shuffled_labels_are_worth_as_much_as_nothing():
         assert abs(model.synthetic["auroc"] - 0.5) < 0.13, model.name
         assert model.real["auroc"] > 0.75
     figures = [
-        score(train_boosting(independent(examples(train), seed), seed)(examples(test)),
+        score(train_boosting(examples(independent(train, seed)), seed)(examples(test)),
               examples(test).y).auroc for seed in range(3)
     ]  # fmt: skip
     nothing = {baseline.name: baseline.scores for baseline in found.baselines}
@@ -235,7 +235,7 @@ def test_shuffled_labels_are_worth_as_much_as_nothing():
 
 def test_independent_columns_keep_every_column_and_no_relation():
     table = taught(400)
-    found = independent(table, 0)
+    found = examples(independent(table.rows, 0))
     assert len(found) == 400
     for j in range(5):
         np.testing.assert_array_equal(np.sort(found.rows.values[:, j]),

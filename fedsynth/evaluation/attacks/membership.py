@@ -32,6 +32,9 @@ FPRS = (0.001, 0.01)
 TOPS = (0.01, 0.05)
 UNABLE = " So few rows could not raise an alarm: this says nothing."
 EXCHANGED = " The other rows stand out instead: were training and held-out rows exchanged?"
+_ALIKE = 0.1
+"""The share of unseen rows equal to a training row above which a copy is attacked for comparison."""
+
 _BELOW = 0.4
 """The upper end of an AUROC's interval below which that is asked."""
 
@@ -103,6 +106,8 @@ def membership(
     "equal rows": whether a synthetic row equals the row, in every modelled column. All rows of
         `train` and of `real` are asked, so that few copies among many rows are enough.
 
+    Where many unseen rows equal a training row, sentences say what a copy would have scored.
+
     More than `SEARCHED` synthetic or own rows are sampled, but for one synthetic row equal to each
     scored row: an attacker looks for those first.
 
@@ -123,14 +128,33 @@ def membership(
     searched = synthetic.take(_searched(row_keys(synthetic), scored, rng))
     part = searched_for(len(searched), len(synthetic))
     attack = Scoring.of(members, others, own)
-    found = [
-        judged(name, scores[: len(members)], scores[len(members) :], seed)
-        for name, scores in attack.scores(searched).items()
-    ]
-    return (
-        *(replace(one, sentence=one.sentence + part) for one in found),
-        equal_rows(row_keys(synthetic), row_keys(train), row_keys(real)),
+
+    def judge(release: Rows) -> list[MembershipAttack]:
+        return [
+            judged(name, scores[: len(members)], scores[len(members) :], seed)
+            for name, scores in attack.scores(release).items()
+        ]
+
+    found = [replace(one, sentence=one.sentence + part) for one in judge(searched)]
+    made, known, held = (row_keys(rows) for rows in (synthetic, train, real))
+    found.append(equal_rows(made, known, held))
+    if np.isin(held, known).mean() <= _ALIKE:
+        return tuple(found)
+    copies = judge(train.take(_searched(known, scored, rng)))
+    copies.append(equal_rows(known, known, held))
+    return tuple(map(_beside_a_copy, found, copies))
+
+
+def _beside_a_copy(attack: MembershipAttack, copy: MembershipAttack) -> MembershipAttack:
+    """With what the attack makes of a copy of the training rows, if it found nothing."""
+    if attack.caught:
+        return attack
+    words = (
+        f" The rows are much alike: a copy of the training rows would score above in "
+        f"{copy.auroc:.1%} of pairs"
     )
+    words += "." if copy.caught else ", and not even that would be noticed."
+    return replace(attack, sentence=attack.sentence + words)
 
 
 def equal_rows(made: AnyKeys, train: AnyKeys, real: AnyKeys) -> MembershipAttack:
