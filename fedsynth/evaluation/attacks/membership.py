@@ -33,7 +33,7 @@ TOPS = (0.01, 0.05)
 UNABLE = " So few rows could not raise an alarm: this says nothing."
 EXCHANGED = " The other rows stand out instead: were training and held-out rows exchanged?"
 _ALIKE = 0.1
-"""The share of unseen rows equal to a training row above which a copy is attacked for comparison."""
+"""The share of unseen rows equal to a training row above which a copy is attacked, too."""
 
 _BELOW = 0.4
 """The upper end of an AUROC's interval below which that is asked."""
