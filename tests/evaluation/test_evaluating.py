@@ -57,7 +57,7 @@ def test_a_mixed_table_has_every_part(look):
     assert content["utility"]["models"][0]["rows"] == {"synthetic": 90, "real": 80}
     assert len(found.privacy.membership) == 4 and len(found.privacy.attributes) == 6
     assert (content["title"], content["certificate"], content["seed"]) == ("people", None, 0)
-    assert found.caught == [] and found.notes == found.utility.notes + found.fidelity.notes
+    assert found.caught == [] and found.notes == found.fidelity.notes + found.utility.notes
 
 
 def found_names():
