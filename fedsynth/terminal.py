@@ -145,7 +145,7 @@ def show_evaluation(found: Evaluation, page: Path) -> None:
         figures = (_figure(value) for value in (line.value, line.real, line.trivial))
         table.add_row(line.name, *figures, line.better)
     console.print(table)
-    attacks = [*found.privacy.membership, *found.privacy.risks, *found.privacy.attributes]
+    attacks = [*found.privacy.membership, *found.privacy.risks]
     if attacks:
         names = ", ".join(found.caught) or "none"
         console.print(

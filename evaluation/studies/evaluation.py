@@ -99,7 +99,7 @@ def figures(found: Evaluation) -> dict[str, object]:
         },
         "gains": {one.column: one.gain for one in privacy.attributes},
         "copies": privacy.neighbours.copies if privacy.neighbours is not None else None,
-        "attacks": len(privacy.membership) + len(privacy.risks) + len(privacy.attributes),
+        "attacks": len(privacy.membership) + len(privacy.risks),
         "caught": len(found.caught),
     }
 

@@ -58,10 +58,14 @@ def privacy_section(content: Content) -> Html:
 
 
 def _count(privacy: Content) -> Html:
-    """How many attacks found something, in a sentence."""
-    every = [
-        entry for key in ("membership", "risks", "attributes") for entry in privacy.get(key) or []
-    ]
+    """How many attacks found something, in a sentence.
+
+    Inference of a column is one attack, told twice: as a risk and as an attribute.
+    """
+    risks, attributes = privacy.get("risks") or [], privacy.get("attributes") or []
+    told = {risk.get("column") for risk in risks}
+    apart = [entry for entry in attributes if entry.get("column") not in told]
+    every = [*(privacy.get("membership") or []), *risks, *apart]
     found = sum(bool(entry.get("caught")) for entry in every)
     if not every:
         words = "No attack was run, so nothing is known of what the rows give away."
@@ -72,7 +76,8 @@ def _count(privacy: Content) -> Html:
     rest = (
         " An attack that finds nothing proves nothing about other attacks: only the certificate "
         "limits them all. Intervals are 95 % ones; a leak is called found where chance would "
-        "show as much in fewer than 1 of 1,000 runs. The attacks compare rows learned from with "
+        "show as much in fewer than 1 of 1,000 runs of that attack, so some attack calls a leak "
+        "by chance in about one of a hundred reports. The attacks compare rows learned from with "
         "held-out rows, so they presuppose that both are drawn at random from the same people, "
         "not parted by time, place or person; otherwise leaks may be called or missed."
     )
