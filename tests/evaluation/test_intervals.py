@@ -91,7 +91,9 @@ def test_the_area_is_covered_as_often_as_promised(shift):
     assert 0.93 <= covered / 1000 <= 0.975
 
 
-@pytest.mark.parametrize(("pos", "neg", "kinds"), [(10, 12, 4), (60, 40, 4), (60, 40, 10**6)])
+@pytest.mark.parametrize(
+    ("pos", "neg", "kinds"), [(10, 12, 4), (60, 40, 4), (60, 40, 10**6), (300, 250, 9)]
+)
 def test_exchangeable_scores_rarely_differ(pos, neg, kinds):
     rng = np.random.default_rng(6)
     ps = [
