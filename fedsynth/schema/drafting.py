@@ -57,6 +57,7 @@ def draft_columns(
     seen: dict[str, int] = {}
     columns: list[Modelled | Identifier] = []
     for name in frame.columns:
+        _demand_single(frame[name])
         markers = _markers(frame[name])
         for marker, count in markers.items():
             seen[marker] = seen.get(marker, 0) + count
@@ -96,6 +97,21 @@ def bounded(name: str, lowest: float, highest: float, decimals: int, missing: bo
         decimals=decimals,
         missing=missing,
     )
+
+
+def _demand_single(series: pd.Series) -> None:
+    """Raises DataError for cells that no column of a table can hold."""
+    kind = pd.api.types.infer_dtype(series, skipna=True)
+    if kind in ("complex", "timedelta", "timedelta64", "interval", "period"):
+        raise DataError(
+            f"column {series.name!r} holds {kind} values; give it numbers, dates or texts"
+        )
+    try:
+        pd.factorize(series)
+    except TypeError:
+        raise DataError(
+            f"column {series.name!r} holds lists or other compound cells; give it single values"
+        ) from None
 
 
 def _is_text(series: pd.Series) -> bool:

@@ -205,3 +205,18 @@ def test_real_tables_are_drafted_without_a_value_outside(file, target, shared_da
     schema = Schema.draft(table, target)
     assert check(table, schema) == []
     assert schema.classes == table[target].nunique()
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [[1], [2]],
+        [{"a": 1}, {"a": 2}],
+        [1j, 2j],
+        pd.to_timedelta([1, 2], unit="D"),
+        pd.interval_range(0, 2),
+    ],
+)
+def test_cells_that_no_column_can_hold_are_named(cells):
+    with pytest.raises(DataError, match="column 'odd' holds"):
+        Schema.draft(pd.DataFrame({"odd": pd.Series(cells), "x": [1, 2]}))
