@@ -87,7 +87,7 @@ def _usefulness(found: Found) -> str:
         return ""
     share, utility = kept(found.utility), found.utility
     if found.tested < _LEAST_TESTED:
-        return f"What models learn from these rows cannot be told by {found.tested} real rows."
+        return f"What models learn from these rows cannot be told: too few real rows ({found.tested})."
     first = utility.models[0]
     if None in (first.synthetic[utility.primary], first.real[utility.primary]):
         metric = _metric(utility.primary)

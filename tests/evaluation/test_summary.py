@@ -314,7 +314,7 @@ def test_many_columns_are_cut_short():
 
 
 def test_few_real_rows_give_no_verdict_on_models():
-    assert "cannot be told by 49 real rows" in told(replace(GOOD, tested=49)).verdict
+    assert "too few real rows (49)" in told(replace(GOOD, tested=49)).verdict
     assert "cannot be told" not in told(replace(GOOD, tested=50)).verdict
 
 
