@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from fedsynth import cli
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -21,3 +23,15 @@ def shared_data() -> Path:
 def configs() -> Path:
     """The repository's configs/ folder."""
     return ROOT / "configs"
+
+
+@pytest.fixture
+def call(capsys):
+    """Runs a command line; its exit code, stdout and stderr."""
+
+    def run(*arguments):
+        code = cli.run([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run

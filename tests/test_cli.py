@@ -14,18 +14,6 @@ from fedsynth import cli
 from fedsynth.yaml_files import read_yaml, write_yaml
 
 
-@pytest.fixture
-def call(capsys):
-    """Runs a command line; its exit code, stdout and stderr."""
-
-    def run(*arguments):
-        code = cli.run([str(argument) for argument in arguments])
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run
-
-
 @pytest.fixture(scope="module")
 def release(tmp_path_factory):
     folder = tmp_path_factory.mktemp("release")

@@ -18,18 +18,6 @@ MST = {"method": "mst", "settings": None}
 QUICK = ("--models", "standard", "--quiet")
 
 
-@pytest.fixture
-def call(capsys):
-    """Runs a command line; its exit code, stdout and stderr."""
-
-    def run(*arguments):
-        code = cli.run([str(argument) for argument in arguments])
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A job of three owners, and its release."""
