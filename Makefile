@@ -32,8 +32,10 @@ clean:
 	$(BIN)/python -m pip install --quiet --editable '.[demo]'
 	touch $@
 
+# pycanon demands NumPy 2.0.2 exactly, and runs with later ones.
 .venv/installed-dev: pyproject.toml | .venv
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --no-deps 'pycanon>=1.3.6,<2'
 	touch $@ .venv/installed
 
 .venv:
