@@ -19,7 +19,7 @@ class Headline:
     """One figure with its yardsticks, any of which may be None: not measured.
 
     value: of the synthetic rows. real: of real rows in their place. trivial: of a release that
-    knows nothing, or for attacks of one that is a copy. low, high: ends of the scale.
+    knows nothing. low, high: ends of the scale.
     """
 
     name: str
@@ -87,7 +87,9 @@ def _usefulness(found: Found) -> str:
         return ""
     share, utility = kept(found.utility), found.utility
     if found.tested < _LEAST_TESTED:
-        return f"What models learn from these rows cannot be told: too few real rows ({found.tested})."
+        return (
+            f"What models learn from these rows cannot be told: too few real rows ({found.tested})."
+        )
     first = utility.models[0]
     if None in (first.synthetic[utility.primary], first.real[utility.primary]):
         metric = _metric(utility.primary)
@@ -209,16 +211,14 @@ def _likeness(found: Found) -> list[Headline]:
 
 def _attack(privacy: Privacy) -> Headline:
     strongest = max(privacy.membership, key=lambda attack: attack.auroc, default=None)
-    meaning = (
-        "AUROC of the strongest attack that tells rows learned from, 0.5 is guessing; a copy 1"
-    )
     return Headline(
         "Membership attack",
         None if strongest is None else strongest.auroc,
         None if strongest is None else 0.5,
-        None if strongest is None else 1.0,
+        None,
         "lower",
         0.4,
         1,
-        f"{meaning}.",
+        "AUROC of the strongest attack that tells rows learned from others: 0.5 is guessing, 1 "
+        "certainty.",
     )
