@@ -321,12 +321,12 @@ def _terms(
 
     config, base = load_config(str(release / CONFIG), [])
     privacy = config.privacy
-    simulated = list(job.held) == ["holdout"] and config.sites.column is None
-    if simulated and (privacy.unit == "client" or config.federation.ledgers is not None):
+    nobodys = "holdout" in job.held and "holdout" not in job.owners
+    if nobodys and (privacy.unit == "client" or config.federation.ledgers is not None):
         raise ConfigError(
-            "the job simulates its owners, and the held-out rows are no owner's: scores that "
-            "protect clients, or that are charged to owners' accounts, need owners of their own "
-            "(sites: column or paths); fs.federated_scores takes any in Python"
+            "the held-out rows of this job are no owner's (its owners are simulated, or the rows "
+            "came apart): scores that protect clients, or that are charged to owners' accounts, "
+            "need an owner for every row; fs.federated_scores takes any in Python"
         )
     if delta is not None and delta > _LARGEST_DELTA:
         raise ConfigError(f"--delta {delta:g} promises nothing: give at most {_LARGEST_DELTA:g}")

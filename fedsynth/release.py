@@ -90,7 +90,7 @@ def write_release(
         synth: fitted.
         rows: synthetic rows, as `synth.sample` gave them.
         config: the resolved job; None writes what the synthesizer knows of it.
-        report: an evaluation on public rows, or scores that were released within a budget.
+        report: an evaluation on public rows (:class:`fedsynth.Evaluation`).
         kind: "csv" or "parquet", for tables.
 
     Raises:
@@ -118,10 +118,10 @@ def write_release(
     if report is not None:
         names += [path.name for path in report.save(folder)]
     for name in names:
-        _sync(folder / name)
+        sync(folder / name)
     certificate = certify(ledger, {name: sha256(folder / name) for name in names})
     certificate.save(folder)
-    _sync(folder)
+    sync(folder)
     discard_checkpoint(folder)
     return certificate
 
@@ -192,7 +192,7 @@ def _write_json(path: Path, content: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
     """Have a file or folder on disk before the certificate speaks of it."""
     descriptor = os.open(path, os.O_RDONLY)
     try:

@@ -278,7 +278,25 @@ def test_simulated_owners_pay_for_no_scores_of_clients(call, tmp_path):
     job = write_job(tmp_path, privacy=privacy, **MST)
     assert call("run", job, "--out", tmp_path / "r", "--quiet")[0] == 0
     code, _, err = call("evaluate", tmp_path / "r", "--epsilon", 1, "--out", tmp_path / "s")
-    assert code == 2 and "simulates its owners" in err
+    assert code == 2 and "are no owner's" in err
+
+
+def test_test_images_are_nobodys_and_pay_for_no_scores_of_clients(call, tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 255, (80, 6, 6), dtype=np.uint8)
+    labels = {"y": np.arange(60) % 2, "ty": np.arange(20) % 2, "who": np.arange(60) % 3}
+    np.savez(tmp_path / "i.npz", x=pixels[:60], tx=pixels[60:], **labels)
+    job = write_job(
+        tmp_path,
+        data={"path": "i.npz", "keys": ["x", "y"], "test_keys": ["tx", "ty"]},
+        sites={"path": "i.npz", "column": "who"},
+        privacy={"epsilon": 8, "delta": 1e-4, "unit": "client", "trust": "central"},
+        holdout=0,
+    )
+    target = {"kind": "categorical", "name": "digit", "values": [0, 1]}
+    write_yaml({"kind": "image", "shape": [6, 6], "target": target}, tmp_path / "people.yaml")
+    assert call("run", job, "--out", tmp_path / "r", "--quiet")[0] == 0
+    code, _, err = call("evaluate", tmp_path / "r", "--epsilon", 1, "--out", tmp_path / "s")
+    assert code == 2 and "are no owner's" in err
 
 
 def test_a_delta_that_promises_nothing_is_refused(call, made, tmp_path):

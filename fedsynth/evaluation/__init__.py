@@ -1,1 +1,1 @@
-"""What synthetic rows are worth: fidelity and utility against real rows."""
+"""What synthetic rows are worth and what they give away: fidelity, utility, attacks, a report."""

@@ -8,49 +8,58 @@ not. QDA is regularised, since one-hot coordinates have no covariance of full ra
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fedsynth.evaluation.labelled import Examples, Labelled, features_of
+from fedsynth.evaluation.labelled import Examples, Labelled
 from fedsynth.evaluation.learners import Answers, Learner, on_vectors, prior, scores_of
-from fedsynth.schema import Boolean, Categorical, Schema
 
-_MOST_CATEGORIES = 254
-"""scikit-learn takes 255 with the one for undeclared values; codes of more are taken as numbers."""
+_MOST_CODES = 255
+"""scikit-learn's limit; codes of a column with more are taken as numbers."""
 
 _CLASSES = 10
 """Classes for each of which boosting grows as many trees as it is told to; for more, fewer."""
 
 
-def boosting(schema: Schema, seed: int, rounds: int = 100, **settings: Any) -> Any:
-    """scikit-learn's histogram gradient boosting over the columns of `features_of`, not yet fitted;
-    a regressor if the target is a number. Above ten classes it grows fewer than `rounds` trees."""
+def boosting(
+    sizes: Sequence[int], classes: int, seed: int, rounds: int = 100, **settings: Any
+) -> Any:
+    """scikit-learn's histogram gradient boosting, not yet fitted.
+
+    Args:
+        sizes: codes of each column, as `Rows.sizes` has them; 0 for numbers.
+        classes: of the target; 0 makes a regressor. Above ten it grows fewer than `rounds` trees.
+    """
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-    categorical = [
-        isinstance(column, Categorical | Boolean) and len(column.categories) <= _MOST_CATEGORIES
-        for column in features_of(schema)
-    ]
-    kind = HistGradientBoostingClassifier if schema.classes else HistGradientBoostingRegressor
+    codes = np.array(sizes)
+    kind = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
     # Early stopping would hold out a stratified part, which a class of one row makes impossible.
     return kind(
-        categorical_features=np.array(categorical),
+        categorical_features=(codes > 0) & (codes <= _MOST_CODES),
         early_stopping=False,
-        max_iter=_rounds(schema.classes, rounds),
+        max_iter=_rounds(classes, rounds),
         random_state=seed,
         **settings,
     )
 
 
+def taught(x: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Columns [d] of rows [n, d] with a value; one without teaches nothing and cannot be binned."""
+    return np.asarray((~np.isnan(x)).any(axis=0))
+
+
 def train_boosting(examples: Examples, seed: int, **settings: Any) -> Answers:
     """Histogram gradient boosting, with scikit-learn's `settings`, on rows as they are."""
-    # A column without one value teaches nothing, and scikit-learn cannot bin it.
-    known = ~np.isnan(examples.x).all(axis=0)
+    known = taught(examples.x)
     if not known.any():
         return prior(examples)
-    model = boosting(examples.rows.schema, seed, **settings)
-    model.set_params(categorical_features=model.categorical_features[known])
+    columns = zip(examples.rows.names, examples.rows.sizes, strict=True)
+    sizes = np.array([size for name, size in columns if name != examples.rows.schema.target])
+    model = boosting(sizes[known].tolist(), examples.classes, seed, **settings)
     model.fit(examples.x[:, known], examples.y)
     return lambda others: scores_of(model, others.x[:, known], examples.classes)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,7 @@ from fedsynth.evaluation.labelled import why_no_task
 from fedsynth.evaluation.pictures import image_fidelity, image_keys
 from fedsynth.evaluation.privacy import UNKNOWN, Privacy, attacked, attacked_images
 from fedsynth.evaluation.rows import Rows, read_rows
+from fedsynth.evaluation.steps import Steps
 from fedsynth.evaluation.utility import Utility, utility
 from fedsynth.schema import ImageSchema, Schema
 
@@ -26,6 +27,7 @@ Progress = Callable[[str, int, int], None]
 """Called with the part's name, its steps done and all of them."""
 Data = pd.DataFrame | Images
 Models = Literal["standard", "all"] | Sequence[str]
+Side = TypeVar("Side", Rows, Images)
 
 _MOSTLY = 0.5
 _HALVED = (
@@ -50,15 +52,9 @@ def compare_tables(
     """
     tables = {side: _table(data, schema, side) for side, data in sides.items() if data is not None}
     _demand_two(tables)
-    real, synthetic, notes = tables["real"], tables["synthetic"], []
-    members = tables.get("train")
-    shared = None
-    if members is None:
-        places, other = _halves(len(real), seed)
-        train, real = real.take(other), real.take(places)
-        notes.append(_HALVED)
-    else:
-        train, shared = members, _shared(row_keys(members), row_keys(real))
+    synthetic, members = tables["synthetic"], tables.get("train")
+    train, real, notes = _yardstick(members, tables["real"], seed)
+    shared = None if members is None else _shared(row_keys(members), row_keys(real))
     fitting = fidelity(synthetic, train, real, seed=seed, progress=_step("fidelity", progress))
     # Where nobody told how many rows were learned from, as many of either teach the models.
     taught = synthetic if members is not None else synthetic.sample(len(train), seed)
@@ -84,16 +80,18 @@ def _shared(train: NDArray[Any], real: NDArray[Any]) -> str | None:
     if shares_differ(seen, len(real), twins, len(train)) > ALARM:
         return None
     share, chance = seen / len(real), twins / len(train)
-    words = (
-        f"{share:.1%} of the real rows equal a training row, where chance explains {chance:.1%}: "
-        "figures are flattered and attacks blinded"
-    )
     if share - chance >= _MOSTLY:
+        # An error may end in a log that is handed on: it tells no share of private rows.
         raise DataError(
-            f"real: {words}; give real rows that the generator did not learn from, or leave the "
+            "real: most of these rows equal a training row, so figures would be flattered and "
+            "attacks blinded: give real rows that the generator did not learn from, or leave the "
             "training rows away"
         )
-    return f"{words}. Give real rows that the generator did not learn from."
+    return (
+        f"{share:.1%} of the real rows equal a training row, where chance explains {chance:.1%}: "
+        "figures are flattered and attacks blinded. Give real rows that the generator did not "
+        "learn from."
+    )
 
 
 def _useful(
@@ -122,14 +120,8 @@ def compare_images(
         side: _pictures(data, schema, side) for side, data in sides.items() if data is not None
     }
     _demand_two(images)
-    real, synthetic, notes = images["real"], images["synthetic"], []
-    members = images.get("train")
-    if members is None:
-        places, other = _halves(len(real), seed)
-        train, real = real.take(other), real.take(places)
-        notes.append(_HALVED)
-    else:
-        train = members
+    synthetic, members = images["synthetic"], images.get("train")
+    train, real, notes = _yardstick(members, images["real"], seed)
     step = _step("student", progress)
     pictures = image_fidelity(synthetic, train, real, schema, seed=seed, progress=step)
     privacy, shared = Privacy(skipped=(UNKNOWN,)), None
@@ -164,10 +156,14 @@ def _demand_two(data: Mapping[str, Rows] | Mapping[str, Images]) -> None:
         raise DataError("real: one row cannot be compared with other real rows; give at least two")
 
 
-def _halves(rows: int, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    order = np.random.default_rng(seed).permutation(rows)
-    return order[: (rows + 1) // 2], order[(rows + 1) // 2 :]
+def _yardstick(members: Side | None, real: Side, seed: int) -> tuple[Side, Side, list[str]]:
+    """Other real rows, the rows that all is measured against, and what there is to note."""
+    if members is not None:
+        return members, real, []
+    order = np.random.default_rng(seed).permutation(len(real))
+    half = (len(real) + 1) // 2
+    return real.take(order[half:]), real.take(order[:half]), [_HALVED]
 
 
-def _step(name: str, progress: Progress) -> Callable[[int, int], None]:
+def _step(name: str, progress: Progress) -> Steps:
     return lambda done, total: progress(name, done, total)

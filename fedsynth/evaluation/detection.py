@@ -19,14 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.evaluation.attacks.intervals import LEVEL, auroc, auroc_interval
+from fedsynth.evaluation.classifiers import boosting, taught
 from fedsynth.evaluation.features import Features
 from fedsynth.evaluation.rows import Rows
 
 MOST = 10_000
 """Rows of each table that a classifier sees."""
 _LEAST = 20
-_CATEGORIES = 255
-"""scikit-learn's limit; the codes of a column with more are taken as numbers."""
 _NEWTON = 400
 """Coordinates up to which the regression is fitted to the end, as the null ratio supposes."""
 _PENALTY = 1e3
@@ -123,19 +122,12 @@ def _boosted(
     real: Rows,
     seed: int,
 ) -> Detection:
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    # A column without one value teaches nothing, and scikit-learn cannot bin it.
-    told = ~np.isnan(values[~held]).all(axis=0)
-    sizes = np.array(real.sizes)[told]
+    known = taught(values[~held])
     chances = np.full(int(held.sum()), 0.5)
-    if told.any():
-        model = HistGradientBoostingClassifier(
-            categorical_features=(sizes > 0) & (sizes <= _CATEGORIES),
-            early_stopping=False,
-            random_state=seed,
-        ).fit(values[~held][:, told], truth[~held])
-        chances = model.predict_proba(values[held][:, told])[:, 1]
+    if known.any():
+        sizes = np.array(real.sizes)[known].tolist()
+        model = boosting(sizes, 2, seed).fit(values[~held][:, known], truth[~held])
+        chances = model.predict_proba(values[held][:, known])[:, 1]
     return _attempt("gradient boosting", chances, truth[held], None, None)
 
 

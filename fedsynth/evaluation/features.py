@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from fedsynth.evaluation.rows import Rows
 
-_MOST_CODES = 64
+MOST_CODES = 64
+"""Categories of a column that have a coordinate of their own."""
 _CELLS = 2**24
 """Entries of a block: 128 MiB of rough distances, and as much of exact differences."""
 
@@ -39,7 +40,7 @@ class Features:
             known = rows.values[~np.isnan(rows.values[:, j]), j]
             if rows.sizes[j]:
                 counts = np.bincount(known.astype(np.int64), minlength=rows.sizes[j])
-                codes[j] = np.sort(np.argsort(-counts, kind="stable")[:_MOST_CODES])
+                codes[j] = np.sort(np.argsort(-counts, kind="stable")[:MOST_CODES])
             elif len(known):
                 low, centres[j], high = np.quantile(known, [0.05, 0.5, 0.95])
                 scales[j] = (high - low) or np.ptp(known) or 1.0
@@ -60,6 +61,11 @@ class Features:
                 scaled = np.clip((values - self.centres[j]) / self.scales[j], -3, 3)
                 parts.append(np.column_stack([np.where(gap, 0, scaled), gap]))
         return np.concatenate(parts, axis=1).astype(np.float32)
+
+
+def width(rows: Rows, number: int = 2) -> int:
+    """Coordinates of a row's vector at most, where a number counts for so many."""
+    return sum(min(size, MOST_CODES) + 2 if size else number for size in rows.sizes)
 
 
 def nearest(

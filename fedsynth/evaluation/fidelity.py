@@ -8,7 +8,6 @@ of how columns hang together.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,6 +26,7 @@ from fedsynth.evaluation.quality import (
     quality,
 )
 from fedsynth.evaluation.rows import Rows, independent
+from fedsynth.evaluation.steps import Steps, silent
 
 _LEAST = 50
 """Synthetic rows that are compared in any case, if there are so many."""
@@ -83,17 +83,13 @@ class Fidelity:
     notes: tuple[str, ...]
 
 
-def _silent(done: int, steps: int) -> None:
-    pass
-
-
 def fidelity(
     synthetic: Rows,
     train: Rows,
     real: Rows,
     *,
     seed: int = 0,
-    progress: Callable[[int, int], None] = _silent,
+    progress: Steps = silent,
 ) -> Fidelity:
     """Synthetic rows against `real`, beside the other real rows `train` and their columns shuffled.
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedsynth.evaluation.features import width
 from fedsynth.evaluation.labelled import Examples
 from fedsynth.evaluation.scores import always
 
@@ -55,9 +56,8 @@ class Learner:
 
     def rows(self, examples: Examples) -> int:
         """How many of these examples it is trained on: fewer of wide rows and of many classes."""
-        width = sum(min(size, 64) + 2 if size else _NUMBER for size in examples.rows.sizes)
         classes = max(examples.classes, 2)
-        share = min(1.0, _WIDTH / width) * min(1.0, _CLASSES / classes)
+        share = min(1.0, _WIDTH / width(examples.rows, _NUMBER)) * min(1.0, _CLASSES / classes)
         if self.boosts:
             share *= 2 / min(classes, _CLASSES)
         return min(len(examples), max(int(self.most * share), _LEAST))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import struct
 import zlib
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,6 +26,7 @@ from fedsynth.evaluation.attacks.scoring import mean_log
 from fedsynth.evaluation.features import nearest
 from fedsynth.evaluation.labelled import Labelled, labelled
 from fedsynth.evaluation.scores import Scores, always, score
+from fedsynth.evaluation.steps import Steps, silent
 from fedsynth.schema import ImageSchema
 
 _TRAIN, _SEARCHED, _SCORED = 20_000, 20_000, 2_000
@@ -64,10 +64,6 @@ class ImageFidelity:
     notes: tuple[str, ...]
 
 
-def _silent(done: int, steps: int) -> None:
-    pass
-
-
 def image_fidelity(
     synthetic: Images,
     train: Images,
@@ -75,7 +71,7 @@ def image_fidelity(
     schema: ImageSchema,
     *,
     seed: int = 0,
-    progress: Callable[[int, int], None] = _silent,
+    progress: Steps = silent,
 ) -> ImageFidelity:
     """Synthetic images against `real` ones, beside the other real ones in `train`.
 
@@ -108,7 +104,7 @@ def _students(
     tables: list[Labelled],
     schema: ImageSchema,
     seed: int,
-    progress: Callable[[int, int], None],
+    progress: Steps,
 ) -> tuple[dict[str, float], tuple[ClassRecall, ...]]:
     from fedsynth.evaluation.students import image_probabilities
 
@@ -245,12 +241,7 @@ def image_neighbours(
     among = _vectors(_few(train, _SEARCHED, rng), schema)
     distances = [nearest(part, among, 2)[0] for part in vectors]
     made, known, held = (image_keys(part) for part in (synthetic, train, real))
-    copies = {
-        "train": float(np.isin(made, known).mean()),
-        "real": float(np.isin(made, held).mean()),
-        "expected": float(np.isin(held, known).mean()),
-    }
-    return diagnosed(copies, {"synthetic": distances[0], "real": distances[1]})
+    return diagnosed(made, known, held, {"synthetic": distances[0], "real": distances[1]})
 
 
 def _few(images: Images, most: int, rng: np.random.Generator) -> Images:

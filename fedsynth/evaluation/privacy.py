@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fedsynth.data.images import Images
@@ -16,6 +16,7 @@ from fedsynth.evaluation.attacks.risks import Risk
 from fedsynth.evaluation.attacks.singling_out import singling_out
 from fedsynth.evaluation.pictures import image_membership, image_neighbours
 from fedsynth.evaluation.rows import Rows
+from fedsynth.evaluation.steps import Steps
 from fedsynth.schema import ImageSchema
 
 UNKNOWN = (
@@ -46,7 +47,7 @@ def attacked(
     *,
     secrets: Sequence[str] | None = None,
     seed: int = 0,
-    progress: Callable[[int, int], None],
+    progress: Steps,
 ) -> Privacy:
     """Every attack on a table's released rows: `train` are members, `real` are not."""
     skipped: list[str] = []
@@ -100,7 +101,7 @@ def attacked_images(
     schema: ImageSchema,
     *,
     seed: int = 0,
-    progress: Callable[[int, int], None],
+    progress: Steps,
 ) -> Privacy:
     """The attacks on images: membership, and nearest neighbours as a diagnostic."""
     found = image_membership(synthetic, train, real, schema, seed)

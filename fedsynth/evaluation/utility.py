@@ -6,7 +6,7 @@ nothing. Images, in `compare`: the student network of paper 001.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -32,6 +32,7 @@ from fedsynth.evaluation.regressors import REGRESSORS
 from fedsynth.evaluation.remarks import ROLES, remarks
 from fedsynth.evaluation.rows import Rows, independent, read_rows
 from fedsynth.evaluation.scores import Scores, always, score
+from fedsynth.evaluation.steps import Steps, silent
 from fedsynth.evaluation.trials import (
     Arena,
     Figures,
@@ -105,10 +106,6 @@ class Utility:
     notes: tuple[str, ...]
 
 
-def _silent(done: int, steps: int) -> None:
-    pass
-
-
 def utility(
     synthetic: Rows,
     train: Rows,
@@ -117,7 +114,7 @@ def utility(
     seed: int = 0,
     models: Literal["standard", "all"] | Sequence[str] = "standard",
     augment: bool = True,
-    progress: Callable[[int, int], None] = _silent,
+    progress: Steps = silent,
 ) -> Utility:
     """Train on synthetic rows and on real ones, test on other real rows.
 

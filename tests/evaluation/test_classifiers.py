@@ -157,7 +157,7 @@ def test_boosting_takes_gaps_and_categories_as_they_are_whatever_they_are_called
     one = answered(fitted(learner, train, 0), test)
     two = answered(fitted(learner, renamed[0], 0), renamed[1])
     np.testing.assert_allclose(one, two, atol=1e-9)
-    model = boosting(THREE, 0)
+    model = boosting([0, 0, 3, 3], 3, 0)
     assert np.array(model.categorical_features).tolist() == [False, False, True, True]
 
 
@@ -206,7 +206,7 @@ def test_many_classes_take_no_longer_than_a_few():
     x = np.random.default_rng(0).uniform(0, 60, 1500).round(3)
     table = pd.DataFrame({"x": x, "y": np.minimum(x.astype(int), 59)})
     train = examples(read_rows(table, schema, "rows"))
-    assert boosting(schema, 0).max_iter == 16
+    assert boosting([0], 60, 0).max_iter == 16
     assert scores(CLASSIFIERS[0], train, train).accuracy > 0.5
 
 

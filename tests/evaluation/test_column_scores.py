@@ -53,7 +53,7 @@ def bars(column: object, real: list, synthetic: list) -> Histogram:
     return only(column, real, synthetic).histogram
 
 
-def agrees_with_sdmetrics(synthetic: Rows, real: Rows) -> None:
+def assert_sdmetrics_agrees(synthetic: Rows, real: Rows) -> None:
     places = list(range(len(real.names)))
     theirs, ours = plain_frame(real, places), plain_frame(synthetic, places)
     for j, score in enumerate(column_scores(synthetic, real, real)):
@@ -71,10 +71,10 @@ def agrees_with_sdmetrics(synthetic: Rows, real: Rows) -> None:
 
 def test_scores_and_coverage_are_sdmetrics_on_a_mixed_table_with_gaps_and_values_outside():
     synthetic = people(300, 1, 0.2)
-    agrees_with_sdmetrics(synthetic, people(400))
+    assert_sdmetrics_agrees(synthetic, people(400))
     odd = people(300, 1, colour=["pink", "red", None] * 100, x=9.5, count=[-3, 200, 50] * 100)
-    agrees_with_sdmetrics(odd, people(400))
-    agrees_with_sdmetrics(people(400), odd.take(np.arange(299)))
+    assert_sdmetrics_agrees(odd, people(400))
+    assert_sdmetrics_agrees(people(400), odd.take(np.arange(299)))
 
 
 def test_scores_and_coverage_are_sdmetrics_on_adult(shared_data: Path, configs: Path):
@@ -82,7 +82,7 @@ def test_scores_and_coverage_are_sdmetrics_on_adult(shared_data: Path, configs: 
     table = fs.read_table(shared_data / "adult/adult.csv.gz", schema).iloc[:6000]
     rows = read_rows(table, schema, "adult")
     rich = rows.values[:, -1] == 1
-    agrees_with_sdmetrics(rows.take(rich), rows.take(~rich))
+    assert_sdmetrics_agrees(rows.take(rich), rows.take(~rich))
 
 
 @pytest.mark.filterwarnings("ignore:divide by zero")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.neighbors import NearestNeighbors
 
 import fedsynth.evaluation.features as module
-from fedsynth.evaluation.features import Features, nearest
+from fedsynth.evaluation.features import Features, nearest, width
 from fedsynth.evaluation.rows import Rows, read_rows
 from fedsynth.schema import Categorical, Continuous, Integer, Schema
 
@@ -121,3 +121,17 @@ def test_renaming_and_reordering_categories_changes_no_distance():
     renamed = frame.replace({"a": "X", "b": "Y", "c": "Z"})
     one, two = read_rows(frame, first, "rows"), read_rows(renamed, second, "rows")
     np.testing.assert_allclose(distance(one, Features.of(one)), distance(two, Features.of(two)))
+
+
+def test_the_width_of_vectors_is_known_beforehand():
+    columns = (
+        Categorical(name="many", values=tuple(range(100))),
+        Categorical(name="few", values=("a", "b")),
+        Integer(name="count", lower=0, upper=9),
+    )
+    schema = Schema(columns=columns)
+    frame = pd.DataFrame({"many": range(100), "few": ["a", "b"] * 50, "count": [1, 2] * 50})
+    rows = read_rows(frame, schema, "rows")
+    # 64 and the rest, three codes and the rest, a number; each with a gap.
+    assert width(rows) == 66 + 5 + 2 == Features.of(rows).matrix(rows).shape[1]
+    assert width(rows, 8) == 66 + 5 + 8

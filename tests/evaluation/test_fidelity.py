@@ -59,7 +59,7 @@ def undefined(content: object, path: tuple[str, ...] = ()) -> list[tuple[str, ..
     return [path] if content is None else []
 
 
-def quietly(synthetic: Rows, train: Rows, real: Rows) -> Fidelity:
+def checked(synthetic: Rows, train: Rows, real: Rows) -> Fidelity:
     """With warnings as errors, and all that is None or not finite accounted for."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -107,24 +107,24 @@ def test_odd_tables_pass_in_every_role(odd):
         (*usual, strange),
         (strange, strange, strange),
     ):
-        quietly(*parts)
+        checked(*parts)
 
 
 @pytest.mark.parametrize("name", [column.name for column in SCHEMA.columns])
 def test_single_columns_alone_and_without_values(name):
     schema = Schema(columns=tuple(c for c in SCHEMA.columns if c.name == name))
     alone = [read_rows(table(40, seed)[[name]], schema, "rows") for seed in range(3)]
-    found = quietly(*alone)
+    found = checked(*alone)
     assert found.pairs is None
     assert [error.order for error in found.marginals] == [1]
     gone = people(40, **{name: None})
-    noted = quietly(gone, people(40, 1), people(40, 2)).notes
+    noted = checked(gone, people(40, 1), people(40, 2)).notes
     assert f"SDMetrics: left out columns without a value: {name}." in noted
 
 
 def test_few_rows_and_one_row():
     for sizes in ((10, 10, 10), (1, 1, 1), (1, 60, 60), (60, 60, 1), (60, 1, 60)):
-        found = quietly(*[people(n, seed) for seed, n in enumerate(sizes)])
+        found = checked(*[people(n, seed) for seed, n in enumerate(sizes)])
         few = f"Telling synthetic from real: {min(sizes[0], sizes[2])} rows are too few to try."
         assert (few in found.notes) == (not found.detection)
         assert bool(found.detection) == (sizes == (60, 1, 60))
@@ -134,7 +134,7 @@ def test_few_rows_and_one_row():
 def test_only_numbers_or_only_categories(names):
     schema = Schema(columns=tuple(c for c in SCHEMA.columns if c.name in names))
     rows = [read_rows(table(60, seed)[list(names)], schema, "rows") for seed in range(3)]
-    pairs = quietly(*rows).pairs
+    pairs = checked(*rows).pairs
     assert (pairs.correlation is None, pairs.contingency is None) == (
         "x" not in names,
         "x" in names,
@@ -152,7 +152,7 @@ def mean_of_pairs(metric: type, real: Rows, made: Rows, chosen: Callable[[int], 
     return float(np.mean(found))
 
 
-def agrees_with_sdmetrics(real: Rows, made: Rows) -> None:
+def assert_sdmetrics_agrees(real: Rows, made: Rows) -> None:
     found = correlation_similarity(real, made)
     expected = mean_of_pairs(CorrelationSimilarity, real, made, lambda size: size == 0)
     assert found == pytest.approx(expected)
@@ -163,11 +163,11 @@ def agrees_with_sdmetrics(real: Rows, made: Rows) -> None:
 
 
 def test_correlation_and_contingency_are_sdmetrics_with_gaps_and_undeclared_values():
-    agrees_with_sdmetrics(people(400), people(300, 1, 0.25))
+    assert_sdmetrics_agrees(people(400), people(300, 1, 0.25))
     odd = people(60, 2, colour=["pink", "red", None] * 20, count=[1, 2, 500] * 20)
-    agrees_with_sdmetrics(people(80), odd)
+    assert_sdmetrics_agrees(people(80), odd)
     # A pair with a column that does not vary has no correlation, here and there.
-    agrees_with_sdmetrics(people(80), people(80, 1, count=3))
+    assert_sdmetrics_agrees(people(80), people(80, 1, count=3))
 
 
 def test_correlation_and_contingency_are_sdmetrics_on_adult(shared_data: Path, configs: Path):
@@ -175,7 +175,7 @@ def test_correlation_and_contingency_are_sdmetrics_on_adult(shared_data: Path, c
     frame = fs.read_table(shared_data / "adult/adult.csv.gz", schema).iloc[:2000]
     rows = read_rows(frame, schema, "adult")
     young = rows.values[:, 0] < 35
-    agrees_with_sdmetrics(rows.take(~young), rows.take(young))
+    assert_sdmetrics_agrees(rows.take(~young), rows.take(young))
 
 
 def test_correlation_by_hand():
@@ -190,7 +190,7 @@ def test_correlation_by_hand():
 
 def test_a_copy_of_the_real_rows_scores_best_and_shuffled_columns_lose_relations():
     real = people(500)
-    found = quietly(real, people(500, 1), real)
+    found = checked(real, people(500, 1), real)
     assert max(error.worst for error in found.marginals) == 0
     assert np.max(found.pairs.distance) == 0
     assert (found.pairs.correlation, found.pairs.contingency) == (1, 1)
@@ -198,7 +198,7 @@ def test_a_copy_of_the_real_rows_scores_best_and_shuffled_columns_lose_relations
     assert found.quality.score == found.diagnostic.score == 1
     # A copy in the other half bears the wrong label: no better than a guess.
     assert max(one.auroc for one in found.detection) < 0.6
-    alone = quietly(independent(real, 1), people(500, 1), real)
+    alone = checked(independent(real, 1), people(500, 1), real)
     assert alone.marginals[0].worst == 0
     assert alone.marginals[1].mean > 1.2 * alone.marginals[1].real
     assert alone.pairs.correlation < 0.9
@@ -254,7 +254,7 @@ def test_wide_tables_show_the_columns_that_are_furthest_off(monkeypatch):
     ]
     far = names[::2]
     frames[0][far] += 3
-    found = quietly(*[read_rows(frame, schema, "wide") for frame in frames])
+    found = checked(*[read_rows(frame, schema, "wide") for frame in frames])
     assert len(found.pairs.names) == 60
     assert set(far) < set(found.pairs.names)
     assert np.shape(found.pairs.distance) == np.shape(found.pairs.reference) == (60, 60)
@@ -268,7 +268,7 @@ def test_wide_tables_show_the_columns_that_are_furthest_off(monkeypatch):
 
 
 def test_large_tables_are_sampled_and_the_notes_say_so(monkeypatch):
-    assert quietly(people(100), people(100, 1), people(100, 2)).notes == ()
+    assert checked(people(100), people(100, 1), people(100, 2)).notes == ()
     monkeypatch.setattr(module, "_SET_ROWS", 60)
     monkeypatch.setattr(module, "MOST", 70)
     monkeypatch.setattr(module, "MOST_ROWS", 80)
@@ -277,7 +277,7 @@ def test_large_tables_are_sampled_and_the_notes_say_so(monkeypatch):
     monkeypatch.setattr(
         module, "coded", lambda tables: seen.extend(map(len, tables)) or real_coded(tables)
     )
-    notes = quietly(people(100), people(100, 1), people(100, 2)).notes
+    notes = checked(people(100), people(100, 1), people(100, 2)).notes
     assert seen == [60] * 4
     assert notes == (
         "Marginals and pairs: counted in 60 rows of each table at most.",

@@ -24,7 +24,7 @@ from fedsynth.evaluation.attacks.intervals import (
     shares_differ,
     tpr_at,
 )
-from fedsynth.evaluation.attacks.neighbours import SEARCHED, drawn, row_keys
+from fedsynth.evaluation.attacks.neighbours import SEARCHED, Keys, drawn, row_keys
 from fedsynth.evaluation.attacks.scoring import Scoring
 from fedsynth.evaluation.rows import Rows
 
@@ -37,8 +37,6 @@ _ALIKE = 0.1
 
 _BELOW = 0.4
 """The upper end of an AUROC's interval below which that is asked."""
-
-AnyKeys = NDArray[np.uint64] | NDArray[np.void]
 
 _QUESTIONS = 1 + len(TOPS)
 """That the alarm asks."""
@@ -157,7 +155,7 @@ def _beside_a_copy(attack: MembershipAttack, copy: MembershipAttack) -> Membersh
     return replace(attack, sentence=attack.sentence + words)
 
 
-def equal_rows(made: AnyKeys, train: AnyKeys, real: AnyKeys) -> MembershipAttack:
+def equal_rows(made: Keys, train: Keys, real: Keys) -> MembershipAttack:
     """The attack that looks whether a synthetic row equals the row, from keys equal for equal rows.
 
     The alarm is Fisher's exact test, at `ALARM`, of training rows against held-out ones that equal

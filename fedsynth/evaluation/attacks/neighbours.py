@@ -21,6 +21,10 @@ SEARCHED = 100_000
 _BINS = 20
 
 
+Keys = NDArray[np.uint64] | NDArray[np.void]
+"""Of rows [n], the same for equal rows."""
+
+
 @dataclass(frozen=True)
 class Neighbours:
     """Copies and nearest neighbours of synthetic rows, beside those of held-out real rows.
@@ -55,24 +59,26 @@ def neighbours(
     at most `SEARCHED` training rows, drawn at random whatever the order of the rows.
     """
     made, taught, held = row_keys(synthetic), row_keys(train), row_keys(real)
-    copies = {
-        "train": float(np.isin(made, taught).mean()),
-        "real": float(np.isin(made, held).mean()),
-        "expected": float(np.isin(held, taught).mean()),
-    }
     features, rng = Features.of(train), np.random.default_rng(seed)
     among = features.matrix(train.take(drawn(taught, SEARCHED, rng)))
     distances = {
         "synthetic": nearest(features.matrix(synthetic.take(drawn(made, most, rng))), among, 2)[0],
         "real": nearest(features.matrix(real.take(drawn(held, most, rng))), among, 2)[0],
     }
-    return diagnosed(copies, distances)
+    return diagnosed(made, taught, held, distances)
 
 
-def diagnosed(copies: dict[str, float], distances: dict[str, NDArray[np.float64]]) -> Neighbours:
-    """From distances [n, 1 or 2] of "synthetic" and "real" rows to the nearest training rows."""
+def diagnosed(
+    made: Keys, taught: Keys, held: Keys, distances: dict[str, NDArray[np.float64]]
+) -> Neighbours:
+    """From keys of synthetic, training and held-out rows, equal for equal rows, and the distances
+    [n, 1 or 2] of "synthetic" and "real" rows to the nearest training rows."""
     return Neighbours(
-        copies=copies,
+        copies={
+            "train": float(np.isin(made, taught).mean()),
+            "real": float(np.isin(made, held).mean()),
+            "expected": float(np.isin(held, taught).mean()),
+        },
         distance={
             f"{kind}_to_train": np.quantile(found[:, 0], QUANTILES).tolist()
             for kind, found in distances.items()

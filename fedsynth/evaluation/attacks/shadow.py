@@ -14,6 +14,7 @@ from fedsynth.evaluation.attacks.membership import FPRS, TOPS, MembershipAttack,
 from fedsynth.evaluation.attacks.neighbours import drawn, row_keys
 from fedsynth.evaluation.attacks.reading import Reading
 from fedsynth.evaluation.rows import read_rows
+from fedsynth.evaluation.steps import Steps, silent
 from fedsynth.schema import Schema
 
 Make = Callable[[pd.DataFrame, int], pd.DataFrame]
@@ -29,10 +30,6 @@ _PRIOR = 4.0
 """Weight, in shadows, of what holds for all targets in what is estimated for one."""
 
 
-def _silent(done: int, total: int) -> None:
-    """Show nothing."""
-
-
 def shadow_attack(
     make: Make,
     pool: pd.DataFrame,
@@ -41,7 +38,7 @@ def shadow_attack(
     shadows: int = 16,
     targets: int = 100,
     seed: int = 0,
-    progress: Callable[[int, int], None] = _silent,
+    progress: Steps = silent,
 ) -> MembershipAttack:
     """A likelihood-ratio attack on synthetic rows (LiRA, Carlini et al. 2022) for small data.
 

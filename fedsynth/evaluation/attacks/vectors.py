@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fedsynth.evaluation.features import width
 from fedsynth.evaluation.rows import Rows
 
 MOST_VECTORS = 100_000
@@ -13,13 +14,10 @@ MOST_VECTORS = 100_000
 _CELLS = 2**25
 """Cells of a matrix of vectors: 128 MiB of float32."""
 
-_MOST_CODES = 64
-
 
 def affordable(rows: Rows, seed: int) -> Rows:
     """At most `MOST_VECTORS` of the rows, fewer where categories make vectors long."""
-    width = sum(min(size, _MOST_CODES) + 2 for size in rows.sizes)
-    return rows.sample(min(MOST_VECTORS, max(1, _CELLS // width)), seed)
+    return rows.sample(min(MOST_VECTORS, max(1, _CELLS // width(rows))), seed)
 
 
 def searched(used: Rows, whole: Rows) -> str:

@@ -9,6 +9,8 @@ from functools import lru_cache
 import numpy as np
 
 from fedsynth.data.images import Images
+from fedsynth.evaluation.classifiers import boosting, taught
+from fedsynth.evaluation.codes import quantile_cuts
 from fedsynth.evaluation.federated.recipe import (
     Codes,
     Floats,
@@ -26,8 +28,6 @@ BRIGHTNESS = "brightness"
 """What images have for a column: the mean of an image's pixels."""
 _MOST_ROWS = 50_000
 """Synthetic rows that the classifier learns from, at most."""
-_MOST_CATEGORIES = 255
-"""scikit-learn's limit; the codes of a column with more are taken as numbers."""
 _SCORE_BINS = 10
 """Quantile bins of the score of the last of two classes."""
 
@@ -60,7 +60,7 @@ class _Cells:
             counts = np.bincount(known.astype(np.int64), minlength=declared)[:declared]
             kept = np.sort(np.argsort(-counts, kind="stable")[:bins])
             return cls(j, True, kept.astype(np.float64), declared > bins)
-        return cls(j, False, _cuts(known, bins), False)
+        return cls(j, False, quantile_cuts(known, bins), False)
 
     @property
     def size(self) -> int:
@@ -79,15 +79,6 @@ class _Cells:
         strange = rows.outside[:, self.j] & (~gap | column.missing)
         codes: Codes = np.where(gap, self.size - 1, found).astype(np.int64)
         return np.where(strange, self.size - 2, codes)
-
-
-def _cuts(values: Floats, bins: int) -> Floats:
-    """Rising cuts between about equally full bins [c_i, c_i+1); what fills several has its own."""
-    if len(values) == 0:
-        return np.empty(0)
-    inner = np.quantile(values, np.arange(1, bins) / bins, method="inverted_cdf")
-    cuts, repeats = np.unique(inner, return_counts=True)
-    return np.union1d(cuts, np.nextafter(cuts[repeats > 1], np.inf))
 
 
 def _shares(codes: Codes, sizes: tuple[int, ...]) -> tuple[Floats, ...]:
@@ -140,16 +131,13 @@ def _raw_scores(
 ) -> Callable[[Rows], Floats] | None:
     """A function from rows to their predicted class [n] or, of two classes, the log-odds of the
     second; None where there is nothing to learn."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
     classes = made.sizes[target] - 1
     usable = np.flatnonzero(truths < classes)
     if len(usable) > _MOST_ROWS:
         drawn = np.random.default_rng(seed).choice(len(usable), _MOST_ROWS, replace=False)
         usable = usable[np.sort(drawn)]
     x, y = made.values[usable], truths[usable]
-    # Of no rows at all, no column has a value.
-    known = np.asarray((~np.isnan(x)).any(axis=0))
+    known = taught(x)
     known[target] = False
     if not known.any():
         return None
@@ -157,13 +145,8 @@ def _raw_scores(
     if len(seen) == 1:
         constant = float(seen[0]) if classes != 2 else 2.0 * seen[0] - 1
         return lambda rows: np.full(len(rows), constant)
-    sizes = np.array(made.sizes)[known]
-    # Early stopping would hold out a stratified part, which a class of one row makes impossible.
-    model = HistGradientBoostingClassifier(
-        categorical_features=(sizes > 0) & (sizes <= _MOST_CATEGORIES),
-        early_stopping=False,
-        random_state=seed,
-    ).fit(x[:, known], y)
+    sizes = np.array(made.sizes)[known].tolist()
+    model = boosting(sizes, classes, seed).fit(x[:, known], y)
 
     def raw(rows: Rows) -> Floats:
         if len(rows) == 0:
@@ -191,7 +174,7 @@ def _label_table(
     # The cut between the two answers must be one of the bins' bounds, or accuracy would be lost.
     answer = np.nextafter(0.0, 1.0)
     cuts = np.union1d(
-        _cuts(raw(made.take(np.arange(min(len(made), _MOST_ROWS)))), _SCORE_BINS), [answer]
+        quantile_cuts(raw(made.take(np.arange(min(len(made), _MOST_ROWS)))), _SCORE_BINS), [answer]
     )
 
     def binned(records: Records) -> Codes:
@@ -203,7 +186,7 @@ def _label_table(
 
 
 def _image_scorer(schema: ImageSchema, made: Images, recipe: Recipe) -> Scorer:
-    cuts = _cuts(_brightness(made), recipe.bins)
+    cuts = quantile_cuts(_brightness(made), recipe.bins)
 
     def cells(records: Records) -> Codes:
         assert isinstance(records, Images)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
@@ -37,7 +36,7 @@ from fedsynth.federation.request import Released
 from fedsynth.privacy.certificate import LEDGER, certify, sha256
 from fedsynth.privacy.ledger import Ledger, Planned
 from fedsynth.privacy.terms import Budget, Everyone, Terms
-from fedsynth.release import SCHEMA
+from fedsynth.release import SCHEMA, sync
 from fedsynth.schema import Categorical, ImageSchema, Schema
 from fedsynth.synthesizers.counting import released_scale
 from fedsynth.synthesizers.fitting import Fitting, Options, Progress, begin, silent
@@ -270,9 +269,7 @@ def _written(scores: FederatedScores, recipe: Recipe, fitting: Fitting) -> Feder
     (folder / SCORES_FILE).write_text(body, encoding="utf-8")
     names = (LEDGER, SCHEMA, SCORES_FILE)
     for name in names:
-        descriptor = os.open(folder / name, os.O_RDONLY)
-        os.fsync(descriptor)
-        os.close(descriptor)
+        sync(folder / name)
     certificate = certify(fitting.ledger, {name: sha256(folder / name) for name in names})
     certificate.save(folder)
     return replace(scores, certificate=certificate)
