@@ -12,13 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.errors import ConfigError, DataError
-from fedsynth.evaluation.attacks.intervals import ALARM, share_interval, shares_differ
+from fedsynth.evaluation.attacks.intervals import share_interval
 from fedsynth.evaluation.attacks.risks import (
+    Hits,
     Risk,
-    beats_guessing,
-    residual,
-    residual_interval,
-    verdict,
 )
 from fedsynth.evaluation.attacks.vectors import affordable, searched
 from fedsynth.evaluation.features import Features, nearest
@@ -104,7 +101,7 @@ def inference(
     for secret in map(names.index, secrets or default_secrets(synthetic, seed)):
         guesses = by_release.guesses(secret)
         outcome = _Outcome.of(release, targets, secret, guesses, by_unseen.guesses(secret)[0], seed)
-        risk = outcome.risk(names[secret])
+        risk = outcome.inference(names[secret])
         attribute = outcome.attribute(names[secret], len(unseen))
         risks.append(replace(risk, sentence=risk.sentence + part))
         attributes.append(replace(attribute, sentence=attribute.sentence + part))
@@ -184,15 +181,10 @@ class _Attacker:
 
 
 @dataclass(frozen=True)
-class _Outcome:
-    """Right guesses of n training rows and of m others."""
+class _Outcome(Hits):
+    """Right guesses, also by who holds unseen rows (`held_out`) and of the commonest value."""
 
-    members: int
-    others: int
-    hits: int
-    missed: int
     held_out: int
-    lucky: int
     commonest: int
 
     @classmethod
@@ -219,34 +211,16 @@ class _Outcome:
             commonest=int(_right(always, truth, tolerance).sum()),
         )
 
-    @property
-    def caught(self) -> bool:
-        return shares_differ(self.hits, self.members, self.missed, self.others) < ALARM
-
-    def risk(self, column: str) -> Risk:
-        attack, control = self.hits / self.members, self.missed / self.others
-        stronger = beats_guessing(self.hits, self.lucky, self.members)
-        low, high = residual_interval(attack, self.members, control, self.others)
-        return Risk(
-            name="inference",
-            column=column,
-            caught=self.caught,
-            sentence=(
-                f"The nearest synthetic row tells {column!r} of {attack:.1%} of the training rows "
-                f"and of {control:.1%} of rows never seen; that is {verdict(self.caught, stronger)}"
-            ),
-            risk=residual(attack, control),
-            low=low,
-            high=high,
-            attack=attack,
-            control=control,
-            baseline=self.lucky / self.members,
-            stronger=stronger,
-            attempts=self.members,
+    def inference(self, column: str) -> Risk:
+        return self.risk(
+            "inference",
+            column,
+            f"The nearest synthetic row tells {column!r} of {self.attack:.1%} of the training rows "
+            f"and of {self.control:.1%} of rows never seen",
         )
 
     def attribute(self, column: str, unseen: int) -> Attribute:
-        synthetic, others = self.hits / self.members, self.missed / self.others
+        synthetic, others = self.attack, self.control
         held_out = self.held_out / self.members
         (low_a, high_a) = share_interval(self.hits, self.members)
         (low_b, high_b) = share_interval(self.missed, self.others)

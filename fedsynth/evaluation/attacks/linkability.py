@@ -13,13 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.errors import ConfigError, DataError
-from fedsynth.evaluation.attacks.intervals import ALARM, shares_differ
 from fedsynth.evaluation.attacks.risks import (
+    Hits,
     Risk,
-    beats_guessing,
-    residual,
-    residual_interval,
-    verdict,
 )
 from fedsynth.evaluation.attacks.vectors import affordable, grouped, searched
 from fedsynth.evaluation.features import Features, nearest
@@ -63,7 +59,7 @@ def linkability(
     rng = np.random.default_rng(seed)
     # Whoever guesses names k random rows for either half: how many they share is hypergeometric.
     lucky = int((rng.hypergeometric(k, len(release) - k, k, len(members)) > 0).sum())
-    risk = _risk(hits, len(members), missed, len(others), lucky, k)
+    risk = _risk(Hits(hits, len(members), missed, len(others), lucky), k)
     return replace(risk, sentence=risk.sentence + searched(release, synthetic))
 
 
@@ -123,27 +119,11 @@ def _linked(rows: Rows, first: _View, second: _View, k: int) -> NDArray[np.bool_
     return np.asarray(found.any(axis=(1, 2)))
 
 
-def _risk(hits: int, members: int, missed: int, others: int, lucky: int, k: int) -> Risk:
-    attack, control = hits / members, missed / others
-    caught = shares_differ(hits, members, missed, others) < ALARM
-    stronger = beats_guessing(hits, lucky, members)
+def _risk(found: Hits, k: int) -> Risk:
     near = "the nearest synthetic row" if k == 1 else f"one of the {k} nearest synthetic rows"
-    low, high = residual_interval(attack, members, control, others)
-    return Risk(
-        name="linkability",
-        column=None,
-        caught=caught,
-        sentence=(
-            f"Two halves of a record, known to two sources, share {near} for {attack:.1%} of the "
-            f"training rows and {control:.1%} of rows never seen; that is "
-            f"{verdict(caught, stronger)}"
-        ),
-        risk=residual(attack, control),
-        low=low,
-        high=high,
-        attack=attack,
-        control=control,
-        baseline=lucky / members,
-        stronger=stronger,
-        attempts=members,
+    return found.risk(
+        "linkability",
+        None,
+        f"Two halves of a record, known to two sources, share {near} for {found.attack:.1%} of the "
+        f"training rows and {found.control:.1%} of rows never seen",
     )

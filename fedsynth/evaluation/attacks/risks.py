@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from fedsynth.evaluation.attacks.intervals import share_interval, shares_differ
+from fedsynth.evaluation.attacks.intervals import ALARM, share_interval, shares_differ
 
 MOST_ROWS = 200_000
 """Rows of a table that an attack uses; of more, so many are drawn at random."""
@@ -41,6 +41,53 @@ class Risk:
     baseline: float
     stronger: bool
     attempts: int
+
+
+@dataclass(frozen=True)
+class Hits:
+    """Successes of the same guesses: `hits` of `members`, which were learned from, `missed` of
+    `others`, which were not, and `lucky` of guesses at random at the members."""
+
+    hits: int
+    members: int
+    missed: int
+    others: int
+    lucky: int
+
+    @property
+    def caught(self) -> bool:
+        """Whether members are hit more often than others, by Fisher's exact test at `ALARM`."""
+        return shares_differ(self.hits, self.members, self.missed, self.others) < ALARM
+
+    @property
+    def attack(self) -> float:
+        """Success on members."""
+        return self.hits / self.members
+
+    @property
+    def control(self) -> float:
+        """Success on others."""
+        return self.missed / self.others
+
+    def risk(self, name: str, column: str | None, words: str) -> Risk:
+        """As a risk; `words` say the rates, and the verdict is added."""
+        attack, control = self.attack, self.control
+        stronger = beats_guessing(self.hits, self.lucky, self.members)
+        low, high = residual_interval(attack, self.members, control, self.others)
+        return Risk(
+            name=name,
+            column=column,
+            caught=self.caught,
+            sentence=f"{words}; that is {verdict(self.caught, stronger)}",
+            risk=residual(attack, control),
+            low=low,
+            high=high,
+            attack=attack,
+            control=control,
+            baseline=self.lucky / self.members,
+            stronger=stronger,
+            attempts=self.members,
+        )
 
 
 def residual(attack: float, control: float) -> float:
