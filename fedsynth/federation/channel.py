@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -17,8 +16,19 @@ from numpy.typing import NDArray
 
 from fedsynth.errors import ConfigError, PrivacyError
 from fedsynth.federation.client import answer
-from fedsynth.federation.request import Answer, Incident, Plain, Released, Request, need, sift
+from fedsynth.federation.request import (
+    Answer,
+    Collected,
+    Incident,
+    Plain,
+    Released,
+    Request,
+    need,
+    sift,
+)
+from fedsynth.federation.scores import Scores
 from fedsynth.federation.site import Board, Site
+from fedsynth.federation.traffic import Traffic
 from fedsynth.privacy.ledger import Event, Ledger
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Everyone, FixedSize, Poisson, Terms
@@ -36,6 +46,11 @@ class Channel(Protocol):
 
     @property
     def ledger(self) -> Ledger: ...
+
+    @property
+    def traffic(self) -> Traffic:
+        """What has passed between server and clients so far."""
+        ...
 
     def announce(self, key: str, value: Plain) -> None:
         """Send a public, plain value to every client, for tasks to read in later rounds."""
@@ -56,6 +71,33 @@ class Channel(Protocol):
         Raises:
             BudgetExceeded: it would cost more than the budget; nobody was asked.
             FederationError: too few usable answers; the event stays charged.
+        """
+        ...
+
+    def collect(
+        self,
+        task: str,
+        terms: Terms,
+        dim: int,
+        *,
+        arrays: Mapping[str, NDArray[np.generic]] | None = None,
+        settings: Mapping[str, Plain] | None = None,
+        steps: int | None = None,
+    ) -> Collected:
+        """Release every client's own message, to which it added all the noise itself.
+
+        A record lies at one client and moves that client's message alone, so all of them together
+        cost what one costs (parallel composition; McSherry 2009, "Privacy integrated queries").
+
+        Args:
+            terms: of local trust.
+            steps: None, for a message that is a client's noisy sum; or a number of noisy sums that
+                the client takes in training and answers with what it made of them
+                (:class:`~fedsynth.federation.steps.Steps`): the one message is charged as that many
+                releases under ``terms``.
+
+        Raises:
+            As :meth:`sum`, and PrivacyError for terms under which a single message is not private.
         """
         ...
 
@@ -85,43 +127,6 @@ class Channel(Protocol):
             As :meth:`sum`, and ConfigError for scores that do not fit together.
         """
         ...
-
-
-@dataclass(frozen=True)
-class Scores:
-    """How blocks of a sum are scored: all of it public.
-
-    Attributes:
-        estimate: what the sum is thought to be, [dim].
-        starts: where each block begins, rising from 0, [blocks].
-        weights: of each block's score, in (0, 1].
-        penalties: taken off each block's distance.
-
-    Raises:
-        ConfigError: shapes that do not fit, or a weight outside (0, 1].
-    """
-
-    estimate: NDArray[np.float64]
-    starts: NDArray[np.int64]
-    weights: NDArray[np.float64]
-    penalties: NDArray[np.float64]
-
-    def __post_init__(self) -> None:
-        starts = self.starts
-        rising = len(starts) > 0 and starts[0] == 0 and (np.diff(starts) > 0).all()
-        if not rising or starts[-1] >= len(self.estimate):
-            raise ConfigError("blocks to select from must begin at rising places from 0")
-        if not self.weights.shape == self.penalties.shape == starts.shape:
-            raise ConfigError("every block to select from needs one weight and one penalty")
-        inside = (self.weights > 0) & (self.weights <= 1) & np.isfinite(self.penalties)
-        if not inside.all() or not np.isfinite(self.estimate).all():
-            raise ConfigError("weights of blocks must lie in (0, 1], all else must be finite")
-
-    def of(self, total: NDArray[np.float64]) -> NDArray[np.float64]:
-        """``weight * (||total - estimate||_1 - penalty)`` of every block."""
-        distances = np.add.reduceat(np.abs(total - self.estimate), self.starts)
-        scores: NDArray[np.float64] = self.weights * (distances - self.penalties)
-        return scores
 
 
 class LocalChannel:
@@ -163,6 +168,7 @@ class LocalChannel:
         self._quorum = quorum
         self._ask: Ask = ask or (lambda asked, request: answer(asked, request, noise))
         self._board = Board()
+        self._traffic = Traffic(len(self._sites))
         self.incidents: list[Incident] = []
         before = sum(_draws_clients(event.terms) for event in ledger.events)
         for site in self._sites:
@@ -179,8 +185,13 @@ class LocalChannel:
     def ledger(self) -> Ledger:
         return self._ledger
 
+    @property
+    def traffic(self) -> Traffic:
+        return self._traffic
+
     def announce(self, key: str, value: Plain) -> None:
         self._board.post(key, value)
+        self._traffic.announced(value)
 
     def sum(
         self,
@@ -194,11 +205,33 @@ class LocalChannel:
     ) -> Released:
         if terms.mechanism == "exponential":
             raise PrivacyError("the exponential mechanism selects: it releases no sum")
-        answers, drawn, incidents = self._asked(
-            task, terms, dim, kept, arrays or {}, settings or {}
-        )
+        request = self._request(task, terms, dim, kept, arrays, settings)
+        answers, drawn, incidents = self._asked(request)
         value = self._total(answers, dim, terms)
         return Released(value, drawn, len(answers), tuple(incidents))
+
+    def collect(
+        self,
+        task: str,
+        terms: Terms,
+        dim: int,
+        *,
+        arrays: Mapping[str, NDArray[np.generic]] | None = None,
+        settings: Mapping[str, Plain] | None = None,
+        steps: int | None = None,
+    ) -> Collected:
+        if terms.trust != "local":
+            raise PrivacyError(
+                f"messages are collected under local trust alone, not {terms.trust}: each must "
+                "carry all its noise when it leaves its client"
+            )
+        if steps is not None and (steps < 1 or terms.unit != "record"):
+            raise PrivacyError("training at a client takes at least one step, and hides records")
+        request = self._request(task, terms, dim, 0, arrays, settings, steps)
+        answers, drawn, incidents = self._asked(request)
+        values = np.array([one.values for one in answers]).reshape(len(answers), dim)
+        names = tuple(one.client for one in answers)
+        return Collected(values, names, drawn, tuple(incidents))
 
     def select(
         self,
@@ -215,28 +248,34 @@ class LocalChannel:
         if terms.mechanism != "exponential":
             raise PrivacyError(f"{terms.mechanism} noise protects a sum: it does not select")
         asked = {**(arrays or {}), "starts": starts}
-        answers, _, _ = self._asked(task, terms, len(estimate), 0, asked, {})
+        answers, _, _ = self._asked(self._request(task, terms, len(estimate), 0, asked))
         return self._noise.choose(scores.of(_added(answers, len(estimate))), terms.scale)
 
-    def _asked(
+    def _request(
         self,
         task: str,
         terms: Terms,
         dim: int,
         kept: int,
-        arrays: Mapping[str, NDArray[np.generic]],
-        settings: Mapping[str, Plain],
-    ) -> tuple[list[Answer], int, list[Incident]]:
-        """Charge a release, then have it answered: usable answers, clients drawn, incidents."""
-        self._check(terms)
+        arrays: Mapping[str, NDArray[np.generic]] | None,
+        settings: Mapping[str, Plain] | None = None,
+        steps: int | None = None,
+    ) -> Request:
         job, number = self._ledger.job.job, len(self._ledger.events)
-        request = Request(task, terms, dim, kept, arrays, settings, job, number)
-        event = Event(task, request.round, terms, request.job)
+        return Request(task, terms, dim, kept, arrays or {}, settings or {}, job, number, steps)
+
+    def _asked(self, request: Request) -> tuple[list[Answer], int, list[Incident]]:
+        """Charge a release, then have it answered: usable answers, clients drawn, incidents."""
+        terms = request.terms
+        self._check(terms)
+        event = Event(request.task, request.round, terms, request.job, request.steps or 1)
         self._ledger.charge(event)
         drawn = self._draw(terms)
         asked, incidents = self._consenting(drawn, event)
+        self._traffic.asked(request, len(asked))
         names = {site.name for site in asked}
         answers, faults = sift(self._ask(asked, request) if asked else (), request, names)
+        self._traffic.answered(answers)
         silent = names - {a.client for a in answers} - {f.client for f in faults}
         incidents += faults + [
             Incident(name, request.round, "did not answer") for name in sorted(silent)

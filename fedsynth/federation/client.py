@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from fedsynth.errors import PrivacyError
 from fedsynth.federation.request import Answer, Request
 from fedsynth.federation.site import Site
-from fedsynth.federation.tasks import Task, lookup
+from fedsynth.federation.steps import Steps, drawn
+from fedsynth.federation.tasks import Learner, Task, learner, lookup
 from fedsynth.privacy.clipping import clip_and_sum, clip_blocks
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.terms import Poisson
 
 
 def answer(sites: Sequence[Site], request: Request, noise: NoiseSource) -> list[Answer]:
@@ -29,6 +29,8 @@ def answer(sites: Sequence[Site], request: Request, noise: NoiseSource) -> list[
     Raises:
         PrivacyError: a task gave rows of the wrong length, or more rows than units.
     """
+    if request.steps is not None:
+        return _learned(learner(request.task), sites, request, noise)
     task = lookup(request.task)
     sums = _clipped_sums(task, sites, request, noise)
     terms = request.terms
@@ -42,12 +44,23 @@ def answer(sites: Sequence[Site], request: Request, noise: NoiseSource) -> list[
     return answers
 
 
+def _learned(
+    task: Learner, sites: Sequence[Site], request: Request, noise: NoiseSource
+) -> list[Answer]:
+    """What each site's own training made of its noisy sums: nothing is added to that any more."""
+    answers = []
+    for site in sites:
+        sent = np.asarray(task.learn(Steps(site, request, noise), request), np.float64)
+        answers.append(Answer(site.name, request.job, request.round, sent))
+    return answers
+
+
 def _clipped_sums(
     task: Task, sites: Sequence[Site], request: Request, noise: NoiseSource
 ) -> NDArray[np.float64]:
     """Each site's sum of clipped rows, [sites, kept + dim]."""
     terms, width = request.terms, request.kept + request.dim
-    samples = [_sample(site, request, noise) for site in sites]
+    samples = [drawn(site, request, noise) for site in sites]
     units = [len(s) if terms.unit == "record" else 1 for s in samples]
     sums = np.zeros((len(sites), width))
     for position, rows in task.contribute(sites, samples, request):
@@ -63,10 +76,3 @@ def _clipped_sums(
         else:
             sums[position] += clip_and_sum(rows, terms.clip, terms.norm).values
     return sums
-
-
-def _sample(site: Site, request: Request, noise: NoiseSource) -> NDArray[np.int64]:
-    sampling = request.terms.sampling
-    if request.terms.unit == "record" and isinstance(sampling, Poisson):
-        return noise.poisson_sample(site.records, sampling)
-    return np.arange(site.records)

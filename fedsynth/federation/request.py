@@ -29,6 +29,7 @@ class Request:
         arrays: public arrays, for instance decoder weights.
         settings: public plain values.
         job, round: name the release; an answer to another is refused.
+        steps: of a client's own training, each protected by the terms; None for a sum.
     """
 
     task: str
@@ -39,11 +40,13 @@ class Request:
     settings: Mapping[str, Plain] = field(default_factory=dict)
     job: str = ""
     round: int = 0
+    steps: int | None = None
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One client's clipped sum, with the noise that the terms ask of the client."""
+    """One client's clipped sum, with the noise that the terms ask of the client; or what its own
+    training made of such sums."""
 
     client: str
     job: str
@@ -73,6 +76,23 @@ class Released:
     value: NDArray[np.float64]
     asked: int
     answered: int
+    incidents: tuple[Incident, ...] = ()
+
+
+@dataclass(frozen=True)
+class Collected:
+    """The messages that a round released, each private on its own.
+
+    Attributes:
+        values: float64 [answered, dim].
+        clients: their names, in the same order.
+        asked: number of clients.
+        incidents: clients that were dropped, and why.
+    """
+
+    values: NDArray[np.float64]
+    clients: tuple[str, ...]
+    asked: int
     incidents: tuple[Incident, ...] = ()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fedsynth.errors import FederationError
 from fedsynth.federation.request import Request
 from fedsynth.federation.site import Site
+from fedsynth.federation.steps import Steps
 from fedsynth.privacy.clipping import Rows
 
 
@@ -43,8 +44,23 @@ class Task(Protocol):
         ...
 
 
-_TASKS: dict[str, Task] = {}
-T = TypeVar("T", bound=Task)
+@runtime_checkable
+class Learner(Protocol):
+    """The client half of a method that trains at the client, by DP-SGD."""
+
+    @property
+    def name(self) -> str: ...
+
+    def learn(self, steps: Steps, request: Request) -> NDArray[np.float64]:
+        """The message, ``request.dim`` numbers, made of the noisy sums that ``steps`` gives alone.
+
+        It may not keep anything that it saw of records inside a contribution.
+        """
+        ...
+
+
+_TASKS: dict[str, Task | Learner] = {}
+T = TypeVar("T", bound=Task | Learner)
 
 
 def register(task: T) -> T:
@@ -55,6 +71,21 @@ def register(task: T) -> T:
 
 def lookup(name: str) -> Task:
     """Raises FederationError for a task that this installation does not know."""
+    task = _known(name)
+    if isinstance(task, Learner):
+        raise FederationError(f"the task {name!r} trains at its client: it gives no sum")
+    return task
+
+
+def learner(name: str) -> Learner:
+    """As :func:`lookup`, a task that trains at its client."""
+    task = _known(name)
+    if not isinstance(task, Learner):
+        raise FederationError(f"the task {name!r} gives sums: it does not train at its client")
+    return task
+
+
+def _known(name: str) -> Task | Learner:
     if name not in _TASKS:
         raise FederationError(
             f"the server asks for the task {name!r}, which this fedsynth does not know: "

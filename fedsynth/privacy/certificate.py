@@ -14,7 +14,8 @@ from typing import Any
 
 from fedsynth.errors import ReleaseError
 from fedsynth.privacy.accounting import Spent, replaces_one
-from fedsynth.privacy.ledger import Ledger
+from fedsynth.privacy.ledger import Event, Ledger
+from fedsynth.privacy.terms import Terms
 
 FORMAT = 1
 NAME = "certificate.json"
@@ -29,6 +30,11 @@ _TRUST = {
     "local": "Nobody is trusted: every client adds the whole noise to its own message.",
 }
 
+
+_PARALLEL = (
+    " A record lies at one client and moves that client's messages alone, so the messages of all "
+    "clients together cost what the dearest client's cost, not their sum (parallel composition)."
+)
 
 _CHANGE = {
     "add-or-remove-one": "Adding or removing",
@@ -122,10 +128,13 @@ def certify(ledger: Ledger, files: Mapping[str, str]) -> Certificate:
             "releases": [
                 {
                     "label": label,
-                    "count": sum(e.label == label and e.terms == terms for e in ledger.events),
+                    "count": sum(_alike(e, label, terms, steps) for e in ledger.events),
                     "terms": terms.to_dict(),
+                    **({"steps": steps} if steps > 1 else {}),
                 }
-                for label, terms in dict.fromkeys((e.label, e.terms) for e in ledger.events)
+                for label, terms, steps in dict.fromkeys(
+                    (e.label, e.terms, e.steps) for e in ledger.events
+                )
             ],
             "not_covered": list(_not_covered(ledger)),
             "cautions": [*budget.cautions(), *_exchanges(ledger)],
@@ -176,8 +185,14 @@ def _neighbours(ledger: Ledger) -> str:
     return "zero-out-one" if apart else "add-or-remove-one"
 
 
+def _alike(event: Event, label: str, terms: Terms, steps: int) -> bool:
+    return (event.label, event.terms, event.steps) == (label, terms, steps)
+
+
 def _trust_in_words(ledger: Ledger) -> str:
     words = _TRUST[ledger.job.budget.trust]
+    if ledger.job.budget.trust == "local" and ledger.job.budget.unit == "record":
+        words += _PARALLEL
     if any(terms.mechanism == "exponential" for terms in ledger.counts):
         words += (
             " Some releases are choices by the exponential mechanism: whoever chooses sees exact "
@@ -188,7 +203,11 @@ def _trust_in_words(ledger: Ledger) -> str:
 
 def _exchanges(ledger: Ledger) -> tuple[str, ...]:
     """What to know of releases of one row a client where records are protected."""
-    labels = {e.label for e in ledger.events if e.terms.unit != ledger.job.budget.unit}
+    labels = {
+        event.label
+        for event in ledger.events
+        if event.terms.unit != ledger.job.budget.unit and event.terms.noise_multiplier > 0
+    }
     if not labels:
         return ()
     return (

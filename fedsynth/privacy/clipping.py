@@ -354,5 +354,8 @@ def clip_parts(values: Floats, parts: int, clip: float) -> Floats:
     slices = values.reshape(rows * parts, dim // parts)
     scale = factors(DenseRows(slices), clip / np.sqrt(parts))
     kept = np.where(scale[:, None] > 0, slices, 0)
-    clipped: Floats = (kept * scale[:, None].astype(values.dtype)).reshape(rows, dim)
+    # In float32 the factor of a huge slice may be subnormal, and too coarse for the margin.
+    scaled = kept.astype(np.float64) * scale[:, None]
+    clipped: Floats = np.zeros_like(values)
+    clipped[...] = scaled.reshape(rows, dim)
     return clipped

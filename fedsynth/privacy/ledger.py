@@ -36,12 +36,22 @@ class Planned:
 
 @dataclass(frozen=True)
 class Event:
-    """One release: the task that answers, the round, and the terms that it is protected by."""
+    """One release: the task that answers, the round, and the terms that it is protected by.
+
+    Attributes:
+        steps: how often the terms are to be charged: more than once for a message that a client
+            made of so many noisy sums of its own.
+    """
 
     label: str
     round: int
     terms: Terms
     job: str = ""
+    steps: int = 1
+
+    def __post_init__(self) -> None:
+        if type(self.steps) is not int or self.steps < 1:
+            raise PrivacyError("a release takes at least one step, a whole number")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,7 +206,8 @@ class Ledger:
             ledger = cls(Job.from_dict(head), path, file)
             for line in lines[1:]:
                 terms = Terms.from_dict(line["terms"])
-                event = Event(line["label"], line["round"], terms, line["job"])
+                steps = line.get("steps", 1)
+                event = Event(line["label"], line["round"], terms, line["job"], steps)
                 if line != ledger._line(event, line):
                     raise ValueError("not an event")
                 ledger._admit(terms)
@@ -212,7 +223,7 @@ class Ledger:
 
     @property
     def counts(self) -> dict[Terms, int]:
-        """How many releases were made under each terms."""
+        """How often each terms are to be charged."""
         return dict(self._counts)
 
     @property
@@ -232,11 +243,11 @@ class Ledger:
     def _charged(self, counts: dict[Terms, int]) -> dict[Terms, int]:
         return charged(counts, self.job.participations, self.job.budget.unit)
 
-    def would_exceed(self, terms: Terms) -> bool:
-        """Whether one more release under ``terms`` would cost more than the budget."""
+    def would_exceed(self, terms: Terms, steps: int = 1) -> bool:
+        """Whether so many more releases under ``terms`` would cost more than the budget."""
         if not self.job.budget.private:
             return False
-        wanted = {**self._counts, terms: self._counts.get(terms, 0) + 1}
+        wanted = {**self._counts, terms: self._counts.get(terms, 0) + steps}
         if self._planned(wanted) or self._renyi(wanted) <= self.job.budget.epsilon:
             return False
         return wanted[terms] > self._limit(wanted, terms)
@@ -297,7 +308,7 @@ class Ledger:
                 not; or the ledger cannot be written.
         """
         self._admit(event.terms)
-        if self.would_exceed(event.terms):
+        if self.would_exceed(event.terms, event.steps):
             raise BudgetExceeded(
                 f"{event.label}, round {event.round}: one more release would cost more than "
                 f"epsilon {self.job.budget.epsilon:g} at delta {self.job.budget.resolved_delta:g} "
@@ -344,11 +355,12 @@ class Ledger:
             "round": event.round,
             "job": event.job,
             "terms": event.terms.to_dict(),
+            **({"steps": event.steps} if event.steps > 1 else {}),
         }
 
     def _record(self, event: Event) -> None:
         self._events.append(event)
-        self._counts[event.terms] = self._counts.get(event.terms, 0) + 1
+        self._counts[event.terms] = self._counts.get(event.terms, 0) + event.steps
 
     def _append(self, line: dict[str, Any]) -> None:
         line = {"line": self._lines, **line, "previous": self._head}

@@ -6,7 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
@@ -211,6 +211,7 @@ def test_a_position_outside_the_row_is_refused(positions: list):
         IndicatorRows(np.array(positions), 3)
 
 
+@example(values=np.array([[np.nan, np.nan, 3e38]], np.float32), clip=0.0625)
 @given(
     values=arrays(
         np.float32,

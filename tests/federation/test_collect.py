@@ -1,0 +1,237 @@
+"""Messages that are each private on their own, and training at a client."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from vectors import channel, ledger, sites, terms
+
+from fedsynth.errors import BudgetExceeded, FederationError, PrivacyError
+from fedsynth.federation.steps import Steps
+from fedsynth.federation.tasks import register
+from fedsynth.privacy.accounting import spent
+from fedsynth.privacy.certificate import certify
+from fedsynth.privacy.clipping import DenseRows
+from fedsynth.privacy.ledger import Event, Ledger
+from fedsynth.privacy.terms import Poisson
+from fedsynth.privacy.verification import require
+
+LOCAL = {"trust": "local", "unit": "record"}
+
+
+class Walk:
+    """Adds up as many noisy sums as the settings say; the message is their total."""
+
+    name = "test-walk"
+
+    def __init__(self) -> None:
+        self.samples: list[int] = []
+
+    def learn(self, steps: Steps, request):
+        total = np.zeros(request.dim)
+        for _ in range(int(request.settings.get("take", request.steps))):
+            total += steps.sum(self._rows)
+        return total
+
+    def _rows(self, site, sample):
+        self.samples.append(len(sample))
+        return DenseRows(site.data[sample])
+
+
+class Repeating(Walk):
+    name = "test-repeating"
+
+    def _rows(self, site, sample):
+        return DenseRows(np.ones((len(sample) + 1, 3)))
+
+
+WALK = register(Walk())
+register(Repeating())
+
+
+def test_each_message_is_its_clients_own_sum():
+    owners = sites(3)
+    for place, site in enumerate(owners):
+        site.data = np.full((2, 3), 0.1 * (place + 1))
+        site.records = 2
+    found = channel(owners, ledger("record")).collect(
+        "test-vectors", terms(**LOCAL, noise_multiplier=0.0), 3
+    )
+    assert found.clients == ("c0", "c1", "c2")
+    assert np.allclose(found.values, [[0.2] * 3, [0.4] * 3, [0.6] * 3])
+    assert found.asked == 3
+
+
+def test_each_message_carries_the_whole_noise():
+    found = channel(sites(2000, value=0.0), seed=1).collect(
+        "test-vectors", terms(trust="local", clip=2.0, noise_multiplier=3.0), 3
+    )
+    # 6,000 draws of a standard deviation of 6: within five standard errors.
+    assert abs(found.values.std() - 6.0) < 5 * 6.0 / math.sqrt(2 * 6000)
+
+
+@pytest.mark.parametrize("trust", ["central", "distributed"])
+def test_messages_that_lean_on_others_noise_are_never_collected(trust: str):
+    account = ledger("record")
+    with pytest.raises(PrivacyError, match="collected under local trust"):
+        channel(sites(), account).collect("test-vectors", terms(unit="record", trust=trust), 3)
+    assert not account.events
+
+
+def test_all_messages_together_cost_what_one_costs():
+    promised = terms(**LOCAL, noise_multiplier=4.0)
+    costs = []
+    for clients in (1, 50):
+        account = ledger("record", trust="local")
+        channel(sites(clients), account).collect("test-vectors", promised, 3)
+        costs.append(account.spent().epsilon)
+    assert costs[0] == costs[1] == spent({promised: 1}, 1e-5).epsilon
+
+
+def test_the_certificate_explains_parallel_composition_where_messages_stand_alone():
+    for trust, explained in (("local", True), ("distributed", False), ("central", False)):
+        account = ledger("record", trust=trust)
+        said = certify(account, {}).content["guarantee"]["trust_in_words"]
+        assert ("parallel composition" in said) is explained
+    whole = certify(ledger("client", trust="local"), {}).content["guarantee"]["trust_in_words"]
+    assert "parallel" not in whole
+
+
+def test_a_clients_training_is_charged_step_by_step_before_it_begins():
+    promised = terms(**LOCAL, noise_multiplier=2.0, sampling=Poisson(0.1))
+    account = ledger("record", epsilon=50.0, trust="local")
+    found = channel(sites(3, records=20), account).collect("test-walk", promised, 3, steps=40)
+    assert found.values.shape == (3, 3)
+    assert account.events == (Event("test-walk", 0, promised, account.job.job, 40),)
+    assert account.counts == {promised: 40}
+    assert account.spent().epsilon == spent({promised: 40}, 1e-5).epsilon
+
+
+def test_training_past_the_budget_never_begins():
+    promised = terms(**LOCAL, noise_multiplier=2.0)
+    whole = spent({promised: 10}, 1e-5).epsilon
+    account = ledger("record", epsilon=whole * 1.001, trust="local")
+    WALK.samples.clear()
+    with pytest.raises(BudgetExceeded):
+        channel(sites(), account).collect("test-walk", promised, 3, steps=11)
+    assert not WALK.samples
+    channel(sites(), account).collect("test-walk", promised, 3, steps=10)
+
+
+def test_a_client_takes_no_more_steps_than_were_charged():
+    promised = terms(**LOCAL, noise_multiplier=2.0)
+    with pytest.raises(PrivacyError, match="all 5 steps are taken"):
+        channel(sites(), ledger("record")).collect(
+            "test-walk", promised, 3, steps=5, settings={"take": 6}
+        )
+
+
+def test_a_client_may_take_fewer_steps():
+    promised = terms(**LOCAL, noise_multiplier=0.0)
+    found = channel(sites(2), ledger("record")).collect(
+        "test-walk", promised, 3, steps=5, settings={"take": 2}
+    )
+    assert np.allclose(found.values, 0.2)
+
+
+def test_steps_draw_records_by_coin_flips_and_an_empty_sample_is_noised():
+    promised = terms(**LOCAL, noise_multiplier=1.0, sampling=Poisson(0.05))
+    WALK.samples.clear()
+    found = channel(sites(1, records=10), seed=3, account=ledger("record", insecure=True)).collect(
+        "test-walk", promised, 3, steps=400
+    )
+    drawn = np.array(WALK.samples)
+    assert abs(drawn.mean() - 0.5) < 5 * math.sqrt(10 * 0.05 * 0.95 / 400)
+    assert (drawn == 0).any()
+    assert np.isfinite(found.values).all()
+
+
+def test_a_steps_noise_has_the_accounted_deviation_and_clips_every_row():
+    promised = terms(**LOCAL, clip=0.5, noise_multiplier=2.0)
+    owners = sites(3000, records=1, value=100.0)
+    found = channel(owners, seed=5, account=ledger("record", insecure=True)).collect(
+        "test-walk", promised, 3, steps=1
+    )
+    assert abs(found.values.std() - 1.0) < 5 / math.sqrt(2 * 9000)
+    assert np.allclose(found.values.mean(axis=0), 0.5 / math.sqrt(3), atol=5 / math.sqrt(3000))
+
+
+def test_a_step_with_more_rows_than_records_is_refused():
+    with pytest.raises(PrivacyError, match="more rows"):
+        channel(sites(), ledger("record")).collect("test-repeating", terms(**LOCAL), 3, steps=1)
+
+
+def test_training_and_sums_are_not_taken_for_each_other():
+    where = channel(sites(), ledger("record"))
+    with pytest.raises(FederationError, match="gives no sum"):
+        where.sum("test-walk", terms(unit="record"), 3)
+    with pytest.raises(FederationError, match="does not train"):
+        where.collect("test-vectors", terms(**LOCAL), 3, steps=2)
+    with pytest.raises(FederationError, match="does not know"):
+        where.collect("test-unheard-of", terms(**LOCAL), 3, steps=2)
+
+
+@pytest.mark.parametrize("unit, steps", [("client", 2), ("record", 0)])
+def test_training_needs_steps_and_records(unit: str, steps: int):
+    with pytest.raises(PrivacyError):
+        channel(sites()).collect("test-walk", terms(trust="local", unit=unit), 3, steps=steps)
+
+
+@pytest.mark.parametrize("steps", [0, -1, 1.5, True])
+def test_an_event_takes_a_whole_number_of_steps(steps):
+    with pytest.raises(PrivacyError):
+        Event("x", 0, terms(), "job", steps)
+
+
+def test_a_ledger_keeps_steps_over_a_restart_and_verifies(tmp_path):
+    promised = terms(**LOCAL, noise_multiplier=3.0, sampling=Poisson(0.2))
+    path = tmp_path / "ledger.jsonl"
+    account = ledger("record", epsilon=20.0, path=path, trust="local")
+    channel(sites(records=9), account).collect("test-walk", promised, 3, steps=30)
+    channel(sites(records=9), account).collect("test-vectors", promised, 3)
+    account.close()
+    again = Ledger.read(path)
+    assert [event.steps for event in again.events] == [30, 1]
+    assert again.head == account.head
+    assert again.spent() == account.spent()
+    certificate = certify(again, {"ledger.jsonl": _sha(path)})
+    assert [r.get("steps", 1) for r in certificate.content["releases"]] == [30, 1]
+    certificate.save(tmp_path)
+    require(tmp_path)
+
+
+def _sha(path):
+    from fedsynth.privacy.certificate import sha256
+
+    return sha256(path)
+
+
+def test_an_owner_refuses_training_past_its_own_budget():
+    promised = terms(**LOCAL, noise_multiplier=2.0)
+    owners = sites(3)
+    owners[1].ledger = ledger("record", spent({promised: 9}, 1e-5).epsilon * 1.001, trust="local")
+    found = channel(owners, ledger("record")).collect("test-walk", promised, 3, steps=10)
+    assert found.clients == ("c0", "c2")
+    assert [i.reason for i in found.incidents] == ["refuses: its own budget is spent"]
+
+
+def test_traffic_is_what_went_over_the_wire():
+    where = channel(sites(4), ledger("record"))
+    before = dataclasses.replace(where.traffic)
+    where.announce("edges", {"a": 1})
+    where.collect(
+        "test-vectors", terms(**LOCAL), 3, arrays={"w": np.zeros(5, np.float32)}, settings={"k": 2}
+    )
+    where.sum("test-vectors", terms(unit="record"), 3)
+    found = where.traffic
+    assert (before.requests, before.answers, before.up, before.down) == (0, 0, 0, 0)
+    assert (found.requests, found.answers) == (8, 8)
+    assert found.up == 2 * 4 * 3 * 8
+    # The announcement {"a":1}, the array's 20 bytes, {"k":2} and {}, and the terms twice.
+    fixed = 4 * (len('{"a":1}') + 20 + len('{"k":2}') + len("{}"))
+    assert 0 < found.down - fixed < 2 * 4 * 400
+    assert found.calls_per_client == 4.0
+    assert found.bytes_per_client == (found.up + found.down) / 4
