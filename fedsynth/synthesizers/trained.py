@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Generic, TypeVar
 
 from fedsynth.errors import ConfigError
+from fedsynth.federation.traffic import Traffic
 from fedsynth.privacy.ledger import Ledger
 
 L = TypeVar("L")
@@ -15,6 +16,7 @@ class Trained(Generic[L]):
 
     _learned: L | None = None
     _ledger: Ledger | None = None
+    _traffic: Traffic | None = None
 
     @property
     def ledger(self) -> Ledger:
@@ -22,6 +24,13 @@ class Trained(Generic[L]):
         if self._ledger is None:
             raise ConfigError("this synthesizer was not fitted here, so it has no ledger")
         return self._ledger
+
+    @property
+    def traffic(self) -> Traffic:
+        """Calls and bytes of the last fit. Raises ConfigError before one."""
+        if self._traffic is None:
+            raise ConfigError("this synthesizer was not fitted here, so nothing was sent")
+        return self._traffic
 
     @property
     def learned(self) -> L:
