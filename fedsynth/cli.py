@@ -288,6 +288,7 @@ def _outcome_json(outcome: Outcome) -> dict[str, Any]:
         "epsilon": certificate.content["guarantee"]["epsilon"],
         "delta": certificate.content["guarantee"]["delta"],
         "sentence": certificate.sentence,
+        "messages": None if outcome.traffic is None else asdict(outcome.traffic),
         "scores": scores,
     }
 

@@ -6,6 +6,7 @@ of data sets: the environment variable, or `../shared/data` beside the project.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -148,6 +149,11 @@ class Privacy(_Section):
         return Budget(**self.model_dump())
 
 
+def _privacy(value: object) -> object:
+    """`privacy: none` says in one word that nothing is protected."""
+    return Privacy(epsilon=math.inf) if value == "none" else value
+
+
 class Ledgers(_Section):
     """Accounts that owners keep of their own, across jobs: one file an owner in `folder`.
 
@@ -198,7 +204,12 @@ class Config(Agreed):
     schema_: Annotated[str | None, Field(alias="schema", description="a path or a name")] = None
     holdout: Annotated[float, Field(ge=0, lt=1, description="a share from 0 to below 1")] = 0.2
     sites: Annotated[Sites, _section(Sites, "sites"), Field(description="a section")]
-    privacy: Annotated[Privacy, _section(Privacy, "privacy"), Field(description="a section")]
+    privacy: Annotated[
+        Privacy,
+        _section(Privacy, "privacy"),
+        BeforeValidator(_privacy),
+        Field(description="a section, or none"),
+    ]
     method: Annotated[
         Literal["auto", "aim", "mst", "privbayes", "fedvae"],
         Field(description="auto, aim, mst, privbayes or fedvae"),

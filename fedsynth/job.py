@@ -18,6 +18,7 @@ from fedsynth.data.tables import Images
 from fedsynth.errors import ConfigError, FedsynthError
 from fedsynth.evaluation.marginals import MarginalError, marginal_error
 from fedsynth.evaluation.utility import Comparison, compare
+from fedsynth.federation.traffic import Traffic
 from fedsynth.preparing import Prepared, Rows, prepare
 from fedsynth.privacy.certificate import LEDGER, Certificate
 from fedsynth.privacy.ledger import Ledger
@@ -52,6 +53,7 @@ class Outcome:
         worth: None without a holdout, or where the job was finished before.
         method: that was used; None where the job was finished before.
         reason: why `method: auto` chose it, None where it was named.
+        traffic: calls and bytes of the fit; None where not all of it was made here.
     """
 
     folder: Path
@@ -59,6 +61,7 @@ class Outcome:
     worth: Worth | None
     method: str | None = None
     reason: str | None = None
+    traffic: Traffic | None = None
 
 
 def start(config: Config, base: Path, folder: Path, progress: Progress) -> Outcome:
@@ -185,12 +188,13 @@ def _released(
     sample = config.sample
     rows = synth.sample(sample.rows, sample.where, sample.proportions, sample.seed)
     certificate = write_release(folder, synth, rows, config=config.to_dict(), kind=sample.format)
-    if prepared.test is None:
-        return Outcome(folder, certificate, None, config.method)
-    progress("scores", 0, 1, certificate.epsilon)
-    worth = _worth(prepared, prepared.test, rows, config.seed)
-    progress("scores", 1, 1, certificate.epsilon)
-    return Outcome(folder, certificate, worth, config.method)
+    worth = None
+    if prepared.test is not None:
+        progress("scores", 0, 1, certificate.epsilon)
+        worth = _worth(prepared, prepared.test, rows, config.seed)
+        progress("scores", 1, 1, certificate.epsilon)
+    traffic = None if resume else synth.traffic
+    return Outcome(folder, certificate, worth, config.method, traffic=traffic)
 
 
 def _worth(prepared: Prepared, test: Rows, rows: Rows, seed: int) -> Worth:

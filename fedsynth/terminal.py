@@ -21,6 +21,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from fedsynth.federation.traffic import Traffic
 from fedsynth.job import Outcome, Worth
 from fedsynth.privacy.verification import Check
 
@@ -101,12 +102,30 @@ def show_outcome(outcome: Outcome) -> None:
         console.print(f"  {outcome.folder / name}", markup=False)
     if outcome.reason is not None:
         console.print(f"\nMethod: {outcome.method}, because {outcome.reason}.", markup=False)
+    if outcome.traffic is not None:
+        _show_traffic(outcome.traffic, console)
     console.print("\nCertificate", style="bold")
-    for line in (outcome.certificate.sentence, *content["not_covered"], *content["cautions"]):
+    void = outcome.certificate.void is not None
+    console.print(
+        f"  {outcome.certificate.sentence}", style="bold red" if void else None, markup=False
+    )
+    for line in (*content["not_covered"], *content["cautions"]):
         console.print(f"  {line}", markup=False)
     console.print(f"  Check it: fedsynth verify {outcome.folder}", markup=False)
     if outcome.worth is not None:
         _show_worth(outcome.worth, outcome.folder, console)
+
+
+def _show_traffic(traffic: Traffic, console: Console) -> None:
+    size, unit = traffic.bytes_per_client, "bytes"
+    for larger in ("kB", "MB", "GB"):
+        if size < 1000:
+            break
+        size, unit = size / 1000, larger
+    console.print(
+        f"\nMessages: {traffic.calls_per_client:.3g} a client, {size:.3g} {unit} in all.",
+        markup=False,
+    )
 
 
 def _show_worth(worth: Worth, folder: Path, console: Console) -> None:

@@ -25,6 +25,14 @@ def test_a_saved_job_builds_an_equal_one(tmp_path):
     assert load(tmp_path / "again.yaml") == job
 
 
+def test_no_privacy_is_said_in_one_word(tmp_path):
+    spelled = load(write_job(tmp_path), "privacy=none")
+    assert not spelled.privacy.budget.private
+    assert spelled == load(write_job(tmp_path, privacy={"epsilon": "inf"}))
+    spelled.save(tmp_path / "again.yaml")
+    assert load(tmp_path / "again.yaml") == spelled
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -34,6 +42,7 @@ def test_a_saved_job_builds_an_equal_one(tmp_path):
         ("sites.betta=5", "sites: unknown key 'betta'; did you mean 'beta'?"),
         ("privacy.epsilon=0", "privacy: epsilon must be positive, not 0"),
         ("privacy.epsilon=abc", "privacy: `epsilon` must be a number above 0, or inf"),
+        ("privacy=nothing", "privacy: holds no keys"),
         ("privacy.delta=2", "delta must be between 0 and 1"),
         ("privacy.unit=person", "privacy: `unit` must be record or client, not 'person'"),
         ("sample.rows=0", "sample: `rows` must be a whole number of at least 1, not 0"),

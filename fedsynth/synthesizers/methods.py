@@ -11,6 +11,7 @@ import pandas as pd
 
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError
+from fedsynth.federation.traffic import Traffic
 from fedsynth.privacy.certificate import Certificate
 from fedsynth.privacy.terms import Budget
 from fedsynth.release import Fitted, Report
@@ -32,6 +33,9 @@ _WIDE = 100
 
 class Synthesizer(Fitted, Protocol):
     """What every method offers."""
+
+    @property
+    def traffic(self) -> Traffic: ...
 
     def fit(self, owners: Owners, budget: Budget, **options: Any) -> Self: ...
 

@@ -8,7 +8,6 @@ from fedsynth.evaluation.report.layout import (
     absent,
     bullets,
     is_void,
-    lede,
     pairs_of,
     part,
     reason,
@@ -50,7 +49,7 @@ def certificate_section(content: Content) -> Html:
     return section(
         "certificate",
         title,
-        lede(sentence(certificate.get("sentence") or "")),
+        tag("p", sentence(certificate.get("sentence") or ""), class_="void" if void else "lede"),
         facts,
         part("not-covered", "What it does not cover", not_covered or nothing),
         part("cautions", "Cautions", cautions or nothing),

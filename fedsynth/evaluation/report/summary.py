@@ -112,7 +112,7 @@ def _meaning(certificate: Content) -> list[Html]:
             f"{lead}: it sets no limit on what anybody can come to believe about whether a {unit} "
             "among the data."
         )
-        return [tag("p", words)]
+        return [tag("p", words, class_="void")]
     after = believed(epsilon)
     sure = f"at most {percent(after)} sure" if after < 0.9995 else "practically certain"
     words = (
