@@ -140,19 +140,19 @@ def test_counts_are_answered_with_intervals(call, chosen, release, tmp_path):
 
 
 def test_gaps_of_a_table_are_filled(call, chosen, tmp_path):
-    gaps = table(60, seed=3)
-    gaps.loc[:20, "income"] = None
+    gaps = table(400, seed=3)
+    gaps.loc[:299, "income"] = None
     gaps["age"] = gaps["age"].astype(object)
-    gaps.loc[30:35, "age"] = None
+    gaps.loc[330:335, "age"] = None
     gaps.to_csv(tmp_path / "gaps.csv", index=False)
     target = tmp_path / "whole.csv"
     assert call("impute", chosen, tmp_path / "gaps.csv", "--seed", 1, "-o", target)[0] == 0
     whole = pd.read_csv(target)
-    assert whole.notna().all().all() and len(whole) == 60
+    assert whole.notna().all().all() and len(whole) == 400
     kept = gaps["income"].notna()
     assert (whole["income"][kept] == gaps["income"][kept]).all()
-    old = whole["age"][:21] > 45
-    assert (whole["income"][:21][old] == "high").mean() > 0.5
+    old = whole["age"][:300] > 45
+    assert (whole["income"][:300][old] == "high").mean() > 0.5
     code, _, err = call("impute", chosen, tmp_path / "gaps.csv", "-o", target)
     assert code == 2 and "exists already" in err
 
