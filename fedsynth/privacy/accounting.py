@@ -20,7 +20,7 @@ from scipy.optimize import brentq
 from scipy.special import erfc, erfcx
 
 from fedsynth.errors import PrivacyError
-from fedsynth.privacy import losses
+from fedsynth.privacy import losses, stable
 from fedsynth.privacy.terms import Everyone, FixedSize, Poisson, Terms, Unit
 
 if TYPE_CHECKING:
@@ -92,17 +92,23 @@ def to_event(terms: Terms, replace_one: bool = False) -> dp_accounting.DpEvent:
     """dp-accounting's description of one release.
 
     Under replace-one the sensitivity of a clipped sum is twice the clip.
+
+    Raises:
+        PrivacyError: a mechanism that dp-accounting has no event for (stable noise).
     """
     import dp_accounting as dp
 
     multiplier = terms.noise_multiplier / (2 if replace_one else 1)
-    # The exponential mechanism's Renyi divergences are at most the Gaussian's of the same
-    # multiplier: eps0-bounded range is eps0^2/8-zCDP, with eps0 = 2/multiplier.
-    noise = (
-        dp.LaplaceDpEvent(multiplier)
-        if terms.mechanism == "laplace"
-        else dp.GaussianDpEvent(multiplier)
-    )
+    noise: dp_accounting.DpEvent
+    match terms.mechanism:
+        case "laplace":
+            noise = dp.LaplaceDpEvent(multiplier)
+        case "gaussian" | "exponential":
+            # The exponential mechanism's Renyi divergences are at most the Gaussian's of the same
+            # multiplier: eps0-bounded range is eps0^2/8-zCDP, with eps0 = 2/multiplier.
+            noise = dp.GaussianDpEvent(multiplier)
+        case _:
+            raise PrivacyError(f"no event describes {terms.mechanism} noise")
     match terms.sampling:
         case Everyone():
             return noise
@@ -178,6 +184,8 @@ def _orders() -> NDArray[np.float64]:
 @lru_cache(maxsize=4096)
 def _curve(terms: Terms, exchange: bool) -> NDArray[np.float64]:
     """RDP of one release at :func:`_orders`."""
+    if terms.mechanism == "stable":
+        return _pure_curve(stable.release_epsilon(terms, exchange))
     import dp_accounting as dp
     from dp_accounting import rdp
 
@@ -192,6 +200,23 @@ def _curve(terms: Terms, exchange: bool) -> NDArray[np.float64]:
             "with Poisson samples, and Laplace noise cannot be amplified by sampling"
         )
     return np.asarray(accountant.compose(event).rdp, np.float64)
+
+
+def _pure_curve(eps0: float) -> NDArray[np.float64]:
+    """The largest Renyi divergences of any eps0-DP release, at :func:`_orders`.
+
+    Those of randomised response, ``ln((sinh(a eps0) - sinh((a-1) eps0)) / sinh(eps0)) / (a-1)``
+    (Bun and Steinke 2016; Kairouz, Oh, Viswanath 2015: it dominates all), which is ``ln(1 + 2
+    sinh(a eps0/2) sinh((a-1) eps0/2) / cosh(eps0/2)) / (a-1)``: so nothing cancels.
+    """
+    a = _orders()
+    cosh = np.logaddexp(eps0 / 2, -eps0 / 2) - math.log(2)
+    logs = math.log(2) + _log_sinh(a * eps0 / 2) + _log_sinh((a - 1) * eps0 / 2) - cosh
+    return np.asarray(np.logaddexp(0, logs) / (a - 1))
+
+
+def _log_sinh(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(x + np.log(-np.expm1(-2 * x)) - math.log(2))
 
 
 def calibrate(planned: Callable[[float], Counts], epsilon: float, delta: float) -> float:

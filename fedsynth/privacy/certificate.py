@@ -137,7 +137,7 @@ def certify(ledger: Ledger, files: Mapping[str, str]) -> Certificate:
                 )
             ],
             "not_covered": list(_not_covered(ledger)),
-            "cautions": [*budget.cautions(), *_exchanges(ledger)],
+            "cautions": [*budget.cautions(), *_exchanges(ledger), *_heavy_tails(ledger)],
             "schema": {"sha256": job.schema_digest, "provenance": job.schema_provenance},
             "ledger": {"events": len(ledger.events), "head": ledger.head},
             "accountant": f"dp-accounting {version_of('dp-accounting')}",
@@ -214,6 +214,19 @@ def _exchanges(ledger: Ledger) -> tuple[str, ...]:
         f"{', '.join(sorted(labels))}: one row for a whole client. A record exchanges its client's "
         "row for another, which moves the sum by up to twice the clip, so these releases are "
         "charged at half their noise multiplier.",
+    )
+
+
+def _heavy_tails(ledger: Ledger) -> tuple[str, ...]:
+    """What to know of stable noise: how it is charged, and what its figures are not good for."""
+    found = {(e.label, e.terms.alpha) for e in ledger.events if e.terms.mechanism == "stable"}
+    if not found:
+        return ()
+    named = ", ".join(f"{label} (alpha {alpha:g})" for label, alpha in sorted(found))
+    return (
+        f"{named}: symmetric alpha-stable noise, charged as a pure epsilon that holds for vectors "
+        "of any length within the L1 clip. Its variance is infinite, so single figures may lie far "
+        "off, and no standard error says how far.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Epsilon by privacy loss distributions: dp-accounting's, and that of the exponential mechanism.
+"""Epsilon by privacy loss distributions: dp-accounting's, and those of choices and pure releases.
 
 A pair of distributions whose hockey-stick divergences are at least a mechanism's for every epsilon
 *dominates* it. Dominating pairs compose, adaptively too (Zhu, Dong, Wang 2022, "Optimal accounting
@@ -9,12 +9,14 @@ each release bounds them all together.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedsynth.errors import PrivacyError
+from fedsynth.privacy import stable
 from fedsynth.privacy.terms import Poisson, Terms
 
 # Width of the mesh; distributions are rounded up onto it.
@@ -25,7 +27,11 @@ def epsilon(counts: Mapping[Terms, int], delta: float) -> float:
     """Epsilon of ``counts[terms]`` releases under each ``terms``, composed, add/remove.
 
     Args:
-        counts: noise multipliers above 0; Gaussian releases alone may be of samples, by coin flips.
+        counts: noise multipliers above 0; Gaussian and stable releases alone may be of samples, by
+            coin flips.
+
+    Raises:
+        PrivacyError: a mechanism or sampling that nothing here covers.
     """
     from dp_accounting.pld import privacy_loss_distribution as pld
 
@@ -50,7 +56,13 @@ def _releases(terms: Terms, count: int) -> Any:
         case "laplace":
             one = pld.from_laplace_mechanism(noise, **mesh)
         case "exponential":
-            one = _bounded_range(2 / noise)
+            eps0 = 2 / noise
+            one = _of_curve(lambda epsilon: bounded_range_delta(epsilon, eps0), eps0)
+        case "stable":
+            pure = stable.release_epsilon(terms)
+            one = _of_curve(lambda epsilon: pure_delta(epsilon, pure), pure)
+        case _:
+            raise PrivacyError(f"no loss distribution is known for {terms.mechanism} releases")
     return one.self_compose(count)
 
 
@@ -79,14 +91,29 @@ def bounded_range_delta(epsilon: NDArray[np.float64], eps0: float) -> NDArray[np
     return found
 
 
-def _bounded_range(eps0: float) -> Any:
-    """The privacy loss distribution that :func:`bounded_range_delta` belongs to, rounded up."""
+def pure_delta(epsilon: NDArray[np.float64], eps0: float) -> NDArray[np.float64]:
+    """The largest hockey-stick divergence of any eps0-DP release: that of randomised response.
+
+    Its loss is eps0 with probability ``1 / (1 + e^-eps0)``, else -eps0 (Kairouz, Oh, Viswanath
+    2015, "The composition theorem for differential privacy"). So the divergence is ``(e^eps0 -
+    e^epsilon) / (1 + e^eps0)`` for |epsilon| <= eps0, and nothing beyond.
+
+    Args:
+        epsilon: any shape, of any sign.
+    """
+    inside = np.clip(epsilon, -eps0, eps0)
+    curve = -np.expm1(inside - eps0) / (1 + np.exp(-eps0))
+    found: NDArray[np.float64] = np.maximum(curve, -np.expm1(np.minimum(epsilon, 0.0)))
+    return found
+
+
+def _of_curve(curve: Callable[[NDArray[np.float64]], NDArray[np.float64]], eps0: float) -> Any:
+    """The privacy loss distribution, on [-eps0, eps0], of a curve of divergences, rounded up."""
     from dp_accounting.pld import pld_pmf
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
     reach = math.ceil(eps0 / _MESH)
     places = np.asarray(np.arange(-reach, reach + 1) * _MESH, np.float64)
-    deltas = bounded_range_delta(places, eps0)
     return PrivacyLossDistribution(
-        pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(_MESH, -reach, reach, deltas)
+        pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(_MESH, -reach, reach, curve(places))
     )

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
 from fedsynth.errors import PrivacyError
+from fedsynth.privacy import pure
 from fedsynth.privacy.terms import Everyone, FixedSize, Mechanism, Poisson, Terms
 
 # Those that dp-accounting optimises over, so that the two can be compared to many digits.
@@ -168,6 +169,10 @@ def _single(terms: Terms, sigma: float, order: float, replace_one: bool) -> floa
             return gaussian(sigma, order)
         case "exponential", Everyone():
             return bounded_range(2 / sigma, order)
+        case "stable", Everyone():
+            return pure.renyi(pure.release(terms, replace_one), order)
+        case "stable", Poisson() if not replace_one:
+            return pure.renyi(pure.release(terms, replace_one), order)
         case "gaussian", Poisson(rate=rate) if not replace_one:
             return poisson_gaussian(sigma, rate, order)
         case "gaussian", FixedSize(size=size, population=population) if replace_one:

@@ -59,6 +59,26 @@ class NoiseSource:
         uniform, sign = self._signed(count)
         return sign * np.log(uniform)
 
+    def stable(self, count: int, alpha: float) -> NDArray[np.float64]:
+        """Symmetric alpha-stable draws of scale 1, alpha in [1, 2). Shape [count].
+
+        Chambers, Mallows, Stuck 1976: with V uniform on (-pi/2, pi/2) and W exponential,
+        ``sin(alpha V) / cos(V)^(1/alpha) * (W / cos((alpha - 1) V))^(1 - 1/alpha)``. Written in the
+        distance of V from the nearer end, ``pi u / 2``, where the tails come from: u has 52 bits
+        wherever it lies, so that far draws are as close together as float64 numbers are, and near
+        alpha 2, where ``sin(alpha V)`` almost vanishes there, nothing cancels.
+        """
+        words = self._words(count)
+        sign = np.where(words & np.uint64(1), 1.0, -1.0)
+        end = np.pi / 2 * _to_graded(words, self._words(count))
+        wait = -np.log(self.uniform(count))
+        lift = np.pi / 2 * (2 - alpha)
+        heavy = np.sin(lift + alpha * end) / np.sin(end) ** (1 / alpha)
+        draws: NDArray[np.float64] = (
+            sign * heavy * (wait / np.sin(lift + (alpha - 1) * end)) ** (1 - 1 / alpha)
+        )
+        return draws
+
     def gumbel(self, count: int) -> NDArray[np.float64]:
         """Standard Gumbel draws. Shape [count]."""
         draws: NDArray[np.float64] = -np.log(-np.log(self.uniform(count)))
@@ -72,20 +92,40 @@ class NoiseSource:
         return int(np.argmax(scores + scale * self.gumbel(len(scores))))
 
     def perturb(
-        self, values: NDArray[np.float64], scale: float, mechanism: Mechanism = "gaussian"
+        self,
+        values: NDArray[np.float64],
+        scale: float,
+        mechanism: Mechanism = "gaussian",
+        alpha: float | None = None,
     ) -> NDArray[np.float64]:
         """``values`` plus independent noise of the given scale, rounded to a public grid.
 
         The grid is the power of two next below ``scale * 2**-20``. A scale of 0 returns the values
         unchanged.
+
+        Args:
+            alpha: index of stable noise, which the others do not have.
+
+        Raises:
+            PrivacyError: a mechanism that adds no noise to sums, or an index without stable noise.
         """
+        if (mechanism == "stable") != (alpha is not None):
+            raise PrivacyError("stable noise needs its index alpha, and no other mechanism has one")
         if scale == 0:
             return values
-        if mechanism == "exponential":
-            raise PrivacyError("the exponential mechanism releases a choice, never the values")
-        draw = self.gaussian if mechanism == "gaussian" else self.laplace
+        match mechanism:
+            case "gaussian":
+                draws = self.gaussian(values.size)
+            case "laplace":
+                draws = self.laplace(values.size)
+            case "stable" if alpha is not None:
+                draws = self.stable(values.size, alpha)
+            case "exponential":
+                raise PrivacyError("the exponential mechanism releases a choice, never the values")
+            case _:
+                raise PrivacyError(f"no noise is known for the mechanism {mechanism!r}")
         grid = 2.0 ** (math.floor(math.log2(scale)) - _GRID_BITS)
-        noisy: NDArray[np.float64] = np.round((values + scale * draw(values.size)) / grid) * grid
+        noisy: NDArray[np.float64] = np.round((values + scale * draws) / grid) * grid
         return noisy
 
     def seed(self) -> int:
@@ -104,3 +144,12 @@ class NoiseSource:
 def _to_unit(words: NDArray[np.uint64]) -> NDArray[np.float64]:
     """The middles of 2**52 equal cells of (0, 1): with one bit more, the last would round to 1."""
     return ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
+
+
+def _to_graded(words: NDArray[np.uint64], exponents: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """Uniform on (0, 1) with 52 bits after the leading one, however small, down to 2**-53."""
+    # A uniform lies in [1/2, 1) with probability 1/2, in [1/4, 1/2) with 1/4, and so on.
+    _, octave = np.frexp((exponents >> np.uint64(12)).astype(np.float64))
+    return np.asarray(
+        np.ldexp(1 + (words >> np.uint64(12)).astype(np.float64) * 2.0**-52, octave - 53)
+    )

@@ -18,9 +18,12 @@ from fedsynth.errors import ConfigError, PrivacyError
 Unit = Literal["record", "client"]
 Trust = Literal["central", "distributed", "local"]
 Norm = Literal["l2", "l1"]
-Mechanism = Literal["gaussian", "laplace", "exponential"]
+Mechanism = Literal["gaussian", "laplace", "exponential", "stable"]
 
 RECORD_DELTA = 1e-5
+
+# The stable indices that are told from 2, which is Gaussian, with ten digits to spare.
+LEAST_ALPHA, LARGEST_ALPHA = 1.0, 2 - 1e-6
 
 # Who is trusted with less is trusted with more: a release may always be protected better.
 PROTECTION: dict[Trust, int] = {"central": 0, "distributed": 1, "local": 2}
@@ -88,9 +91,10 @@ class Terms:
         clip: bound on the norm of one unit's contribution, positive.
         norm: the norm that the clip bounds; Gaussian noise needs "l2", the others "l1".
         noise_multiplier: noise over the clip: in the released sum a standard deviation (Gaussian)
-            or a scale (Laplace); exponential, the scale of the Gumbel noise in every score. 0 adds
-            none and makes epsilon infinite.
-        mechanism: gaussian or laplace noise in a released sum; or exponential, which releases
+            or a scale (Laplace, stable); exponential, the scale of the Gumbel noise in every score.
+            0 adds none and makes epsilon infinite.
+        mechanism: gaussian, laplace or stable (symmetric alpha-stable,
+            :mod:`fedsynth.privacy.stable`) noise in a released sum; or exponential, which releases
             nothing but which block of the sum lies furthest from a public estimate. That needs a
             server who may see the sum (central), and everybody asked; the clip then bounds each
             block of a unit's contribution.
@@ -98,6 +102,8 @@ class Terms:
             secret; at the client level the server draws clients.
         survivors: under distributed trust the number of answers that together carry the whole
             noise; a round with fewer fails. It means nothing under central and local trust.
+        alpha: index of stable noise, in [1, 2): 1 is Cauchy noise, towards 2 it becomes Gaussian
+            (of standard deviation ``sqrt(2)`` times the scale); None for all others.
     """
 
     unit: Unit
@@ -108,6 +114,7 @@ class Terms:
     mechanism: Mechanism = "gaussian"
     sampling: Sampling = Everyone()
     survivors: int = 1
+    alpha: float | None = None
 
     def __post_init__(self) -> None:
         _member("unit", self.unit, Unit)
@@ -120,10 +127,21 @@ class Terms:
             raise ConfigError(f"noise_multiplier must be 0 or more, not {self.noise_multiplier}")
         if self.survivors < 1:
             raise ConfigError(f"survivors must be at least 1, not {self.survivors}")
+        self._agree()
+
+    def _agree(self) -> None:
+        """Raises PrivacyError, or ConfigError, for parts that together protect nobody."""
         if (self.mechanism == "gaussian") != (self.norm == "l2"):
             raise PrivacyError(
-                "Gaussian noise protects an L2 clip; Laplace noise and the exponential mechanism "
-                "an L1 clip"
+                "Gaussian noise protects an L2 clip; Laplace and stable noise and the exponential "
+                "mechanism an L1 clip"
+            )
+        if (self.mechanism == "stable") != (self.alpha is not None):
+            raise PrivacyError("stable noise needs its index alpha, and no other mechanism has one")
+        if self.alpha is not None and not LEAST_ALPHA <= self.alpha <= LARGEST_ALPHA:
+            raise ConfigError(
+                f"alpha must be in [1, 2), at most {LARGEST_ALPHA}, not {self.alpha}: use Gaussian "
+                "noise instead of alpha 2"
             )
         if self.mechanism == "exponential" and not (
             self.trust == "central" and self.sampling == Everyone()
@@ -133,13 +151,15 @@ class Terms:
                 "everybody asked: select among noisy sums instead"
             )
         if self.mechanism == "laplace" and self.trust == "distributed":
-            raise PrivacyError("shares of Laplace noise do not add up to Laplace: use Gaussian")
+            raise PrivacyError(
+                "shares of Laplace noise do not add up to Laplace: use Gaussian or stable noise"
+            )
         if isinstance(self.sampling, FixedSize) and self.unit == "record":
             raise PrivacyError("fixed-size samples are for clients; records are Poisson-sampled")
 
     @property
     def scale(self) -> float:
-        """Noise of the whole release: standard deviation (Gaussian) or scale (Laplace)."""
+        """Noise of the whole release: standard deviation (Gaussian) or scale (Laplace, stable)."""
         return self.noise_multiplier * self.clip
 
     @property
@@ -147,16 +167,33 @@ class Terms:
         """Noise that each answering client adds to its own message.
 
         Distributed: ``scale / sqrt(survivors)``, so that ``survivors`` independent shares have the
-        variance of the whole; more answers add more noise, never less. Local: all of it.
+        variance of the whole; stable noise has no variance, and ``scale / survivors^(1/alpha)``
+        does it. More answers add more noise, never less. Local: all of it.
         """
         if self.trust == "central":
             return 0.0
         if self.trust == "local":
             return self.scale
-        return self.scale / math.sqrt(self.survivors)
+        return self.scale / self._growth(self.survivors)
+
+    def summed_scale(self, answered: int) -> float:
+        """Noise, as :attr:`scale`, in a sum of ``answered`` answers that carry it.
+
+        Where nobody answered, and under central trust, the server adds the whole.
+        """
+        if self.trust == "central" or not answered:
+            return self.scale
+        return self.client_scale * self._growth(answered)
+
+    def _growth(self, shares: int) -> float:
+        """How many times one share's scale the sum of ``shares`` of them has."""
+        return math.sqrt(shares) if self.alpha is None else shares ** (1 / self.alpha)
 
     def to_dict(self) -> dict[str, Any]:
         plain = asdict(self)
+        if self.alpha is None:
+            # As terms were written before there was stable noise: the same line, the same hash.
+            del plain["alpha"]
         name = next(k for k, v in _SAMPLINGS.items() if isinstance(self.sampling, v))
         plain["sampling"] = {"kind": name, **plain["sampling"]}
         return plain

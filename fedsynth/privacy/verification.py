@@ -1,8 +1,8 @@
 """Verify a release without trusting the job that made it.
 
 Files against their hashes, the ledger's chain, every figure derived anew from the ledger, and the
-derived epsilon against a second accountant (:mod:`fedsynth.privacy.moments`; Opacus' PRV accountant
-for the privacy loss distribution).
+derived epsilon against a second accountant (:mod:`fedsynth.privacy.moments`; for the privacy loss
+distribution Opacus' PRV accountant, or :mod:`fedsynth.privacy.pure` where all releases are pure).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from fedsynth.errors import FedsynthError, ReleaseError
-from fedsynth.privacy import moments
+from fedsynth.privacy import moments, pure
 from fedsynth.privacy.accounting import Counts, charged, replaces_one
 from fedsynth.privacy.certificate import LEDGER, NAME, Certificate, certify, sha256
 from fedsynth.privacy.ledger import Ledger
@@ -126,15 +126,16 @@ def _second_opinion(ledger: Ledger, derived: Certificate) -> Iterator[Check]:
         f"RDP {rdp:.6g} certified, {second:.6g} computed apart",
     )
     pld = math.inf if claimed["pld"] is None else float(claimed["pld"])
-    summed = {t: n for t, n in counts.items() if t.mechanism != "exponential"}
+    yield from _pure_opinion(counts, delta, pld)
+    summed = {t: n for t, n in counts.items() if t.mechanism == "gaussian"}
     if pld <= _PRV_LIMIT and len(summed) < len(counts) and summed and _prv_applies(summed):
-        # Opacus knows no choices: all together cost no less than the sums alone.
+        # Opacus knows Gaussian noise: all together cost no less than its sums alone.
         error = max(1e-3, min(_PRV_ERROR, pld / 20))
         bound = _prv(summed, delta, error)
         yield Check(
             "second accountant (PRV)",
             bound <= pld + 3 * error,
-            f"PLD {pld:.6g} certified, {bound:.6g} by Opacus for the sums without the choices",
+            f"PLD {pld:.6g} certified, {bound:.6g} by Opacus for the Gaussian sums alone",
         )
     if pld <= _PRV_LIMIT and _prv_applies(counts):
         # As fine as a small epsilon needs.
@@ -144,6 +145,16 @@ def _second_opinion(ledger: Ledger, derived: Certificate) -> Iterator[Check]:
             "second accountant (PRV)",
             abs(pld - bound) <= 3 * error,
             f"PLD {pld:.6g} certified, at most {bound:.6g} by Opacus",
+        )
+
+
+def _pure_opinion(counts: Counts, delta: float, pld: float) -> Iterator[Check]:
+    second = pure.epsilon(counts, delta) if math.isfinite(pld) else None
+    if second is not None:
+        yield Check(
+            "second accountant (pure)",
+            abs(second - pld) <= _RDP_SLACK * (1 + pld),
+            f"PLD {pld:.6g} certified, {second:.6g} composed exactly",
         )
 
 

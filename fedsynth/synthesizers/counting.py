@@ -115,10 +115,12 @@ def counting_terms(ones: int, noise_multiplier: float, budget: Budget, survivors
 
 
 def released_scale(terms: Terms, answered: int) -> float:
-    """Standard deviation of the noise in a released sum of ``answered`` answers."""
-    if terms.trust == "central" or not answered:
-        return terms.scale
-    return terms.client_scale * float(np.sqrt(answered))
+    """Standard deviation of the noise in a released sum of ``answered`` answers.
+
+    For Laplace and stable noise its scale: that of a sum of stable shares grows with the number of
+    answers to the power 1/alpha, and it has no standard deviation.
+    """
+    return terms.summed_scale(answered)
 
 
 @dataclass(frozen=True)
