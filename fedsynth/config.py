@@ -14,7 +14,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, field_serializer, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_serializer, model_validator
 
 from fedsynth.errors import ConfigError, FedsynthError
 from fedsynth.privacy.terms import Budget
@@ -23,6 +23,7 @@ from fedsynth.validation import Agreed, plain, suggestion
 from fedsynth.yaml_files import parse_value, read_yaml, write_yaml
 
 DATA_VARIABLE = "FEDSYNTH_DATA"
+AUTO = "auto"
 _BESIDE_PROJECT = Path("..", "shared", "data")
 
 Text = Annotated[str | None, Field(description="a text")]
@@ -149,6 +150,13 @@ class Privacy(_Section):
         return Budget(**self.model_dump())
 
 
+def _known_method(name: str) -> str:
+    known = (AUTO, *SETTINGS)
+    if name not in known:
+        raise ValueError(f"{name!r} is not known{suggestion(name, known)}")
+    return name
+
+
 def _privacy(value: object) -> object:
     """`privacy: none` says in one word that nothing is protected."""
     return Privacy(epsilon=math.inf) if value == "none" else value
@@ -210,10 +218,7 @@ class Config(Agreed):
         BeforeValidator(_privacy),
         Field(description="a section, or none"),
     ]
-    method: Annotated[
-        Literal["auto", "aim", "mst", "privbayes", "fedvae"],
-        Field(description="auto, aim, mst, privbayes or fedvae"),
-    ] = "auto"
+    method: Annotated[str, AfterValidator(_known_method), Field(description="a method's name")] = AUTO
     settings: Annotated[Settings | None, Field(description="a section")] = None
     federation: Annotated[
         Federation, _section(Federation, "federation"), Field(description="a section")
@@ -229,10 +234,10 @@ class Config(Agreed):
     @classmethod
     def _build_settings(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Settings are their method's."""
-        given, method = values.get("settings"), values.get("method", "auto")
-        if given is None or method not in (*SETTINGS, "auto"):
+        given, method = values.get("settings"), values.get("method", AUTO)
+        if given is None or method not in (*SETTINGS, AUTO):
             return {key: value for key, value in values.items() if key != "settings"}
-        if method == "auto":
+        if method == AUTO:
             raise ValueError("`settings` go with a method: name it, instead of auto")
         if isinstance(given, Mapping):
             given = SETTINGS[method](**{str(key): entry for key, entry in given.items()})

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
-from fedsynth.config import Config, expanded, load_config
+from fedsynth.config import AUTO, Config, expanded, load_config
 from fedsynth.data.tables import Images
 from fedsynth.errors import ConfigError, FedsynthError
 from fedsynth.evaluation.marginals import MarginalError, marginal_error
@@ -81,7 +81,7 @@ def start(config: Config, base: Path, folder: Path, progress: Progress) -> Outco
         )
     prepared = prepare(config, base)
     reason = None
-    if config.method == "auto":
+    if config.method == AUTO:
         choice = choose(prepared.schema, config.privacy.budget)
         reason = choice.reason
         config = config.model_copy(update={"method": choice.method})

@@ -48,7 +48,7 @@ def test_no_privacy_is_said_in_one_word(tmp_path):
         ("sample.rows=0", "sample: `rows` must be a whole number of at least 1, not 0"),
         ("sites.column=age", "sites: give one of `scheme` (with `clients`), `column` and `paths`"),
         ("data.builtin=digits", "job: give one of `data.path`, `data.builtin` and `sites.paths`"),
-        ("method=gan", "`method` must be auto, aim, mst, privbayes or fedvae, not 'gan'"),
+        ("method=aimm", "`method` 'aimm' is not known; did you mean 'aim'?"),
         ("sites=5", "sites: holds no keys"),
         ("holdout=1", "`holdout` must be a share from 0 to below 1"),
         ("privacy.epsilon.x=1", "--set privacy.epsilon.x=1: privacy.epsilon holds no keys"),
