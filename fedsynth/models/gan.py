@@ -1,0 +1,279 @@
+"""Generators and scoring networks of generative adversarial networks, over flat weight vectors.
+
+A record is a vector of *cells*: the intensities of an image in [0, 1]; or for a table a number in
+[-1, 1] for every number and one cell for each category, one-hot. A *scorer* maps cells to logits: a
+discriminator (Goodfellow et al. 2014) and a classifier are both one. Nothing normalises over a
+batch, so a record's gradient depends on no other record.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from fedsynth.models import conv, mlp
+from fedsynth.models.likelihood import one_hot_labels
+from fedsynth.models.spec import Layer
+from fedsynth.models.vae import finite, unflatten
+
+Kind = Literal["mlp", "conv"]
+
+# Kernel of the generator's transposed convolutions: a multiple of their stride of 2, or some pixels
+# are painted more often than others (Odena et al. 2016, "Deconvolution and checkerboard
+# artifacts").
+_KERNEL = 4
+_UPSAMPLING, _DOWNSAMPLING = 4, 8
+# Of the softmax through which gradients of drawn categories pass (Jang et al. 2017).
+_TEMPERATURE = 0.5
+# Cells generated at once: 32 MB.
+_CELLS = 2**23
+
+
+@dataclass(frozen=True)
+class Cells:
+    """What a record's cells are: exactly one of `columns` and `shape` is given.
+
+    Attributes:
+        columns: of a table: 0 for a number, or the number of a column's categories, at least 1.
+        shape: of an image: height and width, and channels where there are several.
+
+    Raises:
+        ValueError: neither or both, or sizes that are none.
+    """
+
+    columns: tuple[int, ...] = ()
+    shape: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("columns", "shape"):
+            object.__setattr__(self, name, tuple(int(size) for size in getattr(self, name)))
+        if bool(self.columns) == bool(self.shape):
+            raise ValueError("give either a table's columns or an image's shape")
+        if min(self.columns, default=0) < 0 or min(self.shape, default=1) < 1:
+            raise ValueError("sizes of columns must not be negative, those of images positive")
+        if self.shape and len(self.shape) not in (2, 3):
+            raise ValueError(f"shape is {self.shape}; it must be height, width (and channels)")
+
+    @property
+    def width(self) -> int:
+        """Cells of a record."""
+        return sum(max(1, size) for size in self.columns) if self.columns else math.prod(self.shape)
+
+    @property
+    def channels(self) -> int:
+        """Channels of an image."""
+        return self.shape[2] if len(self.shape) == 3 else 1
+
+    @property
+    def convolves(self) -> bool:
+        """Whether convolutions suit: an image of at least 16 pixels a side, divisible by 4."""
+        sides = self.shape[:2]
+        return bool(sides) and min(sides) >= 16 and not any(s % _UPSAMPLING for s in sides)
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """A network from a record to logits.
+
+    Attributes:
+        cells: what it sees.
+        kind: "mlp" (dense ReLU layers) or "conv" (three convolutions with stride 2).
+        outputs: logits.
+        hidden: widths of the dense hidden layers. "mlp" only.
+    """
+
+    cells: Cells
+    kind: Kind
+    outputs: int
+    hidden: tuple[int, ...] = ()
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """The affine maps in the order of the flat vector."""
+        if self.kind == "mlp":
+            return _dense(self.cells.width, *self.hidden, self.outputs)
+        height, width = (-(-side // _DOWNSAMPLING) for side in self.cells.shape[:2])
+        kernels = [Layer(b, 9 * a) for a, b in pairwise((self.cells.channels, 32, 64, 64))]
+        return (*kernels, *_dense(64 * height * width, self.outputs))
+
+    @property
+    def dim(self) -> int:
+        """Length of the flat vector."""
+        return sum(layer.size for layer in self.layers)
+
+    def logits(
+        self, weights: Sequence[Tensor], cells: Tensor, tape: mlp.Tape | None = None
+    ) -> Tensor:
+        """Logits [b, outputs] of records [b, width]; the tape notes what factors need."""
+        if self.kind == "conv":
+            return conv.encode(weights, cells, self.cells.shape, tape)
+        return mlp.forward(weights, cells, tape)
+
+
+@dataclass(frozen=True)
+class Generator:
+    """A network from a standard normal vector, and perhaps a label, to a record.
+
+    Attributes:
+        cells: what it draws.
+        kind: "mlp", or "conv": a dense layer and two transposed convolutions (after Radford et al.
+            2016, without their normalisation over batches).
+        latent: length of the normal vector, at least 1.
+        classes: labels that it is conditioned on; 0 for none.
+        hidden: widths of the hidden layers; of a "conv" generator its channels, twice as many after
+            the dense layer as after the first convolution.
+    """
+
+    cells: Cells
+    kind: Kind
+    latent: int
+    classes: int = 0
+    hidden: tuple[int, ...] = ()
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """The affine maps in the order of the flat vector."""
+        inputs = self.latent + self.classes
+        if self.kind == "mlp":
+            return _dense(inputs, *self.hidden, self.cells.width)
+        (width,) = self.hidden
+        channels = (2 * width, width, self.cells.channels)
+        kernels = [Layer(b, _KERNEL**2 * a) for a, b in pairwise(channels)]
+        return (*_dense(inputs, 2 * width * math.prod(self._quarter)), *kernels)
+
+    @property
+    def dim(self) -> int:
+        """Length of the flat vector."""
+        return sum(layer.size for layer in self.layers)
+
+    @property
+    def _quarter(self) -> tuple[int, ...]:
+        return tuple(side // _UPSAMPLING for side in self.cells.shape[:2])
+
+    def draw(
+        self, weights: Sequence[Tensor], labels: Tensor | None, rows: int, source: torch.Generator
+    ) -> Tensor:
+        """Records [rows, width], through which gradients reach the weights.
+
+        Categories are drawn and one-hot; their gradient is that of a softmax (the straight-through
+        estimator).
+
+        Args:
+            labels: [rows], of a conditional generator.
+            source: the only randomness.
+        """
+        inputs = torch.randn(rows, self.latent, generator=source)
+        if self.classes:
+            assert labels is not None
+            inputs = torch.cat([inputs, one_hot_labels(labels, self.classes)], dim=1)
+        outputs = self._outputs(weights, inputs)
+        if self.cells.shape:
+            return outputs.sigmoid()
+        return self._mixed(outputs, source)
+
+    def sample(
+        self, weights: Sequence[Tensor], labels: Tensor | None, rows: int, source: torch.Generator
+    ) -> Tensor:
+        """As :meth:`draw`, in chunks that fit in memory, without gradients."""
+        chunk = max(1, _CELLS // self.cells.width)
+        parts = []
+        with torch.no_grad():
+            for at in range(0, max(rows, 1), chunk):
+                own = None if labels is None else labels[at : at + chunk]
+                parts.append(self.draw(weights, own, min(chunk, rows - at), source))
+        return torch.cat(parts)
+
+    def _outputs(self, weights: Sequence[Tensor], inputs: Tensor) -> Tensor:
+        if self.kind == "mlp":
+            return mlp.forward(weights, inputs)
+        x = mlp.rectified(mlp.forward(weights[:2], inputs))
+        height, width = self._quarter
+        # Channels innermost: see models.conv.
+        x = x.view(len(x), height, width, -1).permute(0, 3, 1, 2)
+        for weight, bias in zip(weights[2::2], weights[3::2], strict=True):
+            kernel = weight.view(len(weight), -1, _KERNEL, _KERNEL).transpose(0, 1)
+            outputs = functional.conv_transpose2d(x, kernel, bias, stride=2, padding=1)
+            x = mlp.rectified(outputs)
+        return mlp.bounded(outputs).permute(0, 2, 3, 1).flatten(1)
+
+    def _mixed(self, outputs: Tensor, source: torch.Generator) -> Tensor:
+        parts = torch.split(outputs, [max(1, size) for size in self.cells.columns], dim=1)
+        race = torch.empty_like(outputs).exponential_(generator=source).clamp_min_(1e-20).log()
+        races = torch.split(race, [part.shape[1] for part in parts], dim=1)
+        drawn = [
+            _categories(part - own) if size else part.tanh()
+            for part, own, size in zip(parts, races, self.cells.columns, strict=True)
+        ]
+        return torch.cat(drawn, dim=1)
+
+
+def _categories(scores: Tensor) -> Tensor:
+    soft = (scores / _TEMPERATURE).softmax(-1)
+    hard = torch.zeros_like(soft).scatter_(1, soft.argmax(1, keepdim=True), 1.0)
+    return hard + soft - soft.detach()
+
+
+def _dense(*widths: int) -> tuple[Layer, ...]:
+    return tuple(Layer(outputs, inputs) for inputs, outputs in pairwise(widths))
+
+
+def initial(layers: Sequence[Layer], source: torch.Generator) -> Tensor:
+    """A flat vector: weights uniform within +-sqrt(3 / inputs), biases 0 (LeCun et al. 1998)."""
+    parts = []
+    for layer in layers:
+        drawn = (2 * torch.rand(layer.outputs, layer.inputs, generator=source) - 1) * math.sqrt(
+            3 / max(1, layer.inputs)
+        )
+        parts.append(functional.pad(drawn, (0, 1)).flatten())
+    return torch.cat(parts)
+
+
+def leaves(flat: Tensor, layers: Sequence[Layer]) -> list[Tensor]:
+    """Matrices and biases in turn, each a tensor of its own that gradients are asked of."""
+    return [part.detach().clone().requires_grad_() for part in unflatten(flat, layers)]
+
+
+def flattened(weights: Sequence[Tensor]) -> Tensor:
+    """The inverse of :func:`leaves`."""
+    pairs = zip(weights[::2], weights[1::2], strict=True)
+    return torch.cat([torch.cat([m, b[:, None]], 1).flatten() for m, b in pairs]).detach()
+
+
+def judged(logits: Tensor, labels: Tensor | None) -> Tensor:
+    """A discriminator's verdict [b]: its first logit, and where labels are given that of the label.
+
+    A head for each class beside one for all (after Miyato and Koyama 2018, "cGANs with projection
+    discriminator").
+    """
+    if labels is None:
+        return logits[:, 0]
+    return logits[:, 0] + logits.gather(1, labels[:, None] + 1)[:, 0]
+
+
+def record_gradients(
+    scorer: Scorer, weights: Sequence[Tensor], cells: Tensor, loss: Callable[[Tensor], Tensor]
+) -> list[tuple[Tensor, Tensor]]:
+    """Each record's gradient of its loss, as factors (left, right), one pair a layer.
+
+    A record's gradient of a layer's matrix, bias last, is ``outer(left, right)``; a convolution's
+    is written out (left is one). See :func:`fedsynth.models.vae.record_gradients`.
+
+    Args:
+        weights: matrices and biases in turn.
+        cells: records [b, width].
+        loss: from logits [b, outputs] to losses [b], each of its own record alone.
+    """
+    tape = mlp.Tape()
+    with torch.enable_grad():
+        fixed = [weight.detach() for weight in weights]
+        losses = loss(scorer.logits(fixed, cells, tape))
+        lefts = torch.autograd.grad(losses.sum(), tape.outputs)
+    steps = zip(tape.rules, lefts, tape.inputs, strict=True)
+    return [rule(finite(gradient), inputs) for rule, gradient, inputs in steps]
