@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedsynth.cli_evaluate import evaluate
-from fedsynth.cli_queries import Where, conditions, count, demand_new, impute
+from fedsynth.cli_queries import Where, conditions, count, demand_new, impute, predict
 from fedsynth.errors import ConfigError, DataError, FedsynthError, ReleaseError
 from fedsynth.plain import print_json
 
@@ -49,6 +49,7 @@ app.add_typer(schema_app, name="schema")
 app.command()(evaluate)
 app.command()(count)
 app.command()(impute)
+app.command()(predict)
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
 

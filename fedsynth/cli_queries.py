@@ -72,6 +72,38 @@ def impute(
     print(f"{output}: {len(filled):,} rows without gaps", file=sys.stderr)
 
 
+def predict(
+    release: Release,
+    table: Annotated[Path, typer.Argument(help="A .csv, .csv.gz or .parquet file to classify.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="A new .csv file.")],
+) -> None:
+    """Class of every row by the classifier that came with a release; this costs no privacy."""
+    import pandas as pd
+
+    from fedsynth.data.tables import read_table
+    from fedsynth.loading import load
+    from fedsynth.schema import Boolean, Categorical, Schema
+    from fedsynth.synthesizers.predicting import Predictor
+
+    demand_new(output)
+    synth = load(release)
+    if not isinstance(synth, Predictor) or not isinstance(synth.schema, Schema):
+        raise ConfigError(
+            f"{release} was made by {synth.name}, which brings no classifier of tables along: "
+            "train one on its rows"
+        )
+    frame = read_table(table)
+    found = synth.probabilities(frame)
+    target = synth.schema.target_column
+    assert isinstance(target, Categorical | Boolean)
+    names = [str(category) for category in target.categories]
+    shares = pd.DataFrame(found, columns=[f"probability of {name}" for name in names])
+    answers = [names[k] for k in found.argmax(axis=1)]
+    frame = frame.assign(**{f"predicted {target.name}": answers})
+    pd.concat([frame, shares.round(6)], axis=1).to_csv(output, index=False)
+    print(f"{output}: {len(frame):,} rows classified", file=sys.stderr)
+
+
 def _graphical(release: Path) -> GraphicalSynthesizer:
     """The release's model, if it is one that answers questions."""
     from fedsynth.loading import load
