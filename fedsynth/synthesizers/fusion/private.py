@@ -1,0 +1,265 @@
+"""Private Fusion: one noisy message of histograms and second moments, regenerated at the server.
+
+The idea of Fusion Learning (paper 004, Algorithm 2: fit every feature, send once, regenerate) with
+a privacy guarantee and with correlations. Everything after the one released sum is post-processing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pydantic import Field
+
+from fedsynth.data.conforming import conform
+from fedsynth.errors import ConfigError, FedsynthError, ReleaseError
+from fedsynth.federation.request import Plain
+from fedsynth.privacy.certificate import Certificate
+from fedsynth.privacy.ledger import Planned
+from fedsynth.privacy.terms import Budget
+from fedsynth.release import Report, write_release
+from fedsynth.schema import ImageSchema, Schema
+from fedsynth.synthesizers.drawing import draw_table
+from fedsynth.synthesizers.fitting import Fitting, Options, begin
+from fedsynth.synthesizers.fusion.cells import TableCells
+from fedsynth.synthesizers.fusion.classifier import Classifier
+from fedsynth.synthesizers.fusion.design import Design
+from fedsynth.synthesizers.fusion.model import FusionModel, learn
+from fedsynth.synthesizers.fusion.statistics import (
+    STATISTICS,
+    Question,
+    ask_statistics,
+    asked,
+    statistics_terms,
+)
+from fedsynth.synthesizers.owners import Owners
+from fedsynth.synthesizers.shares import Stage, share_out
+from fedsynth.synthesizers.trained import Trained
+from fedsynth.validation import Agreed
+
+# Scores of a record beyond which their products would be too long a message.
+_MOST_SCORES = 400
+# Rows that the classifier learns from: as many as there are records, within these.
+_LEAST_ROWS, _MOST_ROWS = 1_000, 20_000
+
+
+class PrivateFusionSettings(Agreed):
+    """What is asked, and what is made of it.
+
+    Attributes:
+        mechanism: gaussian noise for a bounded L2 norm, or laplace for a bounded L1 norm (under
+            central or local trust, since shares of it do not add up to it).
+        correlations: copula (from noisy second moments), or none: columns independent within a
+            class, the whole budget for the histograms.
+        moment_share: share of a record's squared norm (laplace: of its norm) that goes to second
+            moments rather than histograms; unused without correlations.
+        learned_orders: columns of at most so many categories have a score each, so that the order
+            in which the copula takes them is learned; columns of more are taken as the schema lists
+            them. By default 64, or what keeps a record at 400 scores.
+    """
+
+    fault: ClassVar[type[FedsynthError]] = ConfigError
+
+    mechanism: Annotated[
+        Literal["gaussian", "laplace"], Field(description="gaussian or laplace")
+    ] = "gaussian"
+    correlations: Annotated[Literal["copula", "none"], Field(description="copula or none")] = (
+        "copula"
+    )
+    moment_share: Annotated[float, Field(gt=0, lt=1, description="a share in (0, 1)")] = 0.3
+    learned_orders: Annotated[
+        int | None, Field(ge=0, description="a whole number of at least 0")
+    ] = None
+
+    @classmethod
+    def whereabouts(cls, values: Mapping[str, Any]) -> str:
+        return "settings of private-fusion"
+
+    def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> PrivateFusionSettings:
+        """All defaults filled in. Raises ConfigError for a schema of images."""
+        if not isinstance(schema, Schema):
+            raise ConfigError("private-fusion is for tables: use fedvae or fusion-gan for images")
+        hot = self.learned_orders
+        if hot is None:
+            hot = 64
+            while hot and _scores(schema, hot) > _MOST_SCORES:
+                hot //= 2
+        return self.model_copy(update={"learned_orders": hot})
+
+    def question(self, schema: Schema) -> dict[str, Plain]:
+        """The public settings of the request, without groups.
+
+        Args:
+            schema: of the table; of these settings all defaults are filled in.
+        """
+        assert self.learned_orders is not None
+        joined = self.correlations == "copula" and len(TableCells.of(schema).columns) > 1
+        return {
+            "share": self.moment_share if joined else 0.0,
+            "apart": self.learned_orders,
+        }
+
+
+def _scores(schema: Schema, hot: int) -> int:
+    return Question(TableCells.of(schema, hot), 0.5, "l2").width
+
+
+class PrivateFusion(Trained[FusionModel]):
+    """One round, one message a client, one entry in the ledger.
+
+    Args:
+        schema: what the parties agreed on.
+        settings: see :class:`PrivateFusionSettings`; or its fields as keywords.
+
+    Raises:
+        ConfigError: a schema of images, or settings that are none.
+    """
+
+    name: ClassVar[str] = "private-fusion"
+    settings_type = PrivateFusionSettings
+
+    def __init__(
+        self,
+        schema: Schema | ImageSchema,
+        settings: PrivateFusionSettings | None = None,
+        **overrides: Any,
+    ) -> None:
+        if not isinstance(schema, Schema):
+            raise ConfigError(f"{self.name} is for tables: use fedvae or fusion-gan for images")
+        given = settings.model_dump(exclude_unset=True) if settings is not None else {}
+        self.schema: Schema = schema
+        self.settings = self.settings_type(**{**given, **overrides})
+        self._classifier: Classifier | None = None
+
+    def fit(self, owners: Owners, budget: Budget, **options: Any) -> Self:
+        """Ask every owner once, and learn from the noisy sum of the answers.
+
+        Args:
+            owners: one table an owner: a mapping by name, a list, or a single one.
+            budget: what the release may cost.
+            options: see :class:`fedsynth.synthesizers.fitting.Options`.
+
+        Raises:
+            DataError, ConfigError: the data, schema and settings do not go together.
+            PrivacyError: the budget cannot carry the job, or its trust the mechanism.
+            FederationError: too few clients answered.
+        """
+        settings = self.settings.resolved(budget, self.schema)
+        run = Options(**options)
+
+        def plan(resolved: Budget, clients: int) -> tuple[Sequence[Planned], int | None]:
+            whole = max(1, int(np.ceil(run.survivors * clients - 1e-9)))
+            stage = Stage(
+                STATISTICS.name,
+                1.0,
+                lambda m: statistics_terms(resolved, m, whole, settings.mechanism),
+            )
+            return share_out([stage], resolved), None
+
+        with begin(owners, self.schema, budget, plan, run, settings) as fitting:
+            self._ledger = fitting.ledger
+            self._learned = self._asked(fitting, settings)
+            self._classifier = None
+        return self
+
+    def _asked(self, fitting: Fitting, settings: PrivateFusionSettings) -> FusionModel:
+        """Ask, unless an interrupted run has the answer: it is saved before anything else."""
+        (planned,) = fitting.ledger.job.plan
+        question = settings.question(self.schema)
+        fitting.progress("message", 0, 1)
+        if fitting.restored is not None:
+            arrays, meta = fitting.restored
+            whole = asked(self.schema, question, planned.terms.norm)
+            statistics = whole.answer(np.asarray(arrays["values"]), float(meta["sigma"]))
+        else:
+            statistics = ask_statistics(fitting.channel, planned.terms, self.schema, question)
+            values, sigma = statistics.released
+            fitting.checkpoint({"values": values}, {"sigma": sigma})
+        model = learn(statistics)
+        fitting.progress("message", 1, 1)
+        return model
+
+    def sample(
+        self,
+        rows: int,
+        where: Mapping[str, Any] | None = None,
+        proportions: Mapping[Any, float] | None = None,
+        seed: int | None = None,
+    ) -> pd.DataFrame:
+        """Draw synthetic rows; costs nothing, as often as wanted.
+
+        Args:
+            rows: how many, at least 1. A public choice: the true number of records is private.
+            where: conditions by column; on the target exact, on others by drawing again.
+            proportions: shares of the target's values, instead of their estimated frequencies.
+            seed: makes the draw repeatable.
+
+        Raises:
+            ConfigError: as :func:`fedsynth.synthesizers.drawing.draw_table`.
+        """
+        model = self.learned
+        return draw_table(
+            self.schema, model.frequencies, rows, where, proportions, seed, model.draw
+        )
+
+    def probabilities(self, frame: pd.DataFrame) -> NDArray[np.float64]:
+        """Of every class of the target, [n, classes], by a classifier of regenerated rows.
+
+        It is trained at the first call, as post-processing.
+
+        Args:
+            frame: rows of the schema's columns; the target's may be absent.
+
+        Raises:
+            ConfigError: the schema has no target of categories beside other columns.
+            DataError: a table that the schema does not fit.
+        """
+        model = self.learned
+        if not len(model.frequencies):
+            raise ConfigError("probabilities need a target of categories beside other columns")
+        if self._classifier is None:
+            self._classifier = self._trained(model)
+        target = str(self.schema.target)
+        if target not in frame:
+            column = self.schema.target_column
+            assert column is not None and hasattr(column, "categories")
+            frame = frame.assign(**{target: column.categories[0]})
+        columns = conform(frame, self.schema, where="table to classify").columns
+        return self._classifier.probabilities(Design(self.schema).matrix(columns))
+
+    def _trained(self, model: FusionModel) -> Classifier:
+        rows = int(np.clip(model.profiles.records.sum(), _LEAST_ROWS, _MOST_ROWS))
+        drawn = conform(self.sample(rows, seed=0), self.schema, where="synthetic rows").columns
+        labels = drawn[str(self.schema.target)].astype(np.int64)
+        x = Design(self.schema).matrix(drawn)
+        return Classifier.train(x, labels, self.schema.classes, seed=0)
+
+    def release(
+        self, folder: str | Path, rows: pd.DataFrame, report: Report | None = None
+    ) -> Certificate:
+        """Write a release: see :func:`fedsynth.release.write_release`."""
+        return write_release(folder, self, rows, report=report)
+
+    def model_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Everything :meth:`sample` and :meth:`probabilities` need. Nothing private."""
+        settings = self.settings.model_dump(exclude_unset=True, mode="json")
+        return self.learned.to_arrays(), {"settings": settings}
+
+    @classmethod
+    def from_state(
+        cls,
+        schema: Schema | ImageSchema,
+        arrays: Mapping[str, NDArray[Any]],
+        meta: Mapping[str, Any],
+    ) -> Self:
+        """The inverse of :meth:`model_state`. Raises ReleaseError where the parts do not fit."""
+        try:
+            found = cls(schema, **meta["settings"])
+        except (KeyError, TypeError, ValueError, ConfigError):
+            raise ReleaseError("the model's files do not fit together") from None
+        found._learned = FusionModel.from_arrays(TableCells.of(found.schema), arrays)
+        return found
