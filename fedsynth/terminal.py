@@ -123,7 +123,7 @@ def _show_traffic(traffic: Traffic, console: Console) -> None:
             break
         size, unit = size / 1000, larger
     console.print(
-        f"\nMessages: {traffic.calls_per_client:.3g} a client, {size:.3g} {unit} in all.",
+        f"\nMessages: {traffic.calls_per_client:.3g} a client, of {size:.3g} {unit} together.",
         markup=False,
     )
 

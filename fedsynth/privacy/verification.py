@@ -62,7 +62,7 @@ def _checks(folder: Path, certificate: Certificate) -> Iterator[Check]:
     except FedsynthError as error:
         yield Check("ledger", False, str(error))
         return
-    yield Check("ledger", True, f"{len(ledger.events)} releases, chain intact")
+    yield Check("ledger", True, f"releases: {len(ledger.events)}, chain intact")
     yield from _figures(certificate, derived)
     # What the certificate says equals what the ledger implies, or the check above has failed: from
     # here on the latter is held to account.

@@ -18,13 +18,24 @@ from fedsynth.release import Fitted, Report
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.synthesizers.aim import AIM
 from fedsynth.synthesizers.aim_settings import AIMSettings
+from fedsynth.synthesizers.fedinfer import FedInfer, FedInferSettings
 from fedsynth.synthesizers.fedvae import FedVAE, FedVAESettings
+from fedsynth.synthesizers.fusion.private import PrivateFusion, PrivateFusionSettings
+from fedsynth.synthesizers.fusion_gan import FusionGAN, FusionGANSettings
 from fedsynth.synthesizers.mst import MST, MSTSettings
 from fedsynth.synthesizers.owners import Owners
 from fedsynth.synthesizers.privbayes import PrivBayes, PrivBayesSettings
 from fedsynth.validation import suggestion
 
-Settings = FedVAESettings | AIMSettings | MSTSettings | PrivBayesSettings
+Settings = (
+    AIMSettings
+    | FedInferSettings
+    | FedVAESettings
+    | FusionGANSettings
+    | MSTSettings
+    | PrivateFusionSettings
+    | PrivBayesSettings
+)
 
 # Columns beyond which the sums of all pairs drown in their own noise: AIM was ahead of FedVAE on
 # a table of 55 and behind on one of 179.
@@ -52,7 +63,10 @@ class Synthesizer(Fitted, Protocol):
     ) -> Certificate: ...
 
 
-METHODS: dict[str, Any] = {method.name: method for method in (AIM, MST, PrivBayes, FedVAE)}
+METHODS: dict[str, Any] = {
+    method.name: method
+    for method in (AIM, MST, PrivBayes, FedVAE, PrivateFusion, FusionGAN, FedInfer)
+}
 SETTINGS: dict[str, Any] = {name: method.settings_type for name, method in METHODS.items()}
 
 

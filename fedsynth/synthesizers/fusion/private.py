@@ -161,7 +161,7 @@ class PrivateFusion(Trained[FusionModel]):
             return share_out([stage], resolved), None
 
         with begin(owners, self.schema, budget, plan, run, settings) as fitting:
-            self._ledger = fitting.ledger
+            self._ledger, self._traffic = fitting.ledger, fitting.channel.traffic
             self._learned = self._asked(fitting, settings)
             self._classifier = None
         return self
