@@ -43,6 +43,8 @@ _TAIL = 40.0
 _PANELS, _NODES = 64, 12
 # exp(-_REACH) is below what float64 can add to an integral.
 _REACH = 45.0
+# Places that are integrated at once: bounds memory.
+_BLOCK = 512
 
 
 def density(x: Floats, alpha: float) -> Floats:
@@ -170,16 +172,22 @@ def _integral(x: Floats, alpha: float, factor: Factor) -> Floats:
     Gaussian centre, ``exp(-x^2 / 4)`` near alpha 2. Both by Gauss-Legendre panels in the fifth root
     of the place, which smooths the branch point at 0.
     """
-    given = np.asarray(x, np.float64).reshape(-1, 1)
+    given = np.asarray(x, np.float64)
+    parts = np.array_split(given.ravel(), 1 + given.size // _BLOCK)
+    return np.concatenate([_block(part, alpha, factor) for part in parts]).reshape(given.shape)
+
+
+def _block(x: Floats, alpha: float, factor: Factor) -> Floats:
+    given, found = x[:, None], np.zeros(len(x))
     nodes, weights = _rule()
     # Beyond 80 / x the first part has decayed; beyond x = 40 the second is nothing.
     height = np.minimum(given / 2, 80 / np.maximum(given, 1e-3))
     rising = 1j * _integrand(1j * height * nodes, given, alpha, factor)
-    found = (height * rising.real) @ weights
-    near = given[:, 0] < _TAIL
+    found += (height * rising.real) @ weights
+    near = x < _TAIL
     level = _integrand(_REACH * nodes + 0.5j * given[near], given[near], alpha, factor)
     found[near] += (_REACH * level.real) @ weights
-    return np.asarray((found / math.pi).reshape(np.shape(x)), np.float64)
+    return found / math.pi
 
 
 def _integrand(t: Complexes, x: Floats, alpha: float, factor: Factor) -> Complexes:

@@ -83,6 +83,24 @@ def test_honest_noise_is_never_taken_for_a_fault(promised: Terms, dim: int):
     assert "above the bound" in str(fault(answer(huge), asked))
 
 
+@pytest.mark.parametrize("alpha", [1.0, 1.5, 1.9])
+@pytest.mark.parametrize("dim", [1, 10, 1000])
+def test_heavy_tails_of_honest_noise_are_no_fault_and_what_none_explains_is(alpha: float, dim: int):
+    kind = {"norm": "l1", "mechanism": "stable", "alpha": alpha}
+    promised = terms(trust="distributed", noise_multiplier=2.0, survivors=3, **kind)
+    source, asked = NoiseSource(), request(promised, dim)
+    for _ in range(200):
+        values = source.perturb(np.zeros(dim), promised.client_scale, "stable", alpha)
+        assert fault(answer(values), asked) is None
+    # The farthest of all draws reaches about draws^(1/alpha).
+    first = np.zeros(dim)
+    first[0] = promised.client_scale * (1e14 * dim) ** (1 / alpha) * dim
+    assert fault(answer(first / 100), asked) is None
+    assert "above the bound" in str(fault(answer(first * 10), asked))
+    bare = terms(trust="local", noise_multiplier=0.0, **kind)
+    assert "above the bound" in str(fault(answer(np.full(dim, 2.0)), request(bare, dim)))
+
+
 def test_an_l1_clip_is_checked_in_l1():
     promised = terms(norm="l1", mechanism="laplace")
     assert fault(answer((0.5, 0.5, 0.0)), request(promised)) is None

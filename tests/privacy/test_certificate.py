@@ -42,6 +42,7 @@ def ledger_of(
         mechanism=mechanism,
         sampling=sampling or Everyone(),
         survivors=3 if trust == "distributed" else 1,
+        alpha=1.5 if mechanism == "stable" else None,
     )
     for number in range(2):
         ledger.charge(Event("task", number, terms, ledger.job.job))
@@ -52,11 +53,13 @@ def combinations():
     for unit, trust, mechanism, sampling, multiplier in product(
         ("record", "client"),
         ("central", "distributed", "local"),
-        ("gaussian", "laplace", "exponential"),
+        ("gaussian", "laplace", "exponential", "stable"),
         (Everyone(), Poisson(0.2), FixedSize(2, 10)),
         (20.0, 0.0),
     ):
         if mechanism == "laplace" and (trust == "distributed" or sampling != Everyone()):
+            continue
+        if mechanism == "stable" and isinstance(sampling, FixedSize):
             continue
         if mechanism == "exponential" and (trust != "central" or sampling != Everyone()):
             continue
@@ -132,6 +135,11 @@ def test_the_schema_is_itself_valid_and_strict():
             mechanism="exponential", norm="l1", trust="distributed"
         ),
         lambda c: c["releases"][0]["terms"].update(sampling={"kind": "poisson", "rate": 2}),
+        lambda c: c["releases"][0]["terms"].update(alpha=1.5),
+        lambda c: c["releases"][0]["terms"].update(mechanism="stable", norm="l1"),
+        lambda c: c["releases"][0]["terms"].update(mechanism="stable", alpha=1.5),
+        lambda c: c["releases"][0]["terms"].update(mechanism="stable", norm="l1", alpha=2),
+        lambda c: c["releases"][0]["terms"].update(mechanism="levy", norm="l1", alpha=1.5),
         lambda c: c["ledger"].update(head="xyz"),
         lambda c: c["files"].update({"../x": "a" * 64}),
         lambda c: c["files"].update({"x": "short"}),
@@ -169,6 +177,16 @@ def test_choices_are_put_into_words_and_nothing_else_is():
     assert "nothing but the choice is released" in said["trust_in_words"]
     assert plain["trust_in_words"] in said["trust_in_words"]
     assert "exponential" not in plain["trust_in_words"]
+
+
+def test_heavy_tails_are_put_into_words_and_nothing_else_is():
+    ledger = ledger_of(mechanism="stable", trust="distributed")
+    said, plain = certify(ledger, FILES).content, certify(ledger_of(), FILES).content
+    assert said["cautions"][:-1] == plain["cautions"]
+    assert said["cautions"][-1].startswith("task (alpha 1.5): symmetric alpha-stable noise")
+    assert "variance is infinite" in said["cautions"][-1]
+    assert said["releases"][0]["terms"]["alpha"] == 1.5
+    assert "alpha" not in plain["releases"][0]["terms"]
 
 
 def test_a_row_a_client_in_a_job_that_protects_records_is_named_with_its_price():

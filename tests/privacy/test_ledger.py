@@ -351,9 +351,11 @@ def test_a_row_a_client_is_charged_to_records_at_half_its_noise(tmp_path: Path):
         records.charge(event(0, terms(trust="distributed")))
 
 
-@pytest.mark.parametrize("mechanism", ["gaussian", "laplace", "exponential"])
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace", "exponential", "stable"])
 def test_a_row_a_client_costs_what_its_charge_as_a_record_says_whoever_adds_noise(mechanism: str):
     kind = {"mechanism": mechanism, "norm": "l2" if mechanism == "gaussian" else "l1"}
+    if mechanism == "stable":
+        kind["alpha"] = 1.5
     whole, half = terms(12.0, unit="client", **kind), terms(6.0, **kind)
     assert charged({whole: 3}, 2, "record") == {half: 3}
     assert charged({whole: 3, half: 1}, None, "record") == {half: 4}

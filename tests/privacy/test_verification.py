@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedsynth.errors import ReleaseError
-from fedsynth.privacy import chain, verification
+from fedsynth.privacy import accounting, chain, stable, verification
 from fedsynth.privacy.certificate import LEDGER, NAME, certify, sha256
 from fedsynth.privacy.ledger import Event, Job, Ledger
 from fedsynth.privacy.terms import Budget, Everyone, FixedSize, Poisson, Sampling, Terms
@@ -28,6 +28,7 @@ def terms(multiplier: float, sampling: Sampling, unit: str, trust: str, mechanis
         norm="l2" if mechanism == "gaussian" else "l1",
         mechanism=mechanism,
         sampling=sampling,
+        alpha=1.7 if mechanism == "stable" else None,
     )
 
 
@@ -85,6 +86,11 @@ def failed(folder: Path) -> set[str]:
         (4, Everyone(), 1, "record", "central", "exponential"),
         (30, Everyone(), 20, "client", "central", "exponential"),
         (0.25, Everyone(), 1, "record", "central", "exponential"),
+        (2, Everyone(), 2, "record", "distributed", "stable"),
+        (8, Poisson(0.05), 40, "record", "local", "stable"),
+        (5, Poisson(0.05), 3, "client", "local", "stable"),
+        (0.02, Everyone(), 1, "client", "central", "stable"),
+        (3000, Everyone(), 2, "record", "central", "stable"),
     ],
 )
 def test_a_sound_release_verifies(
@@ -125,6 +131,7 @@ def mixed(folder: Path, others: list[Terms], unit: str = "record") -> Path:
         ([terms(60.0, FixedSize(2, 10), "client", "central", "gaussian")], "client", 1),
         ([terms(9.0, Everyone(), "client", "central", "exponential")], "record", 1),
         ([terms(9.0, Everyone(), "client", "distributed", "gaussian")], "record", 2),
+        ([terms(9.0, Everyone(), "client", "distributed", "stable")], "record", 1),
     ],
 )
 def test_a_job_that_also_chooses_verifies(
@@ -132,6 +139,67 @@ def test_a_job_that_also_chooses_verifies(
 ):
     checks = require(mixed(tmp_path, others, unit))
     assert sum("second accountant" in check.name for check in checks) == opinions
+
+
+def of_stable(folder: Path) -> Path:
+    return release(folder, 4.0, count=3, trust="distributed", mechanism="stable")
+
+
+def test_stable_releases_are_held_against_an_exact_composition(tmp_path: Path):
+    names = [check.name for check in require(of_stable(tmp_path))]
+    assert "second accountant (pure)" in names and "second accountant (moments)" in names
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (lambda line: line["terms"].update(alpha=1.6), True),
+        (lambda line: line["terms"].pop("alpha"), True),
+        (lambda line: line["terms"].update(mechanism="levy"), True),
+        (lambda line: line["terms"].update(mechanism="laplace", trust="central"), True),
+        (lambda line: line["terms"].update(alpha=2.0), True),
+        (lambda line: None, False),
+    ],
+)
+def test_a_forged_index_or_a_mechanism_that_nobody_knows_is_found(
+    tmp_path: Path, change: Callable[[dict], object], found: bool
+):
+    folder = of_stable(tmp_path)
+    rechain(folder, lambda lines: change(lines[1]))
+    assert bool(failed(folder)) is found
+
+
+@pytest.mark.parametrize("factor", [0.98, 1.02])
+def test_a_score_bound_that_is_off_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, factor: float
+):
+    right = stable.score_bound
+    monkeypatch.setattr(stable, "score_bound", lambda alpha: factor * right(alpha))
+    for cached in (accounting._spent, accounting._curve):
+        cached.cache_clear()
+    folder = of_stable(tmp_path)
+    wrong = {"second accountant (pure)"}
+    assert failed(folder) == (wrong | {"second accountant (moments)"} if factor < 1 else wrong)
+    monkeypatch.undo()
+    for cached in (accounting._spent, accounting._curve):
+        cached.cache_clear()
+    assert "figures" not in failed(of_stable(tmp_path / "again"))
+
+
+def test_the_charge_of_one_number_would_not_do_for_a_vector(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The scalar figure, which is smaller, in place of the vectors': both accountants object."""
+    monkeypatch.setattr(
+        stable, "release_epsilon", lambda t, exchange=False: stable.scalar_epsilon(t.alpha, 0.5)
+    )
+    for cached in (accounting._spent, accounting._curve):
+        cached.cache_clear()
+    folder = release(tmp_path, 0.5, count=1, mechanism="stable")
+    assert "second accountant (pure)" in failed(folder)
+    monkeypatch.undo()
+    for cached in (accounting._spent, accounting._curve):
+        cached.cache_clear()
 
 
 def test_a_loss_distribution_that_leaves_the_sums_out_is_found(
