@@ -11,6 +11,10 @@ from fedsynth.synthesizers.fedinfer.coordinates import Floats
 from fedsynth.synthesizers.fedinfer.statistic import Statistic
 from fedsynth.synthesizers.labels import label_frequencies
 
+_FLOOR = 0.25
+"""Least variance that a classifier counts on, of the noise's norm: shrinkage has dealt with the
+rest. Of .1 to 2 it is among the best on wdbc and iris at epsilon .5 to 15."""
+
 
 @dataclass(frozen=True)
 class Classes:
@@ -20,8 +24,7 @@ class Classes:
         frequencies: [classes], summing to 1.
         means: [classes, width], in [-1, 1].
         covariances: positive semidefinite, [classes or 1, width, width].
-        floor: what the norm of the noise in a covariance hardly exceeds: directions of less
-            variance are not known.
+        floor: what the norm of the noise in a covariance hardly exceeds, [classes or 1].
     """
 
     frequencies: Floats
@@ -105,13 +108,13 @@ def discriminate(classes: Classes, v: Floats) -> Floats:
     """Probabilities of the classes [n, classes] of coordinates [n, width].
 
     Linear discriminant analysis: one covariance for all, the classes' mean one. Directions whose
-    variance the noise may have made up are given its size. That hides how far apart the classes
-    are, so it is measured again in the few directions in which they differ, where noise adds up
-    less.
+    variance the noise may have made up are given part of its size. That hides how far apart the
+    classes are, so it is measured again in the few directions in which they differ, where noise
+    adds up less.
     """
     weights = classes.frequencies if len(classes.covariances) > 1 else np.ones(1)
     pooled = np.tensordot(weights, classes.covariances, axes=1)
-    floor = float(weights @ classes.floor)
+    floor = _FLOOR * float(weights @ classes.floor)
     middle = classes.frequencies @ classes.means
     apart = classes.means - middle
     found, sizes, _ = np.linalg.svd(_inverse(pooled, floor) @ apart.T, full_matrices=False)
