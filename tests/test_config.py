@@ -95,9 +95,8 @@ def test_builtin_jobs_load_by_name(name):
     assert load(name).data.builtin is not None
 
 
-@pytest.mark.parametrize("name", ["adult", "demo", "digits", "epilepsy", "mnist-writers"])
-def test_the_jobs_of_the_repository_load_and_find_their_schemas(name):
-    path = Path(__file__).parents[1] / "configs" / f"{name}.yaml"
+@pytest.mark.parametrize("path", sorted((Path(__file__).parents[1] / "configs").glob("*.yaml")))
+def test_the_jobs_of_the_repository_load_and_find_their_schemas(path):
     job = load(path)
     assert job.schema_ is None or (path.parent / job.schema_).is_file()
 

@@ -18,6 +18,7 @@ from fedsynth.release import Fitted, Report
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.synthesizers.aim import AIM
 from fedsynth.synthesizers.aim_settings import AIMSettings
+from fedsynth.synthesizers.embedding import MeanEmbedding, MeanEmbeddingSettings
 from fedsynth.synthesizers.fedinfer import FedInfer, FedInferSettings
 from fedsynth.synthesizers.fedvae import FedVAE, FedVAESettings
 from fedsynth.synthesizers.fusion.private import PrivateFusion, PrivateFusionSettings
@@ -32,6 +33,7 @@ Settings = (
     | FedInferSettings
     | FedVAESettings
     | FusionGANSettings
+    | MeanEmbeddingSettings
     | MSTSettings
     | PrivateFusionSettings
     | PrivBayesSettings
@@ -65,7 +67,16 @@ class Synthesizer(Fitted, Protocol):
 
 METHODS: dict[str, Any] = {
     method.name: method
-    for method in (AIM, MST, PrivBayes, FedVAE, PrivateFusion, FusionGAN, FedInfer)
+    for method in (
+        AIM,
+        MST,
+        PrivBayes,
+        FedVAE,
+        MeanEmbedding,
+        PrivateFusion,
+        FusionGAN,
+        FedInfer,
+    )
 }
 SETTINGS: dict[str, Any] = {name: method.settings_type for name, method in METHODS.items()}
 
