@@ -20,6 +20,7 @@ from fedsynth.synthesizers.embedding.targets import Targets
 _GAIN, _MIDDLE, _SHARPNESS = 6.0, 0.5, 6.0
 # Corrections start small: a network's output of 1 moves few coordinates by so much of their norm.
 _STEP = 0.1
+_LARGEST = 0.98
 _SAMPLED = 500
 
 
@@ -47,6 +48,8 @@ class Generator(nn.Module):
         self.embedding = embedding
         settings, coding = embedding.settings, embedding.coding
         self.means, self.roots = torch.from_numpy(start.means), torch.from_numpy(start.roots)
+        energies = (self.means**2).sum(dim=1) + (self.roots**2).sum(dim=(1, 2))
+        self.norms = energies.sqrt().clamp(max=_LARGEST)
         self.lift = torch.as_tensor(embedding.projection.lift, dtype=torch.float32)
         few, classes, hidden = embedding.components, len(start.means), settings.hidden
         images = isinstance(coding, ImageCoding)
@@ -90,17 +93,28 @@ class Generator(nn.Module):
         rows, few = len(classes), self.means.shape[1]
         noise = torch.randn((rows, few), generator=generator)
         drawn = self.means[classes] + torch.einsum("nk,nik->ni", noise, self.roots[classes])
-        # A vector's norm is below 1 by construction, a Gaussian's draw need not be.
-        drawn = drawn * (0.98 / drawn.norm(dim=1, keepdim=True).clamp(min=0.98))
+        drawn = self._bounded(drawn, classes)
         one_hot = functional.one_hot(classes, len(self.means)).to(torch.float32)
         given = torch.cat([drawn * math.sqrt(few), noise, one_hot], dim=1)
         hidden = torch.relu(self.second(torch.relu(self.first(given))))
         change = self.last(hidden)
-        moved = drawn + _STEP * change[:, :few]
-        moved = moved * (0.98 / moved.norm(dim=1, keepdim=True).clamp(min=0.98))
+        moved = self._bounded(drawn + _STEP * change[:, :few], classes)
         energy = (moved**2).sum(dim=1, keepdim=True)
         whole = (moved * torch.sqrt(self.embedding.floor / (1 - energy))) @ self.lift
         return self.embedding.coding.finish(self._raw(whole, change[:, few:], generator), generator)
+
+    def _bounded(self, few: Tensor, classes: Tensor) -> Tensor:
+        """Vectors with a norm below 1, which a Gaussian's draws need not have.
+
+        Images of a class have all the same norm, or faint ones would come of draws near the
+        middle; how bright one is is the network's to say.
+        """
+        norms = few.norm(dim=1, keepdim=True)
+        factors = _LARGEST / norms.clamp(min=_LARGEST)
+        if isinstance(self.embedding.coding, ImageCoding):
+            factors = self.norms[classes, None] / norms.clamp(min=1e-6)
+        bounded: Tensor = few * factors
+        return bounded
 
     def _raw(self, whole: Tensor, change: Tensor, generator: torch.Generator) -> Tensor:
         """What the coding finishes, from lifted coordinates and the other corrections."""

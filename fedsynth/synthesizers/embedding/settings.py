@@ -53,10 +53,9 @@ class MeanEmbeddingSettings(Agreed):
     tilt: Annotated[float, Field(ge=0, le=4, description="a number from 0 to 4")] = 0.5
     constant_share: Annotated[float, Field(gt=0, lt=1, description="a share in (0, 1)")] = 0.1
     random_features: Annotated[int, Field(ge=2, description="a whole number of at least 2")] = 1000
-    bandwidths: (
-        Annotated[tuple[Positive, ...], Field(min_length=1, description="a list of positives")]
-        | None
-    ) = None
+    bandwidths: Annotated[
+        tuple[Positive, ...] | None, Field(min_length=1, description="a list of positive numbers")
+    ] = None
     patch: Annotated[int, Field(ge=0, description="a whole number of at least 0")] = 5
     patch_features: Annotated[int, Field(ge=2, description="a whole number of at least 2")] = 200
     patch_bandwidth: Positive = 0.3
