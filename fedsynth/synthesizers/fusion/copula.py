@@ -74,12 +74,17 @@ def fit_copula(statistics: Statistics, group: int, profiles: Floats) -> Copula:
 
 @dataclass(frozen=True, eq=False)
 class _Moments:
-    """Within classes: covariances of the scores [classes, width, width], the estimated records of
-    each class, and the standard deviation of a covariance's noise [classes]."""
+    """Within classes: covariances of the scores, [classes, width, width], and the estimated records
+    of each class.
+
+    The noise of the covariance of scores i and j has standard deviation ``noise * lift_i *
+    lift_j``, [classes] and [classes, width]: beside its own that of the means and of the count.
+    """
 
     covariances: Floats
     records: Floats
     noise: Floats
+    lifts: Floats
 
 
 def _moments(statistics: Statistics, group: int) -> _Moments:
@@ -92,7 +97,8 @@ def _moments(statistics: Statistics, group: int) -> _Moments:
     covariances = products[:, 1:, 1:] / records[:, None, None]
     covariances = covariances - means[:, :, None] * means[:, None, :]
     noise = statistics.product_sigma / np.sqrt(2.0) / records
-    return _Moments(covariances, records, noise)
+    lifts = np.sqrt(1 + (np.clip(means, -1, 1) / question.constant) ** 2)
+    return _Moments(covariances, records, noise, lifts)
 
 
 def _slices(cells: TableCells) -> list[slice]:
@@ -202,7 +208,8 @@ def _matched(
             ]
         ).reshape(len(i), _TERMS)
         misfit = _misfits(grams, i, j, powers) - 2 * linear @ powers.T
-        slopes = np.sqrt(grams[:, 0, 0])
+        lifts = np.array([np.sqrt(np.mean(moments.lifts[c, s] ** 2)) for s in at])
+        slopes = np.sqrt(grams[:, 0, 0]) / lifts
         # Where a column is constant within a class, its correlations are anything.
         known = slopes[i] * slopes[j] > 1e-9
         raw[c, i, j] = raw[c, j, i] = np.where(known, _lowest(misfit), 0.0)

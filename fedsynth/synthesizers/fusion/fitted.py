@@ -79,7 +79,7 @@ def column_shares(own: ColumnCells, counts: Floats, records: Floats, sigma: floa
     together = together / together.sum() + 1e-4 * sigma / max(total, sigma, 1e-9) * measure
     together /= together.sum()
     if classes == 1:
-        return together[None]
+        return np.asarray(together[None])
     found = [shrink(c, float(n), together, sigma) for c, n in zip(counts, records, strict=True)]
     own_shares = np.stack(found) + 1e-3 * (sigma + 1e-9) * together
     normed: Floats = own_shares / own_shares.sum(axis=1, keepdims=True)

@@ -21,15 +21,17 @@ from fedsynth.federation.request import Plain, Request
 from fedsynth.federation.site import Site
 from fedsynth.federation.tasks import register
 from fedsynth.privacy.clipping import DenseRows, IndicatorRows, Rows, factors
+from fedsynth.privacy.stable import reach
 from fedsynth.privacy.stacking import ROOT, SecondMomentRows, StackedRows, triangle
 from fedsynth.privacy.terms import Budget, Everyone, Mechanism, Norm, Terms
 from fedsynth.schema import Schema
-from fedsynth.synthesizers.counting import released_scale
 from fedsynth.synthesizers.fusion.cells import TableCells
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
+# What a tenth of standard normal draws exceed in magnitude.
+_TENTH = 1.6448536269514722
 # A hair above the norm of a row, so that clipping leaves honest rows as they are.
 CLIP = 1 + 1e-5
 # What the squares of a record's scores in a column are reckoned to sum to; and the square of the
@@ -206,9 +208,13 @@ def _group(site: Site, settings: Mapping[str, Plain]) -> int:
 
 
 def statistics_terms(
-    budget: Budget, noise_multiplier: float, survivors: int, mechanism: Mechanism = "gaussian"
+    budget: Budget,
+    noise_multiplier: float,
+    survivors: int,
+    mechanism: Mechanism = "gaussian",
+    alpha: float | None = None,
 ) -> Terms:
-    """Terms of the one message, asked of everybody."""
+    """Terms of the one message, asked of everybody. ``alpha`` is for stable noise."""
     return Terms(
         unit=budget.unit,
         trust=budget.trust,
@@ -218,6 +224,7 @@ def statistics_terms(
         mechanism=mechanism,
         sampling=Everyone(),
         survivors=survivors,
+        alpha=alpha,
     )
 
 
@@ -232,7 +239,18 @@ def ask_statistics(
     """
     question = asked(schema, settings, terms.norm)
     released = channel.sum(STATISTICS.name, terms, question.dim, settings=settings)
-    sigma = released_scale(terms, released.answered)
+    return question.answer(released.value, _deviation(terms, released.answered))
+
+
+def _deviation(terms: Terms, answered: int) -> float:
+    """Standard deviation of the noise in a released sum.
+
+    Stable noise has none: what stands in is that of the Gaussian noise that a tenth of the draws
+    exceed as they exceed the stable one.
+    """
+    scale = terms.summed_scale(answered)
     if terms.mechanism == "laplace":
-        sigma *= ROOT
-    return question.answer(released.value, sigma)
+        return ROOT * scale
+    if terms.alpha is not None and scale > 0:
+        return scale * reach(terms.alpha, 0.1) / _TENTH
+    return scale

@@ -33,6 +33,18 @@ def test_one_message_costs_the_budget_and_hardly_less(trust, unit):
     assert len(synth.sample(10, seed=0)) == 10
 
 
+@pytest.mark.parametrize("trust", ["central", "distributed", "local"])
+def test_stable_noise_costs_the_budget_too(trust):
+    budget = Budget(epsilon=1.0, delta=1e-5, trust=trust)
+    synth = PrivateFusion(SCHEMA, mechanism="stable").fit(owners(40, 30), budget)
+    terms = synth.ledger.events[0].terms
+    assert (terms.mechanism, terms.norm) == ("stable", "l1") and 1.5 < terms.alpha < 1.9
+    assert 0.98 < synth.ledger.spent().epsilon <= 1.0
+    assert len(synth.sample(10, seed=0)) == 10
+    with pytest.raises(ConfigError, match="stable"):
+        PrivateFusion(SCHEMA, alpha=1.5).fit(owners(40), budget)
+
+
 @pytest.mark.parametrize("trust", ["central", "local"])
 def test_laplace_noise_costs_the_budget_too(trust):
     budget = Budget(epsilon=1.0, delta=1e-5, trust=trust)
@@ -105,8 +117,26 @@ def test_a_release_can_be_sampled_from_again(fitted):
     ):
         with pytest.raises(ReleaseError):
             PrivateFusion.from_state(SCHEMA, damaged, meta)
-    with pytest.raises(ReleaseError):
-        PrivateFusion.from_state(SCHEMA, arrays, {})
+    for damaged in ({}, {"settings": {}}, {**meta, "families": [[0, "age", {}]]}):
+        with pytest.raises(ReleaseError):
+            PrivateFusion.from_state(SCHEMA, arrays, damaged)
+
+
+def test_families_that_fit_take_the_place_of_the_histogram():
+    rng = np.random.default_rng(0)
+    normal = np.round(rng.normal(500, 60, 4000)).clip(0, 1000).astype(int)
+    schema = Schema(columns=[Integer(name="x", lower=0, upper=1000), Boolean(name="y")], target="y")
+    frame = pd.DataFrame({"x": normal, "y": rng.random(4000) < 0.5})
+    budget = Budget(epsilon=0.5, delta=1e-5, trust="central")
+    synth = PrivateFusion(schema, marginals="families").fit([frame], budget, insecure_noise_seed=0)
+    rows = synth.sample(4000, seed=0)
+    assert set(synth.learned.families) == {(0, "x"), (1, "x")}
+    assert rows["x"].mean() == pytest.approx(500, abs=15)
+    assert rows["x"].std() == pytest.approx(60, abs=15)
+    again = PrivateFusion.from_state(schema, *synth.model_state())
+    assert again.learned.families == synth.learned.families
+    plain = PrivateFusion(schema, marginals="histogram").fit([frame], budget, insecure_noise_seed=0)
+    assert not plain.learned.families
 
 
 def test_an_answered_job_is_not_asked_again(tmp_path):
@@ -150,7 +180,7 @@ JOINED = Schema(
 def test_the_copula_keeps_what_independent_columns_lose(epsilon, reach):
     frame = joined()
     budget = Budget(epsilon=epsilon, delta=1e-5)
-    kept = PrivateFusion(JOINED).fit([frame], budget, insecure_noise_seed=0)
+    kept = PrivateFusion(JOINED, learned_orders=9).fit([frame], budget, insecure_noise_seed=0)
     lost = PrivateFusion(JOINED, correlations="none").fit([frame], budget, insecure_noise_seed=0)
     real = frame["u"].rank().corr(frame["v"].rank())
     rows, loose = kept.sample(6000, seed=0), lost.sample(6000, seed=0)
@@ -216,7 +246,7 @@ ODD = [
 
 @pytest.mark.parametrize(("schema", "columns"), [o[1:] for o in ODD], ids=[o[0] for o in ODD])
 @pytest.mark.parametrize("epsilon", [1.0, float("inf")])
-@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace", "stable"])
 def test_odd_tables(schema, columns, epsilon, mechanism):
     frame = pd.DataFrame(columns)
     sites = {"one": frame, "empty": frame.iloc[:0], "two": frame.iloc[:1]}
@@ -234,11 +264,3 @@ def test_settings_are_explained():
         PrivateFusion(SCHEMA, moment_share=1.0)
     with pytest.raises(ConfigError, match="fit first"):
         PrivateFusion(SCHEMA).sample(3)
-
-
-def test_a_wide_table_asks_for_no_more_scores_than_fit():
-    columns = [Categorical(name=f"c{k}", values=list("abcdefghij")) for k in range(60)]
-    schema = Schema(columns=columns)
-    settings = PrivateFusion(schema).settings.resolved(CENTRAL, schema)
-    assert settings.learned_orders < 10
-    assert PrivateFusion(SCHEMA).settings.resolved(CENTRAL, SCHEMA).learned_orders == 64
