@@ -14,10 +14,12 @@ over the trials.
 The number of updates is the paper's for the breast masses; for the others it says none, and 20 and
 100 are assumed. Class means of the two Gaussians are not told either: (1, 1) and (-1, -1) here.
 
-What reproduces: without noise one message is the centralised solution, whoever holds which rows. What
-does not: that it stays so "regardless of noise" (that was an epsilon nobody added up), and that noisy
-gradients end below it: at equal totals FedAvg is ahead wherever noise matters, since it asks for one
-direction and not for a covariance. One message buys all regressions, moments and rows at once.
+What reproduces: without noise one message is the centralised solution, whoever holds which rows.
+What does not: that it stays so "regardless of noise" (that was an epsilon that nobody added up),
+and that noisy gradients end below it: at equal totals FedAvg is ahead wherever noise matters. It
+asks for a direction alone, by gradients clipped near their usual size; one message asks for a
+covariance too, within the bounds of every possible record, and answers all regressions, moments and
+rows at once.
 """
 
 from __future__ import annotations

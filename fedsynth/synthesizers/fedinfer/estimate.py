@@ -1,20 +1,24 @@
-"""What a noisy sum says: moments, regressions, class probabilities."""
+"""What a noisy sum says: moments, regressions, class probabilities, rows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from fedsynth.data.tables import conform
 from fedsynth.errors import ConfigError
 from fedsynth.schema import Schema
 from fedsynth.schema.columns import Boolean, Categorical
+from fedsynth.synthesizers.drawing import draw_table
 from fedsynth.synthesizers.fedinfer.coordinates import Floats
 from fedsynth.synthesizers.fedinfer.discriminant import Classes, classes_of, discriminate
+from fedsynth.synthesizers.fedinfer.generator import Generator
 from fedsynth.synthesizers.fedinfer.moments import Moments, Reading, moments, reading_of
 from fedsynth.synthesizers.fedinfer.regression import (
     Regression,
@@ -147,3 +151,22 @@ class Estimate:
             columns=list(target.categories),
             index=frame.index,
         )
+
+    def sample(
+        self,
+        rows: int,
+        where: Mapping[str, Any] | None = None,
+        proportions: Mapping[Any, float] | None = None,
+        seed: int | None = None,
+    ) -> pd.DataFrame:
+        """Synthetic rows; see :meth:`fedsynth.synthesizers.fedinfer.FedInfer.sample`."""
+        generator = Generator.of(self.statistic.coordinates, self.classes)
+
+        def draw(
+            labels: NDArray[np.int64] | None, count: int, rng: np.random.Generator
+        ) -> dict[str, NDArray[Any]]:
+            one = np.zeros(count, np.int64)
+            return generator.draw(one if labels is None else labels, rng)
+
+        frequencies = self.classes.frequencies if self.statistic.classes else np.zeros(0)
+        return draw_table(self.schema, frequencies, rows, where, proportions, seed, draw)

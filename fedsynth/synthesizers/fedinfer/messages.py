@@ -10,11 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.federation.channel import Channel
-from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.ledger import Planned
+from fedsynth.privacy.terms import Budget, Mechanism, Terms
 from fedsynth.synthesizers.counting import released_scale
 from fedsynth.synthesizers.fedinfer.coordinates import Floats
 from fedsynth.synthesizers.fedinfer.settings import FedInferSettings
-from fedsynth.synthesizers.fedinfer.statistic import MOMENTS, Statistic, request_settings
+from fedsynth.synthesizers.fedinfer.statistic import (
+    MOMENTS,
+    Statistic,
+    moments_terms,
+    request_settings,
+)
+from fedsynth.synthesizers.shares import Stage, share_out
 
 
 @dataclass(frozen=True)
@@ -38,6 +45,17 @@ class Learned:
         sigma = float(np.sqrt((self.scales[:count] ** 2).sum()))
         names = tuple(name for group in self.clients[:count] for name in group)
         return self.messages[:count].sum(axis=0), sigma, names
+
+
+def one_message(
+    statistic: Statistic, budget: Budget, survivors: int, mechanism: Mechanism
+) -> tuple[Planned, ...]:
+    """The plan of a job that releases the statistic once, with the whole budget."""
+
+    def terms(multiplier: float) -> Terms:
+        return moments_terms(statistic, budget, multiplier, survivors, mechanism)
+
+    return share_out([Stage(MOMENTS.name, 1.0, terms)], budget)
 
 
 def ask(

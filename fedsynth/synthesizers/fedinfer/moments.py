@@ -26,7 +26,8 @@ class Moments:
         mean_errors, covariance_errors: standard errors: sampling (covariances as of normal
             variables) and privacy noise together. Infinite where the noise leaves fewer than 2
             records.
-        records: estimated number.
+        records: estimated number. At the client level of clients, each of which counts as one
+            record: errors are then those of so many records, though a client's mean varies less.
     """
 
     names: tuple[str, ...]

@@ -44,11 +44,13 @@ class Regression:
         coefficients: [terms].
         errors: standard errors [terms], of sampling and privacy noise together. Infinite where the
             data say nothing: a direction of the predictors that nobody varies in or that the noise
-            drowns, which is then left out of the fit.
+            drowns, which is then left out of the fit. Just above that border intervals may cover
+            less than they say (in simulations in which the noise drowned four fits of five, 95 %
+            intervals of the fifth covered 78 to 100 %).
         noise_errors: the part of the privacy noise.
         r2: share of the target's variance that is explained, at most 1; not a number where the
             noise leaves no variance.
-        records: estimated number.
+        records: estimated number; at the client level of clients, as for moments.
         ridge: that the fit was made with; errors are about the coefficients that all records would
             give with it.
         columns: schema of the predictors.
@@ -201,23 +203,25 @@ def least_squares(
     noise = sigma**2 * inverse @ statistic.times(r)[np.ix_(at, at)] @ inverse
     rest = float(r @ joint @ r) + float(np.trace(noise @ gram))
     rest = max(rest, sigma * np.sqrt(statistic.quadratic(r)))
-    free = records - len(at)
-    variance = rest / free if free > 0 else np.inf
-    exact = joint[np.ix_(at, at)]
     natural = chosen.natural
     # Beyond rounding: a coefficient that the unknown directions take part in.
     part, whole = np.abs(natural @ blind), np.linalg.norm(natural * scale, axis=1)
     lost = (part > 1e-6 * whole[:, None]).any(axis=1)
     noise_errors = _roots(natural @ noise @ natural.T)
-    if np.isfinite(variance):
-        sampled = np.diag(natural @ inverse @ exact @ inverse @ natural.T) * variance
-    else:
-        sampled = np.full(len(at), np.inf)
-    errors = np.sqrt(np.maximum(sampled, 0) + noise_errors**2)
+    errors = np.full(len(at), np.inf)
+    if records > len(at):
+        spread = natural @ inverse @ joint[np.ix_(at, at)] @ inverse @ natural.T
+        sampled = np.maximum(np.diag(spread), 0) * rest / (records - len(at))
+        errors = np.sqrt(sampled + noise_errors**2)
     errors[lost], noise_errors[lost] = np.inf, np.inf
-    total = float(target @ joint @ target) - float(joint[0] @ target) ** 2 / max(records, 1e-9)
-    r2 = min(1.0, 1 - float(r @ joint @ r) / total) if total > 0 else float("nan")
-    return natural @ b, errors, noise_errors, r2, records
+    return natural @ b, errors, noise_errors, _explained(joint, r, target), records
+
+
+def _explained(joint: Floats, r: Floats, target: Floats) -> float:
+    """R2 of the residual ``r q`` of the target ``target q``."""
+    total = float(target @ joint @ target)
+    total -= float(joint[0] @ target) ** 2 / max(float(joint[0, 0]), 1e-9)
+    return min(1.0, 1 - float(r @ joint @ r) / total) if total > 0 else float("nan")
 
 
 def _roots(covariance: Floats) -> Floats:

@@ -11,6 +11,7 @@ records count alike; and what bounds a record is the schema's public bounds, not
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,25 +24,27 @@ from numpy.typing import NDArray
 from fedsynth.errors import ConfigError, PrivacyError, ReleaseError
 from fedsynth.privacy.certificate import Certificate
 from fedsynth.privacy.ledger import Ledger, Planned
-from fedsynth.privacy.terms import Budget, Terms
+from fedsynth.privacy.terms import Budget
 from fedsynth.release import Report, write_release
 from fedsynth.schema import ImageSchema, Schema
-from fedsynth.synthesizers.drawing import draw_table
 from fedsynth.synthesizers.fedinfer.estimate import Estimate
-from fedsynth.synthesizers.fedinfer.generator import Generator
-from fedsynth.synthesizers.fedinfer.messages import Learned, ask, from_arrays, to_arrays
+from fedsynth.synthesizers.fedinfer.messages import (
+    Learned,
+    ask,
+    from_arrays,
+    one_message,
+    to_arrays,
+)
 from fedsynth.synthesizers.fedinfer.moments import Moments
 from fedsynth.synthesizers.fedinfer.regression import Regression
 from fedsynth.synthesizers.fedinfer.settings import FedInferSettings
 from fedsynth.synthesizers.fedinfer.statistic import (
     MOMENTS,
     Statistic,
-    moments_terms,
     request_settings,
 )
 from fedsynth.synthesizers.fitting import Options, begin
 from fedsynth.synthesizers.owners import Owners
-from fedsynth.synthesizers.shares import Stage, share_out
 from fedsynth.synthesizers.trained import Trained
 
 
@@ -79,15 +82,13 @@ class FedInfer(Trained[Learned]):
     @property
     def statistic(self) -> Statistic:
         """What is summed: public."""
-        settings = self.settings
-        values = request_settings(settings.clip, settings.class_conditional)
-        return Statistic.of(self.schema, values, settings.norm)
+        asked = request_settings(self.settings.clip, self.settings.class_conditional)
+        return Statistic.of(self.schema, asked, self.settings.norm)
 
     def fit(self, owners: Owners, budget: Budget, **options: Any) -> Self:
         """Ask every owner for its sum, once, with the whole budget.
 
-        Under local trust the owners' messages are kept apart, so that :meth:`arrivals` can tell
-        what was known after each.
+        Under local trust the owners' messages are kept apart, for :meth:`arrivals`.
 
         Args:
             owners: one table an owner: a mapping by name, a list, or a single one.
@@ -103,12 +104,8 @@ class FedInfer(Trained[Learned]):
         run, statistic = Options(**options), self.statistic
 
         def plan(resolved: Budget, clients: int) -> tuple[Sequence[Planned], int | None]:
-            whole = max(1, int(np.ceil(run.survivors * clients - 1e-9)))
-
-            def terms(multiplier: float) -> Terms:
-                return moments_terms(statistic, resolved, multiplier, whole, settings.mechanism)
-
-            return share_out([Stage(MOMENTS.name, 1.0, terms)], resolved), None
+            survivors = max(1, int(np.ceil(run.survivors * clients - 1e-9)))
+            return one_message(statistic, resolved, survivors, settings.mechanism), None
 
         with begin(owners, self.schema, budget, plan, run, settings) as fitting:
             self._ledger, self._traffic = fitting.ledger, fitting.channel.traffic
@@ -147,12 +144,27 @@ class FedInfer(Trained[Learned]):
             return tuple(ledger for ledger in self._merged if ledger is not None)
         return (self.ledger,)
 
+    def cost(self) -> tuple[float, float]:
+        """Epsilon and delta of all that this model says: of the dearest fit in it.
+
+        A record lies in one of the fits, whose guarantee is its own (parallel composition); the
+        relation and the trust are those of each fit.
+
+        Raises:
+            ConfigError: a part was loaded, and its account stands on its own certificate.
+        """
+        if any(ledger is None for ledger in self._merged):
+            raise ConfigError("part of this model was loaded: see that release's certificate")
+        parts = self.ledgers
+        epsilons = [math.inf if one.job.insecure else one.spent().epsilon for one in parts]
+        return max(epsilons), max(one.job.budget.resolved_delta for one in parts)
+
     def merge(self, other: FedInfer) -> FedInfer:
         """Both fits together, as if late comers had joined; neither is changed, nothing is asked.
 
-        A record lies with one owner, and the fits have no owner in common, so whoever adds or
-        removes a record moves one of them alone: what both say together costs what the dearer one
-        costs (parallel composition; McSherry 2009). :attr:`ledgers` holds both accounts.
+        A record lies with one owner, and the fits have no owner in common, so adding or removing a
+        record moves one of them alone: both together cost what the dearer one costs
+        (:meth:`cost`; parallel composition, McSherry 2009). :attr:`ledgers` holds both accounts.
 
         Raises:
             ConfigError: another schema, other settings or another unit.
@@ -253,17 +265,7 @@ class FedInfer(Trained[Learned]):
             ConfigError: rows below 1, or a condition that names no column or that hardly a row
                 meets.
         """
-        estimate = self.estimate
-        classes = estimate.classes
-        generator = Generator.of(estimate.statistic.coordinates, classes)
-
-        def draw(
-            labels: NDArray[np.int64] | None, count: int, rng: np.random.Generator
-        ) -> dict[str, NDArray[Any]]:
-            return generator.draw(np.zeros(count, np.int64) if labels is None else labels, rng)
-
-        frequencies = classes.frequencies if estimate.statistic.classes else np.zeros(0)
-        return draw_table(self.schema, frequencies, rows, where, proportions, seed, draw)
+        return self.estimate.sample(rows, where, proportions, seed)
 
     def release(
         self, folder: str | Path, rows: pd.DataFrame, report: Report | None = None
@@ -274,8 +276,8 @@ class FedInfer(Trained[Learned]):
     def model_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Everything :meth:`sample` and the estimates need. Nothing private."""
         arrays, meta = to_arrays(self.learned)
-        settings = self.settings.model_dump(exclude_unset=True, mode="json")
-        return arrays, {**meta, "settings": settings}
+        given = self.settings.model_dump(exclude_unset=True, mode="json")
+        return arrays, {**meta, "settings": given}
 
     @classmethod
     def from_state(

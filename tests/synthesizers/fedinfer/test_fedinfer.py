@@ -22,7 +22,6 @@ from fedsynth.schema import (
     Schema,
 )
 from fedsynth.synthesizers.fedinfer import FedInfer
-from fedsynth.synthesizers.methods import METHODS
 
 LOCAL = Budget(epsilon=1.0, delta=1e-5, trust="local")
 
@@ -133,10 +132,9 @@ def test_conditions_and_shares_of_the_target_hold(fitted):
         fitted.sample(0)
 
 
-def test_a_release_can_be_sampled_and_asked_again(fitted, tmp_path, monkeypatch):
+def test_a_release_can_be_sampled_and_asked_again(fitted, tmp_path):
     from fedsynth.loading import load
 
-    monkeypatch.setitem(METHODS, "fedinfer", FedInfer)
     fitted.release(tmp_path / "release", fitted.sample(50, seed=3))
     again = load(tmp_path / "release")
     pd.testing.assert_frame_equal(again.sample(200, seed=5), fitted.sample(200, seed=5))
@@ -162,6 +160,7 @@ def test_messages_may_arrive_in_any_order(tmp_path):
         estimates = list(synth.arrivals(order))
         assert [len(e.clients) for e in estimates] == [1, 2, 3]
         assert estimates[0].clients == (order[0],)
+        assert len(estimates[0].sample(7, seed=0)) == 7
         sigmas = [e.sigma / estimates[0].sigma for e in estimates]
         assert sigmas == pytest.approx([1, math.sqrt(2), math.sqrt(3)])
         ends.append(estimates[-1])
@@ -205,11 +204,18 @@ def test_a_merged_model_keeps_both_accounts_and_is_not_certified(tmp_path):
     )
     merged = cheap.merge(dear)
     assert merged.ledgers == (cheap.ledger, dear.ledger)
+    assert merged.cost() == (dear.ledger.spent().epsilon, 1e-5)
+    assert cheap.cost()[0] < 1.0 < merged.cost()[0] < 3.0
     sigmas = [cheap.estimate.sigma, dear.estimate.sigma]
     assert merged.estimate.sigma == pytest.approx(math.hypot(*sigmas))
     with pytest.raises(PrivacyError, match="ledger of its own"):
         merged.release(tmp_path / "merged", merged.sample(5, seed=0))
     assert not (tmp_path / "merged").exists()
+    known = FedInfer(SCHEMA).fit({"a": tables["site-2"]}, LOCAL, insecure_noise_seed=0)
+    assert math.isinf(merged.merge(known).cost()[0])
+    loaded = FedInfer.from_state(SCHEMA, *known.model_state())
+    with pytest.raises(ConfigError, match="certificate"):
+        merged.merge(loaded).cost()
     third = FedInfer(SCHEMA).fit({"site-2": tables["site-2"]}, LOCAL)
     assert len(merged.merge(third).ledgers) == 3
     assert [e.clients[-1] for e in merged.merge(third).arrivals()] == ["site-0", "site-1", "site-2"]
