@@ -1,6 +1,6 @@
 """Paper 002, chapter 8: federated inference in one shot, at what its protocol really costs.
 
-    FEDSYNTH_DATA=../shared/data python evaluation/studies/fedinfer.py [--trials 20]
+    FEDSYNTH_DATA=../shared/data python evaluation/studies/fedinfer.py [--trials 10]
 
 The paper has every client send its noisy statistic again and again, each time at the same (epsilon,
 delta), and never adds up. Here, for its three data sets, with noise at the clients (local trust,
@@ -212,7 +212,7 @@ def lines(kind, trials):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--trials", type=int, default=20)
+    parser.add_argument("--trials", type=int, default=10)
     options = parser.parse_args()
     out = HOME / "evaluation/results/fedinfer.jsonl"
     out.unlink(missing_ok=True)
