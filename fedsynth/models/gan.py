@@ -86,7 +86,7 @@ class Scorer:
         cells: what it sees.
         kind: "mlp" (dense ReLU layers) or "conv" (three convolutions with stride 2).
         outputs: logits.
-        hidden: widths of the dense hidden layers. "mlp" only.
+        hidden: widths of the dense hidden layers, or channels of the three convolutions.
     """
 
     cells: Cells
@@ -94,14 +94,19 @@ class Scorer:
     outputs: int
     hidden: tuple[int, ...] = ()
 
+    def __post_init__(self) -> None:
+        if self.kind == "conv" and len(self.hidden) != 3:
+            raise ValueError("a scorer of convolutions needs the channels of three")
+
     @property
     def layers(self) -> tuple[Layer, ...]:
         """The affine maps in the order of the flat vector."""
         if self.kind == "mlp":
             return _dense(self.cells.width, *self.hidden, self.outputs)
         height, width = (-(-side // _DOWNSAMPLING) for side in self.cells.shape[:2])
-        kernels = [Layer(b, 9 * a) for a, b in pairwise((self.cells.channels, 32, 64, 64))]
-        return (*kernels, *_dense(64 * height * width, self.outputs))
+        channels = (self.cells.channels, *self.hidden)
+        kernels = [Layer(b, 9 * a) for a, b in pairwise(channels)]
+        return (*kernels, *_dense(channels[-1] * height * width, self.outputs))
 
     @property
     def dim(self) -> int:
@@ -136,6 +141,10 @@ class Generator:
     latent: int
     classes: int = 0
     hidden: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.kind == "conv" and len(self.hidden) != 1:
+            raise ValueError("a generator of convolutions needs one number of channels")
 
     @property
     def layers(self) -> tuple[Layer, ...]:
@@ -217,7 +226,7 @@ class Generator:
 def _categories(scores: Tensor) -> Tensor:
     soft = (scores / _TEMPERATURE).softmax(-1)
     hard = torch.zeros_like(soft).scatter_(1, soft.argmax(1, keepdim=True), 1.0)
-    return hard + soft - soft.detach()
+    return hard + (soft - soft.detach())
 
 
 def _dense(*widths: int) -> tuple[Layer, ...]:

@@ -42,12 +42,13 @@ class Networks:
         """The networks of resolved settings."""
         cells, classes = cells_of(schema), conditions(schema)
         known = classes if settings.conditional else 0
-        kind: Kind = "conv" if cells.convolves else "mlp"
+        kind: Kind = settings.architecture or "mlp"
         hidden = settings.hidden or ()
         generator = Generator(cells, kind, settings.latent, known, hidden)
-        verdicts = 1 + known
-        discriminator = _scorer(cells, verdicts, settings.discriminator_hidden)
-        classifier = _scorer(cells, classes, settings.classifier_hidden) if classes else None
+        discriminator = Scorer(cells, kind, 1 + known, settings.discriminator_hidden or ())
+        classifier = None
+        if classes:
+            classifier = Scorer(cells, kind, classes, settings.classifier_hidden or ())
         return Networks(generator, discriminator, classifier)
 
     @property
@@ -115,12 +116,6 @@ class Networks:
         return Networks(
             generator, discriminator, None if classifier is None else _read(cells, classifier)
         )
-
-
-def _scorer(cells: Cells, outputs: int, hidden: tuple[int, ...] | None) -> Scorer:
-    if hidden is None:
-        return Scorer(cells, "conv", outputs)
-    return Scorer(cells, "mlp", outputs, hidden)
 
 
 def _plain(scorer: Scorer) -> dict[str, Any]:

@@ -56,7 +56,7 @@ class PrivateGANTask:
 
         def rows(site: Site, drawn: NDArray[np.int64]) -> FactoredRows:
             records = records_of(site.data, drawn, schema_of(site.board))
-            return training.row.of(records, training.weights)
+            return training.row.of(records, training.weights, training.smoothed(records.x))
 
         while steps.left:
             training.step(steps.sum(rows))
@@ -102,11 +102,15 @@ class Row:
         networks = self.networks
         return networks.discriminator.dim + networks.classifier_dim + networks.counts_dim
 
-    def of(self, records: Records, weights: Weights) -> FactoredRows:
-        """Rows of records [b]; a row depends on its own record alone."""
+    def of(self, records: Records, weights: Weights, seen: Tensor) -> FactoredRows:
+        """Rows of records [b]; a row depends on its own record alone, and on secret noise.
+
+        Args:
+            seen: the records' cells as the discriminator sees them, [b, width].
+        """
         networks = self.networks
         given = records.y if networks.conditional else None
-        parts = self.verdict_gradients(records.x, given, weights.discriminator, real=True)
+        parts = self.verdict_gradients(seen, given, weights.discriminator, real=True)
         if networks.classifier is not None:
             assert records.y is not None
             labels = records.y
@@ -184,6 +188,11 @@ class _Training:
         """Of each class, how many records a step draws on average: an estimate, at least 0."""
         return np.maximum(self.marks / (self.row.mark * max(1, self.taken)), 0.0)
 
+    def smoothed(self, cells: Tensor) -> Tensor:
+        """Cells with the noise that a discriminator sees; drawn from the client's secret coins."""
+        noise = torch.randn(cells.shape, generator=self.source)
+        return cells + noise * (self.settings.smoothing or 0.0)
+
     def step(self, released: NDArray[np.float64]) -> None:
         """One step of every network along a noisy sum [row.dim]."""
         stops = [self.networks.discriminator.dim, self.row.dim - self.networks.counts_dim]
@@ -205,7 +214,8 @@ class _Training:
         with torch.no_grad():
             fakes, labels = self._fakes()
         weights = self.discriminator.weights
-        rows = FactoredRows(self.row.verdict_gradients(fakes, labels, weights, real=False))
+        seen = self.smoothed(fakes)
+        rows = FactoredRows(self.row.verdict_gradients(seen, labels, weights, real=False))
         return clip_and_sum(rows, self.row.clip).values / len(fakes)
 
     def _fakes(self) -> tuple[Tensor, Tensor | None]:
@@ -218,8 +228,13 @@ class _Training:
 
     def _step_generator(self) -> None:
         fakes, labels = self._fakes()
-        logits = self.networks.discriminator.logits(self.discriminator.weights, fakes)
-        self.generator.descend(functional.softplus(-gan.judged(logits, labels)).mean())
+        scorer = self.networks.discriminator
+        logits = scorer.logits(self.discriminator.weights, self.smoothed(fakes))
+        loss = functional.softplus(-gan.judged(logits, labels)).mean()
+        if labels is not None and self.classifier is not None and self.networks.classifier:
+            logits = self.networks.classifier.logits(self.classifier.weights, fakes)
+            loss = loss + (self.settings.guidance or 0.0) * functional.cross_entropy(logits, labels)
+        self.generator.descend(loss)
         self.generator.follow(self.settings.average)
 
     def message(self) -> NDArray[np.float64]:
