@@ -25,6 +25,8 @@ Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 _TERMS = 40
+# Pairs of columns matched at once: bounds memory.
+_CHUNK = 1024
 # Denser towards +-1, where a little more correlation is much more agreement.
 _LARGEST = 0.9995
 _GRID = np.sin(np.linspace(-1, 1, 201) * np.arcsin(_LARGEST))
@@ -192,7 +194,6 @@ def _matched(
     at = _slices(cells)
     columns = len(cells.columns)
     i, j = np.triu_indices(columns, 1)
-    powers = _GRID[:, None] ** np.arange(1, _TERMS + 1)
     raw = np.tile(np.eye(columns), (len(profiles), 1, 1))
     precisions = np.zeros((len(profiles), columns))
     for c, (profile, covariances) in enumerate(zip(profiles, moments.covariances, strict=True)):
@@ -201,30 +202,42 @@ def _matched(
             for own, s, order in zip(cells.columns, cells.slices(), orders, strict=True)
         ]
         grams = np.stack([step @ step.T for step in steps])
-        linear = np.stack(
-            [
-                np.einsum("ka,ab,kb->k", steps[a], covariances[at[a], at[b]], steps[b])
-                for a, b in zip(i, j, strict=True)
-            ]
-        ).reshape(len(i), _TERMS)
-        misfit = _misfits(grams, i, j, powers) - 2 * linear @ powers.T
+        best = _best(grams, _projections(steps, covariances, at)[i, j], i, j)
         lifts = np.array([np.sqrt(np.mean(moments.lifts[c, s] ** 2)) for s in at])
         slopes = np.sqrt(grams[:, 0, 0]) / lifts
         # Where a column is constant within a class, its correlations are anything.
         known = slopes[i] * slopes[j] > 1e-9
-        raw[c, i, j] = raw[c, j, i] = np.where(known, _lowest(misfit), 0.0)
+        raw[c, i, j] = raw[c, j, i] = np.where(known, best, 0.0)
         precisions[c] = np.maximum(slopes, 1e-4) / max(moments.noise[c], 1e-9) ** 0.5
     return raw, precisions
 
 
-def _misfits(grams: Floats, i: Whole, j: Whole, powers: Floats) -> Floats:
-    """Squared norms of the modelled covariances for every rho of the grid, [pairs, grid]."""
-    return np.stack(
-        [
-            np.einsum("gk,kl,gl->g", powers, grams[a] * grams[b], powers)
-            for a, b in zip(i, j, strict=True)
-        ]
-    ).reshape(len(i), len(powers))
+def _projections(steps: list[Floats], covariances: Floats, at: list[slice]) -> Floats:
+    """a_ik' C_ij a_jk for every pair of columns and every term k, [columns, columns, terms]."""
+    whole = np.concatenate(steps, axis=1)
+    starts = [a.start for a in at]
+    rows = [
+        np.add.reduceat((step @ covariances[a]) * whole, starts, axis=1).T
+        for step, a in zip(steps, at, strict=True)
+    ]
+    return np.stack(rows)
+
+
+def _best(grams: Floats, projected: Floats, i: Whole, j: Whole) -> Floats:
+    """The rho of least squared distance for the pairs of columns i and j, [pairs].
+
+    Args:
+        grams: a_ik' a_il of every column, [columns, terms, terms].
+        projected: a_ik' C_ij a_jk of every pair, [pairs, terms].
+    """
+    powers = _GRID[:, None] ** np.arange(1, _TERMS + 1)
+    squares = (powers[:, :, None] * powers[:, None, :]).reshape(len(_GRID), -1)
+    found = np.zeros(len(i))
+    for start in range(0, len(i), _CHUNK):
+        own = slice(start, start + _CHUNK)
+        norms = (grams[i[own]] * grams[j[own]]).reshape(-1, _TERMS**2) @ squares.T
+        found[own] = _lowest(norms - 2 * projected[own] @ powers.T)
+    return found
 
 
 def _lowest(misfit: Floats) -> Floats:

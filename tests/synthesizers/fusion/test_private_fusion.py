@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import fedsynth as fs
 from fedsynth.errors import ConfigError, PrivacyError, ReleaseError
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Integer, Schema
@@ -103,7 +104,12 @@ def test_the_classifier_of_regenerated_rows_tells_real_rows_apart(fitted):
     np.testing.assert_array_equal(fitted.probabilities(real.drop(columns="outcome")), chances)
 
 
-def test_a_release_can_be_sampled_from_again(fitted):
+def test_a_release_can_be_sampled_from_again(fitted, tmp_path):
+    fitted.release(tmp_path / "release", fitted.sample(50, seed=3))
+    loaded = fs.load(tmp_path / "release")
+    pd.testing.assert_frame_equal(loaded.sample(200, seed=5), fitted.sample(200, seed=5))
+    real = table(20, seed=9)
+    np.testing.assert_allclose(loaded.probabilities(real), fitted.probabilities(real), atol=1e-6)
     arrays, meta = fitted.model_state()
     again = PrivateFusion.from_state(SCHEMA, arrays, meta)
     pd.testing.assert_frame_equal(again.sample(200, seed=5), fitted.sample(200, seed=5))
