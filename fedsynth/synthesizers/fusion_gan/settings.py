@@ -152,7 +152,7 @@ _DEFAULTS: dict[tuple[bool, bool], dict[str, Any]] = {
     # (private, images)
     (False, True): {
         "conditional": False,
-        "steps": 1000,
+        "steps": 800,
         "learning_rate": 1e-3,
         "discriminator_learning_rate": 2e-4,
         "classifier_learning_rate": 1e-3,
