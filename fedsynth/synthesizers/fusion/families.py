@@ -72,11 +72,13 @@ class Effort:
         screened: points that every family is fitted to, with a bounded search.
         points: that the nearest families are then fitted to, and that all fits are compared on.
         finalists: how many are the nearest; 25 fits every family in full.
+        evaluations: of the likelihood that a screening search may take for each parameter.
     """
 
     screened: int = 100
     points: int = 500
     finalists: int = 4
+    evaluations: int = 40
 
 
 @dataclass(frozen=True)
@@ -139,21 +141,21 @@ def fit_feature(values: Floats, effort: Effort) -> Outcome:
     if points[0] == points[-1]:
         return Outcome(Fit(POINT, (float(points[0]),), 0.0), ())
     with _quietly():
-        return _nearest(points, few, effort.finalists)
+        return _nearest(points, few, effort)
 
 
-def _nearest(points: Floats, few: Floats, finalists: int) -> Outcome:
+def _nearest(points: Floats, few: Floats, effort: Effort) -> Outcome:
     able = [k for k in range(len(FAMILIES)) if parameters_of(k) <= len(points) and _holds(k, few)]
     found: dict[int, tuple[float, ...]] = {}
     for family in able:
-        parameters = _fitted(family, few, _bounded(parameters_of(family)))
+        parameters = _fitted(family, few, _bounded(effort.evaluations * parameters_of(family)))
         if parameters is not None:
             found[family] = parameters
     near = {family: distance(family, own, few) for family, own in found.items()}
     failed = {f for f in able if f not in found or not math.isfinite(near[f])}
     ranked = sorted((f for f in able if f not in failed), key=lambda f: (near[f], f))
     fits = []
-    for family in ranked[:finalists]:
+    for family in ranked[: effort.finalists]:
         again = _fitted(family, points, None)
         for own in (again, found[family]):
             if own is not None and math.isfinite(gap := distance(family, own, points)):
@@ -230,12 +232,11 @@ def _family(family: int) -> Any:
 
 
 @cache
-def _bounded(parameters: int) -> Callable[..., Any]:
+def _bounded(most: int) -> Callable[..., Any]:
     """Scipy's own search, to a coarse tolerance and no longer than screening needs."""
     from scipy.optimize import fmin
 
     def search(func: Callable[..., float], x0: Any, args: Any = (), disp: int = 0) -> Any:
-        most = 40 * parameters
         return fmin(func, x0, args=args, disp=0, maxfun=most, xtol=1e-3, ftol=1e-3)
 
     return search

@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import astuple
 
 import numpy as np
 
@@ -79,7 +80,7 @@ def _spread(features: Sequence[Floats], effort: Effort, count: int) -> list[Outc
 def _start(share: Sequence[Floats], effort: Effort) -> subprocess.Popen[bytes] | None:
     """A process that fits a share, or None where none can be started."""
     body = io.BytesIO()
-    np.savez(body, *share, effort=[effort.screened, effort.points, effort.finalists])
+    np.savez(body, *share, effort=astuple(effort))
     environment = {
         **os.environ,
         "OMP_NUM_THREADS": "1",
