@@ -154,13 +154,13 @@ def best_alpha() -> float:
 
 @lru_cache(maxsize=256)
 def reach(alpha: float, probability: float) -> float:
-    """What the magnitude of a draw of scale 1 exceeds with ``probability``, in (0, 0.1]."""
+    """What the magnitude of a draw of scale 1 exceeds with ``probability``, in (0, 0.9]."""
 
     def gap(log_x: float) -> float:
         tail = survival(np.array([math.exp(log_x)]), alpha)
         return math.log(2 * float(tail[0]) / probability)
 
-    return math.exp(brentq(gap, 0.0, 100.0, xtol=1e-9))
+    return math.exp(brentq(gap, -10.0, 100.0, xtol=1e-9))
 
 
 def _integral(x: Floats, alpha: float, factor: Factor) -> Floats:
