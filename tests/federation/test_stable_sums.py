@@ -1,0 +1,64 @@
+"""Stable noise through the door: sums and messages carry it as accounted, whoever adds it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+from vectors import channel, ledger, sites, terms
+
+from fedsynth.privacy import stable
+from fedsynth.privacy.accounting import spent
+from fedsynth.synthesizers.counting import released_scale
+
+TASK = "test-vectors"
+DIM = 20_000
+SEED = 21
+
+
+def promised(alpha: float, **changes):
+    return terms(
+        norm="l1", mechanism="stable", alpha=alpha, clip=2.0, noise_multiplier=1.5, **changes
+    )
+
+
+def is_stable(values: np.ndarray, alpha: float) -> bool:
+    places = np.sinh(np.linspace(1e-9, 30, 3000))
+    tails = np.log(stable.survival(places, alpha))
+
+    def below(x: np.ndarray) -> np.ndarray:
+        beyond = np.exp(np.interp(np.abs(x), places, tails))
+        return np.where(x > 0, 1 - beyond, beyond)
+
+    return bool(stats.kstest(values, below).pvalue > 1e-6)
+
+
+@pytest.mark.parametrize("alpha", [1.0, 1.6])
+@pytest.mark.parametrize(
+    ("trust", "survivors"), [("central", 1), ("distributed", 3), ("distributed", 5), ("local", 1)]
+)
+def test_a_released_sum_carries_noise_of_the_scale_that_is_said(trust, survivors, alpha):
+    # Rows of L1 norm 1, in one coordinate: the clip of 2 leaves them as they are.
+    owners = sites(5, DIM, value=0.0)
+    for site in owners:
+        site.data[0, 0] = 1.0
+    account = ledger("client", trust=trust, insecure=True)
+    kind = promised(alpha, trust=trust, survivors=survivors)
+    released = channel(owners, account, seed=SEED).sum(TASK, kind, DIM)
+    signal = np.eye(1, DIM)[0] * 5
+    scale = released_scale(kind, released.answered)
+    assert is_stable((released.value - signal) / scale, alpha)
+    assert not is_stable((released.value - signal) / scale * 1.15, alpha)
+    # Centrally one draw, locally five whole ones, shared as many shares as answered.
+    shares = {"central": 1, "local": 5, "distributed": 5 / survivors}[trust]
+    assert scale == pytest.approx(3.0 * shares ** (1 / alpha))
+    assert account.counts == {kind: 1}
+    assert account.spent().epsilon == spent({kind: 1}, 1e-5).epsilon
+
+
+def test_messages_of_clients_carry_the_whole_noise_each():
+    kind = promised(1.6, trust="local", unit="record")
+    found = channel(sites(2, DIM, value=0.0), ledger("record", insecure=True), seed=SEED).collect(
+        TASK, kind, DIM
+    )
+    assert all(is_stable(message / kind.scale, 1.6) for message in found.values)
