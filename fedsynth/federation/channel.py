@@ -335,7 +335,7 @@ class LocalChannel:
         total = _added(answers, dim)
         # Where nobody was drawn, nobody added noise, and an exact zero would say so.
         if terms.trust == "central" or not answers:
-            total = self._noise.perturb(total, terms.scale, terms.mechanism)
+            total = self._noise.perturb(total, terms.scale, terms.mechanism, terms.alpha)
         return total
 
 

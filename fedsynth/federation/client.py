@@ -37,9 +37,11 @@ def answer(sites: Sequence[Site], request: Request, noise: NoiseSource) -> list[
     answers = []
     for site, total in zip(sites, sums, strict=True):
         if request.kept:
-            held = noise.perturb(total[: request.kept], terms.scale, terms.mechanism)
+            held = noise.perturb(total[: request.kept], terms.scale, terms.mechanism, terms.alpha)
             task.keep(site, held, request)
-        sent = noise.perturb(total[request.kept :], terms.client_scale, terms.mechanism)
+        sent = noise.perturb(
+            total[request.kept :], terms.client_scale, terms.mechanism, terms.alpha
+        )
         answers.append(Answer(site.name, request.job, request.round, sent))
     return answers
 

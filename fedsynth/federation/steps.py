@@ -70,7 +70,7 @@ class Steps:
         if len(rows) > len(sample):
             raise PrivacyError(f"task {self._request.task}: more rows than {terms.unit}s")
         total = clip_and_sum(rows, terms.clip, terms.norm).values
-        return self._noise.perturb(total, terms.client_scale, terms.mechanism)
+        return self._noise.perturb(total, terms.client_scale, terms.mechanism, terms.alpha)
 
 
 def drawn(site: Site, request: Request, noise: NoiseSource) -> NDArray[np.int64]:
