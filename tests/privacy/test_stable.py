@@ -15,8 +15,9 @@ from scipy.special import gamma, ndtr
 from fedsynth.errors import ConfigError, PrivacyError
 from fedsynth.privacy import accounting, losses, moments, pure, stable
 from fedsynth.privacy.accounting import calibrate, charged, renyi, spent, to_event
+from fedsynth.privacy.ledger import Event, Job, Ledger
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.terms import LARGEST_ALPHA, FixedSize, Poisson, Terms
+from fedsynth.privacy.terms import LARGEST_ALPHA, Budget, FixedSize, Poisson, Terms
 from fedsynth.synthesizers.counting import released_scale
 
 DELTA = 1e-5
@@ -372,6 +373,20 @@ def test_terms_of_other_mechanisms_are_written_as_they_always_were():
             Terms.from_dict({**terms(1.0).to_dict(), **damage})
     with pytest.raises(PrivacyError, match="terms"):
         Terms.from_dict({**gaussian(1.0).to_dict(), "alpha": None})
+
+
+def test_a_ledger_without_stable_noise_has_the_hashes_it_had_before_there_was_any():
+    ledger = Ledger.create(Job(budget=Budget(epsilon=50, delta=1e-5, trust="central"), job="x"))
+    kinds = [
+        gaussian(5.0),
+        gaussian(5.0, sampling=Poisson(0.1)),
+        gaussian(5.0, mechanism="laplace", norm="l1"),
+        gaussian(5.0, mechanism="exponential", norm="l1"),
+        gaussian(5.0, unit="client", trust="distributed", survivors=3),
+    ]
+    for number, kind in enumerate(kinds):
+        ledger.charge(Event("t", number, kind, "x"))
+    assert ledger.head == "80a15765cafaad09ee1956abef60479c162404052e8f9bb12b3a5babd094ab82"
 
 
 @pytest.mark.parametrize("alpha", [*SOME, 1 + 1e-12, 1.0001])
