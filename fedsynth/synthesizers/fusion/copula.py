@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from fedsynth.synthesizers.fusion.cells import TableCells
+from fedsynth.synthesizers.fusion.settling import settled
 from fedsynth.synthesizers.fusion.statistics import Statistics
 
 Floats = NDArray[np.float64]
@@ -33,9 +34,6 @@ _GRID = np.sin(np.linspace(-1, 1, 201) * np.arcsin(_LARGEST))
 # Added to a category's share where its place in the order is learned: a rare one's is a guess.
 _RARE = 2e-3
 _SWEEPS = 8
-# The smallest eigenvalue that is kept of a noisy correlation matrix, and projections at the most.
-_LEAST = 1e-4
-_PROJECTIONS = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +69,7 @@ def fit_copula(statistics: Statistics, group: int, profiles: Floats) -> Copula:
     orders = _orders(cells, moments, profiles)
     raw, precisions = _matched(cells, moments, profiles, orders)
     ranks = np.concatenate([np.argsort(order) for order in orders])
-    return Copula(ranks.astype(np.int64), _settled(raw, precisions))
+    return Copula(ranks.astype(np.int64), settled(raw, precisions))
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +91,7 @@ def _moments(statistics: Statistics, group: int) -> _Moments:
     question = statistics.question
     products = statistics.products[group]
     # A class below its own noise has nothing to say, and would divide by next to nothing.
-    least = max(1.0, statistics.product_sigma / question.constant**2)
+    least = max(1e-9, statistics.product_sigma / question.constant**2)
     records = np.maximum(products[:, 0, 0] / question.constant**2, least)
     means = products[:, 0, 1:] / (records * question.constant)[:, None]
     covariances = products[:, 1:, 1:] / records[:, None, None]
@@ -250,81 +248,3 @@ def _lowest(misfit: Floats) -> Floats:
     angles = np.arcsin(_GRID)
     found: Floats = np.sin(angles[best] + np.clip(shift, -1, 1) * (angles[1] - angles[0]))
     return found
-
-
-def _settled(raw: Floats, precisions: Floats) -> Floats:
-    """Correlation matrices [classes, columns, columns] from noisy ones.
-
-    All classes together are brought to the nearest correlation matrix, which takes away part of the
-    noise, and shrunk towards 0 by what is left of it; each class is then shrunk towards all
-    together, by as much as the noise explains of what sets them apart (empirical Bayes).
-    """
-    columns = raw.shape[1]
-    i, j = np.triu_indices(columns, 1)
-    variances = 1 / (precisions[:, i] * precisions[:, j]) ** 2
-    pairs = raw[:, i, j]
-    noise = 1 / (1 / variances).sum(axis=0)
-    pooled = noise * (pairs / variances).sum(axis=0)
-    together = (precisions**4).sum(axis=0) ** 0.25
-    signal = _beyond(pooled**2, noise)
-    near = nearest_correlation(_symmetric(pooled, columns), together)[i, j]
-    # About half of the noise is gone.
-    near = near * signal / (signal + 0.5 * noise + 1e-12)
-    apart = _beyond((pairs - near) ** 2, variances)
-    found = near + (pairs - near) * apart / (apart + variances + 1e-12)
-    return np.stack(
-        [
-            nearest_correlation(_symmetric(own, columns), precision)
-            for own, precision in zip(found, precisions, strict=True)
-        ]
-    )
-
-
-def _symmetric(pairs: Floats, columns: int) -> Floats:
-    """The matrix of unit diagonal with these numbers above and below it."""
-    i, j = np.triu_indices(columns, 1)
-    matrix = np.eye(columns)
-    matrix[i, j] = matrix[j, i] = pairs
-    return matrix
-
-
-def _beyond(squares: Floats, variances: Floats) -> float:
-    """Mean square beyond the noise, precise pairs weighing more (DerSimonian and Laird 1986)."""
-    found = float(np.mean(squares)) if squares.size else 0.0
-    for _ in range(_SWEEPS):
-        if found > 0:
-            weights = 1 / (variances + found) ** 2
-            found = max(0.0, float((weights * (squares - variances)).sum() / weights.sum()))
-    return found
-
-
-def nearest_correlation(matrix: Floats, precisions: Floats | None = None) -> Floats:
-    """A positive definite correlation matrix near a symmetric one of unit diagonal.
-
-    By alternating projections with Dykstra's correction (Higham 2002, Algorithm 3.3), the distance
-    weighted by ``precisions`` of rows and columns; then eigenvalues below a small positive one are
-    raised to it and the diagonal is scaled to 1.
-    """
-    scale = np.ones(len(matrix)) if precisions is None else precisions
-    scale = np.maximum(scale / max(scale.max(initial=0.0), 1e-300), 1e-3)
-    weights = np.outer(scale, scale)
-    near, correction = matrix.copy(), np.zeros_like(matrix)
-    for _ in range(_PROJECTIONS):
-        if np.linalg.eigvalsh(near)[0] >= _LEAST:
-            break
-        target = near - correction
-        positive = _raised(target * weights, 0.0) / weights
-        correction, near = positive - target, positive.copy()
-        np.fill_diagonal(near, 1.0)
-    raised = _raised(near, _LEAST)
-    root = np.sqrt(np.diag(raised))
-    found: Floats = raised / np.outer(root, root)
-    np.fill_diagonal(found, 1.0)
-    return found
-
-
-def _raised(matrix: Floats, least: float) -> Floats:
-    """The symmetric matrix with its eigenvalues below ``least`` raised to it."""
-    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    raised: Floats = (vectors * np.maximum(values, least)) @ vectors.T
-    return raised
