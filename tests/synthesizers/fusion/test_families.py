@@ -98,8 +98,8 @@ def test_the_family_that_made_the_rows_is_found_or_one_as_near(name):
 
 @pytest.mark.parametrize("name", sorted(set(FAMILIES) - {"vonmises"}))
 def test_with_every_family_in_full_none_is_nearer_than_the_chosen(name):
-    rows = drawn(name)[:300]
-    fit = fit_feature(rows, Effort(300, 300, 25)).fit
+    rows = drawn(name)[:120]
+    fit = fit_feature(rows, Effort(120, 120, 25)).fit
     assert fit.statistic <= own_statistic(name, rows) + 1e-12
 
 
