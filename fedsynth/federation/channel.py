@@ -275,7 +275,7 @@ class LocalChannel:
         self._traffic.asked(request, len(asked))
         names = {site.name for site in asked}
         answers, faults = sift(self._ask(asked, request) if asked else (), request, names)
-        self._traffic.answered(answers)
+        self._traffic.answered(request, len(answers))
         silent = names - {a.client for a in answers} - {f.client for f in faults}
         incidents += faults + [
             Incident(name, request.round, "did not answer") for name in sorted(silent)

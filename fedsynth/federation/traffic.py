@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fedsynth.federation.request import Answer, Plain, Request
+from fedsynth.federation.request import Plain, Request
+from fedsynth.privacy.terms import Poisson
 
 
 @dataclass
@@ -14,8 +14,8 @@ class Traffic:
     """Calls and bytes of a federation so far, over all its clients.
 
     Bytes are those of the numbers themselves (arrays as they lie in memory, plain values as JSON),
-    without what a network protocol wraps around them. How many answered is known to a server; under
-    sampling of clients it may be secret from others.
+    without what a network protocol wraps around them. Who was drawn by coin flips may be secret,
+    and so is how many: of such rounds the expected number counts.
 
     Attributes:
         clients: of the federation.
@@ -24,10 +24,10 @@ class Traffic:
     """
 
     clients: int
-    requests: int = 0
-    answers: int = 0
-    down: int = 0
-    up: int = 0
+    requests: float = 0
+    answers: float = 0
+    down: float = 0
+    up: float = 0
 
     @property
     def calls_per_client(self) -> float:
@@ -45,14 +45,23 @@ class Traffic:
 
     def asked(self, request: Request, clients: int) -> None:
         """A request went to so many clients."""
+        told = self._told(request, clients)
         size = sum(array.nbytes for array in request.arrays.values()) + _size(request.settings)
-        self.requests += clients
-        self.down += clients * (size + _size(request.terms.to_dict()))
+        self.requests += told
+        self.down += told * (size + _size(request.terms.to_dict()))
 
-    def answered(self, answers: Sequence[Answer]) -> None:
-        """Usable answers came back."""
-        self.answers += len(answers)
-        self.up += sum(one.values.nbytes for one in answers)
+    def answered(self, request: Request, clients: int) -> None:
+        """So many usable answers came back."""
+        told = self._told(request, clients)
+        self.answers += told
+        self.up += told * request.dim * 8
+
+    def _told(self, request: Request, clients: int) -> float:
+        """How many clients took part, as far as that may be told."""
+        terms = request.terms
+        if terms.unit == "client" and isinstance(terms.sampling, Poisson):
+            return terms.sampling.rate * self.clients
+        return clients
 
 
 def _size(value: object) -> int:

@@ -264,25 +264,26 @@ class Ledger:
     def _limit(self, wanted: dict[Terms, int], terms: Terms) -> int:
         """The most releases under ``terms`` that the budget allows beside all the others.
 
-        Less than ``wanted[terms]`` where that many do not fit.
+        Whatever is asked for first: a refusal must not stand for what was never weighed.
         """
         others = {t: n for t, n in wanted.items() if t != terms}
         key = (frozenset(others.items()), terms)
         if key not in self._limits:
-            self._limits[key] = self._most(others, terms, wanted[terms])
+            spent = self._counts.get(terms, 0)
+            self._limits[key] = self._most(others, terms, spent, wanted[terms])
         return self._limits[key]
 
-    def _most(self, others: dict[Terms, int], terms: Terms, start: int) -> int:
-        """Largest n >= start such that n releases under ``terms`` fit beside ``others``.
+    def _most(self, others: dict[Terms, int], terms: Terms, spent: int, wanted: int) -> int:
+        """Largest n >= ``spent`` such that n releases under ``terms`` fit beside ``others``.
 
-        ``start - 1`` where none does. The exact bound takes seconds, so it is not left for every
+        ``spent`` where no more fit. The exact bound takes seconds, so it is not left for every
         release anew.
         """
         budget = self.job.budget.epsilon
-        low, high = start - 1, start
+        low, high = spent, wanted
         # A cap on participations can make more rounds free: then the search ends here.
         while high < 2**30 and self._cost({**others, terms: high}) <= budget:
-            low, high = high, 2 * high - start + 1
+            low, high = high, 2 * high - spent
         while high - low > 1:
             middle = (low + high) // 2
             if self._cost({**others, terms: middle}) <= budget:

@@ -129,8 +129,18 @@ class NoiseSource:
         return noisy
 
     def seed(self) -> int:
-        """A fresh secret seed of 63 bits, for another generator."""
+        """A fresh seed of 63 bits, for draws that nothing private rests on.
+
+        Torch keeps 32 of them, which anybody who sees its draws can search through.
+        """
         return int(self._words(1)[0] >> np.uint64(1))
+
+    def generator(self) -> np.random.Generator:
+        """A fast generator from 128 fresh bits, for secret draws that go with private rows.
+
+        What it draws may not be told: its state can be computed from some thousand outputs.
+        """
+        return np.random.Generator(np.random.PCG64DXSM(self._words(2).tolist()))
 
     def poisson_sample(self, count: int, sampling: Poisson) -> NDArray[np.int64]:
         """Positions of the units that an independent coin flip each lets take part."""

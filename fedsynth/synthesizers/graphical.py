@@ -122,7 +122,7 @@ class GraphicalSynthesizer(Trained[Learned], ABC):
             return share_out([first, *self._stages(settings, resolved, whole)], resolved), None
 
         with begin(owners, self.schema, budget, plan, run, settings) as fitting:
-            self._ledger, self._traffic = fitting.ledger, fitting.channel.traffic
+            self._begin(fitting)
             interview = Interview(self.schema, settings, fitting)
             model = self._model(settings, interview)
             self._learned = Learned(interview.encoding, model, tuple(interview.measurements))

@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 from fedsynth.errors import ConfigError
 from fedsynth.federation.traffic import Traffic
 from fedsynth.privacy.ledger import Ledger
+from fedsynth.synthesizers.fitting import Fitting
 
 L = TypeVar("L")
 
@@ -17,6 +18,14 @@ class Trained(Generic[L]):
     _learned: L | None = None
     _ledger: Ledger | None = None
     _traffic: Traffic | None = None
+
+    def _begin(self, fitting: Fitting) -> None:
+        """Take up the account of a fit, and forget what an earlier one learned.
+
+        A release pairs a model with an account: after a fit that fails there is none to release.
+        """
+        self._ledger, self._traffic = fitting.ledger, fitting.channel.traffic
+        self._learned = None
 
     @property
     def ledger(self) -> Ledger:

@@ -7,6 +7,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from vectors import channel, ledger, sites, terms
 
 from fedsynth.errors import BudgetExceeded, FederationError, PrivacyError
@@ -235,3 +237,42 @@ def test_traffic_is_what_went_over_the_wire():
     assert 0 < found.down - fixed < 2 * 4 * 400
     assert found.calls_per_client == 4.0
     assert found.bytes_per_client == (found.up + found.down) / 4
+
+
+@pytest.mark.parametrize("refused", [300, 17, 2])
+def test_what_was_refused_for_being_too_much_does_not_open_the_door_to_a_little_less(refused: int):
+    promised = terms(**LOCAL, noise_multiplier=1.0)
+    account = ledger("record", epsilon=1.0, trust="local")
+    with pytest.raises(BudgetExceeded):
+        account.charge(Event("x", 0, promised, steps=refused))
+    with pytest.raises(BudgetExceeded):
+        account.charge(Event("x", 0, promised, steps=refused - 1))
+    assert account.spent().epsilon == 0
+
+
+@given(
+    asked=st.lists(st.tuples(st.integers(1, 12), st.sampled_from([4.0, 9.0])), max_size=12),
+    epsilon=st.floats(0.3, 4),
+)
+@settings(max_examples=25)
+def test_whatever_is_asked_in_whatever_steps_the_budget_holds(asked, epsilon):
+    account = ledger("record", epsilon=epsilon, trust="local")
+    for steps, noise in asked:
+        before = account.counts
+        promised = terms(**LOCAL, noise_multiplier=noise)
+        fits = spent({**before, promised: before.get(promised, 0) + steps}, 1e-5).epsilon <= epsilon
+        try:
+            account.charge(Event("x", 0, promised, steps=steps))
+            assert fits
+        except BudgetExceeded:
+            assert not fits
+    assert account.spent().epsilon <= epsilon
+
+
+def test_traffic_does_not_tell_how_many_clients_the_coins_drew():
+    told = set()
+    for seed in range(4):
+        where = channel(sites(40), seed=seed)
+        where.sum("test-vectors", terms(sampling=Poisson(0.3)), 3)
+        told.add((where.traffic.requests, where.traffic.answers, where.traffic.up))
+    assert told == {(12.0, 12.0, 12.0 * 3 * 8)}

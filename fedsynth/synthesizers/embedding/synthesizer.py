@@ -111,7 +111,7 @@ class MeanEmbedding(Trained[Learned]):
             begin(owners, self.schema, budget, plan, run, embedding.settings) as fitting,
             threadpool_limits(limits=1, user_api="blas"),
         ):
-            self._ledger, self._traffic = fitting.ledger, fitting.channel.traffic
+            self._begin(fitting)
             targets = targets_of(embedding, _released(embedding, fitting))
             coins = torch.Generator().manual_seed(run.seed)
             generator = Generator(embedding, Start.of(targets), coins)

@@ -108,7 +108,7 @@ class FedInfer(Trained[Learned]):
             return one_message(statistic, resolved, survivors, settings.mechanism), None
 
         with begin(owners, self.schema, budget, plan, run, settings) as fitting:
-            self._ledger, self._traffic = fitting.ledger, fitting.channel.traffic
+            self._begin(fitting)
             self._merged = ()
             terms = fitting.ledger.job.plan[0].terms
             if fitting.restored is None:

@@ -24,7 +24,7 @@ from fedsynth.federation.site import Site
 from fedsynth.federation.tasks import register
 from fedsynth.models import vae
 from fedsynth.privacy.clipping import FactoredRows, Rows
-from fedsynth.synthesizers.fedvae.records import Model, batch_of, generator_of, number, tensor
+from fedsynth.synthesizers.fedvae.records import Model, batch_of, latent_draws, number, tensor
 from fedsynth.synthesizers.momentum import Momentum
 
 Samples = Sequence[NDArray[np.int64]]
@@ -88,8 +88,7 @@ def _draw(group: Sequence[int], sites: Sequence[Site], samples: Samples) -> _Dra
     batches = [batch_of(sites[i], samples[i], model) for i in group]
     labels = [batch.y for batch in batches if batch.y is not None]
     noise = [
-        torch.randn(len(samples[i]), model.spec.latent, generator=generator_of(sites[i]))
-        for i in group
+        latent_draws(sites[i].coins.generator(), len(samples[i]), model.spec.latent) for i in group
     ]
     return _Drawn(
         np.repeat(np.array(group), [len(samples[i]) for i in group]),

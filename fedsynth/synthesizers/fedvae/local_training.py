@@ -15,7 +15,7 @@ from fedsynth.federation.site import Site
 from fedsynth.federation.tasks import register
 from fedsynth.models import stacked
 from fedsynth.privacy.clipping import DenseRows, Rows, clip_parts
-from fedsynth.synthesizers.fedvae.records import Model, batch_of, generator_of, number, tensor
+from fedsynth.synthesizers.fedvae.records import Model, batch_of, latent_draws, number, tensor
 
 Samples = Sequence[NDArray[np.int64]]
 
@@ -88,13 +88,13 @@ def _epoch(sites: Sequence[Site], model: Model, part: int) -> _Epoch:
         chosen = torch.arange(site.records)
         if model.parts > 1 and batch.y is not None:
             chosen = torch.nonzero(batch.y == part)[:, 0]
-        generator = generator_of(site)
-        chosen = chosen[torch.randperm(len(chosen), generator=generator)]
+        rng = site.coins.generator()
+        chosen = chosen[torch.from_numpy(rng.permutation(len(chosen)))]
         xs.append(batch.x[chosen])
         if batch.y is not None:
             ys.append(batch.y[chosen])
         lengths.append(len(chosen))
-        noises.append(torch.randn(len(chosen), model.spec.latent, generator=generator))
+        noises.append(latent_draws(rng, len(chosen), model.spec.latent))
     y = torch.cat(ys) if ys else None
     return _Epoch(torch.cat(xs), y, torch.tensor(lengths), torch.cat(noises))
 

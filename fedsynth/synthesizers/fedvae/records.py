@@ -103,14 +103,14 @@ def _target_of(encoding: dict[str, Any]) -> int:
     return target_index(TableEncoding.from_dict(encoding).schema)
 
 
-def generator_of(site: Site) -> torch.Generator:
-    """Latent draws and batch order, from the site's secret coins.
+def latent_draws(rng: np.random.Generator, rows: int, latent: int) -> torch.Tensor:
+    """Standard normal draws, float32 [rows, latent], from the site's secret coins.
 
     Latent draws go with places in a sample. Were they known, removing a record would shift every
     later one to another draw and move the sum without bound; being secret and alike, they can be
     thought of as going with the records, and each record moves its own row alone.
     """
-    return torch.Generator().manual_seed(site.coins.seed())
+    return torch.from_numpy(rng.standard_normal((rows, latent), np.float32))
 
 
 def tensor(array: NDArray[np.generic]) -> torch.Tensor:

@@ -97,7 +97,7 @@ class FedVAE(Trained[Learned]):
             threadpool_limits(limits=1, user_api="blas"),
         ):
             made = plans[0] if plans else Plan.of(fitting.ledger.job)
-            self._ledger, self._traffic = fitting.ledger, fitting.channel.traffic
+            self._begin(fitting)
             self._learned = Training(self.schema, settings, made, fitting).run()
         return self
 

@@ -60,15 +60,15 @@ class PrivateFusionSettings(Agreed):
             equal epsilon, about 1.7. None for other mechanisms.
         correlations: copula (from noisy second moments), or none: columns independent within a
             class, the whole budget for the histograms.
-        moment_share: share of a record's squared norm (laplace: of its norm) that goes to second
-            moments rather than histograms; unused without correlations.
+        moment_share: share of a record's squared norm (laplace, stable: of its norm) that goes to
+            second moments rather than histograms; unused without correlations.
         marginals: of numbers within a class. histogram: the smoothed noisy histogram; families: of
             paper 004's 25 distributions the one nearest to the noisy histogram, wherever it fits
             within the noise; auto: such a family where the noise is large beside the class.
         learned_orders: columns of at most so many categories have a score each, so that the order
-            in which the copula takes them is learned; others are taken in the schema's order. It
-            brings pairs of columns nearer and, on the tables measured, teaches a classifier less,
-            so the default is 0.
+            in which the copula takes them is learned; others are taken in the schema's order. On
+            the tables measured it brings pairs of columns nearer and teaches a classifier no more;
+            messages grow with the square of the scores.
     """
 
     fault: ClassVar[type[FedsynthError]] = ConfigError
@@ -167,7 +167,7 @@ class PrivateFusion(Trained[FusionModel]):
             return share_out([stage], resolved), None
 
         with begin(owners, self.schema, budget, plan, run, settings) as fitting:
-            self._ledger, self._traffic = fitting.ledger, fitting.channel.traffic
+            self._begin(fitting)
             self._learned = self._asked(fitting, settings)
             self._classifier = None
         return self

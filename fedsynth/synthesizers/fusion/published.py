@@ -151,7 +151,7 @@ class Fusion(Trained[Learned]):
             return (Planned(FUSION.name, message_terms(), 1),), None
 
         with begin(owners, self.schema, budget, plan, run, settings) as fitting:
-            self._ledger, self._traffic = fitting.ledger, fitting.channel.traffic
+            self._begin(fitting)
             layout = Layout(self.schema, settings.categories)
             messages, names = messages_of(fitting, layout, settings)
             fitting.progress("global classifier", 0, 1)

@@ -80,7 +80,7 @@ class FusionGAN(Trained[Learned]):
 
         networks = Networks.of(settings, self.schema)
         with begin(owners, self.schema, budget, plan, run, settings) as fitting:
-            self._ledger, self._traffic = fitting.ledger, fitting.channel.traffic
+            self._begin(fitting)
             messages = _messages(fitting, networks, settings)
             self._learned = fuse(networks, messages, settings, run.seed)
         return self
