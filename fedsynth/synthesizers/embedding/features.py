@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 _DIRECTIONS, _FOURIER, _PATCHES = 1, 2, 3
 # Energy, as a share of the number of coordinates, at which half of a record's norm goes to its
 # constant: keeps faint records from being blown up, and lets the norm tell their energy.
-_FLOOR_IMAGE, _FLOOR_TABLE = 0.1, 0.03
+_FLOOR_IMAGE, _FLOOR_TABLE = 0.02, 0.03
 
 
 @dataclass(frozen=True)
