@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from fedsynth.data.conforming import conform
+from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, FedsynthError, ReleaseError
 from fedsynth.federation.request import Plain
 from fedsynth.privacy.certificate import Certificate
@@ -39,6 +40,7 @@ from fedsynth.synthesizers.fusion.statistics import (
     statistics_terms,
 )
 from fedsynth.synthesizers.owners import Owners
+from fedsynth.synthesizers.predicting import conform_unlabelled
 from fedsynth.synthesizers.shares import Stage, share_out
 from fedsynth.synthesizers.trained import Trained
 from fedsynth.validation import Agreed
@@ -212,29 +214,21 @@ class PrivateFusion(Trained[FusionModel]):
             self.schema, model.frequencies, rows, where, proportions, seed, model.draw
         )
 
-    def probabilities(self, frame: pd.DataFrame) -> NDArray[np.float64]:
+    def probabilities(self, data: pd.DataFrame | Images) -> NDArray[np.float64]:
         """Of every class of the target, [n, classes], by a classifier of regenerated rows.
 
         It is trained at the first call, as post-processing.
 
         Args:
-            frame: rows of the schema's columns; the target's may be absent.
+            data: rows of the schema's columns; the target's may be absent.
 
         Raises:
             ConfigError: the schema has no target of categories beside other columns.
             DataError: a table that the schema does not fit.
         """
-        model = self.learned
-        if not len(model.frequencies):
-            raise ConfigError("probabilities need a target of categories beside other columns")
+        model, columns = self.learned, conform_unlabelled(data, self.schema).columns
         if self._classifier is None:
             self._classifier = self._trained(model)
-        target = str(self.schema.target)
-        if target not in frame:
-            column = self.schema.target_column
-            assert column is not None and hasattr(column, "categories")
-            frame = frame.assign(**{target: column.categories[0]})
-        columns = conform(frame, self.schema, where="table to classify").columns
         return self._classifier.probabilities(Design(self.schema).matrix(columns))
 
     def _trained(self, model: FusionModel) -> Classifier:

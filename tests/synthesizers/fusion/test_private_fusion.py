@@ -30,6 +30,7 @@ def test_one_message_costs_the_budget_and_hardly_less(trust, unit):
     synth = PrivateFusion(SCHEMA).fit(owners(40, 30, 0), budget)
     assert len(synth.ledger.events) == 1
     assert synth.ledger.events[0].terms.trust == trust
+    assert (synth.traffic.requests, synth.traffic.answers) == (3, 3)
     assert 0.98 < synth.ledger.spent().epsilon <= 1.0
     assert len(synth.sample(10, seed=0)) == 10
 
