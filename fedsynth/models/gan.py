@@ -167,7 +167,11 @@ class Generator:
         return tuple(side // _UPSAMPLING for side in self.cells.shape[:2])
 
     def draw(
-        self, weights: Sequence[Tensor], labels: Tensor | None, rows: int, source: torch.Generator
+        self,
+        weights: Sequence[Tensor],
+        latent: Tensor,
+        labels: Tensor | None,
+        source: torch.Generator,
     ) -> Tensor:
         """Records [rows, width], through which gradients reach the weights.
 
@@ -175,10 +179,11 @@ class Generator:
         estimator).
 
         Args:
+            latent: standard normal vectors [rows, latent].
             labels: [rows], of a conditional generator.
-            source: the only randomness.
+            source: of the drawn categories.
         """
-        inputs = torch.randn(rows, self.latent, generator=source)
+        inputs = latent
         if self.classes:
             assert labels is not None
             inputs = torch.cat([inputs, one_hot_labels(labels, self.classes)], dim=1)
@@ -190,13 +195,14 @@ class Generator:
     def sample(
         self, weights: Sequence[Tensor], labels: Tensor | None, rows: int, source: torch.Generator
     ) -> Tensor:
-        """As :meth:`draw`, in chunks that fit in memory, without gradients."""
+        """Records [rows, width] without gradients, in chunks that fit in memory."""
         chunk = max(1, _CELLS // self.cells.width)
         parts = []
         with torch.no_grad():
             for at in range(0, max(rows, 1), chunk):
                 own = None if labels is None else labels[at : at + chunk]
-                parts.append(self.draw(weights, own, min(chunk, rows - at), source))
+                latent = torch.randn(min(chunk, rows - at), self.latent, generator=source)
+                parts.append(self.draw(weights, latent, own, source))
         return torch.cat(parts)
 
     def _outputs(self, weights: Sequence[Tensor], inputs: Tensor) -> Tensor:

@@ -68,7 +68,7 @@ def test_drawn_rows_are_numbers_within_bounds_and_categories_one_hot(size):
 def test_gradients_pass_through_drawn_categories():
     generator = Generator(Cells(columns=(3,)), "mlp", 2, hidden=(4,))
     weights = weights_of(generator)
-    drawn = generator.draw(weights, None, 50, source(3))
+    drawn = generator.draw(weights, torch.randn(50, 2, generator=source(3)), None, source(3))
     found = torch.autograd.grad((drawn * torch.tensor([1.0, 2.0, 3.0])).sum(), weights)
     assert all(part.abs().sum() > 0 for part in found)
 

@@ -149,9 +149,9 @@ class _Trainer:
         labels = None
         if self.networks.conditional:
             labels = torch.multinomial(self.shares, len(records), True, generator=self.source)
-        fakes = self.networks.generator.draw(
-            self.generator.weights, labels, len(records), self.source
-        )
+        generator = self.networks.generator
+        latent = torch.randn(len(records), generator.latent, generator=self.source)
+        fakes = generator.draw(self.generator.weights, latent, labels, self.source)
         real = records.y if self.networks.conditional else None
         loss = functional.softplus(-self._verdicts(records.x, real)).mean()
         loss = loss + functional.softplus(self._verdicts(fakes.detach(), labels)).mean()

@@ -36,6 +36,9 @@ _MARKS, _DISCRIMINATOR = 0.01, 0.5
 # A message may name any number of rows: those that noise takes below this count as none.
 _FEWEST = 1.0
 
+# Below it pairs count as equal.
+_LEAST_RATIO = 1e-2
+
 Factors = list[tuple[NDArray[np.float32], NDArray[np.float32]]]
 
 
@@ -50,13 +53,17 @@ class PrivateGANTask:
             raise PrivacyError(f"{self.name} hides records, in a message private on its own")
         networks = steps.board.read("networks", Networks.from_dict)
         settings = steps.board.read("settings", read_settings)
-        source = torch.Generator().manual_seed(steps.coins.seed())
+        # What the message shows of its draws gives a torch generator away, seed and all: the noise
+        # on private rows has another source.
+        source, secret = torch.Generator().manual_seed(steps.coins.seed()), steps.coins.generator()
         rate = terms.sampling.rate if isinstance(terms.sampling, Poisson) else 1.0
         training = _Training(networks, settings, Row(networks, terms.clip), rate, source)
 
         def rows(site: Site, drawn: NDArray[np.int64]) -> FactoredRows:
             records = records_of(site.data, drawn, schema_of(site.board))
-            return training.row.of(records, training.weights, training.smoothed(records.x))
+            noise = secret.standard_normal(tuple(records.x.shape), np.float32)
+            seen = records.x + torch.from_numpy(noise) * (settings.smoothing or 0.0)
+            return training.row.of(records, training.weights, seen)
 
         while steps.left:
             training.step(steps.sum(rows))
@@ -147,6 +154,17 @@ def _clipped(found: list[tuple[Tensor, Tensor]], clip: float) -> Factors:
     return [(left * scale, right) for left, right in pairs]
 
 
+def _sameness(latent: Tensor, cells: Tensor, half: int) -> Tensor:
+    """How little rows of a pair differ for what their latent vectors do, mean over pairs.
+
+    The inverse of the ratio of mean absolute differences (Mao et al. 2019, "Mode seeking generative
+    adversarial networks").
+    """
+    apart = (cells[:half] - cells[half:]).abs().mean(1)
+    latents = (latent[:half] - latent[half:]).abs().mean(1)
+    return (1 / (apart / latents.clamp_min(1e-6) + _LEAST_RATIO)).mean()
+
+
 @dataclass(frozen=True)
 class Weights:
     """Of the networks that see real rows, matrices and biases in turn."""
@@ -189,7 +207,7 @@ class _Training:
         return np.maximum(self.marks / (self.row.mark * max(1, self.taken)), 0.0)
 
     def smoothed(self, cells: Tensor) -> Tensor:
-        """Cells with the noise that a discriminator sees; drawn from the client's secret coins."""
+        """Generated cells with the noise that a discriminator sees."""
         noise = torch.randn(cells.shape, generator=self.source)
         return cells + noise * (self.settings.smoothing or 0.0)
 
@@ -211,29 +229,38 @@ class _Training:
     def _fake_gradient(self) -> NDArray[np.float64]:
         """Mean gradient of the discriminator's loss on generated rows, each clipped as a real
         one's: else the generated would weigh more."""
+        latent, labels = self._latent(self.settings.batch), self._labels(self.settings.batch)
         with torch.no_grad():
-            fakes, labels = self._fakes()
+            generator = self.networks.generator
+            fakes = generator.draw(self.generator.weights, latent, labels, self.source)
         weights = self.discriminator.weights
         seen = self.smoothed(fakes)
         rows = FactoredRows(self.row.verdict_gradients(seen, labels, weights, real=False))
         return clip_and_sum(rows, self.row.clip).values / len(fakes)
 
-    def _fakes(self) -> tuple[Tensor, Tensor | None]:
-        count, labels = self.settings.batch, None
-        if self.networks.conditional:
-            shares = torch.from_numpy(self.drawn + 1e-3 * self.drawn.sum() + 1e-9)
-            labels = torch.multinomial(shares, count, True, generator=self.source)
-        weights = self.generator.weights
-        return self.networks.generator.draw(weights, labels, count, self.source), labels
+    def _labels(self, count: int) -> Tensor | None:
+        """Of generated rows, by the estimated shares of the classes."""
+        if not self.networks.conditional:
+            return None
+        shares = torch.from_numpy(self.drawn + 1e-3 * self.drawn.sum() + 1e-9)
+        return torch.multinomial(shares, count, True, generator=self.source)
+
+    def _latent(self, count: int) -> Tensor:
+        return torch.randn(count, self.networks.generator.latent, generator=self.source)
 
     def _step_generator(self) -> None:
-        fakes, labels = self._fakes()
-        scorer = self.networks.discriminator
+        """Rows come in pairs of one label, which are to differ."""
+        half = -(-self.settings.batch // 2)
+        latent, labels = self._latent(2 * half), self._labels(half)
+        labels = None if labels is None else labels.repeat(2)
+        fakes = self.networks.generator.draw(self.generator.weights, latent, labels, self.source)
+        scorer, classifier = self.networks.discriminator, self.networks.classifier
         logits = scorer.logits(self.discriminator.weights, self.smoothed(fakes))
         loss = functional.softplus(-gan.judged(logits, labels)).mean()
-        if labels is not None and self.classifier is not None and self.networks.classifier:
-            logits = self.networks.classifier.logits(self.classifier.weights, fakes)
+        if labels is not None and self.classifier is not None and classifier is not None:
+            logits = classifier.logits(self.classifier.weights, fakes)
             loss = loss + (self.settings.guidance or 0.0) * functional.cross_entropy(logits, labels)
+        loss = loss + (self.settings.diversity or 0.0) * _sameness(latent, fakes, half)
         self.generator.descend(loss)
         self.generator.follow(self.settings.average)
 

@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fedsynth.data.conforming import conform
 from fedsynth.data.images import Images
 from fedsynth.encoding import image
 from fedsynth.errors import ConfigError, ReleaseError
@@ -32,6 +31,7 @@ from fedsynth.synthesizers.fusion_gan.server import Labels, Learned, fuse
 from fedsynth.synthesizers.fusion_gan.settings import FusionGANSettings
 from fedsynth.synthesizers.labels import wanted_labels
 from fedsynth.synthesizers.owners import Owners
+from fedsynth.synthesizers.predicting import conform_unlabelled
 from fedsynth.synthesizers.trained import Trained
 
 
@@ -132,9 +132,7 @@ class FusionGAN(Trained[Learned]):
             raise ConfigError("there is no classifier: the schema has no target of categories")
         known: Any = data
         if isinstance(self.schema, Schema):
-            if isinstance(data, Images):
-                raise ConfigError("the schema describes a table, and images were given")
-            known = conform(data, self.schema)
+            known = conform_unlabelled(data, self.schema)
         elif not isinstance(data, Images):
             raise ConfigError("the schema describes images, and a table was given")
         records = records_of(known, np.arange(len(data)), self.schema)
@@ -221,9 +219,7 @@ def _images(
     proportions: Mapping[Any, float] | None,
     seed: int | None,
 ) -> Images:
-    if rows < 1:
-        raise ConfigError(f"rows must be at least 1, not {rows}")
-    rng = np.random.default_rng(seed)
+    rng = demanded(rows, seed)
     labels = wanted_labels(schema, learned.frequencies, rows, where, proportions, rng)
     cells, labels = learned.draw(labels, rows, rng)
     return Images(image.decode(cells, schema), labels)
