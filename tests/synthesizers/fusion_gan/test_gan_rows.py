@@ -14,7 +14,7 @@ from fedsynth.models import gan
 from fedsynth.models.gan import Cells, Generator, Scorer
 from fedsynth.privacy.clipping import clip_and_sum
 from fedsynth.synthesizers.fusion_gan.networks import Networks, Records
-from fedsynth.synthesizers.fusion_gan.private_training import Row, Weights
+from fedsynth.synthesizers.fusion_gan.private_training import Row, Weights, _sameness
 
 CELLS = Cells(columns=(0, 3, 0))
 
@@ -121,3 +121,11 @@ def test_rows_do_not_depend_on_other_records():
         alone = row.of(one, weights, one.x).weighted_sum(np.ones(1))
         picked = together.weighted_sum(np.eye(6)[at])
         assert np.allclose(alone, picked, atol=1e-6)
+
+
+def test_pairs_count_as_alike_by_their_distance_for_that_of_their_latent_vectors():
+    latent = torch.tensor([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0], [1.0, 3.0]])
+    cells = torch.tensor([[0.0], [0.5], [1.0], [0.5]])
+    # First pair: 1 apart over 2; second: not apart at all.
+    expected = (1 / (0.5 + 0.01) + 1 / 0.01) / 2
+    assert float(_sameness(latent, cells, 2)) == pytest.approx(expected, rel=1e-5)
