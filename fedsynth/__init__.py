@@ -31,7 +31,13 @@ if TYPE_CHECKING:
     )
     from fedsynth.schema.image import ImageSchema
     from fedsynth.synthesizers.aim import AIM
+    from fedsynth.synthesizers.embedding import MeanEmbedding
+    from fedsynth.synthesizers.fedinfer import FedInfer
     from fedsynth.synthesizers.fedvae import FedVAE
+    from fedsynth.synthesizers.fusion.hybrid import HybridFusion
+    from fedsynth.synthesizers.fusion.private import PrivateFusion
+    from fedsynth.synthesizers.fusion.published import Fusion
+    from fedsynth.synthesizers.fusion_gan import FusionGAN
     from fedsynth.synthesizers.methods import choose, synthesizer
     from fedsynth.synthesizers.mst import MST
     from fedsynth.synthesizers.privbayes import PrivBayes
@@ -48,12 +54,18 @@ __all__ = [
     "Continuous",
     "Datetime",
     "Evaluation",
+    "FedInfer",
     "FedVAE",
+    "Fusion",
+    "FusionGAN",
+    "HybridFusion",
     "Identifier",
     "ImageSchema",
     "Images",
     "Integer",
+    "MeanEmbedding",
     "PrivBayes",
+    "PrivateFusion",
     "Schema",
     "builtin_schema",
     "choose",
@@ -93,7 +105,13 @@ _HOMES = {
     "fedsynth.loading": ("load",),
     "fedsynth.schema": ("ImageSchema", "Schema", "load_schema"),
     "fedsynth.synthesizers.aim": ("AIM",),
+    "fedsynth.synthesizers.embedding": ("MeanEmbedding",),
+    "fedsynth.synthesizers.fedinfer": ("FedInfer",),
     "fedsynth.synthesizers.fedvae": ("FedVAE",),
+    "fedsynth.synthesizers.fusion.hybrid": ("HybridFusion",),
+    "fedsynth.synthesizers.fusion.private": ("PrivateFusion",),
+    "fedsynth.synthesizers.fusion.published": ("Fusion",),
+    "fedsynth.synthesizers.fusion_gan": ("FusionGAN",),
     "fedsynth.synthesizers.methods": ("choose", "synthesizer"),
     "fedsynth.synthesizers.mst": ("MST",),
     "fedsynth.synthesizers.privbayes": ("PrivBayes",),

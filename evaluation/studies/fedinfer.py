@@ -115,7 +115,7 @@ def coded(frame, schema):
 
 def inferred(owners, test, schema, budget, clip=1.0):
     synth = FedInfer(schema, class_conditional=False, clip=clip).fit(owners, budget)
-    found = synth.probabilities(test).to_numpy().argmax(axis=1)
+    found = synth.probabilities(test).argmax(axis=1)
     return float((found == coded(test, schema)[1]).mean())
 
 

@@ -29,6 +29,7 @@ from fedsynth.synthesizers.counting import (
     question,
     target_index,
 )
+from fedsynth.synthesizers.drawing import demanded
 from fedsynth.synthesizers.fitting import Options, begin
 from fedsynth.synthesizers.graphical_settings import GraphicalSettings
 from fedsynth.synthesizers.interview import Interview
@@ -170,9 +171,7 @@ class GraphicalSynthesizer(Trained[Learned], ABC):
         proportions: Mapping[Any, float] | None,
         seed: int | None,
     ) -> tuple[NDArray[np.int32], dict[str, Condition], np.random.Generator]:
-        if rows < 1:
-            raise ConfigError(f"rows must be at least 1, not {rows}")
-        rng = np.random.default_rng(seed)
+        rng = demanded(rows, seed)
         given, evidence = self._conditions(where or {})
         if proportions:
             wanted, at = wanted_shares(self.schema, proportions), target_index(self.schema)

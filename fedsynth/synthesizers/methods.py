@@ -21,7 +21,9 @@ from fedsynth.synthesizers.aim_settings import AIMSettings
 from fedsynth.synthesizers.embedding import MeanEmbedding, MeanEmbeddingSettings
 from fedsynth.synthesizers.fedinfer import FedInfer, FedInferSettings
 from fedsynth.synthesizers.fedvae import FedVAE, FedVAESettings
+from fedsynth.synthesizers.fusion.hybrid import HybridFusion, HybridFusionSettings
 from fedsynth.synthesizers.fusion.private import PrivateFusion, PrivateFusionSettings
+from fedsynth.synthesizers.fusion.published import Fusion, FusionSettings
 from fedsynth.synthesizers.fusion_gan import FusionGAN, FusionGANSettings
 from fedsynth.synthesizers.mst import MST, MSTSettings
 from fedsynth.synthesizers.owners import Owners
@@ -33,6 +35,8 @@ Settings = (
     | FedInferSettings
     | FedVAESettings
     | FusionGANSettings
+    | FusionSettings
+    | HybridFusionSettings
     | MeanEmbeddingSettings
     | MSTSettings
     | PrivateFusionSettings
@@ -74,6 +78,8 @@ METHODS: dict[str, Any] = {
         FedVAE,
         MeanEmbedding,
         PrivateFusion,
+        Fusion,
+        HybridFusion,
         FusionGAN,
         FedInfer,
     )

@@ -27,7 +27,7 @@ from fedsynth.privacy.terms import Budget
 from fedsynth.release import Report, write_release
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.synthesizers.counting import conditions
-from fedsynth.synthesizers.drawing import draw_table
+from fedsynth.synthesizers.drawing import demanded, draw_table
 from fedsynth.synthesizers.embedding.coding import TableCoding
 from fedsynth.synthesizers.embedding.features import Embedding
 from fedsynth.synthesizers.embedding.generator import Generator, Start
@@ -143,9 +143,7 @@ class MeanEmbedding(Trained[Learned]):
             return draw_table(
                 self.schema, learned.frequencies, rows, where, proportions, seed, self._columns
             )
-        if rows < 1:
-            raise ConfigError(f"rows must be at least 1, not {rows}")
-        rng = np.random.default_rng(seed)
+        rng = demanded(rows, seed)
         labels = wanted_labels(self.schema, learned.frequencies, rows, where, proportions, rng)
         drawn = learned.generator.draw(_classes(labels, rows), int(rng.integers(2**62)))
         return Images(image.decode(drawn.clip(0, 1), self.schema), labels)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fedsynth.data.tables import conform
+from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError
 from fedsynth.schema import Schema
 from fedsynth.schema.columns import Boolean, Categorical
@@ -27,6 +27,7 @@ from fedsynth.synthesizers.fedinfer.regression import (
     predictors,
 )
 from fedsynth.synthesizers.fedinfer.statistic import Statistic
+from fedsynth.synthesizers.predicting import conform_unlabelled
 
 
 @dataclass(frozen=True)
@@ -124,33 +125,20 @@ class Estimate:
     def _term(self, name: str) -> Floats:
         return np.array(self.reading.weights[self.reading.names.index(name)])
 
-    def probabilities(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Probabilities of the target's classes for each row, by linear discriminant analysis.
+    def probabilities(self, data: pd.DataFrame | Images) -> Floats:
+        """Of every class of the target, float64 [n, classes], by linear discriminant analysis.
 
         Args:
-            frame: rows with all columns but the target, which is ignored.
+            data: rows; their target is not looked at and may be absent.
 
         Raises:
-            ConfigError: the schema's target has no classes, or is its only column.
+            ConfigError: the schema's target has no classes (for numbers there is
+                ``regression(..).predict``), or is its only column.
             DataError: a column is absent, or there are no rows.
         """
-        if not self.statistic.classes:
-            raise ConfigError(
-                "probabilities need a target of categories beside other columns: for numbers use "
-                "regression(..).predict"
-            )
-        others = tuple(c for c in self.schema.modelled if c.name != self.schema.target)
-        names = [c.name for c in others]
-        held = Schema(columns=others, missing_values=self.schema.missing_values)
-        conformed = conform(frame[[n for n in frame if n in names]], held, "table to classify")
+        conformed = conform_unlabelled(data, self.schema)
         v = self.statistic.coordinates.matrix(conformed.columns, conformed.rows)
-        target = self.schema.target_column
-        assert isinstance(target, Categorical | Boolean)
-        return pd.DataFrame(
-            discriminate(self.classes, self.statistic.shortened(v)),
-            columns=list(target.categories),
-            index=frame.index,
-        )
+        return discriminate(self.classes, self.statistic.shortened(v))
 
     def sample(
         self,

@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, PrivacyError, ReleaseError
 from fedsynth.privacy.certificate import Certificate
 from fedsynth.privacy.ledger import Ledger, Planned
@@ -242,9 +243,9 @@ class FedInfer(Trained[Learned]):
         """Linear least squares of one column on others; see :meth:`Estimate.regression`."""
         return self.estimate.regression(target, on, ridge, value)
 
-    def probabilities(self, frame: pd.DataFrame) -> pd.DataFrame:
+    def probabilities(self, data: pd.DataFrame | Images) -> NDArray[np.float64]:
         """Probabilities of the target's classes; see :meth:`Estimate.probabilities`."""
-        return self.estimate.probabilities(frame)
+        return self.estimate.probabilities(data)
 
     def sample(
         self,

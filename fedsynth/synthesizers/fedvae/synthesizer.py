@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from fedsynth.data.images import Images
 from fedsynth.encoding import image
 from fedsynth.encoding.table import TableEncoding
-from fedsynth.errors import ConfigError, ReleaseError
+from fedsynth.errors import ReleaseError
 from fedsynth.models import vae
 from fedsynth.privacy.certificate import Certificate
 from fedsynth.privacy.terms import Budget
@@ -30,6 +30,7 @@ from fedsynth.synthesizers.counting import (
     question,
     target_index,
 )
+from fedsynth.synthesizers.drawing import demanded
 from fedsynth.synthesizers.fedvae.plan import Plan, make_plan, training_task
 from fedsynth.synthesizers.fedvae.records import Model
 from fedsynth.synthesizers.fedvae.redrawing import redrawn
@@ -120,10 +121,8 @@ class FedVAE(Trained[Learned]):
             ConfigError: rows below 1, a column other than the target, a value it does not have, or
                 no drawn row that meets the schema's constraints.
         """
-        if rows < 1:
-            raise ConfigError(f"rows must be at least 1, not {rows}")
         learned = self.learned
-        rng = np.random.default_rng(seed)
+        rng = demanded(rows, seed)
         labels = wanted_labels(self.schema, learned.frequencies, rows, where, proportions, rng)
         generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
         fixed = bool(where or proportions)

@@ -167,8 +167,8 @@ class HybridFusion(Trained[Edges]):
             len(fitting.ledger.events),
             fused,
             exchange.seconds,
-            traffic.requests + traffic.answers,
-            traffic.down + traffic.up,
+            round(traffic.requests + traffic.answers),
+            round(traffic.down + traffic.up),
             exchange.calls,
             exchange.bytes,
         )

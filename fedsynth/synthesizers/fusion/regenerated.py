@@ -13,7 +13,7 @@ from fedsynth.data.images import Images
 from fedsynth.encoding import image
 from fedsynth.errors import ConfigError, FederationError, ReleaseError
 from fedsynth.schema import ImageSchema, Schema
-from fedsynth.synthesizers.drawing import draw_table
+from fedsynth.synthesizers.drawing import demanded, draw_table
 from fedsynth.synthesizers.fusion.classifier import Classifier
 from fedsynth.synthesizers.fusion.message import Categories, Layout
 from fedsynth.synthesizers.fusion.regeneration import Labelling, Learned, source_of
@@ -57,9 +57,7 @@ def _images(
     proportions: Mapping[Any, float] | None,
     seed: int | None,
 ) -> Images:
-    if rows < 1:
-        raise ConfigError(f"rows must be at least 1, not {rows}")
-    rng = np.random.default_rng(seed)
+    rng = demanded(rows, seed)
     labels = wanted_labels(schema, learned.frequencies, rows, where, proportions, rng)
     if labels is not None and (where or proportions):
         cells = learned.source.points_labelled(labels, rng)

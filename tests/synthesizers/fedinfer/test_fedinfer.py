@@ -354,7 +354,7 @@ def test_odd_tables_are_fitted_sampled_and_asked(kind, epsilon):
                 found = synth.regression(column.name)
                 assert np.isfinite(found.coefficients).all() and not np.isnan(found.errors).any()
         if synth.statistic.classes:
-            chances = synth.probabilities(frame).to_numpy()
+            chances = synth.probabilities(frame)
             np.testing.assert_allclose(chances.sum(axis=1), 1)
             for value in schema.target_column.categories:
                 assert len(synth.sample(3, where={schema.target: value}, seed=0)) == 3

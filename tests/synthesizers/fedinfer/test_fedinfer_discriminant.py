@@ -68,7 +68,7 @@ def test_noise_blurs_a_classifier_and_does_not_blind_it():
     for seed in range(5):
         budget = Budget(epsilon=1.0, delta=1e-5, trust="central")
         synth = FedInfer(SCHEMA).fit(tables, budget, insecure_noise_seed=seed)
-        chances = synth.probabilities(test)["ill"].to_numpy()
+        chances = synth.probabilities(test)[:, 1]
         assert ((chances >= 0) & (chances <= 1)).all()
         scores.append(((chances > 0.5) == truth).mean())
     # The larger class alone would give .7.
@@ -84,7 +84,7 @@ def test_records_to_classify_are_shortened_as_those_learned_from():
     short = v * np.minimum(1, synth.statistic.clip / norms)
     assert (norms > synth.statistic.clip).any()
     peer = LinearDiscriminantAnalysis(solver="lsqr").fit(short, conformed.columns["outcome"])
-    found = synth.probabilities(pooled).to_numpy()
+    found = synth.probabilities(pooled)
     np.testing.assert_allclose(found, peer.predict_proba(short), atol=1e-6)
 
 
