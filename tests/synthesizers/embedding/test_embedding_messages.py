@@ -142,10 +142,10 @@ def test_noise_on_a_covariance_makes_no_directions_to_vary_in():
     made, _, channel, terms = federation("images", components=30)
     exact = ask(channel, made, terms)
     count = exact.own[0, 0] / made.settings.constant_share / math.sqrt(made.shares[0])
-    sigma = 1e-3 * count
+    sigma = 0.02 * count
     noise = np.random.default_rng(0).standard_normal(exact.own.shape) * sigma
     noisy = targets_of(made, Sums(exact.own + noise, exact.shared, sigma))
-    assert np.linalg.matrix_rank(noisy.roots[0]) < 20
+    assert np.linalg.matrix_rank(noisy.roots[0]) <= 7
     assert np.linalg.matrix_rank(targets_of(made, exact).roots[0]) == 30
 
 
@@ -153,13 +153,15 @@ def test_a_class_below_the_noise_is_drawn_like_all_classes_together():
     made, _, channel, terms = federation("images")
     exact = ask(channel, made, terms)
     own = exact.own.copy()
+    # A count of 2 deviations of the noise in it.
     own[2] = 0.0
+    own[2, 0] = 2 * 0.01
     alone = targets_of(made, Sums(own, exact.shared, 0.01))
     pooled = own.sum(axis=0)[made.moments :] / (own[:, 0].sum() / own[0, 0])
     count = own[0, 0] / made.settings.constant_share / math.sqrt(made.shares[0])
     expected = pooled / count / math.sqrt(made.shares[1])
     np.testing.assert_allclose(alone.fourier[2], expected, rtol=1e-9)
-    assert alone.frequencies[2] == pytest.approx(0.0, abs=1e-12)
+    assert alone.frequencies[2] < 0.01
     nothing = targets_of(made, Sums(np.zeros_like(own), exact.shared * 0, 0.0))
     assert np.isfinite(nothing.fourier).all()
     assert np.isfinite(nothing.roots).all()
