@@ -21,7 +21,7 @@ from fedsynth.privacy.ledger import Planned
 from fedsynth.privacy.terms import Budget
 from fedsynth.release import Report, write_release
 from fedsynth.schema import ImageSchema, Schema
-from fedsynth.synthesizers.drawing import Columns, draw_table
+from fedsynth.synthesizers.drawing import Columns, demanded, draw_table
 from fedsynth.synthesizers.fitting import Fitting, Options, begin
 from fedsynth.synthesizers.fusion_gan.encoding import Encoding
 from fedsynth.synthesizers.fusion_gan.local_training import watched
