@@ -94,10 +94,15 @@ def _start(share: Sequence[Floats], effort: Effort) -> subprocess.Popen[bytes] |
             stderr=subprocess.DEVNULL,
             env=environment,
         )
+    except OSError:
+        return None
+    try:
         assert helper.stdin is not None
         helper.stdin.write(body.getvalue())
         helper.stdin.close()
     except OSError:
+        helper.kill()
+        helper.wait()
         return None
     return helper
 
