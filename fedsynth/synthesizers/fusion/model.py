@@ -123,7 +123,9 @@ def _plausible(
     return even and bool((np.linalg.eigvalsh(correlations) > 0).all())
 
 
-def learn(statistics: Statistics, group: int = 0, marginals: Marginals = "auto") -> FusionModel:
+def learn(
+    statistics: Statistics, group: int = 0, marginals: Marginals = "histogram"
+) -> FusionModel:
     """The model of one group of clients from released statistics.
 
     Args:
