@@ -360,3 +360,40 @@ def test_an_interrupted_run_says_how_to_go_on(call, tmp_path, monkeypatch):
 
 def test_version_is_printed(call):
     assert call("version") == (0, f"{fedsynth.__version__}\n", "")
+
+
+@pytest.mark.parametrize("method", ["private-fusion", "fedinfer", "fusion", "hybrid-fusion"])
+def test_a_release_with_a_classifier_classifies_a_table_without_labels(call, tmp_path, method):
+    privacy = {} if method.startswith(("private", "fed")) else {"privacy": {"epsilon": "inf"}}
+    job = write_job(tmp_path, method=method, settings=None, **privacy)
+    release = tmp_path / "r"
+    assert call("run", job, "--out", release, "--quiet")[0] == 0
+    rows = table(50, seed=5)
+    rows.drop(columns="income").to_csv(tmp_path / "some.csv", index=False)
+    target = tmp_path / "classified.csv"
+    assert call("predict", release, tmp_path / "some.csv", "-o", target)[0] == 0
+    found = pd.read_csv(target)
+    shares = found[["probability of high", "probability of low"]].to_numpy()
+    assert list(found["predicted income"]) == [["high", "low"][k] for k in shares.argmax(axis=1)]
+    assert abs(shares.sum(axis=1) - 1).max() < 1e-5
+    if method == "fusion":
+        assert (found["predicted income"] == rows["income"]).mean() > 0.75
+    assert call("predict", release, tmp_path / "some.csv", "-o", target)[0] == 2
+
+
+def test_a_release_without_a_classifier_says_so(call, chosen, tmp_path):
+    table(9).to_csv(tmp_path / "some.csv", index=False)
+    code, _, err = call("predict", chosen, tmp_path / "some.csv", "-o", tmp_path / "x.csv")
+    assert code == 2 and "brings no classifier" in err
+
+
+def test_no_privacy_is_said_beside_what_was_sent(call, tmp_path):
+    job = write_job(tmp_path, method="fusion", settings=None, privacy={"epsilon": "inf"})
+    code, out, _ = call("run", job, "--out", tmp_path / "r", "--quiet")
+    assert code == 0 and "Void: at least one release carries no noise" in out
+    assert "Messages: 2 a client" in out
+    code, out, _ = call("verify", tmp_path / "r", "--json")
+    assert code != 0 and not {c["name"]: c["passed"] for c in json.loads(out)["checks"]}["not void"]
+    finite = write_job(tmp_path, method="fusion", settings=None)
+    code, _, err = call("run", finite, "--out", tmp_path / "s")
+    assert code == 4 and "private-fusion" in err

@@ -23,7 +23,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
-from fedsynth.errors import ConfigError, ReleaseError
+from fedsynth.errors import ConfigError, PrivacyError, ReleaseError
 from fedsynth.federation.channel import LocalChannel
 from fedsynth.federation.site import Site, StateFile
 from fedsynth.privacy.certificate import LEDGER
@@ -210,6 +210,8 @@ def begin(
         ledger = Ledger.create(job, path)
     try:
         restored = _restored(options, sites)
+        if restored is None:
+            _demand_something_left(ledger)
         noise = NoiseSource(options.insecure_noise_seed)
         channel = LocalChannel(sites, ledger, noise, taken=_taken(restored, ledger))
     except BaseException:
@@ -217,6 +219,17 @@ def begin(
         raise
     channel.announce("schema", schema.to_dict())
     return Fitting(channel, sites, options, restored)
+
+
+def _demand_something_left(ledger: Ledger) -> None:
+    """Raises PrivacyError where all that a job planned was asked and the answers were lost."""
+    asked = sum(event.steps for event in ledger.events)
+    if asked and asked >= sum(planned.count for planned in ledger.job.plan):
+        raise PrivacyError(
+            "everything that this job planned was asked, and the answers were lost before they "
+            "were saved: its epsilon is spent, so there is nothing to resume. Start a new job in "
+            "another folder; what both cost adds up"
+        )
 
 
 def _hand_out(ledgers: Mapping[str, Ledger], sites: Sequence[Site]) -> None:

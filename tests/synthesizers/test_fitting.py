@@ -277,3 +277,18 @@ def test_private_vectors_never_change_hands_on_resume(tmp_path):
     turned = dict(reversed(owners(30, 30).items()))
     with pytest.raises(ConfigError, match="other owners, or in another order"):
         synth(encoder="private").fit(turned, BUDGET, folder=tmp_path, resume=True)
+
+
+@pytest.mark.parametrize("name", ["fedinfer", "mean-embedding", "private-fusion"])
+def test_a_single_message_lost_in_a_crash_is_said_to_be_lost(name, tmp_path, monkeypatch):
+    from fedsynth.synthesizers.methods import METHODS
+
+    def crash(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    folder, budget = tmp_path / "job", Budget(epsilon=1.0)
+    with monkeypatch.context() as broken, pytest.raises(KeyboardInterrupt):
+        broken.setattr(channel.LocalChannel, "_total", crash)
+        METHODS[name](SCHEMA).fit(owners(20, 20), budget, folder=folder)
+    with pytest.raises(PrivacyError, match="nothing to resume"):
+        METHODS[name](SCHEMA).fit(owners(20, 20), budget, folder=folder, resume=True)

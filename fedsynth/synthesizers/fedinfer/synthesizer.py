@@ -12,6 +12,7 @@ records count alike; and what bounds a record is the schema's public bounds, not
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -169,7 +170,8 @@ class FedInfer(Trained[Learned]):
 
         Raises:
             ConfigError: another schema, other settings or another unit.
-            PrivacyError: an owner's name in both: its records would have answered twice.
+            PrivacyError: an owner's name in both, or names that were only invented for a list of
+                tables: records might have answered twice.
         """
         ours, theirs = self.learned, other.learned
         if (self.schema.digest, self.settings, ours.unit) != (
@@ -179,6 +181,12 @@ class FedInfer(Trained[Learned]):
         ):
             raise ConfigError("only fits of one schema, with the same settings and unit, add up")
         names = [{n for group in part.clients for n in group} for part in (ours, theirs)]
+        if any(re.fullmatch(r"client-\d+", name) for name in names[0] | names[1]):
+            raise PrivacyError(
+                "owners that were given as a list are called client-0, client-1 and so on, which "
+                "does not tell whether the fits have one in common: give owners by names of their "
+                "own, each once"
+            )
         both = sorted(names[0] & names[1])
         if both:
             raise PrivacyError(

@@ -75,7 +75,7 @@ def cells_of(site: Site, layout: Layout) -> Cells:
     """A site's cells [n], one array a feature."""
     if isinstance(site.data, Images):
         assert isinstance(layout.schema, ImageSchema)
-        flat = site.data.pixels.reshape(len(site.data), -1)
+        flat = site.data.pixels.reshape(len(site.data), layout.schema.pixels)
         return list(np.minimum(flat, layout.schema.maximum).T.astype(np.float64))
     return [site.data.columns[f.column.name] for f in layout.features if f.column is not None]
 

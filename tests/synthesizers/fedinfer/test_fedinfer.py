@@ -368,3 +368,13 @@ def test_a_class_absent_at_a_client_and_a_constant_column_do_no_harm():
     assert synth.sample(200, seed=0)["smoker"].all()
     share = (pd.concat(tables.values())["outcome"] == "ill").mean()
     assert synth.moments().table().loc["outcome=ill", "mean"] == pytest.approx(share)
+
+
+def test_owners_without_names_of_their_own_are_never_merged():
+    budget = Budget(epsilon=1.0, trust="central")
+    alone = FedInfer(SCHEMA).fit([table(20)], budget)
+    many = FedInfer(SCHEMA).fit([table(20, seed) for seed in range(11)], budget)
+    named = FedInfer(SCHEMA).fit({"north": table(20)}, budget)
+    for pair in ((alone, many), (alone, named), (named, alone)):
+        with pytest.raises(PrivacyError, match="names of their own"):
+            pair[0].merge(pair[1])
