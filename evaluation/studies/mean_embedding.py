@@ -3,12 +3,12 @@
     FEDSYNTH_DATA=../shared/data python evaluation/studies/mean_embedding.py --what mnist
 
 `mnist`: record level, 10 uniform clients, distributed trust, delta 1e-5, epsilon 0.3, 1, 3, 10 and
-none. `fashion`: Fashion-MNIST alike at epsilon 1. Both are scored by paper 001's student network,
-trained on 20,000 synthetic images and tested on the real test images. `writers`: MNIST by its 539
-writers at the client level, central trust. `epilepsy`: 178 numbers and a seizure, 20 clients,
-distributed trust. `adult`: 10 clients (Dirichlet 0.5 over the label), distributed trust. Both are
-split as in `marginals.py` and scored by gradient boosting on real test rows, Epilepsy by paper
-001's student network too.
+none. `fashion`: 10,000 images of Fashion-MNIST alike at epsilon 1. Both are scored by paper 001's
+student network, trained on 20,000 synthetic images and tested on the real test images. `writers`:
+MNIST by its 539 writers at the client level, central trust. `epilepsy`: 178 numbers and a seizure,
+20 clients, distributed trust. `adult`: 10 clients (Dirichlet 0.5 over the label), distributed
+trust. Both are split as in `marginals.py` and scored by gradient boosting on real test rows,
+Epilepsy by paper 001's student network too.
 
 Defaults for images were chosen on 10,000 of MNIST's training images held out, at epsilon 1, and are
 used as they are everywhere else. `validation` scores on those images: for choosing settings.
@@ -53,9 +53,9 @@ def progress(label, done, total, epsilon):
 
 def images(what):
     """Training and test images and their schema."""
-    folder = "fashion_mnist" if what == "fashion" else "mnist"
+    name = "fashion_mnist/fashion_mnist_20k" if what == "fashion" else "mnist/mnist"
     schema = ImageSchema.load(HOME / "configs/schemas/mnist.yaml")
-    with np.load(DATA / folder / f"{folder}.npz") as held:
+    with np.load(DATA / f"{name}.npz") as held:
         x, y = held["x_train"], held["y_train"].astype(np.int64)
         test = Images(held["x_test"], held["y_test"].astype(np.int64))
     if what == "validation":
