@@ -292,3 +292,12 @@ def test_a_site_without_rows_sends_untrained_networks():
     synth = fitted(small.SCHEMA, {"a": small.table(5), "b": small.table(0)})
     assert synth.learned.counts[1].tolist() == [0, 0]
     assert isinstance(synth.learned.networks, Networks)
+
+
+def test_with_little_noise_released_counts_are_the_rows_of_each_class():
+    tables = small.owners(400, 250)
+    generous = Budget(epsilon=400.0, delta=1e-5, trust="local")
+    synth = fitted(small.SCHEMA, tables, generous, steps=60, rate=0.5)
+    for found, frame in zip(synth.learned.counts, tables.values(), strict=True):
+        true = [(frame["outcome"] == label).sum() for label in ("well", "ill")]
+        np.testing.assert_allclose(found, true, rtol=0.15)
