@@ -12,7 +12,9 @@ from fedsynth.synthesizers.methods import METHODS, SETTINGS, choose, synthesizer
 
 
 def test_every_method_is_known_by_its_name_and_takes_its_settings():
-    assert set(METHODS) == set(SETTINGS) == {"aim", "mst", "privbayes", "fedvae"}
+    tables = {"aim", "mst", "privbayes", "fedinfer", "private-fusion"}
+    both = {"fedvae", "mean-embedding", "fusion", "hybrid-fusion", "fusion-gan"}
+    assert set(METHODS) == set(SETTINGS) == tables | both
     for name, method in METHODS.items():
         assert method.name == name
         assert isinstance(synthesizer(name, SCHEMA).settings, SETTINGS[name])
@@ -25,7 +27,7 @@ def test_the_choice_rests_on_public_facts_and_says_why():
     assert choose(SCHEMA, budget).method == "aim"
     assert "5 columns" in choose(SCHEMA, budget).reason
     images = choose(ImageSchema(shape=(8, 8)), budget)
-    assert (images.method, "images" in images.reason) == ("fedvae", True)
+    assert (images.method, "images" in images.reason) == ("mean-embedding", True)
     wide = Schema(columns=[Categorical(name=f"c{k}", values=["a", "b"]) for k in range(400)])
     assert choose(wide, budget).method == "fedvae"
     assert "79,800 pairs" in choose(wide, budget).reason
