@@ -83,6 +83,10 @@ class Options:
         if self.resume and self.folder is None:
             raise ConfigError("resume needs the folder of the interrupted job")
 
+    def surviving(self, clients: int) -> int:
+        """How many of the clients are sure to answer, at least 1."""
+        return max(1, math.ceil(self.survivors * clients - 1e-9))
+
 
 Restored = tuple[dict[str, NDArray[Any]], dict[str, Any]]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,10 +16,8 @@ from fedsynth.data.tables import conform
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.marginals import Domain, Measurement, Model, direct
-from fedsynth.privacy.certificate import Certificate
 from fedsynth.privacy.ledger import Planned
 from fedsynth.privacy.terms import Budget
-from fedsynth.release import Report, write_release
 from fedsynth.schema import Identifier, ImageSchema, Schema
 from fedsynth.schema.conditions import Condition, condition_on
 from fedsynth.synthesizers.counting import (
@@ -113,7 +110,7 @@ class GraphicalSynthesizer(Trained[Learned], ABC):
         run = Options(**options)
 
         def plan(resolved: Budget, clients: int) -> tuple[Sequence[Planned], int | None]:
-            whole = max(1, int(np.ceil(run.survivors * clients - 1e-9)))
+            whole = run.surviving(clients)
             _, _, ones = question(self.schema)
             first = Stage(
                 HISTOGRAM.name,
@@ -276,12 +273,6 @@ class GraphicalSynthesizer(Trained[Learned], ABC):
             found["low"] = np.maximum(known.values.ravel() - reach, 0.0)
             found["high"] = np.maximum(known.values.ravel() + reach, 0.0)
         return found[[*columns, "count", "low", "high"]]
-
-    def release(
-        self, folder: str | Path, rows: pd.DataFrame, report: Report | None = None
-    ) -> Certificate:
-        """Write a release: see :func:`fedsynth.release.write_release`."""
-        return write_release(folder, self, rows, report=report)
 
     def model_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Everything :meth:`sample` and :meth:`marginal` need. Nothing private."""

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from pathlib import Path
+from typing import Generic, TypeVar, cast
 
+import pandas as pd
+
+from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError
 from fedsynth.federation.traffic import Traffic
+from fedsynth.privacy.certificate import Certificate
 from fedsynth.privacy.ledger import Ledger
+from fedsynth.release import Fitted, Report, write_release
 from fedsynth.synthesizers.fitting import Fitting
 
 L = TypeVar("L")
@@ -40,6 +46,13 @@ class Trained(Generic[L]):
         if self._traffic is None:
             raise ConfigError("this synthesizer was not fitted here, so nothing was sent")
         return self._traffic
+
+    def release(
+        self, folder: str | Path, rows: pd.DataFrame | Images, report: Report | None = None
+    ) -> Certificate:
+        """Write a release: see :func:`fedsynth.release.write_release`."""
+        # Every synthesizer adds the rest of what a release needs: name, schema, settings, model.
+        return write_release(folder, cast("Fitted", self), rows, report=report)
 
     @property
     def learned(self) -> L:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,10 +20,8 @@ from threadpoolctl import threadpool_limits
 from fedsynth.data.images import Images
 from fedsynth.encoding import image
 from fedsynth.errors import ConfigError, ReleaseError
-from fedsynth.privacy.certificate import Certificate
 from fedsynth.privacy.ledger import Planned
 from fedsynth.privacy.terms import Budget
-from fedsynth.release import Report, write_release
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.synthesizers.counting import conditions
 from fedsynth.synthesizers.drawing import demanded, draw_table
@@ -100,7 +97,7 @@ class MeanEmbedding(Trained[Learned]):
         embedding = Embedding(self.schema, self.settings.resolved(budget, self.schema))
 
         def plan(resolved: Budget, clients: int) -> tuple[Sequence[Planned], int | None]:
-            survivors = max(1, int(np.ceil(run.survivors * clients - 1e-9)))
+            survivors = run.surviving(clients)
             stage = Stage(
                 EMBEDDING.name, 1.0, lambda m: embedding_terms(embedding, resolved, m, survivors)
             )
@@ -155,15 +152,6 @@ class MeanEmbedding(Trained[Learned]):
         coding = generator.embedding.coding
         assert isinstance(coding, TableCoding)
         return coding.columns(generator.draw(_classes(labels, rows), int(rng.integers(2**62))))
-
-    def release(
-        self,
-        folder: str | Path,
-        rows: pd.DataFrame | Images,
-        report: Report | None = None,
-    ) -> Certificate:
-        """Write a release: see :func:`fedsynth.release.write_release`."""
-        return write_release(folder, self, rows, report=report)
 
     def model_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Everything :meth:`sample` needs: arrays, and JSON-able values. Nothing private."""

@@ -15,7 +15,6 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -24,10 +23,8 @@ from numpy.typing import NDArray
 
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, PrivacyError, ReleaseError
-from fedsynth.privacy.certificate import Certificate
 from fedsynth.privacy.ledger import Ledger, Planned
 from fedsynth.privacy.terms import Budget
-from fedsynth.release import Report, write_release
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.synthesizers.fedinfer.estimate import Estimate
 from fedsynth.synthesizers.fedinfer.messages import (
@@ -106,7 +103,7 @@ class FedInfer(Trained[Learned]):
         run, statistic = Options(**options), self.statistic
 
         def plan(resolved: Budget, clients: int) -> tuple[Sequence[Planned], int | None]:
-            survivors = max(1, int(np.ceil(run.survivors * clients - 1e-9)))
+            survivors = run.surviving(clients)
             return one_message(statistic, resolved, survivors, settings.mechanism), None
 
         with begin(owners, self.schema, budget, plan, run, settings) as fitting:
@@ -275,12 +272,6 @@ class FedInfer(Trained[Learned]):
                 meets.
         """
         return self.estimate.sample(rows, where, proportions, seed)
-
-    def release(
-        self, folder: str | Path, rows: pd.DataFrame, report: Report | None = None
-    ) -> Certificate:
-        """Write a release: see :func:`fedsynth.release.write_release`."""
-        return write_release(folder, self, rows, report=report)
 
     def model_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Everything :meth:`sample` and the estimates need. Nothing private."""

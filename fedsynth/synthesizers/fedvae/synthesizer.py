@@ -8,7 +8,6 @@ released values only, so all of it is post-processing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,9 +21,7 @@ from fedsynth.encoding import image
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ReleaseError
 from fedsynth.models import vae
-from fedsynth.privacy.certificate import Certificate
 from fedsynth.privacy.terms import Budget
-from fedsynth.release import Report, write_release
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.synthesizers.counting import (
     question,
@@ -143,15 +140,6 @@ class FedVAE(Trained[Learned]):
             kinds = labels if fixed else None
             codes = redrawn(learned.encoding, codes, draw, kinds, rng)
         return learned.encoding.decode(codes, rng)
-
-    def release(
-        self,
-        folder: str | Path,
-        rows: pd.DataFrame | Images,
-        report: Report | None = None,
-    ) -> Certificate:
-        """Write a release: see :func:`fedsynth.release.write_release`."""
-        return write_release(folder, self, rows, report=report)
 
     def model_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Everything :meth:`sample` needs: arrays, and JSON-able values. Nothing private."""

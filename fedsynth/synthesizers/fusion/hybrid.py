@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -21,10 +20,8 @@ from pydantic import Field
 
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, ReleaseError
-from fedsynth.privacy.certificate import Certificate
 from fedsynth.privacy.ledger import Planned
 from fedsynth.privacy.terms import Budget
-from fedsynth.release import Report, write_release
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.synthesizers.counting import conditions
 from fedsynth.synthesizers.fitting import Fitting, Options, begin
@@ -130,7 +127,7 @@ class HybridFusion(Trained[Edges]):
                     f"hybrid-fusion: {settings.edges} edges and {clients} clients: every edge "
                     "needs one, so set edges lower"
                 )
-            whole = max(1, int(np.ceil(run.survivors * clients - 1e-9)))
+            whole = run.surviving(clients)
             if resolved.private:
                 return private_plan(resolved, whole, self.schema), None
             return published_plan(), None
@@ -207,15 +204,6 @@ class HybridFusion(Trained[Edges]):
             DataError: data that the schema does not fit.
         """
         return classify(self.schema, self.learned.classifier, data)
-
-    def release(
-        self,
-        folder: str | Path,
-        rows: pd.DataFrame | Images,
-        report: Report | None = None,
-    ) -> Certificate:
-        """Write a release: see :func:`fedsynth.release.write_release`."""
-        return write_release(folder, self, rows, report=report)
 
     def model_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Everything :meth:`sample` and :meth:`probabilities` need: nothing that was not sent."""

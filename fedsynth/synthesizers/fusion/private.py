@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -20,11 +19,9 @@ from fedsynth.data.conforming import conform
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, FedsynthError, ReleaseError
 from fedsynth.federation.request import Plain
-from fedsynth.privacy.certificate import Certificate
 from fedsynth.privacy.ledger import Planned
 from fedsynth.privacy.stable import best_alpha
 from fedsynth.privacy.terms import Budget
-from fedsynth.release import Report, write_release
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.synthesizers.drawing import draw_table
 from fedsynth.synthesizers.fitting import Fitting, Options, begin
@@ -162,7 +159,7 @@ class PrivateFusion(Trained[FusionModel]):
         run = Options(**options)
 
         def plan(resolved: Budget, clients: int) -> tuple[Sequence[Planned], int | None]:
-            whole = max(1, int(np.ceil(run.survivors * clients - 1e-9)))
+            whole = run.surviving(clients)
             stage = Stage(
                 STATISTICS.name,
                 1.0,
@@ -239,12 +236,6 @@ class PrivateFusion(Trained[FusionModel]):
         labels = drawn[str(self.schema.target)].astype(np.int64)
         x = Design(self.schema).matrix(drawn)
         return Classifier.train(x, labels, self.schema.classes, seed=0)
-
-    def release(
-        self, folder: str | Path, rows: pd.DataFrame, report: Report | None = None
-    ) -> Certificate:
-        """Write a release: see :func:`fedsynth.release.write_release`."""
-        return write_release(folder, self, rows, report=report)
 
     def model_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Everything :meth:`sample` and :meth:`probabilities` need. Nothing private."""

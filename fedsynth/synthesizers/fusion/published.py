@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -20,10 +19,8 @@ from pydantic import Field
 
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, FedsynthError, PrivacyError, ReleaseError
-from fedsynth.privacy.certificate import Certificate
 from fedsynth.privacy.ledger import Planned
 from fedsynth.privacy.terms import Budget, Terms
-from fedsynth.release import Report, write_release
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.synthesizers.fitting import Fitting, Options, begin
 from fedsynth.synthesizers.fusion.families import FAMILIES, Effort
@@ -201,15 +198,6 @@ class Fusion(Trained[Learned]):
     def failures(self) -> dict[str, int]:
         """For how many features, of all clients together, each family failed to fit, by name."""
         return self.learned.failures
-
-    def release(
-        self,
-        folder: str | Path,
-        rows: pd.DataFrame | Images,
-        report: Report | None = None,
-    ) -> Certificate:
-        """Write a release: see :func:`fedsynth.release.write_release`."""
-        return write_release(folder, self, rows, report=report)
 
     def model_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Everything :meth:`sample` and :meth:`probabilities` need: what the clients sent."""

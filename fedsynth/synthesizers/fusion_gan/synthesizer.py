@@ -6,7 +6,6 @@ Paper 004, Algorithm 6; and with privacy of records: :mod:`.private_training`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,10 +15,8 @@ from numpy.typing import NDArray
 from fedsynth.data.images import Images
 from fedsynth.encoding import image
 from fedsynth.errors import ConfigError, ReleaseError
-from fedsynth.privacy.certificate import Certificate
 from fedsynth.privacy.ledger import Planned
 from fedsynth.privacy.terms import Budget
-from fedsynth.release import Report, write_release
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.synthesizers.drawing import Columns, demanded, draw_table
 from fedsynth.synthesizers.fitting import Fitting, Options, begin
@@ -137,15 +134,6 @@ class FusionGAN(Trained[Learned]):
             raise ConfigError("the schema describes images, and a table was given")
         records = records_of(known, np.arange(len(data)), self.schema)
         return learned.probabilities(records.x)
-
-    def release(
-        self,
-        folder: str | Path,
-        rows: pd.DataFrame | Images,
-        report: Report | None = None,
-    ) -> Certificate:
-        """Write a release: see :func:`fedsynth.release.write_release`."""
-        return write_release(folder, self, rows, report=report)
 
     def model_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Everything :meth:`sample` needs: arrays, and JSON-able values. Nothing private."""
