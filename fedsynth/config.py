@@ -218,9 +218,9 @@ class Config(Agreed):
         BeforeValidator(_privacy),
         Field(description="a section, or none"),
     ]
-    method: Annotated[
-        str, AfterValidator(_known_method), Field(description="a method's name")
-    ] = AUTO
+    method: Annotated[str, AfterValidator(_known_method), Field(description="a method's name")] = (
+        AUTO
+    )
     settings: Annotated[Settings | None, Field(description="a section")] = None
     federation: Annotated[
         Federation, _section(Federation, "federation"), Field(description="a section")
