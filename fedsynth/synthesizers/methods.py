@@ -103,8 +103,8 @@ def choose(schema: Schema | ImageSchema, budget: Budget) -> Choice:
     if isinstance(schema, ImageSchema):
         return Choice(
             MeanEmbedding.name,
-            "the data are images, whose pixels no few marginals describe, and sums of public "
-            "features carry more of them through the noise than hundreds of training rounds",
+            "the data are images, whose pixels no few marginals describe, and one noisy "
+            "sum of public features teaches as much of them as hundreds of training rounds",
         )
     columns = len(schema.modelled)
     if columns > _WIDE:

@@ -17,6 +17,7 @@ from dataclasses import astuple
 
 import numpy as np
 
+from fedsynth.federation.watching import advanced
 from fedsynth.synthesizers.fusion.families import (
     Effort,
     Fit,
@@ -63,7 +64,7 @@ def _spread(features: Sequence[Floats], effort: Effort, count: int) -> list[Outc
     found: list[Outcome | None] = [None] * len(features)
     helpers = [_start(features[k::count], effort) for k in range(1, count)]
     try:
-        found[0::count] = [fit_feature(values, effort) for values in features[0::count]]
+        found[0::count] = [_fitted(values, effort, count) for values in features[0::count]]
         for k, helper in enumerate(helpers, start=1):
             share = features[k::count]
             found[k::count] = _answers(helper, len(share)) or [
@@ -75,6 +76,13 @@ def _spread(features: Sequence[Floats], effort: Effort, count: int) -> list[Outc
                 helper.kill()
                 helper.wait()
     return [one for one in found if one is not None]
+
+
+def _fitted(values: Floats, effort: Effort, count: int) -> Outcome:
+    """One of this process's features, which stands for as many as there are processes."""
+    outcome = fit_feature(values, effort)
+    advanced(count)
+    return outcome
 
 
 def _start(share: Sequence[Floats], effort: Effort) -> subprocess.Popen[bytes] | None:

@@ -19,6 +19,7 @@ from pydantic import Field
 
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, FedsynthError, PrivacyError, ReleaseError
+from fedsynth.federation.watching import watched
 from fedsynth.privacy.ledger import Planned
 from fedsynth.privacy.terms import Budget, Terms
 from fedsynth.schema import ImageSchema, Schema
@@ -225,7 +226,15 @@ def messages_of(
     fitting: Fitting, layout: Layout, settings: FusionSettings
 ) -> tuple[NDArray[np.float64], tuple[str, ...]]:
     """Every client's message [clients, dim] and name; those of an interrupted run stand."""
-    fitting.progress("messages", 0, 1)
+    numbers = sum(not feature.size for feature in layout.features)
+    done, total = 0, max(1, numbers * fitting.channel.clients)
+
+    def report(fits: int) -> None:
+        nonlocal done
+        done = min(done + fits, total)
+        fitting.progress("features", done, total)
+
+    fitting.progress("features", 0, total)
     if fitting.restored is not None:
         arrays, meta = fitting.restored
         return np.asarray(arrays["messages"], np.float64), tuple(meta["clients"])
@@ -235,7 +244,8 @@ def messages_of(
         "seed": fitting.options.seed,
     }
     terms = fitting.ledger.job.plan[0].terms
-    collected = fitting.channel.collect(FUSION.name, terms, layout.dim, settings=asked)
+    with watched(report):
+        collected = fitting.channel.collect(FUSION.name, terms, layout.dim, settings=asked)
     fitting.checkpoint({"messages": collected.values}, {"clients": list(collected.clients)})
-    fitting.progress("messages", 1, 1)
+    fitting.progress("features", total, total)
     return collected.values, collected.clients

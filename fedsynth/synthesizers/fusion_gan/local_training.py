@@ -3,10 +3,8 @@ Algorithm 6). Nothing hides the rows in what they learn."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import partial
 
 import numpy as np
@@ -19,6 +17,7 @@ from fedsynth.errors import PrivacyError
 from fedsynth.federation.request import Request
 from fedsynth.federation.site import Site
 from fedsynth.federation.tasks import register
+from fedsynth.federation.watching import advanced
 from fedsynth.models import gan
 from fedsynth.models.spec import Layer
 from fedsynth.models.vae import unflatten
@@ -27,24 +26,6 @@ from fedsynth.synthesizers.fusion_gan.networks import Networks, Records, records
 from fedsynth.synthesizers.fusion_gan.settings import FusionGANSettings
 
 BETAS = (0.5, 0.999)
-_DONE: ContextVar[Callable[[], None] | None] = ContextVar("_DONE", default=None)
-
-
-@contextmanager
-def watched(done: Callable[[], None]) -> Iterator[None]:
-    """Has `done` called for every client simulated in this process that has finished."""
-    token = _DONE.set(done)
-    try:
-        yield
-    finally:
-        _DONE.reset(token)
-
-
-def finished() -> None:
-    """Tell whoever watches that a simulated client has finished."""
-    done = _DONE.get()
-    if done is not None:
-        done()
 
 
 class LocalGANTask:
@@ -63,7 +44,7 @@ class LocalGANTask:
             # every one of these small steps.
             with ThreadPoolExecutor(threads, initializer=partial(torch.set_num_threads, 1)) as pool:
                 for index, message in enumerate(pool.map(_message, sites)):
-                    finished()
+                    advanced()
                     yield index, DenseRows(message[None])
         finally:
             torch.set_num_threads(threads)

@@ -23,10 +23,11 @@ from fedsynth.federation.request import Request
 from fedsynth.federation.site import Site
 from fedsynth.federation.steps import Steps
 from fedsynth.federation.tasks import register
+from fedsynth.federation.watching import advanced
 from fedsynth.models import gan
 from fedsynth.privacy.clipping import FactoredRows, clip_and_sum, factors
 from fedsynth.privacy.terms import Poisson
-from fedsynth.synthesizers.fusion_gan.local_training import Learner, finished, read_settings
+from fedsynth.synthesizers.fusion_gan.local_training import Learner, read_settings
 from fedsynth.synthesizers.fusion_gan.networks import Networks, Records, records_of, schema_of
 from fedsynth.synthesizers.fusion_gan.settings import FusionGANSettings
 
@@ -67,7 +68,7 @@ class PrivateGANTask:
 
         while steps.left:
             training.step(steps.sum(rows))
-        finished()
+        advanced()
         return training.message()
 
 

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from fedsynth.data.images import Images
 from fedsynth.encoding import image
 from fedsynth.errors import ConfigError, ReleaseError
+from fedsynth.federation.watching import watched
 from fedsynth.privacy.ledger import Planned
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.synthesizers.drawing import Columns, demanded, draw_table
 from fedsynth.synthesizers.fitting import Fitting, Options, begin
 from fedsynth.synthesizers.fusion_gan.encoding import Encoding
-from fedsynth.synthesizers.fusion_gan.local_training import watched
 from fedsynth.synthesizers.fusion_gan.networks import Networks, records_of
 from fedsynth.synthesizers.fusion_gan.plan import message_terms, planned, task_of
 from fedsynth.synthesizers.fusion_gan.server import Labels, Learned, fuse
@@ -187,9 +187,9 @@ def _messages(
     channel.announce("settings", settings.model_dump(mode="json"))
     done = 0
 
-    def report() -> None:
+    def report(clients: int) -> None:
         nonlocal done
-        done += 1
+        done += clients
         fitting.progress("clients", done, channel.clients)
 
     with watched(report):

@@ -221,6 +221,18 @@ def test_failures_are_counted_by_family(synth, monkeypatch):
     )
 
 
+def test_every_fitted_number_is_seen_to_be_done():
+    seen = []
+
+    def progress(label, done, total, epsilon):
+        if label == "features":
+            seen.append((done, total))
+
+    Fusion(SCHEMA, effort="quick", points=500).fit(owners(30, 20), NONE, progress=progress)
+    # Two numbers at each of two clients.
+    assert seen == [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4), (4, 4)]
+
+
 def test_save_and_load(synth, tmp_path, monkeypatch):
     monkeypatch.setitem(METHODS, "fusion", Fusion)
     write_release(tmp_path / "release", synth, synth.sample(20, seed=1))
