@@ -24,6 +24,7 @@ import argparse
 import json
 import os
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +42,10 @@ from fedsynth.synthesizers.fusion.private import PrivateFusion
 
 HOME = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("FEDSYNTH_DATA", HOME.parent / "shared/data"))
+# Opacus: inputs need no gradients; its first search of the noise runs past its orders.
+for words in ("Full backward hook", "Optimal order is the largest alpha"):
+    warnings.filterwarnings("ignore", message=words)
+
 OUT = HOME / "evaluation/results/private_fusion.jsonl"
 FILES = {
     "adult": "adult/adult.csv.gz",
