@@ -212,6 +212,15 @@ class Terms:
         return terms
 
 
+# A clip is part of all terms; numbers below 1e100 never come near this one, so it bounds nothing.
+_NO_BOUND = 1e150
+
+
+def unprotected() -> Terms:
+    """Of a client's message as it is, with no noise: its epsilon is infinite."""
+    return Terms(unit="client", trust="local", clip=_NO_BOUND, noise_multiplier=0.0)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Budget:
     """What a whole job may cost, everything included.

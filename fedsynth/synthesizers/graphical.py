@@ -33,7 +33,7 @@ from fedsynth.synthesizers.interview import Interview
 from fedsynth.synthesizers.labels import wanted_shares
 from fedsynth.synthesizers.owners import Owners
 from fedsynth.synthesizers.shares import Stage, share_out
-from fedsynth.synthesizers.trained import Trained
+from fedsynth.synthesizers.trained import Trained, settled
 from fedsynth.validation import suggestion
 
 Array = NDArray[np.float64]
@@ -81,9 +81,8 @@ class GraphicalSynthesizer(Trained[Learned], ABC):
     ) -> None:
         if not isinstance(schema, Schema):
             raise ConfigError(f"{self.name} is for tables: use fedvae for images")
-        given = settings.model_dump(exclude_unset=True) if settings is not None else {}
         self.schema: Schema = schema
-        self.settings = self.settings_type(**{**given, **overrides})
+        self.settings = settled(self.settings_type, settings, overrides)
 
     @abstractmethod
     def _stages(self, settings: Any, budget: Budget, survivors: int) -> list[Stage]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 import pandas as pd
+from pydantic import BaseModel
 
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError
@@ -16,6 +18,17 @@ from fedsynth.release import Fitted, Report, write_release
 from fedsynth.synthesizers.fitting import Fitting
 
 L = TypeVar("L")
+S = TypeVar("S", bound=BaseModel)
+
+
+def settled(kind: type[S], settings: S | None, overrides: Mapping[str, Any]) -> S:
+    """A synthesizer's settings: those that were given, with fields as keywords in their place.
+
+    Raises:
+        ConfigError: fields that ``kind`` does not have, or values that they cannot take.
+    """
+    given = settings.model_dump(exclude_unset=True) if settings is not None else {}
+    return kind(**{**given, **overrides})
 
 
 class Trained(Generic[L]):

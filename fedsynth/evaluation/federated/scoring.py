@@ -130,7 +130,7 @@ def federated_scores(
         )
 
     def plan(resolved: Budget, clients: int) -> tuple[Sequence[Planned], int | None]:
-        whole = max(1, int(np.ceil(survivors * clients - 1e-9)))
+        whole = options.surviving(clients)
         stage = Stage(NAME, 1.0, lambda multiplier: _terms(layout, multiplier, resolved, whole))
         return share_out([stage], resolved), None
 

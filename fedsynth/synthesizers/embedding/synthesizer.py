@@ -42,7 +42,7 @@ from fedsynth.synthesizers.fitting import Fitting, Options, begin
 from fedsynth.synthesizers.labels import wanted_labels
 from fedsynth.synthesizers.owners import Owners
 from fedsynth.synthesizers.shares import Stage, share_out
-from fedsynth.synthesizers.trained import Trained
+from fedsynth.synthesizers.trained import Trained, settled
 
 ASK, TRAIN = "mean embedding", "generator"
 
@@ -76,9 +76,8 @@ class MeanEmbedding(Trained[Learned]):
         settings: MeanEmbeddingSettings | None = None,
         **overrides: Any,
     ) -> None:
-        base = settings.model_dump(exclude_unset=True) if settings is not None else {}
         self.schema = schema
-        self.settings = MeanEmbeddingSettings(**{**base, **overrides})
+        self.settings = settled(MeanEmbeddingSettings, settings, overrides)
 
     def fit(self, owners: Owners, budget: Budget, **options: Any) -> MeanEmbedding:
         """Ask every owner once, then train the generator.

@@ -44,7 +44,7 @@ from fedsynth.synthesizers.fedinfer.statistic import (
 )
 from fedsynth.synthesizers.fitting import Options, begin
 from fedsynth.synthesizers.owners import Owners
-from fedsynth.synthesizers.trained import Trained
+from fedsynth.synthesizers.trained import Trained, settled
 
 
 class FedInfer(Trained[Learned]):
@@ -73,9 +73,8 @@ class FedInfer(Trained[Learned]):
     ) -> None:
         if not isinstance(schema, Schema):
             raise ConfigError("fedinfer is for tables: use fedvae for images")
-        given = settings.model_dump(exclude_unset=True) if settings is not None else {}
         self.schema: Schema = schema
-        self.settings = FedInferSettings(**{**given, **overrides})
+        self.settings = settled(FedInferSettings, settings, overrides)
         self._merged: tuple[Ledger | None, ...] = ()
 
     @property

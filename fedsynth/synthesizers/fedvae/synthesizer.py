@@ -36,7 +36,7 @@ from fedsynth.synthesizers.fedvae.settings import FedVAESettings
 from fedsynth.synthesizers.fitting import Options, begin
 from fedsynth.synthesizers.labels import wanted_labels
 from fedsynth.synthesizers.owners import Owners
-from fedsynth.synthesizers.trained import Trained
+from fedsynth.synthesizers.trained import Trained, settled
 
 Floats = NDArray[np.float32]
 
@@ -62,9 +62,8 @@ class FedVAE(Trained[Learned]):
         settings: FedVAESettings | None = None,
         **overrides: Any,
     ) -> None:
-        base = settings.model_dump(exclude_unset=True) if settings is not None else {}
         self.schema = schema
-        self.settings = FedVAESettings(**{**base, **overrides})
+        self.settings = settled(FedVAESettings, settings, overrides)
 
     def fit(self, owners: Owners, budget: Budget, **options: Any) -> FedVAE:
         """Train on every owner's rows, within the budget.

@@ -21,11 +21,10 @@ from fedsynth.synthesizers.fitting import Fitting
 from fedsynth.synthesizers.fusion.cells import TableCells
 from fedsynth.synthesizers.fusion.classifier import Classifier
 from fedsynth.synthesizers.fusion.design import Design
-from fedsynth.synthesizers.fusion.local_fitting import FUSION
 from fedsynth.synthesizers.fusion.message import Layout
 from fedsynth.synthesizers.fusion.model import FusionModel, learn
 from fedsynth.synthesizers.fusion.private import PrivateFusionSettings
-from fedsynth.synthesizers.fusion.published import FusionSettings, message_terms, messages_of
+from fedsynth.synthesizers.fusion.published import FusionSettings, messages_of
 from fedsynth.synthesizers.fusion.regenerated import arrays_of, draw_rows, learned_from
 from fedsynth.synthesizers.fusion.regeneration import Learned, shares_of, source_of
 from fedsynth.synthesizers.fusion.statistics import (
@@ -67,11 +66,6 @@ class Edges(Protocol):
     ) -> pd.DataFrame | Images: ...
 
     def to_arrays(self) -> dict[str, NDArray[Any]]: ...
-
-
-def published_plan() -> tuple[Planned, ...]:
-    """A message a client, without noise."""
-    return (Planned(FUSION.name, message_terms(), 1),)
 
 
 def private_plan(

@@ -31,12 +31,11 @@ from fedsynth.synthesizers.fusion.edges import (
     PrivateEdges,
     PublishedEdges,
     private_plan,
-    published_plan,
 )
-from fedsynth.synthesizers.fusion.published import FusionSettings
+from fedsynth.synthesizers.fusion.published import FusionSettings, published_plan
 from fedsynth.synthesizers.fusion.regenerated import classify
 from fedsynth.synthesizers.owners import Owners
-from fedsynth.synthesizers.trained import Trained
+from fedsynth.synthesizers.trained import Trained, settled
 
 Latency = Annotated[float, Field(ge=0, allow_inf_nan=False, description="seconds, 0 or more")]
 
@@ -92,9 +91,8 @@ class HybridFusion(Trained[Edges]):
         settings: HybridFusionSettings | None = None,
         **overrides: Any,
     ) -> None:
-        base = settings.model_dump(exclude_unset=True) if settings is not None else {}
         self.schema = schema
-        self.settings = HybridFusionSettings(**{**base, **overrides})
+        self.settings = settled(HybridFusionSettings, settings, overrides)
         self._timing: Timing | None = None
 
     @property

@@ -39,7 +39,7 @@ from fedsynth.synthesizers.fusion.statistics import (
 from fedsynth.synthesizers.owners import Owners
 from fedsynth.synthesizers.predicting import conform_unlabelled
 from fedsynth.synthesizers.shares import Stage, share_out
-from fedsynth.synthesizers.trained import Trained
+from fedsynth.synthesizers.trained import Trained, settled
 from fedsynth.validation import Agreed
 
 Mechanism = Literal["gaussian", "laplace", "stable"]
@@ -137,9 +137,8 @@ class PrivateFusion(Trained[FusionModel]):
     ) -> None:
         if not isinstance(schema, Schema):
             raise ConfigError(f"{self.name} is for tables: use fedvae or fusion-gan for images")
-        given = settings.model_dump(exclude_unset=True) if settings is not None else {}
         self.schema: Schema = schema
-        self.settings = self.settings_type(**{**given, **overrides})
+        self.settings = settled(self.settings_type, settings, overrides)
         self._classifier: Classifier | None = None
 
     def fit(self, owners: Owners, budget: Budget, **options: Any) -> Self:

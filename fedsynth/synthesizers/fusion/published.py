@@ -21,7 +21,7 @@ from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, FedsynthError, PrivacyError, ReleaseError
 from fedsynth.federation.watching import watched
 from fedsynth.privacy.ledger import Planned
-from fedsynth.privacy.terms import Budget, Terms
+from fedsynth.privacy.terms import Budget, unprotected
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.synthesizers.fitting import Fitting, Options, begin
 from fedsynth.synthesizers.fusion.families import FAMILIES, Effort
@@ -35,12 +35,9 @@ from fedsynth.synthesizers.fusion.regenerated import (
 )
 from fedsynth.synthesizers.fusion.regeneration import Learned, fuse, source_of
 from fedsynth.synthesizers.owners import Owners
-from fedsynth.synthesizers.trained import Trained
+from fedsynth.synthesizers.trained import Trained, settled
 from fedsynth.validation import Agreed
 
-# A clip is part of every message's terms; parameters below 1e100 never come near this one, so it
-# changes nothing: as published nothing bounds a client's message.
-UNBOUNDED = 1e150
 _ALL = 2**31 - 1
 
 Count = Annotated[int, Field(ge=1, description="a whole number of at least 1")]
@@ -99,9 +96,9 @@ def effort_of(settings: FusionSettings) -> Effort:
     }[settings.effort or "thorough"]
 
 
-def message_terms() -> Terms:
-    """Of a client's message: no noise, so no privacy."""
-    return Terms(unit="client", trust="local", clip=UNBOUNDED, noise_multiplier=0.0)
+def published_plan() -> tuple[Planned, ...]:
+    """A message a client, without noise."""
+    return (Planned(FUSION.name, unprotected(), 1),)
 
 
 class Fusion(Trained[Learned]):
@@ -125,9 +122,8 @@ class Fusion(Trained[Learned]):
         settings: FusionSettings | None = None,
         **overrides: Any,
     ) -> None:
-        base = settings.model_dump(exclude_unset=True) if settings is not None else {}
         self.schema = schema
-        self.settings = FusionSettings(**{**base, **overrides})
+        self.settings = settled(FusionSettings, settings, overrides)
 
     def fit(self, owners: Owners, budget: Budget, **options: Any) -> Self:
         """Ask every owner once, regenerate, and train the global classifier.
@@ -146,7 +142,7 @@ class Fusion(Trained[Learned]):
         run = Options(**options)
 
         def plan(resolved: Budget, clients: int) -> tuple[Sequence[Planned], int | None]:
-            return (Planned(FUSION.name, message_terms(), 1),), None
+            return published_plan(), None
 
         with begin(owners, self.schema, budget, plan, run, settings) as fitting:
             self._begin(fitting)

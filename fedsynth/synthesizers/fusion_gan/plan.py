@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from fedsynth.privacy.accounting import calibrate, charged
 from fedsynth.privacy.ledger import Job, Planned
-from fedsynth.privacy.terms import Budget, Everyone, Poisson, Terms
+from fedsynth.privacy.terms import Budget, Everyone, Poisson, Terms, unprotected
 from fedsynth.synthesizers.fusion_gan.local_training import LOCAL_GAN
 from fedsynth.synthesizers.fusion_gan.private_training import PRIVATE_GAN
 from fedsynth.synthesizers.fusion_gan.settings import FusionGANSettings
-
-# No message of networks comes near it: as published nothing is bounded.
-_UNBOUNDED = 1e9
 
 
 def planned(settings: FusionGANSettings, budget: Budget) -> Planned:
@@ -23,8 +20,7 @@ def planned(settings: FusionGANSettings, budget: Budget) -> Planned:
         PrivacyError: the budget cannot carry the plan.
     """
     if not budget.private:
-        terms = Terms(unit="client", trust="local", clip=_UNBOUNDED, noise_multiplier=0.0)
-        return Planned(LOCAL_GAN.name, terms, 1)
+        return Planned(LOCAL_GAN.name, unprotected(), 1)
     rate, steps = settings.rate or 1.0, settings.steps or 1
 
     def training(multiplier: float) -> Terms:

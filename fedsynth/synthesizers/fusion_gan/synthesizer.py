@@ -29,7 +29,7 @@ from fedsynth.synthesizers.fusion_gan.settings import FusionGANSettings
 from fedsynth.synthesizers.labels import wanted_labels
 from fedsynth.synthesizers.owners import Owners
 from fedsynth.synthesizers.predicting import conform_unlabelled
-from fedsynth.synthesizers.trained import Trained
+from fedsynth.synthesizers.trained import Trained, settled
 
 
 class FusionGAN(Trained[Learned]):
@@ -52,9 +52,8 @@ class FusionGAN(Trained[Learned]):
         settings: FusionGANSettings | None = None,
         **overrides: Any,
     ) -> None:
-        base = settings.model_dump(exclude_unset=True) if settings is not None else {}
         self.schema = schema
-        self.settings = FusionGANSettings(**{**base, **overrides})
+        self.settings = settled(FusionGANSettings, settings, overrides)
 
     def fit(self, owners: Owners, budget: Budget, **options: Any) -> Self:
         """Have every owner train on its rows, within the budget, and unite what they send.

@@ -15,7 +15,7 @@ from fedsynth.federation.channel import LocalChannel
 from fedsynth.loading import load
 from fedsynth.privacy.ledger import Job, Ledger
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.terms import Budget, unprotected
 from fedsynth.release import write_release
 from fedsynth.schema import Categorical, Continuous, ImageSchema, Integer, Schema
 from fedsynth.synthesizers.fusion import classifier
@@ -23,7 +23,7 @@ from fedsynth.synthesizers.fusion.classifier import Classifier
 from fedsynth.synthesizers.fusion.design import Design
 from fedsynth.synthesizers.fusion.families import FAMILIES, POINT, Effort, fit_feature
 from fedsynth.synthesizers.fusion.message import Layout
-from fedsynth.synthesizers.fusion.published import Fusion, message_terms
+from fedsynth.synthesizers.fusion.published import Fusion
 from fedsynth.synthesizers.fusion.regeneration import shares_of
 from fedsynth.synthesizers.methods import METHODS
 from fedsynth.synthesizers.owners import sites_of
@@ -50,7 +50,7 @@ def messages(tables, schema=SCHEMA, **settings):
     channel.announce("schema", schema.to_dict())
     asked = {**SETTINGS, **settings}
     layout = Layout(schema, asked["categories"])
-    found = channel.collect("fusion", message_terms(), layout.dim, settings=asked)
+    found = channel.collect("fusion", unprotected(), layout.dim, settings=asked)
     return layout, dict(zip(found.clients, found.values, strict=True))
 
 
