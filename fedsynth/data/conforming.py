@@ -41,6 +41,11 @@ class Conformed:
     outside: dict[str, int]
     rows: int
 
+    def take(self, rows: NDArray[np.int64]) -> Conformed:
+        """The rows at these positions, in that order; what broke a rule is of the whole table."""
+        columns = {name: values[rows] for name, values in self.columns.items()}
+        return Conformed(columns, self.outside, len(rows))
+
 
 def conform(frame: pd.DataFrame, schema: Schema, where: str = "table") -> Conformed:
     """Turn a frame into arrays of the schema's shape; identifiers are dropped.

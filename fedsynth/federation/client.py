@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.errors import PrivacyError
+from fedsynth.federation.groups import grouped_sums
 from fedsynth.federation.request import Answer, Request
 from fedsynth.federation.site import Site
 from fedsynth.federation.steps import Steps, drawn
-from fedsynth.federation.tasks import Learner, Task, learner, lookup
+from fedsynth.federation.tasks import GroupTask, Learner, Task, learner, lookup
 from fedsynth.privacy.clipping import clip_and_sum, clip_blocks
 from fedsynth.privacy.noise import NoiseSource
 
@@ -27,16 +28,20 @@ def answer(sites: Sequence[Site], request: Request, noise: NoiseSource) -> list[
         noise: where secret record samples and the clients' noise come from.
 
     Raises:
-        PrivacyError: a task gave rows of the wrong length, or more rows than units.
+        PrivacyError: a task gave rows of the wrong length, or more rows than units; or of a task
+            whose rows belong to groups of records, see :func:`grouped_sums`.
     """
     if request.steps is not None:
         return _learned(learner(request.task), sites, request, noise)
     task = lookup(request.task)
-    sums = _clipped_sums(task, sites, request, noise)
+    if isinstance(task, GroupTask):
+        sums = grouped_sums(task, sites, request)
+    else:
+        sums = _clipped_sums(task, sites, request, noise)
     terms = request.terms
     answers = []
     for site, total in zip(sites, sums, strict=True):
-        if request.kept:
+        if request.kept and not isinstance(task, GroupTask):
             held = noise.perturb(total[: request.kept], terms.scale, terms.mechanism, terms.alpha)
             task.keep(site, held, request)
         sent = noise.perturb(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,9 @@ from fedsynth.federation.request import Request
 from fedsynth.federation.site import Site
 from fedsynth.federation.steps import Steps
 from fedsynth.privacy.clipping import Rows
+
+if TYPE_CHECKING:
+    from fedsynth.federation.groups import Group
 
 
 class Task(Protocol):
@@ -59,8 +62,30 @@ class Learner(Protocol):
         ...
 
 
-_TASKS: dict[str, Task | Learner] = {}
-T = TypeVar("T", bound=Task | Learner)
+@runtime_checkable
+class GroupTask(Protocol):
+    """The client half of a method whose rows are functions of many records, such as teachers.
+
+    The door assigns records to groups (:mod:`fedsynth.federation.groups`), and the task sees groups
+    instead of sites. A row may depend on its own group, the request, what was announced and coins,
+    and on nothing else.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def group_rows(
+        self, groups: Sequence[Group], request: Request
+    ) -> Iterator[tuple[int, NDArray[np.float64]]]:
+        """Yield (position in ``groups``, row [dim]) for every group once, in any order.
+
+        Rows are nonnegative and not clipped; that of a group without records is public (zeros).
+        """
+        ...
+
+
+_TASKS: dict[str, Task | Learner | GroupTask] = {}
+T = TypeVar("T", bound=Task | Learner | GroupTask)
 
 
 def register(task: T) -> T:
@@ -69,8 +94,12 @@ def register(task: T) -> T:
     return task
 
 
-def lookup(name: str) -> Task:
-    """Raises FederationError for a task that this installation does not know."""
+def lookup(name: str) -> Task | GroupTask:
+    """A task that gives sums.
+
+    Raises:
+        FederationError: a task that this installation does not know, or that gives none.
+    """
     task = _known(name)
     if isinstance(task, Learner):
         raise FederationError(f"the task {name!r} trains at its client: it gives no sum")
@@ -85,7 +114,7 @@ def learner(name: str) -> Learner:
     return task
 
 
-def _known(name: str) -> Task | Learner:
+def _known(name: str) -> Task | Learner | GroupTask:
     if name not in _TASKS:
         raise FederationError(
             f"the server asks for the task {name!r}, which this fedsynth does not know: "
