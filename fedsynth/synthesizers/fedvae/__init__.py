@@ -1,7 +1,7 @@
 """FedVAE: variational autoencoders trained across clients that share decoders alone.
 
 Client half: `gradient` (record level) and `local_training` (client level), on what `records` gives
-them. Server half: `plan`, `server` and the class, `synthesizer`.
+them. Server half: `server` and the class, `synthesizer`.
 """
 
 from fedsynth.synthesizers.fedvae.settings import FedVAESettings

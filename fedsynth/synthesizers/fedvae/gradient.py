@@ -24,7 +24,8 @@ from fedsynth.federation.site import Site
 from fedsynth.federation.tasks import register
 from fedsynth.models import vae
 from fedsynth.privacy.clipping import FactoredRows, Rows
-from fedsynth.synthesizers.fedvae.records import Model, batch_of, latent_draws, number, tensor
+from fedsynth.synthesizers.batches import batch_of, number, tensor
+from fedsynth.synthesizers.fedvae.records import Model, latent_draws
 from fedsynth.synthesizers.momentum import Momentum
 
 Samples = Sequence[NDArray[np.int64]]
@@ -85,7 +86,7 @@ class _Drawn:
 
 def _draw(group: Sequence[int], sites: Sequence[Site], samples: Samples) -> _Drawn:
     model = sites[0].board.read("model", Model.from_dict)
-    batches = [batch_of(sites[i], samples[i], model) for i in group]
+    batches = [batch_of(sites[i], samples[i], model.labelled) for i in group]
     labels = [batch.y for batch in batches if batch.y is not None]
     noise = [
         latent_draws(sites[i].coins.generator(), len(samples[i]), model.spec.latent) for i in group

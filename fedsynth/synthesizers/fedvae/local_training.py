@@ -15,7 +15,8 @@ from fedsynth.federation.site import Site
 from fedsynth.federation.tasks import register
 from fedsynth.models import stacked
 from fedsynth.privacy.clipping import DenseRows, Rows, clip_parts
-from fedsynth.synthesizers.fedvae.records import Model, batch_of, latent_draws, number, tensor
+from fedsynth.synthesizers.batches import batch_of, number, tensor
+from fedsynth.synthesizers.fedvae.records import Model, latent_draws
 
 Samples = Sequence[NDArray[np.int64]]
 
@@ -84,7 +85,7 @@ class _Epoch:
 def _epoch(sites: Sequence[Site], model: Model, part: int) -> _Epoch:
     xs, ys, lengths, noises = [], [], [], []
     for site in sites:
-        batch = batch_of(site, np.arange(site.records), model)
+        batch = batch_of(site, np.arange(site.records), model.labelled)
         chosen = torch.arange(site.records)
         if model.parts > 1 and batch.y is not None:
             chosen = torch.nonzero(batch.y == part)[:, 0]

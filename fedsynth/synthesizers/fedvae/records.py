@@ -1,4 +1,4 @@
-"""What FedVAE's tasks share: the announced model, a site's records as it sees them, its coins."""
+"""What FedVAE's tasks share: the announced model, and draws of a site's coins."""
 
 from __future__ import annotations
 
@@ -8,15 +8,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from fedsynth.encoding.table import TableEncoding
-from fedsynth.errors import PrivacyError
-from fedsynth.federation.request import Request
-from fedsynth.federation.site import Site
 from fedsynth.models.spec import VAESpec
-from fedsynth.synthesizers.counting import target_index
-from fedsynth.synthesizers.owners import codes_of, pixels_of
 
 # Records whose gradients are computed at once: enough for speed, and few enough that what stands in
 # memory for each, its one-hot cells or for convolutions its whole gradient, stays within 128 MB.
@@ -69,6 +62,11 @@ class Model:
     def to_dict(self) -> dict[str, Any]:
         return {"spec": self.spec.to_dict(), "parts": self.parts}
 
+    @property
+    def labelled(self) -> bool:
+        """Whether a table's target is the label: it has no cells."""
+        return self.spec.classes > 0 or self.parts > 1
+
     @staticmethod
     def from_dict(plain: dict[str, Any]) -> Model:
         return Model(VAESpec.from_dict(plain["spec"]), int(plain["parts"]))
@@ -76,31 +74,6 @@ class Model:
 
 def _running(start: int, sizes: Sequence[int]) -> list[int]:
     return [start + sum(sizes[:i]) for i in range(len(sizes))]
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Records of one site as the model sees them: ``x`` [b, ...], ``y`` [b] or None."""
-
-    x: torch.Tensor
-    y: torch.Tensor | None
-
-
-def batch_of(site: Site, rows: NDArray[np.int64], model: Model) -> Batch:
-    if model.spec.shape:
-        labels = site.data.labels
-        y = None if labels is None else torch.from_numpy(labels[rows])
-        return Batch(torch.from_numpy(pixels_of(site, rows)), y)
-    codes = codes_of(site)[rows]
-    if not model.spec.classes and model.parts == 1:
-        return Batch(torch.from_numpy(codes), None)
-    target = site.board.read("encoding", _target_of)
-    y = torch.from_numpy(codes[:, target].astype(np.int64))
-    return Batch(torch.from_numpy(np.delete(codes, target, axis=1)), y)
-
-
-def _target_of(encoding: dict[str, Any]) -> int:
-    return target_index(TableEncoding.from_dict(encoding).schema)
 
 
 def latent_draws(rng: np.random.Generator, rows: int, latent: int) -> torch.Tensor:
@@ -111,14 +84,3 @@ def latent_draws(rng: np.random.Generator, rows: int, latent: int) -> torch.Tens
     thought of as going with the records, and each record moves its own row alone.
     """
     return torch.from_numpy(rng.standard_normal((rows, latent), np.float32))
-
-
-def tensor(array: NDArray[np.generic]) -> torch.Tensor:
-    return torch.from_numpy(np.asarray(array, np.float32))
-
-
-def number(request: Request, name: str) -> float:
-    value = request.settings[name]
-    if not isinstance(value, int | float):
-        raise PrivacyError(f"the request's setting {name} is no number")
-    return float(value)

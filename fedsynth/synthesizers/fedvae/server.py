@@ -9,32 +9,33 @@ import torch
 from numpy.typing import NDArray
 
 from fedsynth.encoding.table import TableEncoding
+from fedsynth.federation.tasks import Task
 from fedsynth.models import vae
 from fedsynth.models.matching import match_profiles
 from fedsynth.models.spec import VAESpec
+from fedsynth.privacy.terms import Budget
 from fedsynth.schema import ImageSchema, Schema
-from fedsynth.synthesizers.counting import (
-    LABEL_TABLES,
-    Counts,
-    ask_counts,
-    conditions,
-    pair_starts,
-    question,
-    released_scale,
-    target_index,
-)
-from fedsynth.synthesizers.fedvae.plan import Plan, training_task
+from fedsynth.synthesizers.counting import conditions, released_scale, target_index
+from fedsynth.synthesizers.fedvae.gradient import GRADIENT
+from fedsynth.synthesizers.fedvae.local_training import TRAINING
 from fedsynth.synthesizers.fedvae.records import Model
 from fedsynth.synthesizers.fedvae.settings import FedVAESettings
 from fedsynth.synthesizers.fitting import Fitting
-from fedsynth.synthesizers.labels import class_profiles, label_frequencies, naive_bayes
+from fedsynth.synthesizers.labels import naive_bayes
 from fedsynth.synthesizers.momentum import Momentum
+from fedsynth.synthesizers.preliminaries import ask_preliminaries
+from fedsynth.synthesizers.rounds import Plan
 
 Floats = NDArray[np.float32]
 
 _WARM_UP = 5
 _FASTEST = 2.0
 _STEADY = 0.65
+
+
+def training_task(budget: Budget) -> Task:
+    """What clients are asked in the training's rounds."""
+    return GRADIENT if budget.unit == "record" else TRAINING
 
 
 @dataclass(frozen=True)
@@ -107,18 +108,10 @@ class Training:
 
     def _begun(self) -> State:
         """Ask the histogram and the label tables, and draw the first weights."""
-        task, dim, _ = question(self.schema)
-        self.fitting.progress(task.name, 0, 1)
-        counts = ask_counts(self.channel, task, self.plan.histogram, dim)
-        encoding, frequencies, records = self._understood(counts)
-        self.fitting.progress(task.name, 1, 1)
-        profiles = None
-        if encoding is not None:
-            self.channel.announce("encoding", encoding.to_dict())
-            if self.plan.label_tables is not None:
-                profiles, frequencies = self._profiles(encoding)
+        known = ask_preliminaries(self.fitting, self.schema, self.plan, self.settings.bins)
+        encoding, frequencies, profiles = known.encoding, known.frequencies, known.profiles
         phi, theta = self._initial(encoding, profiles, frequencies)
-        units = records if self.record else self.channel.clients
+        units = known.records if self.record else self.channel.clients
         expected = self.plan.expected(units)
         weights = theta if self.settings.encoder != "shared" else np.concatenate([phi, theta])
         state = State(
@@ -126,29 +119,6 @@ class Training:
         )
         self._save(state)
         return state
-
-    def _understood(
-        self, counts: Counts
-    ) -> tuple[TableEncoding | None, NDArray[np.float64], float]:
-        if isinstance(self.schema, ImageSchema):
-            frequencies, total = label_frequencies(counts)
-            return None, frequencies if conditions(self.schema) else np.zeros(0), total
-        encoding = TableEncoding.from_histogram(
-            self.schema, counts.values, counts.sigma, self.settings.bins
-        )
-        frequencies = np.zeros(0)
-        if conditions(self.schema):
-            frequencies = encoding.frequencies[target_index(self.schema)]
-        return encoding, frequencies, encoding.records
-
-    def _profiles(self, encoding: TableEncoding) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        assert self.plan.label_tables is not None and isinstance(self.schema, Schema)
-        target = target_index(self.schema)
-        starts, dim = pair_starts(encoding.sizes, target)
-        self.fitting.progress(LABEL_TABLES.name, 0, 1)
-        counts = ask_counts(self.channel, LABEL_TABLES, self.plan.label_tables, dim)
-        self.fitting.progress(LABEL_TABLES.name, 1, 1)
-        return class_profiles(counts, encoding, target, starts)
 
     def _model(self, encoding: TableEncoding | None) -> Model:
         settings, classes = self.settings, conditions(self.schema)

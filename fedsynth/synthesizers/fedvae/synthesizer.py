@@ -28,14 +28,14 @@ from fedsynth.synthesizers.counting import (
     target_index,
 )
 from fedsynth.synthesizers.drawing import demanded
-from fedsynth.synthesizers.fedvae.plan import Plan, make_plan, training_task
 from fedsynth.synthesizers.fedvae.records import Model
 from fedsynth.synthesizers.fedvae.redrawing import redrawn
-from fedsynth.synthesizers.fedvae.server import Learned, Training
+from fedsynth.synthesizers.fedvae.server import Learned, Training, training_task
 from fedsynth.synthesizers.fedvae.settings import FedVAESettings
 from fedsynth.synthesizers.fitting import Options, begin
 from fedsynth.synthesizers.labels import wanted_labels
 from fedsynth.synthesizers.owners import Owners
+from fedsynth.synthesizers.rounds import Plan, make_plan
 from fedsynth.synthesizers.trained import Trained, settled
 
 Floats = NDArray[np.float32]

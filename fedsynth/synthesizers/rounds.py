@@ -1,10 +1,14 @@
-"""What a FedVAE job will release, with its noise calibrated before anything is asked."""
+"""The plan of a training of many rounds: what is asked before it, its own rounds, and all noise.
+
+Everything is calibrated together before anything is asked.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal, Protocol
 
 from fedsynth.errors import BudgetExceeded
 from fedsynth.federation.tasks import Task
@@ -13,13 +17,29 @@ from fedsynth.privacy.ledger import Job, Planned
 from fedsynth.privacy.terms import Budget, Everyone, FixedSize, Poisson, Sampling, Terms
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.synthesizers.counting import LABEL_TABLES, counting_terms, question
-from fedsynth.synthesizers.fedvae.gradient import GRADIENT
-from fedsynth.synthesizers.fedvae.local_training import TRAINING
-from fedsynth.synthesizers.fedvae.settings import FedVAESettings
 
 # A binomial count stays within so many standard deviations of its mean, but for a probability of
 # about 1e-9.
 _SURE = 6.0
+
+
+class Rounds(Protocol):
+    """What a plan reads of a method's settings, resolved; FedVAE's say what each means."""
+
+    @property
+    def rounds(self) -> int | None: ...
+    @property
+    def rate(self) -> float | None: ...
+    @property
+    def sampling(self) -> Literal["poisson", "fixed"]: ...
+    @property
+    def clip(self) -> float | None: ...
+    @property
+    def noise_multiplier(self) -> float | None: ...
+    @property
+    def histogram_share(self) -> float: ...
+    @property
+    def label_table_share(self) -> float | None: ...
 
 
 @dataclass(frozen=True)
@@ -66,12 +86,8 @@ class Plan:
         return (*found, Planned(task.name, self.training, self.rounds))
 
 
-def training_task(budget: Budget) -> Task:
-    return GRADIENT if budget.unit == "record" else TRAINING
-
-
 def make_plan(
-    settings: FedVAESettings,
+    settings: Rounds,
     schema: Schema | ImageSchema,
     budget: Budget,
     clients: int,
@@ -137,7 +153,7 @@ def _demand_payable(counts: Mapping[Terms, int], budget: Budget, multiplier: flo
         )
 
 
-def _counting_noise(settings: FedVAESettings, budget: Budget, share: float) -> float:
+def _counting_noise(settings: Rounds, budget: Budget, share: float) -> float:
     """Noise of one histogram that may use ``share`` of the budget.
 
     Gaussian releases compose by adding 1/sigma^2, so a release with this share of it gets the noise
@@ -151,7 +167,7 @@ def _counting_noise(settings: FedVAESettings, budget: Budget, share: float) -> f
     return exchange * alone / math.sqrt(share)
 
 
-def _sampling(settings: FedVAESettings, budget: Budget, clients: int) -> Sampling:
+def _sampling(settings: Rounds, budget: Budget, clients: int) -> Sampling:
     rate = settings.rate or 1.0
     if rate == 1:
         return Everyone()
@@ -160,7 +176,7 @@ def _sampling(settings: FedVAESettings, budget: Budget, clients: int) -> Samplin
     return Poisson(rate)
 
 
-def _participations(budget: Budget, settings: FedVAESettings, clients: int) -> int | None:
+def _participations(budget: Budget, settings: Rounds, clients: int) -> int | None:
     """Rounds in which one client takes part at the most, where drawing it hides nothing."""
     sampling = _sampling(settings, budget, clients)
     if budget.unit == "record" or budget.trust == "central" or sampling == Everyone():

@@ -9,8 +9,9 @@ from fedsynth.privacy.terms import Budget, Everyone, FixedSize, Poisson
 from fedsynth.schema import Categorical, Integer, Schema
 from fedsynth.synthesizers.fedvae.gradient import GRADIENT
 from fedsynth.synthesizers.fedvae.local_training import TRAINING
-from fedsynth.synthesizers.fedvae.plan import make_plan, training_task
+from fedsynth.synthesizers.fedvae.server import training_task
 from fedsynth.synthesizers.fedvae.settings import FedVAESettings
+from fedsynth.synthesizers.rounds import make_plan
 from tests.synthesizers.small import SCHEMA
 
 

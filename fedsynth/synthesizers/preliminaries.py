@@ -1,0 +1,71 @@
+"""What a training of many rounds asks first: a histogram, and tables of every column by label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedsynth.encoding.table import TableEncoding
+from fedsynth.schema import ImageSchema, Schema
+from fedsynth.synthesizers.counting import (
+    LABEL_TABLES,
+    ask_counts,
+    conditions,
+    pair_starts,
+    question,
+    target_index,
+)
+from fedsynth.synthesizers.fitting import Fitting
+from fedsynth.synthesizers.labels import class_profiles, label_frequencies
+from fedsynth.synthesizers.rounds import Plan
+
+
+@dataclass(frozen=True)
+class Preliminaries:
+    """What is known before the training, all of it released.
+
+    Attributes:
+        encoding: bins of a table; None for images.
+        frequencies: estimated share of each class [classes]; empty without classes.
+        records: estimated number, at least 1.
+        profiles: of each class the shares of the other columns' cells, [classes, cells], each
+            column's part summing to 1; None where the plan asks for no tables.
+    """
+
+    encoding: TableEncoding | None
+    frequencies: NDArray[np.float64]
+    records: float
+    profiles: NDArray[np.float64] | None
+
+
+def ask_preliminaries(
+    fitting: Fitting, schema: Schema | ImageSchema, plan: Plan, bins: int
+) -> Preliminaries:
+    """Ask the plan's histogram and label tables; announces the encoding in between.
+
+    Args:
+        bins: wanted for a numeric column.
+    """
+    channel = fitting.channel
+    task, dim, _ = question(schema)
+    fitting.progress(task.name, 0, 1)
+    counts = ask_counts(channel, task, plan.histogram, dim)
+    fitting.progress(task.name, 1, 1)
+    if isinstance(schema, ImageSchema):
+        frequencies, total = label_frequencies(counts)
+        return Preliminaries(None, frequencies if conditions(schema) else np.zeros(0), total, None)
+    encoding = TableEncoding.from_histogram(schema, counts.values, counts.sigma, bins)
+    channel.announce("encoding", encoding.to_dict())
+    frequencies, profiles = np.zeros(0), None
+    if conditions(schema):
+        frequencies = encoding.frequencies[target_index(schema)]
+    if plan.label_tables is not None:
+        target = target_index(schema)
+        starts, dim = pair_starts(encoding.sizes, target)
+        fitting.progress(LABEL_TABLES.name, 0, 1)
+        tables = ask_counts(channel, LABEL_TABLES, plan.label_tables, dim)
+        fitting.progress(LABEL_TABLES.name, 1, 1)
+        profiles, frequencies = class_profiles(tables, encoding, target, starts)
+    return Preliminaries(encoding, frequencies, encoding.records, profiles)
