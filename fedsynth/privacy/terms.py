@@ -88,9 +88,9 @@ class Terms:
             shows (in the messages, and in how much noise their sum carries), so at the client level
             what they hide is a client's data, not its presence: neighbours differ in one client
             whose contribution is zero in one of them.
-        clip: bound on how far one unit moves the sum, positive: on the norm of its contribution; where
-            rows belong to groups of records (:mod:`fedsynth.federation.groups`), on the exchange of
-            a row.
+        clip: bound on how far one unit moves the sum, positive: on the norm of its contribution;
+            where rows belong to groups of records, on the difference of any two rows
+            (:mod:`fedsynth.privacy.exchanging`).
         norm: the norm that the clip bounds; Gaussian noise needs "l2", the others "l1".
         noise_multiplier: noise over the clip: in the released sum a standard deviation (Gaussian)
             or a scale (Laplace, stable); exponential, the scale of the Gumbel noise in every score.
