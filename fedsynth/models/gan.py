@@ -9,10 +9,10 @@ batch, so a record's gradient depends on no other record.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Literal
+from itertools import accumulate, pairwise
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -24,6 +24,8 @@ from fedsynth.models.spec import Layer
 from fedsynth.models.vae import finite, unflatten
 
 Kind = Literal["mlp", "conv"]
+GeneratorKind = Literal["mlp", "conv", "residual"]
+Loss = Literal["logistic", "wasserstein"]
 
 # Kernel of the generator's transposed convolutions: a multiple of their stride of 2, or some pixels
 # are painted more often than others (Odena et al. 2016, "Deconvolution and checkerboard
@@ -71,6 +73,15 @@ class Cells:
         """Channels of an image."""
         return self.shape[2] if len(self.shape) == 3 else 1
 
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able; :meth:`from_dict` gives the same cells back."""
+        return {"columns": list(self.columns), "shape": list(self.shape)}
+
+    @staticmethod
+    def from_dict(plain: Mapping[str, Any]) -> Cells:
+        """Raises KeyError, TypeError or ValueError for what :meth:`to_dict` does not give."""
+        return Cells(tuple(plain["columns"]), tuple(plain["shape"]))
+
     @property
     def convolves(self) -> bool:
         """Whether convolutions suit: an image of at least 16 pixels a side, divisible by 4."""
@@ -113,10 +124,23 @@ class Scorer:
         """Length of the flat vector."""
         return sum(layer.size for layer in self.layers)
 
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able, without the cells; :meth:`from_dict` gives the same network back."""
+        return {"kind": self.kind, "outputs": self.outputs, "hidden": list(self.hidden)}
+
+    @staticmethod
+    def from_dict(cells: Cells, plain: Mapping[str, Any]) -> Scorer:
+        """Raises KeyError, TypeError or ValueError for what :meth:`to_dict` does not give."""
+        return Scorer(cells, plain["kind"], int(plain["outputs"]), tuple(plain["hidden"]))
+
     def logits(
         self, weights: Sequence[Tensor], cells: Tensor, tape: mlp.Tape | None = None
     ) -> Tensor:
-        """Logits [b, outputs] of records [b, width]; the tape notes what factors need."""
+        """Logits [b, outputs] of records [b, width]; the tape notes what factors need.
+
+        Dense networks may be several side by side: weights, records and logits then have a leading
+        axis.
+        """
         if self.kind == "conv":
             return conv.encode(weights, cells, self.cells.shape, tape)
         return mlp.forward(weights, cells, tape)
@@ -128,16 +152,18 @@ class Generator:
 
     Attributes:
         cells: what it draws.
-        kind: "mlp", or "conv": a dense layer and two transposed convolutions (after Radford et al.
-            2016, without their normalisation over batches).
+        kind: "mlp"; or "residual": what goes into a dense hidden layer goes beside its output into
+            the next (Xu et al. 2019, CTGAN, without its normalisation over batches), so the last
+            layer sees the label too; or "conv": a dense layer and two transposed convolutions
+            (after Radford et al. 2016, likewise).
         latent: length of the normal vector, at least 1.
-        classes: labels that it is conditioned on; 0 for none.
+        classes: labels that it is conditioned on, of which a record may have several; 0 for none.
         hidden: widths of the hidden layers; of a "conv" generator its channels, twice as many after
             the dense layer as after the first convolution.
     """
 
     cells: Cells
-    kind: Kind
+    kind: GeneratorKind
     latent: int
     classes: int = 0
     hidden: tuple[int, ...] = ()
@@ -152,6 +178,12 @@ class Generator:
         inputs = self.latent + self.classes
         if self.kind == "mlp":
             return _dense(inputs, *self.hidden, self.cells.width)
+        if self.kind == "residual":
+            seen = list(accumulate((inputs, *self.hidden)))
+            return tuple(
+                Layer(outputs, width)
+                for outputs, width in zip((*self.hidden, self.cells.width), seen, strict=True)
+            )
         (width,) = self.hidden
         channels = (2 * width, width, self.cells.channels)
         kernels = [Layer(b, _KERNEL**2 * a) for a, b in pairwise(channels)]
@@ -166,6 +198,50 @@ class Generator:
     def _quarter(self) -> tuple[int, ...]:
         return tuple(side // _UPSAMPLING for side in self.cells.shape[:2])
 
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able, without the cells; :meth:`from_dict` gives the same network back."""
+        return {
+            "kind": self.kind,
+            "latent": self.latent,
+            "classes": self.classes,
+            "hidden": list(self.hidden),
+        }
+
+    @staticmethod
+    def from_dict(cells: Cells, plain: Mapping[str, Any]) -> Generator:
+        """Raises KeyError, TypeError or ValueError for what :meth:`to_dict` does not give."""
+        return Generator(
+            cells,
+            plain["kind"],
+            int(plain["latent"]),
+            int(plain["classes"]),
+            tuple(plain["hidden"]),
+        )
+
+    def scores(self, weights: Sequence[Tensor], latent: Tensor, labels: Tensor | None) -> Tensor:
+        """What cells are drawn from, [rows, width]: logits of categories and of pixels.
+
+        Args:
+            latent: standard normal vectors [rows, latent].
+            labels: [rows], or [rows, several] where a record has several; of a conditional one.
+        """
+        inputs = latent
+        if self.classes:
+            assert labels is not None
+            inputs = torch.cat([inputs, marked(labels, self.classes)], dim=1)
+        return self._outputs(weights, inputs)
+
+    def drawn(self, scores: Tensor, source: torch.Generator) -> Tensor:
+        """Records [rows, width] of scores, through which gradients reach these.
+
+        Categories are drawn and one-hot; their gradient is that of a softmax (the straight-through
+        estimator).
+
+        Args:
+            source: of the drawn categories.
+        """
+        return scores.sigmoid() if self.cells.shape else self._mixed(scores, source)
+
     def draw(
         self,
         weights: Sequence[Tensor],
@@ -173,24 +249,8 @@ class Generator:
         labels: Tensor | None,
         source: torch.Generator,
     ) -> Tensor:
-        """Records [rows, width], through which gradients reach the weights.
-
-        Categories are drawn and one-hot; their gradient is that of a softmax (the straight-through
-        estimator).
-
-        Args:
-            latent: standard normal vectors [rows, latent].
-            labels: [rows], of a conditional generator.
-            source: of the drawn categories.
-        """
-        inputs = latent
-        if self.classes:
-            assert labels is not None
-            inputs = torch.cat([inputs, one_hot_labels(labels, self.classes)], dim=1)
-        outputs = self._outputs(weights, inputs)
-        if self.cells.shape:
-            return outputs.sigmoid()
-        return self._mixed(outputs, source)
+        """Records [rows, width]: :meth:`drawn` of :meth:`scores`."""
+        return self.drawn(self.scores(weights, latent, labels), source)
 
     def sample(
         self, weights: Sequence[Tensor], labels: Tensor | None, rows: int, source: torch.Generator
@@ -208,6 +268,11 @@ class Generator:
     def _outputs(self, weights: Sequence[Tensor], inputs: Tensor) -> Tensor:
         if self.kind == "mlp":
             return mlp.forward(weights, inputs)
+        if self.kind == "residual":
+            for weight, bias in zip(weights[:-2:2], weights[1:-2:2], strict=True):
+                hidden = mlp.rectified(functional.linear(inputs, weight, bias))
+                inputs = torch.cat([inputs, hidden], dim=1)
+            return mlp.bounded(functional.linear(inputs, *weights[-2:]))
         x = mlp.rectified(mlp.forward(weights[:2], inputs))
         height, width = self._quarter
         # Channels innermost: see models.conv.
@@ -261,15 +326,51 @@ def flattened(weights: Sequence[Tensor]) -> Tensor:
     return torch.cat([torch.cat([m, b[:, None]], 1).flatten() for m, b in pairs]).detach()
 
 
+def marked(labels: Tensor, classes: int) -> Tensor:
+    """One-hot rows [rows, classes] of labels [rows], or their sums for [rows, several]."""
+    if labels.dim() == 1:
+        return one_hot_labels(labels, classes)
+    return torch.zeros(len(labels), classes).scatter_(1, labels, 1.0)
+
+
 def judged(logits: Tensor, labels: Tensor | None) -> Tensor:
-    """A discriminator's verdict [b]: its first logit, and where labels are given that of the label.
+    """A discriminator's verdict [b]: its first logit, and where labels are given those of them.
 
     A head for each class beside one for all (after Miyato and Koyama 2018, "cGANs with projection
     discriminator").
+
+    Args:
+        logits: [..., b, 1 + classes].
+        labels: [..., b], or [..., b, several].
     """
     if labels is None:
-        return logits[:, 0]
-    return logits[:, 0] + logits.gather(1, labels[:, None] + 1)[:, 0]
+        return logits[..., 0]
+    own = labels.unsqueeze(-1) if labels.dim() < logits.dim() else labels
+    return logits[..., 0] + logits.gather(-1, own + 1).sum(-1)
+
+
+def verdict_losses(verdicts: Tensor, real: bool, loss: Loss) -> Tensor:
+    """A discriminator's loss on each record: that it takes for real, or for generated.
+
+    The generator's, which wants its own taken for real, is that of real ones: non-saturating
+    (Goodfellow et al. 2014) or Wasserstein (Arjovsky et al. 2017).
+    """
+    signed = -verdicts if real else verdicts
+    return functional.softplus(signed) if loss == "logistic" else signed
+
+
+def slope_penalty(
+    verdict: Callable[[Tensor], Tensor], cells: Tensor, steepest: float = 1.0
+) -> Tensor:
+    """Mean squared excess of the slope of a verdict over ``steepest``, at the given records.
+
+    The one-sided gradient penalty (Gulrajani et al. 2017; Petzka et al. 2018). At generated records
+    it depends on no real one.
+    """
+    at = cells.detach().requires_grad_()
+    (slopes,) = torch.autograd.grad(verdict(at).sum(), at, create_graph=True)
+    norms = (slopes.square().sum(-1) + 1e-12).sqrt()
+    return (norms - steepest).clamp(min=0).square().mean()
 
 
 def record_gradients(

@@ -19,13 +19,10 @@ from fedsynth.federation.site import Site
 from fedsynth.federation.tasks import register
 from fedsynth.federation.watching import advanced
 from fedsynth.models import gan
-from fedsynth.models.spec import Layer
-from fedsynth.models.vae import unflatten
 from fedsynth.privacy.clipping import DenseRows, Rows
+from fedsynth.synthesizers.adversarial.learner import Learner
 from fedsynth.synthesizers.fusion_gan.networks import Networks, Records, records_of, schema_of
 from fedsynth.synthesizers.fusion_gan.settings import FusionGANSettings
-
-BETAS = (0.5, 0.999)
 
 
 class LocalGANTask:
@@ -150,43 +147,3 @@ class _Trainer:
         noise = torch.randn(cells.shape, generator=self.source) * (self.settings.smoothing or 0.0)
         scorer = self.networks.discriminator
         return gan.judged(scorer.logits(self.discriminator.weights, cells + noise), labels)
-
-
-class Learner:
-    """A network's weights, Adam's state for them, and their moving average.
-
-    Args:
-        rate: Adam's step size.
-        source: of the initial weights.
-        betas: Adam's.
-    """
-
-    def __init__(
-        self,
-        layers: Sequence[Layer],
-        rate: float | None,
-        source: torch.Generator,
-        betas: tuple[float, float] = BETAS,
-    ) -> None:
-        self.layers = layers
-        self.weights = gan.leaves(gan.initial(layers, source), layers)
-        self.average = gan.flattened(self.weights)
-        self._optimiser = torch.optim.Adam(self.weights, lr=rate or 1e-3, betas=betas)
-
-    def descend(self, loss: Tensor) -> None:
-        """One step against the gradient of a loss."""
-        gradients = torch.autograd.grad(loss, self.weights)
-        self._step(gradients)
-
-    def descend_along(self, gradient: Tensor) -> None:
-        """One step against a flat gradient."""
-        self._step(unflatten(gradient, self.layers))
-
-    def _step(self, gradients: Sequence[Tensor]) -> None:
-        for weight, gradient in zip(self.weights, gradients, strict=True):
-            weight.grad = gradient
-        self._optimiser.step()
-
-    def follow(self, decay: float) -> None:
-        """Move the average towards the weights."""
-        self.average.lerp_(gan.flattened(self.weights), 1 - decay)

@@ -89,41 +89,22 @@ class Networks:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able; :meth:`from_dict` gives the same networks back."""
-        cells, generator = self.generator.cells, self.generator
         return {
-            "columns": list(cells.columns),
-            "shape": list(cells.shape),
-            "generator": {
-                "kind": generator.kind,
-                "latent": generator.latent,
-                "classes": generator.classes,
-                "hidden": list(generator.hidden),
-            },
-            "discriminator": _plain(self.discriminator),
-            "classifier": None if self.classifier is None else _plain(self.classifier),
+            **self.generator.cells.to_dict(),
+            "generator": self.generator.to_dict(),
+            "discriminator": self.discriminator.to_dict(),
+            "classifier": None if self.classifier is None else self.classifier.to_dict(),
         }
 
     @staticmethod
     def from_dict(plain: Mapping[str, Any]) -> Networks:
         """Raises KeyError, TypeError or ValueError for what :meth:`to_dict` does not give."""
-        cells = Cells(tuple(plain["columns"]), tuple(plain["shape"]))
-        own = plain["generator"]
-        generator = Generator(
-            cells, own["kind"], int(own["latent"]), int(own["classes"]), tuple(own["hidden"])
-        )
-        discriminator = _read(cells, plain["discriminator"])
-        classifier = plain["classifier"]
+        cells, classifier = Cells.from_dict(plain), plain["classifier"]
         return Networks(
-            generator, discriminator, None if classifier is None else _read(cells, classifier)
+            Generator.from_dict(cells, plain["generator"]),
+            Scorer.from_dict(cells, plain["discriminator"]),
+            None if classifier is None else Scorer.from_dict(cells, classifier),
         )
-
-
-def _plain(scorer: Scorer) -> dict[str, Any]:
-    return {"kind": scorer.kind, "outputs": scorer.outputs, "hidden": list(scorer.hidden)}
-
-
-def _read(cells: Cells, plain: Mapping[str, Any]) -> Scorer:
-    return Scorer(cells, plain["kind"], int(plain["outputs"]), tuple(plain["hidden"]))
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,8 @@ from fedsynth.federation.watching import advanced
 from fedsynth.models import gan
 from fedsynth.privacy.clipping import FactoredRows, clip_and_sum, factors
 from fedsynth.privacy.terms import Poisson
-from fedsynth.synthesizers.fusion_gan.local_training import Learner, read_settings
+from fedsynth.synthesizers.adversarial.learner import Learner
+from fedsynth.synthesizers.fusion_gan.local_training import read_settings
 from fedsynth.synthesizers.fusion_gan.networks import Networks, Records, records_of, schema_of
 from fedsynth.synthesizers.fusion_gan.settings import FusionGANSettings
 

@@ -16,9 +16,9 @@ from torch.nn import functional
 from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.models.vae import unflatten
 from fedsynth.schema import ImageSchema, Schema
+from fedsynth.synthesizers.adversarial.learner import Learner
 from fedsynth.synthesizers.counting import conditions
 from fedsynth.synthesizers.fusion_gan.encoding import cells_of
-from fedsynth.synthesizers.fusion_gan.local_training import Learner
 from fedsynth.synthesizers.fusion_gan.networks import Networks, Records
 from fedsynth.synthesizers.fusion_gan.settings import FusionGANSettings
 
