@@ -1,16 +1,10 @@
 """With privacy of records, the client half: DP-SGD of discriminator and classifier.
 
-They alone see real rows. A step's noisy sum holds, of every drawn record, the gradient of the
-discriminator's loss on it as real, that of the classifier's loss, and a small mark in the place of
-its class, whose sums over the steps estimate how many rows there are: no denominator is a true
-count. The discriminator's loss on generated rows and all of the generator are post-processing.
+They alone see real rows, through :class:`~fedsynth.synthesizers.adversarial.rows.Row`. The sums of
+its marks over the steps estimate how many rows there are: no denominator is a true count.
 """
 
 from __future__ import annotations
-
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -25,23 +19,17 @@ from fedsynth.federation.steps import Steps
 from fedsynth.federation.tasks import register
 from fedsynth.federation.watching import advanced
 from fedsynth.models import gan
-from fedsynth.privacy.clipping import FactoredRows, clip_and_sum, factors
+from fedsynth.privacy.clipping import FactoredRows
 from fedsynth.privacy.terms import Poisson
+from fedsynth.synthesizers.adversarial.generating import sameness
 from fedsynth.synthesizers.adversarial.learner import Learner
+from fedsynth.synthesizers.adversarial.rows import Row, Seen, Weights
 from fedsynth.synthesizers.fusion_gan.local_training import read_settings
-from fedsynth.synthesizers.fusion_gan.networks import Networks, Records, records_of, schema_of
+from fedsynth.synthesizers.fusion_gan.networks import Networks, records_of, schema_of
 from fedsynth.synthesizers.fusion_gan.settings import FusionGANSettings
 
-# Of the squared clip: the marks' part, and of the rest the discriminator's where there is a
-# classifier.
-_MARKS, _DISCRIMINATOR = 0.01, 0.5
 # A message may name any number of rows: those that noise takes below this count as none.
 _FEWEST = 1.0
-
-# Below it pairs count as equal.
-_LEAST_RATIO = 1e-2
-
-Factors = list[tuple[NDArray[np.float32], NDArray[np.float32]]]
 
 
 class PrivateGANTask:
@@ -58,14 +46,18 @@ class PrivateGANTask:
         # What the message shows of its draws gives a torch generator away, seed and all: the noise
         # on private rows has another source.
         source, secret = torch.Generator().manual_seed(steps.coins.seed()), steps.coins.generator()
+        row = Row(
+            networks.discriminator, networks.classifier, terms.clip, marks=networks.counts_dim
+        )
         rate = terms.sampling.rate if isinstance(terms.sampling, Poisson) else 1.0
-        training = _Training(networks, settings, Row(networks, terms.clip), rate, source)
+        training = _Training(networks, settings, row, rate, source)
 
         def rows(site: Site, drawn: NDArray[np.int64]) -> FactoredRows:
             records = records_of(site.data, drawn, schema_of(site.board))
             noise = secret.standard_normal(tuple(records.x.shape), np.float32)
-            seen = records.x + torch.from_numpy(noise) * (settings.smoothing or 0.0)
-            return training.row.of(records, training.weights, seen)
+            blurred = records.x + torch.from_numpy(noise) * (settings.smoothing or 0.0)
+            labels = records.y if networks.conditional else None
+            return row.of(Seen(records.x, blurred, labels, records.y), training.weights)
 
         while steps.left:
             training.step(steps.sum(rows))
@@ -74,105 +66,6 @@ class PrivateGANTask:
 
 
 PRIVATE_GAN = register(PrivateGANTask())
-
-
-@dataclass(frozen=True)
-class Row:
-    """What a record adds to a step: gradients of discriminator and classifier, and its mark.
-
-    Each part is clipped to its own share of the clip, so that a classifier with large gradients
-    does not shrink the discriminator's, and marks stay whole.
-
-    Attributes:
-        networks: whose gradients they are.
-        clip: L2 bound on a row.
-    """
-
-    networks: Networks
-    clip: float
-
-    @property
-    def mark(self) -> float:
-        """The number in the place of a record's class."""
-        return self.clip * math.sqrt(_MARKS)
-
-    @property
-    def discriminator_clip(self) -> float:
-        share = _DISCRIMINATOR if self.networks.classifier else 1.0
-        return self.clip * math.sqrt((1 - _MARKS) * share)
-
-    @property
-    def classifier_clip(self) -> float:
-        return self.clip * math.sqrt((1 - _MARKS) * (1 - _DISCRIMINATOR))
-
-    @property
-    def dim(self) -> int:
-        """Length of a row: discriminator, classifier, marks."""
-        networks = self.networks
-        return networks.discriminator.dim + networks.classifier_dim + networks.counts_dim
-
-    def of(self, records: Records, weights: Weights, seen: Tensor) -> FactoredRows:
-        """Rows of records [b]; a row depends on its own record alone, and on secret noise.
-
-        Args:
-            seen: the records' cells as the discriminator sees them, [b, width].
-        """
-        networks = self.networks
-        given = records.y if networks.conditional else None
-        parts = self.verdict_gradients(seen, given, weights.discriminator, real=True)
-        if networks.classifier is not None:
-            assert records.y is not None
-            labels = records.y
-            found = gan.record_gradients(
-                networks.classifier,
-                weights.classifier,
-                records.x,
-                lambda logits: functional.cross_entropy(logits, labels, reduction="none"),
-            )
-            parts += _clipped(found, self.classifier_clip)
-        places = torch.zeros(len(records), dtype=torch.int64) if records.y is None else records.y
-        marks = (functional.one_hot(places, networks.counts_dim).float() * self.mark).numpy()
-        parts.append((np.ones((len(records), 1), np.float32), marks))
-        return FactoredRows(parts, width=self.dim)
-
-    def verdict_gradients(
-        self, cells: Tensor, labels: Tensor | None, weights: Sequence[Tensor], real: bool
-    ) -> Factors:
-        """Of the discriminator's loss on records as real ones or as generated, clipped."""
-        sign = -1.0 if real else 1.0
-        found = gan.record_gradients(
-            self.networks.discriminator,
-            weights,
-            cells,
-            lambda logits: functional.softplus(sign * gan.judged(logits, labels)),
-        )
-        return _clipped(found, self.discriminator_clip)
-
-
-def _clipped(found: list[tuple[Tensor, Tensor]], clip: float) -> Factors:
-    """Factors of gradients [b] with the norm of each at most `clip`."""
-    pairs = [(left.numpy(), right.numpy()) for left, right in found]
-    scale = factors(FactoredRows(pairs), clip).astype(np.float32)[:, None]
-    return [(left * scale, right) for left, right in pairs]
-
-
-def _sameness(latent: Tensor, cells: Tensor, half: int) -> Tensor:
-    """How little rows of a pair differ for what their latent vectors do, mean over pairs.
-
-    The inverse of the ratio of mean absolute differences (Mao et al. 2019, "Mode seeking generative
-    adversarial networks").
-    """
-    apart = (cells[:half] - cells[half:]).abs().mean(1)
-    latents = (latent[:half] - latent[half:]).abs().mean(1)
-    return (1 / (apart / latents.clamp_min(1e-6) + _LEAST_RATIO)).mean()
-
-
-@dataclass(frozen=True)
-class Weights:
-    """Of the networks that see real rows, matrices and biases in turn."""
-
-    discriminator: Sequence[Tensor]
-    classifier: Sequence[Tensor]
 
 
 class _Training:
@@ -215,8 +108,7 @@ class _Training:
 
     def step(self, released: NDArray[np.float64]) -> None:
         """One step of every network along a noisy sum [row.dim]."""
-        stops = [self.networks.discriminator.dim, self.row.dim - self.networks.counts_dim]
-        real, known, marks = np.split(released, stops)
+        real, known, marks = np.split(released, self.row.stops)
         self.marks += marks
         self.taken += 1
         expected = max(_FEWEST, float(self.drawn.sum()))
@@ -229,16 +121,11 @@ class _Training:
             self._step_generator()
 
     def _fake_gradient(self) -> NDArray[np.float64]:
-        """Mean gradient of the discriminator's loss on generated rows, each clipped as a real
-        one's: else the generated would weigh more."""
         latent, labels = self._latent(self.settings.batch), self._labels(self.settings.batch)
         with torch.no_grad():
             generator = self.networks.generator
             fakes = generator.draw(self.generator.weights, latent, labels, self.source)
-        weights = self.discriminator.weights
-        seen = self.smoothed(fakes)
-        rows = FactoredRows(self.row.verdict_gradients(seen, labels, weights, real=False))
-        return clip_and_sum(rows, self.row.clip).values / len(fakes)
+        return self.row.generated_gradient(self.smoothed(fakes), labels, self.discriminator.weights)
 
     def _labels(self, count: int) -> Tensor | None:
         """Of generated rows, by the estimated shares of the classes."""
@@ -262,7 +149,7 @@ class _Training:
         if labels is not None and self.classifier is not None and classifier is not None:
             logits = classifier.logits(self.classifier.weights, fakes)
             loss = loss + (self.settings.guidance or 0.0) * functional.cross_entropy(logits, labels)
-        loss = loss + (self.settings.diversity or 0.0) * _sameness(latent, fakes, half)
+        loss = loss + (self.settings.diversity or 0.0) * sameness(latent, fakes, half)
         self.generator.descend(loss)
         self.generator.follow(self.settings.average)
 

@@ -13,10 +13,20 @@ from torch.nn import functional
 from fedsynth.models import gan
 from fedsynth.models.gan import Cells, Generator, Scorer
 from fedsynth.privacy.clipping import clip_and_sum
+from fedsynth.synthesizers.adversarial.generating import sameness
+from fedsynth.synthesizers.adversarial.rows import Row, Seen, Weights
 from fedsynth.synthesizers.fusion_gan.networks import Networks, Records
-from fedsynth.synthesizers.fusion_gan.private_training import Row, Weights, _sameness
 
 CELLS = Cells(columns=(0, 3, 0))
+
+
+def row_of(found, clip):
+    return Row(found.discriminator, found.classifier, clip, marks=found.counts_dim)
+
+
+def seen(found, drawn):
+    labels = drawn.y if found.conditional else None
+    return Seen(drawn.x, drawn.x, labels, drawn.y)
 
 
 def networks(classes=2, conditional=True):
@@ -53,13 +63,13 @@ def records(count, classes=2, seed=0, size=1.0):
 )
 def test_no_record_adds_more_than_the_clip(size, scale, kind, clip):
     found = networks(*kind)
-    row = Row(found, clip)
+    row = row_of(found, clip)
     drawn = records(5, kind[0], size=size)
-    rows = row.of(drawn, weights_of(found, scale), drawn.x)
+    rows = row.of(seen(found, drawn), weights_of(found, scale))
     assert rows.dim == row.dim
     for at in range(5):
         one = drawn.take(torch.tensor([at]))
-        alone = clip_and_sum(row.of(one, weights_of(found, scale), one.x), clip).values
+        alone = clip_and_sum(row.of(seen(found, one), weights_of(found, scale)), clip).values
         assert np.linalg.norm(alone) <= clip * (1 + 1e-5)
         if scale < 1e20:
             # The parts were clipped already, so that the door leaves the marks whole.
@@ -70,12 +80,12 @@ def test_no_record_adds_more_than_the_clip(size, scale, kind, clip):
 def test_a_record_that_is_not_finite_moves_nothing_beyond_the_clip(bad):
     # Conformed rows never hold such cells; the door must hold even so.
     found = networks()
-    row, weights = Row(found, 1.0), weights_of(found)
+    row, weights = row_of(found, 1.0), weights_of(found)
     drawn = records(3)
     drawn.x[1, 0] = bad
-    with_bad = clip_and_sum(row.of(drawn, weights, drawn.x), 1.0).values
+    with_bad = clip_and_sum(row.of(seen(found, drawn), weights), 1.0).values
     rest = drawn.take(torch.tensor([0, 2]))
-    without = clip_and_sum(row.of(rest, weights, rest.x), 1.0).values
+    without = clip_and_sum(row.of(seen(found, rest), weights), 1.0).values
     assert np.isfinite(with_bad).all()
     assert np.linalg.norm(with_bad - without) <= 1 + 1e-5
 
@@ -83,8 +93,8 @@ def test_a_record_that_is_not_finite_moves_nothing_beyond_the_clip(bad):
 def test_the_sum_is_that_of_gradients_clipped_one_by_one():
     found, clip = networks(), 0.7
     weights, drawn = weights_of(found), records(4)
-    row = Row(found, clip)
-    total = clip_and_sum(row.of(drawn, weights, drawn.x), clip).values
+    row = row_of(found, clip)
+    total = clip_and_sum(row.of(seen(found, drawn), weights), clip).values
     expected = np.zeros(row.dim)
     half = clip * np.sqrt(0.99 / 2)
     for at in range(4):
@@ -105,20 +115,20 @@ def test_the_sum_is_that_of_gradients_clipped_one_by_one():
 def test_no_records_sum_to_nothing():
     found = networks()
     drawn = records(0)
-    rows = Row(found, 1.0).of(drawn, weights_of(found), drawn.x)
+    rows = row_of(found, 1.0).of(seen(found, drawn), weights_of(found))
     assert len(rows) == 0
     total = clip_and_sum(rows, 1.0).values
-    assert total.shape == (Row(found, 1.0).dim,)
+    assert total.shape == (row_of(found, 1.0).dim,)
     assert not total.any()
 
 
 def test_rows_do_not_depend_on_other_records():
     found = networks()
-    row, weights, drawn = Row(found, 1.0), weights_of(found), records(6)
-    together = row.of(drawn, weights, drawn.x)
+    row, weights, drawn = row_of(found, 1.0), weights_of(found), records(6)
+    together = row.of(seen(found, drawn), weights)
     for at in range(6):
         one = drawn.take(torch.tensor([at]))
-        alone = row.of(one, weights, one.x).weighted_sum(np.ones(1))
+        alone = row.of(seen(found, one), weights).weighted_sum(np.ones(1))
         picked = together.weighted_sum(np.eye(6)[at])
         assert np.allclose(alone, picked, atol=1e-6)
 
@@ -128,4 +138,4 @@ def test_pairs_count_as_alike_by_their_distance_for_that_of_their_latent_vectors
     cells = torch.tensor([[0.0], [0.5], [1.0], [0.5]])
     # First pair: 1 apart over 2; second: not apart at all.
     expected = (1 / (0.5 + 0.01) + 1 / 0.01) / 2
-    assert float(_sameness(latent, cells, 2)) == pytest.approx(expected, rel=1e-5)
+    assert float(sameness(latent, cells, 2)) == pytest.approx(expected, rel=1e-5)
