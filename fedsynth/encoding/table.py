@@ -153,22 +153,36 @@ class TableEncoding:
         Raises DataError for codes that are none, ConfigError where conditions leave none in order.
         """
         codes = np.asarray(codes)
-        if codes.ndim != 2 or codes.shape[1] != len(self.bins):
-            raise DataError(f"codes of shape {codes.shape}: expected [rows, {len(self.bins)}]")
-        if len(codes) and ((codes < 0).any() or (codes >= np.array(self.sizes)).any()):
-            raise DataError("codes: each must be at least 0 and below its column's size")
-        draws = {
-            column.name: Draws.of(
-                choices, own.astype(np.int64), size, (given or {}).get(column.name)
-            )
-            for column, choices, own, size in zip(
-                self.schema.modelled, self.bins, codes.T, self._present, strict=True
-            )
-        }
+        draws = self._draws(codes, given or {})
         rows = np.arange(len(codes))
         columns = {name: own.values(rows, rng) for name, own in draws.items()}
         order(columns, self.schema, draws, rng)
         return restore(columns, self.schema, rng)
+
+    def columns(
+        self, codes: NDArray[np.integer[Any]], rng: np.random.Generator
+    ) -> dict[str, NDArray[Any]]:
+        """Arrays such as `Conformed.columns` of codes [n, d]: numbers are drawn within their bins.
+
+        Constraints of the schema are not looked at. Raises DataError for codes that are none.
+        """
+        rows = np.arange(len(codes))
+        draws = self._draws(np.asarray(codes), {})
+        return {name: own.values(rows, rng) for name, own in draws.items()}
+
+    def _draws(
+        self, codes: NDArray[np.integer[Any]], given: Mapping[str, Condition]
+    ) -> dict[str, Draws]:
+        if codes.ndim != 2 or codes.shape[1] != len(self.bins):
+            raise DataError(f"codes of shape {codes.shape}: expected [rows, {len(self.bins)}]")
+        if len(codes) and ((codes < 0).any() or (codes >= np.array(self.sizes)).any()):
+            raise DataError("codes: each must be at least 0 and below its column's size")
+        return {
+            column.name: Draws.of(choices, own.astype(np.int64), size, given.get(column.name))
+            for column, choices, own, size in zip(
+                self.schema.modelled, self.bins, codes.T, self._present, strict=True
+            )
+        }
 
     def likelihood(self, name: str, condition: Condition) -> Array:
         """The share [sizes[j]] of each code of a column that meets a condition on it.

@@ -57,10 +57,11 @@ class Conditions:
 
     Attributes:
         classes: shares of the target's classes [classes]; empty for none.
-        cells: shares of each column's categories in the order of the cells [width], each column's
-            part summing to 1: then every row is also asked for one cell, of a column drawn evenly
-            (Xu et al. 2019, training by sampling, without its reweighting, which would have to be
-            done to real rows too and so break their secret sampling); None for none.
+        cells: shares of each column's categories in the order of the cells, in each class [classes,
+            width] or in all [1, width], each column's part summing to 1: then every row is also
+            asked for one cell, of a column drawn evenly (Xu et al. 2019, training by sampling,
+            without its reweighting, which would have to be done to real rows too and so break
+            their secret sampling); None for none.
         sizes: of the columns, summing to width.
     """
 
@@ -71,26 +72,36 @@ class Conditions:
     @property
     def count(self) -> int:
         """Labels that there are: of classes, then of cells."""
-        return len(self.classes) + (0 if self.cells is None else len(self.cells))
+        return len(self.classes) + (0 if self.cells is None else self.cells.shape[1])
 
     def draw(self, rows: int, source: torch.Generator) -> Tensor | None:
         """Labels [rows], or [rows, 2] of classes and cells; None where there are none at all."""
-        found = []
+        classes = None
         if len(self.classes):
             shares = torch.from_numpy(self.classes + _FLOOR * self.classes.mean() + 1e-12)
-            found.append(torch.multinomial(shares, rows, True, generator=source))
-        if self.cells is not None:
-            found.append(self.asked(rows, source) + len(self.classes))
-        if not found:
-            return None
-        return found[0] if len(found) == 1 else torch.stack(found, dim=1)
+            classes = torch.multinomial(shares, rows, True, generator=source)
+        return self.complete(classes, rows, source)
 
-    def asked(self, rows: int, source: torch.Generator) -> Tensor:
-        """Cells [rows] that rows are asked for."""
-        assert self.cells is not None
-        # Columns by their number, not by their width: each is asked for as often as the others.
-        shares = torch.from_numpy(self.cells / len(self.sizes)).clamp(min=0) + 1e-12
-        return torch.multinomial(shares, rows, True, generator=source)
+    def complete(
+        self, classes: Tensor | None, rows: int, source: torch.Generator
+    ) -> Tensor | None:
+        """Labels of rows whose classes [rows] are known."""
+        if self.cells is None:
+            return classes
+        shares = torch.from_numpy(self.cells).clamp(min=0) + 1e-12
+        if classes is None or len(shares) == 1:
+            asked = torch.multinomial(shares[0], rows, True, generator=source)
+        else:
+            # By a uniform number under the class's running sums: no table of rows by cells.
+            sums = shares.cumsum(1)
+            drawn = torch.rand(rows, generator=source, dtype=sums.dtype) * sums[classes, -1]
+            asked = torch.zeros(rows, dtype=torch.int64)
+            for number in torch.unique(classes):
+                own = classes == number
+                found = torch.searchsorted(sums[number], drawn[own], right=True)
+                asked[own] = found.clamp(max=sums.shape[1] - 1)
+        cells = asked + len(self.classes)
+        return cells if classes is None else torch.stack([classes, cells], dim=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,8 +113,8 @@ class Forger:
         learner: its weights.
         objective: what it strives for.
         conditions: which labels its rows get.
-        profiles: shares of every cell in each class [classes, width], of released tables; for data
-            without classes [1, width]; None without tables.
+        profiles: shares of every cell in each class [classes, width], or in all rows [1, width],
+            of released tables; None without tables.
         source: of latent vectors, labels and drawn categories.
     """
 
@@ -163,7 +174,8 @@ class Forger:
         wish, loss = self.objective, torch.zeros(())
         classes = self._classes(labels)
         if wish.matching and self.profiles is not None:
-            loss = loss + wish.matching * mismatch(cells, classes, self.profiles)
+            own = classes if len(self.profiles) > 1 else None
+            loss = loss + wish.matching * mismatch(cells, own, self.profiles)
         if wish.obedience and labels is not None and self.conditions.cells is not None:
             asked = (labels if labels.dim() == 1 else labels[:, -1]) - len(self.conditions.classes)
             loss = loss + wish.obedience * disobedience(scores, asked, self.conditions.sizes)
