@@ -321,9 +321,9 @@ def leaves(flat: Tensor, layers: Sequence[Layer]) -> list[Tensor]:
 
 
 def flattened(weights: Sequence[Tensor]) -> Tensor:
-    """The inverse of :func:`leaves`."""
+    """The inverse of :func:`leaves`; of several networks side by side [networks, dim]."""
     pairs = zip(weights[::2], weights[1::2], strict=True)
-    return torch.cat([torch.cat([m, b[:, None]], 1).flatten() for m, b in pairs]).detach()
+    return torch.cat([torch.cat([m, b[..., None]], -1).flatten(-2) for m, b in pairs], -1).detach()
 
 
 def marked(labels: Tensor, classes: int) -> Tensor:
@@ -362,7 +362,7 @@ def verdict_losses(verdicts: Tensor, real: bool, loss: Loss) -> Tensor:
 def slope_penalty(
     verdict: Callable[[Tensor], Tensor], cells: Tensor, steepest: float = 1.0
 ) -> Tensor:
-    """Mean squared excess of the slope of a verdict over ``steepest``, at the given records.
+    """Mean squared excess of the slope of a verdict over ``steepest``, at records [..., b, width].
 
     The one-sided gradient penalty (Gulrajani et al. 2017; Petzka et al. 2018). At generated records
     it depends on no real one.
@@ -370,7 +370,7 @@ def slope_penalty(
     at = cells.detach().requires_grad_()
     (slopes,) = torch.autograd.grad(verdict(at).sum(), at, create_graph=True)
     norms = (slopes.square().sum(-1) + 1e-12).sqrt()
-    return (norms - steepest).clamp(min=0).square().mean()
+    return (norms - steepest).clamp(min=0).square().mean(-1)
 
 
 def record_gradients(

@@ -117,7 +117,7 @@ def train_stacked(
         trained[1][clients] = _flat(decoder, spec.decoder_layers)
 
     longest_first = torch.argsort(lengths, descending=True, stable=True)
-    _side_by_side(work, torch.split(longest_first, _stack_size(spec, len(lengths))))
+    side_by_side(work, torch.split(longest_first, _stack_size(spec, len(lengths))))
     return trained
 
 
@@ -129,7 +129,7 @@ def _stack_size(spec: VAESpec, clients: int) -> int:
     return max(1, min(fitting, -(-clients // torch.get_num_threads())))
 
 
-def _side_by_side(work: Callable[[Tensor], None], stacks: Sequence[Tensor]) -> None:
+def side_by_side(work: Callable[[Tensor], None], stacks: Sequence[Tensor]) -> None:
     """Runs the stacks on as many threads as torch may use, each of which computes alone.
 
     Torch's own threads meet at a barrier in every small operation. On cores that other processes

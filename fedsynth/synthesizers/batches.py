@@ -44,6 +44,16 @@ def batch_of(site: Site, rows: NDArray[np.int64], labelled: bool) -> Batch:
     return Batch(torch.from_numpy(np.delete(codes, target, axis=1)), y)
 
 
+def classes_of(site: Site, labelled: bool) -> NDArray[np.int64] | None:
+    """The class of every row of a site [records]; None without classes."""
+    if isinstance(site.data, Images):
+        return site.data.labels
+    if not labelled:
+        return None
+    codes = codes_of(site)
+    return codes[:, site.board.read("encoding", _target_of)].astype(np.int64)
+
+
 def _target_of(encoding: dict[str, Any]) -> int:
     return target_index(TableEncoding.from_dict(encoding).schema)
 

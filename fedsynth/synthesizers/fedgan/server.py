@@ -1,0 +1,380 @@
+"""The server half of a fit: ask, step the discriminators, train the generators, look at them.
+
+It sees released values alone, so everything here is post-processing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fedsynth.encoding.table import TableEncoding
+from fedsynth.federation.tasks import Task
+from fedsynth.models import gan
+from fedsynth.models.gan import Cells, Generator, Scorer
+from fedsynth.privacy.terms import Budget
+from fedsynth.schema import ImageSchema, Schema
+from fedsynth.synthesizers.adversarial.generating import Conditions, Forger, Objective
+from fedsynth.synthesizers.adversarial.learner import Arrays, Learner
+from fedsynth.synthesizers.adversarial.watch import Look, Watch
+from fedsynth.synthesizers.counting import conditions, target_index
+from fedsynth.synthesizers.fedgan.game import Game, started
+from fedsynth.synthesizers.fedgan.gradient import GRADIENT, row_of
+from fedsynth.synthesizers.fedgan.local_training import TRAINING, plain_conditions
+from fedsynth.synthesizers.fedgan.settings import FedGANSettings
+from fedsynth.synthesizers.fitting import Fitting
+from fedsynth.synthesizers.preliminaries import Preliminaries, ask_preliminaries
+from fedsynth.synthesizers.rounds import Plan
+
+Floats = NDArray[np.float32]
+
+
+def training_task(budget: Budget) -> Task:
+    """What clients are asked in the training's rounds."""
+    return GRADIENT if budget.unit == "record" else TRAINING
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What a fit leaves behind, all of it released or computed from released values.
+
+    Attributes:
+        game: the networks.
+        generators: flat weights of all parts, [parts * generator.dim].
+        known: what was asked before the training.
+        remarks: what went wrong in the training, in sentences.
+    """
+
+    game: Game
+    generators: Floats
+    known: Preliminaries
+    remarks: tuple[str, ...]
+
+    @property
+    def conditions(self) -> Conditions:
+        return conditions_of(self.game, self.known)
+
+
+def conditions_of(game: Game, known: Preliminaries) -> Conditions:
+    """Labels that generated rows get, by what was released."""
+    classes = known.frequencies if game.parts == 1 and game.classes else np.zeros(0)
+    if not game.asks:
+        return Conditions(classes)
+    return Conditions(classes, tables_of(game, known), game.cells.columns)
+
+
+def tables_of(game: Game, known: Preliminaries) -> NDArray[np.float64] | None:
+    """Shares of the cells in each class [classes, width], or in all [1, width], as released."""
+    if known.encoding is None:
+        return None
+    if known.profiles is not None:
+        return known.profiles
+    shares = known.encoding.frequencies
+    if game.labelled:
+        target = target_index(known.encoding.schema)
+        shares = shares[:target] + shares[target + 1 :]
+    return np.concatenate(shares)[None]
+
+
+def game_of(
+    settings: FedGANSettings, schema: Schema | ImageSchema, encoding: TableEncoding | None
+) -> Game:
+    """The networks of resolved settings."""
+    classes = conditions(schema)
+    parts = classes if settings.scheme == "sep" and classes > 1 else 1
+    if isinstance(schema, ImageSchema):
+        cells = Cells(shape=schema.shape)
+    else:
+        assert encoding is not None
+        sizes = encoding.sizes
+        if classes:
+            target = target_index(schema)
+            sizes = sizes[:target] + sizes[target + 1 :]
+        cells = Cells(columns=sizes)
+    asks = bool(settings.asks)
+    labels = (classes if parts == 1 else 0) + (cells.width if asks else 0)
+    architecture = settings.architecture or "mlp"
+    kind: gan.Kind = "conv" if architecture == "conv" else "mlp"
+    classifier = None
+    if settings.guidance:
+        classifier = Scorer(cells, kind, classes, settings.classifier_hidden or ())
+    return Game(
+        Generator(cells, architecture, settings.latent or 1, labels, settings.hidden or ()),
+        Scorer(cells, kind, 1 + labels, settings.discriminator_hidden or ()),
+        classifier,
+        parts,
+        classes,
+        asks,
+        settings.loss or "logistic",
+        settings.smoothing or 0.0,
+        settings.penalty or 0.0,
+    )
+
+
+class Training:
+    """The server half of one fit: a discriminator and a generator a part, perhaps a classifier."""
+
+    def __init__(
+        self,
+        schema: Schema | ImageSchema,
+        settings: FedGANSettings,
+        plan: Plan,
+        fitting: Fitting,
+        known: Preliminaries,
+    ) -> None:
+        self.settings, self.plan, self.fitting, self.known = settings, plan, fitting, known
+        self.channel, self.record = fitting.channel, plan.training.unit == "record"
+        self.game = game = game_of(settings, schema, known.encoding)
+        self.source = torch.Generator().manual_seed(fitting.options.seed)
+        self.expected = plan.expected(known.records if self.record else self.channel.clients)
+        self.discriminators = [
+            Learner(game.discriminator.layers, settings.discriminator_learning_rate, self.source)
+            for _ in range(game.parts)
+        ]
+        self.classifier = None
+        if game.classifier is not None:
+            rate = settings.discriminator_learning_rate
+            self.classifier = Learner(game.classifier.layers, rate, self.source, (0.9, 0.999))
+        self.forgers = [self._forger() for _ in range(game.parts)]
+        self.watches = [
+            Watch(forger.learner.average.clone(), patience=settings.patience)
+            for forger in self.forgers
+        ]
+        self.row = row_of(game, plan.training.clip)
+        self.round = 0
+
+    def _forger(self) -> Forger:
+        settings, game, known = self.settings, self.game, self.known
+        tables = tables_of(game, known)
+        profiles = None if tables is None else torch.from_numpy(tables).float()
+        start = started(game.generator, profiles, self.source)
+        learner = Learner(game.generator.layers, settings.learning_rate, self.source, start=start)
+        objective = Objective(
+            game.loss,
+            matching=settings.matching or 0.0,
+            obedience=settings.obedience or 0.0,
+            guidance=settings.guidance or 0.0,
+            diversity=settings.diversity or 0.0,
+            steepest=settings.steepest,
+        )
+        return Forger(
+            game.generator, learner, objective, conditions_of(game, known), profiles, self.source
+        )
+
+    def run(self) -> Learned:
+        channel, rounds = self.channel, self.plan.rounds
+        channel.announce("game", self.game.to_dict())
+        channel.announce("conditions", plain_conditions(self.forgers[0].conditions))
+        every = self.fitting.options.checkpoint_every
+        while self.round < rounds and not self._over():
+            # Rounds that an interrupted run lost stay charged, so a resumed one may end early.
+            if channel.ledger.would_exceed(self.plan.training):
+                break
+            self._step()
+            self.round += 1
+            if self.round % self.settings.look_every == 0 or self.round == rounds:
+                self._look()
+            self.fitting.progress("training", self.round, rounds)
+            if self.round % every == 0 and self.round < rounds:
+                self.save()
+        self.save()
+        return self._learned()
+
+    def _over(self) -> bool:
+        return any(watch.diverged for watch in self.watches) or all(
+            watch.stalled for watch in self.watches
+        )
+
+    def _look(self) -> None:
+        for forger, watch in zip(self.forgers, self.watches, strict=True):
+            watch.look(forger, forger.learner.average, self.round, self.fitting.options.seed)
+
+    def _learned(self) -> Learned:
+        kept: list[Tensor] = []
+        remarks: list[str] = []
+        for part, (forger, watch) in enumerate(zip(self.forgers, self.watches, strict=True)):
+            name = "the generator" if len(self.forgers) == 1 else f"the generator of class {part}"
+            found = watch.remarks(name)
+            remarks += found
+            kept.append(watch.kept if found or watch.patience else forger.learner.average)
+        flat = torch.cat(kept).numpy().astype(np.float32)
+        return Learned(self.game, flat, self.known, tuple(remarks))
+
+    def _step(self) -> None:
+        settings, done = self.settings, self.round / max(1, self.plan.rounds)
+        left = 1.0 if settings.schedule == "constant" else 1.0 - done
+        rate = left * (settings.discriminator_learning_rate or 1e-3)
+        if self.record:
+            self._descend(rate)
+        else:
+            self._average(rate)
+        for part, forger in enumerate(self.forgers):
+            forger.learner.pace(left * (settings.learning_rate or 1e-3))
+            for _ in range(settings.generator_steps or 0):
+                forger.step(settings.generator_batch or 2, self._verdict(part), self._classify())
+                forger.learner.follow(min(settings.average, (self.round + 1) / (self.round + 10)))
+
+    def _asked(self, arrays: dict[str, NDArray[Any]], asked: dict[str, float]) -> Tensor:
+        """The round's released mean, [weights]."""
+        weights = torch.cat([learner.flat for learner in self._seeing()]).numpy()
+        released = self.channel.sum(
+            training_task(self.fitting.ledger.job.budget).name,
+            self.plan.training,
+            dim=len(weights),
+            arrays={"weights": weights, **arrays},
+            settings=asked,
+        )
+        return torch.from_numpy(released.value / self.expected).float()
+
+    def _seeing(self) -> list[Learner]:
+        """The networks that see real rows."""
+        return self.discriminators + ([] if self.classifier is None else [self.classifier])
+
+    def _descend(self, rate: float) -> None:
+        """Record level: one step along the mean gradient of real rows and of generated ones."""
+        real = self._asked({}, {})
+        discriminator, forger = self.discriminators[0], self.forgers[0]
+        discriminator.pace(rate)
+        cells, labels = forger.rows(self.settings.generator_batch or 2)
+        fakes = self.row.generated_gradient(self._blurred(cells), labels, discriminator.weights)
+        size = self.game.discriminator.dim
+        gradient = real[:size] + torch.from_numpy(fakes).float()
+        if self.game.penalty:
+            gradient = gradient + self.game.penalty * self._slope(cells, labels)
+        discriminator.descend_along(gradient)
+        if self.classifier is not None:
+            self.classifier.descend_along(real[size:])
+            self.classifier.follow(self.settings.average)
+
+    def _slope(self, cells: Tensor, labels: Tensor | None) -> Tensor:
+        """Gradient [dim] of the slope penalty at generated rows."""
+        learner = self.discriminators[0]
+        penalty = gan.slope_penalty(
+            lambda rows: self.game.verdict(learner.weights, rows, labels), cells
+        )
+        # The last bias moves no slope.
+        found = torch.autograd.grad(penalty, learner.weights, allow_unused=True)
+        parts = [
+            torch.zeros_like(weight) if slope is None else slope
+            for weight, slope in zip(learner.weights, found, strict=True)
+        ]
+        return gan.flattened(parts)
+
+    def _average(self, rate: float) -> None:
+        """Client level: the mean of the clients' ways (Algorithm 3)."""
+        generators = torch.cat([forger.learner.flat for forger in self.forgers]).numpy()
+        asked = {
+            "steps": self.settings.local_steps or 1,
+            "batch_size": self.settings.batch_size or 1,
+            "learning_rate": rate,
+        }
+        moved = self._asked({"generators": generators}, asked)
+        parts = torch.split(moved, self.game.discriminator.dim)
+        for learner, way in zip(self.discriminators, parts, strict=True):
+            learner.move(way)
+
+    def _verdict(self, part: int) -> Any:
+        weights = self.discriminators[part].weights
+        return lambda cells, labels: self.game.verdict(weights, self._blurred(cells), labels)
+
+    def _classify(self) -> Any:
+        learner, network = self.classifier, self.game.classifier
+        if learner is None or network is None:
+            return None
+        return lambda cells: network.logits(learner.weights, cells)
+
+    def _blurred(self, cells: Tensor) -> Tensor:
+        if not self.game.smoothing:
+            return cells
+        return cells + self.game.smoothing * torch.randn(cells.shape, generator=self.source)
+
+    def save(self) -> None:
+        """Checkpoint everything that :meth:`restore` needs."""
+        arrays: dict[str, NDArray[np.generic]] = {
+            "source": self.source.get_state().numpy(),
+            **known_arrays(self.known),
+        }
+        for name, learner in self._learners().items():
+            arrays.update({f"{name}.{key}": value for key, value in learner.state().items()})
+        for part, watch in enumerate(self.watches):
+            arrays[f"kept{part}"] = watch.kept.numpy()
+        looks = [
+            [watch.at, *([look.round, look.variety, look.distance] for look in watch.looks)]
+            for watch in self.watches
+        ]
+        self.fitting.checkpoint(
+            arrays, {"round": self.round, "looks": looks, **known_meta(self.known)}
+        )
+
+    def restore(self) -> None:
+        """Go on from the last checkpoint, if there is one."""
+        if self.fitting.restored is None:
+            return
+        arrays, meta = self.fitting.restored
+        self.round = int(meta["round"])
+        self.source.set_state(torch.from_numpy(arrays["source"].copy()))
+        for name, learner in self._learners().items():
+            own: Arrays = {
+                key.removeprefix(f"{name}."): value
+                for key, value in arrays.items()
+                if key.startswith(f"{name}.")
+            }
+            learner.restore(own)
+        for part, (watch, (at, *looks)) in enumerate(zip(self.watches, meta["looks"], strict=True)):
+            watch.kept, watch.at = torch.from_numpy(arrays[f"kept{part}"].copy()), int(at)
+            watch.looks = [Look(*look) for look in looks]
+
+    def _learners(self) -> dict[str, Learner]:
+        found = {f"discriminator{part}": own for part, own in enumerate(self.discriminators)}
+        found |= {f"generator{part}": own.learner for part, own in enumerate(self.forgers)}
+        return found if self.classifier is None else {**found, "classifier": self.classifier}
+
+
+def known_arrays(known: Preliminaries) -> dict[str, NDArray[np.generic]]:
+    """The arrays among what was asked before; with :func:`known_meta` all of it."""
+    arrays: dict[str, NDArray[np.generic]] = {"frequencies": known.frequencies}
+    if known.profiles is not None:
+        arrays["profiles"] = known.profiles
+    return arrays
+
+
+def known_meta(known: Preliminaries) -> dict[str, Any]:
+    """The JSON-able part of what was asked before."""
+    encoding = known.encoding
+    return {
+        "records": known.records,
+        "encoding": None if encoding is None else encoding.to_dict(),
+    }
+
+
+def known_from(arrays: Any, meta: Any) -> Preliminaries:
+    """The inverse of both. Raises KeyError, TypeError or ValueError for what they do not give."""
+    encoding, profiles = meta["encoding"], arrays.get("profiles")
+    return Preliminaries(
+        None if encoding is None else TableEncoding.from_dict(encoding),
+        np.asarray(arrays["frequencies"], np.float64),
+        float(meta["records"]),
+        None if profiles is None else np.asarray(profiles, np.float64),
+    )
+
+
+def trained(
+    schema: Schema | ImageSchema, settings: FedGANSettings, plan: Plan, fitting: Fitting
+) -> Learned:
+    """A whole fit, or the rest of an interrupted one."""
+    if fitting.restored is not None:
+        known = known_from(*fitting.restored)
+        if known.encoding is not None:
+            fitting.channel.announce("encoding", known.encoding.to_dict())
+    else:
+        known = ask_preliminaries(fitting, schema, plan, settings.bins)
+    training = Training(schema, settings, plan, fitting, known)
+    training.restore()
+    if fitting.restored is None:
+        training.save()
+    return training.run()

@@ -1,0 +1,296 @@
+"""The settings of FedGAN and FedCTGAN, with defaults by what is protected and synthesised."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from fedsynth.errors import ConfigError, FedsynthError
+from fedsynth.models.gan import Cells
+from fedsynth.privacy.terms import Budget
+from fedsynth.schema import ImageSchema, Schema
+from fedsynth.synthesizers.counting import conditions
+from fedsynth.validation import Agreed
+
+Count = Annotated[int | None, Field(ge=1, description="a whole number of at least 1")]
+Positive = Annotated[float | None, Field(gt=0, description="a positive number")]
+Weight = Annotated[float | None, Field(ge=0, description="a number of at least 0")]
+Share = Annotated[float | None, Field(ge=0, lt=1, description="a number from 0 to below 1")]
+Widths = Annotated[
+    tuple[Annotated[int, Field(ge=1)], ...] | None,
+    Field(description="a list of layer widths, such as [128]"),
+]
+
+
+class FedGANSettings(Agreed):
+    """How the networks look and learn. None means the default for the kind of job.
+
+    Attributes:
+        scheme: one conditional GAN (uni), or, client level, one GAN a class (sep; paper 001).
+        asks: tables: whether generated rows are asked for a category of one column beside their
+            class, and real rows stand for one of their own (CTGAN's conditions).
+        architecture: of the generator: dense layers (mlp), CTGAN's (residual), or for images whose
+            sides are at least 16 and divisible by 4 convolutions (conv). Discriminators convolve
+            where the generator does.
+        latent: length of the generator's normal vector.
+        hidden: widths of the generator's dense hidden layers, or one number of channels.
+        discriminator_hidden, classifier_hidden: likewise of the others; of convolutions three.
+        loss: logistic (Goodfellow et al. 2014) or wasserstein.
+        penalty: weight of the penalty on a discriminator's slope beyond 1, at generated rows alone.
+        smoothing: standard deviation of the noise on the cells that a discriminator sees.
+        bins: bins wanted for a numeric column.
+        rounds: releases of the training.
+        rate: share of the units that takes part in a round.
+        sampling: independent coin flips, or (client level) rounds of a fixed size.
+        clip: L2 bound on one unit's contribution to a round.
+        noise_multiplier: fixes the training's noise instead of calibrating it to epsilon.
+        histogram_share, label_table_share: of the budget, as in FedVAE's settings.
+        local_steps, batch_size: client level: of a client's training in a round.
+        discriminator_learning_rate: Adam's, at the client; at the record level the server's.
+        learning_rate: the generator's Adam's.
+        schedule: of both learning rates over the rounds: constant, or down to zero in a line.
+        generator_steps, generator_batch: of the generator in a round, at the server.
+        matching, obedience, guidance, diversity: weights in the generator's loss, see
+            :class:`fedsynth.synthesizers.adversarial.generating.Objective`. Guidance (record level,
+            data with classes) trains an auxiliary classifier beside the discriminator.
+        steepest: norm to which the generator's gradient is cut.
+        average: decay of the moving average of the generator's weights, which is what is released.
+        look_every: rounds between looks at the generator's samples, for collapse.
+        patience: looks without coming nearer to the released tables after which the training
+            stops; None for never.
+    """
+
+    fault: ClassVar[type[FedsynthError]] = ConfigError
+
+    scheme: Annotated[Literal["uni", "sep"] | None, Field(description="uni or sep")] = None
+    asks: Annotated[bool | None, Field(description="true or false")] = None
+    architecture: Annotated[
+        Literal["mlp", "conv", "residual"] | None, Field(description="mlp, conv or residual")
+    ] = None
+    latent: Count = None
+    hidden: Widths = None
+    discriminator_hidden: Widths = None
+    classifier_hidden: Widths = None
+    loss: Annotated[
+        Literal["logistic", "wasserstein"] | None, Field(description="logistic or wasserstein")
+    ] = None
+    penalty: Weight = None
+    smoothing: Weight = None
+    bins: Annotated[int, Field(ge=1, description="a whole number of at least 1")] = 32
+    rounds: Annotated[int | None, Field(ge=0, description="a whole number of at least 0")] = None
+    rate: Annotated[float | None, Field(gt=0, le=1, description="a share in (0, 1]")] = None
+    sampling: Annotated[Literal["poisson", "fixed"], Field(description="poisson or fixed")] = (
+        "poisson"
+    )
+    clip: Positive = None
+    noise_multiplier: Weight = None
+    histogram_share: Annotated[float, Field(gt=0, lt=1, description="a share in (0, 1)")] = 0.03
+    label_table_share: Share = None
+    local_steps: Count = None
+    batch_size: Count = None
+    discriminator_learning_rate: Positive = None
+    learning_rate: Positive = None
+    schedule: Annotated[
+        Literal["constant", "linear"] | None, Field(description="constant or linear")
+    ] = None
+    generator_steps: Count = None
+    generator_batch: Annotated[
+        int | None, Field(ge=2, description="a whole number of at least 2")
+    ] = None
+    matching: Weight = None
+    obedience: Weight = None
+    guidance: Weight = None
+    diversity: Weight = None
+    steepest: Annotated[float, Field(gt=0, description="a positive number")] = 10.0
+    average: Annotated[float, Field(ge=0, lt=1, description="a number from 0 to below 1")] = 0.99
+    look_every: Annotated[int, Field(ge=1, description="a whole number of at least 1")] = 25
+    patience: Count = None
+
+    method: ClassVar[str] = "fedgan"
+    _defaults: ClassVar[Mapping[tuple[str, bool], Mapping[str, Any]]]
+
+    @classmethod
+    def whereabouts(cls, values: Mapping[str, Any]) -> str:
+        return f"settings of {cls.method}"
+
+    def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> FedGANSettings:
+        """All defaults filled in.
+
+        Raises:
+            ConfigError: settings that contradict the unit or the schema.
+        """
+        images = isinstance(schema, ImageSchema)
+        defaults = dict(self._defaults[budget.unit, images])
+        if isinstance(schema, ImageSchema) and not Cells(shape=schema.shape).convolves:
+            defaults["architecture"] = "mlp"
+        architecture = self.architecture or defaults["architecture"]
+        defaults.update(_WIDTHS[budget.unit, architecture])
+        if not conditions(schema):
+            defaults.update(scheme="uni", label_table_share=0.0, guidance=0.0)
+        if (self.scheme or defaults["scheme"]) == "sep":
+            defaults.update(label_table_share=0.0, asks=False, guidance=0.0)
+        given = {k: v for k, v in self.model_dump().items() if v is not None}
+        full = type(self)(**{**defaults, **given})
+        full._check(budget, schema)
+        return full
+
+    def _check(self, budget: Budget, schema: Schema | ImageSchema) -> None:
+        record, images = budget.unit == "record", isinstance(schema, ImageSchema)
+        known = conditions(schema) > 0
+        shape = schema.shape if isinstance(schema, ImageSchema) else ()
+        problems = {
+            "scheme sep is one GAN a class, for unit client and a target of categories": self.scheme
+            == "sep"
+            and (record or not known),
+            "asks is for tables, under scheme uni": bool(self.asks)
+            and (images or self.scheme == "sep"),
+            "architecture conv is for images whose sides are at least 16 pixels and divisible by "
+            "4": self.architecture == "conv" and not (images and Cells(shape=shape).convolves),
+            "architecture residual is for tables": self.architecture == "residual" and images,
+            "under architecture conv hidden must be one number of channels, "
+            "discriminator_hidden and classifier_hidden three": self.architecture == "conv"
+            and [len(self.hidden or ()), len(self.discriminator_hidden or ())] != [1, 3],
+            "sampling fixed is for clients; records are Poisson-sampled": record
+            and self.sampling == "fixed",
+            "guidance is for unit record and data with classes": bool(self.guidance)
+            and not (record and known),
+            "label_table_share is for tables with classes, under scheme uni": bool(
+                self.label_table_share
+            )
+            and (images or not known or self.scheme == "sep"),
+            "patience needs released tables to measure by: it is for tables": self.patience
+            is not None
+            and images,
+            "matching needs released tables: it is for tables": bool(self.matching) and images,
+            "obedience needs asks: true": bool(self.obedience) and not self.asks,
+        }
+        for problem, found in problems.items():
+            if found:
+                raise ConfigError(f"{self.method}: {problem}")
+
+
+class FedCTGANSettings(FedGANSettings):
+    """Settings of FedCTGAN: those of FedGAN, with CTGAN's networks, losses and conditions."""
+
+    method: ClassVar[str] = "fedctgan"
+
+
+_WIDTHS: dict[tuple[str, str], dict[str, Any]] = {
+    # (unit, architecture)
+    ("client", "conv"): {
+        "hidden": (32,),
+        "discriminator_hidden": (16, 32, 32),
+        "classifier_hidden": (16, 32, 32),
+    },
+    ("client", "mlp"): {
+        "hidden": (128, 256),
+        "discriminator_hidden": (128,),
+        "classifier_hidden": (64,),
+    },
+    ("client", "residual"): {
+        "hidden": (128, 128),
+        "discriminator_hidden": (128, 128),
+        "classifier_hidden": (64,),
+    },
+    ("record", "conv"): {
+        "hidden": (32,),
+        "discriminator_hidden": (16, 32, 32),
+        "classifier_hidden": (16, 32, 32),
+    },
+    ("record", "mlp"): {
+        "hidden": (128, 256),
+        "discriminator_hidden": (32,),
+        "classifier_hidden": (32,),
+    },
+    ("record", "residual"): {
+        "hidden": (128,),
+        "discriminator_hidden": (64,),
+        "classifier_hidden": (),
+    },
+}
+
+_BOTH: dict[str, Any] = {
+    "scheme": "uni",
+    "asks": False,
+    "loss": "logistic",
+    "penalty": 0.0,
+    "obedience": 0.0,
+    "guidance": 0.0,
+    "schedule": "linear",
+    "clip": 1.0,
+}
+_CLIENT: dict[str, Any] = {
+    **_BOTH,
+    "rounds": 1400,
+    "rate": 0.5,
+    "local_steps": 10,
+    "batch_size": 10,
+    "discriminator_learning_rate": 1e-4,
+    "learning_rate": 1e-3,
+    "schedule": "constant",
+    "generator_steps": 10,
+    "label_table_share": 0.0,
+}
+_RECORD: dict[str, Any] = {
+    **_BOTH,
+    "rounds": 300,
+    "rate": 0.1,
+    "local_steps": 1,
+    "batch_size": 1,
+    "discriminator_learning_rate": 3e-3,
+    "learning_rate": 2e-3,
+    "generator_steps": 5,
+    "generator_batch": 500,
+}
+
+FedGANSettings._defaults = {
+    # Paper 001, tables of Algorithm 3, with S = 1.
+    ("client", True): {
+        **_CLIENT,
+        "architecture": "mlp",
+        "latent": 30,
+        "generator_batch": 64,
+        "smoothing": 0.3,
+        "matching": 0.0,
+        "diversity": 0.0,
+    },
+    ("client", False): {
+        **_CLIENT,
+        "architecture": "residual",
+        "latent": 30,
+        "generator_batch": 100,
+        "smoothing": 0.1,
+        "matching": 1.0,
+        "diversity": 0.0,
+    },
+    ("record", True): {
+        **_RECORD,
+        "architecture": "mlp",
+        "latent": 100,
+        "generator_batch": 64,
+        "smoothing": 0.3,
+        "matching": 0.0,
+        "guidance": 1.0,
+        "diversity": 0.1,
+        "label_table_share": 0.0,
+    },
+    ("record", False): {
+        **_RECORD,
+        "architecture": "residual",
+        "latent": 16,
+        "smoothing": 0.1,
+        "matching": 1.0,
+        "diversity": 0.0,
+        "label_table_share": 0.2,
+    },
+}
+
+_CTGAN: dict[str, Any] = {"asks": True, "obedience": 1.0, "loss": "wasserstein", "penalty": 1.0}
+
+FedCTGANSettings._defaults = {
+    (unit, images): {**values, **_CTGAN}
+    for (unit, images), values in FedGANSettings._defaults.items()
+    if not images
+}
