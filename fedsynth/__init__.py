@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from fedsynth.schema.image import ImageSchema
     from fedsynth.synthesizers.aim import AIM
     from fedsynth.synthesizers.embedding import MeanEmbedding
+    from fedsynth.synthesizers.fedgan import FedCTGAN, FedGAN
     from fedsynth.synthesizers.fedinfer import FedInfer
     from fedsynth.synthesizers.fedvae import FedVAE
     from fedsynth.synthesizers.fusion.hybrid import HybridFusion
@@ -54,6 +55,8 @@ __all__ = [
     "Continuous",
     "Datetime",
     "Evaluation",
+    "FedCTGAN",
+    "FedGAN",
     "FedInfer",
     "FedVAE",
     "Fusion",
@@ -106,6 +109,7 @@ _HOMES = {
     "fedsynth.schema": ("ImageSchema", "Schema", "load_schema"),
     "fedsynth.synthesizers.aim": ("AIM",),
     "fedsynth.synthesizers.embedding": ("MeanEmbedding",),
+    "fedsynth.synthesizers.fedgan": ("FedCTGAN", "FedGAN"),
     "fedsynth.synthesizers.fedinfer": ("FedInfer",),
     "fedsynth.synthesizers.fedvae": ("FedVAE",),
     "fedsynth.synthesizers.fusion.hybrid": ("HybridFusion",),

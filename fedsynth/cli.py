@@ -286,6 +286,7 @@ def _outcome_json(outcome: Outcome) -> dict[str, Any]:
         "release": str(outcome.folder),
         "method": outcome.method,
         "reason": outcome.reason,
+        "remarks": outcome.remarks,
         "epsilon": certificate.content["guarantee"]["epsilon"],
         "delta": certificate.content["guarantee"]["delta"],
         "sentence": certificate.sentence,

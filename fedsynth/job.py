@@ -54,6 +54,7 @@ class Outcome:
         method: that was used; None where the job was finished before.
         reason: why `method: auto` chose it, None where it was named.
         traffic: calls and bytes of the fit; None where not all of it was made here.
+        remarks: what went wrong in the fit without ending it, in sentences.
     """
 
     folder: Path
@@ -62,6 +63,7 @@ class Outcome:
     method: str | None = None
     reason: str | None = None
     traffic: Traffic | None = None
+    remarks: tuple[str, ...] = ()
 
 
 def start(config: Config, base: Path, folder: Path, progress: Progress) -> Outcome:
@@ -194,7 +196,9 @@ def _released(
         worth = _worth(prepared, prepared.test, rows, config.seed)
         progress("scores", 1, 1, certificate.epsilon)
     traffic = None if resume else synth.traffic
-    return Outcome(folder, certificate, worth, config.method, traffic=traffic)
+    return Outcome(
+        folder, certificate, worth, config.method, traffic=traffic, remarks=synth.remarks
+    )
 
 
 def _worth(prepared: Prepared, test: Rows, rows: Rows, seed: int) -> Worth:

@@ -102,6 +102,8 @@ def show_outcome(outcome: Outcome) -> None:
         console.print(f"  {outcome.folder / name}", markup=False)
     if outcome.reason is not None:
         console.print(f"\nMethod: {outcome.method}, because {outcome.reason}.", markup=False)
+    for remark in outcome.remarks:
+        console.print(f"\nNote: {remark}.", style="yellow", markup=False)
     if outcome.traffic is not None:
         _show_traffic(outcome.traffic, console)
     console.print("\nCertificate", style="bold")

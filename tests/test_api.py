@@ -19,8 +19,8 @@ def test_every_public_name_is_there(name):
 
 
 def test_an_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="FedGAN"):
-        _ = fs.FedGAN
+    with pytest.raises(AttributeError, match="FedGuess"):
+        _ = fs.FedGuess
 
 
 @pytest.mark.parametrize("module", ["fedsynth", "fedsynth.cli"])

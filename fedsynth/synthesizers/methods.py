@@ -19,6 +19,7 @@ from fedsynth.schema import ImageSchema, Schema
 from fedsynth.synthesizers.aim import AIM
 from fedsynth.synthesizers.aim_settings import AIMSettings
 from fedsynth.synthesizers.embedding import MeanEmbedding, MeanEmbeddingSettings
+from fedsynth.synthesizers.fedgan import FedCTGAN, FedCTGANSettings, FedGAN, FedGANSettings
 from fedsynth.synthesizers.fedinfer import FedInfer, FedInferSettings
 from fedsynth.synthesizers.fedvae import FedVAE, FedVAESettings
 from fedsynth.synthesizers.fusion.hybrid import HybridFusion, HybridFusionSettings
@@ -32,6 +33,8 @@ from fedsynth.validation import suggestion
 
 Settings = (
     AIMSettings
+    | FedCTGANSettings
+    | FedGANSettings
     | FedInferSettings
     | FedVAESettings
     | FusionGANSettings
@@ -53,6 +56,9 @@ class Synthesizer(Fitted, Protocol):
 
     @property
     def traffic(self) -> Traffic: ...
+
+    @property
+    def remarks(self) -> tuple[str, ...]: ...
 
     def fit(self, owners: Owners, budget: Budget, **options: Any) -> Self: ...
 
@@ -76,6 +82,8 @@ METHODS: dict[str, Any] = {
         MST,
         PrivBayes,
         FedVAE,
+        FedGAN,
+        FedCTGAN,
         MeanEmbedding,
         PrivateFusion,
         Fusion,

@@ -60,6 +60,11 @@ class Trained(Generic[L]):
             raise ConfigError("this synthesizer was not fitted here, so nothing was sent")
         return self._traffic
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What went wrong in the last fit without ending it, in sentences; mostly nothing."""
+        return ()
+
     def release(
         self, folder: str | Path, rows: pd.DataFrame | Images, report: Report | None = None
     ) -> Certificate:

@@ -11,7 +11,13 @@ from fedsynth.synthesizers.methods import METHODS
 from tests.synthesizers.small import SCHEMA, owners
 
 TABLES = sorted(set(METHODS) - {"fusion-gan"})
-FAST = {"fedvae": {"rounds": 1}, "mean-embedding": {"steps": 1}, "hybrid-fusion": {"edges": 2}}
+FAST = {
+    "fedctgan": {"rounds": 1},
+    "fedgan": {"rounds": 1},
+    "fedvae": {"rounds": 1},
+    "hybrid-fusion": {"edges": 2},
+    "mean-embedding": {"steps": 1},
+}
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -17,7 +17,8 @@ from fedsynth.synthesizers.adversarial.generating import Forger
 
 # Pairs of rows looked at.
 _PAIRS = 1024
-# A generator whose variety falls below this part of the greatest that it had has collapsed.
+# A generator whose variety falls below this part of the greatest that it had, or of how much rows of
+# any labels differ, has collapsed.
 _LEAST = 0.1
 
 
@@ -29,12 +30,14 @@ class Look:
         round: when.
         variety: mean absolute difference of the cells of two rows with the same labels; NaN where
             they are not finite.
+        spread: the same of two rows of any labels.
         distance: total variation of the cells of a class from the released tables, mean over
             columns, over classes by their shares; None where there are no tables.
     """
 
     round: int
     variety: float
+    spread: float
     distance: float | None
 
 
@@ -72,7 +75,8 @@ class Watch:
         if not self.looks or self.diverged:
             return False
         greatest = max(look.variety for look in self.looks if np.isfinite(look.variety))
-        return self.looks[-1].variety < _LEAST * greatest or greatest == 0
+        last = self.looks[-1]
+        return last.variety <= _LEAST * max(greatest, last.spread)
 
     @property
     def _best(self) -> bool:
@@ -111,9 +115,10 @@ def _looked(forger: Forger, flat: Tensor, number: int, seed: int) -> Look:
     weights = unflatten(flat, generator.layers)
     cells = generator.sample(weights, labels, 2 * _PAIRS, source)
     variety = float((cells[:_PAIRS] - cells[_PAIRS:]).abs().mean())
+    spread = float((cells[1:] - cells[:-1]).abs().mean())
     if not bool(cells.isfinite().all()) or not bool(flat.isfinite().all()):
         variety = float("nan")
-    return Look(number, variety, _distance(forger, cells, labels))
+    return Look(number, variety, spread, _distance(forger, cells, labels))
 
 
 def _distance(forger: Forger, cells: Tensor, labels: Tensor | None) -> float | None:

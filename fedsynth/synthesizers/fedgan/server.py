@@ -5,7 +5,7 @@ It sees released values alone, so everything here is post-processing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -304,7 +304,7 @@ class Training:
         for part, watch in enumerate(self.watches):
             arrays[f"kept{part}"] = watch.kept.numpy()
         looks = [
-            [watch.at, *([look.round, look.variety, look.distance] for look in watch.looks)]
+            [watch.at, *(list(astuple(look)) for look in watch.looks)]
             for watch in self.watches
         ]
         self.fitting.checkpoint(

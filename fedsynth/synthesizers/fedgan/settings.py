@@ -154,6 +154,9 @@ class FedGANSettings(Agreed):
             and [len(self.hidden or ()), len(self.discriminator_hidden or ())] != [1, 3],
             "sampling fixed is for clients; records are Poisson-sampled": record
             and self.sampling == "fixed",
+            "local_steps and batch_size are of training at clients, and records take one step a "
+            "round": record
+            and (self.local_steps is not None or self.batch_size is not None),
             "guidance is for unit record and data with classes": bool(self.guidance)
             and not (record and known),
             "label_table_share is for tables with classes, under scheme uni": bool(
@@ -237,8 +240,6 @@ _RECORD: dict[str, Any] = {
     **_BOTH,
     "rounds": 300,
     "rate": 0.1,
-    "local_steps": 1,
-    "batch_size": 1,
     "discriminator_learning_rate": 3e-3,
     "learning_rate": 2e-3,
     "generator_steps": 5,
