@@ -3,6 +3,8 @@
     FEDSYNTH_DATA=../shared/data python evaluation/studies/peers.py dpmm mst DPMM/bin/python
     FEDSYNTH_DATA=../shared/data python evaluation/studies/peers.py smartnoise aim SN/bin/python \\
         --limit 1500 -- --bounds public
+    FEDSYNTH_DATA=../shared/data python evaluation/studies/peers.py ctgan ctgan CTGAN/bin/python \\
+        -- --epochs 50
 
 `peers_TOOL.py` says how to make its environment; what follows `--` goes to it as it stands. It gets
 the raw training rows, gaps as "?", and the public domain (bounds and values of the schema), and
@@ -32,6 +34,11 @@ from fedsynth.schema import Categorical, Schema
 HOME = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("FEDSYNTH_DATA", HOME.parent / "shared/data"))
 ROWS = 39_073
+METHODS = {
+    "dpmm": ("mst", "aim"),
+    "smartnoise": ("mst", "aim", "dpctgan", "patectgan"),
+    "ctgan": ("ctgan",),
+}
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
@@ -112,12 +119,14 @@ def main():
     arguments = sys.argv[1:]
     rest = arguments[arguments.index("--") + 1 :] if "--" in arguments else []
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("tool", choices=("dpmm", "smartnoise"))
-    parser.add_argument("method", choices=("mst", "aim"))
+    parser.add_argument("tool", choices=METHODS)
+    parser.add_argument("method", choices=sorted({m for of in METHODS.values() for m in of}))
     parser.add_argument("python", help="the interpreter of the tool's environment")
     parser.add_argument("--seeds", type=int, nargs="*", default=[1])
     parser.add_argument("--limit", type=float, default=1500.0)
     options = parser.parse_args(arguments[: len(arguments) - len(rest) - ("--" in arguments)])
+    if options.method not in METHODS[options.tool]:
+        parser.error(f"{options.tool} has {', '.join(METHODS[options.tool])}")
     options.rest = rest
     for seed in options.seeds:
         for found in run(options, seed):
