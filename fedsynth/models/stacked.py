@@ -14,7 +14,7 @@ from fedsynth.models import mlp, vae
 from fedsynth.models.spec import Layer, VAESpec
 
 # Weights of one stack, in floats: 8 MB stay in a processor's last-level cache from step to step.
-_STACK_FLOATS = 2**21
+STACK_FLOATS = 2**21
 _DENSE = torch.contiguous_format
 
 
@@ -125,7 +125,7 @@ def _stack_size(spec: VAESpec, clients: int) -> int:
     """Clients trained in one step: few enough for the cache, and for every thread to have some."""
     if spec.kind == "conv":
         return 1
-    fitting = _STACK_FLOATS // (spec.encoder_dim + spec.decoder_dim)
+    fitting = STACK_FLOATS // (spec.encoder_dim + spec.decoder_dim)
     return max(1, min(fitting, -(-clients // torch.get_num_threads())))
 
 

@@ -20,7 +20,7 @@ from fedsynth.federation.site import Site
 from fedsynth.federation.tasks import register
 from fedsynth.models import gan
 from fedsynth.models.gan import flattened, leaves
-from fedsynth.models.stacked import side_by_side
+from fedsynth.models.stacked import STACK_FLOATS, side_by_side
 from fedsynth.privacy.clipping import DenseRows, Floats, Rows, clip_parts
 from fedsynth.synthesizers.adversarial.generating import Conditions
 from fedsynth.synthesizers.adversarial.learner import BETAS
@@ -146,10 +146,7 @@ def _moved(sites: Sequence[Site], rules: Rules) -> NDArray[np.float32]:
     if not drills:
         return found
     starts = torch.stack([rules.discriminators[p * size : (p + 1) * size] for _, p in places])
-    trained = (_trained_alone if game.discriminator.kind == "conv" else _trained)(
-        rules, starts, drills
-    )
-    moved = (trained - starts).numpy()
+    moved = (_trained(rules, starts, drills) - starts).numpy()
     for (index, part), row in zip(places, moved, strict=True):
         found[index, part * size : (part + 1) * size] = row
     return found
@@ -178,67 +175,71 @@ def _cycled(own: NDArray[np.int64], count: int, rng: np.random.Generator) -> NDA
 
 
 def _trained(rules: Rules, starts: Tensor, drills: Sequence[_Drill]) -> Tensor:
-    """Flat weights [models, dim] after all steps, of dense models side by side."""
-    layers = rules.game.discriminator.layers
-    weights = leaves(starts, layers)
-    optimiser = torch.optim.Adam(weights, lr=rules.rate, betas=BETAS)
-    real = torch.stack([drill.real for drill in drills])
-    fakes = torch.stack([drill.fakes for drill in drills])
-    labels = [drill.labels for drill in drills if drill.labels is not None]
-    asked = [drill.asked for drill in drills if drill.asked is not None]
-    own = torch.stack(labels) if labels else None
-    given = torch.stack(asked) if asked else None
-    for step in range(rules.steps):
-        at = slice(step * rules.batch, (step + 1) * rules.batch)
-        loss = _loss(
-            rules.game,
-            weights,
-            (real[:, at], None if own is None else own[:, at]),
-            (fakes[:, at], None if given is None else given[:, at]),
-        )
-        # A model's loss has weight 1, however many stand beside it.
-        for weight, gradient in zip(weights, torch.autograd.grad(loss.sum(), weights), strict=True):
-            weight.grad = gradient
-        optimiser.step()
-    return flattened(weights)
-
-
-def _trained_alone(rules: Rules, starts: Tensor, drills: Sequence[_Drill]) -> Tensor:
-    """As :func:`_trained`, of models of any kind, one by one on as many threads as there are."""
+    """Flat weights [models, dim] after all steps; models learn side by side, as if alone."""
     found = torch.empty_like(starts)
 
     def work(models: Tensor) -> None:
-        for model in models.tolist():
-            drill = drills[model]
-            weights = leaves(starts[model], rules.game.discriminator.layers)
-            optimiser = torch.optim.Adam(weights, lr=rules.rate, betas=BETAS)
-            for step in range(rules.steps):
-                at = slice(step * rules.batch, (step + 1) * rules.batch)
-                loss = _loss(
-                    rules.game,
-                    weights,
-                    (drill.real[at], None if drill.labels is None else drill.labels[at]),
-                    (drill.fakes[at], None if drill.asked is None else drill.asked[at]),
-                )
-                gradients = torch.autograd.grad(loss.sum(), weights)
-                for weight, gradient in zip(weights, gradients, strict=True):
-                    weight.grad = gradient
-                optimiser.step()
-            found[model] = flattened(weights)
+        own = [drills[model] for model in models.tolist()]
+        found[models] = _stepped(rules, starts[models], own)
 
-    side_by_side(work, torch.split(torch.arange(len(drills)), 1))
+    side_by_side(work, torch.split(torch.arange(len(drills)), _stack(rules, len(drills))))
     return found
 
 
-Side = tuple[Tensor, Tensor | None]
+def _stack(rules: Rules, models: int) -> int:
+    """Models trained in one step: few enough for the cache, and for every thread to have some."""
+    network = rules.game.discriminator
+    if network.kind == "conv":
+        # oneDNN runs one model's convolutions at several times the speed of grouped ones.
+        return 1
+    fitting = STACK_FLOATS // network.dim
+    return max(1, min(fitting, -(-models // torch.get_num_threads())))
 
 
-def _loss(game: Game, weights: list[Tensor], real: Side, fakes: Side) -> Tensor:
-    """A discriminator's loss: mean over real rows plus mean over generated ones, [...] a model."""
-    found = gan.verdict_losses(game.verdict(weights, *real), True, game.loss).mean(-1)
-    found = found + gan.verdict_losses(game.verdict(weights, *fakes), False, game.loss).mean(-1)
+def _stepped(rules: Rules, starts: Tensor, drills: Sequence[_Drill]) -> Tensor:
+    game, alone = rules.game, rules.game.discriminator.kind == "conv"
+
+    def joined(rows: Sequence[Tensor | None]) -> Tensor | None:
+        held = [one for one in rows if one is not None]
+        if not held:
+            return None
+        return held[0] if alone else torch.stack(held)
+
+    weights = leaves(starts[0] if alone else starts, game.discriminator.layers)
+    optimiser = torch.optim.Adam(weights, lr=rules.rate, betas=BETAS)
+    real, fakes = joined([d.real for d in drills]), joined([d.fakes for d in drills])
+    labels, asked = joined([d.labels for d in drills]), joined([d.asked for d in drills])
+    assert real is not None and fakes is not None
+    axis = 0 if alone else 1
+    for step in range(rules.steps):
+        at = step * rules.batch
+        sides = [
+            None if rows is None else rows.narrow(axis, at, rules.batch)
+            for rows in (real, labels, fakes, asked)
+        ]
+        losses = _losses(game, weights, sides)
+        # A model's loss has weight 1, however many stand beside it.
+        gradients = torch.autograd.grad(losses.sum(), weights)
+        for weight, gradient in zip(weights, gradients, strict=True):
+            weight.grad = gradient
+        optimiser.step()
+    flat = flattened(weights)
+    return flat[None] if alone else flat
+
+
+def _losses(game: Game, weights: list[Tensor], sides: Sequence[Tensor | None]) -> Tensor:
+    """A discriminator's loss, mean over real rows plus mean over generated ones; one a model.
+
+    Args:
+        sides: real rows and their labels, generated rows and theirs.
+    """
+    real, labels, fakes, asked = sides
+    assert real is not None and fakes is not None
+    verdicts = game.verdict(weights, real, labels)
+    found = gan.verdict_losses(verdicts, True, game.loss).mean(-1)
+    verdicts = game.verdict(weights, fakes, asked)
+    found = found + gan.verdict_losses(verdicts, False, game.loss).mean(-1)
     if game.penalty:
-        labels = fakes[1]
-        slope = gan.slope_penalty(lambda cells: game.verdict(weights, cells, labels), fakes[0])
+        slope = gan.slope_penalty(lambda cells: game.verdict(weights, cells, asked), fakes)
         found = found + game.penalty * slope
     return found

@@ -304,8 +304,7 @@ class Training:
         for part, watch in enumerate(self.watches):
             arrays[f"kept{part}"] = watch.kept.numpy()
         looks = [
-            [watch.at, *(list(astuple(look)) for look in watch.looks)]
-            for watch in self.watches
+            [watch.at, *(list(astuple(look)) for look in watch.looks)] for watch in self.watches
         ]
         self.fitting.checkpoint(
             arrays, {"round": self.round, "looks": looks, **known_meta(self.known)}

@@ -155,8 +155,7 @@ class FedGANSettings(Agreed):
             "sampling fixed is for clients; records are Poisson-sampled": record
             and self.sampling == "fixed",
             "local_steps and batch_size are of training at clients, and records take one step a "
-            "round": record
-            and (self.local_steps is not None or self.batch_size is not None),
+            "round": record and (self.local_steps is not None or self.batch_size is not None),
             "guidance is for unit record and data with classes": bool(self.guidance)
             and not (record and known),
             "label_table_share is for tables with classes, under scheme uni": bool(
