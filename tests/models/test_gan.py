@@ -110,3 +110,122 @@ def test_contradictions_are_refused(wrong):
 )
 def test_convolutions_suit_sides_of_16_and_more_divisible_by_4(shape, suits):
     assert Cells(shape=shape).convolves is suits
+
+
+def test_a_residual_generators_layers_see_all_before_them_and_the_last_the_label():
+    generator = Generator(Cells(columns=(0, 2)), "residual", 2, 3, (4, 5))
+    assert [(layer.outputs, layer.inputs) for layer in generator.layers] == [
+        (4, 5),
+        (5, 9),
+        (3, 14),
+    ]
+    weights = weights_of(generator, 1)
+    latent, labels = torch.randn(6, 2, generator=source(5)), torch.tensor([0, 1, 2, 0, 1, 2])
+    seen = torch.cat([latent, functional.one_hot(labels, 3).float()], 1)
+    for matrix, bias in ((weights[0], weights[1]), (weights[2], weights[3])):
+        seen = torch.cat([seen, (seen @ matrix.T + bias).relu()], 1)
+    expected = seen @ weights[4].T + weights[5]
+    assert torch.allclose(generator.scores(weights, latent, labels), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["residual", "mlp"])
+def test_only_a_residual_generators_last_layer_is_enough_to_follow_the_label(kind):
+    generator = Generator(Cells(columns=(2,)), kind, 2, 2, (4,))
+    weights = [torch.zeros_like(weight) for weight in weights_of(generator)]
+    label = slice(2, 4)
+    weights[-2][:, label] = torch.tensor([[9.0, -9.0], [-9.0, 9.0]])
+    scores = generator.scores(weights, torch.zeros(2, 2), torch.tensor([0, 1]))
+    # Of an mlp these columns stand behind a hidden layer, which is silent.
+    expected = [[9.0, -9.0], [-9.0, 9.0]] if kind == "residual" else [[0.0, 0.0], [0.0, 0.0]]
+    assert scores.tolist() == expected
+
+
+def test_a_generator_of_several_labels_a_row_sees_the_sum_of_their_marks():
+    both = torch.tensor([[0, 3], [1, 2]])
+    assert gan.marked(both, 4).tolist() == [[1, 0, 0, 1], [0, 1, 1, 0]]
+    assert gan.marked(torch.tensor([2]), 4).tolist() == [[0, 0, 1, 0]]
+
+
+def test_a_verdict_with_several_labels_adds_the_logit_of_each():
+    logits = torch.tensor([[1.0, 10.0, 20.0, 40.0], [2.0, 30.0, 50.0, 70.0]])
+    assert gan.judged(logits, torch.tensor([[0, 2], [1, 0]])).tolist() == [51.0, 82.0]
+
+
+def test_networks_side_by_side_are_judged_each_by_its_own_labels():
+    logits = torch.tensor([[[1.0, 10.0, 20.0]], [[2.0, 30.0, 40.0]]])
+    assert gan.judged(logits, None).tolist() == [[1.0], [2.0]]
+    assert gan.judged(logits, torch.tensor([[1], [0]])).tolist() == [[21.0], [32.0]]
+    several = torch.tensor([[[0, 1]], [[0, 1]]])
+    assert gan.judged(logits, several).tolist() == [[31.0], [72.0]]
+
+
+def test_verdicts_lose_by_the_written_formulas():
+    verdicts = torch.tensor([0.0, 2.0, -3.0], dtype=torch.float64)
+    real, fake = torch.sigmoid(verdicts).log().neg(), (1 - torch.sigmoid(verdicts)).log().neg()
+    assert torch.allclose(gan.verdict_losses(verdicts, True, "logistic"), real)
+    assert torch.allclose(gan.verdict_losses(verdicts, False, "logistic"), fake)
+    assert gan.verdict_losses(verdicts, True, "wasserstein").tolist() == [0.0, -2.0, 3.0]
+    assert gan.verdict_losses(verdicts, False, "wasserstein").tolist() == [0.0, 2.0, -3.0]
+
+
+@pytest.mark.parametrize(("direction", "expected"), [((3.0, 4.0), 16.0), ((0.3, 0.4), 0.0)])
+def test_the_penalty_is_the_squared_excess_of_a_linear_verdicts_slope(direction, expected):
+    slope = torch.tensor(direction, requires_grad=True)
+    penalty = gan.slope_penalty(lambda cells: cells @ slope, torch.randn(7, 2, generator=source()))
+    assert float(penalty.detach()) == pytest.approx(expected, rel=1e-5)
+    # d/dw (|w| - 1)^2 = 2 (|w| - 1) w / |w| beyond 1.
+    (found,) = torch.autograd.grad(penalty, slope)
+    norm = slope.detach().norm()
+    wanted = 2 * (norm - 1).clamp(min=0) * slope.detach() / norm
+    assert torch.allclose(found, wanted, atol=1e-5)
+
+
+def test_the_penalty_of_networks_side_by_side_is_each_ones_own():
+    slopes = torch.tensor([[3.0, 4.0], [0.0, 2.0]])
+    cells = torch.randn(2, 5, 2, generator=source())
+    found = gan.slope_penalty(lambda at: (at * slopes[:, None]).sum(-1), cells)
+    assert torch.allclose(found, torch.tensor([16.0, 1.0]), rtol=1e-5)
+
+
+def test_the_penalty_of_a_network_is_that_of_each_records_gradient():
+    scorer = Scorer(TABLE, "mlp", 1, (5,))
+    weights = weights_of(scorer)
+    cells = torch.randn(3, TABLE.width, generator=source(4))
+    excess = []
+    for row in cells:
+        own = row.clone().requires_grad_()
+        (slope,) = torch.autograd.grad(scorer.logits(weights, own[None])[0, 0], own)
+        excess.append((slope.norm() - 0.1).clamp(min=0) ** 2)
+    found = gan.slope_penalty(lambda at: scorer.logits(weights, at)[:, 0], cells, 0.1)
+    assert float(found.detach()) == pytest.approx(
+        float(torch.stack(excess).mean().detach()), rel=1e-4
+    )
+    assert not cells.requires_grad
+
+
+@pytest.mark.parametrize("cells", [TABLE, IMAGE, Cells(shape=(2, 3, 1))])
+def test_cells_and_networks_survive_being_written_down(cells):
+    assert Cells.from_dict(cells.to_dict()) == cells
+    scorer, generator = Scorer(cells, "mlp", 3, (5, 4)), Generator(cells, "mlp", 2, 4, (7,))
+    assert Scorer.from_dict(cells, scorer.to_dict()) == scorer
+    assert Generator.from_dict(cells, generator.to_dict()) == generator
+
+
+@pytest.mark.parametrize("missing", ["columns", "shape"])
+def test_cells_with_a_part_missing_are_refused(missing):
+    plain = TABLE.to_dict()
+    del plain[missing]
+    with pytest.raises(KeyError):
+        Cells.from_dict(plain)
+
+
+def test_vectors_of_networks_side_by_side_are_each_networks_own():
+    scorer = Scorer(TABLE, "mlp", 2, (3,))
+    flats = torch.stack([gan.initial(scorer.layers, source(seed)) for seed in range(3)])
+    together = gan.leaves(flats, scorer.layers)
+    assert torch.equal(gan.flattened(together), flats)
+    cells = torch.randn(3, 4, TABLE.width, generator=source(1))
+    joint = scorer.logits(together, cells)
+    for number in range(3):
+        own = gan.leaves(flats[number], scorer.layers)
+        assert torch.allclose(joint[number], scorer.logits(own, cells[number]), atol=1e-5)
