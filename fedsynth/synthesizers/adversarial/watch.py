@@ -17,9 +17,10 @@ from fedsynth.synthesizers.adversarial.generating import Forger
 
 # Pairs of rows looked at.
 _PAIRS = 1024
-# A generator whose variety falls below this part of the greatest that it had, or of how much rows of
-# any labels differ, has collapsed.
+# A generator whose variety falls below this part of what it could be has collapsed.
 _LEAST = 0.1
+# Where even that is less, rows are alike by right: a column of one category, say.
+_SLIGHT = 5e-3
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,11 @@ class Look:
 
     Attributes:
         round: when.
-        variety: mean absolute difference of the cells of two rows with the same labels; NaN where
-            they are not finite.
+        variety: how much two rows with the same labels differ, on average: a table's in which share
+            of the columns, an image's pixels by how much; NaN where cells are not finite.
         spread: the same of two rows of any labels.
+        wanted: the variety of rows drawn from the released tables, where there is one for each
+            class, or there are no classes; else None.
         distance: total variation of the cells of a class from the released tables, mean over
             columns, over classes by their shares; None where there are no tables.
     """
@@ -38,6 +41,7 @@ class Look:
     round: int
     variety: float
     spread: float
+    wanted: float | None
     distance: float | None
 
 
@@ -71,12 +75,15 @@ class Watch:
 
     @property
     def collapsed(self) -> bool:
-        """Whether the last look saw next to no variety."""
+        """Whether the last look saw next to no variety beside what the released tables promise, or
+        without such beside the greatest seen and how much rows of any labels differ."""
         if not self.looks or self.diverged:
             return False
-        greatest = max(look.variety for look in self.looks if np.isfinite(look.variety))
-        last = self.looks[-1]
-        return last.variety <= _LEAST * max(greatest, last.spread)
+        last, possible = self.looks[-1], self.looks[-1].wanted
+        if possible is None:
+            seen = [look.variety for look in self.looks if np.isfinite(look.variety)]
+            possible = max(*seen, last.spread)
+        return possible > _SLIGHT and last.variety <= _LEAST * possible
 
     @property
     def _best(self) -> bool:
@@ -114,11 +121,24 @@ def _looked(forger: Forger, flat: Tensor, number: int, seed: int) -> Look:
         labels = torch.cat([labels, labels])
     weights = unflatten(flat, generator.layers)
     cells = generator.sample(weights, labels, 2 * _PAIRS, source)
-    variety = float((cells[:_PAIRS] - cells[_PAIRS:]).abs().mean())
-    spread = float((cells[1:] - cells[:-1]).abs().mean())
+    # Two rows that differ in a column differ in two of its cells.
+    shape = generator.cells
+    scale = shape.width / (2 * len(shape.columns)) if shape.columns else 1.0
+    variety = scale * float((cells[:_PAIRS] - cells[_PAIRS:]).abs().mean())
+    spread = scale * float((cells[1:] - cells[:-1]).abs().mean())
     if not bool(cells.isfinite().all()) or not bool(flat.isfinite().all()):
         variety = float("nan")
-    return Look(number, variety, spread, _distance(forger, cells, labels))
+    return Look(number, variety, spread, _wanted(forger), _distance(forger, cells, labels))
+
+
+def _wanted(forger: Forger) -> float | None:
+    """The share of the columns in which two rows of the same class differ by the tables."""
+    profiles, classes = forger.profiles, torch.from_numpy(forger.conditions.classes).float()
+    columns = forger.generator.cells.columns
+    if profiles is None or 0 in columns or (len(classes) and len(profiles) != len(classes)):
+        return None
+    apart = (profiles * (1 - profiles)).sum(1) / len(columns)
+    return float(apart @ (classes / classes.sum())) if len(classes) else float(apart[0])
 
 
 def _distance(forger: Forger, cells: Tensor, labels: Tensor | None) -> float | None:

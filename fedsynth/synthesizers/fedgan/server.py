@@ -162,8 +162,10 @@ class Training:
             diversity=settings.diversity or 0.0,
             steepest=settings.steepest,
         )
+        # Tables of all rows together are no aim for the rows of one class.
+        aim = profiles if game.parts == 1 else None
         return Forger(
-            game.generator, learner, objective, conditions_of(game, known), profiles, self.source
+            game.generator, learner, objective, conditions_of(game, known), aim, self.source
         )
 
     def run(self) -> Learned:
