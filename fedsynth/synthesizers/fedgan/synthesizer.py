@@ -9,6 +9,7 @@ Poisson-sampled records.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -32,6 +33,7 @@ from fedsynth.synthesizers.fedgan.server import (
     known_arrays,
     known_from,
     known_meta,
+    tables_of,
     trained,
     training_task,
 )
@@ -136,10 +138,9 @@ class FedGAN(Trained[Learned]):
         wish = _wished(learned, schema, where)
 
         def draw(labels: Labels | None, count: int, rng: np.random.Generator) -> Columns:
-            return _columns(learned, labels, count, rng, wish)
+            return _columns(learned, labels, count, rng, wish.cells)
 
-        frequencies = learned.known.frequencies if conditions(schema) else np.zeros(0)
-        return draw_table(schema, frequencies, rows, where, proportions, seed, draw)
+        return draw_table(schema, wish.frequencies, rows, where, proportions, seed, draw)
 
     def model_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Everything :meth:`sample` needs: arrays, and JSON-able values. Nothing private."""
@@ -236,7 +237,8 @@ def _cells(
     """Cells [rows, width] of rows with given classes, or of no class where there are none.
 
     Args:
-        wish: shares [width] of the cells that rows are asked for, instead of the released ones.
+        wish: shares [classes, width] or [1, width] of the cells that rows are asked for, instead of
+            the released ones.
     """
     game, weights = learned.game, torch.from_numpy(learned.generators)
     source = torch.Generator().manual_seed(int(rng.integers(2**62)))
@@ -246,7 +248,7 @@ def _cells(
         if game.asks:
             given = learned.conditions
             if wish is not None:
-                given = type(given)(given.classes, wish[None], given.sizes)
+                given = replace(given, cells=wish)
             asked = given.complete(own, rows, source)
         part = game.generator_weights(weights, 0)
         return np.asarray(game.generator.sample(part, asked, rows, source).numpy())
@@ -276,28 +278,44 @@ def _columns(
     return encoding.columns(codes, rng)
 
 
-def _wished(
-    learned: Learned, schema: Schema, where: Mapping[str, Any] | None
-) -> NDArray[np.float64] | None:
-    """Shares [width] of cells to ask for, of the first condition that the generator can be asked;
-    None without one."""
-    encoding, game = learned.known.encoding, learned.game
-    if not game.asks or encoding is None:
-        return None
+@dataclass(frozen=True)
+class _Wish:
+    """What rows of a table are drawn by: shares of the classes, and of the cells to ask for."""
+
+    frequencies: NDArray[np.float64]
+    cells: NDArray[np.float64] | None = None
+
+
+def _wished(learned: Learned, schema: Schema, where: Mapping[str, Any] | None) -> _Wish:
+    """Asks for the first condition that the generator can be asked.
+
+    By the released tables, class and cell are then drawn as they are among the rows that meet it:
+    were every class asked for the cell as often as it comes, the condition would move no class.
+    """
+    encoding, game, known = learned.known.encoding, learned.game, learned.known
+    frequencies = known.frequencies if conditions(schema) else np.zeros(0)
+    tables = tables_of(game, known)
+    if not game.asks or encoding is None or tables is None:
+        return _Wish(frequencies)
+    if len(frequencies) and known.profiles is None:
+        return _Wish(frequencies)
     modelled = [column.name for column in schema.modelled]
     names = [n for n in modelled if not (game.labelled and n == schema.target)]
     for name, value in (where or {}).items():
         if name not in names:
             continue
-        index = names.index(name)
-        shares = encoding.likelihood(name, condition_on(schema.column(name), value))
+        start = sum(game.cells.columns[: names.index(name)])
+        at = slice(start, start + game.cells.columns[names.index(name)])
         # A category that the noise has emptied can be asked for all the same.
-        shares = shares * (encoding.frequencies[modelled.index(name)] + 1e-9)
-        start = sum(game.cells.columns[:index])
-        found = np.zeros(game.cells.width)
-        found[start : start + len(shares)] = shares / shares.sum()
-        return found
-    return None
+        own = tables[:, at] + 1e-9
+        own = own * encoding.likelihood(name, condition_on(schema.column(name), value))
+        cells = np.zeros_like(tables)
+        cells[:, at] = own / own.sum(axis=1, keepdims=True)
+        if len(frequencies):
+            frequencies = frequencies * own.sum(axis=1)
+            frequencies = frequencies / frequencies.sum()
+        return _Wish(frequencies, cells)
+    return _Wish(frequencies)
 
 
 def _images(
