@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from fedsynth.synthesizers.fusion_gan import FusionGAN
     from fedsynth.synthesizers.methods import choose, synthesizer
     from fedsynth.synthesizers.mst import MST
+    from fedsynth.synthesizers.pate import PATE
     from fedsynth.synthesizers.privbayes import PrivBayes
 
 __version__ = "0.1.0"
@@ -48,6 +49,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AIM",
     "MST",
+    "PATE",
     "Boolean",
     "Budget",
     "Categorical",
@@ -118,6 +120,7 @@ _HOMES = {
     "fedsynth.synthesizers.fusion_gan": ("FusionGAN",),
     "fedsynth.synthesizers.methods": ("choose", "synthesizer"),
     "fedsynth.synthesizers.mst": ("MST",),
+    "fedsynth.synthesizers.pate": ("PATE",),
     "fedsynth.synthesizers.privbayes": ("PrivBayes",),
     "fedsynth.data.tables": ("read_table", "write_table"),
 }

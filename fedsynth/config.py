@@ -19,6 +19,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_serializer, m
 from fedsynth.errors import ConfigError, FedsynthError
 from fedsynth.privacy.terms import Budget
 from fedsynth.synthesizers.methods import SETTINGS, Settings
+from fedsynth.synthesizers.pate import PATE
 from fedsynth.validation import Agreed, plain, suggestion
 from fedsynth.yaml_files import parse_value, read_yaml, write_yaml
 
@@ -123,6 +124,20 @@ class Sites(_Section):
         return {n: getattr(self, n) for n in names if getattr(self, n) is not None}
 
 
+class Public(_Section):
+    """Rows that anybody may see, for the method that has its teachers label them (pate).
+
+    Attributes:
+        path: a table, or a .npz file of images; labels in it are not looked at.
+        key: of the pixels in a .npz file.
+    """
+
+    place: ClassVar[str] = "public"
+
+    path: Annotated[str, Field(description="a path")]
+    key: Annotated[str, Field(description="the key of the pixels, such as x")] = "x"
+
+
 class Privacy(_Section):
     """What the whole job may cost: the fields of :class:`fedsynth.Budget`."""
 
@@ -222,6 +237,9 @@ class Config(Agreed):
         AUTO
     )
     settings: Annotated[Settings | None, Field(description="a section")] = None
+    public: Annotated[Public | None, _section(Public, "public"), Field(description="a section")] = (
+        None
+    )
     federation: Annotated[
         Federation, _section(Federation, "federation"), Field(description="a section")
     ] = Federation()
@@ -252,6 +270,8 @@ class Config(Agreed):
         sources = [self.data.path, self.data.builtin, self.sites.paths]
         if sum(source is not None for source in sources) != 1:
             raise ValueError("give one of `data.path`, `data.builtin` and `sites.paths`")
+        if self.public is not None and self.method != PATE.name:
+            raise ValueError(f"`public` rows are for the method {PATE.name}, not {self.method}")
         if self.schema_ is None and self.data.builtin is None:
             raise ValueError("`schema` is needed: the path of a schema file, see `fedsynth schema`")
         return self
@@ -276,7 +296,7 @@ class Config(Agreed):
     def with_paths(self, change: Callable[[str], str]) -> Config:
         """A copy with `change` applied to every path of data."""
         content = self.to_dict()
-        for section in (content["data"], content["sites"]):
+        for section in (content["data"], content["sites"], content.get("public", {})):
             if "path" in section:
                 section["path"] = change(section["path"])
         ledgers = content["federation"].get("ledgers")

@@ -177,7 +177,7 @@ def _released(
         ledgers = owners_ledgers(config, prepared.owners, base)
         for ledger in ledgers.values():
             open_files.callback(ledger.close)
-        synth = synthesizer(config.method, prepared.schema, config.settings).fit(
+        synth = synthesizer(config.method, prepared.schema, config.settings, prepared.public).fit(
             prepared.owners,
             config.privacy.budget,
             seed=config.seed,

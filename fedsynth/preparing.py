@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ class Prepared:
         test: rows that the fit never sees; None where nothing is held out.
         held: the same rows by owner, empty for an owner without; where owners are simulated, or
             the rows came without one, all under "holdout".
+        public: rows that anybody may see, for methods that label them; None without.
     """
 
     schema: Schema | ImageSchema
@@ -42,6 +43,7 @@ class Prepared:
     train: Rows
     test: Rows | None
     held: dict[str, Rows]
+    public: Rows | None = None
 
 
 def prepare(config: Config, base: Path) -> Prepared:
@@ -55,8 +57,9 @@ def prepare(config: Config, base: Path) -> Prepared:
         DataError: data that are absent, damaged or too few.
     """
     schema = read_schema(config, base)
+    public = _public(config, schema, base)
     if config.sites.paths is not None:
-        return _from_files(config, schema, base, config.sites.paths)
+        return replace(_from_files(config, schema, base, config.sites.paths), public=public)
     data, given = _read(config, schema, base)
     test: Rows | None = given
     kept = np.arange(len(data))
@@ -76,7 +79,19 @@ def prepare(config: Config, base: Path) -> Prepared:
         _without(train, column, schema),
         None if test is None else _without(test, column, schema),
         held,
+        public,
     )
+
+
+def _public(config: Config, schema: Schema | ImageSchema, base: Path) -> Rows | None:
+    """Public rows, of a table with or without its target."""
+    if config.public is None:
+        return None
+    path = _present(config.public.path, base, None, "public.path")
+    if isinstance(schema, Schema):
+        return read_table(path)
+    key = config.public.key
+    return read_images(path, schema.model_copy(update={"target": None}), (key, key))
 
 
 def read_schema(config: Config, base: Path) -> Schema | ImageSchema:
@@ -103,7 +118,7 @@ def _read(config: Config, schema: Schema | ImageSchema, base: Path) -> tuple[Row
     return read_images(path, schema, data.keys), test
 
 
-def _present(text: str, base: Path, source: str | None) -> Path:
+def _present(text: str, base: Path, source: str | None, key: str = "data.path") -> Path:
     path = expanded(text, base)
     if path.is_file():
         return path
@@ -111,7 +126,7 @@ def _present(text: str, base: Path, source: str | None) -> Path:
         f"{path}: no such file. "
         + (f"{source.rstrip('. ')}. " if source else "")
         + f"Put it there, or set {DATA_VARIABLE} to the folder of your data sets, or name the "
-        "file by --set data.path=..."
+        f"file by --set {key}=..."
     )
 
 

@@ -28,6 +28,7 @@ from fedsynth.synthesizers.fusion.published import Fusion, FusionSettings
 from fedsynth.synthesizers.fusion_gan import FusionGAN, FusionGANSettings
 from fedsynth.synthesizers.mst import MST, MSTSettings
 from fedsynth.synthesizers.owners import Owners
+from fedsynth.synthesizers.pate import PATE, PATESettings
 from fedsynth.synthesizers.privbayes import PrivBayes, PrivBayesSettings
 from fedsynth.validation import suggestion
 
@@ -42,6 +43,7 @@ Settings = (
     | HybridFusionSettings
     | MeanEmbeddingSettings
     | MSTSettings
+    | PATESettings
     | PrivateFusionSettings
     | PrivBayesSettings
 )
@@ -90,6 +92,7 @@ METHODS: dict[str, Any] = {
         HybridFusion,
         FusionGAN,
         FedInfer,
+        PATE,
     )
 }
 SETTINGS: dict[str, Any] = {name: method.settings_type for name, method in METHODS.items()}
@@ -130,14 +133,23 @@ def choose(schema: Schema | ImageSchema, budget: Budget) -> Choice:
 
 
 def synthesizer(
-    method: str, schema: Schema | ImageSchema, settings: Settings | None = None
+    method: str,
+    schema: Schema | ImageSchema,
+    settings: Settings | None = None,
+    public: pd.DataFrame | Images | None = None,
 ) -> Synthesizer:
     """A synthesizer by its method's name.
+
+    Args:
+        public: rows that anybody may see, for methods that label them.
 
     Raises:
         ConfigError: there is no such method, or it is not for this kind of data.
     """
     if method not in METHODS:
         raise ConfigError(f"there is no method {method!r}{suggestion(method, METHODS)}")
-    found: Synthesizer = METHODS[method](schema, settings)
+    more = {} if public is None else {"public": public}
+    if more and method != PATE.name:
+        raise ConfigError(f"public rows are for the method {PATE.name}, not {method}")
+    found: Synthesizer = METHODS[method](schema, settings, **more)
     return found
