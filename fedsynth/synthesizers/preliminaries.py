@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +40,30 @@ class Preliminaries:
     frequencies: NDArray[np.float64]
     records: float
     profiles: NDArray[np.float64] | None
+
+    def to_state(self) -> tuple[dict[str, NDArray[np.generic]], dict[str, Any]]:
+        """Arrays and JSON-able values; :meth:`from_state` gives the same back."""
+        arrays: dict[str, NDArray[np.generic]] = {"frequencies": self.frequencies}
+        if self.profiles is not None:
+            arrays["profiles"] = self.profiles
+        encoding = None if self.encoding is None else self.encoding.to_dict()
+        return arrays, {"records": self.records, "encoding": encoding}
+
+    @staticmethod
+    def from_state(arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any]) -> Preliminaries:
+        """The inverse of :meth:`to_state`; there may be other arrays and values.
+
+        Raises:
+            KeyError, TypeError, ValueError: parts are missing or of another kind.
+            ReleaseError: the encoding is none.
+        """
+        encoding, profiles = meta["encoding"], arrays.get("profiles")
+        return Preliminaries(
+            None if encoding is None else TableEncoding.from_dict(encoding),
+            np.asarray(arrays["frequencies"], np.float64),
+            float(meta["records"]),
+            None if profiles is None else np.asarray(profiles, np.float64),
+        )
 
 
 def ask_preliminaries(

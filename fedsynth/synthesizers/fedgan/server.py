@@ -13,25 +13,24 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fedsynth.encoding.table import TableEncoding
 from fedsynth.federation.tasks import Task
 from fedsynth.models import gan
-from fedsynth.models.gan import Cells, Generator, Scorer
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.synthesizers.adversarial.generating import Conditions, Forger, Objective
 from fedsynth.synthesizers.adversarial.learner import Arrays, Learner
 from fedsynth.synthesizers.adversarial.watch import Look, Watch
-from fedsynth.synthesizers.counting import conditions, target_index
 from fedsynth.synthesizers.fedgan.game import Game, started
 from fedsynth.synthesizers.fedgan.gradient import GRADIENT, row_of
 from fedsynth.synthesizers.fedgan.local_training import TRAINING, plain_conditions
+from fedsynth.synthesizers.fedgan.networks import conditions_of, game_of, tables_of
 from fedsynth.synthesizers.fedgan.settings import FedGANSettings
 from fedsynth.synthesizers.fitting import Fitting
 from fedsynth.synthesizers.preliminaries import Preliminaries, ask_preliminaries
 from fedsynth.synthesizers.rounds import Plan
 
 Floats = NDArray[np.float32]
+known_from = Preliminaries.from_state
 
 
 def training_task(budget: Budget) -> Task:
@@ -58,62 +57,6 @@ class Learned:
     @property
     def conditions(self) -> Conditions:
         return conditions_of(self.game, self.known)
-
-
-def conditions_of(game: Game, known: Preliminaries) -> Conditions:
-    """Labels that generated rows get, by what was released."""
-    classes = known.frequencies if game.parts == 1 and game.classes else np.zeros(0)
-    if not game.asks:
-        return Conditions(classes)
-    return Conditions(classes, tables_of(game, known), game.cells.columns)
-
-
-def tables_of(game: Game, known: Preliminaries) -> NDArray[np.float64] | None:
-    """Shares of the cells in each class [classes, width], or in all [1, width], as released."""
-    if known.encoding is None:
-        return None
-    if known.profiles is not None:
-        return known.profiles
-    shares = known.encoding.frequencies
-    if game.labelled:
-        target = target_index(known.encoding.schema)
-        shares = shares[:target] + shares[target + 1 :]
-    return np.concatenate(shares)[None]
-
-
-def game_of(
-    settings: FedGANSettings, schema: Schema | ImageSchema, encoding: TableEncoding | None
-) -> Game:
-    """The networks of resolved settings."""
-    classes = conditions(schema)
-    parts = classes if settings.scheme == "sep" and classes > 1 else 1
-    if isinstance(schema, ImageSchema):
-        cells = Cells(shape=schema.shape)
-    else:
-        assert encoding is not None
-        sizes = encoding.sizes
-        if classes:
-            target = target_index(schema)
-            sizes = sizes[:target] + sizes[target + 1 :]
-        cells = Cells(columns=sizes)
-    asks = bool(settings.asks)
-    labels = (classes if parts == 1 else 0) + (cells.width if asks else 0)
-    architecture = settings.architecture or "mlp"
-    kind: gan.Kind = "conv" if architecture == "conv" else "mlp"
-    classifier = None
-    if settings.guidance:
-        classifier = Scorer(cells, kind, classes, settings.classifier_hidden or ())
-    return Game(
-        Generator(cells, architecture, settings.latent or 1, labels, settings.hidden or ()),
-        Scorer(cells, kind, 1 + labels, settings.discriminator_hidden or ()),
-        classifier,
-        parts,
-        classes,
-        asks,
-        settings.loss or "logistic",
-        settings.smoothing or 0.0,
-        settings.penalty or 0.0,
-    )
 
 
 class Training:
@@ -184,6 +127,9 @@ class Training:
             self.fitting.progress("training", self.round, rounds)
             if self.round % every == 0 and self.round < rounds:
                 self.save()
+        if not all(watch.looks and watch.looks[-1].round == self.round for watch in self.watches):
+            # Lost rounds may end a resumed job between two looks.
+            self._look()
         self.save()
         return self._learned()
 
@@ -297,10 +243,8 @@ class Training:
 
     def save(self) -> None:
         """Checkpoint everything that :meth:`restore` needs."""
-        arrays: dict[str, NDArray[np.generic]] = {
-            "source": self.source.get_state().numpy(),
-            **known_arrays(self.known),
-        }
+        arrays, meta = self.known.to_state()
+        arrays["source"] = self.source.get_state().numpy()
         for name, learner in self._learners().items():
             arrays.update({f"{name}.{key}": value for key, value in learner.state().items()})
         for part, watch in enumerate(self.watches):
@@ -308,9 +252,7 @@ class Training:
         looks = [
             [watch.at, *(list(astuple(look)) for look in watch.looks)] for watch in self.watches
         ]
-        self.fitting.checkpoint(
-            arrays, {"round": self.round, "looks": looks, **known_meta(self.known)}
-        )
+        self.fitting.checkpoint(arrays, {"round": self.round, "looks": looks, **meta})
 
     def restore(self) -> None:
         """Go on from the last checkpoint, if there is one."""
@@ -336,40 +278,12 @@ class Training:
         return found if self.classifier is None else {**found, "classifier": self.classifier}
 
 
-def known_arrays(known: Preliminaries) -> dict[str, NDArray[np.generic]]:
-    """The arrays among what was asked before; with :func:`known_meta` all of it."""
-    arrays: dict[str, NDArray[np.generic]] = {"frequencies": known.frequencies}
-    if known.profiles is not None:
-        arrays["profiles"] = known.profiles
-    return arrays
-
-
-def known_meta(known: Preliminaries) -> dict[str, Any]:
-    """The JSON-able part of what was asked before."""
-    encoding = known.encoding
-    return {
-        "records": known.records,
-        "encoding": None if encoding is None else encoding.to_dict(),
-    }
-
-
-def known_from(arrays: Any, meta: Any) -> Preliminaries:
-    """The inverse of both. Raises KeyError, TypeError or ValueError for what they do not give."""
-    encoding, profiles = meta["encoding"], arrays.get("profiles")
-    return Preliminaries(
-        None if encoding is None else TableEncoding.from_dict(encoding),
-        np.asarray(arrays["frequencies"], np.float64),
-        float(meta["records"]),
-        None if profiles is None else np.asarray(profiles, np.float64),
-    )
-
-
 def trained(
     schema: Schema | ImageSchema, settings: FedGANSettings, plan: Plan, fitting: Fitting
 ) -> Learned:
     """A whole fit, or the rest of an interrupted one."""
     if fitting.restored is not None:
-        known = known_from(*fitting.restored)
+        known = Preliminaries.from_state(*fitting.restored)
         if known.encoding is not None:
             fitting.channel.announce("encoding", known.encoding.to_dict())
     else:

@@ -16,6 +16,9 @@ from fedsynth.validation import Agreed
 
 Count = Annotated[int | None, Field(ge=1, description="a whole number of at least 1")]
 Positive = Annotated[float | None, Field(gt=0, description="a positive number")]
+Rate = Annotated[
+    float | None, Field(gt=0, le=1e6, description="a positive number, at most a million")
+]
 Weight = Annotated[float | None, Field(ge=0, description="a number of at least 0")]
 Share = Annotated[float | None, Field(ge=0, lt=1, description="a number from 0 to below 1")]
 Widths = Annotated[
@@ -90,8 +93,8 @@ class FedGANSettings(Agreed):
     label_table_share: Share = None
     local_steps: Count = None
     batch_size: Count = None
-    discriminator_learning_rate: Positive = None
-    learning_rate: Positive = None
+    discriminator_learning_rate: Rate = None
+    learning_rate: Rate = None
     schedule: Annotated[
         Literal["constant", "linear"] | None, Field(description="constant or linear")
     ] = None

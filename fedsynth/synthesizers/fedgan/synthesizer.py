@@ -9,42 +9,29 @@ Poisson-sampled records.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
-import torch
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from fedsynth.data.images import Images
-from fedsynth.encoding import image
 from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import ImageSchema, Schema
-from fedsynth.schema.conditions import condition_on
-from fedsynth.synthesizers.counting import conditions, question, target_index
-from fedsynth.synthesizers.drawing import Columns, demanded, draw_table
+from fedsynth.synthesizers.counting import conditions, question
+from fedsynth.synthesizers.drawing import Columns, draw_table
 from fedsynth.synthesizers.fedgan.game import Game
-from fedsynth.synthesizers.fedgan.server import (
-    Learned,
-    game_of,
-    known_arrays,
-    known_from,
-    known_meta,
-    tables_of,
-    trained,
-    training_task,
-)
+from fedsynth.synthesizers.fedgan.networks import game_of
+from fedsynth.synthesizers.fedgan.sampling import Labels, drawn_images, table_columns, wished
+from fedsynth.synthesizers.fedgan.server import Learned, trained, training_task
 from fedsynth.synthesizers.fedgan.settings import FedCTGANSettings, FedGANSettings
 from fedsynth.synthesizers.fitting import Options, begin
-from fedsynth.synthesizers.labels import wanted_labels
 from fedsynth.synthesizers.owners import Owners
+from fedsynth.synthesizers.preliminaries import Preliminaries
 from fedsynth.synthesizers.rounds import Plan, make_plan
 from fedsynth.synthesizers.trained import Trained, settled
-
-Labels = NDArray[np.int64]
 
 
 class FedGAN(Trained[Learned]):
@@ -134,26 +121,24 @@ class FedGAN(Trained[Learned]):
         """
         learned, schema = self.learned, self.schema
         if isinstance(schema, ImageSchema):
-            return _images(learned, schema, rows, where, proportions, seed)
-        wish = _wished(learned, schema, where)
+            return drawn_images(learned, schema, rows, where, proportions, seed)
+        wish = wished(learned, schema, where)
 
         def draw(labels: Labels | None, count: int, rng: np.random.Generator) -> Columns:
-            return _columns(learned, labels, count, rng, wish.cells)
+            return table_columns(learned, labels, count, rng, wish.cells)
 
         return draw_table(schema, wish.frequencies, rows, where, proportions, seed, draw)
 
     def model_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Everything :meth:`sample` needs: arrays, and JSON-able values. Nothing private."""
         learned = self.learned
-        arrays: dict[str, NDArray[Any]] = {
-            "generators": learned.generators,
-            **known_arrays(learned.known),
-        }
+        arrays, known = learned.known.to_state()
+        arrays["generators"] = learned.generators
         meta = {
             "game": learned.game.to_dict(),
             "settings": self.settings.model_dump(exclude_unset=True, mode="json"),
             "remarks": list(learned.remarks),
-            **known_meta(learned.known),
+            **known,
         }
         return arrays, meta
 
@@ -170,11 +155,11 @@ class FedGAN(Trained[Learned]):
             learned = Learned(
                 game,
                 np.asarray(arrays["generators"], np.float32),
-                known_from(arrays, meta),
+                Preliminaries.from_state(arrays, meta),
                 tuple(str(remark) for remark in meta["remarks"]),
             )
             found = cls(schema, **meta["settings"])
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, ConfigError):
             raise ReleaseError("the model's files do not fit together") from None
         _check(learned, schema)
         found._learned = learned
@@ -208,124 +193,32 @@ class FedCTGAN(FedGAN):
 
 def _check(learned: Learned, schema: Schema | ImageSchema) -> None:
     """Raises ReleaseError where the parts do not fit the schema or one another."""
-    game, known = learned.game, learned.known
-    classes = conditions(schema)
-    encoded = known.encoding is not None
-    wanted = {
+    game, known, encoding = learned.game, learned.known, learned.known.encoding
+    classes, width = conditions(schema), game.cells.width
+    labels = (classes if game.parts == 1 else 0) + (width if game.asks else 0)
+    tables = None if known.profiles is None else known.profiles.shape
+    wanted: dict[str, tuple[object, object]] = {
         "the generators": (learned.generators.shape, (game.parts * game.generator.dim,)),
         "the frequencies": (known.frequencies.shape, (classes,)),
         "the networks' classes": (game.classes, classes),
-        "the encoding": (encoded, isinstance(schema, Schema)),
+        "the networks' labels": (game.generator.classes, labels),
+        "the networks' parts": (game.parts in (1, classes), True),
+        "the tables": (tables in (None, (classes, width)), True),
+        "the encoding": (encoding is not None, isinstance(schema, Schema)),
     }
     if isinstance(schema, ImageSchema):
         wanted["the networks' cells"] = (game.cells.shape, tuple(schema.shape))
-    elif known.encoding is not None:
-        own = game_of(FedGANSettings(scheme="uni"), schema, known.encoding).cells
-        wanted["the networks' cells"] = (game.cells, own)
+    elif encoding is not None:
+        wanted["the encoding's columns"] = (encoding.schema.digest, schema.digest)
+        if encoding.schema.digest == schema.digest:
+            own = game_of(FedGANSettings(scheme="uni"), schema, encoding).cells
+            wanted["the networks' cells"] = (game.cells, own)
     for what, (found, fitting) in wanted.items():
         if found != fitting:
             raise ReleaseError(f"{what} are not those of the schema and the other parts")
-
-
-def _cells(
-    learned: Learned,
-    labels: Labels | None,
-    rows: int,
-    rng: np.random.Generator,
-    wish: NDArray[np.float64] | None = None,
-) -> NDArray[np.float32]:
-    """Cells [rows, width] of rows with given classes, or of no class where there are none.
-
-    Args:
-        wish: shares [classes, width] or [1, width] of the cells that rows are asked for, instead of
-            the released ones.
-    """
-    game, weights = learned.game, torch.from_numpy(learned.generators)
-    source = torch.Generator().manual_seed(int(rng.integers(2**62)))
-    own = None if labels is None else torch.from_numpy(labels)
-    if game.parts == 1:
-        asked = own
-        if game.asks:
-            given = learned.conditions
-            if wish is not None:
-                given = replace(given, cells=wish)
-            asked = given.complete(own, rows, source)
-        part = game.generator_weights(weights, 0)
-        return np.asarray(game.generator.sample(part, asked, rows, source).numpy())
-    assert labels is not None
-    found = np.zeros((rows, game.cells.width), np.float32)
-    for number in np.unique(labels):
-        at = np.flatnonzero(labels == number)
-        part = game.generator_weights(weights, int(number))
-        found[at] = game.generator.sample(part, None, len(at), source).numpy()
-    return found
-
-
-def _columns(
-    learned: Learned,
-    labels: Labels | None,
-    rows: int,
-    rng: np.random.Generator,
-    wish: NDArray[np.float64] | None,
-) -> Columns:
-    encoding = learned.known.encoding
-    assert encoding is not None
-    cells = _cells(learned, labels, rows, rng, wish)
-    stops = np.cumsum(learned.game.cells.columns)[:-1]
-    codes = np.stack([part.argmax(1) for part in np.split(cells, stops, axis=1)], axis=1)
-    if labels is not None:
-        codes = np.insert(codes, target_index(encoding.schema), labels, axis=1)
-    return encoding.columns(codes, rng)
-
-
-@dataclass(frozen=True)
-class _Wish:
-    """What rows of a table are drawn by: shares of the classes, and of the cells to ask for."""
-
-    frequencies: NDArray[np.float64]
-    cells: NDArray[np.float64] | None = None
-
-
-def _wished(learned: Learned, schema: Schema, where: Mapping[str, Any] | None) -> _Wish:
-    """Asks for the first condition that the generator can be asked.
-
-    By the released tables, class and cell are then drawn as they are among the rows that meet it:
-    were every class asked for the cell as often as it comes, the condition would move no class.
-    """
-    encoding, game, known = learned.known.encoding, learned.game, learned.known
-    frequencies = known.frequencies if conditions(schema) else np.zeros(0)
-    tables = tables_of(game, known)
-    if not game.asks or encoding is None or tables is None:
-        return _Wish(frequencies)
-    if len(frequencies) and known.profiles is None:
-        return _Wish(frequencies)
-    modelled = [column.name for column in schema.modelled]
-    names = [n for n in modelled if not (game.labelled and n == schema.target)]
-    for name, value in (where or {}).items():
-        if name not in names:
-            continue
-        start = sum(game.cells.columns[: names.index(name)])
-        at = slice(start, start + game.cells.columns[names.index(name)])
-        # A category that the noise has emptied can be asked for all the same.
-        own = tables[:, at] + 1e-9
-        own = own * encoding.likelihood(name, condition_on(schema.column(name), value))
-        cells = np.zeros_like(tables)
-        cells[:, at] = own / own.sum(axis=1, keepdims=True)
-        if len(frequencies):
-            frequencies = frequencies * own.sum(axis=1)
-            frequencies = frequencies / frequencies.sum()
-        return _Wish(frequencies, cells)
-    return _Wish(frequencies)
-
-
-def _images(
-    learned: Learned,
-    schema: ImageSchema,
-    rows: int,
-    where: Mapping[str, Any] | None,
-    proportions: Mapping[Any, float] | None,
-    seed: int | None,
-) -> Images:
-    rng = demanded(rows, seed)
-    labels = wanted_labels(schema, learned.known.frequencies, rows, where, proportions, rng)
-    return Images(image.decode(_cells(learned, labels, rows, rng), schema), labels)
+    for what, values in (("generators", learned.generators), ("frequencies", known.frequencies)):
+        if not np.isfinite(values).all():
+            raise ReleaseError(f"the {what} are not all numbers")
+    for what, values in (("generators", learned.generators), ("frequencies", known.frequencies)):
+        if not np.isfinite(values).all():
+            raise ReleaseError(f"the {what} are no numbers")
