@@ -23,7 +23,7 @@ from fedsynth.models.likelihood import one_hot_labels
 from fedsynth.models.spec import Layer
 from fedsynth.models.vae import finite, unflatten
 
-Kind = Literal["mlp", "conv"]
+Kind = Literal["mlp", "conv", "quadratic"]
 GeneratorKind = Literal["mlp", "conv", "residual"]
 Loss = Literal["logistic", "wasserstein"]
 
@@ -95,9 +95,12 @@ class Scorer:
 
     Attributes:
         cells: what it sees.
-        kind: "mlp" (dense ReLU layers) or "conv" (three convolutions with stride 2).
+        kind: "mlp" (dense ReLU layers); "conv" (three convolutions with stride 2); or "quadratic":
+            the only logit is half the sum of squared projections of the record, every other one
+            negative.
         outputs: logits.
-        hidden: widths of the dense hidden layers, or channels of the three convolutions.
+        hidden: widths of the dense hidden layers, channels of the three convolutions, or the number
+            of projections.
     """
 
     cells: Cells
@@ -108,12 +111,16 @@ class Scorer:
     def __post_init__(self) -> None:
         if self.kind == "conv" and len(self.hidden) != 3:
             raise ValueError("a scorer of convolutions needs the channels of three")
+        if self.kind == "quadratic" and (len(self.hidden), self.outputs) != (1, 1):
+            raise ValueError("a quadratic scorer has one logit and a number of projections")
 
     @property
     def layers(self) -> tuple[Layer, ...]:
         """The affine maps in the order of the flat vector."""
         if self.kind == "mlp":
             return _dense(self.cells.width, *self.hidden, self.outputs)
+        if self.kind == "quadratic":
+            return (Layer(self.hidden[0], self.cells.width, bias=False),)
         height, width = (-(-side // _DOWNSAMPLING) for side in self.cells.shape[:2])
         channels = (self.cells.channels, *self.hidden)
         kernels = [Layer(b, 9 * a) for a, b in pairwise(channels)]
@@ -143,7 +150,17 @@ class Scorer:
         """
         if self.kind == "conv":
             return conv.encode(weights, cells, self.cells.shape, tape)
+        if self.kind == "quadratic":
+            projected = functional.linear(cells, weights[0])
+            if tape is not None:
+                tape.record(cells, projected, lambda gradient, inputs: (gradient, inputs))
+            return (projected.square() @ signs_of(len(weights[0])) / 2)[:, None]
         return mlp.forward(weights, cells, tape)
+
+
+def signs_of(units: int) -> Tensor:
+    """Of the projections of a quadratic scorer [units]: plus and minus in turn."""
+    return 1.0 - 2.0 * (torch.arange(units) % 2)
 
 
 @dataclass(frozen=True)

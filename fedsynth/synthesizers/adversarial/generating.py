@@ -82,9 +82,7 @@ class Conditions:
             classes = torch.multinomial(shares, rows, True, generator=source)
         return self.complete(classes, rows, source)
 
-    def complete(
-        self, classes: Tensor | None, rows: int, source: torch.Generator
-    ) -> Tensor | None:
+    def complete(self, classes: Tensor | None, rows: int, source: torch.Generator) -> Tensor | None:
         """Labels of rows whose classes [rows] are known."""
         if self.cells is None:
             return classes

@@ -59,6 +59,11 @@ class Game:
         """Whether a table's target is the label, and has no cells."""
         return self.classes > 0
 
+    @property
+    def quadratic(self) -> bool:
+        """Whether the generator matches a quadratic discriminator's gradients."""
+        return self.discriminator.kind == "quadratic"
+
     def verdict(self, weights: list[Tensor], cells: Tensor, labels: Tensor | None) -> Tensor:
         """The discriminator's verdict [b] on records as it sees them."""
         return gan.judged(self.discriminator.logits(weights, cells), labels)
@@ -88,6 +93,9 @@ class Game:
         batch = batch_of(site, rows, self.labelled)
         cells = self.dense(batch.x)
         classes = batch.y if self.classes else None
+        if self.quadratic:
+            centre = site.board.read("centre", _read_centre)
+            return Seen(cells, cells - centre_of(centre, classes), None, classes)
         labels = classes if self.parts == 1 else None
         if self.asks:
             own = torch.from_numpy(rng.integers(0, batch.x.shape[1], len(rows)))
@@ -133,6 +141,15 @@ class Game:
             float(plain["smoothing"]),
             float(plain["penalty"]),
         )
+
+
+def _read_centre(plain: list[list[float]]) -> Tensor:
+    return torch.tensor(plain)
+
+
+def centre_of(centre: Tensor, classes: Tensor | None) -> Tensor:
+    """The centre of every row, [b, width], or one for all where there is one."""
+    return centre[classes] if len(centre) > 1 and classes is not None else centre[:1]
 
 
 def started(generator: Generator, profiles: Tensor | None, source: torch.Generator) -> Tensor:

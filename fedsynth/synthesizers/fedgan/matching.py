@@ -1,7 +1,7 @@
 """A quadratic discriminator whose released gradients the generator matches.
 
-The discriminator is ``D(x) = 1/2 sum_h a_h (w_h . (x - c))^2``: unit vectors w_h, fixed signs a_h, and
-for the centre c the released shares of the cells in the row's class, which the generator has
+The discriminator is ``D(x) = 1/2 sum_h a_h (w_h . (x - c))^2``: unit vectors w_h, fixed signs a_h,
+and for the centre c the released shares of the cells in the row's class, which the generator has
 anyway. A round releases the noisy mean of the real records' clipped gradients of D. The generator
 does not ascend D, a direction without end in which noise drowns it: it brings the mean gradient of
 its own rows to the released one (feature matching, Salimans et al. 2016, with gradients as the
@@ -22,6 +22,7 @@ from torch import Tensor
 
 from fedsynth.models.gan import signs_of
 from fedsynth.synthesizers.adversarial.learner import Arrays
+from fedsynth.synthesizers.fedgan.game import centre_of
 
 # Remembered rounds that a step of the generator looks at.
 _ROUNDS = 16
@@ -93,11 +94,6 @@ class Matcher:
             setattr(self, name, torch.from_numpy(np.array(arrays[name])))
 
 
-def centre_of(centre: Tensor, classes: Tensor | None) -> Tensor:
-    """The centre of every row, [b, width], or one for all where there is one."""
-    return centre[classes] if len(centre) > 1 and classes is not None else centre[:1]
-
-
 def mean_gradients(weights: Tensor, rows: Tensor, clip: float) -> Tensor:
     """Mean clipped gradients of ``-D`` at centred rows, through which gradients reach the rows.
 
@@ -113,4 +109,5 @@ def mean_gradients(weights: Tensor, rows: Tensor, clip: float) -> Tensor:
     lefts = -(rows @ weights.reshape(-1, width).T).view(len(rows), rounds, units) * signs
     norms = lefts.norm(dim=2) * rows.norm(dim=1, keepdim=True)
     scaled = lefts * (clip / norms.clamp(min=clip))[..., None]
-    return (scaled.flatten(1).T @ rows / len(rows)).view(rounds, units, width)
+    means: Tensor = scaled.flatten(1).T @ rows / len(rows)
+    return means.view(rounds, units, width)

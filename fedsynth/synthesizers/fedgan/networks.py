@@ -55,13 +55,15 @@ def game_of(
     asks = bool(settings.asks)
     labels = (classes if parts == 1 else 0) + (cells.width if asks else 0)
     architecture = settings.architecture or "mlp"
-    kind: gan.Kind = "conv" if architecture == "conv" else "mlp"
+    kind: gan.Kind = settings.discriminator or "mlp"
+    outputs = 1 if kind == "quadratic" else 1 + labels
     classifier = None
     if settings.guidance:
-        classifier = Scorer(cells, kind, classes, settings.classifier_hidden or ())
+        own: gan.Kind = "conv" if kind == "conv" else "mlp"
+        classifier = Scorer(cells, own, classes, settings.classifier_hidden or ())
     return Game(
         Generator(cells, architecture, settings.latent or 1, labels, settings.hidden or ()),
-        Scorer(cells, kind, 1 + labels, settings.discriminator_hidden or ()),
+        Scorer(cells, kind, outputs, settings.discriminator_hidden or ()),
         classifier,
         parts,
         classes,

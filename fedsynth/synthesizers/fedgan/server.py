@@ -5,6 +5,7 @@ It sees released values alone, so everything here is post-processing.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -23,6 +24,7 @@ from fedsynth.synthesizers.adversarial.watch import Look, Watch
 from fedsynth.synthesizers.fedgan.game import Game, started
 from fedsynth.synthesizers.fedgan.gradient import GRADIENT, row_of
 from fedsynth.synthesizers.fedgan.local_training import TRAINING, plain_conditions
+from fedsynth.synthesizers.fedgan.matching import Matcher
 from fedsynth.synthesizers.fedgan.networks import conditions_of, game_of, tables_of
 from fedsynth.synthesizers.fedgan.settings import FedGANSettings
 from fedsynth.synthesizers.fitting import Fitting
@@ -78,6 +80,7 @@ class Training:
         self.discriminators = [
             Learner(game.discriminator.layers, settings.discriminator_learning_rate, self.source)
             for _ in range(game.parts)
+            if not game.quadratic
         ]
         self.classifier = None
         if game.classifier is not None:
@@ -89,7 +92,18 @@ class Training:
             for forger in self.forgers
         ]
         self.row = row_of(game, plan.training.clip)
+        self.matcher = None
+        if game.quadratic:
+            (units,), centre = game.discriminator.hidden, self.centre
+            self.matcher = Matcher(units, centre, plan.training.clip, self.source)
         self.round = 0
+
+    @property
+    def centre(self) -> Tensor:
+        """Of rows before a quadratic discriminator, [classes, width] or [1, width]."""
+        tables = tables_of(self.game, self.known)
+        assert tables is not None
+        return torch.from_numpy(tables).float()
 
     def _forger(self) -> Forger:
         settings, game, known = self.settings, self.game, self.known
@@ -115,6 +129,8 @@ class Training:
         channel, rounds = self.channel, self.plan.rounds
         channel.announce("game", self.game.to_dict())
         channel.announce("conditions", plain_conditions(self.forgers[0].conditions))
+        if self.matcher is not None:
+            channel.announce("centre", self.centre.tolist())
         every = self.fitting.options.checkpoint_every
         while self.round < rounds and not self._over():
             # Rounds that an interrupted run lost stay charged, so a resumed one may end early.
@@ -155,9 +171,13 @@ class Training:
 
     def _step(self) -> None:
         settings, done = self.settings, self.round / max(1, self.plan.rounds)
+        for learner in self.discriminators:
+            learner.shrink(settings.weight_decay or 0.0)
         left = 1.0 if settings.schedule == "constant" else 1.0 - done
         rate = left * (settings.discriminator_learning_rate or 1e-3)
-        if self.record:
+        if self.matcher is not None:
+            self._match(self.matcher)
+        elif self.record:
             self._descend(rate)
         else:
             self._average(rate)
@@ -166,10 +186,26 @@ class Training:
             for _ in range(settings.generator_steps or 0):
                 forger.step(settings.generator_batch or 2, self._verdict(part), self._classify())
                 forger.learner.follow(min(settings.average, (self.round + 1) / (self.round + 10)))
+        if self.matcher is not None:
+            self.matcher.turn(*self._generated())
+
+    def _match(self, matcher: Matcher) -> None:
+        """A round of a quadratic discriminator: what its present vectors say of real rows."""
+        size = self.game.discriminator.dim
+        real = self._asked({}, {})
+        matcher.remember(real[:size])
+        self._step_classifier(real[size:])
+
+    def _generated(self) -> tuple[Tensor, Tensor | None]:
+        """Rows of the generator, and their classes."""
+        return self.forgers[0].rows(4 * (self.settings.generator_batch or 2))
 
     def _asked(self, arrays: dict[str, NDArray[Any]], asked: dict[str, float]) -> Tensor:
         """The round's released mean, [weights]."""
-        weights = torch.cat([learner.flat for learner in self._seeing()]).numpy()
+        held = [learner.flat for learner in self._seeing()]
+        if self.matcher is not None:
+            held.insert(0, self.matcher.weights.flatten())
+        weights = torch.cat(held).numpy()
         released = self.channel.sum(
             training_task(self.fitting.ledger.job.budget).name,
             self.plan.training,
@@ -195,8 +231,12 @@ class Training:
         if self.game.penalty:
             gradient = gradient + self.game.penalty * self._slope(cells, labels)
         discriminator.descend_along(gradient)
+        self._step_classifier(real[size:])
+
+    def _step_classifier(self, gradient: Tensor) -> None:
+        """A step of the classifier, if there is one."""
         if self.classifier is not None:
-            self.classifier.descend_along(real[size:])
+            self.classifier.descend_along(gradient)
             self.classifier.follow(self.settings.average)
 
     def _slope(self, cells: Tensor, labels: Tensor | None) -> Tensor:
@@ -227,6 +267,10 @@ class Training:
             learner.move(way)
 
     def _verdict(self, part: int) -> Any:
+        matcher = self.matcher
+        if matcher is not None:
+            # How near all rows together come: the mean of one verdict is its loss.
+            return lambda cells, labels: -matcher.gap(cells, labels)[None]
         weights = self.discriminators[part].weights
         return lambda cells, labels: self.game.verdict(weights, self._blurred(cells), labels)
 
@@ -249,6 +293,9 @@ class Training:
             arrays.update({f"{name}.{key}": value for key, value in learner.state().items()})
         for part, watch in enumerate(self.watches):
             arrays[f"kept{part}"] = watch.kept.numpy()
+        if self.matcher is not None:
+            held = self.matcher.state()
+            arrays.update({f"matcher.{key}": value for key, value in held.items()})
         looks = [
             [watch.at, *(list(astuple(look)) for look in watch.looks)] for watch in self.watches
         ]
@@ -262,12 +309,9 @@ class Training:
         self.round = int(meta["round"])
         self.source.set_state(torch.from_numpy(arrays["source"].copy()))
         for name, learner in self._learners().items():
-            own: Arrays = {
-                key.removeprefix(f"{name}."): value
-                for key, value in arrays.items()
-                if key.startswith(f"{name}.")
-            }
-            learner.restore(own)
+            learner.restore(_under(name, arrays))
+        if self.matcher is not None:
+            self.matcher.restore(_under("matcher", arrays))
         for part, (watch, (at, *looks)) in enumerate(zip(self.watches, meta["looks"], strict=True)):
             watch.kept, watch.at = torch.from_numpy(arrays[f"kept{part}"].copy()), int(at)
             watch.looks = [Look(*look) for look in looks]
@@ -276,6 +320,12 @@ class Training:
         found = {f"discriminator{part}": own for part, own in enumerate(self.discriminators)}
         found |= {f"generator{part}": own.learner for part, own in enumerate(self.forgers)}
         return found if self.classifier is None else {**found, "classifier": self.classifier}
+
+
+def _under(name: str, arrays: Mapping[str, NDArray[Any]]) -> Arrays:
+    """The arrays of one part of a checkpoint."""
+    start = f"{name}."
+    return {k.removeprefix(start): v for k, v in arrays.items() if k.startswith(start)}
 
 
 def trained(

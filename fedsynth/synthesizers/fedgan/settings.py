@@ -35,11 +35,14 @@ class FedGANSettings(Agreed):
         asks: tables: whether generated rows are asked for a category of one column beside their
             class, and real rows stand for one of their own (CTGAN's conditions).
         architecture: of the generator: dense layers (mlp), CTGAN's (residual), or for images whose
-            sides are at least 16 and divisible by 4 convolutions (conv). Discriminators convolve
-            where the generator does.
+            sides are at least 16 and divisible by 4 convolutions (conv).
+        discriminator: mlp, conv (images), or, for tables at the record level, quadratic: a few
+            squared projections whose released gradients the generator matches, see
+            :mod:`fedsynth.synthesizers.fedgan.matching`.
         latent: length of the generator's normal vector.
         hidden: widths of the generator's dense hidden layers, or one number of channels.
-        discriminator_hidden, classifier_hidden: likewise of the others; of convolutions three.
+        discriminator_hidden, classifier_hidden: likewise of the others; of convolutions three, of
+            a quadratic discriminator the number of projections.
         loss: logistic (Goodfellow et al. 2014) or wasserstein.
         penalty: weight of the penalty on a discriminator's slope beyond 1, at generated rows alone.
         smoothing: standard deviation of the noise on the cells that a discriminator sees.
@@ -52,6 +55,8 @@ class FedGANSettings(Agreed):
         histogram_share, label_table_share: of the budget, as in FedVAE's settings.
         local_steps, batch_size: client level: of a client's training in a round.
         discriminator_learning_rate: Adam's, at the client; at the record level the server's.
+        weight_decay: of the discriminator's weights in a round, at the server: without it they walk
+            ever further with the noise.
         learning_rate: the generator's Adam's.
         schedule: of both learning rates over the rounds: constant, or down to zero in a line.
         generator_steps, generator_batch: of the generator in a round, at the server.
@@ -71,6 +76,9 @@ class FedGANSettings(Agreed):
     asks: Annotated[bool | None, Field(description="true or false")] = None
     architecture: Annotated[
         Literal["mlp", "conv", "residual"] | None, Field(description="mlp, conv or residual")
+    ] = None
+    discriminator: Annotated[
+        Literal["mlp", "conv", "quadratic"] | None, Field(description="mlp, conv or quadratic")
     ] = None
     latent: Count = None
     hidden: Widths = None
@@ -94,6 +102,9 @@ class FedGANSettings(Agreed):
     local_steps: Count = None
     batch_size: Count = None
     discriminator_learning_rate: Rate = None
+    weight_decay: Annotated[
+        float | None, Field(ge=0, lt=1, description="a number from 0 to below 1")
+    ] = None
     learning_rate: Rate = None
     schedule: Annotated[
         Literal["constant", "linear"] | None, Field(description="constant or linear")
@@ -129,7 +140,16 @@ class FedGANSettings(Agreed):
         if isinstance(schema, ImageSchema) and not Cells(shape=schema.shape).convolves:
             defaults["architecture"] = "mlp"
         architecture = self.architecture or defaults["architecture"]
-        defaults.update(_WIDTHS[budget.unit, architecture])
+        if architecture == "conv":
+            defaults["discriminator"] = "conv"
+        kind = self.discriminator or defaults["discriminator"]
+        if kind == "quadratic":
+            defaults.update(_QUADRATIC)
+        defaults.update(
+            hidden=_GENERATORS[architecture],
+            discriminator_hidden=_SCORERS[kind],
+            classifier_hidden=(_SCORERS["conv" if kind == "conv" else "mlp"] if images else ()),
+        )
         if not conditions(schema):
             defaults.update(scheme="uni", label_table_share=0.0, guidance=0.0)
         if (self.scheme or defaults["scheme"]) == "sep":
@@ -143,18 +163,32 @@ class FedGANSettings(Agreed):
         record, images = budget.unit == "record", isinstance(schema, ImageSchema)
         known = conditions(schema) > 0
         shape = schema.shape if isinstance(schema, ImageSchema) else ()
+        quadratic = self.discriminator == "quadratic"
         problems = {
             "scheme sep is one GAN a class, for unit client and a target of categories": self.scheme
             == "sep"
             and (record or not known),
             "asks is for tables, under scheme uni": bool(self.asks)
             and (images or self.scheme == "sep"),
-            "architecture conv is for images whose sides are at least 16 pixels and divisible by "
-            "4": self.architecture == "conv" and not (images and Cells(shape=shape).convolves),
+            "conv is for images whose sides are at least 16 pixels and divisible by 4": "conv"
+            in (self.architecture, self.discriminator)
+            and not (images and Cells(shape=shape).convolves),
             "architecture residual is for tables": self.architecture == "residual" and images,
-            "under architecture conv hidden must be one number of channels, "
-            "discriminator_hidden and classifier_hidden three": self.architecture == "conv"
-            and [len(self.hidden or ()), len(self.discriminator_hidden or ())] != [1, 3],
+            "under architecture conv hidden must be one number of channels": self.architecture
+            == "conv"
+            and len(self.hidden or ()) != 1,
+            "under discriminator conv discriminator_hidden must be three numbers of channels, and "
+            "so must classifier_hidden": self.discriminator == "conv"
+            and not len(self.discriminator_hidden or ()) == 3 == len(self.classifier_hidden or ()),
+            "discriminator quadratic is for tables at the record level, under scheme uni without "
+            "asks, penalty and smoothing, and its discriminator_hidden is one number": quadratic
+            and (
+                not record
+                or images
+                or self.asks
+                or bool(self.penalty or self.smoothing)
+                or len(self.discriminator_hidden or ()) != 1
+            ),
             "sampling fixed is for clients; records are Poisson-sampled": record
             and self.sampling == "fixed",
             "local_steps and batch_size are of training at clients, and records take one step a "
@@ -182,47 +216,35 @@ class FedCTGANSettings(FedGANSettings):
     method: ClassVar[str] = "fedctgan"
 
 
-_WIDTHS: dict[tuple[str, str], dict[str, Any]] = {
-    # (unit, architecture)
-    ("client", "conv"): {
-        "hidden": (32,),
-        "discriminator_hidden": (16, 32, 32),
-        "classifier_hidden": (16, 32, 32),
-    },
-    ("client", "mlp"): {
-        "hidden": (128, 256),
-        "discriminator_hidden": (128,),
-        "classifier_hidden": (64,),
-    },
-    ("client", "residual"): {
-        "hidden": (128, 128),
-        "discriminator_hidden": (128, 128),
-        "classifier_hidden": (64,),
-    },
-    ("record", "conv"): {
-        "hidden": (32,),
-        "discriminator_hidden": (16, 32, 32),
-        "classifier_hidden": (16, 32, 32),
-    },
-    ("record", "mlp"): {
-        "hidden": (128, 256),
-        "discriminator_hidden": (32,),
-        "classifier_hidden": (32,),
-    },
-    ("record", "residual"): {
-        "hidden": (128,),
-        "discriminator_hidden": (64,),
-        "classifier_hidden": (),
-    },
+# Widths, or channels, by kind of network.
+_GENERATORS: dict[str, tuple[int, ...]] = {
+    "conv": (32,),
+    "mlp": (128, 256),
+    "residual": (128,),
+}
+# Small ones: of the same noise in every number a smaller network gets less.
+_SCORERS: dict[str, tuple[int, ...]] = {"conv": (16, 32, 32), "mlp": (32,), "quadratic": (8,)}
+
+_QUADRATIC: dict[str, Any] = {
+    "asks": False,
+    "loss": "wasserstein",
+    "penalty": 0.0,
+    "smoothing": 0.0,
+    "obedience": 0.0,
+    "rounds": 100,
+    "generator_steps": 10,
+    "generator_batch": 1000,
 }
 
 _BOTH: dict[str, Any] = {
+    "discriminator": "mlp",
     "scheme": "uni",
     "asks": False,
     "loss": "logistic",
     "penalty": 0.0,
     "obedience": 0.0,
     "guidance": 0.0,
+    "weight_decay": 0.0,
     "schedule": "linear",
     "clip": 1.0,
 }
@@ -282,6 +304,7 @@ FedGANSettings._defaults = {
     ("record", False): {
         **_RECORD,
         "architecture": "residual",
+        "discriminator": "quadratic",
         "latent": 16,
         "smoothing": 0.1,
         "matching": 1.0,
@@ -290,7 +313,13 @@ FedGANSettings._defaults = {
     },
 }
 
-_CTGAN: dict[str, Any] = {"asks": True, "obedience": 1.0, "loss": "wasserstein", "penalty": 1.0}
+_CTGAN: dict[str, Any] = {
+    "discriminator": "mlp",
+    "asks": True,
+    "obedience": 1.0,
+    "loss": "wasserstein",
+    "penalty": 1.0,
+}
 
 FedCTGANSettings._defaults = {
     (unit, images): {**values, **_CTGAN}

@@ -14,7 +14,7 @@ from fedsynth.data.images import Images
 from fedsynth.data.tables import Conformed
 from fedsynth.encoding import image
 from fedsynth.federation.site import Board
-from fedsynth.models.gan import Cells, Generator, Kind, Scorer
+from fedsynth.models.gan import Cells, Generator, Scorer
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.synthesizers.counting import conditions
 from fedsynth.synthesizers.fusion_gan.encoding import Encoding, cells_of
@@ -42,7 +42,7 @@ class Networks:
         """The networks of resolved settings."""
         cells, classes = cells_of(schema), conditions(schema)
         known = classes if settings.conditional else 0
-        kind: Kind = settings.architecture or "mlp"
+        kind = settings.architecture or "mlp"
         hidden = settings.hidden or ()
         generator = Generator(cells, kind, settings.latent, known, hidden)
         discriminator = Scorer(cells, kind, 1 + known, settings.discriminator_hidden or ())
