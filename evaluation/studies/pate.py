@@ -2,14 +2,15 @@
 
     FEDSYNTH_DATA=../shared/data python evaluation/studies/pate.py [--only adult-records]
 
-`adult-records`: 10 silos (Dirichlet 0.5 over the label), records protected, nobody trusted, 25, 100
-and 300 teachers a silo on rows drawn from released statistics; `published` has the student learn
-from the class of most noisy votes. `adult-public`: a fifth of the training rows are public, without
-labels, and nobody's. `adult-clients`: 250 and 1,000 uniform clients, each protected whole, one
-teacher each. `adult-gan`: PATE-GAN on the 10 silos. The split, the rows drawn (39,073) and the
-scorer are those of `adult.py`: `auroc` is of gradient boosting trained on drawn rows, on real test
-rows; `student` the student's own; `tv1` and `tv2` total variation of marginals against the training
-rows.
+`adult-records`: 10 silos (Dirichlet 0.5 over the label), records protected, nobody trusted, 25 and
+100 teachers a silo on rows drawn from released statistics; with `labels: argmax` the student learns
+from the class of most noisy votes, as published. `adult-public`: a fifth of the training rows are
+public, without labels, and nobody's. `adult-clients`: 250 and 1,000 uniform clients, each protected
+whole, one teacher each. `adult-gan`: PATE-GAN on the 10 silos, and the same with so much noise that
+the votes say nothing, which shows what they add to the released tables. The split, the rows drawn
+(39,073) and the scorer are those of `adult.py`: `auroc` is of gradient boosting trained on drawn
+rows, on real test rows; `student` the student's own; `tv1` and `tv2` total variation of marginals
+against the training rows.
 
 `mnist`: 539 writers, each protected whole, vote on 9,000 test images without labels, as Papernot et
 al. did; `accuracy` is the student's on the other 1,000. With 250 teachers of 240 random images each
@@ -47,12 +48,15 @@ ROWS = 39_073
 SILOS = {"clients": 10, "unit": "record"}
 CASES = {
     "adult-records": [
-        *({**SILOS, "settings": {"teachers": teachers}} for teachers in (25, 100, 300)),
+        *({**SILOS, "settings": {"teachers": teachers}} for teachers in (25, 100)),
         {**SILOS, "settings": {"labels": "argmax"}},
     ],
     "adult-public": [{**SILOS, "public": 0.2, "settings": {}}],
     "adult-clients": [{"clients": n, "unit": "client", "settings": {}} for n in (250, 1_000)],
-    "adult-gan": [{**SILOS, "method": "pate-gan", "settings": {}}],
+    "adult-gan": [
+        {**SILOS, "method": "pate-gan", "settings": {}},
+        {**SILOS, "method": "pate-gan", "settings": {"noise_multiplier": 1e5}},
+    ],
 }
 
 
@@ -132,7 +136,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="*", choices=[*CASES, "mnist"], default=[*CASES, "mnist"])
     parser.add_argument("--epsilons", type=float, nargs="*", default=[1.0, 3.0])
-    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2])
+    parser.add_argument("--seeds", type=int, nargs="*", default=[1])
     parser.add_argument("--out", type=Path, default=HOME / "evaluation/results/pate.jsonl")
     options = parser.parse_args()
     for name in options.only:

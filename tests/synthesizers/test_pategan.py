@@ -231,7 +231,7 @@ def test_resolved_settings_are_settings_too(unit):
     full = PATEGANSettings().resolved(budget, small.SCHEMA)
     again = PATEGANSettings(**full.model_dump(exclude_none=True))
     assert again.resolved(budget, small.SCHEMA) == full
-    assert full.teachers == (25 if unit == "record" else 1)
+    assert full.teachers == (100 if unit == "record" else 1)
 
 
 def test_an_impossible_budget_asks_nothing(tmp_path):

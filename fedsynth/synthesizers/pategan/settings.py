@@ -24,7 +24,7 @@ class PATEGANSettings(FedGANSettings):
 
     Attributes:
         teachers: of every client, each taught by its own share of the client's records; by default
-            25 where records are protected, 1 where clients are.
+            100 where records are protected, 1 where clients are.
         queries: generated rows that the teachers judge in a round.
         warmup: steps of a teacher's training before its first vote; and after a job was resumed,
             when teachers begin anew.
@@ -47,7 +47,7 @@ class PATEGANSettings(FedGANSettings):
             ConfigError: settings that contradict the schema, or that PATE-GAN does not have.
         """
         clip = vote_terms(budget, 0.0, 1, self.queries, "gaussian").clip
-        teachers = self.teachers or (25 if budget.unit == "record" else 1)
+        teachers = self.teachers or (100 if budget.unit == "record" else 1)
         known = {"clip": self.clip or clip, "teachers": teachers}
         full = super(PATEGANSettings, self.model_copy(update=known)).resolved(budget, schema)
         assert isinstance(full, PATEGANSettings)
@@ -89,7 +89,7 @@ _FIXED: dict[str, Any] = {
 }
 _BOTH: dict[str, Any] = {
     **_FIXED,
-    "rounds": 100,
+    "rounds": 50,
     "local_steps": 5,
     "batch_size": 32,
     "discriminator_learning_rate": 1e-3,
@@ -104,7 +104,7 @@ _TABLE = {
     "architecture": "residual",
     "latent": 16,
     "smoothing": 0.1,
-    "matching": 1.0,
+    "matching": 10.0,
     "label_table_share": 0.2,
 }
 _IMAGE = {
