@@ -17,7 +17,9 @@ from fedsynth.privacy.certificate import certify
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import Boolean, Categorical, Continuous, ImageSchema, Integer, Schema
 from fedsynth.synthesizers import methods
+from fedsynth.synthesizers.fedgan import FedGANSettings
 from fedsynth.synthesizers.pategan import PATEGAN, PATEGANSettings
+from fedsynth.synthesizers.pategan import settings as settings_module
 from fedsynth.synthesizers.pategan import training as training_module
 
 OPEN = Budget(epsilon=math.inf)
@@ -215,6 +217,8 @@ def test_an_interrupted_job_goes_on_with_teachers_begun_anew(tmp_path, monkeypat
         ({"rate": 0.5}, "no setting rate"),
         ({"sampling": "fixed"}, "no setting sampling"),
         ({"guidance": 1.0}, "no setting guidance"),
+        ({"discriminator": "quadratic"}, "no setting discriminator"),
+        ({"classifier_hidden": (8,)}, "no setting classifier_hidden"),
         ({"clip": 3.0}, "clip is that of the votes"),
         ({"architecture": "conv"}, "dense networks"),
     ],
@@ -222,6 +226,15 @@ def test_an_interrupted_job_goes_on_with_teachers_begun_anew(tmp_path, monkeypat
 def test_settings_of_fedgan_that_do_not_apply_are_refused(settings, words):
     with pytest.raises(ConfigError, match=words):
         PATEGANSettings(**settings).resolved(Budget(epsilon=1.0), small.SCHEMA)
+
+
+USED = """architecture latent hidden discriminator_hidden smoothing bins rounds clip
+noise_multiplier histogram_share label_table_share local_steps batch_size discriminator_learning_rate
+learning_rate schedule generator_steps generator_batch matching diversity steepest average look_every patience"""
+
+
+def test_every_setting_of_fedgan_is_used_or_refused():
+    assert set(FedGANSettings.model_fields) == set(USED.split()) | set(settings_module._FIXED)
 
 
 @pytest.mark.parametrize("unit", ["record", "client"])

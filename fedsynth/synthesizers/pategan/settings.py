@@ -48,7 +48,9 @@ class PATEGANSettings(FedGANSettings):
         """
         clip = vote_terms(budget, 0.0, 1, self.queries, "gaussian").clip
         teachers = self.teachers or (100 if budget.unit == "record" else 1)
-        known = {"clip": self.clip or clip, "teachers": teachers}
+        known: dict[str, Any] = {"clip": self.clip or clip, "teachers": teachers}
+        if self.classifier_hidden is None:
+            known["classifier_hidden"] = ()
         full = super(PATEGANSettings, self.model_copy(update=known)).resolved(budget, schema)
         assert isinstance(full, PATEGANSettings)
         if abs((full.clip or clip) / clip - 1) > 1e-9:
@@ -86,6 +88,8 @@ _FIXED: dict[str, Any] = {
     "guidance": 0.0,
     "rate": 1.0,
     "sampling": "poisson",
+    "weight_decay": 0.0,
+    "classifier_hidden": (),
 }
 _BOTH: dict[str, Any] = {
     **_FIXED,

@@ -177,8 +177,10 @@ class Tuition:
         self.round = int(meta["round"])
         self.source.set_state(torch.from_numpy(arrays["source"].copy()))
         for name, learner in self._learners().items():
-            own = {k.removeprefix(f"{name}."): v for k, v in arrays.items() if f"{name}." in k}
-            learner.restore(own)
+            start = f"{name}."
+            learner.restore(
+                {k.removeprefix(start): v for k, v in arrays.items() if k.startswith(start)}
+            )
         self.watch.kept = torch.from_numpy(arrays["kept"].copy())
         self.watch.at = int(meta["at"])
         self.watch.looks = [Look(*look) for look in meta["looks"]]
