@@ -36,6 +36,23 @@ def encoding():
 
 TABLE = Cells(columns=encoding().sizes[:-1])
 IMAGE = Cells(shape=(16, 16))
+# Any public point will do.
+CENTRE = np.random.default_rng(0).dirichlet(np.ones(TABLE.width), size=2)
+
+
+def quadratic_game(*, classifier=False):
+    """A game of a quadratic discriminator, on tables."""
+    return Game(
+        Generator(TABLE, "residual", 3, 2, (4,)),
+        Scorer(TABLE, "quadratic", 1, (4,)),
+        Scorer(TABLE, "mlp", 2, (6,)) if classifier else None,
+        parts=1,
+        classes=2,
+        asks=False,
+        loss="wasserstein",
+        smoothing=0.0,
+        penalty=0.0,
+    )
 
 
 def game_on(cells=TABLE, *, classifier=False, parts=1, asks=False, **rules):
@@ -72,6 +89,7 @@ def federation(owners, game):
         site.board.post("schema", schema.to_dict())
         site.board.post("encoding", encoding().to_dict())
         site.board.post("game", game.to_dict())
+        site.board.post("centre", CENTRE.tolist())
         site.board.post("conditions", plain_conditions(conditions_on(game)))
     return sites
 
@@ -87,8 +105,16 @@ def pictures(count, seed=0):
 
 
 def initial(networks, scale=1.0, seed=0):
+    """Weights of networks behind one another; those of a quadratic one have no biases."""
     source = torch.Generator().manual_seed(seed)
-    return torch.cat([gan.initial(one.layers, source) * scale for one in networks]).numpy()
+    return torch.cat(
+        [
+            torch.randn(one.dim, generator=source) * scale
+            if one.layers[0].bias is False
+            else gan.initial(one.layers, source) * scale
+            for one in networks
+        ]
+    ).numpy()
 
 
 def request(task, game, terms, weights=None, **settings):

@@ -26,6 +26,7 @@ from fedsynth.synthesizers.fedgan import gradient, local_training
 from fedsynth.synthesizers.fedgan.gradient import GRADIENT
 from fedsynth.synthesizers.fedgan.local_training import TRAINING, Rules
 from tests.synthesizers.fedgan.games import (
+    CENTRE,
     CLIENT,
     CLIP,
     IMAGE,
@@ -35,6 +36,7 @@ from tests.synthesizers.fedgan.games import (
     game_on,
     initial,
     pictures,
+    quadratic_game,
     request,
 )
 from tests.synthesizers.small import SCHEMA, owners, table
@@ -47,6 +49,8 @@ KINDS = {
     "asks": game_on(asks=True),
     "everything": game_on(classifier=True, asks=True, smoothing=0.2, loss="wasserstein"),
     "images": game_on(IMAGE, classifier=True, smoothing=0.1),
+    "quadratic": quadratic_game(),
+    "quadratic with a classifier": quadratic_game(classifier=True),
 }
 
 
@@ -74,22 +78,31 @@ def networks(game, flat):
     return known, gan.leaves(tensor(flat[size:]), game.classifier.layers)
 
 
+def flat_of(weights):
+    return weights[0].flatten() if len(weights) == 1 else gan.flattened(weights)
+
+
 def written_out(game, flat, seen, clip):
     """Every record's row [records, dim], by automatic differentiation of its whole loss."""
     discriminator, classifier = networks(game, flat)
     share = clip / np.sqrt(2) if classifier else clip
     found = []
     for at in range(len(seen.cells)):
-        logits = game.discriminator.logits(discriminator, seen.blurred[at : at + 1])[0]
-        verdict = logits[0]
-        for label in seen.labels[at].reshape(-1).tolist():
-            verdict = verdict + logits[1 + label]
+        if game.discriminator.kind == "quadratic":
+            centre = torch.from_numpy(CENTRE[seen.classes[at]]).float()
+            projected = discriminator[0] @ (seen.cells[at] - centre)
+            verdict = (projected * torch.tensor([1.0, -1.0, 1.0, -1.0]) * projected).sum() / 2
+        else:
+            logits = game.discriminator.logits(discriminator, seen.blurred[at : at + 1])[0]
+            verdict = logits[0]
+            for label in seen.labels[at].reshape(-1).tolist():
+                verdict = verdict + logits[1 + label]
         loss = functional.softplus(-verdict) if game.loss == "logistic" else -verdict
-        parts = [gan.flattened(torch.autograd.grad(loss, discriminator))]
+        parts = [flat_of(torch.autograd.grad(loss, discriminator))]
         if classifier:
             logits = game.classifier.logits(classifier, seen.cells[at : at + 1])
             loss = functional.cross_entropy(logits, seen.classes[at : at + 1])
-            parts.append(gan.flattened(torch.autograd.grad(loss, classifier)))
+            parts.append(flat_of(torch.autograd.grad(loss, classifier)))
         own = [part.double().numpy() for part in parts]
         found.append(np.concatenate([p * min(1.0, share / np.linalg.norm(p)) for p in own]))
     return np.array(found)
@@ -200,7 +213,7 @@ def test_no_record_moves_the_sum_beyond_the_clip(kind, scale, broken, clip, seed
     assert np.linalg.norm(sums[0]) <= clip * (1 + 1e-5)
 
 
-@pytest.mark.parametrize("kind", ["plain", "classifier", "images"])
+@pytest.mark.parametrize("kind", ["plain", "classifier", "images", "quadratic with a classifier"])
 def test_a_records_row_does_not_depend_on_other_records(kind):
     game = game_on(IMAGE, classifier=True) if kind == "images" else KINDS[kind]
     asked = request(GRADIENT, game, RECORD)
