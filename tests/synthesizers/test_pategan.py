@@ -228,9 +228,11 @@ def test_settings_of_fedgan_that_do_not_apply_are_refused(settings, words):
         PATEGANSettings(**settings).resolved(Budget(epsilon=1.0), small.SCHEMA)
 
 
-USED = """architecture latent hidden discriminator_hidden smoothing bins rounds clip
-noise_multiplier histogram_share label_table_share local_steps batch_size discriminator_learning_rate
-learning_rate schedule generator_steps generator_batch matching diversity steepest average look_every patience"""
+USED = """
+architecture latent hidden discriminator_hidden smoothing bins rounds clip noise_multiplier
+histogram_share label_table_share local_steps batch_size discriminator_learning_rate learning_rate
+schedule generator_steps generator_batch matching diversity steepest average look_every patience
+"""
 
 
 def test_every_setting_of_fedgan_is_used_or_refused():
