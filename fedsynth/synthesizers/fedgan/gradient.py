@@ -41,17 +41,18 @@ class GradientTask:
         game = sites[0].board.read("game", Game.from_dict)
         row = row_of(game, request.terms.clip)
         weights = weights_of(game, tensor(request.arrays["weights"]))
-        seen = [
-            game.seen(site, sample, site.coins.generator())
-            for site, sample in zip(sites, samples, strict=True)
-        ]
+        coins = [site.coins.generator() for site in sites]
         owners = np.repeat(np.arange(len(sites)), [len(sample) for sample in samples])
-        together = _joined(seen)
+        drawn = np.concatenate(samples)
         step = _chunk(game)
         for start in range(0, len(owners), step):
             at = slice(start, start + step)
-            rows = row.of(_part(together, at), weights)
-            yield from _by_owner(rows, owners[at])
+            own = owners[at]
+            seen = [
+                game.seen(sites[index], drawn[at][own == index], coins[index])
+                for index in np.unique(own).tolist()
+            ]
+            yield from _by_owner(row.of(_joined(seen), weights), own)
 
     def keep(self, site: Site, values: NDArray[np.float64], request: Request) -> None:
         raise AssertionError("gradients are sent, nothing of them is kept")
@@ -91,12 +92,6 @@ def _joined(seen: Sequence[Seen]) -> Seen:
         torch.cat(labels) if labels else None,
         torch.cat(classes) if classes else None,
     )
-
-
-def _part(seen: Seen, at: slice) -> Seen:
-    labels = None if seen.labels is None else seen.labels[at]
-    classes = None if seen.classes is None else seen.classes[at]
-    return Seen(seen.cells[at], seen.blurred[at], labels, classes)
 
 
 def _by_owner(rows: FactoredRows, owners: NDArray[np.int64]) -> Iterator[tuple[int, Rows]]:

@@ -27,7 +27,7 @@ from fedsynth.synthesizers.adversarial.learner import BETAS
 from fedsynth.synthesizers.batches import classes_of, number, tensor
 from fedsynth.synthesizers.fedgan.game import Game
 
-# Numbers in the rows, real and generated, of models that learn side by side: 64 MB.
+# Numbers in the rows and weights of clients that are simulated at once: 32 MB.
 _FLOATS = 2**23
 
 Samples = Sequence[NDArray[np.int64]]
@@ -99,8 +99,9 @@ class Rules:
 
     @property
     def numbers(self) -> int:
-        """In the real and generated rows of a client."""
-        return 2 * self.game.parts * self.rows * self.game.cells.width
+        """In the real and generated rows of a client, and its weights before and after."""
+        rows = 2 * self.rows * self.game.cells.width
+        return self.game.parts * (rows + 2 * self.game.discriminator.dim)
 
 
 def plain_conditions(conditions: Conditions) -> dict[str, Plain]:

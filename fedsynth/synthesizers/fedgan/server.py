@@ -95,7 +95,7 @@ class Training:
         self.matcher = None
         if game.quadratic:
             (units,), centre = game.discriminator.hidden, self.centre
-            self.matcher = Matcher(units, centre, plan.training.clip, self.source)
+            self.matcher = Matcher(units, centre, self.row.discriminator_clip, self.source)
         self.round = 0
 
     @property

@@ -21,8 +21,10 @@ from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import Categorical
 from fedsynth.synthesizers.adversarial.generating import Forger
+from fedsynth.synthesizers.adversarial.rows import Row
 from fedsynth.synthesizers.fedgan import FedCTGAN, FedGAN, server
 from fedsynth.synthesizers.fedgan.gradient import GradientTask
+from fedsynth.synthesizers.fedgan.matching import Matcher, mean_gradients
 from fedsynth.synthesizers.fitting import CHECKPOINT, Fitting
 from tests.synthesizers.small import SCHEMA, owners, table
 
@@ -236,6 +238,32 @@ def test_a_step_follows_the_released_mean_of_real_rows_and_the_mean_of_generated
     np.testing.assert_allclose(
         weights[1][clear].numpy(), reference.detach()[clear].numpy(), atol=1e-5
     )
+
+
+@pytest.mark.parametrize("guidance", [0.0, 1.0])
+def test_real_and_generated_rows_are_clipped_alike_before_a_quadratic_discriminator(
+    monkeypatch, guidance
+):
+    # A generator brings its mean gradient to the released one: of the same rows they must agree.
+    rows, compared = [], []
+    of, remember = Row.of, Matcher.remember
+
+    def watched(self, released):
+        own = mean_gradients(self.weights[None], rows[-1], self.clip)[0]
+        compared.append((own, released.view_as(own)))
+        remember(self, released)
+
+    def noted(self, seen, weights):
+        rows.append(seen.blurred)
+        return of(self, seen, weights)
+
+    monkeypatch.setattr(Row, "of", noted)
+    monkeypatch.setattr(Matcher, "remember", watched)
+    quick(discriminator="quadratic", guidance=guidance, clip=0.3).fit(owners(40), FREE)
+    assert len(compared) == 6
+    for own, released in compared:
+        assert released.abs().max() > 1e-3
+        assert torch.allclose(own, released, atol=1e-5)
 
 
 def interrupted(monkeypatch, folder, kind, saves):
