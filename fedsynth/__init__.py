@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from fedsynth.synthesizers.methods import choose, synthesizer
     from fedsynth.synthesizers.mst import MST
     from fedsynth.synthesizers.pate import PATE
+    from fedsynth.synthesizers.pategan import PATEGAN
     from fedsynth.synthesizers.privbayes import PrivBayes
 
 __version__ = "0.1.0"
@@ -50,6 +51,7 @@ __all__ = [
     "AIM",
     "MST",
     "PATE",
+    "PATEGAN",
     "Boolean",
     "Budget",
     "Categorical",
@@ -121,6 +123,7 @@ _HOMES = {
     "fedsynth.synthesizers.methods": ("choose", "synthesizer"),
     "fedsynth.synthesizers.mst": ("MST",),
     "fedsynth.synthesizers.pate": ("PATE",),
+    "fedsynth.synthesizers.pategan": ("PATEGAN",),
     "fedsynth.synthesizers.privbayes": ("PrivBayes",),
     "fedsynth.data.tables": ("read_table", "write_table"),
 }

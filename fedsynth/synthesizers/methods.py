@@ -29,6 +29,7 @@ from fedsynth.synthesizers.fusion_gan import FusionGAN, FusionGANSettings
 from fedsynth.synthesizers.mst import MST, MSTSettings
 from fedsynth.synthesizers.owners import Owners
 from fedsynth.synthesizers.pate import PATE, PATESettings
+from fedsynth.synthesizers.pategan import PATEGAN, PATEGANSettings
 from fedsynth.synthesizers.privbayes import PrivBayes, PrivBayesSettings
 from fedsynth.validation import suggestion
 
@@ -43,6 +44,7 @@ Settings = (
     | HybridFusionSettings
     | MeanEmbeddingSettings
     | MSTSettings
+    | PATEGANSettings
     | PATESettings
     | PrivateFusionSettings
     | PrivBayesSettings
@@ -93,6 +95,7 @@ METHODS: dict[str, Any] = {
         FusionGAN,
         FedInfer,
         PATE,
+        PATEGAN,
     )
 }
 SETTINGS: dict[str, Any] = {name: method.settings_type for name, method in METHODS.items()}

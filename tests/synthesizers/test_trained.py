@@ -17,6 +17,8 @@ FAST = {
     "fedvae": {"rounds": 1},
     "hybrid-fusion": {"edges": 2},
     "mean-embedding": {"steps": 1},
+    "pate": {"teachers": 2, "queries": 10},
+    "pate-gan": {"rounds": 1},
 }
 
 
