@@ -143,6 +143,7 @@ def mnist(options):
         "scaled": finite(scaled(per_round, multiplier, rounds)),
         "scaled_paper": finite(scaled(per_round, multiplier, paper_rounds)),
         "parameters": parameters(synth),
+        "remarks": list(synth.remarks),
         "seconds": round(seconds),
         "cpu_seconds": round(cpu),
     }
@@ -178,6 +179,7 @@ def adult(options):
         **{f"tv{order}": round(error, 4) for order, error in enumerate(errors, start=1)},
         "calls_a_client": round(synth.traffic.calls_per_client, 1),
         "mb_a_client": round(synth.traffic.bytes_per_client / 1e6, 2),
+        "remarks": list(synth.remarks),
         "fit_seconds": round(seconds, 1),
         "fit_cpu_seconds": round(cpu, 1),
     }
