@@ -79,9 +79,10 @@ def run_adult(seed, epsilon, clients, unit, settings, public=None, method="pate"
         owned = train.iloc[at:].reset_index(drop=True)
     scheme = {"scheme": "dirichlet", "beta": 0.5} if unit == "record" else {"scheme": "uniform"}
     sites = partition(owned, clients, schema=schema, seed=seed, **scheme)
-    synth = PATEGAN(schema, **settings)
     if method == "pate":
         synth = PATE(schema, public=known, **settings)
+    else:
+        synth = PATEGAN(schema, **settings)
     start = time.perf_counter()
     budget = Budget(epsilon=epsilon, delta=1e-5, unit=unit, trust="distributed")
     synth.fit(sites, budget, seed=seed)
