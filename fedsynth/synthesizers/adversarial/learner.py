@@ -82,12 +82,6 @@ class Learner:
             for weight, part in zip(self.weights, parts, strict=True):
                 weight.add_(part)
 
-    def shrink(self, share: float) -> None:
-        """Take a share off every weight."""
-        with torch.no_grad():
-            for weight in self.weights:
-                weight.mul_(1 - share)
-
     def pace(self, rate: float) -> None:
         """Set Adam's step size."""
         for group in self._optimiser.param_groups:

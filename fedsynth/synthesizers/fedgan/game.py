@@ -23,6 +23,8 @@ Floats = NDArray[np.float32]
 
 # What the first generator's other inputs weigh where it starts from released tables.
 _QUIET = 0.3
+# Logit of a cell that is asked for, beside the log of its share.
+_ASKED = 10.0
 
 
 @dataclass(frozen=True)
@@ -152,14 +154,18 @@ def centre_of(centre: Tensor, classes: Tensor | None) -> Tensor:
     return centre[classes] if len(centre) > 1 and classes is not None else centre[:1]
 
 
-def started(generator: Generator, profiles: Tensor | None, source: torch.Generator) -> Tensor:
+def started(
+    generator: Generator, profiles: Tensor | None, source: torch.Generator, asks: bool = False
+) -> Tensor:
     """First weights of a generator; with tables such that its rows nearly have them.
 
     The last layer's bias, or where the layer sees the label the label's own column, is the log of
-    the share of each cell; everything else starts small.
+    the share of each cell, and a cell that a row is asked for is far likelier; everything else
+    starts small. As cells are asked for as often as they come, rows still have the tables.
 
     Args:
         profiles: shares of the cells [classes, width] or [1, width].
+        asks: whether the last labels are cells to ask for.
     """
     flat = gan.initial(generator.layers, source)
     if profiles is None:
@@ -171,4 +177,7 @@ def started(generator: Generator, profiles: Tensor | None, source: torch.Generat
         matrix[:, generator.latent : generator.latent + len(profiles)] = logs.T
     else:
         bias = profiles.mean(0).clamp(min=1e-9).log()
+    if asks and generator.kind == "residual":
+        cells = torch.arange(generator.cells.width)
+        matrix[cells, generator.latent + generator.classes - len(cells) + cells] = _ASKED
     return gan.flattened([*weights[:-2], matrix, bias])

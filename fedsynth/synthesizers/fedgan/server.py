@@ -109,7 +109,7 @@ class Training:
         settings, game, known = self.settings, self.game, self.known
         tables = tables_of(game, known)
         profiles = None if tables is None else torch.from_numpy(tables).float()
-        start = started(game.generator, profiles, self.source)
+        start = started(game.generator, profiles, self.source, game.asks)
         learner = Learner(game.generator.layers, settings.learning_rate, self.source, start=start)
         objective = Objective(
             game.loss,
@@ -171,8 +171,6 @@ class Training:
 
     def _step(self) -> None:
         settings, done = self.settings, self.round / max(1, self.plan.rounds)
-        for learner in self.discriminators:
-            learner.shrink(settings.weight_decay or 0.0)
         left = 1.0 if settings.schedule == "constant" else 1.0 - done
         rate = left * (settings.discriminator_learning_rate or 1e-3)
         if self.matcher is not None:

@@ -88,7 +88,6 @@ _FIXED: dict[str, Any] = {
     "guidance": 0.0,
     "rate": 1.0,
     "sampling": "poisson",
-    "weight_decay": 0.0,
     "classifier_hidden": (),
 }
 _BOTH: dict[str, Any] = {
