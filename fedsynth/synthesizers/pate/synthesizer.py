@@ -56,6 +56,9 @@ class PATE(Trained[Learned]):
     clients are protected each has one vote, so ten clients teach nothing at epsilon 1; hundreds
     do. Where records are protected a client brings many teachers, each of few records.
 
+    The student is what it is good at: on Adult its rows teach a classifier less than those that the
+    same statistics give by themselves (private fusion with the whole budget).
+
     A sampled row is a public row, or one like those that were drawn from released statistics, with
     a label by the student. Public rows themselves are part of the release.
 
