@@ -6,17 +6,21 @@ Everything is calibrated together before anything is asked.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
+
+from threadpoolctl import threadpool_limits
 
 from fedsynth.errors import BudgetExceeded
-from fedsynth.federation.tasks import Task
 from fedsynth.privacy.accounting import calibrate, charged, optimal_gaussian_sigma, spent
 from fedsynth.privacy.ledger import Job, Planned
 from fedsynth.privacy.terms import Budget, Everyone, FixedSize, Poisson, Sampling, Terms
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.synthesizers.counting import LABEL_TABLES, counting_terms, question
+from fedsynth.synthesizers.fitting import Fitting, Options, begin
+from fedsynth.synthesizers.owners import Owners
 
 # A binomial count stays within so many standard deviations of its mean, but for a probability of
 # about 1e-9.
@@ -40,6 +44,13 @@ class Rounds(Protocol):
     def histogram_share(self) -> float: ...
     @property
     def label_table_share(self) -> float | None: ...
+
+
+class Named(Protocol):
+    """A task, of which a plan knows the name."""
+
+    @property
+    def name(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -78,12 +89,46 @@ class Plan:
             case FixedSize(size=size):
                 return float(size)
 
-    def planned(self, task: Task, first: Task) -> tuple[Planned, ...]:
+    def planned(self, task: Named, first: Named) -> tuple[Planned, ...]:
         """As the ledger's first line names them; ``task`` trains, ``first`` asks the histogram."""
         found = [Planned(first.name, self.histogram, 1)]
         if self.label_tables is not None:
             found.append(Planned(LABEL_TABLES.name, self.label_tables, 1))
         return (*found, Planned(task.name, self.training, self.rounds))
+
+
+@contextmanager
+def begin_rounds(
+    owners: Owners,
+    schema: Schema | ImageSchema,
+    budget: Budget,
+    settings: Any,
+    options: Options,
+    task: Callable[[Budget], Named],
+) -> Iterator[tuple[Fitting, Plan]]:
+    """A fit of many rounds: its ledger open and its noise calibrated, nothing asked yet.
+
+    Args:
+        settings: of the method, resolved: :class:`Rounds`, and a pydantic model.
+        task: what clients are asked in the training's rounds.
+
+    Raises:
+        As :func:`fedsynth.synthesizers.fitting.begin`.
+    """
+    plans: list[Plan] = []
+
+    def plan(resolved: Budget, clients: int) -> tuple[tuple[Planned, ...], int | None]:
+        made = make_plan(settings, schema, resolved, clients, options.survivors)
+        plans.append(made)
+        first, _, _ = question(schema)
+        return made.planned(task(resolved), first), made.participations
+
+    # Products this small are slower on several threads, which OpenBLAS keeps spinning.
+    with (
+        begin(owners, schema, budget, plan, options, settings) as fitting,
+        threadpool_limits(limits=1, user_api="blas"),
+    ):
+        yield fitting, plans[0] if plans else Plan.of(fitting.ledger.job)
 
 
 def make_plan(

@@ -49,11 +49,6 @@ class Learner:
         """The weights as one vector."""
         return gan.flattened(self.weights)
 
-    @property
-    def finite(self) -> bool:
-        """Whether no weight has overflowed."""
-        return all(bool(weight.isfinite().all()) for weight in self.weights)
-
     def descend(self, loss: Tensor, steepest: float | None = None) -> None:
         """One step against the gradient of a loss.
 

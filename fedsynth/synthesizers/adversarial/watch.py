@@ -6,14 +6,18 @@ or a cell is no finite number. The last state that was neither is kept.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass, field, fields
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from fedsynth.models.vae import unflatten
 from fedsynth.synthesizers.adversarial.generating import Forger
+from fedsynth.synthesizers.adversarial.saving import Arrays
 
 # Pairs of rows looked at.
 _PAIRS = 1024
@@ -68,6 +72,24 @@ class Watch:
         last = self.looks[-1]
         if not self.collapsed and not self.diverged and (self.patience is None or self._best):
             self.kept, self.at = weights.clone(), last.round
+
+    def state(self) -> Arrays:
+        """What :meth:`restore` needs."""
+        looks = [astuple(look) for look in self.looks]
+        return {
+            "kept": self.kept.numpy(),
+            "at": np.array(self.at),
+            # What was not measured is NaN.
+            "looks": np.array(looks, np.float64).reshape(len(looks), len(fields(Look))),
+        }
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """The inverse of :meth:`state`."""
+        self.kept, self.at = torch.from_numpy(np.array(arrays["kept"])), int(arrays["at"].item())
+        self.looks = []
+        for number, variety, spread, *rest in arrays["looks"].tolist():
+            wanted, distance = (None if np.isnan(value) else value for value in rest)
+            self.looks.append(Look(int(number), variety, spread, wanted, distance))
 
     @property
     def diverged(self) -> bool:

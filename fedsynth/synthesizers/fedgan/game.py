@@ -70,6 +70,17 @@ class Game:
         """The discriminator's verdict [b] on records as it sees them."""
         return gan.judged(self.discriminator.logits(weights, cells), labels)
 
+    def steepness(self, weights: list[Tensor], cells: Tensor, labels: Tensor | None) -> Tensor:
+        """Gradient [discriminator.dim] of the slope penalty at generated rows."""
+        penalty = gan.slope_penalty(lambda rows: self.verdict(weights, rows, labels), cells)
+        # The last bias moves no slope.
+        found = torch.autograd.grad(penalty, weights, allow_unused=True)
+        parts = [
+            torch.zeros_like(weight) if slope is None else slope
+            for weight, slope in zip(weights, found, strict=True)
+        ]
+        return gan.flattened(parts)
+
     def discriminator_weights(self, flat: Tensor, part: int) -> list[Tensor]:
         """Matrices and biases of one part of a flat vector of all."""
         size = self.discriminator.dim

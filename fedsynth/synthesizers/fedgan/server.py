@@ -5,8 +5,7 @@ It sees released values alone, so everything here is post-processing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,12 +14,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fedsynth.federation.tasks import Task
-from fedsynth.models import gan
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.synthesizers.adversarial.generating import Conditions, Forger, Objective
-from fedsynth.synthesizers.adversarial.learner import Arrays, Learner
-from fedsynth.synthesizers.adversarial.watch import Look, Watch
+from fedsynth.synthesizers.adversarial.learner import Learner
+from fedsynth.synthesizers.adversarial.saving import Part, packed, unpack
+from fedsynth.synthesizers.adversarial.watch import Watch
 from fedsynth.synthesizers.fedgan.game import Game, started
 from fedsynth.synthesizers.fedgan.gradient import GRADIENT, row_of
 from fedsynth.synthesizers.fedgan.local_training import TRAINING, plain_conditions
@@ -32,7 +31,6 @@ from fedsynth.synthesizers.preliminaries import Preliminaries, ask_preliminaries
 from fedsynth.synthesizers.rounds import Plan
 
 Floats = NDArray[np.float32]
-known_from = Preliminaries.from_state
 
 
 def training_task(budget: Budget) -> Task:
@@ -94,16 +92,10 @@ class Training:
         self.row = row_of(game, plan.training.clip)
         self.matcher = None
         if game.quadratic:
-            (units,), centre = game.discriminator.hidden, self.centre
+            (units,), centre = game.discriminator.hidden, self.forgers[0].profiles
+            assert centre is not None
             self.matcher = Matcher(units, centre, self.row.discriminator_clip, self.source)
         self.round = 0
-
-    @property
-    def centre(self) -> Tensor:
-        """Of rows before a quadratic discriminator, [classes, width] or [1, width]."""
-        tables = tables_of(self.game, self.known)
-        assert tables is not None
-        return torch.from_numpy(tables).float()
 
     def _forger(self) -> Forger:
         settings, game, known = self.settings, self.game, self.known
@@ -130,7 +122,7 @@ class Training:
         channel.announce("game", self.game.to_dict())
         channel.announce("conditions", plain_conditions(self.forgers[0].conditions))
         if self.matcher is not None:
-            channel.announce("centre", self.centre.tolist())
+            channel.announce("centre", self.matcher.centre.tolist())
         every = self.fitting.options.checkpoint_every
         while self.round < rounds and not self._over():
             # Rounds that an interrupted run lost stay charged, so a resumed one may end early.
@@ -185,7 +177,8 @@ class Training:
                 forger.step(settings.generator_batch or 2, self._verdict(part), self._classify())
                 forger.learner.follow(min(settings.average, (self.round + 1) / (self.round + 10)))
         if self.matcher is not None:
-            self.matcher.turn(*self._generated())
+            rows = 4 * (settings.generator_batch or 2)
+            self.matcher.turn(*self.forgers[0].rows(rows))
 
     def _match(self, matcher: Matcher) -> None:
         """A round of a quadratic discriminator: what its present vectors say of real rows."""
@@ -193,10 +186,6 @@ class Training:
         real = self._asked({}, {})
         matcher.remember(real[:size])
         self._step_classifier(real[size:])
-
-    def _generated(self) -> tuple[Tensor, Tensor | None]:
-        """Rows of the generator, and their classes."""
-        return self.forgers[0].rows(4 * (self.settings.generator_batch or 2))
 
     def _asked(self, arrays: dict[str, NDArray[Any]], asked: dict[str, float]) -> Tensor:
         """The round's released mean, [weights]."""
@@ -227,7 +216,9 @@ class Training:
         size = self.game.discriminator.dim
         gradient = real[:size] + torch.from_numpy(fakes).float()
         if self.game.penalty:
-            gradient = gradient + self.game.penalty * self._slope(cells, labels)
+            gradient = gradient + self.game.penalty * self.game.steepness(
+                discriminator.weights, cells, labels
+            )
         discriminator.descend_along(gradient)
         self._step_classifier(real[size:])
 
@@ -236,20 +227,6 @@ class Training:
         if self.classifier is not None:
             self.classifier.descend_along(gradient)
             self.classifier.follow(self.settings.average)
-
-    def _slope(self, cells: Tensor, labels: Tensor | None) -> Tensor:
-        """Gradient [dim] of the slope penalty at generated rows."""
-        learner = self.discriminators[0]
-        penalty = gan.slope_penalty(
-            lambda rows: self.game.verdict(learner.weights, rows, labels), cells
-        )
-        # The last bias moves no slope.
-        found = torch.autograd.grad(penalty, learner.weights, allow_unused=True)
-        parts = [
-            torch.zeros_like(weight) if slope is None else slope
-            for weight, slope in zip(learner.weights, found, strict=True)
-        ]
-        return gan.flattened(parts)
 
     def _average(self, rate: float) -> None:
         """Client level: the mean of the clients' ways (Algorithm 3)."""
@@ -287,17 +264,8 @@ class Training:
         """Checkpoint everything that :meth:`restore` needs."""
         arrays, meta = self.known.to_state()
         arrays["source"] = self.source.get_state().numpy()
-        for name, learner in self._learners().items():
-            arrays.update({f"{name}.{key}": value for key, value in learner.state().items()})
-        for part, watch in enumerate(self.watches):
-            arrays[f"kept{part}"] = watch.kept.numpy()
-        if self.matcher is not None:
-            held = self.matcher.state()
-            arrays.update({f"matcher.{key}": value for key, value in held.items()})
-        looks = [
-            [watch.at, *(list(astuple(look)) for look in watch.looks)] for watch in self.watches
-        ]
-        self.fitting.checkpoint(arrays, {"round": self.round, "looks": looks, **meta})
+        arrays |= packed(self._parts())
+        self.fitting.checkpoint(arrays, {"round": self.round, **meta})
 
     def restore(self) -> None:
         """Go on from the last checkpoint, if there is one."""
@@ -306,24 +274,19 @@ class Training:
         arrays, meta = self.fitting.restored
         self.round = int(meta["round"])
         self.source.set_state(torch.from_numpy(arrays["source"].copy()))
-        for name, learner in self._learners().items():
-            learner.restore(_under(name, arrays))
+        unpack(self._parts(), arrays)
+
+    def _parts(self) -> dict[str, Part]:
+        """All that learns or watches, by name."""
+        found: dict[str, Part] = {}
+        for part, (forger, watch) in enumerate(zip(self.forgers, self.watches, strict=True)):
+            found |= {f"generator{part}": forger.learner, f"watch{part}": watch}
+        found |= {f"discriminator{part}": own for part, own in enumerate(self.discriminators)}
+        if self.classifier is not None:
+            found["classifier"] = self.classifier
         if self.matcher is not None:
-            self.matcher.restore(_under("matcher", arrays))
-        for part, (watch, (at, *looks)) in enumerate(zip(self.watches, meta["looks"], strict=True)):
-            watch.kept, watch.at = torch.from_numpy(arrays[f"kept{part}"].copy()), int(at)
-            watch.looks = [Look(*look) for look in looks]
-
-    def _learners(self) -> dict[str, Learner]:
-        found = {f"discriminator{part}": own for part, own in enumerate(self.discriminators)}
-        found |= {f"generator{part}": own.learner for part, own in enumerate(self.forgers)}
-        return found if self.classifier is None else {**found, "classifier": self.classifier}
-
-
-def _under(name: str, arrays: Mapping[str, NDArray[Any]]) -> Arrays:
-    """The arrays of one part of a checkpoint."""
-    start = f"{name}."
-    return {k.removeprefix(start): v for k, v in arrays.items() if k.startswith(start)}
+            found["matcher"] = self.matcher
+        return found
 
 
 def trained(

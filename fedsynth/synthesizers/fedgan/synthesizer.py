@@ -14,23 +14,22 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import ImageSchema, Schema
-from fedsynth.synthesizers.counting import conditions, question
+from fedsynth.synthesizers.counting import conditions
 from fedsynth.synthesizers.drawing import Columns, draw_table
 from fedsynth.synthesizers.fedgan.game import Game
 from fedsynth.synthesizers.fedgan.networks import game_of
 from fedsynth.synthesizers.fedgan.sampling import Labels, drawn_images, table_columns, wished
 from fedsynth.synthesizers.fedgan.server import Learned, trained, training_task
 from fedsynth.synthesizers.fedgan.settings import FedCTGANSettings, FedGANSettings
-from fedsynth.synthesizers.fitting import Options, begin
+from fedsynth.synthesizers.fitting import Fitting, Options
 from fedsynth.synthesizers.owners import Owners
 from fedsynth.synthesizers.preliminaries import Preliminaries
-from fedsynth.synthesizers.rounds import Plan, make_plan
+from fedsynth.synthesizers.rounds import Named, Plan, begin_rounds
 from fedsynth.synthesizers.trained import Trained, settled
 
 
@@ -81,23 +80,20 @@ class FedGAN(Trained[Learned]):
         """
         settings = self.settings.resolved(budget, self.schema)
         run = Options(**options)
-        plans: list[Plan] = []
-
-        def plan(resolved: Budget, clients: int) -> Any:
-            made = make_plan(settings, self.schema, resolved, clients, run.survivors)
-            plans.append(made)
-            first, _, _ = question(self.schema)
-            return made.planned(training_task(resolved), first), made.participations
-
-        # Products this small are slower on several threads, which OpenBLAS keeps spinning.
-        with (
-            begin(owners, self.schema, budget, plan, run, settings) as fitting,
-            threadpool_limits(limits=1, user_api="blas"),
-        ):
-            made = plans[0] if plans else Plan.of(fitting.ledger.job)
+        rounds = begin_rounds(owners, self.schema, budget, settings, run, self._task)
+        with rounds as (fitting, plan):
             self._begin(fitting)
-            self._learned = trained(self.schema, settings, made, fitting)
+            self._learned = self._trained(settings, plan, fitting)
         return self
+
+    @staticmethod
+    def _task(budget: Budget) -> Named:
+        """What clients are asked in the training's rounds."""
+        return training_task(budget)
+
+    def _trained(self, settings: FedGANSettings, plan: Plan, fitting: Fitting) -> Learned:
+        """The whole training, or the rest of an interrupted one."""
+        return trained(self.schema, settings, plan, fitting)
 
     def sample(
         self,

@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from fedsynth.data.images import Images
 from fedsynth.encoding import image
@@ -24,7 +23,6 @@ from fedsynth.models import vae
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.synthesizers.counting import (
-    question,
     target_index,
 )
 from fedsynth.synthesizers.drawing import demanded
@@ -32,10 +30,10 @@ from fedsynth.synthesizers.fedvae.records import Model
 from fedsynth.synthesizers.fedvae.redrawing import redrawn
 from fedsynth.synthesizers.fedvae.server import Learned, Training, training_task
 from fedsynth.synthesizers.fedvae.settings import FedVAESettings
-from fedsynth.synthesizers.fitting import Options, begin
+from fedsynth.synthesizers.fitting import Options
 from fedsynth.synthesizers.labels import wanted_labels
 from fedsynth.synthesizers.owners import Owners
-from fedsynth.synthesizers.rounds import Plan, make_plan
+from fedsynth.synthesizers.rounds import begin_rounds
 from fedsynth.synthesizers.trained import Trained, settled
 
 Floats = NDArray[np.float32]
@@ -80,22 +78,10 @@ class FedVAE(Trained[Learned]):
         """
         settings = self.settings.resolved(budget, self.schema)
         run = Options(**options)
-        plans: list[Plan] = []
-
-        def plan(resolved: Budget, clients: int) -> Any:
-            made = make_plan(settings, self.schema, resolved, clients, run.survivors)
-            plans.append(made)
-            first, _, _ = question(self.schema)
-            return made.planned(training_task(resolved), first), made.participations
-
-        # Products this small are slower on several threads, which OpenBLAS keeps spinning.
-        with (
-            begin(owners, self.schema, budget, plan, run, settings) as fitting,
-            threadpool_limits(limits=1, user_api="blas"),
-        ):
-            made = plans[0] if plans else Plan.of(fitting.ledger.job)
+        rounds = begin_rounds(owners, self.schema, budget, settings, run, training_task)
+        with rounds as (fitting, plan):
             self._begin(fitting)
-            self._learned = Training(self.schema, settings, made, fitting).run()
+            self._learned = Training(self.schema, settings, plan, fitting).run()
         return self
 
     def sample(
