@@ -118,10 +118,3 @@ def test_a_learner_may_start_from_given_weights():
     own = learner(start=start)
     own.move(torch.ones(DIM))
     assert start[0] == 0
-
-
-def test_weights_that_overflow_are_noticed():
-    own = learner()
-    assert own.finite
-    own.descend_along(torch.full((DIM,), float("nan")))
-    assert not own.finite

@@ -10,6 +10,7 @@ from fedsynth.models import gan
 from fedsynth.models.gan import Cells, Generator
 from fedsynth.synthesizers.adversarial.generating import Conditions, Forger, Objective
 from fedsynth.synthesizers.adversarial.learner import Learner
+from fedsynth.synthesizers.adversarial.saving import packed, unpack
 from fedsynth.synthesizers.adversarial.watch import Watch
 
 TABLE = Cells(columns=(4,))
@@ -172,3 +173,26 @@ def test_images_are_looked_at_without_tables():
     flat = gan.initial(generator.layers, source)
     assert watched(own, flat * 3).looks[0].distance is None
     assert watched(own, flat * 3, torch.zeros_like(flat)).collapsed
+
+
+@pytest.mark.parametrize("tables", [None, [[0.25] * 4]])
+def test_a_restored_watch_goes_on_as_if_nothing_had_happened(tables):
+    own = forger(profiles=tables)
+    watch = watched(own, EVEN, ALWAYS_FIRST, BROKEN[0], patience=2)
+    parts = {"watch": Watch(torch.zeros(own.generator.dim), patience=2)}
+    unpack(parts, {"other": np.zeros(1), **packed({"watch": watch})})
+    again = parts["watch"]
+    # Where all is broken there is no distance either.
+    assert repr(again.looks[:2]) == repr(watch.looks[:2])
+    assert again.diverged and again.at == watch.at and torch.equal(again.kept, watch.kept)
+    for one in (watch, again):
+        one.looks.pop()
+        one.look(own, EVEN, 4, 0)
+    assert repr(again.looks) == repr(watch.looks)
+    assert (again.stalled, again.collapsed, again.at) == (watch.stalled, watch.collapsed, watch.at)
+
+
+def test_a_watch_that_has_not_looked_yet_can_be_saved():
+    again = Watch(torch.zeros(4))
+    again.restore(Watch(torch.ones(4)).state())
+    assert again.looks == [] and torch.equal(again.kept, torch.ones(4))
