@@ -12,6 +12,7 @@ from fedsynth.models.gan import Cells
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.synthesizers.counting import conditions
+from fedsynth.synthesizers.fedgan.defaults import CTGAN, GAN, GENERATORS, QUADRATIC, SCORERS
 from fedsynth.validation import Agreed
 
 Count = Annotated[int | None, Field(ge=1, description="a whole number of at least 1")]
@@ -118,7 +119,7 @@ class FedGANSettings(Agreed):
     patience: Count = None
 
     method: ClassVar[str] = "fedgan"
-    _defaults: ClassVar[Mapping[tuple[str, bool], Mapping[str, Any]]]
+    _defaults: ClassVar[Mapping[tuple[str, bool], Mapping[str, Any]]] = GAN
 
     @classmethod
     def whereabouts(cls, values: Mapping[str, Any]) -> str:
@@ -139,11 +140,11 @@ class FedGANSettings(Agreed):
             defaults["discriminator"] = "conv"
         kind = self.discriminator or defaults["discriminator"]
         if kind == "quadratic":
-            defaults.update(_QUADRATIC)
+            defaults.update(QUADRATIC)
         defaults.update(
-            hidden=_GENERATORS[architecture],
-            discriminator_hidden=_SCORERS[kind],
-            classifier_hidden=(_SCORERS["conv" if kind == "conv" else "mlp"] if images else ()),
+            hidden=GENERATORS[architecture],
+            discriminator_hidden=SCORERS[kind],
+            classifier_hidden=(SCORERS["conv" if kind == "conv" else "mlp"] if images else ()),
         )
         if not conditions(schema):
             defaults.update(scheme="uni", label_table_share=0.0, guidance=0.0)
@@ -209,121 +210,4 @@ class FedCTGANSettings(FedGANSettings):
     """Settings of FedCTGAN: those of FedGAN, with CTGAN's networks, losses and conditions."""
 
     method: ClassVar[str] = "fedctgan"
-
-
-# Widths, or channels, by kind of network.
-_GENERATORS: dict[str, tuple[int, ...]] = {
-    "conv": (32,),
-    "mlp": (128, 256),
-    "residual": (128,),
-}
-# Small ones: of the same noise in every number a smaller network gets less.
-_SCORERS: dict[str, tuple[int, ...]] = {"conv": (16, 32, 32), "mlp": (32,), "quadratic": (8,)}
-
-_QUADRATIC: dict[str, Any] = {
-    "matching": 10.0,
-    "asks": False,
-    "loss": "wasserstein",
-    "penalty": 0.0,
-    "smoothing": 0.0,
-    "obedience": 0.0,
-    "rounds": 100,
-    "generator_steps": 10,
-    "generator_batch": 1000,
-}
-
-_BOTH: dict[str, Any] = {
-    "discriminator": "mlp",
-    "scheme": "uni",
-    "asks": False,
-    "loss": "logistic",
-    "penalty": 0.0,
-    "obedience": 0.0,
-    "guidance": 0.0,
-    "schedule": "linear",
-    "clip": 1.0,
-}
-_CLIENT: dict[str, Any] = {
-    **_BOTH,
-    "rounds": 300,
-    "rate": 0.5,
-    "local_steps": 10,
-    "batch_size": 10,
-    "discriminator_learning_rate": 1e-3,
-    "learning_rate": 1e-3,
-    "schedule": "constant",
-    "generator_steps": 10,
-    "label_table_share": 0.0,
-}
-_RECORD: dict[str, Any] = {
-    **_BOTH,
-    "rounds": 300,
-    "rate": 0.1,
-    "discriminator_learning_rate": 3e-3,
-    "learning_rate": 2e-3,
-    "generator_steps": 5,
-    "generator_batch": 500,
-}
-
-FedGANSettings._defaults = {
-    # Paper 001, Algorithm 3, with its S, batches and generator's learning rate; its discriminator
-    # (0.0001) hardly learned here, and under noise more rounds than these made digits worse.
-    ("client", True): {
-        **_CLIENT,
-        "architecture": "mlp",
-        "latent": 100,
-        "generator_batch": 64,
-        "smoothing": 0.3,
-        "matching": 0.0,
-        "diversity": 0.3,
-    },
-    ("client", False): {
-        **_CLIENT,
-        "architecture": "residual",
-        "latent": 30,
-        "generator_batch": 100,
-        "smoothing": 0.1,
-        "matching": 3.0,
-        "diversity": 0.0,
-    },
-    ("record", True): {
-        **_RECORD,
-        "architecture": "mlp",
-        "latent": 100,
-        "generator_batch": 64,
-        "smoothing": 0.3,
-        "matching": 0.0,
-        "guidance": 1.0,
-        "diversity": 0.1,
-        "label_table_share": 0.0,
-    },
-    ("record", False): {
-        **_RECORD,
-        "architecture": "residual",
-        "discriminator": "quadratic",
-        "latent": 16,
-        "smoothing": 0.1,
-        "matching": 3.0,
-        "diversity": 0.0,
-        "label_table_share": 0.2,
-    },
-}
-
-_CTGAN: dict[str, Any] = {
-    "discriminator": "mlp",
-    "asks": True,
-    "obedience": 1.0,
-    "loss": "wasserstein",
-    "penalty": 1.0,
-}
-
-FedCTGANSettings._defaults = {
-    ("client", False): {**FedGANSettings._defaults["client", False], **_CTGAN},
-    ("record", False): {
-        **FedGANSettings._defaults["record", False],
-        **_CTGAN,
-        "rounds": 100,
-        "learning_rate": 1e-3,
-        "generator_batch": 1000,
-    },
-}
+    _defaults: ClassVar[Mapping[tuple[str, bool], Mapping[str, Any]]] = CTGAN
