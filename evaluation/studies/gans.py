@@ -236,6 +236,7 @@ def main():
         radar(options)
         return
     out = options.out or HOME / f"evaluation/results/gans_{options.table}.jsonl"
+    out.parent.mkdir(parents=True, exist_ok=True)
     found = {"mnist": mnist, "adult": adult}[options.table](options)
     print(json.dumps(found), flush=True)
     with out.open("a") as file:
