@@ -208,9 +208,11 @@ def radar(options):
     ]
     cut = {"uniform": "cut uniformly", "writers": "by its writers"}[options.cut]
     what = f"MNIST {cut}, noise {options.sigma:g} in the mean update"
+    gan_name = f"federated GAN, {rows['fedgan']['rounds']:,} rounds"
+    vae_name = f"FedVAE, {rows['fedvae']['rounds']:,} rounds"
     chart = charts.radar(
         axes,
-        [charts.Method("federated GAN", gan), charts.Method("FedVAE", vae)],
+        [charts.Method(gan_name, gan), charts.Method(vae_name, vae)],
         f"Federated GAN and FedVAE on {what}: epsilon, accuracy, parameters and training time",
         f"{what}; outwards is better",
     )
