@@ -141,29 +141,41 @@ class FedGANSettings(Agreed):
         kind = self.discriminator or defaults["discriminator"]
         if kind == "quadratic":
             defaults.update(QUADRATIC)
-        defaults.update(
-            hidden=GENERATORS[architecture],
-            discriminator_hidden=SCORERS[kind],
-            classifier_hidden=(SCORERS["conv" if kind == "conv" else "mlp"] if images else ()),
-        )
         if not conditions(schema):
             defaults.update(scheme="uni", label_table_share=0.0, guidance=0.0)
         if (self.scheme or defaults["scheme"]) == "sep":
-            defaults.update(label_table_share=0.0, asks=False, guidance=0.0)
+            defaults.update(label_table_share=0.0, asks=False, guidance=0.0, matching=0.0)
+        if not (defaults["asks"] if self.asks is None else self.asks):
+            defaults["obedience"] = 0.0
+        guided = defaults["guidance"] if self.guidance is None else self.guidance
+        classifier = SCORERS["conv" if kind == "conv" else "mlp"] if images and guided else ()
+        defaults.update(
+            hidden=GENERATORS[architecture],
+            discriminator_hidden=SCORERS[kind],
+            classifier_hidden=classifier,
+        )
         given = {k: v for k, v in self.model_dump().items() if v is not None}
         full = type(self)(**{**defaults, **given})
         full._check(budget, schema)
         return full
 
     def _check(self, budget: Budget, schema: Schema | ImageSchema) -> None:
-        record, images = budget.unit == "record", isinstance(schema, ImageSchema)
-        known = conditions(schema) > 0
+        record = budget.unit == "record"
+        problems = self._misfits(record, schema) | self._idle(record, schema)
+        for problem, found in problems.items():
+            if found:
+                raise ConfigError(f"{self.method}: {problem}")
+
+    def _misfits(self, record: bool, schema: Schema | ImageSchema) -> dict[str, bool]:
+        """Networks that do not go with the data or one another: what is said of each, and whether
+        it is so."""
+        images = isinstance(schema, ImageSchema)
         shape = schema.shape if isinstance(schema, ImageSchema) else ()
-        quadratic = self.discriminator == "quadratic"
-        problems = {
+        scored, classified = self.discriminator_hidden or (), self.classifier_hidden or ()
+        return {
             "scheme sep is one GAN a class, for unit client and a target of categories": self.scheme
             == "sep"
-            and (record or not known),
+            and (record or not conditions(schema)),
             "asks is for tables, under scheme uni": bool(self.asks)
             and (images or self.scheme == "sep"),
             "conv is for images whose sides are at least 16 pixels and divisible by 4": "conv"
@@ -175,35 +187,47 @@ class FedGANSettings(Agreed):
             and len(self.hidden or ()) != 1,
             "under discriminator conv discriminator_hidden must be three numbers of channels, and "
             "so must classifier_hidden": self.discriminator == "conv"
-            and not len(self.discriminator_hidden or ()) == 3 == len(self.classifier_hidden or ()),
-            "discriminator quadratic is for tables at the record level, under scheme uni without "
-            "asks, penalty and smoothing, and its discriminator_hidden is one number": quadratic
+            and not (len(scored) == 3 and (len(classified) == 3 or not self.guidance)),
+            "discriminator quadratic is for tables at the record level, with loss wasserstein, "
+            "without asks, penalty and smoothing, and its discriminator_hidden is one number": (
+                self.discriminator == "quadratic"
+            )
             and (
                 not record
                 or images
                 or self.asks
+                or self.loss != "wasserstein"
                 or bool(self.penalty or self.smoothing)
-                or len(self.discriminator_hidden or ()) != 1
+                or len(scored) != 1
             ),
+        }
+
+    def _idle(self, record: bool, schema: Schema | ImageSchema) -> dict[str, bool]:
+        """Settings that would do nothing, likewise."""
+        images, known = isinstance(schema, ImageSchema), conditions(schema) > 0
+        # One GAN a class: the released tables are of all classes together.
+        untold = images or self.scheme == "sep"
+        return {
             "sampling fixed is for clients; records are Poisson-sampled": record
             and self.sampling == "fixed",
             "local_steps and batch_size are of training at clients, and records take one step a "
             "round": record and (self.local_steps is not None or self.batch_size is not None),
             "guidance is for unit record and data with classes": bool(self.guidance)
             and not (record and known),
+            "classifier_hidden needs guidance": bool(self.classifier_hidden) and not self.guidance,
             "label_table_share is for tables with classes, under scheme uni": bool(
                 self.label_table_share
             )
-            and (images or not known or self.scheme == "sep"),
-            "patience needs released tables to measure by: it is for tables": self.patience
-            is not None
-            and images,
-            "matching needs released tables: it is for tables": bool(self.matching) and images,
+            and (untold or not known),
+            "patience needs released tables to measure by: it is for tables, under scheme uni": (
+                self.patience is not None and untold
+            ),
+            "matching needs released tables: it is for tables, under scheme uni": bool(
+                self.matching
+            )
+            and untold,
             "obedience needs asks: true": bool(self.obedience) and not self.asks,
         }
-        for problem, found in problems.items():
-            if found:
-                raise ConfigError(f"{self.method}: {problem}")
 
 
 class FedCTGANSettings(FedGANSettings):
@@ -211,3 +235,13 @@ class FedCTGANSettings(FedGANSettings):
 
     method: ClassVar[str] = "fedctgan"
     _defaults: ClassVar[Mapping[tuple[str, bool], Mapping[str, Any]]] = CTGAN
+
+    def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> FedGANSettings:
+        """All defaults filled in.
+
+        Raises:
+            ConfigError: images, or as of FedGAN.
+        """
+        if isinstance(schema, ImageSchema):
+            raise ConfigError("fedctgan is for tables: use fedgan for images")
+        return super().resolved(budget, schema)

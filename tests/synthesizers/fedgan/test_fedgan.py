@@ -28,7 +28,8 @@ from fedsynth.schema import (
 )
 from fedsynth.schema.checking import check
 from fedsynth.synthesizers.adversarial.generating import Forger
-from fedsynth.synthesizers.fedgan import FedCTGAN, FedGAN
+from fedsynth.synthesizers.fedgan import FedCTGAN, FedCTGANSettings, FedGAN, FedGANSettings
+from fedsynth.synthesizers.pategan import PATEGANSettings
 from tests.synthesizers.fedgan.games import PIXELS, pictures
 from tests.synthesizers.small import SCHEMA, owners, table
 
@@ -135,8 +136,7 @@ def test_what_no_released_table_tells_is_learned_from_the_discriminator(settings
     assert 0.35 < (rows["a"] == "x").mean() < 0.65
 
 
-# Tables of all rows together may not pull a class of its own towards them.
-@pytest.mark.parametrize(("scheme", "matching"), [("uni", 1.0), ("sep", 100.0)])
+@pytest.mark.parametrize(("scheme", "matching"), [("uni", 1.0), ("sep", 0.0)])
 def test_client_level_training_learns_as_well(scheme, matching):
     synth = FedGAN(
         SCHEMA, scheme=scheme, matching=matching, rounds=60, rate=1.0, clip=1e3, hidden=(16,),
@@ -475,6 +475,12 @@ def test_a_budget_that_noise_of_ones_own_would_break_is_kept():
         (FedGAN, PIXELS, "record", {"matching": 1.0}, "for tables"),
         (FedGAN, PIXELS, "record", {"patience": 1}, "for tables"),
         (FedGAN, PIXELS, "record", {"architecture": "conv", "hidden": (1, 2)}, "one number"),
+        # Its released gradients are matched as those of the Wasserstein loss.
+        (FedGAN, SCHEMA, "record", {"loss": "logistic"}, "with loss wasserstein"),
+        (FedGAN, SCHEMA, "client", {"scheme": "sep", "matching": 1.0}, "under scheme uni"),
+        (FedGAN, SCHEMA, "client", {"scheme": "sep", "patience": 1}, "under scheme uni"),
+        (FedGAN, SCHEMA, "record", {"classifier_hidden": (8,)}, "needs guidance"),
+        (FedGAN, PIXELS, "client", {"classifier_hidden": (8,)}, "needs guidance"),
     ],
 )
 def test_settings_that_contradict_the_job_are_named(method, schema, unit, settings, said):
@@ -485,6 +491,31 @@ def test_settings_that_contradict_the_job_are_named(method, schema, unit, settin
 def test_fedctgan_is_for_tables():
     with pytest.raises(ConfigError, match="use fedgan for images"):
         FedCTGAN(PIXELS)
+    # A job settles its settings before it makes the synthesizer.
+    with pytest.raises(ConfigError, match="use fedgan for images"):
+        FedCTGANSettings().resolved(FREE, PIXELS)
+
+
+@pytest.mark.parametrize("plain", [{"asks": False}, {"scheme": "sep"}])
+def test_defaults_of_fedctgan_give_way_to_what_is_asked(plain):
+    settings = FedCTGANSettings(**plain).resolved(FREE_CLIENTS, SCHEMA)
+    assert not settings.asks
+    assert settings.obedience == 0
+
+
+@pytest.mark.parametrize("kind", [FedGANSettings, FedCTGANSettings, PATEGANSettings])
+@pytest.mark.parametrize("schema", [SCHEMA, TWINS, PIXELS, ImageSchema(shape=(8, 8), maximum=16)])
+@pytest.mark.parametrize("budget", [FREE, FREE_CLIENTS])
+@pytest.mark.parametrize(
+    "given", [{}, {"scheme": "sep"}, {"architecture": "conv"}, {"guidance": 1.0}, {"asks": True}]
+)
+def test_settled_settings_settle_to_themselves(kind, schema, budget, given):
+    try:
+        settled = kind(**given).resolved(budget, schema)
+    except ConfigError:
+        return
+    again = kind(**settled.model_dump(mode="json", exclude_none=True))
+    assert again.resolved(budget, schema) == settled
 
 
 def test_settings_can_be_given_whole_or_as_keywords():
