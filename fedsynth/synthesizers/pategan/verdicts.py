@@ -57,17 +57,12 @@ class VerdictsTask:
         if request.terms.unit == "client":
             # A whole client has one vote, whatever the number of its teachers.
             weight = 1 / number(request, GROUPS)
-        teaching = []
-        for position, group in enumerate(groups):
-            if group.records:
-                teaching.append(position)
-            else:
-                yield position, np.zeros(request.dim)
+        # Teachers without records learn beside the others, from generated rows: rounding depends on
+        # a network's place in the stack, which no record may move.
         size = max(1, STACK_FLOATS // game.discriminator.dim)
-        for at in range(0, len(teaching), size):
-            own = teaching[at : at + size]
-            votes = _voted(game, [groups[position] for position in own], asked, request)
-            for position, row in zip(own, votes, strict=True):
+        for at in range(0, len(groups), size):
+            votes = _voted(game, groups[at : at + size], asked, request)
+            for position, row in enumerate(votes, at):
                 yield position, weight * row
 
 
@@ -157,7 +152,8 @@ def _known(groups: Sequence[Group], asked: _Asked) -> Tensor:
     """Whether a teacher has records of a query's class, [teachers, queries]."""
     labels = asked.query_labels
     if labels is None:
-        return torch.ones(len(groups), len(asked.queries), dtype=torch.bool)
+        taught = torch.tensor([group.records > 0 for group in groups])
+        return taught[:, None].expand(-1, len(asked.queries))
     return torch.stack([torch.isin(labels, group.memory["labels"]) for group in groups])
 
 
@@ -170,15 +166,10 @@ def _lesson(game: Game, group: Group, asked: _Asked, request: Request) -> Lesson
     # The seed is public: nothing rests on the order in which a teacher sees its own records.
     rng = np.random.default_rng([_seed(group), request.round])
     batch = int(number(request, "batch_size"))
-    return lessons(
-        group.memory["records"],
-        group.memory["labels"] if game.classes else None,
-        asked.fakes,
-        asked.fake_labels,
-        steps,
-        batch,
-        rng,
-    )
+    records, labels = group.memory["records"], group.memory["labels"] if game.classes else None
+    if not group.records:
+        records, labels = asked.fakes, asked.fake_labels
+    return lessons(records, labels, asked.fakes, asked.fake_labels, steps, batch, rng)
 
 
 def _records(game: Game, group: Group) -> tuple[Tensor, Tensor]:
