@@ -20,7 +20,8 @@ from torch.func import functional_call, grad, vmap
 from torch.nn import functional
 
 from fedsynth.models import gan
-from fedsynth.models.gan import Cells, Generator, Scorer
+from fedsynth.models.cells import Cells
+from fedsynth.models.gan import Generator, Scorer
 from fedsynth.privacy.clipping import clip_and_sum
 from fedsynth.synthesizers.adversarial.generating import Conditions
 from fedsynth.synthesizers.adversarial.learner import BETAS

@@ -9,7 +9,7 @@ batch, so a record's gradient depends on no other record.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any, Literal
@@ -19,74 +19,22 @@ from torch import Tensor
 from torch.nn import functional
 
 from fedsynth.models import conv, mlp
+from fedsynth.models.cells import UPSAMPLING, Cells
 from fedsynth.models.likelihood import one_hot_labels
 from fedsynth.models.spec import Layer
-from fedsynth.models.vae import finite, unflatten
+from fedsynth.models.vae import unflatten
 
 Kind = Literal["mlp", "conv", "quadratic"]
 GeneratorKind = Literal["mlp", "conv", "residual"]
-Loss = Literal["logistic", "wasserstein"]
 
-# Kernel of the generator's transposed convolutions: a multiple of their stride of 2, or some pixels
-# are painted more often than others (Odena et al. 2016, "Deconvolution and checkerboard
-# artifacts").
+# Kernel of the generator's transposed convolutions: a multiple of their stride of 2 paints all pixels
+# equally often (Odena et al. 2016, "Deconvolution and checkerboard artifacts").
 _KERNEL = 4
-_UPSAMPLING, _DOWNSAMPLING = 4, 8
+_DOWNSAMPLING = 8
 # Of the softmax through which gradients of drawn categories pass (Jang et al. 2017).
 _TEMPERATURE = 0.5
 # Cells generated at once: 32 MB.
 _CELLS = 2**23
-
-
-@dataclass(frozen=True)
-class Cells:
-    """What a record's cells are: exactly one of `columns` and `shape` is given.
-
-    Attributes:
-        columns: of a table: 0 for a number, or the number of a column's categories, at least 1.
-        shape: of an image: height and width, and channels where there are several.
-
-    Raises:
-        ValueError: neither or both, or sizes that are none.
-    """
-
-    columns: tuple[int, ...] = ()
-    shape: tuple[int, ...] = ()
-
-    def __post_init__(self) -> None:
-        for name in ("columns", "shape"):
-            object.__setattr__(self, name, tuple(int(size) for size in getattr(self, name)))
-        if bool(self.columns) == bool(self.shape):
-            raise ValueError("give either a table's columns or an image's shape")
-        if min(self.columns, default=0) < 0 or min(self.shape, default=1) < 1:
-            raise ValueError("sizes of columns must not be negative, those of images positive")
-        if self.shape and len(self.shape) not in (2, 3):
-            raise ValueError(f"shape is {self.shape}; it must be height, width (and channels)")
-
-    @property
-    def width(self) -> int:
-        """Cells of a record."""
-        return sum(max(1, size) for size in self.columns) if self.columns else math.prod(self.shape)
-
-    @property
-    def channels(self) -> int:
-        """Channels of an image."""
-        return self.shape[2] if len(self.shape) == 3 else 1
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able; :meth:`from_dict` gives the same cells back."""
-        return {"columns": list(self.columns), "shape": list(self.shape)}
-
-    @staticmethod
-    def from_dict(plain: Mapping[str, Any]) -> Cells:
-        """Raises KeyError, TypeError or ValueError for what :meth:`to_dict` does not give."""
-        return Cells(tuple(plain["columns"]), tuple(plain["shape"]))
-
-    @property
-    def convolves(self) -> bool:
-        """Whether convolutions suit: an image of at least 16 pixels a side, divisible by 4."""
-        sides = self.shape[:2]
-        return bool(sides) and min(sides) >= 16 and not any(s % _UPSAMPLING for s in sides)
 
 
 @dataclass(frozen=True)
@@ -138,7 +86,8 @@ class Scorer:
     @staticmethod
     def from_dict(cells: Cells, plain: Mapping[str, Any]) -> Scorer:
         """Raises KeyError, TypeError or ValueError for what :meth:`to_dict` does not give."""
-        return Scorer(cells, plain["kind"], int(plain["outputs"]), tuple(plain["hidden"]))
+        hidden = tuple(int(width) for width in plain["hidden"])
+        return Scorer(cells, plain["kind"], int(plain["outputs"]), hidden)
 
     def logits(
         self, weights: Sequence[Tensor], cells: Tensor, tape: mlp.Tape | None = None
@@ -213,7 +162,7 @@ class Generator:
 
     @property
     def _quarter(self) -> tuple[int, ...]:
-        return tuple(side // _UPSAMPLING for side in self.cells.shape[:2])
+        return tuple(side // UPSAMPLING for side in self.cells.shape[:2])
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able, without the cells; :meth:`from_dict` gives the same network back."""
@@ -232,7 +181,7 @@ class Generator:
             plain["kind"],
             int(plain["latent"]),
             int(plain["classes"]),
-            tuple(plain["hidden"]),
+            tuple(int(width) for width in plain["hidden"]),
         )
 
     def scores(self, weights: Sequence[Tensor], latent: Tensor, labels: Tensor | None) -> Tensor:
@@ -348,65 +297,3 @@ def marked(labels: Tensor, classes: int) -> Tensor:
     if labels.dim() == 1:
         return one_hot_labels(labels, classes)
     return torch.zeros(len(labels), classes).scatter_(1, labels, 1.0)
-
-
-def judged(logits: Tensor, labels: Tensor | None) -> Tensor:
-    """A discriminator's verdict [b]: its first logit, and where labels are given those of them.
-
-    A head for each class beside one for all (after Miyato and Koyama 2018, "cGANs with projection
-    discriminator").
-
-    Args:
-        logits: [..., b, 1 + classes].
-        labels: [..., b], or [..., b, several].
-    """
-    if labels is None:
-        return logits[..., 0]
-    own = labels.unsqueeze(-1) if labels.dim() < logits.dim() else labels
-    return logits[..., 0] + logits.gather(-1, own + 1).sum(-1)
-
-
-def verdict_losses(verdicts: Tensor, real: bool, loss: Loss) -> Tensor:
-    """A discriminator's loss on each record: that it takes for real, or for generated.
-
-    The generator's, which wants its own taken for real, is that of real ones: non-saturating
-    (Goodfellow et al. 2014) or Wasserstein (Arjovsky et al. 2017).
-    """
-    signed = -verdicts if real else verdicts
-    return functional.softplus(signed) if loss == "logistic" else signed
-
-
-def slope_penalty(
-    verdict: Callable[[Tensor], Tensor], cells: Tensor, steepest: float = 1.0
-) -> Tensor:
-    """Mean squared excess of the slope of a verdict over ``steepest``, at records [..., b, width].
-
-    The one-sided gradient penalty (Gulrajani et al. 2017; Petzka et al. 2018). At generated records
-    it depends on no real one.
-    """
-    at = cells.detach().requires_grad_()
-    (slopes,) = torch.autograd.grad(verdict(at).sum(), at, create_graph=True)
-    norms = (slopes.square().sum(-1) + 1e-12).sqrt()
-    return (norms - steepest).clamp(min=0).square().mean(-1)
-
-
-def record_gradients(
-    scorer: Scorer, weights: Sequence[Tensor], cells: Tensor, loss: Callable[[Tensor], Tensor]
-) -> list[tuple[Tensor, Tensor]]:
-    """Each record's gradient of its loss, as factors (left, right), one pair a layer.
-
-    A record's gradient of a layer's matrix, bias last, is ``outer(left, right)``; a convolution's
-    is written out (left is one). See :func:`fedsynth.models.vae.record_gradients`.
-
-    Args:
-        weights: matrices and biases in turn.
-        cells: records [b, width].
-        loss: from logits [b, outputs] to losses [b], each of its own record alone.
-    """
-    tape = mlp.Tape()
-    with torch.enable_grad():
-        fixed = [weight.detach() for weight in weights]
-        losses = loss(scorer.logits(fixed, cells, tape))
-        lefts = torch.autograd.grad(losses.sum(), tape.outputs)
-    steps = zip(tape.rules, lefts, tape.inputs, strict=True)
-    return [rule(finite(gradient), inputs) for rule, gradient, inputs in steps]

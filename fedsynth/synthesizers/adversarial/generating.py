@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from fedsynth.models import gan
+from fedsynth.models import gan, verdicts
 from fedsynth.synthesizers.adversarial.learner import Learner
 
 # Below it pairs count as equal.
@@ -43,7 +43,7 @@ class Objective:
         steepest: L2 norm to which the gradient of a step is cut.
     """
 
-    loss: gan.Loss = "logistic"
+    loss: verdicts.Loss = "logistic"
     matching: float = 0.0
     obedience: float = 0.0
     guidance: float = 0.0
@@ -156,7 +156,7 @@ class Forger:
         latent = self.latent(2 * half)
         scores = self.generator.scores(self.learner.weights, latent, labels)
         cells = self.generator.drawn(scores, self.source)
-        loss = gan.verdict_losses(verdict(cells, labels), True, self.objective.loss).mean()
+        loss = verdicts.verdict_losses(verdict(cells, labels), True, self.objective.loss).mean()
         loss = loss + self._extras(latent, scores, cells, labels, classify)
         self.learner.descend(loss, self.objective.steepest)
         return float(loss.detach())

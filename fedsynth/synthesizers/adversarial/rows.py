@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from fedsynth.models import gan
+from fedsynth.models import gan, verdicts
 from fedsynth.privacy.clipping import FactoredRows, clip_and_sum, factors
 
 # Of the squared clip: the marks' part, and of the rest the discriminator's where there is a
@@ -70,7 +70,7 @@ class Row:
     classifier: gan.Scorer | None
     clip: float
     marks: int = 0
-    loss: gan.Loss = "logistic"
+    loss: verdicts.Loss = "logistic"
 
     @property
     def mark(self) -> float:
@@ -103,7 +103,7 @@ class Row:
         if self.classifier is not None:
             assert seen.classes is not None
             classes = seen.classes
-            found = gan.record_gradients(
+            found = verdicts.record_gradients(
                 self.classifier,
                 weights.classifier,
                 seen.cells,
@@ -121,11 +121,13 @@ class Row:
         self, cells: Tensor, labels: Tensor | None, weights: Sequence[Tensor], real: bool
     ) -> Factors:
         """Of the discriminator's loss on records as real ones or as generated, clipped."""
-        found = gan.record_gradients(
+        found = verdicts.record_gradients(
             self.discriminator,
             weights,
             cells,
-            lambda logits: gan.verdict_losses(gan.judged(logits, labels), real, self.loss),
+            lambda logits: verdicts.verdict_losses(
+                verdicts.judged(logits, labels), real, self.loss
+            ),
         )
         return _clipped(found, self.discriminator_clip)
 

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fedsynth.federation.site import Site
-from fedsynth.models import gan
-from fedsynth.models.gan import Cells, Generator, Scorer
+from fedsynth.models import gan, verdicts
+from fedsynth.models.cells import Cells
+from fedsynth.models.gan import Generator, Scorer
 from fedsynth.models.likelihood import one_hot
 from fedsynth.models.vae import unflatten
 from fedsynth.synthesizers.adversarial.rows import Seen
@@ -48,7 +49,7 @@ class Game:
     parts: int
     classes: int
     asks: bool
-    loss: gan.Loss
+    loss: verdicts.Loss
     smoothing: float
     penalty: float
 
@@ -68,11 +69,11 @@ class Game:
 
     def verdict(self, weights: list[Tensor], cells: Tensor, labels: Tensor | None) -> Tensor:
         """The discriminator's verdict [b] on records as it sees them."""
-        return gan.judged(self.discriminator.logits(weights, cells), labels)
+        return verdicts.judged(self.discriminator.logits(weights, cells), labels)
 
     def steepness(self, weights: list[Tensor], cells: Tensor, labels: Tensor | None) -> Tensor:
         """Gradient [discriminator.dim] of the slope penalty at generated rows."""
-        penalty = gan.slope_penalty(lambda rows: self.verdict(weights, rows, labels), cells)
+        penalty = verdicts.slope_penalty(lambda rows: self.verdict(weights, rows, labels), cells)
         # The last bias moves no slope.
         found = torch.autograd.grad(penalty, weights, allow_unused=True)
         parts = [

@@ -18,7 +18,7 @@ from fedsynth.errors import PrivacyError
 from fedsynth.federation.request import Plain, Request
 from fedsynth.federation.site import Site
 from fedsynth.federation.tasks import register
-from fedsynth.models import gan
+from fedsynth.models import verdicts
 from fedsynth.models.gan import flattened, leaves
 from fedsynth.models.stacked import STACK_FLOATS, side_by_side
 from fedsynth.privacy.clipping import DenseRows, Floats, Rows, clip_parts
@@ -236,11 +236,11 @@ def _losses(game: Game, weights: list[Tensor], sides: Sequence[Tensor | None]) -
     """
     real, labels, fakes, asked = sides
     assert real is not None and fakes is not None
-    verdicts = game.verdict(weights, real, labels)
-    found = gan.verdict_losses(verdicts, True, game.loss).mean(-1)
-    verdicts = game.verdict(weights, fakes, asked)
-    found = found + gan.verdict_losses(verdicts, False, game.loss).mean(-1)
+    said = game.verdict(weights, real, labels)
+    found = verdicts.verdict_losses(said, True, game.loss).mean(-1)
+    said = game.verdict(weights, fakes, asked)
+    found = found + verdicts.verdict_losses(said, False, game.loss).mean(-1)
     if game.penalty:
-        slope = gan.slope_penalty(lambda cells: game.verdict(weights, cells, asked), fakes)
+        slope = verdicts.slope_penalty(lambda cells: game.verdict(weights, cells, asked), fakes)
         found = found + game.penalty * slope
     return found

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.models import gan
-from fedsynth.models.gan import Cells, Generator, Scorer
+from fedsynth.models.cells import Cells
+from fedsynth.models.gan import Generator, Scorer
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.synthesizers.adversarial.generating import Conditions
 from fedsynth.synthesizers.counting import conditions, target_index

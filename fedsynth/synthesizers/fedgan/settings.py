@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from fedsynth.errors import ConfigError, FedsynthError
-from fedsynth.models.gan import Cells
+from fedsynth.models.cells import Cells
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.synthesizers.counting import conditions

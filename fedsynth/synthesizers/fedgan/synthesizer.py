@@ -212,9 +212,10 @@ def _check(learned: Learned, schema: Schema | ImageSchema) -> None:
     for what, (found, fitting) in wanted.items():
         if found != fitting:
             raise ReleaseError(f"{what} are not those of the schema and the other parts")
-    for what, values in (("generators", learned.generators), ("frequencies", known.frequencies)):
-        if not np.isfinite(values).all():
-            raise ReleaseError(f"the {what} are not all numbers")
-    for what, values in (("generators", learned.generators), ("frequencies", known.frequencies)):
-        if not np.isfinite(values).all():
-            raise ReleaseError(f"the {what} are no numbers")
+    if not np.isfinite(learned.generators).all():
+        raise ReleaseError("the generators are not all numbers")
+    for what, shares in (("frequencies", known.frequencies), ("tables", known.profiles)):
+        if shares is not None and not (np.isfinite(shares).all() and (shares >= 0).all()):
+            raise ReleaseError(f"the {what} are no shares")
+    if classes and not known.frequencies.sum() > 0:
+        raise ReleaseError("the frequencies are no shares")

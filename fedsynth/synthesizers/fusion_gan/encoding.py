@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.models.gan import Cells
+from fedsynth.models.cells import Cells
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.schema.columns import Boolean, Categorical, Datetime, Modelled, Numeric
 from fedsynth.synthesizers.counting import conditions
@@ -23,7 +23,7 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Encoding:
-    """How a table's row becomes cells (:class:`fedsynth.models.gan.Cells`).
+    """How a table's row becomes cells (:class:`fedsynth.models.cells.Cells`).
 
     A number is scaled from its public bounds to [-1, 1], over a range wider than 10,000 after
     ``sign(x) log(1 + |x|)``; where the column may be missing, two categories follow, present and

@@ -18,7 +18,7 @@ from fedsynth.federation.request import Request
 from fedsynth.federation.site import Site
 from fedsynth.federation.tasks import register
 from fedsynth.federation.watching import advanced
-from fedsynth.models import gan
+from fedsynth.models import verdicts
 from fedsynth.privacy.clipping import DenseRows, Rows
 from fedsynth.synthesizers.adversarial.learner import Learner
 from fedsynth.synthesizers.fusion_gan.networks import Networks, Records, records_of, schema_of
@@ -146,4 +146,4 @@ class _Trainer:
     def _verdicts(self, cells: Tensor, labels: Tensor | None) -> Tensor:
         noise = torch.randn(cells.shape, generator=self.source) * (self.settings.smoothing or 0.0)
         scorer = self.networks.discriminator
-        return gan.judged(scorer.logits(self.discriminator.weights, cells + noise), labels)
+        return verdicts.judged(scorer.logits(self.discriminator.weights, cells + noise), labels)

@@ -14,7 +14,8 @@ from fedsynth.data.images import Images
 from fedsynth.data.tables import Conformed
 from fedsynth.encoding import image
 from fedsynth.federation.site import Board
-from fedsynth.models.gan import Cells, Generator, Scorer
+from fedsynth.models.cells import Cells
+from fedsynth.models.gan import Generator, Scorer
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.synthesizers.counting import conditions
 from fedsynth.synthesizers.fusion_gan.encoding import Encoding, cells_of

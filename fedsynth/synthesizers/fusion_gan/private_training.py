@@ -18,7 +18,7 @@ from fedsynth.federation.site import Site
 from fedsynth.federation.steps import Steps
 from fedsynth.federation.tasks import register
 from fedsynth.federation.watching import advanced
-from fedsynth.models import gan
+from fedsynth.models import verdicts
 from fedsynth.privacy.clipping import FactoredRows
 from fedsynth.privacy.terms import Poisson
 from fedsynth.synthesizers.adversarial.generating import sameness
@@ -145,7 +145,7 @@ class _Training:
         fakes = self.networks.generator.draw(self.generator.weights, latent, labels, self.source)
         scorer, classifier = self.networks.discriminator, self.networks.classifier
         logits = scorer.logits(self.discriminator.weights, self.smoothed(fakes))
-        loss = functional.softplus(-gan.judged(logits, labels)).mean()
+        loss = functional.softplus(-verdicts.judged(logits, labels)).mean()
         if labels is not None and self.classifier is not None and classifier is not None:
             logits = classifier.logits(self.classifier.weights, fakes)
             loss = loss + (self.settings.guidance or 0.0) * functional.cross_entropy(logits, labels)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedsynth.models import gan
+from fedsynth.models import gan, verdicts
 from fedsynth.synthesizers.adversarial.learner import BETAS
 from fedsynth.synthesizers.fedgan.game import Game
 
@@ -118,8 +118,8 @@ def _losses(game: Game, weights: list[Tensor], given: Sequence[Lesson], step: in
                 labels.append(known[at])
         stacked = torch.stack(rows)
         cells = game.dense(stacked.flatten(0, 1)).view(*stacked.shape[:2], -1)
-        verdicts = gan.judged(
+        said = verdicts.judged(
             game.discriminator.logits(weights, cells), torch.stack(labels) if labels else None
         )
-        total = total + gan.verdict_losses(verdicts, real, "logistic").mean(1)
+        total = total + verdicts.verdict_losses(said, real, "logistic").mean(1)
     return total

@@ -24,8 +24,8 @@ from fedsynth.errors import FederationError
 from fedsynth.federation.groups import GROUPS, Group
 from fedsynth.federation.request import Request
 from fedsynth.federation.tasks import register
-from fedsynth.models import gan
-from fedsynth.models.gan import Cells
+from fedsynth.models import gan, verdicts
+from fedsynth.models.cells import Cells
 from fedsynth.models.stacked import STACK_FLOATS
 from fedsynth.schema import ImageSchema
 from fedsynth.synthesizers.batches import number
@@ -145,7 +145,7 @@ def _verdicts(game: Game, flat: Tensor, asked: _Asked) -> Tensor:
     labels = asked.query_labels
     own = None if labels is None else labels.expand(len(flat), -1)
     with torch.no_grad():
-        return gan.judged(game.discriminator.logits(weights, cells), own)
+        return verdicts.judged(game.discriminator.logits(weights, cells), own)
 
 
 def _known(groups: Sequence[Group], asked: _Asked) -> Tensor:

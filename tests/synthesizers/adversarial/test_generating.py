@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from fedsynth.models import gan
-from fedsynth.models.gan import Cells, Generator
+from fedsynth.models.cells import Cells
+from fedsynth.models.gan import Generator
 from fedsynth.synthesizers.adversarial.generating import (
     Conditions,
     Forger,

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from fedsynth.models import gan
-from fedsynth.models.gan import Cells, Generator, Scorer
+from fedsynth.models.cells import Cells
+from fedsynth.models.gan import Generator, Scorer
 from fedsynth.privacy.clipping import clip_and_sum
 from fedsynth.synthesizers.adversarial.generating import sameness
 from fedsynth.synthesizers.adversarial.rows import Row, Seen, Weights

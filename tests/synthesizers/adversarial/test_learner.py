@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from fedsynth.models import gan
-from fedsynth.models.gan import Cells, Scorer
+from fedsynth.models.cells import Cells
+from fedsynth.models.gan import Scorer
 from fedsynth.synthesizers.adversarial.learner import BETAS, Learner
 
 LAYERS = Scorer(Cells(columns=(0, 3)), "mlp", 2, (3,)).layers

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from fedsynth.models import gan
-from fedsynth.models.gan import Cells, Generator
+from fedsynth.models.cells import Cells
+from fedsynth.models.gan import Generator
 from fedsynth.synthesizers.adversarial.generating import Conditions, Forger, Objective
 from fedsynth.synthesizers.adversarial.learner import Learner
 from fedsynth.synthesizers.adversarial.saving import packed, unpack

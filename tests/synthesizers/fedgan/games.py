@@ -11,7 +11,8 @@ from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.federation.request import Request
 from fedsynth.models import gan
-from fedsynth.models.gan import Cells, Generator, Scorer
+from fedsynth.models.cells import Cells
+from fedsynth.models.gan import Generator, Scorer
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Terms
 from fedsynth.schema import Categorical, ImageSchema

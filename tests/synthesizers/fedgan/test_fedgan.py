@@ -253,6 +253,10 @@ OTHER = Schema(columns=[column for column in SCHEMA.columns if column.name != "s
 NARROW = OTHER.model_copy(update={"target": "outcome"})
 
 
+def with_hidden(game, hidden):
+    return {**game, "generator": {**game["generator"], "hidden": hidden}}
+
+
 def test_a_state_whose_parts_do_not_fit_is_refused():
     arrays, meta = quick(FedCTGAN).fit(owners(60), FREE).model_state()
     FedCTGAN.from_state(SCHEMA, arrays, meta)
@@ -269,6 +273,11 @@ def test_a_state_whose_parts_do_not_fit_is_refused():
         (SCHEMA, arrays, {**meta, "game": {**meta["game"], "asks": False}}),
         (SCHEMA, {**arrays, "generators": arrays["generators"] * np.nan}, meta),
         (SCHEMA, {**arrays, "frequencies": arrays["frequencies"] * np.nan}, meta),
+        (SCHEMA, {**arrays, "frequencies": arrays["frequencies"] * 0}, meta),
+        (SCHEMA, {**arrays, "profiles": arrays["profiles"] * np.nan}, meta),
+        (SCHEMA, {**arrays, "profiles": -arrays["profiles"]}, meta),
+        (SCHEMA, arrays, {**meta, "game": with_hidden(meta["game"], "wide")}),
+        (SCHEMA, arrays, {**meta, "game": with_hidden(meta["game"], [None])}),
         (SCHEMA, arrays, {**meta, "game": None}),
         (SCHEMA, arrays, {**meta, "settings": {"rounds": "many"}}),
         (SCHEMA, arrays, {**meta, "remarks": None}),
