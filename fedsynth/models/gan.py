@@ -27,7 +27,7 @@ from fedsynth.models.vae import unflatten
 Kind = Literal["mlp", "conv", "quadratic"]
 GeneratorKind = Literal["mlp", "conv", "residual"]
 
-# Kernel of the generator's transposed convolutions: a multiple of their stride of 2 paints all pixels
+# Kernel of the generator's transposed convolutions: a multiple of their stride of 2 paints pixels
 # equally often (Odena et al. 2016, "Deconvolution and checkerboard artifacts").
 _KERNEL = 4
 _DOWNSAMPLING = 8
