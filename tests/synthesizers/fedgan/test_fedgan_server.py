@@ -21,6 +21,7 @@ from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import Categorical
 from fedsynth.synthesizers.adversarial.generating import Forger
+from fedsynth.synthesizers.adversarial.learner import Learner
 from fedsynth.synthesizers.adversarial.rows import Row
 from fedsynth.synthesizers.fedgan import FedCTGAN, FedGAN, server
 from fedsynth.synthesizers.fedgan.gradient import GradientTask
@@ -405,3 +406,38 @@ def test_a_class_that_no_row_has_is_drawn_when_it_is_asked_for():
     for budget, settings in ((FREE, {}), (FREE_CLIENTS, {"scheme": "sep", **LOCAL})):
         synth = FedGAN(schema, **{**QUICK, **settings}).fit(owners(30), budget)
         assert (synth.sample(10, where={"outcome": "x"}, seed=0)["outcome"] == "x").all()
+
+
+@pytest.mark.parametrize("kind", ["record", "quadratic", "sep"])
+def test_what_is_released_are_the_generators_moving_averages(monkeypatch, kind):
+    genuine, seen = server.Training.run, []
+
+    def run(self):
+        seen.append(self)
+        return genuine(self)
+
+    monkeypatch.setattr(server.Training, "run", run)
+    method, budget, settings = KINDS[kind]
+    synth = quick(method, **settings, average=0.9).fit(owners(60, 40), budget)
+    assert not synth.remarks
+    learners = [forger.learner for forger in seen[0].forgers]
+    released = torch.from_numpy(synth.model_state()[0]["generators"])
+    assert torch.equal(released, torch.cat([learner.average for learner in learners]))
+    assert not torch.equal(released, torch.cat([learner.flat for learner in learners]))
+
+
+@pytest.mark.parametrize(("schedule", "last"), [("linear", 1 / 6), ("constant", 1.0)])
+def test_both_learning_rates_follow_the_schedule(monkeypatch, schedule, last):
+    rates, genuine = {}, Learner.pace
+
+    def pace(self, rate):
+        rates.setdefault(id(self), []).append(rate)
+        return genuine(self, rate)
+
+    monkeypatch.setattr(Learner, "pace", pace)
+    quick(
+        discriminator="mlp", schedule=schedule, learning_rate=0.3, discriminator_learning_rate=0.6
+    ).fit(owners(60), FREE)
+    wanted = np.linspace(1.0, last, 6)
+    for found, first in zip(rates.values(), (0.6, 0.3), strict=True):
+        np.testing.assert_allclose(found, first * wanted)
