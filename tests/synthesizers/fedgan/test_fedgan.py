@@ -29,6 +29,7 @@ from fedsynth.schema import (
 from fedsynth.schema.checking import check
 from fedsynth.synthesizers.adversarial.generating import Forger
 from fedsynth.synthesizers.fedgan import FedCTGAN, FedCTGANSettings, FedGAN, FedGANSettings
+from fedsynth.synthesizers.fedgan.sampling import wished
 from fedsynth.synthesizers.pategan import PATEGANSettings
 from tests.synthesizers.fedgan.games import PIXELS, pictures
 from tests.synthesizers.small import SCHEMA, owners, table
@@ -613,3 +614,15 @@ def test_convolutions_run_at_both_units(unit, settings):
     synth.fit([pictures(8), pictures(5, 1)], Budget(epsilon=math.inf, unit=unit, trust="central"))
     drawn = synth.sample(3, seed=0)
     assert drawn.pixels.shape == (3, 16, 16)
+
+
+def test_classes_of_asked_rows_are_those_of_the_released_tables_by_bayes_rule():
+    learned = quick(FedCTGAN).fit(owners(300, 200), FREE).learned
+    sizes, tables = learned.game.cells.columns, learned.known.profiles
+    # Colours stand behind ages; red ones are mostly ill.
+    red = tables[:, sizes[0]]
+    expected = learned.known.frequencies * red
+    wish = wished(learned, SCHEMA, {"colour": "red"})
+    np.testing.assert_allclose(wish.frequencies, expected / expected.sum(), atol=1e-6)
+    assert wish.frequencies[1] > 0.95
+    assert learned.known.frequencies[1] < 0.5
