@@ -186,3 +186,18 @@ def test_denoising_agrees_with_the_textbook_posterior_mean():
 
 def test_the_noise_at_epsilon_one_is_that_of_the_docstring():
     assert optimal_gaussian_sigma(1.0, 1e-5) == pytest.approx(3.7, abs=0.05)
+
+
+def test_a_teacher_votes_as_if_its_classes_were_equally_frequent():
+    rng = np.random.default_rng(0)
+    table = small.table(3000)
+    ill = rng.random(3000) < 0.05
+    dose = np.clip(np.where(ill, 6, 4) + rng.standard_normal(3000), 0, 10).round(1)
+    colour = rng.choice(["red", "green"], 3000)
+    mixed = table.assign(outcome=np.where(ill, "ill", "well"), dose=dose, colour=colour)
+    # Of even classes dose 5.8 is likelier ill; of these, where one in 20 is, not below 6.5.
+    asked = table[:30].assign(dose=5.8, colour="green")
+    queries = INPUTS.matrix(sites_of(asked, small.SCHEMA)[0].data)
+    channel = small.silent_channel({"a": mixed})
+    counts = ask_votes(channel, terms(), queries, 2, 1, 300).counts
+    assert counts[:, 1].mean() > 0.8

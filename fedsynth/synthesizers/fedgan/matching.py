@@ -7,7 +7,8 @@ does not ascend D, a direction without end in which noise drowns it: it brings t
 its own rows to the released one (feature matching, Salimans et al. 2016, with gradients as the
 features), for many remembered rounds at once, and stops where the noise begins. The discriminator
 turns towards what is left of the difference: noisy power iteration on the difference of the second
-moments of real and generated rows.
+moments of real and generated rows. As such moments say nothing of shares, generated rows are seen
+from their own means: the shares are held by the tables (``matching``).
 """
 
 from __future__ import annotations
@@ -19,15 +20,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional
 
 from fedsynth.models.gan import signs_of
 from fedsynth.synthesizers.adversarial.learner import Arrays
-from fedsynth.synthesizers.fedgan.game import centre_of
 
 # Remembered rounds that a step of the generator looks at.
 _ROUNDS = 16
 # How far a unit vector turns in a round: by half its length.
 _TURN = 0.5
+# Rows of a class that its released shares count for in the mean of few generated ones.
+_ROWS = 20.0
 # Of the squared distance in units of the clip, in the generator's loss.
 _WEIGHT = 100.0
 
@@ -77,8 +80,18 @@ class Matcher:
         self.weights = self.weights / self.weights.norm(dim=1, keepdim=True)
 
     def centred(self, cells: Tensor, classes: Tensor | None) -> Tensor:
-        """Rows [b, width] as the discriminator sees them."""
-        return cells - centre_of(self.centre, classes)
+        """Generated rows [b, width], centred at their own means in each class.
+
+        The released shares are where real rows are centred, and generated ones soon: until then,
+        rows off the centre would have second moments that real ones owe to their columns' ties.
+        """
+        known = torch.zeros(len(cells), dtype=torch.int64)
+        if len(self.centre) > 1 and classes is not None:
+            known = classes
+        marks = functional.one_hot(known, len(self.centre)).to(cells.dtype)
+        counts = marks.sum(0)[:, None]
+        means = (marks.T @ cells + _ROWS * self.centre) / (counts + _ROWS)
+        return cells - means[known]
 
     def state(self) -> Arrays:
         """What :meth:`restore` needs."""
