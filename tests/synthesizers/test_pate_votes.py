@@ -201,3 +201,12 @@ def test_a_teacher_votes_as_if_its_classes_were_equally_frequent():
     channel = small.silent_channel({"a": mixed})
     counts = ask_votes(channel, terms(), queries, 2, 1, 300).counts
     assert counts[:, 1].mean() > 0.8
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+def test_the_stated_deviation_is_that_of_the_noise(noise):
+    budget = Budget(epsilon=math.inf, unit="record", trust="central")
+    asked = vote_terms(budget, 1.0, 1, 30, noise)
+    votes = ask_votes(small.silent_channel(small.owners(4)), asked, QUERIES, 2, 1, 1)
+    # One vote a query is nothing beside it; 60 draws tell sqrt(2) from 1.
+    assert votes.counts.std() == pytest.approx(votes.sigma, rel=0.25)
