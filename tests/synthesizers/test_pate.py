@@ -17,8 +17,11 @@ from fedsynth.privacy.terms import Budget
 from fedsynth.schema import Boolean, Categorical, Continuous, ImageSchema, Integer, Schema
 from fedsynth.synthesizers import methods
 from fedsynth.synthesizers.pate import PATE
+from fedsynth.synthesizers.pate import learned as learned_module
 from fedsynth.synthesizers.pate import student as student_module
 from fedsynth.synthesizers.pate import synthesizer as synthesizer_module
+from fedsynth.synthesizers.pate.inputs import Inputs
+from fedsynth.synthesizers.pate.sources import size_of
 from fedsynth.synthesizers.predicting import Predictor
 
 OPEN = Budget(epsilon=math.inf)
@@ -325,3 +328,19 @@ def test_parts_that_do_not_fit_are_refused(part, learned):
         PATE.from_state(CODES, arrays, meta)
     with pytest.raises(ReleaseError):
         PATE.from_state(small.SCHEMA, {}, meta)
+
+
+def test_rows_to_choose_from_are_classified_some_at_a_time_and_alike(monkeypatch):
+    synth = fitted(small.SCHEMA, small.table(200))
+    whole = synth.sample(60, seed=0)
+    sizes, genuine = [], Inputs.matrix
+
+    def matrix(self, rows):
+        sizes.append(size_of(rows))
+        return genuine(self, rows)
+
+    monkeypatch.setattr(Inputs, "matrix", matrix)
+    monkeypatch.setattr(learned_module, "_CELLS", 700 * synth.learned.inputs.width)
+    pd.testing.assert_frame_equal(synth.sample(60, seed=0), whole)
+    assert max(sizes) == 700
+    assert sum(sizes) >= 5000

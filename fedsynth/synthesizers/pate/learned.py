@@ -19,6 +19,8 @@ from fedsynth.synthesizers.pate.sources import Drawn, Rows, Source, size_of, sou
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
+# Of rows that are classified at once: 64 MB.
+_CELLS = 2**23
 # Rows for each row wanted, and in all, that labelled rows are chosen among.
 _CHOICE, _LEAST_CHOICE, _MOST_CHOICE = 10, 5_000, 100_000
 
@@ -50,8 +52,19 @@ class Learned:
             return Learned(inputs, source, student, source.model.frequencies)
         everything = source.candidates(0, np.random.default_rng(0))
         even = np.full(inputs.classes, 1 / inputs.classes)
-        said = Learned(inputs, source, student, even).probabilities(inputs.matrix(everything))
+        said = Learned(inputs, source, student, even)._said(everything)
         return Learned(inputs, source, student, _weights(inputs, said).mean(axis=0))
+
+    def _said(self, rows: Rows) -> Floats:
+        """:meth:`probabilities` of rows that are not encoded yet, some at a time: of wide tables
+        all cells of many rows do not fit in memory."""
+        step = max(1, _CELLS // self.inputs.width)
+        parts = [
+            self.probabilities(self.inputs.matrix(rows.take(np.arange(at, stop))))
+            for at in range(0, size_of(rows), step)
+            for stop in (min(at + step, size_of(rows)),)
+        ]
+        return np.concatenate(parts)
 
     def probabilities(self, rows: Floats) -> Floats:
         """Of every class [n, classes], for rows [n, width]: sharpened shares times frequencies."""
@@ -64,7 +77,7 @@ class Learned:
         student gives it the class. An image is of its likeliest class, where it has any."""
         count = min(max(_CHOICE * len(labels), _LEAST_CHOICE), _MOST_CHOICE)
         rows = self.source.candidates(count, rng)
-        weights = _weights(self.inputs, self.probabilities(self.inputs.matrix(rows)))
+        weights = _weights(self.inputs, self._said(rows))
         chosen = np.zeros(len(labels), np.int64)
         for label in np.unique(labels):
             at = np.flatnonzero(labels == label)
