@@ -263,3 +263,41 @@ def test_parts_that_do_not_fit_are_refused(part, learned):
         PATEGAN.from_state(small.SCHEMA, {**arrays, part: arrays[part][:-1]}, meta)
     with pytest.raises(ReleaseError):
         PATEGAN.from_state(CODES, arrays, meta)
+
+
+def test_a_resumed_job_begins_where_the_last_checkpoint_was_but_for_the_teachers(
+    monkeypatch, tmp_path
+):
+    saved, begun = [], []
+    save, run = training_module.Tuition.save, training_module.Tuition.run
+
+    def known(tuition):
+        arrays = {"draws": tuition.source.get_state().numpy(), "round": np.array(tuition.round)}
+        for name, learner in (("student", tuition.student), ("own", tuition.forger.learner)):
+            arrays |= {f"{name}.{key}": values for key, values in learner.state().items()}
+        return [np.array(values) for values in arrays.values()]
+
+    def saving(tuition):
+        save(tuition)
+        saved.append(known(tuition))
+
+    def running(tuition):
+        begun.append(known(tuition))
+        return run(tuition)
+
+    monkeypatch.setattr(training_module.Tuition, "save", saving)
+    monkeypatch.setattr(training_module.Tuition, "run", running)
+
+    def stopping(label, done, total, epsilon):
+        if (label, done) == ("training", 2):
+            raise KeyboardInterrupt
+
+    options = {"folder": tmp_path, "checkpoint_every": 1, "insecure_noise_seed": 1}
+    synth = PATEGAN(small.SCHEMA, **QUICK)
+    with pytest.raises(KeyboardInterrupt):
+        synth.fit(small.owners(60, 40), OPEN, **options, progress=stopping)
+    last = saved[-1]
+    synth.fit(small.owners(60, 40), OPEN, **options, resume=True)
+    assert last[1] == 1
+    for found, wanted in zip(begun[1], last, strict=True):
+        np.testing.assert_array_equal(found, wanted)
