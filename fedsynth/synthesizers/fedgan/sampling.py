@@ -16,8 +16,7 @@ from fedsynth.schema import ImageSchema, Schema
 from fedsynth.schema.conditions import condition_on
 from fedsynth.synthesizers.counting import conditions, target_index
 from fedsynth.synthesizers.drawing import Columns, demanded
-from fedsynth.synthesizers.fedgan.networks import tables_of
-from fedsynth.synthesizers.fedgan.server import Learned
+from fedsynth.synthesizers.fedgan.networks import Learned, tables_of
 from fedsynth.synthesizers.labels import wanted_labels
 
 Labels = NDArray[np.int64]

@@ -5,7 +5,6 @@ It sees released values alone, so everything here is post-processing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,15 +15,15 @@ from torch import Tensor
 from fedsynth.federation.tasks import Task
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import ImageSchema, Schema
-from fedsynth.synthesizers.adversarial.generating import Conditions, Forger, Objective
+from fedsynth.synthesizers.adversarial.generating import Forger, Objective
 from fedsynth.synthesizers.adversarial.learner import Learner
 from fedsynth.synthesizers.adversarial.saving import Part, packed, unpack
 from fedsynth.synthesizers.adversarial.watch import Watch
-from fedsynth.synthesizers.fedgan.game import Game, started
+from fedsynth.synthesizers.fedgan.game import started
 from fedsynth.synthesizers.fedgan.gradient import GRADIENT, row_of
 from fedsynth.synthesizers.fedgan.local_training import TRAINING, plain_conditions
 from fedsynth.synthesizers.fedgan.matching import Matcher
-from fedsynth.synthesizers.fedgan.networks import conditions_of, game_of, tables_of
+from fedsynth.synthesizers.fedgan.networks import Learned, conditions_of, game_of, tables_of
 from fedsynth.synthesizers.fedgan.settings import FedGANSettings
 from fedsynth.synthesizers.fitting import Fitting
 from fedsynth.synthesizers.preliminaries import Preliminaries, ask_preliminaries
@@ -36,27 +35,6 @@ Floats = NDArray[np.float32]
 def training_task(budget: Budget) -> Task:
     """What clients are asked in the training's rounds."""
     return GRADIENT if budget.unit == "record" else TRAINING
-
-
-@dataclass(frozen=True, eq=False)
-class Learned:
-    """What a fit leaves behind, all of it released or computed from released values.
-
-    Attributes:
-        game: the networks.
-        generators: flat weights of all parts, [parts * generator.dim].
-        known: what was asked before the training.
-        remarks: what went wrong in the training, in sentences.
-    """
-
-    game: Game
-    generators: Floats
-    known: Preliminaries
-    remarks: tuple[str, ...]
-
-    @property
-    def conditions(self) -> Conditions:
-        return conditions_of(self.game, self.known)
 
 
 class Training:
@@ -120,7 +98,8 @@ class Training:
     def run(self) -> Learned:
         channel, rounds = self.channel, self.plan.rounds
         channel.announce("game", self.game.to_dict())
-        channel.announce("conditions", plain_conditions(self.forgers[0].conditions))
+        if not self.record:
+            channel.announce("conditions", plain_conditions(self.forgers[0].conditions))
         if self.matcher is not None:
             channel.announce("centre", self.matcher.centre.tolist())
         every = self.fitting.options.checkpoint_every

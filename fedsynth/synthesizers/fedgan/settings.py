@@ -10,10 +10,15 @@ from pydantic import Field
 from fedsynth.errors import ConfigError, FedsynthError
 from fedsynth.models.cells import Cells
 from fedsynth.privacy.terms import Budget
-from fedsynth.schema import ImageSchema, Schema
+from fedsynth.schema import Boolean, Categorical, ImageSchema, Schema
 from fedsynth.synthesizers.counting import conditions
 from fedsynth.synthesizers.fedgan.defaults import CTGAN, GAN, GENERATORS, QUADRATIC, SCORERS
 from fedsynth.validation import Agreed
+
+# Cells, each of which may be asked for: a last layer of 67 million weights.
+_MOST_ASKED = 8192
+# Categories of one column that noise leaves told apart, about.
+_TOLD_APART = 1000
 
 Count = Annotated[int | None, Field(ge=1, description="a whole number of at least 1")]
 Positive = Annotated[float | None, Field(gt=0, description="a positive number")]
@@ -178,6 +183,9 @@ class FedGANSettings(Agreed):
             and (record or not conditions(schema)),
             "asks is for tables, under scheme uni": bool(self.asks)
             and (images or self.scheme == "sep"),
+            f"asks joins every cell to every other, and this table has more than {_MOST_ASKED:,} "
+            "cells: set fewer bins, or asks: false": bool(self.asks)
+            and self._cells(schema) > _MOST_ASKED,
             "conv is for images whose sides are at least 16 pixels and divisible by 4": "conv"
             in (self.architecture, self.discriminator)
             and not (images and Cells(shape=shape).convolves),
@@ -201,6 +209,18 @@ class FedGANSettings(Agreed):
                 or len(scored) != 1
             ),
         }
+
+    def _cells(self, schema: Schema | ImageSchema) -> int:
+        """About how many cells a table has. Columns of very many categories come to have fewer,
+        because rare ones are counted together, so they count for some alone."""
+        if isinstance(schema, ImageSchema):
+            return 0
+        return sum(
+            min(len(column.categories), _TOLD_APART)
+            if isinstance(column, Categorical | Boolean)
+            else self.bins
+            for column in schema.modelled
+        )
 
     def _idle(self, record: bool, schema: Schema | ImageSchema) -> dict[str, bool]:
         """Settings that would do nothing, likewise."""

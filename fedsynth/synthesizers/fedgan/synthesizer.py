@@ -22,9 +22,9 @@ from fedsynth.schema import ImageSchema, Schema
 from fedsynth.synthesizers.counting import conditions
 from fedsynth.synthesizers.drawing import Columns, draw_table
 from fedsynth.synthesizers.fedgan.game import Game
-from fedsynth.synthesizers.fedgan.networks import game_of
+from fedsynth.synthesizers.fedgan.networks import Learned, game_of
 from fedsynth.synthesizers.fedgan.sampling import Labels, drawn_images, table_columns, wished
-from fedsynth.synthesizers.fedgan.server import Learned, trained, training_task
+from fedsynth.synthesizers.fedgan.server import trained, training_task
 from fedsynth.synthesizers.fedgan.settings import FedCTGANSettings, FedGANSettings
 from fedsynth.synthesizers.fitting import Fitting, Options
 from fedsynth.synthesizers.owners import Owners

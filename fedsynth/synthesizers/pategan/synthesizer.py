@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from fedsynth.privacy.terms import Budget
-from fedsynth.synthesizers.fedgan.server import Learned
+from fedsynth.synthesizers.fedgan.networks import Learned
 from fedsynth.synthesizers.fedgan.settings import FedGANSettings
 from fedsynth.synthesizers.fedgan.synthesizer import FedGAN
 from fedsynth.synthesizers.fitting import Fitting

@@ -20,8 +20,7 @@ from fedsynth.synthesizers.adversarial.generating import Forger, Objective
 from fedsynth.synthesizers.adversarial.learner import Learner
 from fedsynth.synthesizers.adversarial.watch import Look, Watch
 from fedsynth.synthesizers.fedgan.game import started
-from fedsynth.synthesizers.fedgan.networks import conditions_of, game_of, tables_of
-from fedsynth.synthesizers.fedgan.server import Learned
+from fedsynth.synthesizers.fedgan.networks import Learned, conditions_of, game_of, tables_of
 from fedsynth.synthesizers.fitting import Fitting
 from fedsynth.synthesizers.pate.votes import Votes
 from fedsynth.synthesizers.pategan.settings import PATEGANSettings

@@ -635,3 +635,13 @@ def test_classes_of_asked_rows_are_those_of_the_released_tables_by_bayes_rule():
     np.testing.assert_allclose(wish.frequencies, expected / expected.sum(), atol=1e-6)
     assert wish.frequencies[1] > 0.95
     assert learned.known.frequencies[1] < 0.5
+
+
+def test_a_table_too_wide_to_ask_for_every_cell_is_refused_before_anything_is_asked():
+    wide = Schema(
+        columns=[Continuous(name=f"c{k}", lower=0, upper=1, decimals=3) for k in range(300)]
+    )
+    frame = pd.DataFrame({column.name: [0.1, 0.5] for column in wide.columns})
+    with pytest.raises(ConfigError, match=r"fedctgan: asks .* set fewer bins, or asks: false"):
+        FedCTGAN(wide).fit(frame, Budget(epsilon=1.0))
+    FedCTGAN(wide, bins=4).settings.resolved(Budget(epsilon=1.0), wide)
