@@ -70,7 +70,7 @@ def test_the_result_does_not_depend_on_how_many_are_stacked(stack, draw, monkeyp
     phis, thetas = clients(spec)
     x, y, noise = draw(spec, int(LENGTHS.sum()))
     weights = spec.encoder_dim + spec.decoder_dim
-    monkeypatch.setattr(stacked, "_STACK_FLOATS", stack * weights)
+    monkeypatch.setattr(stacked, "STACK_FLOATS", stack * weights)
     found = train_stacked(spec, phis, thetas, x, y, LENGTHS, noise, **OPTIONS)
     expected = looped(spec, phis, thetas, x, y, noise)
     for ours, theirs in zip(found, expected, strict=True):
