@@ -20,10 +20,7 @@ from fedsynth.schema import (
     Boolean,
     Categorical,
     Continuous,
-    Datetime,
-    Identifier,
     ImageSchema,
-    Integer,
     Schema,
 )
 from fedsynth.schema.checking import check
@@ -32,6 +29,7 @@ from fedsynth.synthesizers.fedgan import FedCTGAN, FedCTGANSettings, FedGAN, Fed
 from fedsynth.synthesizers.fedgan.sampling import wished
 from fedsynth.synthesizers.pategan import PATEGANSettings
 from tests.synthesizers.fedgan.games import PIXELS, pictures
+from tests.synthesizers.odd import ODD
 from tests.synthesizers.small import SCHEMA, owners, table
 
 FREE = Budget(epsilon=math.inf, trust="central")
@@ -141,8 +139,9 @@ def test_matching_gradients_moves_no_share_of_a_column():
     # A quadratic discriminator sees no shares: with more of x among both, more rows would agree.
     letters = np.random.default_rng(0).choice(["x", "y"], 400)
     frame = pd.DataFrame({"a": letters, "b": letters})
-    rows = FedGAN(TWINS, hidden=(32,)).fit(frame, FREE).sample(2000, seed=0)
-    assert (rows["a"] == rows["b"]).mean() > 0.62
+    synth = FedGAN(TWINS, rate=1.0, hidden=(32,), noise_multiplier=0.0)
+    rows = synth.fit(frame, FREE).sample(2000, seed=0)
+    assert (rows["a"] == rows["b"]).mean() > 0.57
     assert 0.4 < (rows["a"] == "x").mean() < 0.6
 
 
@@ -356,67 +355,6 @@ def test_a_generator_that_collapses_is_told_of(average):
     (remark,) = synth.remarks
     assert "collapsed" in remark
     assert len(set(synth.sample(200, seed=0)["a"])) > 1
-
-
-def schema_of(*columns, target=None):
-    return Schema(columns=columns, target=target)
-
-
-ODD = {
-    "numbers only": (
-        schema_of(
-            Integer(name="a", lower=0, upper=9), Continuous(name="b", lower=0, upper=1, decimals=2)
-        ),
-        pd.DataFrame({"a": [1, 2, 3], "b": [0.5, 0.25, 1.0]}),
-    ),
-    "categories only": (
-        schema_of(Categorical(name="a", values=["x", "y"]), Boolean(name="b")),
-        pd.DataFrame({"a": ["x", "y"], "b": [True, False]}),
-    ),
-    "one column": (
-        schema_of(Integer(name="a", lower=0, upper=9)),
-        pd.DataFrame({"a": [1, 2]}),
-    ),
-    "one column of one category": (
-        schema_of(Categorical(name="a", values=["x"])),
-        pd.DataFrame({"a": ["x", "x"]}),
-    ),
-    "the target alone": (
-        schema_of(Categorical(name="t", values=["x", "y"]), target="t"),
-        pd.DataFrame({"t": ["x", "y"]}),
-    ),
-    "one class": (
-        schema_of(
-            Integer(name="a", lower=0, upper=9), Categorical(name="t", values=["x"]), target="t"
-        ),
-        pd.DataFrame({"a": [1, 2], "t": ["x", "x"]}),
-    ),
-    "a single row": (
-        schema_of(Integer(name="a", lower=0, upper=9), Boolean(name="b"), target="b"),
-        pd.DataFrame({"a": [1], "b": [True]}),
-    ),
-    "a constant column": (
-        schema_of(Integer(name="a", lower=5, upper=5), Boolean(name="b"), target="b"),
-        pd.DataFrame({"a": [5, 5], "b": [True, False]}),
-    ),
-    "all missing": (
-        schema_of(Integer(name="a", lower=0, upper=9, missing=True), Boolean(name="b"), target="b"),
-        pd.DataFrame({"a": [None, None], "b": [True, False]}),
-    ),
-    "a numeric target": (
-        schema_of(Integer(name="a", lower=0, upper=9), Boolean(name="b"), target="a"),
-        pd.DataFrame({"a": [1, 2], "b": [True, False]}),
-    ),
-    "dates and keys": (
-        schema_of(
-            Datetime(name="d", lower="2020-01-01", upper="2021-01-01", resolution="day"),
-            Identifier(name="id", prefix="P"),
-            Boolean(name="b"),
-            target="b",
-        ),
-        pd.DataFrame({"d": ["2020-02-03", "2020-05-06"], "id": [1, 2], "b": [True, False]}),
-    ),
-}
 
 
 @pytest.mark.parametrize("name", ODD)

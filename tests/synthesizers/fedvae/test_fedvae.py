@@ -9,17 +9,12 @@ from fedsynth.data.images import Images
 from fedsynth.errors import BudgetExceeded, ConfigError, DataError, ReleaseError
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import (
-    Boolean,
     Categorical,
-    Continuous,
-    Datetime,
-    Identifier,
     ImageSchema,
-    Integer,
-    Schema,
 )
 from fedsynth.schema.checking import check
 from fedsynth.synthesizers.fedvae import FedVAE
+from tests.synthesizers.odd import ODD
 from tests.synthesizers.small import SCHEMA, owners, table
 
 FREE = Budget(epsilon=math.inf, trust="central")
@@ -132,59 +127,6 @@ def test_a_run_never_ends_in_nan(unit):
     synth.fit(owners(40, 40), budget)
     assert np.isfinite(synth.learned.theta).all()
     assert check(synth.sample(100, seed=0), SCHEMA) == []
-
-
-def schema_of(*columns, target=None):
-    return Schema(columns=columns, target=target)
-
-
-ODD = {
-    "numbers only": (
-        schema_of(
-            Integer(name="a", lower=0, upper=9), Continuous(name="b", lower=0, upper=1, decimals=2)
-        ),
-        pd.DataFrame({"a": [1, 2, 3], "b": [0.5, 0.25, 1.0]}),
-    ),
-    "categories only": (
-        schema_of(Categorical(name="a", values=["x", "y"]), Boolean(name="b")),
-        pd.DataFrame({"a": ["x", "y"], "b": [True, False]}),
-    ),
-    "one column": (
-        schema_of(Integer(name="a", lower=0, upper=9)),
-        pd.DataFrame({"a": [1, 2]}),
-    ),
-    "the target alone": (
-        schema_of(Categorical(name="t", values=["x", "y"]), target="t"),
-        pd.DataFrame({"t": ["x", "y"]}),
-    ),
-    "one class": (
-        schema_of(
-            Integer(name="a", lower=0, upper=9), Categorical(name="t", values=["x"]), target="t"
-        ),
-        pd.DataFrame({"a": [1, 2], "t": ["x", "x"]}),
-    ),
-    "a constant column": (
-        schema_of(Integer(name="a", lower=5, upper=5), Boolean(name="b"), target="b"),
-        pd.DataFrame({"a": [5, 5], "b": [True, False]}),
-    ),
-    "all missing": (
-        schema_of(Integer(name="a", lower=0, upper=9, missing=True), Boolean(name="b"), target="b"),
-        pd.DataFrame({"a": [None, None], "b": [True, False]}),
-    ),
-    "a numeric target": (
-        schema_of(Integer(name="a", lower=0, upper=9), Boolean(name="b"), target="a"),
-        pd.DataFrame({"a": [1, 2], "b": [True, False]}),
-    ),
-    "dates and keys": (
-        schema_of(
-            Datetime(name="d", lower="2020-01-01", upper="2021-01-01", resolution="day"),
-            Identifier(name="id", prefix="P"),
-            Boolean(name="b"),
-            target="b",
-        ),
-        pd.DataFrame({"d": ["2020-02-03", "2020-05-06"], "id": [1, 2], "b": [True, False]}),
-    ),
-}
 
 
 @pytest.mark.parametrize("name", ODD)
