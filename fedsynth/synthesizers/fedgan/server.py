@@ -19,7 +19,7 @@ from fedsynth.synthesizers.adversarial.generating import Forger, Objective
 from fedsynth.synthesizers.adversarial.learner import Learner
 from fedsynth.synthesizers.adversarial.saving import Part, packed, unpack
 from fedsynth.synthesizers.adversarial.watch import Watch
-from fedsynth.synthesizers.fedgan.game import started
+from fedsynth.synthesizers.fedgan.game import Game, started
 from fedsynth.synthesizers.fedgan.gradient import GRADIENT, row_of
 from fedsynth.synthesizers.fedgan.local_training import TRAINING, plain_conditions
 from fedsynth.synthesizers.fedgan.matching import Matcher
@@ -29,12 +29,31 @@ from fedsynth.synthesizers.fitting import Fitting
 from fedsynth.synthesizers.preliminaries import Preliminaries, ask_preliminaries
 from fedsynth.synthesizers.rounds import Plan
 
-Floats = NDArray[np.float32]
-
 
 def training_task(budget: Budget) -> Task:
     """What clients are asked in the training's rounds."""
     return GRADIENT if budget.unit == "record" else TRAINING
+
+
+def forger_of(
+    settings: FedGANSettings, game: Game, known: Preliminaries, source: torch.Generator
+) -> Forger:
+    """The generator of one part, that starts from the released tables and strives as set."""
+    tables = tables_of(game, known)
+    profiles = None if tables is None else torch.from_numpy(tables).float()
+    start = started(game.generator, profiles, source, game.asks)
+    learner = Learner(game.generator.layers, settings.learning_rate, source, start=start)
+    objective = Objective(
+        game.loss,
+        matching=settings.matching or 0.0,
+        obedience=settings.obedience or 0.0,
+        guidance=settings.guidance or 0.0,
+        diversity=settings.diversity or 0.0,
+        steepest=settings.steepest,
+    )
+    # Tables of all rows together are no aim for the rows of one class.
+    aim = profiles if game.parts == 1 else None
+    return Forger(game.generator, learner, objective, conditions_of(game, known), aim, source)
 
 
 class Training:
@@ -62,7 +81,7 @@ class Training:
         if game.classifier is not None:
             rate = settings.discriminator_learning_rate
             self.classifier = Learner(game.classifier.layers, rate, self.source, (0.9, 0.999))
-        self.forgers = [self._forger() for _ in range(game.parts)]
+        self.forgers = [forger_of(settings, game, known, self.source) for _ in range(game.parts)]
         self.watches = [
             Watch(forger.learner.average.clone(), patience=settings.patience)
             for forger in self.forgers
@@ -74,26 +93,6 @@ class Training:
             assert centre is not None
             self.matcher = Matcher(units, centre, self.row.discriminator_clip, self.source)
         self.round = 0
-
-    def _forger(self) -> Forger:
-        settings, game, known = self.settings, self.game, self.known
-        tables = tables_of(game, known)
-        profiles = None if tables is None else torch.from_numpy(tables).float()
-        start = started(game.generator, profiles, self.source, game.asks)
-        learner = Learner(game.generator.layers, settings.learning_rate, self.source, start=start)
-        objective = Objective(
-            game.loss,
-            matching=settings.matching or 0.0,
-            obedience=settings.obedience or 0.0,
-            guidance=settings.guidance or 0.0,
-            diversity=settings.diversity or 0.0,
-            steepest=settings.steepest,
-        )
-        # Tables of all rows together are no aim for the rows of one class.
-        aim = profiles if game.parts == 1 else None
-        return Forger(
-            game.generator, learner, objective, conditions_of(game, known), aim, self.source
-        )
 
     def run(self) -> Learned:
         channel, rounds = self.channel, self.plan.rounds

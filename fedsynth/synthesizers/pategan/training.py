@@ -6,7 +6,6 @@ It sees released values alone, so everything here is post-processing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import astuple
 from typing import Any
 
 import numpy as np
@@ -16,19 +15,17 @@ from torch import Tensor
 
 from fedsynth.federation.groups import GROUPS
 from fedsynth.schema import ImageSchema, Schema
-from fedsynth.synthesizers.adversarial.generating import Forger, Objective
 from fedsynth.synthesizers.adversarial.learner import Learner
-from fedsynth.synthesizers.adversarial.watch import Look, Watch
-from fedsynth.synthesizers.fedgan.game import started
-from fedsynth.synthesizers.fedgan.networks import Learned, conditions_of, game_of, tables_of
+from fedsynth.synthesizers.adversarial.saving import Arrays, Part, packed, unpack
+from fedsynth.synthesizers.adversarial.watch import Watch
+from fedsynth.synthesizers.fedgan.networks import Learned, game_of
+from fedsynth.synthesizers.fedgan.server import forger_of
 from fedsynth.synthesizers.fitting import Fitting
 from fedsynth.synthesizers.pate.votes import Votes
 from fedsynth.synthesizers.pategan.settings import PATEGANSettings
 from fedsynth.synthesizers.pategan.verdicts import VERDICTS
 from fedsynth.synthesizers.preliminaries import Preliminaries, ask_preliminaries
 from fedsynth.synthesizers.rounds import Plan
-
-Arrays = dict[str, NDArray[np.generic]]
 
 
 class Tuition:
@@ -52,29 +49,10 @@ class Tuition:
         self.source = torch.Generator().manual_seed(fitting.options.seed)
         rate = settings.discriminator_learning_rate
         self.student = Learner(self.game.discriminator.layers, rate, self.source)
-        self.forger = self._forger()
+        self.forger = forger_of(settings, self.game, known, self.source)
         start = self.forger.learner.average.clone()
         self.watch = Watch(start, patience=settings.patience)
         self.round = 0
-
-    def _forger(self) -> Forger:
-        settings, generator = self.settings, self.game.generator
-        tables = tables_of(self.game, self.known)
-        profiles = None if tables is None else torch.from_numpy(tables).float()
-        start = started(generator, profiles, self.source)
-        objective = Objective(
-            matching=settings.matching or 0.0,
-            diversity=settings.diversity or 0.0,
-            steepest=settings.steepest,
-        )
-        return Forger(
-            generator,
-            Learner(generator.layers, settings.learning_rate, self.source, start=start),
-            objective,
-            conditions_of(self.game, self.known),
-            profiles,
-            self.source,
-        )
 
     def run(self) -> Learned:
         """All rounds that are left."""
@@ -164,28 +142,18 @@ class Tuition:
     def save(self) -> None:
         """Checkpoint everything that :meth:`restore` needs; the teachers are their clients'."""
         arrays, meta = self.known.to_state()
-        arrays |= {"source": self.source.get_state().numpy(), "kept": self.watch.kept.numpy()}
-        for name, learner in self._learners().items():
-            arrays |= {f"{name}.{key}": value for key, value in learner.state().items()}
-        looks = [list(astuple(look)) for look in self.watch.looks]
-        told = {"round": self.round, "at": self.watch.at, "looks": looks}
-        self.fitting.checkpoint(arrays, {**meta, **told})
+        arrays |= {"source": self.source.get_state().numpy(), **packed(self._parts())}
+        self.fitting.checkpoint(arrays, {**meta, "round": self.round})
 
     def restore(self, arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any]) -> None:
         """Go on from a checkpoint."""
         self.round = int(meta["round"])
         self.source.set_state(torch.from_numpy(arrays["source"].copy()))
-        for name, learner in self._learners().items():
-            start = f"{name}."
-            learner.restore(
-                {k.removeprefix(start): v for k, v in arrays.items() if k.startswith(start)}
-            )
-        self.watch.kept = torch.from_numpy(arrays["kept"].copy())
-        self.watch.at = int(meta["at"])
-        self.watch.looks = [Look(*look) for look in meta["looks"]]
+        unpack(self._parts(), arrays)
 
-    def _learners(self) -> dict[str, Learner]:
-        return {"student": self.student, "generator": self.forger.learner}
+    def _parts(self) -> dict[str, Part]:
+        """All that learns or watches, by name."""
+        return {"student": self.student, "generator": self.forger.learner, "watch": self.watch}
 
 
 def tutored(
