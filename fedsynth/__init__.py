@@ -15,11 +15,25 @@ if TYPE_CHECKING:
     from fedsynth.evaluation.attacks.shadow import shadow_attack
     from fedsynth.evaluation.evaluating import Evaluation, evaluate
     from fedsynth.evaluation.federated import federated_scores
-    from fedsynth.federation.partitions import partition
-    from fedsynth.loading import load
-    from fedsynth.privacy.certificate import Certificate
+    from fedsynth.federation.simulation.partitions import partition
+    from fedsynth.jobs.loading import load
+    from fedsynth.methods.copula.private import PrivateFusion
+    from fedsynth.methods.embedding import MeanEmbedding
+    from fedsynth.methods.gan import FedCTGAN, FedGAN
+    from fedsynth.methods.gan.pategan import PATEGAN
+    from fedsynth.methods.inference import FedInfer
+    from fedsynth.methods.marginal.aim import AIM
+    from fedsynth.methods.marginal.mst import MST
+    from fedsynth.methods.marginal.privbayes import PrivBayes
+    from fedsynth.methods.pate import PATE
+    from fedsynth.methods.vae import FedVAE
+    from fedsynth.papers.fusion.hybrid import HybridFusion
+    from fedsynth.papers.fusion.published import Fusion
+    from fedsynth.papers.fusion_gan import FusionGAN
     from fedsynth.privacy.terms import Budget
-    from fedsynth.privacy.verification import verify
+    from fedsynth.privacy.trail.certificate import Certificate
+    from fedsynth.privacy.verify.verification import verify
+    from fedsynth.registry import choose, synthesizer
     from fedsynth.schema import Schema, load_schema
     from fedsynth.schema.columns import (
         Boolean,
@@ -30,20 +44,6 @@ if TYPE_CHECKING:
         Integer,
     )
     from fedsynth.schema.image import ImageSchema
-    from fedsynth.synthesizers.aim import AIM
-    from fedsynth.synthesizers.embedding import MeanEmbedding
-    from fedsynth.synthesizers.fedgan import FedCTGAN, FedGAN
-    from fedsynth.synthesizers.fedinfer import FedInfer
-    from fedsynth.synthesizers.fedvae import FedVAE
-    from fedsynth.synthesizers.fusion.hybrid import HybridFusion
-    from fedsynth.synthesizers.fusion.private import PrivateFusion
-    from fedsynth.synthesizers.fusion.published import Fusion
-    from fedsynth.synthesizers.fusion_gan import FusionGAN
-    from fedsynth.synthesizers.methods import choose, synthesizer
-    from fedsynth.synthesizers.mst import MST
-    from fedsynth.synthesizers.pate import PATE
-    from fedsynth.synthesizers.pategan import PATEGAN
-    from fedsynth.synthesizers.privbayes import PrivBayes
 
 __version__ = "0.1.0"
 
@@ -104,27 +104,27 @@ _HOMES = {
     "fedsynth.evaluation.attacks.shadow": ("shadow_attack",),
     "fedsynth.evaluation.evaluating": ("Evaluation", "evaluate"),
     "fedsynth.evaluation.federated": ("federated_scores",),
-    "fedsynth.federation.partitions": ("partition",),
+    "fedsynth.federation.simulation.partitions": ("partition",),
     "fedsynth.data.images": ("Images", "read_images", "write_images"),
-    "fedsynth.privacy.certificate": ("Certificate",),
+    "fedsynth.privacy.trail.certificate": ("Certificate",),
     "fedsynth.privacy.terms": ("Budget",),
-    "fedsynth.privacy.verification": ("verify",),
-    "fedsynth.loading": ("load",),
+    "fedsynth.privacy.verify.verification": ("verify",),
+    "fedsynth.jobs.loading": ("load",),
     "fedsynth.schema": ("ImageSchema", "Schema", "load_schema"),
-    "fedsynth.synthesizers.aim": ("AIM",),
-    "fedsynth.synthesizers.embedding": ("MeanEmbedding",),
-    "fedsynth.synthesizers.fedgan": ("FedCTGAN", "FedGAN"),
-    "fedsynth.synthesizers.fedinfer": ("FedInfer",),
-    "fedsynth.synthesizers.fedvae": ("FedVAE",),
-    "fedsynth.synthesizers.fusion.hybrid": ("HybridFusion",),
-    "fedsynth.synthesizers.fusion.private": ("PrivateFusion",),
-    "fedsynth.synthesizers.fusion.published": ("Fusion",),
-    "fedsynth.synthesizers.fusion_gan": ("FusionGAN",),
-    "fedsynth.synthesizers.methods": ("choose", "synthesizer"),
-    "fedsynth.synthesizers.mst": ("MST",),
-    "fedsynth.synthesizers.pate": ("PATE",),
-    "fedsynth.synthesizers.pategan": ("PATEGAN",),
-    "fedsynth.synthesizers.privbayes": ("PrivBayes",),
+    "fedsynth.methods.marginal.aim": ("AIM",),
+    "fedsynth.methods.embedding": ("MeanEmbedding",),
+    "fedsynth.methods.gan": ("FedCTGAN", "FedGAN"),
+    "fedsynth.methods.inference": ("FedInfer",),
+    "fedsynth.methods.vae": ("FedVAE",),
+    "fedsynth.papers.fusion.hybrid": ("HybridFusion",),
+    "fedsynth.methods.copula.private": ("PrivateFusion",),
+    "fedsynth.papers.fusion.published": ("Fusion",),
+    "fedsynth.papers.fusion_gan": ("FusionGAN",),
+    "fedsynth.registry": ("choose", "synthesizer"),
+    "fedsynth.methods.marginal.mst": ("MST",),
+    "fedsynth.methods.pate": ("PATE",),
+    "fedsynth.methods.gan.pategan": ("PATEGAN",),
+    "fedsynth.methods.marginal.privbayes": ("PrivBayes",),
     "fedsynth.data.tables": ("read_table", "write_table"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fedsynth import cli
+from fedsynth.cli import app as cli
 
 ROOT = Path(__file__).resolve().parent.parent
 

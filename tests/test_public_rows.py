@@ -6,16 +6,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fedsynth import job
-from fedsynth.config import load_config
 from fedsynth.data.images import Images, write_images
 from fedsynth.errors import ConfigError, DataError
-from fedsynth.loading import load
+from fedsynth.jobs import run as job
+from fedsynth.jobs.config import load_config
+from fedsynth.jobs.loading import load
+from fedsynth.queries.fit import silent
 from fedsynth.release import CONFIG
 from fedsynth.schema import Categorical, ImageSchema
-from fedsynth.synthesizers.fitting import silent
 from fedsynth.yaml_files import write_yaml
-from tests.synthesizers.small import SCHEMA, table
+from tests.methods.small import SCHEMA, table
 
 
 def written(folder, **changes):

@@ -7,13 +7,13 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from jobs import SCHEMA, SETTINGS, table
 from safetensors.numpy import load_file, save
+from small_jobs import SCHEMA, SETTINGS, table
 
 import fedsynth as fs
 from fedsynth.errors import ConfigError, PrivacyError, ReleaseError
-from fedsynth.loading import released
-from fedsynth.privacy.ledger import Ledger
+from fedsynth.jobs.loading import released
+from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.release import write_release
 
 FILES = {
@@ -206,7 +206,7 @@ def test_a_damaged_certificate_is_named(release, content):
 
 def test_weights_that_do_not_fit_the_spec_are_refused(release):
     """Even with hashes that agree: whoever forges a release can forge those."""
-    from fedsynth.privacy.certificate import sha256
+    from fedsynth.privacy.trail.certificate import sha256
 
     weights = save({"theta": np.zeros(3, np.float32), "frequencies": np.ones(2)})
     (release / "model.safetensors").write_bytes(weights)

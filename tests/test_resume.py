@@ -10,14 +10,16 @@ import sys
 import time
 
 import pytest
-from jobs import SETTINGS, write_job
+from small_jobs import SETTINGS, write_job
 
-from fedsynth import cli, job, release
-from fedsynth.federation.channel import LocalChannel
-from fedsynth.privacy.certificate import Certificate
-from fedsynth.privacy.ledger import Ledger
-from fedsynth.privacy.verification import require
-from fedsynth.synthesizers import fitting
+from fedsynth import release
+from fedsynth.cli import app as cli
+from fedsynth.federation.server.channel import LocalChannel
+from fedsynth.jobs import run as job
+from fedsynth.privacy.trail.certificate import Certificate
+from fedsynth.privacy.trail.ledger import Ledger
+from fedsynth.privacy.verify.verification import require
+from fedsynth.queries import fit as fitting
 
 
 class Crash(BaseException):
@@ -143,7 +145,7 @@ def test_a_job_changed_since_it_began_is_refused(tmp_path, monkeypatch, capsys):
 def test_a_killed_process_resumes(tmp_path):
     settings = {**SETTINGS, "rounds": 400}
     config, folder = write_job(tmp_path, holdout=0, settings=settings), tmp_path / "r"
-    command = [sys.executable, "-m", "fedsynth.cli", "run", str(config), "--out", str(folder)]
+    command = [sys.executable, "-m", "fedsynth.cli.app", "run", str(config), "--out", str(folder)]
     ledger = folder / "ledger.jsonl"
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
         while not ledger.exists() or ledger.read_bytes().count(b"\n") < 60:

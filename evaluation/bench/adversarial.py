@@ -19,15 +19,15 @@ from torch import nn
 from torch.func import functional_call, grad, vmap
 from torch.nn import functional
 
+from fedsynth.methods.gan.game import Game
+from fedsynth.methods.gan.local_training import Rules, _Drill, _trained
+from fedsynth.methods.training.generating import Conditions
+from fedsynth.methods.training.learner import BETAS
+from fedsynth.methods.training.rows import Row, Seen, Weights
 from fedsynth.models import gan
 from fedsynth.models.cells import Cells
 from fedsynth.models.gan import Generator, Scorer
-from fedsynth.privacy.clipping import clip_and_sum
-from fedsynth.synthesizers.adversarial.generating import Conditions
-from fedsynth.synthesizers.adversarial.learner import BETAS
-from fedsynth.synthesizers.adversarial.rows import Row, Seen, Weights
-from fedsynth.synthesizers.fedgan.game import Game
-from fedsynth.synthesizers.fedgan.local_training import Rules, _Drill, _trained
+from fedsynth.privacy.rows.clipping import clip_and_sum
 
 WIDTH, HIDDEN, CLIENTS, STEPS, BATCH, RECORDS = 784, 32, 100, 10, 10, 1024
 

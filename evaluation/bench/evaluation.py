@@ -25,12 +25,12 @@ import numpy as np
 import pandas as pd
 
 import fedsynth as fs
-from fedsynth.evaluation.codes import coded
-from fedsynth.evaluation.columns import column_scores
-from fedsynth.evaluation.fidelity import correlation_similarity, fidelity
-from fedsynth.evaluation.marginals import pair_distances
-from fedsynth.evaluation.quality import metadata, plain_frame
-from fedsynth.evaluation.rows import Rows, read_rows
+from fedsynth.evaluation.measures.columns import column_scores
+from fedsynth.evaluation.measures.fidelity import correlation_similarity, fidelity
+from fedsynth.evaluation.measures.marginals import pair_distances
+from fedsynth.evaluation.measures.quality import metadata, plain_frame
+from fedsynth.evaluation.reading.codes import coded
+from fedsynth.evaluation.reading.rows import Rows, read_rows
 
 HOME = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("FEDSYNTH_DATA", HOME.parent / "shared" / "data"))

@@ -16,10 +16,10 @@ import time
 from pathlib import Path
 
 from fedsynth.data.tables import read_table
-from fedsynth.federation.partitions import partition
+from fedsynth.federation.simulation.partitions import partition
 from fedsynth.privacy.terms import Budget
+from fedsynth.registry import METHODS
 from fedsynth.schema import Schema
-from fedsynth.synthesizers.methods import METHODS
 
 HOME = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("FEDSYNTH_DATA", HOME.parent / "shared/data"))

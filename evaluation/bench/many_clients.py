@@ -27,9 +27,9 @@ def simulate(clients, rounds):
     import numpy as np
 
     from fedsynth.data.images import Images
+    from fedsynth.methods.vae import FedVAE
     from fedsynth.privacy.terms import Budget
     from fedsynth.schema import Categorical, ImageSchema
-    from fedsynth.synthesizers.fedvae import FedVAE
 
     rng = np.random.default_rng(0)
     pixels = rng.integers(0, 256, (clients * IMAGES, 28, 28), dtype=np.uint8)

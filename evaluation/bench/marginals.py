@@ -19,9 +19,9 @@ import time
 import numpy as np
 import pandas as pd
 
+from fedsynth.methods.marginal.aim import AIM
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import Categorical, Continuous, Schema
-from fedsynth.synthesizers.aim import AIM
 
 
 def made(rows, columns, seed=0):

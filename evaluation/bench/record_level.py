@@ -24,7 +24,7 @@ from torch.func import grad, vmap
 
 from fedsynth.models import vae
 from fedsynth.models.spec import VAESpec
-from fedsynth.privacy.clipping import DenseRows, FactoredRows, clip_and_sum
+from fedsynth.privacy.rows.clipping import DenseRows, FactoredRows, clip_and_sum
 
 SIZES = (50, 9, 32, 16, 16, 7, 15, 6, 5, 2, 18, 15, 32, 42)
 SPEC = VAESpec(kind="mlp", latent=8, sizes=SIZES, hidden=(128,), classes=2, activation="tanh")
@@ -118,10 +118,10 @@ def compare(records, repeats):
 
 def whole_fit():
     from fedsynth.data.tables import read_table
-    from fedsynth.federation.partitions import partition
+    from fedsynth.federation.simulation.partitions import partition
+    from fedsynth.methods.vae import FedVAE
     from fedsynth.privacy.terms import Budget
     from fedsynth.schema import Schema
-    from fedsynth.synthesizers.fedvae import FedVAE
 
     home = Path(__file__).resolve().parents[2]
     data = Path(os.environ.get("FEDSYNTH_DATA", home.parent / "shared/data"))

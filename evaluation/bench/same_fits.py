@@ -1,4 +1,4 @@
-"""Whether a change of the code changed what methods learn: fits with fixed noise, two versions of it.
+"""Whether a change of the code changed what methods learn: fits with fixed noise, before and after.
 
     python evaluation/bench/same_fits.py record before.json     # with the old code installed
     python evaluation/bench/same_fits.py compare before.json    # with the new

@@ -24,11 +24,11 @@ from pathlib import Path
 import numpy as np
 
 from fedsynth.data.tables import read_table
-from fedsynth.evaluation import marginals, utility
-from fedsynth.federation.partitions import partition
+from fedsynth.evaluation.measures import marginals, utility
+from fedsynth.federation.simulation.partitions import partition
+from fedsynth.methods.vae import FedVAE
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import Schema
-from fedsynth.synthesizers.fedvae import FedVAE
 
 HOME = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("FEDSYNTH_DATA", HOME.parent / "shared/data"))

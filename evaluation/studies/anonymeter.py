@@ -25,7 +25,7 @@ import pandas as pd
 from fedsynth.evaluation.attacks.inference import inference
 from fedsynth.evaluation.attacks.linkability import linkability
 from fedsynth.evaluation.attacks.singling_out import singling_out
-from fedsynth.evaluation.rows import Rows, read_rows
+from fedsynth.evaluation.reading.rows import Rows, read_rows
 from fedsynth.schema import Schema
 
 HOME = Path(__file__).resolve().parents[2]

@@ -20,14 +20,14 @@ import numpy as np
 from adult import DATA, HOME, ROWS
 
 from fedsynth.data.tables import read_table
-from fedsynth.evaluation import marginals, utility
-from fedsynth.federation.partitions import partition
+from fedsynth.evaluation.measures import marginals, utility
+from fedsynth.federation.simulation.partitions import partition
 from fedsynth.marginals import count
+from fedsynth.methods.marginal import interview
+from fedsynth.methods.marginal.aim import AIM
 from fedsynth.privacy.terms import Budget
+from fedsynth.queries.owners import codes_of
 from fedsynth.schema import Schema
-from fedsynth.synthesizers import interview
-from fedsynth.synthesizers.aim import AIM
-from fedsynth.synthesizers.owners import codes_of
 
 
 def chosen_by_a_client(self, label, cliques, estimate, weights, penalties):

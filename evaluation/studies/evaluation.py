@@ -24,7 +24,7 @@ import pandas as pd
 
 import fedsynth as fs
 from fedsynth.evaluation.evaluating import Evaluation
-from fedsynth.evaluation.summary import kept
+from fedsynth.evaluation.findings.summary import kept
 
 HOME = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("FEDSYNTH_DATA", HOME.parent / "shared" / "data"))

@@ -24,10 +24,10 @@ from adult import DATA, HOME, ROWS
 
 from fedsynth.data.tables import read_table
 from fedsynth.evaluation.federated import federated_scores
-from fedsynth.federation.partitions import partition
+from fedsynth.federation.simulation.partitions import partition
+from fedsynth.methods.marginal.aim import AIM
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import Schema
-from fedsynth.synthesizers.aim import AIM
 
 SEED, SILOS = 4, 10
 SCORES = (

@@ -37,11 +37,11 @@ import pandas as pd
 from scipy.optimize import brentq
 
 from fedsynth.data.tables import conform, read_table
+from fedsynth.methods.inference import FedInfer
+from fedsynth.methods.inference.coordinates import Coordinates
 from fedsynth.privacy.accounting import optimal_gaussian_sigma
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import Categorical, Continuous, Schema
-from fedsynth.synthesizers.fedinfer import FedInfer
-from fedsynth.synthesizers.fedinfer.coordinates import Coordinates
 
 HOME = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("FEDSYNTH_DATA", HOME.parent / "shared" / "data"))

@@ -26,16 +26,16 @@ import numpy as np
 from adult import DATA, HOME
 
 from fedsynth.data.tables import conform, read_table
-from fedsynth.evaluation.scores import always, score
-from fedsynth.federation.partitions import partition
+from fedsynth.evaluation.reading.scores import always, score
+from fedsynth.federation.simulation.partitions import partition
+from fedsynth.methods.copula.private import PrivateFusion
+from fedsynth.methods.marginal.aim import AIM
+from fedsynth.methods.sampling.classifier import Classifier, standardisation
+from fedsynth.methods.sampling.design import Design
+from fedsynth.papers.fusion.hybrid import HybridFusion
+from fedsynth.papers.fusion.published import Fusion
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import Schema
-from fedsynth.synthesizers.aim import AIM
-from fedsynth.synthesizers.fusion.classifier import Classifier, standardisation
-from fedsynth.synthesizers.fusion.design import Design
-from fedsynth.synthesizers.fusion.hybrid import HybridFusion
-from fedsynth.synthesizers.fusion.private import PrivateFusion
-from fedsynth.synthesizers.fusion.published import Fusion
 
 EPOCHS = 20
 FILES = {

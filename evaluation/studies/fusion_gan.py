@@ -29,16 +29,16 @@ from torch.nn import functional
 
 from fedsynth.data.images import Images
 from fedsynth.data.tables import conform, read_table
-from fedsynth.evaluation.scores import score
-from fedsynth.evaluation.students import train_on_synthetic
-from fedsynth.federation.partitions import partition
+from fedsynth.evaluation.models.students import train_on_synthetic
+from fedsynth.evaluation.reading.scores import score
+from fedsynth.federation.simulation.partitions import partition
 from fedsynth.models import gan
 from fedsynth.models.vae import unflatten
+from fedsynth.papers.fusion.published import Fusion
+from fedsynth.papers.fusion_gan import FusionGAN, FusionGANSettings
+from fedsynth.papers.fusion_gan.networks import Networks, records_of
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import ImageSchema, Schema
-from fedsynth.synthesizers.fusion.published import Fusion
-from fedsynth.synthesizers.fusion_gan import FusionGAN, FusionGANSettings
-from fedsynth.synthesizers.fusion_gan.networks import Networks, records_of
 
 HOME = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("FEDSYNTH_DATA", HOME.parent / "shared/data"))

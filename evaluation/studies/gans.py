@@ -38,15 +38,16 @@ from adult import DATA, HOME, ROWS
 
 from fedsynth.data.images import Images
 from fedsynth.data.tables import read_table
-from fedsynth.evaluation import marginals, students, utility
+from fedsynth.evaluation.measures import marginals, utility
+from fedsynth.evaluation.models import students
 from fedsynth.evaluation.report import radar as charts
 from fedsynth.evaluation.report.radar import Axis
 from fedsynth.evaluation.report.wording import count, score
-from fedsynth.federation.partitions import partition
+from fedsynth.federation.simulation.partitions import partition
 from fedsynth.privacy.accounting import spent
 from fedsynth.privacy.terms import Budget, Everyone, Poisson, Terms
+from fedsynth.registry import METHODS, synthesizer
 from fedsynth.schema import ImageSchema, Schema
-from fedsynth.synthesizers.methods import METHODS, synthesizer
 
 PLANNED = 30_000
 HISTOGRAM_NOISE = 20.0

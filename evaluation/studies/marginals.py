@@ -29,11 +29,11 @@ import numpy as np
 
 from fedsynth.data.datasets import builtin_schema, load_builtin
 from fedsynth.data.tables import conform, read_table
-from fedsynth.evaluation import marginals, utility
-from fedsynth.federation.partitions import partition
+from fedsynth.evaluation.measures import marginals, utility
+from fedsynth.federation.simulation.partitions import partition
 from fedsynth.privacy.terms import Budget
+from fedsynth.registry import METHODS
 from fedsynth.schema import Schema
-from fedsynth.synthesizers.methods import METHODS
 
 HOME = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("FEDSYNTH_DATA", HOME.parent / "shared/data"))
@@ -103,8 +103,8 @@ def rows_of(data):
     schema = Schema.load(HOME / f"configs/schemas/{name}.yaml")
     if data != "epilepsy":
         return read_table(DATA / path, schema), schema
-    from fedsynth.config import load_config
-    from fedsynth.preparing import prepare
+    from fedsynth.jobs.config import load_config
+    from fedsynth.jobs.data import prepare
 
     config, base = load_config(HOME / "configs/epilepsy.yaml", ["holdout=0"])
     return prepare(config, base).train, schema

@@ -26,11 +26,12 @@ from pathlib import Path
 import numpy as np
 
 from fedsynth.data.images import Images
-from fedsynth.evaluation import students, utility
-from fedsynth.federation.partitions import partition
+from fedsynth.evaluation.measures import utility
+from fedsynth.evaluation.models import students
+from fedsynth.federation.simulation.partitions import partition
+from fedsynth.methods.embedding import MeanEmbedding
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import ImageSchema, Schema
-from fedsynth.synthesizers.embedding import MeanEmbedding
 
 HERE = Path(__file__).resolve().parent
 HOME = HERE.parents[1]
@@ -100,9 +101,9 @@ def table_case(what, seed):
 
 def split(what, seed):
     """80/20 by seed."""
-    from fedsynth.config import load_config
     from fedsynth.data.tables import read_table
-    from fedsynth.preparing import prepare
+    from fedsynth.jobs.config import load_config
+    from fedsynth.jobs.data import prepare
 
     if what == "epilepsy":
         config, base = load_config(HOME / "configs/epilepsy.yaml", ["holdout=0"])

@@ -22,11 +22,11 @@ from pathlib import Path
 import numpy as np
 
 from fedsynth.data.images import Images
-from fedsynth.evaluation import students
-from fedsynth.federation.partitions import partition
+from fedsynth.evaluation.models import students
+from fedsynth.federation.simulation.partitions import partition
+from fedsynth.methods.vae import FedVAE
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import ImageSchema
-from fedsynth.synthesizers.fedvae import FedVAE
 
 HERE = Path(__file__).resolve().parent
 DATA = Path(os.environ.get("FEDSYNTH_DATA", HERE.parents[2] / "shared/data"))

@@ -34,13 +34,13 @@ import numpy as np
 
 from fedsynth.data.images import Images
 from fedsynth.data.tables import conform, read_table
-from fedsynth.evaluation import marginals, utility
-from fedsynth.evaluation.scores import score
-from fedsynth.federation.partitions import partition
+from fedsynth.evaluation.measures import marginals, utility
+from fedsynth.evaluation.reading.scores import score
+from fedsynth.federation.simulation.partitions import partition
+from fedsynth.methods.gan.pategan import PATEGAN
+from fedsynth.methods.pate import PATE
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import ImageSchema, Schema
-from fedsynth.synthesizers.pate import PATE
-from fedsynth.synthesizers.pategan import PATEGAN
 
 HOME = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("FEDSYNTH_DATA", HOME.parent / "shared/data"))

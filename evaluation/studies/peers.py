@@ -28,7 +28,7 @@ import numpy as np
 import pandas as pd
 
 from fedsynth.data.tables import read_table
-from fedsynth.evaluation import marginals, utility
+from fedsynth.evaluation.measures import marginals, utility
 from fedsynth.schema import Categorical, Schema
 
 HOME = Path(__file__).resolve().parents[2]

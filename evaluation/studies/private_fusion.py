@@ -31,14 +31,14 @@ import numpy as np
 import torch
 
 from fedsynth.data.tables import conform, read_table
-from fedsynth.evaluation import marginals, utility
-from fedsynth.federation.partitions import partition
+from fedsynth.evaluation.measures import marginals, utility
+from fedsynth.federation.simulation.partitions import partition
+from fedsynth.methods.copula.cells import TableCells
+from fedsynth.methods.copula.private import PrivateFusion
+from fedsynth.methods.sampling.classifier import Classifier
+from fedsynth.methods.sampling.design import Design
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import Schema
-from fedsynth.synthesizers.fusion.cells import TableCells
-from fedsynth.synthesizers.fusion.classifier import Classifier
-from fedsynth.synthesizers.fusion.design import Design
-from fedsynth.synthesizers.fusion.private import PrivateFusion
 
 HOME = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("FEDSYNTH_DATA", HOME.parent / "shared/data"))

@@ -31,8 +31,8 @@ import numpy as np
 from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy.special import ndtri
 
-from fedsynth.privacy import stable
 from fedsynth.privacy.accounting import calibrate, spent
+from fedsynth.privacy.mechanisms import stable
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Poisson, Terms
 

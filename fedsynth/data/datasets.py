@@ -8,10 +8,10 @@ from typing import Literal, overload
 import numpy as np
 import pandas as pd
 
+from fedsynth.agreed import suggestion
 from fedsynth.data.images import Images
 from fedsynth.errors import DataError
 from fedsynth.schema import ImageSchema, Schema, load_schema
-from fedsynth.validation import suggestion
 
 _NAMES = ("digits", "randhie")
 

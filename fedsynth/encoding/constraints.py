@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from fedsynth.encoding.bins import Bins
 from fedsynth.errors import ConfigError
 from fedsynth.schema import Schema
-from fedsynth.schema.conditions import Condition
 from fedsynth.schema.constraints import Constraint, Never, offset
 
 if TYPE_CHECKING:
@@ -24,16 +23,6 @@ Array = NDArray[np.float64]
 Codes = NDArray[np.integer[Any]]
 
 MOST_CELLS = 2**22
-
-
-def stated(schema: Schema, name: str) -> list[Condition]:
-    """What constraints say of a column by itself: no code may stand for values on either side."""
-    columns = {column.name: column for column in schema.columns}
-    return [
-        constraint.conditions(columns)[name]
-        for constraint in schema.constraints
-        if isinstance(constraint, Never) and name in constraint.never
-    ]
 
 
 def zeros(encoding: TableEncoding) -> list[tuple[tuple[int, ...], Mask]]:

@@ -12,7 +12,9 @@ from fedsynth.encoding.cutting import Atoms, assemble, cell_units, cut
 from fedsynth.encoding.groups import Groups
 from fedsynth.encoding.histogram import ColumnLayout
 from fedsynth.encoding.tree import Gathered, refine
+from fedsynth.schema import Schema
 from fedsynth.schema.conditions import Condition
+from fedsynth.schema.constraints import Never
 
 Array = NDArray[np.float64]
 
@@ -102,3 +104,13 @@ def _share(masses: Array) -> Array:
     """Frequencies, uniform where nothing was counted."""
     total = masses.sum()
     return masses / total if total > 0 else np.full(len(masses), 1.0 / len(masses))
+
+
+def stated(schema: Schema, name: str) -> list[Condition]:
+    """What constraints say of a column by itself: no code may stand for values on either side."""
+    columns = {column.name: column for column in schema.columns}
+    return [
+        constraint.conditions(columns)[name]
+        for constraint in schema.constraints
+        if isinstance(constraint, Never) and name in constraint.never
+    ]

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from fedsynth.data.tables import Conformed, restore
 from fedsynth.encoding.bins import Bins
-from fedsynth.encoding.constraints import stated
 from fedsynth.encoding.drawing import Draws, order, within
 from fedsynth.encoding.groups import Groups
 from fedsynth.encoding.histogram import HistogramLayout, column_layout, grid_of
-from fedsynth.encoding.learning import grouped, learned, parted, public
+from fedsynth.encoding.learning import grouped, learned, parted, public, stated
 from fedsynth.encoding.tree import gather, settle, shared_total
 from fedsynth.errors import DataError, ReleaseError, SchemaError
 from fedsynth.schema import Boolean, Categorical, Modelled, Schema

@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 from fedsynth.data.images import Images
 from fedsynth.errors import DataError
-from fedsynth.evaluation.attacks.intervals import ALARM, shares_differ
 from fedsynth.evaluation.attacks.neighbours import row_keys
-from fedsynth.evaluation.fidelity import fidelity
-from fedsynth.evaluation.findings import Found
-from fedsynth.evaluation.labelled import why_no_task
-from fedsynth.evaluation.pictures import image_fidelity, image_keys
-from fedsynth.evaluation.privacy import UNKNOWN, Privacy, attacked, attacked_images
-from fedsynth.evaluation.rows import Rows, read_rows
-from fedsynth.evaluation.steps import Steps
-from fedsynth.evaluation.utility import Utility, utility
+from fedsynth.evaluation.findings.findings import Found
+from fedsynth.evaluation.measures.fidelity import fidelity
+from fedsynth.evaluation.measures.pictures import image_fidelity, image_keys
+from fedsynth.evaluation.measures.privacy import UNKNOWN, Privacy, attacked, attacked_images
+from fedsynth.evaluation.measures.utility import Utility, utility
+from fedsynth.evaluation.reading.intervals import ALARM, shares_differ
+from fedsynth.evaluation.reading.labelled import why_no_task
+from fedsynth.evaluation.reading.rows import Rows, read_rows
+from fedsynth.evaluation.reading.steps import Steps
 from fedsynth.schema import ImageSchema, Schema
 
 Progress = Callable[[str, int, int], None]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fedsynth.agreed import suggestion
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.evaluation.attacks.anonymity import Anonymity, anonymity
@@ -21,17 +22,16 @@ from fedsynth.evaluation.comparing import (
     compare_images,
     compare_tables,
 )
-from fedsynth.evaluation.fidelity import Fidelity
-from fedsynth.evaluation.findings import caught
-from fedsynth.evaluation.labelled import task_of
-from fedsynth.evaluation.pictures import ImageFidelity
-from fedsynth.evaluation.privacy import Privacy
-from fedsynth.evaluation.summary import Summary, summarise
-from fedsynth.evaluation.utility import Utility
+from fedsynth.evaluation.findings.findings import caught
+from fedsynth.evaluation.findings.summary import Summary, summarise
+from fedsynth.evaluation.measures.fidelity import Fidelity
+from fedsynth.evaluation.measures.pictures import ImageFidelity
+from fedsynth.evaluation.measures.privacy import Privacy
+from fedsynth.evaluation.measures.utility import Utility
+from fedsynth.evaluation.reading.labelled import task_of
 from fedsynth.plain import plain
-from fedsynth.privacy.certificate import Certificate, version_of
+from fedsynth.privacy.trail.certificate import Certificate, version_of
 from fedsynth.schema import ImageSchema, Schema
-from fedsynth.validation import suggestion
 
 FORMAT = 1
 PRIVATE = "computed on real data: not covered by epsilon, do not publish beside the release"

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.errors import FederationError, PrivacyError
-from fedsynth.privacy.clipping import DenseRows, largest_blocks
-from fedsynth.privacy.stable import reach
+from fedsynth.privacy.mechanisms.stable import reach
+from fedsynth.privacy.rows.clipping import DenseRows, largest_blocks
 from fedsynth.privacy.terms import Terms
 
 Plain = None | bool | int | float | str | Sequence["Plain"] | Mapping[str, "Plain"]

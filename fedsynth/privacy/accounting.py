@@ -20,7 +20,8 @@ from scipy.optimize import brentq
 from scipy.special import erfc, erfcx
 
 from fedsynth.errors import PrivacyError
-from fedsynth.privacy import losses, stable
+from fedsynth.privacy import losses
+from fedsynth.privacy.mechanisms import stable
 from fedsynth.privacy.terms import Everyone, FixedSize, Poisson, Terms, Unit
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.errors import PrivacyError
-from fedsynth.privacy import stable
+from fedsynth.privacy.mechanisms import stable
 from fedsynth.privacy.terms import Poisson, Terms
 
 # Width of the mesh; distributions are rounded up onto it.

@@ -90,16 +90,16 @@ class Terms:
             whose contribution is zero in one of them.
         clip: bound on how far one unit moves the sum, positive: on the norm of its contribution;
             where rows belong to groups of records, on the difference of any two rows
-            (:mod:`fedsynth.privacy.exchanging`).
+            (:mod:`fedsynth.privacy.rows.exchanging`).
         norm: the norm that the clip bounds; Gaussian noise needs "l2", the others "l1".
         noise_multiplier: noise over the clip: in the released sum a standard deviation (Gaussian)
             or a scale (Laplace, stable); exponential, the scale of the Gumbel noise in every score.
             0 adds none and makes epsilon infinite.
         mechanism: gaussian, laplace or stable (symmetric alpha-stable,
-            :mod:`fedsynth.privacy.stable`) noise in a released sum; or exponential, which releases
-            nothing but which block of the sum lies furthest from a public estimate. That needs a
-            server who may see the sum (central), and everybody asked; the clip then bounds each
-            block of a unit's contribution.
+            :mod:`fedsynth.privacy.mechanisms.stable`) noise in a released sum; or exponential,
+            which releases nothing but which block of the sum lies furthest from a public estimate.
+            That needs a server who may see the sum (central), and everybody asked; the clip then
+            bounds each block of a unit's contribution.
         sampling: which units take part. At the record level a client draws its own records in
             secret; at the client level the server draws clients.
         survivors: under distributed trust the number of answers that together carry the whole

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fedsynth.agreed import plain, suggestion
 from fedsynth.errors import ConfigError
 from fedsynth.schema.cells import read_cells
 from fedsynth.schema.columns import Boolean, Categorical, Continuous, Identifier, Modelled, Numeric
-from fedsynth.validation import plain, suggestion
 
 Values = NDArray[np.float64] | NDArray[np.int64]
 _ENDS = ("from", "to")

@@ -12,10 +12,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
+from fedsynth.agreed import Agreed, plain, suggestion
 from fedsynth.errors import SchemaError
 from fedsynth.schema.columns import Continuous, Datetime, Identifier, Integer, Modelled
 from fedsynth.schema.conditions import Condition, condition_on
-from fedsynth.validation import Agreed, plain, suggestion
 
 Columns = Mapping[str, Modelled | Identifier]
 Arrays = Mapping[str, NDArray[Any]]

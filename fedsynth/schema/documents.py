@@ -10,9 +10,9 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import Field
 
+from fedsynth.agreed import Agreed, suggestion
 from fedsynth.errors import SchemaError
 from fedsynth.schema.columns import Boolean, Categorical, Continuous, Datetime, Identifier, Integer
-from fedsynth.validation import Agreed, suggestion
 from fedsynth.yaml_files import read_yaml, write_yaml
 
 Provenance = Literal["declared", "private-data"]

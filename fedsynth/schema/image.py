@@ -8,9 +8,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from fedsynth.agreed import plain
 from fedsynth.schema.columns import Categorical
 from fedsynth.schema.documents import Document, build_column
-from fedsynth.validation import plain
 
 
 class ImageSchema(Document):

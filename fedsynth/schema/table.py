@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
 
+from fedsynth.agreed import plain, suggestion
 from fedsynth.errors import DataError, FedsynthError, SchemaError
 from fedsynth.schema.cells import missing_text
 from fedsynth.schema.columns import (
@@ -29,7 +30,6 @@ from fedsynth.schema.documents import Document, build_column
 from fedsynth.schema.drafting import draft_columns
 from fedsynth.schema.image import ImageSchema
 from fedsynth.schema.sdv_metadata import columns_from_sdv, sdv_content
-from fedsynth.validation import plain, suggestion
 from fedsynth.yaml_files import read_yaml
 
 

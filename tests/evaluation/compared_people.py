@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from fedsynth.evaluation.rows import Rows, read_rows
+from fedsynth.evaluation.reading.rows import Rows, read_rows
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Integer, Schema
 
 SCHEMA = Schema(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from fedsynth.evaluation.labelled import Examples, examples
-from fedsynth.evaluation.rows import Rows, read_rows
+from fedsynth.evaluation.reading.labelled import Examples, examples
+from fedsynth.evaluation.reading.rows import Rows, read_rows
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Integer, Schema
 
 COLUMNS = (

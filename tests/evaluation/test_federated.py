@@ -21,7 +21,7 @@ from scipy.stats import chi2, norm
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_score
 
-import fedsynth.federation.channel as channel_module
+import fedsynth.federation.server.channel as channel_module
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, DataError, FederationError, PrivacyError
 from fedsynth.evaluation.federated import FederatedScores, Figure, Scores, federated_scores
@@ -30,13 +30,13 @@ from fedsynth.evaluation.federated.recipe import LabelTable, Layout, Recipe, arr
 from fedsynth.evaluation.federated.scorer import scorer_of
 from fedsynth.evaluation.federated.spread import across
 from fedsynth.evaluation.federated.task import Blocks, client_norm, client_row
-from fedsynth.federation.client import answer
+from fedsynth.federation.client.answering import answer
+from fedsynth.federation.client.site import Site
 from fedsynth.federation.request import Request
-from fedsynth.federation.site import Site
-from fedsynth.privacy.ledger import Job, Ledger
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Budget, Terms
-from fedsynth.privacy.verification import verify
+from fedsynth.privacy.trail.ledger import Job, Ledger
+from fedsynth.privacy.verify.verification import verify
 from fedsynth.schema import Categorical, Continuous, ImageSchema, Integer, Schema
 
 FREE = Budget(epsilon=math.inf)

@@ -13,7 +13,7 @@ from attacked_people import SCHEMA, drawn_rows, people
 from fedsynth.data.tables import read_table
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.evaluation.attacks.inference import default_secrets, inference
-from fedsynth.evaluation.rows import Rows, read_rows
+from fedsynth.evaluation.reading.rows import Rows, read_rows
 from fedsynth.schema import Boolean, Categorical, Continuous, Schema
 
 

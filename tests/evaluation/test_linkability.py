@@ -14,7 +14,7 @@ from fedsynth.errors import ConfigError, DataError
 from fedsynth.evaluation.attacks import vectors
 from fedsynth.evaluation.attacks.inference import inference
 from fedsynth.evaluation.attacks.linkability import linkability
-from fedsynth.evaluation.rows import Rows, read_rows
+from fedsynth.evaluation.reading.rows import Rows, read_rows
 from fedsynth.schema import Boolean, Categorical, Continuous, Schema
 
 

@@ -15,10 +15,10 @@ from fedsynth.data.tables import read_table
 from fedsynth.errors import DataError
 from fedsynth.evaluation.attacks import membership as module
 from fedsynth.evaluation.attacks import scoring as scoring_module
-from fedsynth.evaluation.attacks.intervals import ALARM
 from fedsynth.evaluation.attacks.membership import equal_rows, judged, membership
 from fedsynth.evaluation.attacks.neighbours import row_keys
-from fedsynth.evaluation.rows import Rows, read_rows
+from fedsynth.evaluation.reading.intervals import ALARM
+from fedsynth.evaluation.reading.rows import Rows, read_rows
 from fedsynth.schema import Categorical, Integer, Schema
 
 NAMES = ["density ratio", "nearest row", "matching cells", "equal rows"]

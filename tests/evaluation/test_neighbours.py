@@ -14,8 +14,8 @@ from sklearn.neighbors import NearestNeighbors
 
 from fedsynth.evaluation.attacks import neighbours as module
 from fedsynth.evaluation.attacks.neighbours import drawn, neighbours, row_keys
-from fedsynth.evaluation.features import Features
-from fedsynth.evaluation.rows import read_rows
+from fedsynth.evaluation.reading.features import Features
+from fedsynth.evaluation.reading.rows import read_rows
 from fedsynth.schema import Categorical, Continuous, Integer, Schema
 
 ONE = Schema(columns=(Integer(name="a", lower=0, upper=100, missing=True),))

@@ -16,7 +16,7 @@ from fedsynth.errors import ConfigError, DataError
 from fedsynth.evaluation.attacks import shadow
 from fedsynth.evaluation.attacks.reading import Reading
 from fedsynth.evaluation.attacks.shadow import shadow_attack
-from fedsynth.evaluation.rows import read_rows
+from fedsynth.evaluation.reading.rows import read_rows
 from fedsynth.schema import Categorical, Integer, Schema
 
 

@@ -22,7 +22,7 @@ from fedsynth.evaluation.attacks.predicates import (
 )
 from fedsynth.evaluation.attacks.risks import residual, residual_interval
 from fedsynth.evaluation.attacks.singling_out import _Outcome, singling_out
-from fedsynth.evaluation.rows import Rows, read_rows
+from fedsynth.evaluation.reading.rows import Rows, read_rows
 from fedsynth.schema import Boolean, Categorical, Continuous, Integer, Schema
 
 NUMBER_AND_LETTER = Schema(

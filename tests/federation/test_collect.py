@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from vectors import channel, ledger, sites, terms
 
 from fedsynth.errors import BudgetExceeded, FederationError, PrivacyError
-from fedsynth.federation.steps import Steps
-from fedsynth.federation.tasks import register
+from fedsynth.federation.client.steps import Steps
+from fedsynth.federation.client.tasks import register
 from fedsynth.privacy.accounting import spent
-from fedsynth.privacy.certificate import certify
-from fedsynth.privacy.clipping import DenseRows
-from fedsynth.privacy.ledger import Event, Ledger
+from fedsynth.privacy.rows.clipping import DenseRows
 from fedsynth.privacy.terms import Poisson
-from fedsynth.privacy.verification import require
+from fedsynth.privacy.trail.certificate import certify
+from fedsynth.privacy.trail.ledger import Event, Ledger
+from fedsynth.privacy.verify.verification import require
+from tests.federation.vectors import channel, ledger, sites, terms
 
 LOCAL = {"trust": "local", "unit": "record"}
 
@@ -206,7 +206,7 @@ def test_a_ledger_keeps_steps_over_a_restart_and_verifies(tmp_path):
 
 
 def _sha(path):
-    from fedsynth.privacy.certificate import sha256
+    from fedsynth.privacy.trail.certificate import sha256
 
     return sha256(path)
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from vectors import terms
 
 from fedsynth.errors import FederationError
 from fedsynth.federation.request import Answer, Incident, Request, fault, need, sift
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Terms
+from tests.federation.vectors import terms
 
 
 def request(promised: Terms | None = None, dim: int = 3) -> Request:

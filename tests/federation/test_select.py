@@ -14,14 +14,14 @@ from scipy.stats import chisquare
 from fedsynth.data.tables import Conformed
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import BudgetExceeded, ConfigError, FederationError, PrivacyError
-from fedsynth.federation.channel import LocalChannel, Scores
-from fedsynth.federation.site import Site
-from fedsynth.privacy.ledger import Job, Ledger
+from fedsynth.federation.client.site import Site
+from fedsynth.federation.server.channel import LocalChannel, Scores
 from fedsynth.privacy.losses import bounded_range_delta
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Budget, Terms
+from fedsynth.privacy.trail.ledger import Job, Ledger
+from fedsynth.queries.tables import MARGINALS, table_arrays, table_terms
 from fedsynth.schema import Categorical, Schema
-from fedsynth.synthesizers.tables import MARGINALS, table_arrays, table_terms
 
 SIZES = (2, 3, 2)
 CLIQUES = [(0, 1), (1, 2), (0,)]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
-from vectors import channel, ledger, sites, terms
 
-from fedsynth.privacy import stable
 from fedsynth.privacy.accounting import spent
-from fedsynth.synthesizers.counting import released_scale
+from fedsynth.privacy.mechanisms import stable
+from fedsynth.queries.counting import released_scale
+from tests.federation.vectors import channel, ledger, sites, terms
 
 TASK = "test-vectors"
 DIM = 20_000

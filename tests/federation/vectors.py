@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from fedsynth.federation.channel import Ask, LocalChannel
+from fedsynth.federation.client.site import Site
+from fedsynth.federation.client.tasks import register
 from fedsynth.federation.request import Request
-from fedsynth.federation.site import Site
-from fedsynth.federation.tasks import register
-from fedsynth.privacy.clipping import DenseRows, Rows
-from fedsynth.privacy.ledger import Job, Ledger
+from fedsynth.federation.server.channel import Ask, LocalChannel
 from fedsynth.privacy.noise import NoiseSource
+from fedsynth.privacy.rows.clipping import DenseRows, Rows
 from fedsynth.privacy.terms import Budget, Everyone, Terms
+from fedsynth.privacy.trail.ledger import Job, Ledger
 
 
 class Vectors:

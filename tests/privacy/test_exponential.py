@@ -14,12 +14,13 @@ from scipy.special import softmax
 from scipy.stats import chisquare, norm
 
 from fedsynth.errors import PrivacyError
-from fedsynth.privacy import losses, moments
+from fedsynth.privacy import losses
 from fedsynth.privacy.accounting import calibrate, spent
-from fedsynth.privacy.clipping import DenseRows, FactoredRows, MarginalRows, clip_blocks
 from fedsynth.privacy.losses import bounded_range_delta
 from fedsynth.privacy.noise import NoiseSource
+from fedsynth.privacy.rows.clipping import DenseRows, FactoredRows, MarginalRows, clip_blocks
 from fedsynth.privacy.terms import FixedSize, Poisson, Terms
+from fedsynth.privacy.verify import moments
 
 DELTA = 1e-5
 

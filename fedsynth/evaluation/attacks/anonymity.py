@@ -18,12 +18,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fedsynth.agreed import suggestion
 from fedsynth.errors import ConfigError
 from fedsynth.evaluation.attacks.classes import Diversity, diversity
 from fedsynth.evaluation.attacks.vectors import grouped
-from fedsynth.evaluation.rows import Rows, read_rows
+from fedsynth.evaluation.reading.rows import Rows, read_rows
 from fedsynth.schema import Schema
-from fedsynth.validation import suggestion
 
 _MOST_WORK = 4_000
 """Classes times sensitive values up to which pyCANON is asked: some seconds."""

@@ -11,16 +11,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from fedsynth.agreed import suggestion
 from fedsynth.errors import ConfigError, DataError
-from fedsynth.evaluation.attacks.intervals import share_interval
 from fedsynth.evaluation.attacks.risks import (
     Hits,
     Risk,
 )
 from fedsynth.evaluation.attacks.vectors import affordable, searched
-from fedsynth.evaluation.features import Features, nearest
-from fedsynth.evaluation.rows import Rows
-from fedsynth.validation import suggestion
+from fedsynth.evaluation.reading.features import Features, nearest
+from fedsynth.evaluation.reading.intervals import share_interval
+from fedsynth.evaluation.reading.rows import Rows
 
 _TOLERANCE = 0.05
 _MOST_SECRETS = 5

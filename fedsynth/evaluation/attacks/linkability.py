@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from fedsynth.agreed import suggestion
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.evaluation.attacks.risks import (
     Hits,
     Risk,
 )
 from fedsynth.evaluation.attacks.vectors import affordable, grouped, searched
-from fedsynth.evaluation.features import Features, nearest
-from fedsynth.evaluation.rows import Rows
-from fedsynth.validation import suggestion
+from fedsynth.evaluation.reading.features import Features, nearest
+from fedsynth.evaluation.reading.rows import Rows
 
 _CANDIDATES = 10
 """Different halves near each row that are looked at for ties, or k of them if that is more."""

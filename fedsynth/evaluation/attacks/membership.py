@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.errors import DataError
-from fedsynth.evaluation.attacks.intervals import (
+from fedsynth.evaluation.attacks.neighbours import SEARCHED, Keys, drawn, row_keys
+from fedsynth.evaluation.attacks.scoring import Scoring
+from fedsynth.evaluation.reading.intervals import (
     ALARM,
     LEVEL,
     auroc,
@@ -24,9 +26,7 @@ from fedsynth.evaluation.attacks.intervals import (
     shares_differ,
     tpr_at,
 )
-from fedsynth.evaluation.attacks.neighbours import SEARCHED, Keys, drawn, row_keys
-from fedsynth.evaluation.attacks.scoring import Scoring
-from fedsynth.evaluation.rows import Rows
+from fedsynth.evaluation.reading.rows import Rows
 
 FPRS = (0.001, 0.01)
 TOPS = (0.01, 0.05)

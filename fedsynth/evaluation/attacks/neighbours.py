@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.evaluation.features import Features, nearest
-from fedsynth.evaluation.rows import Rows
+from fedsynth.evaluation.reading.features import Features, nearest
+from fedsynth.evaluation.reading.rows import Rows
 
 NOTE = (
     "a diagnostic, no evidence of privacy: sets that pass it remain open to membership attacks "

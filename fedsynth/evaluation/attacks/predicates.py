@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fedsynth.evaluation.rows import Rows
+from fedsynth.evaluation.reading.rows import Rows
 
 _TRIALS = 20
 """Times that as many descriptions as wanted are made, before giving up on more unique ones."""

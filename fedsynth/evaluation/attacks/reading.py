@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.evaluation.attacks.scoring import agreement, mean_log
-from fedsynth.evaluation.features import Features, nearest
-from fedsynth.evaluation.rows import Rows
+from fedsynth.evaluation.reading.features import Features, nearest
+from fedsynth.evaluation.reading.rows import Rows
 
 _MOST_PAIRS = 300
 _K = 8

@@ -9,12 +9,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fedsynth.errors import ConfigError, DataError
-from fedsynth.evaluation.attacks.intervals import ALARM, LEVEL, auroc, share_interval, tpr_at
 from fedsynth.evaluation.attacks.membership import FPRS, TOPS, MembershipAttack, Rate, described
 from fedsynth.evaluation.attacks.neighbours import drawn, row_keys
 from fedsynth.evaluation.attacks.reading import Reading
-from fedsynth.evaluation.rows import read_rows
-from fedsynth.evaluation.steps import Steps, silent
+from fedsynth.evaluation.reading.intervals import ALARM, LEVEL, auroc, share_interval, tpr_at
+from fedsynth.evaluation.reading.rows import read_rows
+from fedsynth.evaluation.reading.steps import Steps, silent
 from fedsynth.schema import Schema
 
 Make = Callable[[pd.DataFrame, int], pd.DataFrame]

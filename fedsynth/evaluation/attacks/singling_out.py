@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.evaluation.attacks.intervals import ALARM
 from fedsynth.evaluation.attacks.predicates import (
     Indexed,
     Predicates,
@@ -33,7 +32,8 @@ from fedsynth.evaluation.attacks.risks import (
     verdict,
 )
 from fedsynth.evaluation.attacks.vectors import searched
-from fedsynth.evaluation.rows import Rows
+from fedsynth.evaluation.reading.intervals import ALARM
+from fedsynth.evaluation.reading.rows import Rows
 
 _DEALS = 1999
 _FEW = 200

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.evaluation.features import width
-from fedsynth.evaluation.rows import Rows
+from fedsynth.evaluation.reading.features import width
+from fedsynth.evaluation.reading.rows import Rows
 
 MOST_VECTORS = 100_000
 """Synthetic rows among which the nearest is sought; of more, so many are drawn at random."""

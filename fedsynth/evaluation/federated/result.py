@@ -8,7 +8,7 @@ from typing import Any
 
 from fedsynth.evaluation.federated.estimates import Figure, Scores
 from fedsynth.evaluation.federated.spread import Across
-from fedsynth.privacy.certificate import Certificate
+from fedsynth.privacy.trail.certificate import Certificate
 
 FORMAT = 1
 

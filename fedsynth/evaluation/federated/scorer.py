@@ -9,8 +9,6 @@ from functools import lru_cache
 import numpy as np
 
 from fedsynth.data.images import Images
-from fedsynth.evaluation.classifiers import boosting, taught
-from fedsynth.evaluation.codes import quantile_cuts
 from fedsynth.evaluation.federated.recipe import (
     Codes,
     Floats,
@@ -20,8 +18,10 @@ from fedsynth.evaluation.federated.recipe import (
     Records,
     Scorer,
 )
-from fedsynth.evaluation.labelled import labelled
-from fedsynth.evaluation.rows import Rows
+from fedsynth.evaluation.models.classifiers import boosting, taught
+from fedsynth.evaluation.reading.codes import quantile_cuts
+from fedsynth.evaluation.reading.labelled import labelled
+from fedsynth.evaluation.reading.rows import Rows
 from fedsynth.schema import ImageSchema, Schema
 
 BRIGHTNESS = "brightness"
@@ -216,7 +216,7 @@ def _brightness(images: Images) -> Floats:
 
 def _image_classifier(schema: ImageSchema, made: Images, seed: int) -> Callable[[Records], Codes]:
     """The student network, trained on synthetic images; the answer to each image."""
-    from fedsynth.evaluation import students
+    from fedsynth.evaluation.models import students
 
     if len(made) > _MOST_ROWS:
         drawn = np.random.default_rng(seed).choice(len(made), _MOST_ROWS, replace=False)

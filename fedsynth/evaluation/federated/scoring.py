@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from fedsynth.agreed import Agreed
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, DataError, FedsynthError
 from fedsynth.evaluation.federated.estimates import (
@@ -33,15 +34,14 @@ from fedsynth.evaluation.federated.task import (
     client_scores,
 )
 from fedsynth.federation.request import Released
-from fedsynth.privacy.certificate import LEDGER, certify, sha256
-from fedsynth.privacy.ledger import Ledger, Planned
 from fedsynth.privacy.terms import Budget, Everyone, Terms
+from fedsynth.privacy.trail.certificate import LEDGER, certify, sha256
+from fedsynth.privacy.trail.ledger import Ledger, Planned
+from fedsynth.queries.counting import released_scale
+from fedsynth.queries.fit import Fitting, Options, Progress, begin, silent
+from fedsynth.queries.shares import Stage, share_out
 from fedsynth.release import SCHEMA, sync
 from fedsynth.schema import Categorical, ImageSchema, Schema
-from fedsynth.synthesizers.counting import released_scale
-from fedsynth.synthesizers.fitting import Fitting, Options, Progress, begin, silent
-from fedsynth.synthesizers.shares import Stage, share_out
-from fedsynth.validation import Agreed
 
 SCORES_FILE = "scores.json"
 _MOST_NUMBERS = 2**28
@@ -95,7 +95,7 @@ def federated_scores(
         cap: at the client level, records from which a client has its full weight.
         folder: new; gets ledger, schema, ``scores.json`` and certificate, for `fs.verify`.
         seed, survivors, owners_ledgers, progress, insecure_noise_seed: as in
-            :class:`fedsynth.synthesizers.fitting.Options`.
+            :class:`fedsynth.queries.fit.Options`.
 
     Raises:
         DataError, ConfigError: data that do not fit the schema; nothing was asked.

@@ -14,10 +14,10 @@ from fedsynth.errors import FederationError
 from fedsynth.evaluation.federated.estimates import Counts, estimate
 from fedsynth.evaluation.federated.recipe import Codes, Floats, Layout, Recipe, Scorer, from_arrays
 from fedsynth.evaluation.federated.scorer import scorer_of
+from fedsynth.federation.client.site import Site
+from fedsynth.federation.client.tasks import register
 from fedsynth.federation.request import Request
-from fedsynth.federation.site import Site
-from fedsynth.federation.tasks import register
-from fedsynth.privacy.clipping import DenseRows, MarginalRows, Rows
+from fedsynth.privacy.rows.clipping import DenseRows, MarginalRows, Rows
 from fedsynth.schema import ImageSchema, Schema
 
 NAME = "federated-scores"

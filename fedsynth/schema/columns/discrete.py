@@ -16,6 +16,7 @@ from pydantic import (
     model_validator,
 )
 
+from fedsynth.agreed import plain
 from fedsynth.schema.columns.declaration import (
     FLOATS,
     NULLABLE_INTEGERS,
@@ -23,7 +24,6 @@ from fedsynth.schema.columns.declaration import (
     TEXTS,
     Declaration,
 )
-from fedsynth.validation import plain
 
 Value = str | int | float | bool
 _Value = Annotated[StrictBool | StrictInt | StrictFloat | StrictStr, BeforeValidator(plain)]

@@ -9,13 +9,13 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field, StrictBool, field_validator, model_validator
 
+from fedsynth.agreed import plain
 from fedsynth.schema.columns.declaration import (
     FLOATS,
     NULLABLE_INTEGERS,
     PLAIN_INTEGERS,
     Declaration,
 )
-from fedsynth.validation import plain
 
 _Whole = Annotated[int, BeforeValidator(plain)]
 _Number = Annotated[float, BeforeValidator(plain), Field(allow_inf_nan=False)]

@@ -1,0 +1,299 @@
+"""The command line: parse, call, print. What takes long to import is imported by its command."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fedsynth.cli.evaluate import evaluate
+from fedsynth.cli.queries import Where, conditions, count, demand_new, impute, predict
+from fedsynth.errors import ConfigError, DataError, FedsynthError, ReleaseError
+from fedsynth.plain import print_json
+
+if TYPE_CHECKING:
+    from fedsynth.jobs.run import Outcome
+
+_CODES = """\b
+Exit codes:
+  0    done
+  1    an error inside fedsynth (--debug shows where)
+  2    a wrong option, argument or job file
+  3    data or a schema that cannot be used, or values outside the schema
+  4    refused: the privacy budget, or what would weaken the guarantee
+  5    too few clients gave a usable answer
+  6    a release that is damaged, incomplete or does not verify
+  130  interrupted; `fedsynth run --resume DIR` continues a job
+"""
+
+app = typer.Typer(
+    help="Private synthetic data from tables and images that several owners may not pool.",
+    epilog=_CODES,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+schema_app = typer.Typer(
+    help="Draft a schema from a table, or check a table against one.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(schema_app, name="schema")
+app.command()(evaluate)
+app.command()(count)
+app.command()(impute)
+app.command()(predict)
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
+
+
+def main() -> None:
+    """The console script."""
+    # Before torch is loaded: its threads would spin while they wait, up to 16x slower on cores that
+    # others use too.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code; no exception escapes without --debug."""
+    debug = "--debug" in arguments
+    if not debug:
+        # Libraries warn about their own workings, in words that nobody here can act on.
+        warnings.simplefilter("ignore")
+    try:
+        app(args=list(arguments), prog_name="fedsynth")
+    except SystemExit as leaving:
+        return leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+    except FedsynthError as error:
+        if debug:
+            raise
+        return _complain(str(error), error.exit_code)
+    except Exception as error:
+        if debug:
+            raise
+        message = (
+            f"internal error ({type(error).__name__}). This is a fault of fedsynth, not yours: "
+            "run the command again as `fedsynth --debug ...` for its traceback, which may show "
+            "private values, and report it without them"
+        )
+        return _complain(message, 1)
+    return 0
+
+
+def _complain(message: str, code: int) -> int:
+    from rich.console import Console
+
+    Console(stderr=True).print(f"Error: {message}", style="red", markup=False, soft_wrap=True)
+    return code
+
+
+@app.callback()
+def _options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,
+) -> None:
+    """`run` itself looks for --debug, since it must know of it where parsing fails."""
+
+
+@app.command("run")
+def run_job(
+    config: Annotated[
+        str | None, typer.Argument(help="A job file, or the name of one that comes along: demo.")
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Replace a key: privacy.epsilon=1."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="A new folder for the release; default runs/NAME.")
+    ] = None,
+    resume: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Continue the interrupted job in DIR.")
+    ] = None,
+    as_json: Json = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+) -> None:
+    """Run a job: train within the privacy budget, sample, certify, score."""
+    if (config is None) == (resume is None):
+        raise ConfigError("say which job to run (a file or a name), or --resume DIR: one of them")
+    if resume is not None and (changes or out is not None):
+        raise ConfigError("--resume continues the job as it was: leave --set and --out away")
+    folder = resume or out or _fresh(Path("runs"), Path(str(config)).stem)
+    try:
+        outcome = _run(config, changes or [], folder, resumed=resume is not None, quiet=quiet)
+    except KeyboardInterrupt:
+        print(f"\nInterrupted. Continue: fedsynth run --resume {folder}", file=sys.stderr)
+        raise typer.Exit(130) from None
+    if as_json:
+        print_json(_outcome_json(outcome))
+        return
+    from fedsynth.cli.terminal import show_outcome
+
+    show_outcome(outcome)
+
+
+def _run(
+    config: str | None, changes: list[str], folder: Path, *, resumed: bool, quiet: bool
+) -> Outcome:
+    from fedsynth.cli.terminal import Display
+    from fedsynth.jobs import run as job
+    from fedsynth.jobs.config import load_config
+
+    with Display(quiet=quiet) as progress:
+        if resumed or config is None:
+            return job.resume(folder, progress)
+        loaded, base = load_config(config, changes)
+        return job.start(loaded, base, folder, progress)
+
+
+@app.command()
+def sample(
+    release: Annotated[Path, typer.Argument(help="The folder of a release.")],
+    rows: Annotated[int, typer.Option("-n", "--rows", help="How many rows.")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="A new .csv, .csv.gz, .parquet or .npz file.")
+    ],
+    where: Where = None,
+    seed: Annotated[int | None, typer.Option(help="Makes the draw repeatable.")] = None,
+) -> None:
+    """Draw more synthetic rows from a release; this costs no privacy."""
+    from fedsynth.data.images import Images, write_images
+    from fedsynth.data.tables import write_table
+    from fedsynth.jobs.loading import load
+    from fedsynth.schema import ImageSchema, Schema
+
+    demand_new(output)
+    synth = load(release)
+    drawn = synth.sample(rows, where=conditions(where), seed=seed)
+    if isinstance(drawn, Images) and isinstance(synth.schema, ImageSchema):
+        if output.suffix != ".npz":
+            raise ConfigError(f"{output}: images are written to a .npz file")
+        write_images(drawn, output, synth.schema)
+    elif not isinstance(drawn, Images) and isinstance(synth.schema, Schema):
+        write_table(drawn, output, synth.schema)
+    print(f"{output}: {rows:,} synthetic rows", file=sys.stderr)
+
+
+@app.command()
+def verify(
+    release: Annotated[Path, typer.Argument(help="The folder of a release.")],
+    as_json: Json = False,
+) -> None:
+    """Recompute a certificate from its ledger with a second accountant, and check all files."""
+    from fedsynth.privacy.verify.verification import verify as look
+
+    checks = look(release)
+    failed = [check.name for check in checks if not check.passed]
+    if as_json:
+        print_json({"verified": not failed, "checks": [asdict(check) for check in checks]})
+    else:
+        from fedsynth.cli.terminal import show_checks
+
+        show_checks(checks)
+    if failed:
+        raise ReleaseError(f"{release} does not verify: {', '.join(failed)}")
+
+
+@schema_app.command("draft")
+def draft_schema(
+    table: Annotated[Path, typer.Argument(help="A .csv, .csv.gz or .parquet file.")],
+    target: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="A new .yaml file; default stdout.")
+    ] = None,
+) -> None:
+    """Propose a schema from a table's rows; review it, for no epsilon covers what it tells."""
+    from fedsynth.data.tables import read_table
+    from fedsynth.schema import Schema
+    from fedsynth.yaml_files import yaml_text
+
+    if output is not None:
+        demand_new(output)
+    schema = Schema.draft(read_table(table), target)
+    if output is None:
+        print(yaml_text(schema.to_dict()), end="")
+    else:
+        schema.save(output)
+    print(
+        "Drafted from private rows: bounds and categories may tell about them. Review each, "
+        "replace them by what is publicly known, then set `provenance: declared`.",
+        file=sys.stderr,
+    )
+
+
+@schema_app.command("check")
+def check_schema(
+    table: Annotated[Path, typer.Argument(help="A table, or a .npz file with x and y.")],
+    schema: Annotated[Path, typer.Argument(help="A schema file.")],
+    as_json: Json = False,
+) -> None:
+    """List every value of a table that its schema does not allow, with counts."""
+    from fedsynth.data.images import read_images
+    from fedsynth.data.tables import read_table
+    from fedsynth.schema import ImageSchema, load_schema
+    from fedsynth.schema.checking import check
+
+    agreed = load_schema(schema)
+    if isinstance(agreed, ImageSchema):
+        read_images(table, agreed)
+        findings = []
+    else:
+        findings = check(read_table(table, agreed), agreed)
+    if as_json:
+        print_json([asdict(finding) for finding in findings])
+    elif findings:
+        from fedsynth.cli.terminal import show_findings
+
+        show_findings([(f.column, f.rule, f.value or "", f.count) for f in findings])
+    if findings:
+        raise DataError(f"{table}: {len(findings)} kinds of values are outside {schema}")
+    print(f"{table}: everything is within {schema}", file=sys.stderr)
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    import fedsynth
+
+    print(fedsynth.__version__)
+
+
+def _fresh(parent: Path, name: str) -> Path:
+    """`parent/name`, or with a number behind it where that is taken."""
+    folder, number = parent / name, 1
+    while folder.exists():
+        number += 1
+        folder = parent / f"{name}-{number}"
+    return folder
+
+
+def _outcome_json(outcome: Outcome) -> dict[str, Any]:
+    certificate = outcome.certificate
+    scores = None
+    if outcome.worth is not None:
+        scores = {
+            "note": "computed on real rows, not covered by epsilon: do not publish them",
+            **asdict(outcome.worth),
+        }
+    return {
+        "release": str(outcome.folder),
+        "method": outcome.method,
+        "reason": outcome.reason,
+        "remarks": outcome.remarks,
+        "epsilon": certificate.content["guarantee"]["epsilon"],
+        "delta": certificate.content["guarantee"]["delta"],
+        "sentence": certificate.sentence,
+        "messages": None if outcome.traffic is None else asdict(outcome.traffic),
+        "scores": scores,
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+"""Commands that ask a finished release more: counts, and the missing cells of a table."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fedsynth.errors import ConfigError
+
+if TYPE_CHECKING:
+    from fedsynth.methods.marginal.graphical import GraphicalSynthesizer
+
+Release = Annotated[Path, typer.Argument(help="The folder of a release.")]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN=VALUE",
+        help="What every row meets: income='>50K', age=30..40, state=[NY,NJ]. Repeatable.",
+    ),
+]
+
+
+def count(
+    release: Release,
+    columns: Annotated[list[str], typer.Argument(help="One or more columns.")],
+    where: Where = None,
+    level: Annotated[float, typer.Option(help="Of the intervals, in (0, 1).")] = 0.95,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="A new .csv file; default the terminal.")
+    ] = None,
+) -> None:
+    """Count records by values, with intervals from the known noise; this costs no privacy."""
+    if output is not None:
+        demand_new(output)
+    found = _graphical(release).marginal(columns, conditions(where), level)
+    if output is not None:
+        found.to_csv(output, index=False)
+        print(f"{output}: {len(found):,} counts", file=sys.stderr)
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(*(str(name) for name in found))
+    for row in found.itertuples(index=False):
+        table.add_row(*map(_shown, row))
+    Console().print(table)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float):
+        return "-" if math.isnan(value) else f"{value:,.0f}"
+    return str(value)
+
+
+def impute(
+    release: Release,
+    table: Annotated[Path, typer.Argument(help="A .csv, .csv.gz or .parquet file with gaps.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="A new file of these kinds.")],
+    seed: Annotated[int | None, typer.Option(help="Makes the draw repeatable.")] = None,
+) -> None:
+    """Fill a table's missing cells, each drawn given its row's other cells; costs no privacy."""
+    from fedsynth.data.tables import read_table, write_table
+
+    demand_new(output)
+    synth = _graphical(release)
+    filled = synth.impute(read_table(table, synth.schema), seed)
+    write_table(filled, output, synth.schema)
+    print(f"{output}: {len(filled):,} rows without gaps", file=sys.stderr)
+
+
+def predict(
+    release: Release,
+    table: Annotated[Path, typer.Argument(help="A .csv, .csv.gz or .parquet file to classify.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="A new .csv file.")],
+) -> None:
+    """Class of every row by the classifier that came with a release; this costs no privacy."""
+    import pandas as pd
+
+    from fedsynth.data.tables import read_table
+    from fedsynth.jobs.loading import load
+    from fedsynth.methods.sampling.predicting import Predictor
+    from fedsynth.schema import Boolean, Categorical, Schema
+
+    demand_new(output)
+    synth = load(release)
+    if not isinstance(synth, Predictor) or not isinstance(synth.schema, Schema):
+        raise ConfigError(
+            f"{release} was made by {synth.name}, which brings no classifier of tables along: "
+            "train one on its rows"
+        )
+    frame = read_table(table)
+    found = synth.probabilities(frame)
+    target = synth.schema.target_column
+    assert isinstance(target, Categorical | Boolean)
+    names = [str(category) for category in target.categories]
+    shares = pd.DataFrame(found, columns=[f"probability of {name}" for name in names])
+    answers = [names[k] for k in found.argmax(axis=1)]
+    frame = frame.assign(**{f"predicted {target.name}": answers})
+    pd.concat([frame, shares.round(6)], axis=1).to_csv(output, index=False)
+    print(f"{output}: {len(frame):,} rows classified", file=sys.stderr)
+
+
+def _graphical(release: Path) -> GraphicalSynthesizer:
+    """The release's model, if it is one that answers questions."""
+    from fedsynth.jobs.loading import load
+    from fedsynth.methods.marginal.graphical import GraphicalSynthesizer
+
+    synth = load(release)
+    if not isinstance(synth, GraphicalSynthesizer):
+        raise ConfigError(
+            f"{release} was made by {synth.name}, whose model knows no counts: releases of aim, "
+            "mst and privbayes do"
+        )
+    return synth
+
+
+def demand_new(path: Path) -> None:
+    """Raises ConfigError where a file would be overwritten."""
+    if path.exists():
+        raise ConfigError(f"{path} exists already: name a new file")
+
+
+def conditions(texts: list[str] | None) -> dict[str, Any] | None:
+    """Conditions by column: a value, a list in brackets, or a range with two dots."""
+    from fedsynth.yaml_files import parse_value
+
+    found: dict[str, Any] = {}
+    for text in texts or []:
+        column, equals, value = text.partition("=")
+        if not equals or not column or column in found:
+            raise ConfigError(
+                f"--where {text}: expected column=value, such as income='>50K', once a column"
+            )
+        low, dots, high = value.partition("..")
+        if dots and " " not in value:
+            ends = {"from": low, "to": high}
+            found[column] = {key: parse_value(end) for key, end in ends.items() if end}
+        else:
+            found[column] = parse_value(value) if value.startswith("[") else value
+    return found or None

@@ -1,0 +1,1 @@
+"""What an evaluation found, in words."""

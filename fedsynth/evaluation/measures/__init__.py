@@ -1,0 +1,1 @@
+"""What is measured of synthetic rows: fidelity, utility, privacy."""

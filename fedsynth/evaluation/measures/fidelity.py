@@ -1,0 +1,236 @@
+"""How like the real rows synthetic rows are: columns, pairs, marginals, and what tells them apart.
+
+Everything is measured against real rows that the generator never saw, beside two yardsticks: other
+real rows, which no release can beat, and real columns shuffled each on its own, which know nothing
+of how columns hang together.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from fedsynth.evaluation.measures.columns import ColumnScore, column_scores
+from fedsynth.evaluation.measures.detection import MOST, Detection, attempts, detection
+from fedsynth.evaluation.measures.marginals import MarginalError, errors_between, pair_distances
+from fedsynth.evaluation.measures.quality import (
+    MOST_COLUMNS,
+    MOST_ROWS,
+    Diagnostic,
+    Quality,
+    diagnostic,
+    quality,
+)
+from fedsynth.evaluation.reading.codes import Codes, coded
+from fedsynth.evaluation.reading.rows import Rows, independent
+from fedsynth.evaluation.reading.steps import Steps, silent
+
+_LEAST = 50
+"""Synthetic rows that are compared in any case, if there are so many."""
+_SET_ROWS = 200_000
+"""Rows of a table in which sets of columns are counted."""
+_MAP = 60
+"""Columns in the map of pairs."""
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The map of pairs; matrices [d][d] of total variation, a column's own on the diagonal.
+
+    names: the columns shown. distance: of synthetic rows. reference: of other real rows.
+    correlation: mean over pairs of numbers of 1 - |r - s| / 2 (SDMetrics' CorrelationSimilarity).
+    contingency: mean over pairs of categories, 1,000 of them at most, of 1 - total variation, where
+        a gap is a category and so are all undeclared values together (ContingencySimilarity).
+    Either is None where no pair has one.
+    """
+
+    names: tuple[str, ...]
+    distance: tuple[tuple[float, ...], ...]
+    reference: tuple[tuple[float, ...], ...]
+    correlation: float | None
+    contingency: float | None
+
+
+@dataclass(frozen=True)
+class Marginal(MarginalError):
+    """The error of synthetic rows beside the mean one of other real rows (`real`) and of
+    independent columns (`trivial`)."""
+
+    real: float
+    trivial: float
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """How like the real rows synthetic rows are.
+
+    pairs: None of a single column.
+    distinguished: AUROC by which gradient boosting tells independent columns from real rows; None
+        with fewer than 20 rows.
+    notes: what was sampled or left out, as sentences.
+    """
+
+    columns: tuple[ColumnScore, ...]
+    pairs: Pairs | None
+    marginals: tuple[Marginal, ...]
+    detection: tuple[Detection, ...]
+    distinguished: float | None
+    quality: Quality
+    diagnostic: Diagnostic
+    notes: tuple[str, ...]
+
+
+def fidelity(
+    synthetic: Rows,
+    train: Rows,
+    real: Rows,
+    *,
+    seed: int = 0,
+    progress: Steps = silent,
+) -> Fidelity:
+    """Synthetic rows against `real`, beside the other real rows `train` and their columns shuffled.
+
+    Distances of samples grow as samples shrink, so as many synthetic rows are compared as other
+    real ones: of the larger table so many are drawn. Values outside the schema are sought in all.
+
+    Sets of columns are counted in at most 200,000 rows of each table; triples are all of them, or
+    1,000 drawn by the seed; the map of pairs shows the 60 columns that are furthest off.
+    """
+    notes: list[str] = []
+    every, size = synthetic, min(len(synthetic), max(len(train), _LEAST))
+    if len(synthetic) > size or len(train) > size:
+        notes.append(
+            f"Fidelity: of {len(synthetic):,} synthetic and {len(train):,} other real rows "
+            f"{size:,} each are compared at most, since fewer rows lie further off by chance alone."
+        )
+    synthetic, train = synthetic.sample(size, seed), train.sample(size, seed)
+    alone = independent(train, seed)
+    columns = tuple(
+        replace(column, outside=float(broken))
+        for column, broken in zip(
+            column_scores(synthetic, train, real), every.outside.mean(axis=0), strict=True
+        )
+    )
+    progress(1, 5)
+    few = [rows.sample(_SET_ROWS, seed) for rows in (real, synthetic, train, alone)]
+    codes = coded(few)
+    orders = range(1, min(3, len(real.names)) + 1)
+    marginals = tuple(_marginal(codes, real.names, order, seed) for order in orders)
+    progress(2, 5)
+    pairs = _pairs(codes, few[0], few[1], seed) if len(real.names) > 1 else None
+    progress(3, 5)
+    told = detection(synthetic, train, real, seed)
+    beside = attempts(alone, real, seed)
+    progress(4, 5)
+    scores = quality(synthetic, train, alone, real)
+    found = diagnostic(synthetic, real)
+    progress(5, 5)
+    if max(map(len, (real, synthetic, train))) > _SET_ROWS:
+        notes.append(f"Marginals and pairs: counted in {_SET_ROWS:,} rows of each table at most.")
+    notes += _remarks(synthetic, real, marginals, pairs, told)
+    return Fidelity(
+        columns=columns,
+        pairs=pairs,
+        marginals=marginals,
+        detection=told,
+        distinguished=beside[-1].auroc if beside else None,
+        quality=scores,
+        diagnostic=found,
+        notes=tuple(notes),
+    )
+
+
+def _remarks(
+    synthetic: Rows,
+    real: Rows,
+    marginals: tuple[Marginal, ...],
+    pairs: Pairs | None,
+    told: tuple[Detection, ...],
+) -> list[str]:
+    size, columns = min(len(synthetic), len(real)), len(real.names)
+    notes = [
+        f"Marginals of {error.order} columns: {error.sets:,} sets drawn at random."
+        for error in marginals
+        if error.sets < math.comb(columns, error.order)
+    ]
+    if pairs is not None and len(pairs.names) < columns:
+        notes.append(f"Pairs: the map shows the {_MAP} of {columns} columns that are furthest off.")
+    if not told:
+        notes.append(f"Telling synthetic from real: {size} rows are too few to try.")
+    elif size > MOST:
+        notes.append(f"Telling synthetic from real: tried on {MOST:,} rows of each table.")
+    if max(len(synthetic), len(real)) > MOST_ROWS:
+        notes.append(f"SDMetrics: given {MOST_ROWS:,} rows of each table at most.")
+    if columns > MOST_COLUMNS:
+        notes.append(f"SDMetrics: given {MOST_COLUMNS} of the {columns} columns.")
+    empty = [
+        name
+        for j, name in enumerate(real.names)
+        if any(np.isnan(rows.values[:, j]).all() for rows in (real, synthetic))
+    ]
+    if empty:
+        notes.append(f"SDMetrics: left out columns without a value: {', '.join(empty[:10])}.")
+    return notes
+
+
+def _marginal(codes: Codes, names: tuple[str, ...], order: int, seed: int) -> Marginal:
+    ours, real, trivial = errors_between(codes, names, order, seed=seed)
+    return Marginal(
+        order=order,
+        mean=ours.mean,
+        worst=ours.worst,
+        worst_columns=ours.worst_columns,
+        sets=ours.sets,
+        real=real.mean,
+        trivial=trivial.mean,
+    )
+
+
+def _pairs(codes: Codes, real: Rows, synthetic: Rows, seed: int) -> Pairs:
+    shown = np.arange(len(codes.sizes))
+    if len(shown) > _MAP:
+        own = np.array(
+            [errors_between(_only(codes, [j]), ("",), 1)[0].mean for j in range(len(shown))]
+        )
+        shown = np.sort(np.argsort(-own, kind="stable")[:_MAP])
+    ours, theirs, _ = pair_distances(_only(codes, shown.tolist()))
+    return Pairs(
+        names=tuple(real.names[j] for j in shown),
+        distance=tuple(map(tuple, ours.tolist())),
+        reference=tuple(map(tuple, theirs.tolist())),
+        correlation=correlation_similarity(real, synthetic),
+        contingency=_contingency(codes, real.sizes, seed),
+    )
+
+
+def _only(codes: Codes, columns: list[int]) -> Codes:
+    return Codes(tuple(table[columns] for table in codes.tables), codes.sizes[columns])
+
+
+def _contingency(codes: Codes, sizes: tuple[int, ...], seed: int) -> float | None:
+    categories = [j for j, size in enumerate(sizes) if size]
+    if len(categories) < 2:
+        return None
+    names = tuple(map(str, categories))
+    return 1 - errors_between(_only(codes, categories), names, 2, seed=seed)[0].mean
+
+
+def correlation_similarity(real: Rows, synthetic: Rows) -> float | None:
+    """Mean over pairs of numbers of 1 - |r - s| / 2, Pearson's r in real and s in synthetic rows.
+
+    A pair counts the rows that have both values; pairs with one that does not vary have none.
+    """
+    numbers = [j for j, size in enumerate(real.sizes) if size == 0]
+    if len(numbers) < 2:
+        return None
+    upper = np.triu_indices(len(numbers), 1)
+    matrices = [
+        np.asarray(pd.DataFrame(rows.values[:, numbers]).corr())[upper]
+        for rows in (real, synthetic)
+    ]
+    similar = 1 - np.abs(matrices[0] - matrices[1]) / 2
+    known = similar[~np.isnan(similar)]
+    return float(known.mean()) if len(known) else None

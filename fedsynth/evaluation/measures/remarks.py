@@ -1,0 +1,64 @@
+"""What a reader of figures of utility must know: rows left out, samples, what was impossible."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fedsynth.evaluation.measures.agreement import Agreement
+from fedsynth.evaluation.models.trials import Arena, Trial
+from fedsynth.evaluation.reading.labelled import Examples
+from fedsynth.schema import Datetime
+
+ROLES = {"synthetic": "synthetic", "train": "real training", "real": "real test"}
+"""What the three tables are called."""
+
+
+def remarks(
+    known: Mapping[str, Examples],
+    arena: Arena,
+    trials: Sequence[Trial],
+    groups: Mapping[str, Agreement],
+) -> list[str]:
+    """What was left out, sampled or impossible, as sentences without a capital letter.
+
+    known: the tables by the names of `ROLES`. groups: rank agreements by what they compare.
+    """
+    target = known["real"].rows.schema.target_column
+    assert target is not None
+    notes = []
+    for side, table in known.items():
+        role, rows = ROLES[side], len(table) + table.left_out
+        if table.left_out:
+            notes.append(
+                f"{table.left_out:,} of {rows:,} {role} rows were left out: their {target.name} is "
+                f"missing or outside the schema."
+            )
+        if (table.y == table.y[0]).all():
+            notes.append(_one_answer(side, role, bool(table.classes)))
+    if len(arena.test) < len(known["real"]):
+        notes.append(f"tested on {len(arena.test):,} of {len(known['real']):,} real rows.")
+    if any(
+        trial.model.rows["synthetic"] < len(known["synthetic"])
+        or trial.model.rows["real"] < len(known["train"])
+        for trial in trials
+    ):
+        notes.append("slow models were trained on a random sample; their rows are given.")
+    if isinstance(target, Datetime):
+        notes.append(f"mean absolute errors are in {target.resolution}s.")
+    for trial in trials:
+        for side in trial.failed:
+            kind = "real training" if side == "real" else side
+            notes.append(f"{trial.model.name} could not be fitted to the {kind} rows.")
+    for what, group in groups.items():
+        if group.note is not None:
+            notes.append(f"no rank agreement of {what}. {group.note}")
+    return notes
+
+
+def _one_answer(side: str, role: str, classes: bool) -> str:
+    if side == "real":
+        lost = "AUROC and average precision" if classes else "R2"
+        same = "of one class" if classes else "the same number"
+        return f"the {role} rows are all {same}, so {lost} cannot be computed."
+    same = "are all of one class" if classes else "all have the same number"
+    return f"the {role} rows {same}, which is then the answer to everything."

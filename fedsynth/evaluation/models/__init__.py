@@ -1,0 +1,1 @@
+"""Models that evaluations train: learners, trials, students."""

@@ -1,0 +1,1 @@
+"""How rows are read before they are measured."""

@@ -1,0 +1,123 @@
+"""The tasks a client knows: a request names one, so nothing that a server sends is executed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedsynth.errors import FederationError
+from fedsynth.federation.client.site import Site
+from fedsynth.federation.client.steps import Steps
+from fedsynth.federation.request import Request
+from fedsynth.privacy.rows.clipping import Rows
+
+if TYPE_CHECKING:
+    from fedsynth.federation.client.group import Group
+
+
+class Task(Protocol):
+    """The client half of a method.
+
+    A task sees several sites at once only so that a simulation can batch them. A row may depend on
+    its own unit, the request, what was announced and the site's coins, and on nothing else: not on
+    other units, their number or its place among them, or removing one would move other rows too.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def contribute(
+        self, sites: Sequence[Site], samples: Sequence[NDArray[np.int64]], request: Request
+    ) -> Iterator[tuple[int, Rows]]:
+        """Yield (position in ``sites``, rows), not clipped.
+
+        Args:
+            samples: at the record level the positions of each site's drawn records, one row each in
+                all blocks together; at the client level all its records, one row a site.
+
+        A row has ``request.kept + request.dim`` numbers.
+        """
+        ...
+
+    def keep(self, site: Site, values: NDArray[np.float64], request: Request) -> None:
+        """Take back the noisy sum of the ``request.kept`` leading coordinates."""
+        ...
+
+
+@runtime_checkable
+class Learner(Protocol):
+    """The client half of a method that trains at the client, by DP-SGD."""
+
+    @property
+    def name(self) -> str: ...
+
+    def learn(self, steps: Steps, request: Request) -> NDArray[np.float64]:
+        """The message, ``request.dim`` numbers, made of the noisy sums that ``steps`` gives alone.
+
+        It may not keep anything that it saw of records inside a contribution.
+        """
+        ...
+
+
+@runtime_checkable
+class GroupTask(Protocol):
+    """The client half of a method whose rows are functions of many records, such as teachers.
+
+    The door assigns records to groups (:mod:`fedsynth.federation.client.groups`), and the task sees
+    groups instead of sites. A row may depend on its own group, the request, what was announced and
+    coins, and on nothing else.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def group_rows(
+        self, groups: Sequence[Group], request: Request
+    ) -> Iterator[tuple[int, NDArray[np.float64]]]:
+        """Yield (position in ``groups``, row [dim]) for every group once, in any order.
+
+        Rows are nonnegative and not clipped; that of a group without records is public (zeros).
+        """
+        ...
+
+
+_TASKS: dict[str, Task | Learner | GroupTask] = {}
+T = TypeVar("T", bound=Task | Learner | GroupTask)
+
+
+def register(task: T) -> T:
+    """Make a task known to this installation, under its name."""
+    _TASKS[task.name] = task
+    return task
+
+
+def lookup(name: str) -> Task | GroupTask:
+    """A task that gives sums.
+
+    Raises:
+        FederationError: a task that this installation does not know, or that gives none.
+    """
+    task = _known(name)
+    if isinstance(task, Learner):
+        raise FederationError(f"the task {name!r} trains at its client: it gives no sum")
+    return task
+
+
+def learner(name: str) -> Learner:
+    """As :func:`lookup`, a task that trains at its client."""
+    task = _known(name)
+    if not isinstance(task, Learner):
+        raise FederationError(f"the task {name!r} gives sums: it does not train at its client")
+    return task
+
+
+def _known(name: str) -> Task | Learner | GroupTask:
+    if name not in _TASKS:
+        raise FederationError(
+            f"the server asks for the task {name!r}, which this fedsynth does not know: "
+            "install the version that the server runs"
+        )
+    return _TASKS[name]

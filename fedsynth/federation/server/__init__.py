@@ -1,0 +1,1 @@
+"""The server's half: the channel, selection, traffic."""

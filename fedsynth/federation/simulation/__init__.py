@@ -1,0 +1,1 @@
+"""Clients simulated in one process: partitions, state, progress."""

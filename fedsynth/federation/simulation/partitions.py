@@ -1,0 +1,132 @@
+"""Cuts of one table or image set among simulated clients.
+
+Every row goes to exactly one client and keeps its index. A client that receives no row is left out
+of the result while the others keep their names, so `client-07` may be absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from inspect import signature
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fedsynth.agreed import suggestion
+from fedsynth.errors import ConfigError, DataError
+from fedsynth.federation.simulation.rows import Data, Rows, disturbed
+from fedsynth.federation.simulation.schemes import (
+    Column,
+    Dirichlet,
+    Geometric,
+    KMeans,
+    Labels,
+    Noise,
+    Owners,
+    Quantity,
+    Scheme,
+    Uniform,
+    whole_number,
+)
+from fedsynth.schema import ImageSchema, Schema
+
+SCHEMES: dict[str, Callable[..., Scheme | Column]] = {
+    "uniform": Uniform,
+    "kmeans": KMeans,
+    "geometric": Geometric,
+    "dirichlet": Dirichlet,
+    "quantity": Quantity,
+    "labels": Labels,
+    "noise": Noise,
+    "column": Column,
+}
+
+
+def partition(
+    data: Data,
+    clients: int | None,
+    scheme: str,
+    *,
+    schema: Schema | ImageSchema | None = None,
+    target: str | None = None,
+    seed: int = 0,
+    **options: object,
+) -> dict[str, Data]:
+    """The rows of each client by name, in the clients' order; a client without rows is absent.
+
+    Args:
+        data: a table or images with at least one row for each client.
+        clients: how many; for the scheme `column`, None or the number of its values.
+        scheme: uniform, kmeans, geometric (a), dirichlet (beta, minimum), quantity (beta, minimum),
+            labels (per_client), noise (sigma) or column (column): the classes of `schemes`.
+        schema: names the target, the identifiers kmeans leaves out, and the bounds that noise
+            keeps. A column that only names the client (absent from the schema) is dropped.
+        target: the column with the labels, for tables without a schema.
+        seed: the same seed and data give the same cut.
+
+    Raises:
+        ConfigError: an unknown scheme or option, or one that does not fit the data.
+        DataError: too few rows, or a column that is absent or has gaps.
+    """
+    rows = Rows(data, schema, target)
+    rule = _scheme(scheme, options)
+    if isinstance(rule, Column):
+        owners, names = rule.groups(rows)
+        if clients not in (None, len(names)):
+            raise ConfigError(
+                f"the column has {len(names)} values for {clients} clients; leave clients out"
+            )
+        return _split(_without(data, rule.column, schema), owners, names)
+    count = _client_count(clients, scheme, len(rows))
+    rng = np.random.default_rng(whole_number("seed", seed, 0))
+    owners = rule.owners(rows, count, rng)
+    if isinstance(rule, Noise):
+        data = disturbed(data, rows, rule.spread(owners, count), rng)
+    digits = max(2, len(str(count - 1)))
+    return _split(data, owners, tuple(f"client-{k:0{digits}d}" for k in range(count)))
+
+
+def _scheme(name: str, options: dict[str, object]) -> Scheme | Column:
+    if name not in SCHEMES:
+        raise ConfigError(f"there is no partition scheme {name!r}{suggestion(name, SCHEMES)}")
+    known = list(signature(SCHEMES[name]).parameters)
+    for option in options:
+        if option not in known:
+            hint = suggestion(option, known) if known else "; it takes none"
+            raise ConfigError(f"{name} has no option {option!r}{hint}")
+    if name == "column" and not options:
+        raise ConfigError("column: say which, column=...")
+    return SCHEMES[name](**options)
+
+
+def _client_count(clients: int | None, scheme: str, rows: int) -> int:
+    if clients is None:
+        raise ConfigError(f"{scheme}: say among how many clients, clients=...")
+    count = whole_number("clients", clients, 1)
+    if count > rows:
+        raise DataError(f"{rows} rows cannot be cut among {count} clients; ask for {rows} at most")
+    return count
+
+
+def _without(data: Data, column: object, schema: Schema | ImageSchema | None) -> Data:
+    """Drops the column that names the client where the schema does not know it."""
+    if not (isinstance(data, pd.DataFrame) and isinstance(schema, Schema)):
+        return data
+    if not isinstance(column, str) or column in {c.name for c in schema.columns}:
+        return data
+    return data.drop(columns=column)
+
+
+def _split(data: Data, owners: Owners, names: Sequence[str]) -> dict[str, Data]:
+    order = np.argsort(owners, kind="stable")
+    starts = np.searchsorted(owners[order], np.arange(len(names) + 1))
+    return {
+        name: _taken(data, order[begin:end])
+        for name, begin, end in zip(names, starts[:-1], starts[1:], strict=True)
+        if end > begin
+    }
+
+
+def _taken(data: Data, members: NDArray[np.int64]) -> Data:
+    return data.iloc[members] if isinstance(data, pd.DataFrame) else data.take(members)

@@ -1,0 +1,1 @@
+"""A job from its configuration to its release, and loading one."""

@@ -1,0 +1,385 @@
+"""The job file: data, schema, sites, privacy, method, sample; every key known, every path found.
+
+Paths are relative to the file that names them. `${FEDSYNTH_DATA}` in a path stands for the folder
+of data sets: the environment variable, or `../shared/data` beside the project.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, field_serializer, model_validator
+
+from fedsynth.agreed import Agreed, plain, suggestion
+from fedsynth.errors import ConfigError, FedsynthError
+from fedsynth.methods.pate import PATE
+from fedsynth.privacy.terms import Budget
+from fedsynth.registry import SETTINGS, Settings
+from fedsynth.yaml_files import parse_value, read_yaml, write_yaml
+
+DATA_VARIABLE = "FEDSYNTH_DATA"
+AUTO = "auto"
+_BESIDE_PROJECT = Path("..", "shared", "data")
+
+Text = Annotated[str | None, Field(description="a text")]
+Count = Annotated[int | None, Field(ge=1, description="a whole number of at least 1")]
+Seed = Annotated[int, Field(ge=0, description="a whole number of at least 0")]
+Keys = Annotated[
+    tuple[str, str],
+    BeforeValidator(plain),
+    Field(description="the keys of pixels and labels, such as [x, y]"),
+]
+
+
+class _Section(Agreed):
+    """One part of a job file; `place` heads its messages."""
+
+    fault: ClassVar[type[FedsynthError]] = ConfigError
+    place: ClassVar[str]
+
+    @classmethod
+    def whereabouts(cls, values: Mapping[str, Any]) -> str:
+        return cls.place
+
+
+def _section(model: type[Agreed], place: str) -> BeforeValidator:
+    """Builds a part of the file here, where its place can be named."""
+
+    def build(value: object) -> object:
+        if isinstance(value, Mapping):
+            return model(**{str(key): entry for key, entry in value.items()})
+        if isinstance(value, model):
+            return value
+        raise ConfigError(f"{place}: holds no keys; expected lines like `name: value` below it")
+
+    return BeforeValidator(build)
+
+
+class Data(_Section):
+    """Where the rows are: a file, or a data set that an install brings along.
+
+    Attributes:
+        keys: of pixels and labels in a .npz file.
+        test_keys: of the test images there, which take the place of a holdout.
+        source: where the data can be had, for the message when they are not there.
+    """
+
+    place: ClassVar[str] = "data"
+
+    path: Text = None
+    builtin: Text = None
+    keys: Keys = ("x", "y")
+    test_keys: Keys | None = None
+    source: Text = None
+
+
+class Sites(_Section):
+    """Whose rows are whose: a cut among simulated clients, a column, or a file for each owner.
+
+    Attributes:
+        clients, scheme: a cut by :func:`fedsynth.partition`, whose options are the other keys.
+        column: one client for each value of this column.
+        path: a file of as many rows that holds `column` (an array of it, for a .npz).
+        paths: one file for each owner, by name; they take the place of `data.path`.
+    """
+
+    place: ClassVar[str] = "sites"
+
+    clients: Count = None
+    scheme: Text = None
+    beta: Annotated[float | None, Field(description="a number")] = None
+    minimum: Annotated[int | None, Field(description="a whole number")] = None
+    a: Annotated[float | None, Field(description="a number")] = None
+    per_client: Annotated[
+        int | list[int] | None, Field(description="a whole number, or one for each client")
+    ] = None
+    sigma: Annotated[float | None, Field(description="a number")] = None
+    column: Text = None
+    path: Text = None
+    paths: Annotated[
+        dict[str, str] | None, Field(min_length=1, description="a path for each owner's name")
+    ] = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Sites:
+        ways = [self.scheme is not None, self.column is not None, self.paths is not None]
+        if sum(ways) != 1:
+            raise ValueError("give one of `scheme` (with `clients`), `column` and `paths`")
+        if self.path is not None and self.column is None:
+            raise ValueError("`path` goes with `column`, which it holds")
+        if self.scheme is None and (self.clients is not None or self.options):
+            raise ValueError("`clients` and options go with `scheme`")
+        return self
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Options of the scheme that were given."""
+        names = ("beta", "minimum", "a", "per_client", "sigma")
+        return {n: getattr(self, n) for n in names if getattr(self, n) is not None}
+
+
+class Public(_Section):
+    """Rows that anybody may see, for the method that has its teachers label them (pate).
+
+    Attributes:
+        path: a table, or a .npz file of images; labels in it are not looked at.
+        key: of the pixels in a .npz file.
+    """
+
+    place: ClassVar[str] = "public"
+
+    path: Annotated[str, Field(description="a path")]
+    key: Annotated[str, Field(description="the key of the pixels, such as x")] = "x"
+
+
+class Privacy(_Section):
+    """What the whole job may cost: the fields of :class:`fedsynth.Budget`."""
+
+    place: ClassVar[str] = "privacy"
+
+    epsilon: Annotated[float, Field(description="a number above 0, or inf for no privacy")]
+    delta: Annotated[float | None, Field(description="a number between 0 and 1")] = None
+    unit: Annotated[Literal["record", "client"], Field(description="record or client")] = "record"
+    trust: Annotated[
+        Literal["central", "distributed", "local"],
+        Field(description="central, distributed or local"),
+    ] = "distributed"
+    units: Count = None
+
+    @model_validator(mode="after")
+    def _payable(self) -> Privacy:
+        try:
+            self.budget  # noqa: B018
+        except ConfigError as error:
+            raise ConfigError(f"privacy: {error}") from None
+        return self
+
+    @property
+    def budget(self) -> Budget:
+        return Budget(**self.model_dump())
+
+
+def _known_method(name: str) -> str:
+    known = (AUTO, *SETTINGS)
+    if name not in known:
+        raise ValueError(f"{name!r} is not known{suggestion(name, known)}")
+    return name
+
+
+def _privacy(value: object) -> object:
+    """`privacy: none` says in one word that nothing is protected."""
+    return Privacy(epsilon=math.inf) if value == "none" else value
+
+
+class Ledgers(_Section):
+    """Accounts that owners keep of their own, across jobs: one file an owner in `folder`.
+
+    An owner refuses the rounds that would cost it more than `epsilon` at `delta`, all jobs that
+    ever named the folder together. The first job sets both.
+    """
+
+    place: ClassVar[str] = "federation: ledgers"
+
+    folder: Annotated[str, Field(description="a path")]
+    epsilon: Annotated[float, Field(gt=0, description="a number above 0")]
+    delta: Annotated[float, Field(gt=0, lt=1, description="a number between 0 and 1")] = 1e-5
+
+
+class Federation(_Section):
+    """`survivors`: share of the clients that is sure to answer a round."""
+
+    place: ClassVar[str] = "federation"
+
+    survivors: Annotated[float, Field(gt=0, le=1, description="a share in (0, 1]")] = 1.0
+    ledgers: Annotated[
+        Ledgers | None, _section(Ledgers, "ledgers"), Field(description="a section")
+    ] = None
+
+
+class Sample(_Section):
+    """The synthetic rows to release; `rows` is a public choice, the true number being private."""
+
+    place: ClassVar[str] = "sample"
+
+    rows: Annotated[int, Field(ge=1, description="a whole number of at least 1")] = 10_000
+    seed: Seed = 0
+    format: Annotated[Literal["csv", "parquet"], Field(description="csv or parquet")] = "csv"
+    where: Annotated[
+        dict[str, Any] | None, Field(description="columns with a condition, such as {income: 1}")
+    ] = None
+    proportions: Annotated[
+        dict[Any, float] | None, Field(description="a share for each value of the target")
+    ] = None
+
+
+class Config(Agreed):
+    """A job. Attributes are the sections; `schema_` is the file's key `schema`."""
+
+    fault: ClassVar[type[FedsynthError]] = ConfigError
+
+    data: Annotated[Data, _section(Data, "data"), Field(description="a section")] = Data()
+    schema_: Annotated[str | None, Field(alias="schema", description="a path or a name")] = None
+    holdout: Annotated[float, Field(ge=0, lt=1, description="a share from 0 to below 1")] = 0.2
+    sites: Annotated[Sites, _section(Sites, "sites"), Field(description="a section")]
+    privacy: Annotated[
+        Privacy,
+        _section(Privacy, "privacy"),
+        BeforeValidator(_privacy),
+        Field(description="a section, or none"),
+    ]
+    method: Annotated[str, AfterValidator(_known_method), Field(description="a method's name")] = (
+        AUTO
+    )
+    settings: Annotated[Settings | None, Field(description="a section")] = None
+    public: Annotated[Public | None, _section(Public, "public"), Field(description="a section")] = (
+        None
+    )
+    federation: Annotated[
+        Federation, _section(Federation, "federation"), Field(description="a section")
+    ] = Federation()
+    sample: Annotated[Sample, _section(Sample, "sample"), Field(description="a section")] = Sample()
+    seed: Seed = 0
+
+    @classmethod
+    def whereabouts(cls, values: Mapping[str, Any]) -> str:
+        return "job"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _build_settings(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Settings are their method's."""
+        given, method = values.get("settings"), values.get("method", AUTO)
+        if given is None or method not in (*SETTINGS, AUTO):
+            return {key: value for key, value in values.items() if key != "settings"}
+        if method == AUTO:
+            raise ValueError("`settings` go with a method: name it, instead of auto")
+        if isinstance(given, Mapping):
+            given = SETTINGS[method](**{str(key): entry for key, entry in given.items()})
+        if not isinstance(given, SETTINGS[method]):
+            raise ConfigError("settings: holds no keys; expected lines like `name: value` below it")
+        return {**values, "settings": given}
+
+    @model_validator(mode="after")
+    def _complete(self) -> Config:
+        sources = [self.data.path, self.data.builtin, self.sites.paths]
+        if sum(source is not None for source in sources) != 1:
+            raise ValueError("give one of `data.path`, `data.builtin` and `sites.paths`")
+        if self.public is not None and self.method != PATE.name:
+            raise ValueError(f"`public` rows are for the method {PATE.name}, not {self.method}")
+        if self.schema_ is None and self.data.builtin is None:
+            raise ValueError("`schema` is needed: the path of a schema file, see `fedsynth schema`")
+        return self
+
+    @field_serializer("settings")
+    def _given(self, settings: Settings | None) -> dict[str, Any] | None:
+        return None if settings is None else settings.model_dump(mode="json", exclude_none=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain content that builds an equal config."""
+        content = self.model_dump(mode="json", by_alias=True, exclude_none=True)
+        if not self.privacy.budget.private:
+            content["privacy"]["epsilon"] = "inf"
+        return content
+
+    def save(self, path: Path) -> None:
+        """Write a job file, the whole of it or nothing."""
+        fresh = path.with_name(path.name + ".new")
+        write_yaml(self.to_dict(), fresh)
+        fresh.replace(path)
+
+    def with_paths(self, change: Callable[[str], str]) -> Config:
+        """A copy with `change` applied to every path of data."""
+        content = self.to_dict()
+        for section in (content["data"], content["sites"], content.get("public", {})):
+            if "path" in section:
+                section["path"] = change(section["path"])
+        ledgers = content["federation"].get("ledgers")
+        if ledgers is not None:
+            ledgers["folder"] = change(ledgers["folder"])
+        paths = content["sites"].get("paths", {})
+        paths.update({name: change(path) for name, path in paths.items()})
+        return Config(**content)
+
+
+def load_config(source: str | Path, changes: Sequence[str] = ()) -> tuple[Config, Path]:
+    """Read a job file.
+
+    Args:
+        source: its path, or the name of a job that an install brings along ("demo").
+        changes: texts such as "privacy.epsilon=1" that take the place of what the file says.
+
+    Returns:
+        The job, and the folder that its paths are relative to.
+
+    Raises:
+        ConfigError: naming the file, and the key at fault.
+    """
+    path = _found(source)
+    content = read_yaml(path, ConfigError)
+    for change in changes:
+        _change(content, change)
+    try:
+        return Config(**{str(key): value for key, value in content.items()}), path.parent
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def builtin_jobs() -> tuple[str, ...]:
+    """Names of the jobs that an install brings along."""
+    folder = resources.files("fedsynth") / "configs"
+    return tuple(sorted(Path(f.name).stem for f in folder.iterdir() if f.name.endswith(".yaml")))
+
+
+def expanded(text: str, base: Path) -> Path:
+    """A path of a job file that lies in `base`, with `${FEDSYNTH_DATA}` filled in.
+
+    Raises:
+        ConfigError: another variable, or no folder of data is known.
+    """
+    unknown = set(re.findall(r"\$\{(\w*)\}", text)) - {DATA_VARIABLE}
+    if unknown:
+        raise ConfigError(f"path {text!r}: only ${{{DATA_VARIABLE}}} is filled in")
+    return base / text.replace(f"${{{DATA_VARIABLE}}}", str(_data_folder(base)))
+
+
+def _data_folder(base: Path) -> Path:
+    given = os.environ.get(DATA_VARIABLE)
+    if given:
+        return Path(given).absolute()
+    places = (base.absolute(), Path.cwd())
+    folders = [up / _BESIDE_PROJECT for place in places for up in (place, *place.parents)]
+    return next((folder for folder in folders if folder.is_dir()), folders[0])
+
+
+def _found(source: str | Path) -> Path:
+    path = Path(source)
+    if path.is_file():
+        return path
+    jobs = builtin_jobs()
+    if str(source) in jobs:
+        return Path(str(resources.files("fedsynth") / "configs" / f"{source}.yaml"))
+    raise ConfigError(
+        f"{source}: no such file, nor a job that comes along ({', '.join(jobs)}); check the path"
+    )
+
+
+def _change(content: dict[str, Any], change: str) -> None:
+    key, equals, value = change.partition("=")
+    steps = key.strip().split(".")
+    if not equals or not all(steps):
+        raise ConfigError(f"--set {change}: expected key=value, such as privacy.epsilon=1")
+    known = [info.alias or name for name, info in Config.model_fields.items()]
+    if steps[0] not in known:
+        raise ConfigError(f"--set {change}: unknown key {steps[0]!r}{suggestion(steps[0], known)}")
+    section = content
+    for place, step in enumerate(steps[:-1]):
+        section = section.setdefault(step, {})
+        if not isinstance(section, dict):
+            raise ConfigError(f"--set {change}: {'.'.join(steps[: place + 1])} holds no keys")
+    section[steps[-1]] = parse_value(value)

@@ -1,0 +1,73 @@
+"""A release read back: its model, to sample more rows from, and its rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+
+from fedsynth.data.images import Images, read_images
+from fedsynth.data.tables import read_table
+from fedsynth.errors import ReleaseError, SchemaError
+from fedsynth.privacy.trail.certificate import Certificate, sha256
+from fedsynth.registry import METHODS, Synthesizer
+from fedsynth.release import CONFIG, FORMAT, MODEL, SCHEMA, WEIGHTS
+from fedsynth.schema import ImageSchema, Schema, load_schema
+
+
+def load(folder: str | Path) -> Synthesizer:
+    """The synthesizer of a release, to sample more rows from, at no further cost.
+
+    Raises:
+        ReleaseError: the release is incomplete, or what is read of it was changed.
+    """
+    folder = Path(folder)
+    certificate = Certificate.load(folder)
+    for name in (MODEL, WEIGHTS, SCHEMA):
+        _demand_unchanged(folder / name, certificate.content["files"].get(name))
+    try:
+        schema = load_schema(folder / SCHEMA)
+        content = json.loads((folder / MODEL).read_text(encoding="utf-8"))
+        arrays = load_file(folder / WEIGHTS)
+        method, known = content["method"], content["format"] == FORMAT
+    except (SchemaError, SafetensorError, OSError, ValueError, KeyError, TypeError):
+        raise ReleaseError(f"{folder}: the model or its schema cannot be read") from None
+    if not known or method not in METHODS:
+        raise ReleaseError(f"{folder / MODEL}: of a method or format that this fedsynth lacks")
+    found: Synthesizer = METHODS[method].from_state(schema, arrays, content)
+    return found
+
+
+def released(folder: str | Path) -> tuple[pd.DataFrame | Images, Schema | ImageSchema, Certificate]:
+    """A release's rows, their schema and the certificate.
+
+    Raises:
+        ReleaseError: the release is incomplete, or what is read of it was changed.
+    """
+    folder = Path(folder)
+    certificate = Certificate.load(folder)
+    files = certificate.content["files"]
+    name = next((name for name in files if name.startswith("rows.")), "rows.csv")
+    for part in (name, SCHEMA, CONFIG):
+        _demand_unchanged(folder / part, files.get(part))
+    try:
+        schema = load_schema(folder / SCHEMA)
+    except SchemaError:
+        raise ReleaseError(f"{folder / SCHEMA} cannot be read") from None
+    if isinstance(schema, ImageSchema):
+        return read_images(folder / name, schema), schema, certificate
+    return read_table(folder / name, schema), schema, certificate
+
+
+def _demand_unchanged(path: Path, expected: str | None) -> None:
+    if expected is None:
+        raise ReleaseError(f"{path} is not in the certificate: this is no complete release")
+    if not path.is_file():
+        raise ReleaseError(f"{path} is missing: get the release again, whole")
+    if sha256(path) != expected:
+        raise ReleaseError(
+            f"{path} was changed or cut short since it was certified: get the release again"
+        )

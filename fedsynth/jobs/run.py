@@ -1,0 +1,214 @@
+"""A job from its file to its release: fit, sample, certify, score.
+
+The folder is made so that a crash at any moment can be resumed: the job file stands in it before
+anything is asked, the ledger before anything is answered, the certificate after everything else.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import quote
+
+from fedsynth.data.tables import Images
+from fedsynth.errors import ConfigError, FedsynthError
+from fedsynth.evaluation.measures.marginals import MarginalError, marginal_error
+from fedsynth.evaluation.measures.utility import Comparison, compare
+from fedsynth.federation.server.traffic import Traffic
+from fedsynth.jobs.config import AUTO, Config, expanded, load_config
+from fedsynth.jobs.data import Prepared, Rows, prepare
+from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.trail.certificate import LEDGER, Certificate
+from fedsynth.privacy.trail.ledger import Ledger
+from fedsynth.registry import SETTINGS, choose, synthesizer
+from fedsynth.release import CONFIG, SCHEMA, discard_checkpoint, is_release, write_release
+from fedsynth.schema import Schema
+
+Progress = Callable[[str, int, int, float], None]
+
+
+@dataclass(frozen=True)
+class Worth:
+    """Scores on real rows held out. They are not covered by epsilon.
+
+    Attributes:
+        comparison: None where the schema has no target of categories.
+        marginals: of the holdout against the synthetic rows, for 1 and 2 columns; () for images.
+        rows: real rows scored on.
+    """
+
+    comparison: Comparison | None
+    marginals: tuple[MarginalError, ...]
+    rows: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A finished job.
+
+    Attributes:
+        worth: None without a holdout, or where the job was finished before.
+        method: that was used; None where the job was finished before.
+        reason: why `method: auto` chose it, None where it was named.
+        traffic: calls and bytes of the fit; None where not all of it was made here.
+        remarks: what went wrong in the fit without ending it, in sentences.
+    """
+
+    folder: Path
+    certificate: Certificate
+    worth: Worth | None
+    method: str | None = None
+    reason: str | None = None
+    traffic: Traffic | None = None
+    remarks: tuple[str, ...] = ()
+
+
+def start(config: Config, base: Path, folder: Path, progress: Progress) -> Outcome:
+    """Run a job in a new folder.
+
+    Args:
+        base: what the job's paths are relative to.
+        progress: called with a step's name, rounds done and in all, and the epsilon spent.
+
+    Raises:
+        FedsynthError: where nothing was asked yet, the folder is left as it was.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ConfigError(
+            f"{folder} exists and is not empty: choose another --out, or continue an interrupted "
+            f"job with --resume {folder}"
+        )
+    prepared = prepare(config, base)
+    reason = None
+    if config.method == AUTO:
+        choice = choose(prepared.schema, config.privacy.budget)
+        reason = choice.reason
+        config = config.model_copy(update={"method": choice.method})
+    resolved = _resolved(config, prepared, folder, base)
+    folder.mkdir(parents=True, exist_ok=True)
+    prepared.schema.save(folder / SCHEMA)
+    resolved.save(folder / CONFIG)
+    try:
+        done = _released(resolved, folder, prepared, folder, progress, resume=False)
+        return replace(done, method=config.method, reason=reason)
+    except FedsynthError:
+        if not (folder / LEDGER).exists():
+            (folder / CONFIG).unlink()
+            (folder / SCHEMA).unlink()
+            folder.rmdir()
+        raise
+
+
+def resume(folder: Path, progress: Progress) -> Outcome:
+    """Continue the job that a folder holds; one that is finished already stays as it is.
+
+    Raises:
+        ConfigError: the folder holds no job.
+    """
+    if is_release(folder):
+        discard_checkpoint(folder)
+        return Outcome(folder, Certificate.load(folder), None)
+    if not (folder / CONFIG).exists():
+        raise ConfigError(f"{folder} holds no job to resume ({CONFIG} is missing): start it anew")
+    config, base = load_config(folder / CONFIG)
+    prepared = prepare(config, base)
+    return _released(config, base, prepared, folder, progress, resume=_begun(folder))
+
+
+def _resolved(config: Config, prepared: Prepared, folder: Path, base: Path) -> Config:
+    """The job as its own folder tells it: all settings filled in, paths seen from there."""
+
+    def seen_from_folder(text: str) -> str:
+        if text.startswith("$") or Path(text).is_absolute():
+            return text
+        return os.path.relpath(expanded(text, base), folder)
+
+    given = config.settings or SETTINGS[config.method]()
+    settings = given.resolved(config.privacy.budget, prepared.schema)
+    content = config.with_paths(seen_from_folder).to_dict()
+    content["schema"] = SCHEMA
+    content["settings"] = settings.model_dump(mode="json", exclude_none=True)
+    return Config(**content)
+
+
+def _begun(folder: Path) -> bool:
+    """Whether the job has a ledger; one without a whole line is removed: nothing was asked yet."""
+    ledger = folder / LEDGER
+    if not ledger.exists():
+        return False
+    with ledger.open("rb") as file:
+        whole = file.readline().endswith(b"\n")
+    if not whole:
+        ledger.unlink()
+    return whole
+
+
+def owners_ledgers(config: Config, owners: Iterable[str], base: Path) -> dict[str, Ledger]:
+    """Each owner's own account, where the job names a folder for them."""
+    wanted = config.federation.ledgers
+    if wanted is None:
+        return {}
+    budget = Budget(
+        epsilon=wanted.epsilon,
+        delta=wanted.delta,
+        unit=config.privacy.unit,
+        # The weakest trust: an owner that agrees to the job's agrees to any stronger one.
+        trust="central",
+    )
+    home = expanded(wanted.folder, base)
+    return {
+        name: Ledger.of_owner(home / f"{quote(name, safe='')}.jsonl", budget) for name in owners
+    }
+
+
+def _released(
+    config: Config,
+    base: Path,
+    prepared: Prepared,
+    folder: Path,
+    progress: Progress,
+    *,
+    resume: bool,
+) -> Outcome:
+    with ExitStack() as open_files:
+        ledgers = owners_ledgers(config, prepared.owners, base)
+        for ledger in ledgers.values():
+            open_files.callback(ledger.close)
+        synth = synthesizer(config.method, prepared.schema, config.settings, prepared.public).fit(
+            prepared.owners,
+            config.privacy.budget,
+            seed=config.seed,
+            folder=folder,
+            resume=resume,
+            survivors=config.federation.survivors,
+            owners_ledgers=ledgers,
+            progress=progress,
+        )
+    sample = config.sample
+    rows = synth.sample(sample.rows, sample.where, sample.proportions, sample.seed)
+    certificate = write_release(folder, synth, rows, config=config.to_dict(), kind=sample.format)
+    worth = None
+    if prepared.test is not None:
+        progress("scores", 0, 1, certificate.epsilon)
+        worth = _worth(prepared, prepared.test, rows, config.seed)
+        progress("scores", 1, 1, certificate.epsilon)
+    traffic = None if resume else synth.traffic
+    return Outcome(
+        folder, certificate, worth, config.method, traffic=traffic, remarks=synth.remarks
+    )
+
+
+def _worth(prepared: Prepared, test: Rows, rows: Rows, seed: int) -> Worth:
+    schema = prepared.schema
+    comparison = None
+    if schema.classes:
+        comparison = compare(prepared.train, test, rows, schema, seed)
+    if not isinstance(schema, Schema):
+        return Worth(comparison, (), len(test))
+    assert not isinstance(test, Images) and not isinstance(rows, Images)
+    orders = range(1, min(2, len(schema.modelled)) + 1)
+    errors = tuple(marginal_error(test, rows, schema, order) for order in orders)
+    return Worth(comparison, errors, len(test))

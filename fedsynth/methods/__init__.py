@@ -1,0 +1,1 @@
+"""Methods: a room each, and what they share in sampling and training."""

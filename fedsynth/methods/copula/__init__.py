@@ -1,0 +1,1 @@
+"""A Gaussian copula for every class, learned from noisy second moments."""

@@ -1,0 +1,148 @@
+"""Many features fitted side by side, in processes of their own.
+
+Fitting is Python calling small array functions, so threads would wait for each other. The processes
+are started afresh rather than forked: a fork of a process in which torch has run may hang, and
+Python's own pools run the caller's script again.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import astuple
+
+import numpy as np
+
+from fedsynth.federation.simulation.progress import advanced
+from fedsynth.methods.copula.families import Effort, Fit, Floats, Outcome, fit_feature, spaced
+
+# Features for which a process pays: it takes about a second to start, a feature a tenth.
+_WORTH = 24
+
+
+def fit_features(
+    features: Sequence[Floats], effort: Effort, processes: int | None = None
+) -> list[Outcome]:
+    """:func:`~fedsynth.methods.copula.families.fit_feature` of each, whatever the processes.
+
+    Args:
+        features: finite values, [n] each.
+        processes: this one included; by default the processors that this one may use, at most the
+            number in OMP_NUM_THREADS, and one for few features.
+    """
+    reduced = [spaced(np.sort(values), effort.points) for values in features]
+    hard = [k for k, points in enumerate(reduced) if len(points) and points[0] != points[-1]]
+    count = _processors() if processes is None else processes
+    if processes is None:
+        count = min(count, len(hard) // _WORTH)
+    count = max(1, min(count, len(hard)))
+    found = dict(zip(hard, _spread([reduced[k] for k in hard], effort, count), strict=True))
+    return [
+        found[k] if k in found else fit_feature(points, effort) for k, points in enumerate(reduced)
+    ]
+
+
+def _processors() -> int:
+    there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    return min(there, int(asked)) if asked.isdigit() and int(asked) > 0 else there
+
+
+def _spread(features: Sequence[Floats], effort: Effort, count: int) -> list[Outcome]:
+    """This process takes a share itself, and that of one which fails to answer."""
+    found: list[Outcome | None] = [None] * len(features)
+    helpers = [_start(features[k::count], effort) for k in range(1, count)]
+    try:
+        found[0::count] = [_fitted(values, effort, count) for values in features[0::count]]
+        for k, helper in enumerate(helpers, start=1):
+            share = features[k::count]
+            found[k::count] = _answers(helper, len(share)) or [
+                fit_feature(values, effort) for values in share
+            ]
+    finally:
+        for helper in helpers:
+            if helper is not None:
+                helper.kill()
+                helper.wait()
+    return [one for one in found if one is not None]
+
+
+def _fitted(values: Floats, effort: Effort, count: int) -> Outcome:
+    """One of this process's features, which stands for as many as there are processes."""
+    outcome = fit_feature(values, effort)
+    advanced(count)
+    return outcome
+
+
+def _start(share: Sequence[Floats], effort: Effort) -> subprocess.Popen[bytes] | None:
+    """A process that fits a share, or None where none can be started."""
+    body = io.BytesIO()
+    np.savez(body, *share, effort=astuple(effort))
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": os.pathsep.join(path or os.curdir for path in sys.path),
+    }
+    try:
+        helper = subprocess.Popen(
+            [sys.executable, "-m", __name__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+        )
+    except OSError:
+        return None
+    try:
+        assert helper.stdin is not None
+        helper.stdin.write(body.getvalue())
+        helper.stdin.close()
+    except OSError:
+        helper.kill()
+        helper.wait()
+        return None
+    return helper
+
+
+def _answers(helper: subprocess.Popen[bytes] | None, wanted: int) -> list[Outcome]:
+    """What a process found, nothing where it did not answer in full."""
+    if helper is None or helper.stdout is None:
+        return []
+    body = helper.stdout.read()
+    helper.stdout.close()
+    if helper.wait() != 0:
+        return []
+    found = [_parsed(plain) for plain in json.loads(body)]
+    return found if len(found) == wanted else []
+
+
+def _plain(outcome: Outcome) -> list[object]:
+    fit = outcome.fit
+    own = None if fit is None else [fit.family, list(fit.parameters), fit.statistic]
+    return [own, list(outcome.failed)]
+
+
+def _parsed(plain: list[object]) -> Outcome:
+    own, failed = plain
+    assert isinstance(failed, list)
+    if own is None:
+        return Outcome(None, tuple(failed))
+    assert isinstance(own, list)
+    family, parameters, statistic = own
+    return Outcome(Fit(family, tuple(parameters), statistic), tuple(failed))
+
+
+def _main() -> None:
+    """Fit the features on standard input; answer on standard output."""
+    with np.load(io.BytesIO(sys.stdin.buffer.read()), allow_pickle=False) as content:
+        effort = Effort(*(int(own) for own in content["effort"]))
+        features = [content[f"arr_{k}"] for k in range(len(content.files) - 1)]
+    sys.stdout.write(json.dumps([_plain(fit_feature(values, effort)) for values in features]))
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,201 @@
+"""Records as public coordinates and back: what the features are computed of.
+
+Nothing here is learned. An image's coordinates are its pixels in [0, 1]. A table's are, for a
+number, its place between the bounds in [-1, 1], and for a category one coordinate each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from fedsynth.data.images import Images
+from fedsynth.data.tables import Conformed
+from fedsynth.encoding import image
+from fedsynth.queries.counting import conditions
+from fedsynth.schema import ImageSchema, Schema
+from fedsynth.schema.columns import Boolean, Categorical, Modelled
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ImageCoding:
+    """Pixels, [height, width, channels] flattened."""
+
+    schema: ImageSchema
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        height, width, *rest = self.schema.shape
+        return height, width, rest[0] if rest else 1
+
+    @property
+    def width(self) -> int:
+        """Coordinates of a record."""
+        return self.schema.pixels
+
+    def coordinates(self, data: Images, rows: NDArray[np.int64]) -> Floats:
+        """float64 [len(rows), width]."""
+        return image.encode(data.take(rows), self.schema).astype(np.float64)
+
+    def classes_of(self, data: Images, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Codes of the classes, all 0 without labels."""
+        if data.labels is None:
+            return np.zeros(len(rows), np.int64)
+        return np.asarray(data.labels[rows], np.int64)
+
+    def finish(self, raw: Tensor, generator: torch.Generator) -> Tensor:
+        """Records from what the generator puts out, [n, width]."""
+        return torch.sigmoid(raw)
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where a column stands: ``start``, then ``size`` categories; or a number, and its gap."""
+
+    column: Modelled
+    start: int
+    size: int
+    gap: bool
+
+    @property
+    def numeric(self) -> bool:
+        return self.size == 0
+
+    @property
+    def cells(self) -> tuple[int, int]:
+        """Where one-hot coordinates begin and end; nothing for a number that has no gaps."""
+        if self.numeric:
+            return self.start + 1, self.start + (3 if self.gap else 1)
+        return self.start, self.start + self.size
+
+
+@dataclass(frozen=True)
+class TableCoding:
+    """Modelled columns, without the target where the model has classes.
+
+    One-hot coordinates are 1 or 0 less one over their number. A missing category is a category
+    more; a missing number stands in the middle, and one of two coordinates beside it says so.
+    """
+
+    schema: Schema
+
+    @cached_property
+    def slots(self) -> tuple[Slot, ...]:
+        found, start = [], 0
+        for column in self.schema.modelled:
+            if conditions(self.schema) and column.name == self.schema.target:
+                continue
+            size = 0
+            if isinstance(column, Categorical | Boolean):
+                size = len(column.categories) + column.missing
+            slot = Slot(column, start, size, column.missing)
+            found.append(slot)
+            start = max(slot.cells[1], start + 1)
+        return tuple(found)
+
+    @property
+    def width(self) -> int:
+        """Coordinates of a record."""
+        last = self.slots[-1]
+        return max(last.cells[1], last.start + 1)
+
+    def coordinates(self, data: Conformed, rows: NDArray[np.int64]) -> Floats:
+        """float64 [len(rows), width], each in [-1, 1]."""
+        found = np.zeros((len(rows), self.width))
+        for slot in self.slots:
+            values = data.columns[slot.column.name][rows]
+            start, stop = slot.cells
+            if slot.numeric:
+                numbers = values.astype(np.float64)
+                gaps = np.isnan(numbers)
+                found[:, slot.start] = np.where(gaps, 0.0, _placed(numbers, slot.column))
+                codes = gaps.astype(np.int64)
+            else:
+                codes = np.where(values < 0, slot.size - 1, values).astype(np.int64)
+            if stop > start:
+                found[:, start:stop] = -1 / (stop - start)
+                found[np.arange(len(rows)), start + codes] += 1
+        return found
+
+    def classes_of(self, data: Conformed, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Codes of the classes, all 0 without a categorical target."""
+        if not conditions(self.schema):
+            return np.zeros(len(rows), np.int64)
+        return np.asarray(data.columns[str(self.schema.target)][rows], np.int64)
+
+    def finish(self, raw: Tensor, generator: torch.Generator) -> Tensor:
+        """Records from what the generator puts out: numbers clamped, categories drawn.
+
+        Both act on the record alone: gradients pass as if numbers were free and categories their
+        probabilities (Jang, Gu, Poole 2017, straight-through Gumbel-softmax).
+        """
+        parts = []
+        for slot in self.slots:
+            start, stop = slot.cells
+            if slot.numeric:
+                number = raw[:, slot.start : slot.start + 1]
+                parts.append(number + (number.clamp(-1, 1) - number).detach())
+            if stop > start:
+                parts.append(_drawn(raw[:, start:stop], generator))
+        return torch.cat(parts, dim=1)
+
+    def columns(self, records: Floats) -> Mapping[str, NDArray[Any]]:
+        """Columns as `Conformed.columns` of finished records [n, width]."""
+        found: dict[str, NDArray[Any]] = {}
+        for slot in self.slots:
+            start, stop = slot.cells
+            codes = records[:, start:stop].argmax(axis=1) if stop > start else None
+            if slot.numeric:
+                assert not isinstance(slot.column, Categorical | Boolean)
+                low, high = slot.column.low, slot.column.high
+                share = (records[:, slot.start].clip(-1, 1) + 1) / 2
+                values = low * (1 - share) + high * share
+                found[slot.column.name] = values if codes is None else _gapped(values, codes == 1)
+            else:
+                assert codes is not None
+                gone = slot.gap & (codes == slot.size - 1)
+                found[slot.column.name] = np.where(gone, -1, codes).astype(np.int64)
+        return found
+
+
+Coding = ImageCoding | TableCoding
+
+
+def coding_of(schema: Schema | ImageSchema) -> Coding:
+    """How records of a schema become coordinates."""
+    return ImageCoding(schema) if isinstance(schema, ImageSchema) else TableCoding(schema)
+
+
+def _placed(values: Floats, column: Modelled) -> Floats:
+    """Places in [-1, 1] between the bounds; 0 where these are one."""
+    assert not isinstance(column, Categorical | Boolean)
+    # Halves first: the distance between huge bounds may overflow.
+    half = column.high / 2 - column.low / 2
+    if half == 0:
+        return np.zeros(len(values))
+    places: Floats = (values / 2 - column.low / 2) / half * 2 - 1
+    return places
+
+
+def _gapped(values: Floats, gaps: NDArray[np.bool_]) -> Floats:
+    return np.where(gaps, np.nan, values)
+
+
+def _drawn(logits: Tensor, generator: torch.Generator) -> Tensor:
+    """One-hot draws less their mean coordinate, by the Gumbel-max trick."""
+    size = logits.shape[1]
+    uniform = torch.rand(logits.shape, generator=generator).clamp(1e-6, 1 - 1e-6)
+    noisy = logits - torch.log(-torch.log(uniform))
+    soft = noisy.softmax(dim=1)
+    hard = functional.one_hot(noisy.argmax(dim=1), size).to(soft.dtype)
+    return soft + (hard - soft).detach() - 1 / size

@@ -1,0 +1,101 @@
+"""Record level, the client half: gradients of drawn records, one global step a round.
+
+The networks that see real rows, discriminator and perhaps a classifier, take one step along the
+noisy sum of their clipped gradients. A record's two gradients are one row, so a step is one event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from fedsynth.errors import PrivacyError
+from fedsynth.federation.client.site import Site
+from fedsynth.federation.client.tasks import register
+from fedsynth.federation.request import Request
+from fedsynth.methods.gan.game import Game
+from fedsynth.methods.training.batches import tensor
+from fedsynth.methods.training.rows import Row, Seen, Weights
+from fedsynth.models.vae import unflatten
+from fedsynth.privacy.rows.clipping import FactoredRows, Rows
+
+# Records whose gradients are computed at once: their factors stay within 128 MB.
+_CHUNK, _FLOATS = 2048, 2**25
+
+Samples = Sequence[NDArray[np.int64]]
+
+
+class GradientTask:
+    """A row for every drawn record: see :class:`Row`."""
+
+    name = "gan-gradient"
+
+    def contribute(
+        self, sites: Sequence[Site], samples: Samples, request: Request
+    ) -> Iterator[tuple[int, Rows]]:
+        if request.terms.unit != "record":
+            raise PrivacyError(f"{self.name} gives a row a record, not a {request.terms.unit}")
+        game = sites[0].board.read("game", Game.from_dict)
+        row = row_of(game, request.terms.clip)
+        weights = weights_of(game, tensor(request.arrays["weights"]))
+        coins = [site.coins.generator() for site in sites]
+        owners = np.repeat(np.arange(len(sites)), [len(sample) for sample in samples])
+        drawn = np.concatenate(samples)
+        step = _chunk(game)
+        for start in range(0, len(owners), step):
+            at = slice(start, start + step)
+            own = owners[at]
+            seen = [
+                game.seen(sites[index], drawn[at][own == index], coins[index])
+                for index in np.unique(own).tolist()
+            ]
+            yield from _by_owner(row.of(_joined(seen), weights), own)
+
+    def keep(self, site: Site, values: NDArray[np.float64], request: Request) -> None:
+        raise AssertionError("gradients are sent, nothing of them is kept")
+
+
+GRADIENT = register(GradientTask())
+
+
+def row_of(game: Game, clip: float) -> Row:
+    """The row of a record in a game."""
+    return Row(game.discriminator, game.classifier, clip, loss=game.loss)
+
+
+def weights_of(game: Game, flat: torch.Tensor) -> Weights:
+    """The weights of discriminator and classifier, from one vector of both."""
+    stop = game.discriminator.dim
+    classifier = game.classifier
+    known = [] if classifier is None else unflatten(flat[stop:], classifier.layers)
+    return Weights(game.discriminator_weights(flat[:stop], 0), known)
+
+
+def _chunk(game: Game) -> int:
+    each = game.cells.width + sum(game.discriminator.hidden)
+    if game.discriminator.kind == "conv":
+        # The gradient of a convolution is written out.
+        each = game.discriminator.dim
+    return max(1, min(_CHUNK, _FLOATS // each))
+
+
+def _joined(seen: Sequence[Seen]) -> Seen:
+    """The records of several sites behind one another."""
+    labels = [one.labels for one in seen if one.labels is not None]
+    classes = [one.classes for one in seen if one.classes is not None]
+    return Seen(
+        torch.cat([one.cells for one in seen]),
+        torch.cat([one.blurred for one in seen]),
+        torch.cat(labels) if labels else None,
+        torch.cat(classes) if classes else None,
+    )
+
+
+def _by_owner(rows: FactoredRows, owners: NDArray[np.int64]) -> Iterator[tuple[int, Rows]]:
+    for index in np.unique(owners):
+        first, last = np.searchsorted(owners, [index, index + 1])
+        block = [(left[first:last], right[first:last]) for left, right in rows.layers]
+        yield int(index), FactoredRows(block, width=rows.dim)

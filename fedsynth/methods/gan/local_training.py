@@ -1,0 +1,246 @@
+"""Client level, the client half: discriminators learn at their clients (paper 001, Algorithm 3).
+
+A client takes some steps on its own rows against rows of the server's generator, and answers with
+how far its discriminator moved: the whole client is the unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fedsynth.errors import PrivacyError
+from fedsynth.federation.client.site import Site
+from fedsynth.federation.client.tasks import register
+from fedsynth.federation.request import Plain, Request
+from fedsynth.methods.gan.game import Game
+from fedsynth.methods.training.batches import classes_of, number, tensor
+from fedsynth.methods.training.generating import Conditions
+from fedsynth.methods.training.learner import BETAS
+from fedsynth.models import verdicts
+from fedsynth.models.gan import flattened, leaves
+from fedsynth.models.stacked import STACK_FLOATS, side_by_side
+from fedsynth.privacy.rows.clipping import DenseRows, Floats, Rows, clip_parts
+
+# Numbers in the rows and weights of clients that are simulated at once: 32 MB.
+_FLOATS = 2**23
+
+Samples = Sequence[NDArray[np.int64]]
+
+
+class TrainingTask:
+    """Steps of local training; the row is how far the discriminators moved."""
+
+    name = "gan-training"
+
+    def contribute(
+        self, sites: Sequence[Site], samples: Samples, request: Request
+    ) -> Iterator[tuple[int, Rows]]:
+        if request.terms.unit != "client":
+            raise PrivacyError(f"{self.name} gives a row a client, not a {request.terms.unit}")
+        rules = Rules.of(sites[0], request)
+        size = max(1, _FLOATS // rules.numbers)
+        for start in range(0, len(sites), size):
+            group = sites[start : start + size]
+            moved: Floats = _moved(group, rules)
+            if rules.game.parts > 1:
+                moved = clip_parts(moved, rules.game.parts, request.terms.clip)
+            for index, row in enumerate(moved, start):
+                yield index, DenseRows(row[None])
+
+    def keep(self, site: Site, values: NDArray[np.float64], request: Request) -> None:
+        raise AssertionError("a discriminator's way is sent, nothing of it is kept")
+
+
+TRAINING = register(TrainingTask())
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a round's request says, read once.
+
+    Attributes:
+        game: the networks.
+        conditions: labels of generated rows.
+        discriminators, generators: flat weights of all parts.
+        steps, batch: of the local training.
+        rate: of its Adam.
+    """
+
+    game: Game
+    conditions: Conditions
+    discriminators: Tensor
+    generators: Tensor
+    steps: int
+    batch: int
+    rate: float
+
+    @staticmethod
+    def of(site: Site, request: Request) -> Rules:
+        return Rules(
+            site.board.read("game", Game.from_dict),
+            site.board.read("conditions", read_conditions),
+            tensor(request.arrays["weights"]),
+            tensor(request.arrays["generators"]),
+            int(number(request, "steps")),
+            int(number(request, "batch_size")),
+            number(request, "learning_rate"),
+        )
+
+    @property
+    def rows(self) -> int:
+        """Rows that one discriminator sees in a round, of each kind."""
+        return self.steps * self.batch
+
+    @property
+    def numbers(self) -> int:
+        """In the real and generated rows of a client, and its weights before and after."""
+        rows = 2 * self.rows * self.game.cells.width
+        return self.game.parts * (rows + 2 * self.game.discriminator.dim)
+
+
+def plain_conditions(conditions: Conditions) -> dict[str, Plain]:
+    """JSON-able; :func:`read_conditions` gives the same conditions back."""
+    cells = conditions.cells
+    return {
+        "classes": conditions.classes.tolist(),
+        "cells": None if cells is None else cells.tolist(),
+        "sizes": list(conditions.sizes),
+    }
+
+
+def read_conditions(plain: dict[str, list[float]]) -> Conditions:
+    """The inverse of :func:`plain_conditions`."""
+    cells = plain["cells"]
+    return Conditions(
+        np.array(plain["classes"], np.float64),
+        None if cells is None else np.array(cells, np.float64),
+        tuple(int(size) for size in plain["sizes"]),
+    )
+
+
+@dataclass(frozen=True)
+class _Drill:
+    """What one discriminator learns from: real and generated rows [rows, width] in step order."""
+
+    real: Tensor
+    labels: Tensor | None
+    fakes: Tensor
+    asked: Tensor | None
+
+
+def _moved(sites: Sequence[Site], rules: Rules) -> NDArray[np.float32]:
+    """How far the discriminators of all parts moved at each site, [sites, parts * dim]."""
+    game, size = rules.game, rules.game.discriminator.dim
+    found = np.zeros((len(sites), game.parts * size), np.float32)
+    drills: list[_Drill] = []
+    places: list[tuple[int, int]] = []
+    for index, site in enumerate(sites):
+        for part, drill in _drills(site, rules):
+            drills.append(drill)
+            places.append((index, part))
+    if not drills:
+        return found
+    starts = torch.stack([rules.discriminators[p * size : (p + 1) * size] for _, p in places])
+    moved = (_trained(rules, starts, drills) - starts).numpy()
+    for (index, part), row in zip(places, moved, strict=True):
+        found[index, part * size : (part + 1) * size] = row
+    return found
+
+
+def _drills(site: Site, rules: Rules) -> Iterator[tuple[int, _Drill]]:
+    """By part; none for a part of whose class the site has no rows."""
+    game, rng = rules.game, site.coins.generator()
+    source = torch.Generator().manual_seed(site.coins.seed())
+    classes = classes_of(site, game.labelled) if game.parts > 1 else None
+    for part in range(game.parts):
+        own = np.arange(site.records) if classes is None else np.flatnonzero(classes == part)
+        if not len(own):
+            continue
+        real = game.seen(site, _cycled(own, rules.rows, rng), rng)
+        asked = rules.conditions.draw(rules.rows, source) if game.parts == 1 else None
+        weights = game.generator_weights(rules.generators, part)
+        fakes = game.generator.sample(weights, asked, rules.rows, source)
+        yield part, _Drill(real.blurred, real.labels, game.blurred(fakes, rng), asked)
+
+
+def _cycled(own: NDArray[np.int64], count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Row numbers [count]: every row once in a random order, then every row again."""
+    passes = -(-count // len(own))
+    return np.concatenate([rng.permutation(own) for _ in range(passes)])[:count]
+
+
+def _trained(rules: Rules, starts: Tensor, drills: Sequence[_Drill]) -> Tensor:
+    """Flat weights [models, dim] after all steps; models learn side by side, as if alone."""
+    found = torch.empty_like(starts)
+
+    def work(models: Tensor) -> None:
+        own = [drills[model] for model in models.tolist()]
+        found[models] = _stepped(rules, starts[models], own)
+
+    side_by_side(work, torch.split(torch.arange(len(drills)), _stack(rules, len(drills))))
+    return found
+
+
+def _stack(rules: Rules, models: int) -> int:
+    """Models trained in one step: few enough for the cache, and for every thread to have some."""
+    network = rules.game.discriminator
+    if network.kind == "conv":
+        # oneDNN runs one model's convolutions at several times the speed of grouped ones.
+        return 1
+    fitting = STACK_FLOATS // network.dim
+    return max(1, min(fitting, -(-models // torch.get_num_threads())))
+
+
+def _stepped(rules: Rules, starts: Tensor, drills: Sequence[_Drill]) -> Tensor:
+    game, alone = rules.game, rules.game.discriminator.kind == "conv"
+
+    def joined(rows: Sequence[Tensor | None]) -> Tensor | None:
+        held = [one for one in rows if one is not None]
+        if not held:
+            return None
+        return held[0] if alone else torch.stack(held)
+
+    weights = leaves(starts[0] if alone else starts, game.discriminator.layers)
+    optimiser = torch.optim.Adam(weights, lr=rules.rate, betas=BETAS)
+    real, fakes = joined([d.real for d in drills]), joined([d.fakes for d in drills])
+    labels, asked = joined([d.labels for d in drills]), joined([d.asked for d in drills])
+    assert real is not None and fakes is not None
+    axis = 0 if alone else 1
+    for step in range(rules.steps):
+        at = step * rules.batch
+        sides = [
+            None if rows is None else rows.narrow(axis, at, rules.batch)
+            for rows in (real, labels, fakes, asked)
+        ]
+        losses = _losses(game, weights, sides)
+        # A model's loss has weight 1, however many stand beside it.
+        gradients = torch.autograd.grad(losses.sum(), weights)
+        for weight, gradient in zip(weights, gradients, strict=True):
+            weight.grad = gradient
+        optimiser.step()
+    flat = flattened(weights)
+    return flat[None] if alone else flat
+
+
+def _losses(game: Game, weights: list[Tensor], sides: Sequence[Tensor | None]) -> Tensor:
+    """A discriminator's loss, mean over real rows plus mean over generated ones; one a model.
+
+    Args:
+        sides: real rows and their labels, generated rows and theirs.
+    """
+    real, labels, fakes, asked = sides
+    assert real is not None and fakes is not None
+    said = game.verdict(weights, real, labels)
+    found = verdicts.verdict_losses(said, True, game.loss).mean(-1)
+    said = game.verdict(weights, fakes, asked)
+    found = found + verdicts.verdict_losses(said, False, game.loss).mean(-1)
+    if game.penalty:
+        slope = verdicts.slope_penalty(lambda cells: game.verdict(weights, cells, asked), fakes)
+        found = found + game.penalty * slope
+    return found

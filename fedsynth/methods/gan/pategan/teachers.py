@@ -1,0 +1,125 @@
+"""Discriminators that learn side by side, each from its own records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fedsynth.methods.gan.game import Game
+from fedsynth.methods.training.learner import BETAS
+from fedsynth.models import gan, verdicts
+
+_TINY = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class Teacher:
+    """One discriminator and Adam's state for it.
+
+    Attributes:
+        flat: weights [dim].
+        first, second: moving averages of gradients and of their squares [dim].
+        steps: taken.
+    """
+
+    flat: Tensor
+    first: Tensor
+    second: Tensor
+    steps: int
+
+    @staticmethod
+    def new(scorer: gan.Scorer, seed: int) -> Teacher:
+        """Of weights drawn by the seed."""
+        flat = gan.initial(scorer.layers, torch.Generator().manual_seed(seed))
+        return Teacher(flat, torch.zeros_like(flat), torch.zeros_like(flat), 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """What one teacher learns from.
+
+    Attributes:
+        records, labels: its own, as codes or pixels [n, ...], and [n] or None.
+        fakes, fake_labels: generated ones.
+        real, fake: which of them it sees in each step, [steps, batch].
+    """
+
+    records: Tensor
+    labels: Tensor | None
+    fakes: Tensor
+    fake_labels: Tensor | None
+    real: Tensor
+    fake: Tensor
+
+
+def lessons(
+    records: Tensor,
+    labels: Tensor | None,
+    fakes: Tensor,
+    fake_labels: Tensor | None,
+    steps: int,
+    batch: int,
+    rng: np.random.Generator,
+) -> Lesson:
+    """A lesson of records in random order against generated rows of the same classes.
+
+    Else a teacher whose records are mostly of one class would learn to judge by the class.
+    """
+    real = rng.integers(len(records), size=(steps, batch))
+    fake = rng.integers(len(fakes), size=(steps, batch))
+    if labels is not None and fake_labels is not None:
+        own, theirs = labels.numpy()[real], fake_labels.numpy()
+        for label in np.unique(own):
+            alike = np.flatnonzero(theirs == label)
+            if len(alike):
+                at = own == label
+                fake[at] = rng.choice(alike, int(at.sum()))
+    return Lesson(
+        records, labels, fakes, fake_labels, torch.from_numpy(real), torch.from_numpy(fake)
+    )
+
+
+def trained(
+    game: Game, teachers: Sequence[Teacher], given: Sequence[Lesson], rate: float
+) -> list[Teacher]:
+    """The teachers after their lessons, all of as many steps, by Adam; each as if alone."""
+    layers = game.discriminator.layers
+    flat = torch.stack([teacher.flat for teacher in teachers])
+    first = torch.stack([teacher.first for teacher in teachers])
+    second = torch.stack([teacher.second for teacher in teachers])
+    taken = torch.tensor([[float(teacher.steps)] for teacher in teachers])
+    for step in range(len(given[0].real)):
+        weights = gan.leaves(flat, layers)
+        # A teacher's loss has weight 1, however many stand beside it.
+        gradients = torch.autograd.grad(_losses(game, weights, given, step).sum(), weights)
+        slope = gan.flattened(gradients)
+        taken = taken + 1
+        first = BETAS[0] * first + (1 - BETAS[0]) * slope
+        second = BETAS[1] * second + (1 - BETAS[1]) * slope.square()
+        mean, spread = first / (1 - BETAS[0] ** taken), second / (1 - BETAS[1] ** taken)
+        flat = flat - rate * mean / (spread.sqrt() + _TINY)
+    return [Teacher(flat[i], first[i], second[i], int(taken[i])) for i in range(len(teachers))]
+
+
+def _losses(game: Game, weights: list[Tensor], given: Sequence[Lesson], step: int) -> Tensor:
+    """The logistic loss of every teacher, [teachers], on records as real and on generated ones."""
+    total = torch.zeros(len(given))
+    for real in (True, False):
+        rows, labels = [], []
+        for lesson in given:
+            at = (lesson.real if real else lesson.fake)[step]
+            rows.append((lesson.records if real else lesson.fakes)[at])
+            known = lesson.labels if real else lesson.fake_labels
+            if known is not None:
+                labels.append(known[at])
+        stacked = torch.stack(rows)
+        cells = game.dense(stacked.flatten(0, 1)).view(*stacked.shape[:2], -1)
+        said = verdicts.judged(
+            game.discriminator.logits(weights, cells), torch.stack(labels) if labels else None
+        )
+        total = total + verdicts.verdict_losses(said, real, "logistic").mean(1)
+    return total

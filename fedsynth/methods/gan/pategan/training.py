@@ -1,0 +1,173 @@
+"""The server half: a student that learns from noisy verdicts, and the generator that faces it.
+
+It sees released values alone, so everything here is post-processing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fedsynth.federation.client.groups import GROUPS
+from fedsynth.methods.gan.networks import Learned, game_of
+from fedsynth.methods.gan.pategan.settings import PATEGANSettings
+from fedsynth.methods.gan.pategan.verdicts import VERDICTS
+from fedsynth.methods.gan.server import forger_of
+from fedsynth.methods.training.learner import Learner
+from fedsynth.methods.training.saving import Arrays, Part, packed, unpack
+from fedsynth.methods.training.watch import Watch
+from fedsynth.queries.fit import Fitting
+from fedsynth.queries.preliminaries import Preliminaries, ask_preliminaries
+from fedsynth.queries.rounds import Plan
+from fedsynth.queries.votes import Votes
+from fedsynth.schema import ImageSchema, Schema
+
+
+class Tuition:
+    """The server half of one fit.
+
+    The student sees generated rows alone, and what the teachers together said of them (Jordon et
+    al. 2019). The noise in their shares is centred, so the squared error of the student's
+    probabilities finds the shares themselves.
+    """
+
+    def __init__(
+        self,
+        schema: Schema | ImageSchema,
+        settings: PATEGANSettings,
+        plan: Plan,
+        fitting: Fitting,
+        known: Preliminaries,
+    ) -> None:
+        self.settings, self.plan, self.fitting, self.known = settings, plan, fitting, known
+        self.game = game_of(settings, schema, known.encoding)
+        self.source = torch.Generator().manual_seed(fitting.options.seed)
+        rate = settings.discriminator_learning_rate
+        self.student = Learner(self.game.discriminator.layers, rate, self.source)
+        self.forger = forger_of(settings, self.game, known, self.source)
+        start = self.forger.learner.average.clone()
+        self.watch = Watch(start, patience=settings.patience)
+        self.round = 0
+
+    def run(self) -> Learned:
+        """All rounds that are left."""
+        channel, rounds = self.fitting.channel, self.plan.rounds
+        channel.announce("game", self.game.to_dict())
+        while self.round < rounds and not (self.watch.diverged or self.watch.stalled):
+            # Rounds that an interrupted run lost stay charged, so a resumed one may end early.
+            if channel.ledger.would_exceed(self.plan.training):
+                break
+            self._step()
+            self.round += 1
+            if self.round % self.settings.look_every == 0:
+                self._look()
+            self.fitting.progress("training", self.round, rounds)
+            if self.round % self.fitting.options.checkpoint_every == 0 and self.round < rounds:
+                self.save()
+        if not self.watch.looks or self.watch.looks[-1].round < self.round:
+            self._look()
+        self.save()
+        remarks = self.watch.remarks("the generator")
+        average = self.forger.learner.average
+        kept = self.watch.kept if remarks or self.watch.patience else average
+        return Learned(self.game, kept.numpy().astype(np.float32), self.known, remarks)
+
+    def _look(self) -> None:
+        average, seed = self.forger.learner.average, self.fitting.options.seed
+        self.watch.look(self.forger, average, self.round, seed)
+
+    def _step(self) -> None:
+        """One round: a release of verdicts, the student's steps and the generator's."""
+        settings, done = self.settings, self.round / max(1, self.plan.rounds)
+        left = 1.0 if settings.schedule == "constant" else 1.0 - done
+        self.student.pace(left * (settings.discriminator_learning_rate or 1e-3))
+        self.forger.learner.pace(left * (settings.learning_rate or 1e-3))
+        queries, labels = self.forger.rows(settings.queries)
+        wanted = self.verdicts(queries, labels)
+        for _ in range(settings.student_steps):
+            said = self._judge(queries, labels).sigmoid()
+            self.student.descend((said - wanted).square().mean(), settings.steepest)
+        for _ in range(settings.generator_steps or 0):
+            self.forger.step(settings.generator_batch or 2, self._judge)
+            self.forger.learner.follow(min(settings.average, (self.round + 1) / (self.round + 10)))
+
+    def _judge(self, cells: Tensor, labels: Tensor | None) -> Tensor:
+        """The student's verdict [b]."""
+        if self.game.smoothing:
+            noise = torch.randn(cells.shape, generator=self.source)
+            cells = cells + self.game.smoothing * noise
+        return self.game.verdict(self.student.weights, cells, labels)
+
+    def verdicts(self, queries: Tensor, labels: Tensor | None) -> Tensor:
+        """Released noisy shares [queries] of the teachers that take a row for real."""
+        settings, terms = self.settings, self.plan.training
+        fakes, fake_labels = self.forger.rows(settings.generator_batch or 2)
+        arrays: Arrays = {"queries": self._sent(queries), "fakes": self._sent(fakes)}
+        if labels is not None and fake_labels is not None:
+            arrays |= {"query_labels": labels.numpy(), "fake_labels": fake_labels.numpy()}
+        teachers = settings.teachers or 1
+        released = self.fitting.channel.sum(
+            VERDICTS.name,
+            terms,
+            2 * len(queries),
+            arrays=arrays,
+            settings={
+                GROUPS: teachers,
+                "steps": settings.local_steps or 1,
+                "warmup": settings.warmup,
+                "batch_size": settings.batch_size or 1,
+                "learning_rate": settings.discriminator_learning_rate or 1e-3,
+            },
+        )
+        each = teachers if terms.unit == "record" else 1
+        votes = Votes(
+            released.value.reshape(len(queries), 2),
+            terms.summed_scale(released.answered),
+            max(1, released.answered * each),
+        )
+        return torch.from_numpy(votes.shares[:, 1]).float()
+
+    def _sent(self, cells: Tensor) -> NDArray[np.generic]:
+        """Records as they travel: a table's codes [b, columns], or pixels [b, width]."""
+        if self.game.cells.shape:
+            return np.asarray(cells.numpy())
+        parts = torch.split(cells, list(self.game.cells.columns), dim=1)
+        return np.stack([part.argmax(1).numpy() for part in parts], axis=1).astype(np.int32)
+
+    def save(self) -> None:
+        """Checkpoint everything that :meth:`restore` needs; the teachers are their clients'."""
+        arrays, meta = self.known.to_state()
+        arrays |= {"source": self.source.get_state().numpy(), **packed(self._parts())}
+        self.fitting.checkpoint(arrays, {**meta, "round": self.round})
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        self.round = int(meta["round"])
+        self.source.set_state(torch.from_numpy(arrays["source"].copy()))
+        unpack(self._parts(), arrays)
+
+    def _parts(self) -> dict[str, Part]:
+        """All that learns or watches, by name."""
+        return {"student": self.student, "generator": self.forger.learner, "watch": self.watch}
+
+
+def tutored(
+    schema: Schema | ImageSchema, settings: PATEGANSettings, plan: Plan, fitting: Fitting
+) -> Learned:
+    """A whole fit, or the rest of an interrupted one."""
+    if fitting.restored is None:
+        known = ask_preliminaries(fitting, schema, plan, settings.bins)
+        tuition = Tuition(schema, settings, plan, fitting, known)
+        tuition.save()
+        return tuition.run()
+    known = Preliminaries.from_state(*fitting.restored)
+    if known.encoding is not None:
+        fitting.channel.announce("encoding", known.encoding.to_dict())
+    tuition = Tuition(schema, settings, plan, fitting, known)
+    tuition.restore(*fitting.restored)
+    return tuition.run()

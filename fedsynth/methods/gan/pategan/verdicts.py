@@ -1,0 +1,193 @@
+"""The teachers' verdicts: discriminators that stay with their records, and vote real or generated.
+
+PATE-GAN (Jordon, Yoon, van der Schaar 2019, Algorithm 1; with votes summed over clients as in
+G-PATE, Long et al. 2021). A teacher sees its own group's records and rows of the present generator,
+which the server sends; it is trained without noise and never leaves. What leaves are one-hot votes
+on generated rows, in a noisy sum over all teachers, as in :mod:`fedsynth.methods.pate.votes`.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fedsynth.data.images import Images
+from fedsynth.encoding import image
+from fedsynth.encoding.table import TableEncoding
+from fedsynth.errors import FederationError
+from fedsynth.federation.client.group import Group
+from fedsynth.federation.client.groups import GROUPS
+from fedsynth.federation.client.tasks import register
+from fedsynth.federation.request import Request
+from fedsynth.methods.gan.game import Game
+from fedsynth.methods.gan.pategan.teachers import Lesson, Teacher, lessons, trained
+from fedsynth.methods.training.batches import number
+from fedsynth.models import gan, verdicts
+from fedsynth.models.cells import Cells
+from fedsynth.models.stacked import STACK_FLOATS
+from fedsynth.queries.counting import target_index
+from fedsynth.schema import ImageSchema
+
+Floats = NDArray[np.float64]
+
+_MEMORY = "pate-gan"
+
+
+@dataclass(frozen=True)
+class VerdictsTask:
+    """Train each group's teacher some steps more, and have it vote on the queries.
+
+    A teacher votes for nothing on a row of a class that none of its records has, and without
+    records on nothing at all.
+    """
+
+    name: str = "pate-verdicts"
+
+    def group_rows(self, groups: Sequence[Group], request: Request) -> Iterator[tuple[int, Floats]]:
+        if not groups:
+            return
+        game = groups[0].board.read("game", Game.from_dict)
+        asked = _Asked.of(game, request)
+        weight = 1.0
+        if request.terms.unit == "client":
+            # A whole client has one vote, whatever the number of its teachers.
+            weight = 1 / number(request, GROUPS)
+        # Teachers without records learn beside the others, from generated rows: rounding depends on
+        # a network's place in the stack, which no record may move.
+        size = max(1, STACK_FLOATS // game.discriminator.dim)
+        for at in range(0, len(groups), size):
+            votes = _voted(game, groups[at : at + size], asked, request)
+            for position, row in enumerate(votes, at):
+                yield position, weight * row
+
+
+VERDICTS = register(VerdictsTask())
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """What a round sends.
+
+    Attributes:
+        fakes: generated records to learn from, as codes or pixels [f, ...].
+        fake_labels: their labels [f]; None without classes.
+        queries, query_labels: those to be judged.
+    """
+
+    fakes: Tensor
+    fake_labels: Tensor | None
+    queries: Tensor
+    query_labels: Tensor | None
+
+    @staticmethod
+    def of(game: Game, request: Request) -> _Asked:
+        """Raises FederationError for rows that are none of the announced game."""
+        fakes, queries = (_rows(request, name, game.cells) for name in ("fakes", "queries"))
+        fake_labels = _labels(request, "fake_labels", len(fakes), game.classes)
+        query_labels = _labels(request, "query_labels", len(queries), game.classes)
+        if request.dim != 2 * len(queries):
+            raise FederationError("pate-verdicts: an answer has two numbers for every query")
+        return _Asked(fakes, fake_labels, queries, query_labels)
+
+
+def _rows(request: Request, name: str, cells: Cells) -> Tensor:
+    rows = np.asarray(request.arrays[name], np.float32)
+    most = np.array(cells.columns or [2] * cells.width) - 1
+    fits = rows.ndim == 2 and rows.shape[1] == len(most) and len(rows)
+    if not fits or not ((rows >= 0) & (rows <= most)).all():
+        raise FederationError(f"pate-verdicts: {name} are not rows of the announced game")
+    return torch.from_numpy(rows)
+
+
+def _labels(request: Request, name: str, rows: int, classes: int) -> Tensor | None:
+    if not classes:
+        return None
+    labels = np.asarray(request.arrays[name], np.int64)
+    if labels.shape != (rows,) or labels.min() < 0 or labels.max() >= classes:
+        raise FederationError(f"pate-verdicts: {name} are not classes of the announced game")
+    return torch.from_numpy(labels)
+
+
+def _voted(
+    game: Game, groups: Sequence[Group], asked: _Asked, request: Request
+) -> NDArray[np.float64]:
+    """Rows [groups, 2 * queries]: a one for generated and one for real in turn."""
+    made = [_lesson(game, group, asked, request) for group in groups]
+    fresh = [index for index, group in enumerate(groups) if _MEMORY not in group.memory]
+    rate = number(request, "learning_rate")
+    for index in fresh:
+        groups[index].memory[_MEMORY] = Teacher.new(game.discriminator, _seed(groups[index]))
+    found: dict[int, Teacher] = {}
+    old = [index for index in range(len(groups)) if index not in set(fresh)]
+    for who in (fresh, old):
+        # Those that begin take more steps, so they learn beside others that do.
+        teachers = [groups[index].memory[_MEMORY] for index in who]
+        own = trained(game, teachers, [made[index] for index in who], rate) if who else []
+        found |= dict(zip(who, own, strict=True))
+    for index, teacher in found.items():
+        groups[index].memory[_MEMORY] = teacher
+    weights = torch.stack([found[index].flat for index in range(len(groups))])
+    real = _verdicts(game, weights, asked) > 0
+    known = _known(groups, asked)
+    votes = torch.stack([~real & known, real & known], dim=-1)
+    return np.asarray(votes.flatten(1).numpy(), np.float64)
+
+
+def _verdicts(game: Game, flat: Tensor, asked: _Asked) -> Tensor:
+    """Of every teacher on every query, [teachers, queries]."""
+    weights = gan.leaves(flat, game.discriminator.layers)
+    cells = game.dense(asked.queries).expand(len(flat), -1, -1)
+    labels = asked.query_labels
+    own = None if labels is None else labels.expand(len(flat), -1)
+    with torch.no_grad():
+        return verdicts.judged(game.discriminator.logits(weights, cells), own)
+
+
+def _known(groups: Sequence[Group], asked: _Asked) -> Tensor:
+    """Whether a teacher has records of a query's class, [teachers, queries]."""
+    labels = asked.query_labels
+    if labels is None:
+        taught = torch.tensor([group.records > 0 for group in groups])
+        return taught[:, None].expand(-1, len(asked.queries))
+    return torch.stack([torch.isin(labels, group.memory["labels"]) for group in groups])
+
+
+def _lesson(game: Game, group: Group, asked: _Asked, request: Request) -> Lesson:
+    """What a teacher learns from in this round; its records are encoded once."""
+    if "records" not in group.memory:
+        group.memory["records"], group.memory["labels"] = _records(game, group)
+    begins = _MEMORY not in group.memory
+    steps = int(number(request, "warmup" if begins else "steps"))
+    # The seed is public: nothing rests on the order in which a teacher sees its own records.
+    rng = np.random.default_rng([_seed(group), request.round])
+    batch = int(number(request, "batch_size"))
+    records, labels = group.memory["records"], group.memory["labels"] if game.classes else None
+    if not group.records:
+        records, labels = asked.fakes, asked.fake_labels
+    return lessons(records, labels, asked.fakes, asked.fake_labels, steps, batch, rng)
+
+
+def _records(game: Game, group: Group) -> tuple[Tensor, Tensor]:
+    """A group's records as codes [n, columns] or pixels [n, width], and their labels [n]."""
+    if isinstance(group.data, Images):
+        schema = group.board.read("schema", ImageSchema.from_dict)
+        labels = group.data.labels
+        known = np.zeros(group.records, np.int64) if labels is None else labels
+        return torch.from_numpy(image.encode(group.data, schema)), torch.from_numpy(known)
+    encoding = group.board.read("encoding", TableEncoding.from_dict)
+    codes = encoding.encode(group.data).astype(np.float32)
+    if not game.classes:
+        return torch.from_numpy(codes), torch.zeros(len(codes), dtype=torch.int64)
+    target = target_index(encoding.schema)
+    labels = codes[:, target].astype(np.int64)
+    return torch.from_numpy(np.delete(codes, target, axis=1)), torch.from_numpy(labels)
+
+
+def _seed(group: Group) -> int:
+    return zlib.crc32(f"{group.client}/{group.number}".encode())

@@ -1,0 +1,284 @@
+"""The server half of a fit: ask, step the discriminators, train the generators, look at them.
+
+It sees released values alone, so everything here is post-processing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fedsynth.federation.client.tasks import Task
+from fedsynth.methods.gan.game import Game, started
+from fedsynth.methods.gan.gradient import GRADIENT, row_of
+from fedsynth.methods.gan.local_training import TRAINING, plain_conditions
+from fedsynth.methods.gan.matching import Matcher
+from fedsynth.methods.gan.networks import Learned, conditions_of, game_of, tables_of
+from fedsynth.methods.gan.settings import FedGANSettings
+from fedsynth.methods.training.generating import Forger, Objective
+from fedsynth.methods.training.learner import Learner
+from fedsynth.methods.training.saving import Part, packed, unpack
+from fedsynth.methods.training.watch import Watch
+from fedsynth.privacy.terms import Budget
+from fedsynth.queries.fit import Fitting
+from fedsynth.queries.preliminaries import Preliminaries, ask_preliminaries
+from fedsynth.queries.rounds import Plan
+from fedsynth.schema import ImageSchema, Schema
+
+
+def training_task(budget: Budget) -> Task:
+    """What clients are asked in the training's rounds."""
+    return GRADIENT if budget.unit == "record" else TRAINING
+
+
+def forger_of(
+    settings: FedGANSettings, game: Game, known: Preliminaries, source: torch.Generator
+) -> Forger:
+    """The generator of one part, that starts from the released tables and strives as set."""
+    tables = tables_of(game, known)
+    profiles = None if tables is None else torch.from_numpy(tables).float()
+    start = started(game.generator, profiles, source, game.asks)
+    learner = Learner(game.generator.layers, settings.learning_rate, source, start=start)
+    objective = Objective(
+        game.loss,
+        matching=settings.matching or 0.0,
+        obedience=settings.obedience or 0.0,
+        guidance=settings.guidance or 0.0,
+        diversity=settings.diversity or 0.0,
+        steepest=settings.steepest,
+    )
+    # Tables of all rows together are no aim for the rows of one class.
+    aim = profiles if game.parts == 1 else None
+    return Forger(game.generator, learner, objective, conditions_of(game, known), aim, source)
+
+
+class Training:
+    """The server half of one fit: a discriminator and a generator a part, perhaps a classifier."""
+
+    def __init__(
+        self,
+        schema: Schema | ImageSchema,
+        settings: FedGANSettings,
+        plan: Plan,
+        fitting: Fitting,
+        known: Preliminaries,
+    ) -> None:
+        self.settings, self.plan, self.fitting, self.known = settings, plan, fitting, known
+        self.channel, self.record = fitting.channel, plan.training.unit == "record"
+        self.game = game = game_of(settings, schema, known.encoding)
+        self.source = torch.Generator().manual_seed(fitting.options.seed)
+        self.expected = plan.expected(known.records if self.record else self.channel.clients)
+        self.discriminators = [
+            Learner(game.discriminator.layers, settings.discriminator_learning_rate, self.source)
+            for _ in range(game.parts)
+            if not game.quadratic
+        ]
+        self.classifier = None
+        if game.classifier is not None:
+            rate = settings.discriminator_learning_rate
+            self.classifier = Learner(game.classifier.layers, rate, self.source, (0.9, 0.999))
+        self.forgers = [forger_of(settings, game, known, self.source) for _ in range(game.parts)]
+        self.watches = [
+            Watch(forger.learner.average.clone(), patience=settings.patience)
+            for forger in self.forgers
+        ]
+        self.row = row_of(game, plan.training.clip)
+        self.matcher = None
+        if game.quadratic:
+            (units,), centre = game.discriminator.hidden, self.forgers[0].profiles
+            assert centre is not None
+            self.matcher = Matcher(units, centre, self.row.discriminator_clip, self.source)
+        self.round = 0
+
+    def run(self) -> Learned:
+        channel, rounds = self.channel, self.plan.rounds
+        channel.announce("game", self.game.to_dict())
+        if not self.record:
+            channel.announce("conditions", plain_conditions(self.forgers[0].conditions))
+        if self.matcher is not None:
+            channel.announce("centre", self.matcher.centre.tolist())
+        every = self.fitting.options.checkpoint_every
+        while self.round < rounds and not self._over():
+            # Rounds that an interrupted run lost stay charged, so a resumed one may end early.
+            if channel.ledger.would_exceed(self.plan.training):
+                break
+            self._step()
+            self.round += 1
+            if self.round % self.settings.look_every == 0 or self.round == rounds:
+                self._look()
+            self.fitting.progress("training", self.round, rounds)
+            if self.round % every == 0 and self.round < rounds:
+                self.save()
+        if not all(watch.looks and watch.looks[-1].round == self.round for watch in self.watches):
+            # Lost rounds may end a resumed job between two looks.
+            self._look()
+        self.save()
+        return self._learned()
+
+    def _over(self) -> bool:
+        return any(watch.diverged for watch in self.watches) or all(
+            watch.stalled for watch in self.watches
+        )
+
+    def _look(self) -> None:
+        for forger, watch in zip(self.forgers, self.watches, strict=True):
+            watch.look(forger, forger.learner.average, self.round, self.fitting.options.seed)
+
+    def _learned(self) -> Learned:
+        kept: list[Tensor] = []
+        remarks: list[str] = []
+        for part, (forger, watch) in enumerate(zip(self.forgers, self.watches, strict=True)):
+            name = "the generator" if len(self.forgers) == 1 else f"the generator of class {part}"
+            found = watch.remarks(name)
+            remarks += found
+            kept.append(watch.kept if found or watch.patience else forger.learner.average)
+        flat = torch.cat(kept).numpy().astype(np.float32)
+        return Learned(self.game, flat, self.known, tuple(remarks))
+
+    def _step(self) -> None:
+        settings, done = self.settings, self.round / max(1, self.plan.rounds)
+        left = 1.0 if settings.schedule == "constant" else 1.0 - done
+        rate = left * (settings.discriminator_learning_rate or 1e-3)
+        if self.matcher is not None:
+            self._match(self.matcher)
+        elif self.record:
+            self._descend(rate)
+        else:
+            self._average(rate)
+        for part, forger in enumerate(self.forgers):
+            forger.learner.pace(left * (settings.learning_rate or 1e-3))
+            for _ in range(settings.generator_steps or 0):
+                forger.step(settings.generator_batch or 2, self._verdict(part), self._classify())
+                forger.learner.follow(min(settings.average, (self.round + 1) / (self.round + 10)))
+        if self.matcher is not None:
+            rows = 4 * (settings.generator_batch or 2)
+            self.matcher.turn(*self.forgers[0].rows(rows))
+
+    def _match(self, matcher: Matcher) -> None:
+        """A round of a quadratic discriminator: what its present vectors say of real rows."""
+        size = self.game.discriminator.dim
+        real = self._asked({}, {})
+        matcher.remember(real[:size])
+        self._step_classifier(real[size:])
+
+    def _asked(self, arrays: dict[str, NDArray[Any]], asked: dict[str, float]) -> Tensor:
+        """The round's released mean, [weights]."""
+        held = [learner.flat for learner in self._seeing()]
+        if self.matcher is not None:
+            held.insert(0, self.matcher.weights.flatten())
+        weights = torch.cat(held).numpy()
+        released = self.channel.sum(
+            training_task(self.fitting.ledger.job.budget).name,
+            self.plan.training,
+            dim=len(weights),
+            arrays={"weights": weights, **arrays},
+            settings=asked,
+        )
+        return torch.from_numpy(released.value / self.expected).float()
+
+    def _seeing(self) -> list[Learner]:
+        """The networks that see real rows."""
+        return self.discriminators + ([] if self.classifier is None else [self.classifier])
+
+    def _descend(self, rate: float) -> None:
+        """Record level: one step along the mean gradient of real rows and of generated ones."""
+        real = self._asked({}, {})
+        discriminator, forger = self.discriminators[0], self.forgers[0]
+        discriminator.pace(rate)
+        cells, labels = forger.rows(self.settings.generator_batch or 2)
+        fakes = self.row.generated_gradient(self._blurred(cells), labels, discriminator.weights)
+        size = self.game.discriminator.dim
+        gradient = real[:size] + torch.from_numpy(fakes).float()
+        if self.game.penalty:
+            gradient = gradient + self.game.penalty * self.game.steepness(
+                discriminator.weights, cells, labels
+            )
+        discriminator.descend_along(gradient)
+        self._step_classifier(real[size:])
+
+    def _step_classifier(self, gradient: Tensor) -> None:
+        """A step of the classifier, if there is one."""
+        if self.classifier is not None:
+            self.classifier.descend_along(gradient)
+            self.classifier.follow(self.settings.average)
+
+    def _average(self, rate: float) -> None:
+        """Client level: the mean of the clients' ways (Algorithm 3)."""
+        generators = torch.cat([forger.learner.flat for forger in self.forgers]).numpy()
+        asked = {
+            "steps": self.settings.local_steps or 1,
+            "batch_size": self.settings.batch_size or 1,
+            "learning_rate": rate,
+        }
+        moved = self._asked({"generators": generators}, asked)
+        parts = torch.split(moved, self.game.discriminator.dim)
+        for learner, way in zip(self.discriminators, parts, strict=True):
+            learner.move(way)
+
+    def _verdict(self, part: int) -> Any:
+        matcher = self.matcher
+        if matcher is not None:
+            # How near all rows together come: the mean of one verdict is its loss.
+            return lambda cells, labels: -matcher.gap(cells, labels)[None]
+        weights = self.discriminators[part].weights
+        return lambda cells, labels: self.game.verdict(weights, self._blurred(cells), labels)
+
+    def _classify(self) -> Any:
+        learner, network = self.classifier, self.game.classifier
+        if learner is None or network is None:
+            return None
+        return lambda cells: network.logits(learner.weights, cells)
+
+    def _blurred(self, cells: Tensor) -> Tensor:
+        if not self.game.smoothing:
+            return cells
+        return cells + self.game.smoothing * torch.randn(cells.shape, generator=self.source)
+
+    def save(self) -> None:
+        """Checkpoint everything that :meth:`restore` needs."""
+        arrays, meta = self.known.to_state()
+        arrays["source"] = self.source.get_state().numpy()
+        arrays |= packed(self._parts())
+        self.fitting.checkpoint(arrays, {"round": self.round, **meta})
+
+    def restore(self) -> None:
+        """Go on from the last checkpoint, if there is one."""
+        if self.fitting.restored is None:
+            return
+        arrays, meta = self.fitting.restored
+        self.round = int(meta["round"])
+        self.source.set_state(torch.from_numpy(arrays["source"].copy()))
+        unpack(self._parts(), arrays)
+
+    def _parts(self) -> dict[str, Part]:
+        """All that learns or watches, by name."""
+        found: dict[str, Part] = {}
+        for part, (forger, watch) in enumerate(zip(self.forgers, self.watches, strict=True)):
+            found |= {f"generator{part}": forger.learner, f"watch{part}": watch}
+        found |= {f"discriminator{part}": own for part, own in enumerate(self.discriminators)}
+        if self.classifier is not None:
+            found["classifier"] = self.classifier
+        if self.matcher is not None:
+            found["matcher"] = self.matcher
+        return found
+
+
+def trained(
+    schema: Schema | ImageSchema, settings: FedGANSettings, plan: Plan, fitting: Fitting
+) -> Learned:
+    """A whole fit, or the rest of an interrupted one."""
+    if fitting.restored is not None:
+        known = Preliminaries.from_state(*fitting.restored)
+        if known.encoding is not None:
+            fitting.channel.announce("encoding", known.encoding.to_dict())
+    else:
+        known = ask_preliminaries(fitting, schema, plan, settings.bins)
+    training = Training(schema, settings, plan, fitting, known)
+    training.restore()
+    if fitting.restored is None:
+        training.save()
+    return training.run()

@@ -1,0 +1,59 @@
+"""The settings of FedInfer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from fedsynth.agreed import Agreed
+from fedsynth.errors import ConfigError, FedsynthError
+from fedsynth.privacy.terms import Budget, Norm
+from fedsynth.schema import ImageSchema, Schema
+
+
+class FedInferSettings(Agreed):
+    """What the one message holds.
+
+    Attributes:
+        clip: bound on the norm of a record's coordinates, as a share of the largest norm that any
+            record can have. At 1 no record is shortened and all answers are of the records as they
+            are. Below, noise shrinks with its square, and what is said is of shortened records:
+            errors and intervals do not cover the difference.
+        class_conditional: whether each class of the target has a covariance of its own, or all
+            share that within classes, which is known better where records are few or noise is
+            strong. Means are of each class either way.
+        mechanism: gaussian noise and L2 norms, or laplace noise and L1 norms.
+    """
+
+    fault: ClassVar[type[FedsynthError]] = ConfigError
+
+    clip: Annotated[float, Field(gt=0, le=1, description="a share in (0, 1]")] = 1.0
+    class_conditional: Annotated[bool, Field(description="true or false")] = True
+    mechanism: Annotated[
+        Literal["gaussian", "laplace"], Field(description="gaussian or laplace")
+    ] = "gaussian"
+
+    @classmethod
+    def whereabouts(cls, values: Mapping[str, Any]) -> str:
+        return "settings of fedinfer"
+
+    @property
+    def norm(self) -> Norm:
+        return "l2" if self.mechanism == "gaussian" else "l1"
+
+    def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> FedInferSettings:
+        """All defaults filled in.
+
+        Raises:
+            ConfigError: settings that contradict the schema or the trust.
+        """
+        if not isinstance(schema, Schema):
+            raise ConfigError("fedinfer is for tables: use fedvae for images")
+        if self.mechanism == "laplace" and budget.trust == "distributed":
+            raise ConfigError(
+                "mechanism laplace has no shares that add up to it: use gaussian, or trust central "
+                "or local"
+            )
+        return self

@@ -1,0 +1,289 @@
+"""FedInfer: one message a client, from which means, covariances, regressions and rows follow.
+
+Paper 002, chapter 7, made honest. There every client sends its statistic again and again with
+fresh noise and the server averages: an averaging attack that the federation mounts on itself, since
+n messages at noise s say as much as one at s / sqrt(n), and cost as much. Here the statistic is
+released once, with the noise that the whole budget allows; no further round could add anything.
+Three more corrections: the target is the sum of the clients' statistics, not their mean; sums over
+records are not weighted by the clients' sizes a second time (equations 7.11 and 8.2), so that all
+records count alike; and what bounds a record is the schema's public bounds, not the data.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fedsynth.data.images import Images
+from fedsynth.errors import ConfigError, PrivacyError, ReleaseError
+from fedsynth.methods.inference.estimate import Estimate
+from fedsynth.methods.inference.messages import Learned, ask, from_arrays, one_message, to_arrays
+from fedsynth.methods.inference.moments import Moments
+from fedsynth.methods.inference.regression import Regression
+from fedsynth.methods.inference.settings import FedInferSettings
+from fedsynth.methods.inference.statistic import MOMENTS, Statistic, request_settings
+from fedsynth.methods.synthesizer import Trained, settled
+from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.trail.ledger import Ledger, Planned
+from fedsynth.queries.fit import Options, begin
+from fedsynth.queries.owners import Owners
+from fedsynth.schema import ImageSchema, Schema
+
+
+class FedInfer(Trained[Learned]):
+    """One-shot federated inference for tables.
+
+    Args:
+        schema: what the parties agreed on.
+        settings: see :class:`FedInferSettings`; or its fields as keywords.
+
+    Raises:
+        ConfigError: a schema of images, or settings that are none.
+
+    Example:
+        >>> found = FedInfer(schema).fit(sites, Budget(epsilon=1.0))        # doctest: +SKIP
+        >>> found.regression("dose", on=["age"]).intervals()                # doctest: +SKIP
+    """
+
+    name: ClassVar[str] = "fedinfer"
+    settings_type = FedInferSettings
+
+    def __init__(
+        self,
+        schema: Schema | ImageSchema,
+        settings: FedInferSettings | None = None,
+        **overrides: Any,
+    ) -> None:
+        if not isinstance(schema, Schema):
+            raise ConfigError("fedinfer is for tables: use fedvae for images")
+        self.schema: Schema = schema
+        self.settings = settled(FedInferSettings, settings, overrides)
+        self._merged: tuple[Ledger | None, ...] = ()
+
+    @property
+    def statistic(self) -> Statistic:
+        """What is summed: public."""
+        asked = request_settings(self.settings.clip, self.settings.class_conditional)
+        return Statistic.of(self.schema, asked, self.settings.norm)
+
+    def fit(self, owners: Owners, budget: Budget, **options: Any) -> Self:
+        """Ask every owner for its sum, once, with the whole budget.
+
+        Under local trust the owners' messages are kept apart, for :meth:`arrivals`.
+
+        Args:
+            owners: one table an owner: a mapping by name, a list, or a single one.
+            budget: what the message may cost.
+            options: see :class:`fedsynth.queries.fit.Options`.
+
+        Raises:
+            DataError, ConfigError: the data, schema and settings do not go together.
+            PrivacyError: the budget cannot carry the job.
+            FederationError: too few clients answered.
+        """
+        settings = self.settings.resolved(budget, self.schema)
+        run, statistic = Options(**options), self.statistic
+
+        def plan(resolved: Budget, clients: int) -> tuple[Sequence[Planned], int | None]:
+            survivors = run.surviving(clients)
+            return one_message(statistic, resolved, survivors, settings.mechanism), None
+
+        with begin(owners, self.schema, budget, plan, run, settings) as fitting:
+            self._begin(fitting)
+            self._merged = ()
+            terms = fitting.ledger.job.plan[0].terms
+            if fitting.restored is None:
+                names = tuple(site.name for site in fitting.sites)
+                learned = ask(fitting.channel, terms, statistic, settings, names)
+                fitting.checkpoint(*to_arrays(learned))
+            else:
+                learned = from_arrays(*fitting.restored)
+            fitting.progress(MOMENTS.name, 1, 1)
+            self._learned = learned
+        return self
+
+    @property
+    def ledger(self) -> Ledger:
+        """The account of the last fit.
+
+        Raises:
+            ConfigError: before a fit.
+            PrivacyError: of several merged fits, each of which has its own.
+        """
+        if self._merged:
+            raise PrivacyError(
+                "this model is merged from several fits, each with a ledger of its own (see "
+                "ledgers): a certificate is derived from one ledger, so release each fit before "
+                "it is merged, or fit all owners together"
+            )
+        return super().ledger
+
+    @property
+    def ledgers(self) -> tuple[Ledger, ...]:
+        """The accounts of all fits merged here; those of loaded releases stay with them."""
+        if self._merged:
+            return tuple(ledger for ledger in self._merged if ledger is not None)
+        return (self.ledger,)
+
+    def cost(self) -> tuple[float, float]:
+        """Epsilon and delta of all that this model says: of the dearest fit in it.
+
+        A record lies in one of the fits, whose guarantee is its own (parallel composition); the
+        relation and the trust are those of each fit.
+
+        Raises:
+            ConfigError: a part was loaded, and its account stands on its own certificate.
+        """
+        if any(ledger is None for ledger in self._merged):
+            raise ConfigError("part of this model was loaded: see that release's certificate")
+        parts = self.ledgers
+        epsilons = [math.inf if one.job.insecure else one.spent().epsilon for one in parts]
+        return max(epsilons), max(one.job.budget.resolved_delta for one in parts)
+
+    def merge(self, other: FedInfer) -> FedInfer:
+        """Both fits together, as if late comers had joined; neither is changed, nothing is asked.
+
+        A record lies with one owner, and the fits have no owner in common, so adding or removing a
+        record moves one of them alone: both together cost what the dearer one costs
+        (:meth:`cost`; parallel composition, McSherry 2009). :attr:`ledgers` holds both accounts.
+
+        Raises:
+            ConfigError: another schema, other settings or another unit.
+            PrivacyError: an owner's name in both, or names that were only invented for a list of
+                tables: records might have answered twice.
+        """
+        ours, theirs = self.learned, other.learned
+        if (self.schema.digest, self.settings, ours.unit) != (
+            other.schema.digest,
+            other.settings,
+            theirs.unit,
+        ):
+            raise ConfigError("only fits of one schema, with the same settings and unit, add up")
+        names = [{n for group in part.clients for n in group} for part in (ours, theirs)]
+        if any(re.fullmatch(r"client-\d+", name) for name in names[0] | names[1]):
+            raise PrivacyError(
+                "owners that were given as a list are called client-0, client-1 and so on, which "
+                "does not tell whether the fits have one in common: give owners by names of their "
+                "own, each once"
+            )
+        both = sorted(names[0] & names[1])
+        if both:
+            raise PrivacyError(
+                f"both fits hold an owner called {both[0]!r}: if its records answered twice they "
+                "cost twice, and would count twice. Fit owners under names of their own, each once"
+            )
+        found = FedInfer(self.schema, self.settings)
+        found._learned = Learned(
+            np.concatenate([ours.messages, theirs.messages]),
+            np.concatenate([ours.scales, theirs.scales]),
+            (*ours.clients, *theirs.clients),
+            ours.unit,
+        )
+        found._merged = (*(self._merged or (self._ledger,)), *(other._merged or (other._ledger,)))
+        return found
+
+    def arrivals(self, order: Sequence[str] | None = None) -> Iterator[Estimate]:
+        """The estimate after each message, valid every time: it is of the clients so far.
+
+        Args:
+            order: clients' names in the order of arrival; default: as they answered. Under
+                central and distributed trust all clients make one message.
+
+        Raises:
+            ConfigError: `order` does not name the client of every message once.
+        """
+        learned = self.learned
+        if order is not None:
+            places = {group[0]: k for k, group in enumerate(learned.clients) if len(group) == 1}
+            if sorted(order) != sorted(places) or len(places) < len(learned.clients):
+                raise ConfigError(
+                    "`order` must name the client of every message once, and messages of single "
+                    "clients exist under local trust alone"
+                )
+            at = [places[name] for name in order]
+            learned = replace(
+                learned,
+                messages=learned.messages[at],
+                scales=learned.scales[at],
+                clients=tuple(learned.clients[k] for k in at),
+            )
+        for count in range(1, len(learned.messages) + 1):
+            yield Estimate(self.schema, self.statistic, *learned.first(count))
+
+    @property
+    def estimate(self) -> Estimate:
+        """What all messages say."""
+        learned = self.learned
+        return Estimate(self.schema, self.statistic, *learned.first(len(learned.messages)))
+
+    def moments(self) -> Moments:
+        """Means and covariances; see :class:`Moments`."""
+        return self.estimate.moments()
+
+    def regression(
+        self,
+        target: str,
+        on: Sequence[str] | None = None,
+        ridge: float = 0.0,
+        value: object = None,
+    ) -> Regression:
+        """Linear least squares of one column on others; see :meth:`Estimate.regression`."""
+        return self.estimate.regression(target, on, ridge, value)
+
+    def probabilities(self, data: pd.DataFrame | Images) -> NDArray[np.float64]:
+        """Probabilities of the target's classes; see :meth:`Estimate.probabilities`."""
+        return self.estimate.probabilities(data)
+
+    def sample(
+        self,
+        rows: int,
+        where: Mapping[str, Any] | None = None,
+        proportions: Mapping[Any, float] | None = None,
+        seed: int | None = None,
+    ) -> pd.DataFrame:
+        """Draw synthetic rows; costs nothing, as often as wanted.
+
+        Args:
+            rows: how many, at least 1. A public choice: the true number of records is private.
+            where: conditions by column; exact on the target, by drawing again on others.
+            proportions: shares of the target's values, instead of their estimated frequencies.
+            seed: makes the draw repeatable.
+
+        Raises:
+            ConfigError: rows below 1, or a condition that names no column or that hardly a row
+                meets.
+        """
+        return self.estimate.sample(rows, where, proportions, seed)
+
+    def model_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Everything :meth:`sample` and the estimates need. Nothing private."""
+        arrays, meta = to_arrays(self.learned)
+        given = self.settings.model_dump(exclude_unset=True, mode="json")
+        return arrays, {**meta, "settings": given}
+
+    @classmethod
+    def from_state(
+        cls,
+        schema: Schema | ImageSchema,
+        arrays: Mapping[str, NDArray[Any]],
+        meta: Mapping[str, Any],
+    ) -> Self:
+        """The inverse of :meth:`model_state`. Raises ReleaseError where the parts do not fit."""
+        try:
+            learned = from_arrays(arrays, meta)
+            found = cls(schema, **meta["settings"])
+        except (KeyError, TypeError, ValueError, ConfigError):
+            raise ReleaseError("the model's files do not fit together") from None
+        count = len(learned.clients)
+        shapes = (learned.messages.shape, learned.scales.shape)
+        if not count or shapes != ((count, found.statistic.dim), (count,)):
+            raise ReleaseError("the model's messages are not of the length that its schema says")
+        found._learned = learned
+        return found

@@ -1,0 +1,1 @@
+"""Methods on noisy marginals: AIM, MST, PrivBayes."""

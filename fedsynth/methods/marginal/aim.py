@@ -1,0 +1,71 @@
+"""AIM across clients: the marginals that a model explains worst are measured, in few messages.
+
+McKenna, Mullins, Sheldon, Miklau 2022, "AIM: an adaptive and iterative mechanism for differentially
+private synthetic data". Under central trust the server chooses among exact marginals by the
+exponential mechanism, round by round. Without it nobody may see exact scores, so every candidate is
+asked once as a coarse noisy sum, the choice among them is post-processing, and the chosen ones are
+asked again, finer, several in one message.
+
+Every message's noise is fixed before the first. AIM's annealing would lower it when a round brings
+little, but the tight accountant here composes noise that is known in advance; noise chosen from
+released values would need a privacy filter.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from fedsynth.marginals import Model
+from fedsynth.methods.marginal.aim_settings import AIMSettings
+from fedsynth.methods.marginal.graphical import GraphicalSynthesizer
+from fedsynth.methods.marginal.interview import Interview
+from fedsynth.methods.marginal.search import COARSE, FINE, SELECT, Search
+from fedsynth.privacy.terms import Budget
+from fedsynth.queries.shares import Stage
+from fedsynth.queries.tables import table_terms
+
+
+class AIM(GraphicalSynthesizer):
+    """AIM for tables of one or several owners.
+
+    Example:
+        >>> synth = AIM(schema).fit(sites, Budget(epsilon=1.0))      # doctest: +SKIP
+        >>> synth.sample(1000, where={"income": ">50K"})             # doctest: +SKIP
+    """
+
+    name: ClassVar[str] = "aim"
+    settings_type = AIMSettings
+
+    def _stages(self, settings: AIMSettings, budget: Budget, survivors: int) -> list[Stage]:
+        if len(self.schema.modelled) == 1:
+            return []
+        assert settings.coarse_share is not None and settings.marginals is not None
+        left = 1 - settings.histogram_share
+        first = left * settings.coarse_share
+        if settings.selection == "exponential":
+            rounds = settings.marginals
+            return [
+                Stage(
+                    SELECT,
+                    first,
+                    lambda m: table_terms(budget, m, survivors, "exponential"),
+                    rounds,
+                ),
+                Stage(FINE, left - first, lambda m: table_terms(budget, m, survivors), rounds),
+            ]
+        return [
+            Stage(COARSE, first, lambda m: table_terms(budget, m, survivors)),
+            Stage(
+                FINE, left - first, lambda m: table_terms(budget, m, survivors), settings.messages
+            ),
+        ]
+
+    def _model(self, settings: AIMSettings, interview: Interview) -> Model:
+        search = Search(self.schema, settings, interview)
+        if not search.workload:
+            return search.fitted(settings.iterations)
+        if settings.selection == "exponential":
+            search.by_exponential_mechanism()
+        else:
+            search.by_sums()
+        return search.fitted(settings.iterations)

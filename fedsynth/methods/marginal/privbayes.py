@@ -1,0 +1,246 @@
+"""PrivBayes across clients: a Bayesian network whose structure and tables are noisy counts.
+
+Zhang, Cormode, Procopiuc, Srivastava, Xiao 2017, "PrivBayes: private data release via Bayesian
+networks". The structure comes from noisy sums of all pairs, or from a noisy majority vote of
+networks that clients draw from their own rows; the conditional tables come from noisy sums. Under
+local trust every client's tables are noised by itself, and their sum is the mean of noisy models
+(the ways of federating it that paper 001, chapter 4, names).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from fedsynth.encoding.table import TableEncoding
+from fedsynth.federation.client.site import Site
+from fedsynth.federation.client.tasks import register
+from fedsynth.federation.request import Request
+from fedsynth.marginals import Clique, Domain, Evidence, JunctionTree, Measurement, Model, count
+from fedsynth.methods.marginal.graphical import GraphicalSynthesizer
+from fedsynth.methods.marginal.interview import Interview
+from fedsynth.methods.marginal.search import gain
+from fedsynth.methods.marginal.settings import GraphicalSettings
+from fedsynth.privacy.rows.clipping import DenseRows, Rows
+from fedsynth.privacy.terms import Budget, Everyone, Terms
+from fedsynth.queries.counting import target_index
+from fedsynth.queries.estimates import to_simplex
+from fedsynth.queries.owners import codes_of
+from fedsynth.queries.shares import Stage
+from fedsynth.queries.tables import CLIP, table_terms
+
+PAIRS, VOTES, CONDITIONALS = "pairs", "votes", "conditionals"
+Array = NDArray[np.float64]
+
+# Records a cell, over the noise in it, that a table must have on average (theta-usefulness).
+_USEFUL = 4.0
+# The least probability of a value given its parents.
+_LEAST = 1e-9
+
+
+class PrivBayesSettings(GraphicalSettings):
+    """How the network is chosen, beside what all graphical models share.
+
+    Attributes:
+        degree: parents of a column, at the most; fewer where tables would drown in noise.
+        structure: from noisy sums of all pairs (sums), or by a noisy majority vote of the clients
+            (votes), which takes hundreds of clients to outweigh its noise.
+    """
+
+    method: ClassVar[str] = "privbayes"
+
+    degree: Annotated[int, Field(ge=1, le=5, description="a whole number from 1 to 5")] = 2
+    structure: Annotated[Literal["sums", "votes"], Field(description="sums or votes")] = "sums"
+
+
+@dataclass(frozen=True)
+class Family:
+    """A column and those that its distribution depends on."""
+
+    child: int
+    parents: Clique
+
+    @property
+    def clique(self) -> Clique:
+        return tuple(sorted((self.child, *self.parents)))
+
+
+def network(scores: Array, domain: Domain, degree: int, first: int, limit: float) -> list[Family]:
+    """A Bayesian network, greedily: the column next that its best parents tell most about.
+
+    Args:
+        scores: [d, d], how far each pair is from independence, symmetric.
+        degree: parents at the most.
+        first: the column without parents.
+        limit: entries that a table of a column and its parents may have.
+    """
+    found = [Family(first, ())]
+    placed, waiting = [first], [k for k in range(len(domain)) if k != first]
+    while waiting:
+        best, worth = waiting[0], -math.inf
+        parents: dict[int, Clique] = {}
+        for child in waiting:
+            chosen: list[int] = []
+            for parent in sorted(placed, key=lambda k: (-scores[child, k], k)):
+                fits = domain.cells((child, *chosen, parent)) <= limit
+                if len(chosen) < degree and scores[child, parent] > 0 and fits:
+                    chosen.append(parent)
+            parents[child] = tuple(sorted(chosen))
+            told = sum(scores[child, parent] for parent in chosen)
+            if told > worth:
+                best, worth = child, told
+        found.append(Family(best, parents[best]))
+        placed.append(best)
+        waiting.remove(best)
+    return found
+
+
+@dataclass(frozen=True)
+class VoteTask:
+    """A client's network of its own rows, as one vote for every pair of child and parent.
+
+    The vote depends on all of a client's records, so it is one row for the whole client.
+    """
+
+    name: str = "network-votes"
+
+    def contribute(
+        self, sites: Sequence[Site], samples: Sequence[NDArray[np.int64]], request: Request
+    ) -> Iterator[tuple[int, Rows]]:
+        for index, site in enumerate(sites):
+            domain = Domain(site.board.read("encoding", TableEncoding.from_dict).sizes)
+            degree, first = _whole(request, "degree"), _whole(request, "first")
+            votes = np.zeros((len(domain), len(domain)))
+            if site.records:
+                scores = _own_scores(domain, codes_of(site))
+                for family in network(scores, domain, degree, first, _whole(request, "limit")):
+                    votes[family.child, list(family.parents)] = 1.0
+            votes = np.triu(votes + votes.T)[np.triu_indices(len(domain), 1)]
+            yield index, DenseRows(votes[None] / max(1.0, float(np.linalg.norm(votes))))
+
+    def keep(self, site: Site, values: NDArray[np.float64], request: Request) -> None:
+        raise AssertionError("votes are sent, nothing of them is kept")
+
+
+VOTE = register(VoteTask())
+
+
+def _whole(request: Request, name: str) -> int:
+    return int(request.settings[name])  # type: ignore[arg-type]
+
+
+def _own_scores(domain: Domain, codes: NDArray[np.int32]) -> Array:
+    """Half the L1 distance of each pair from independence (PrivBayes, score R), [d, d]."""
+    scores = np.zeros((len(domain), len(domain)))
+    for pair in itertools.combinations(range(len(domain)), 2):
+        shares = count(domain, codes, pair) / len(codes)
+        apart = np.abs(shares - np.outer(shares.sum(axis=1), shares.sum(axis=0))).sum() / 2
+        scores[pair] = scores[pair[::-1]] = apart
+    return scores
+
+
+class PrivBayes(GraphicalSynthesizer):
+    """PrivBayes for tables of one or several owners."""
+
+    name: ClassVar[str] = "privbayes"
+    settings_type = PrivBayesSettings
+
+    def _stages(self, settings: PrivBayesSettings, budget: Budget, survivors: int) -> list[Stage]:
+        left = 1 - settings.histogram_share
+
+        def votes(multiplier: float) -> Terms:
+            # A record exchanges its client's vote, which is charged at half the multiplier.
+            exchange = 2.0 if budget.unit == "record" else 1.0
+            return Terms(
+                unit="client",
+                trust=budget.trust,
+                clip=CLIP,
+                noise_multiplier=exchange * multiplier,
+                sampling=Everyone(),
+                survivors=survivors,
+            )
+
+        def tables(multiplier: float) -> Terms:
+            return table_terms(budget, multiplier, survivors)
+
+        if len(self.schema.modelled) == 1:
+            return [Stage(CONDITIONALS, left, tables)]
+        first = Stage(PAIRS, left / 2, tables)
+        if settings.structure == "votes":
+            first = Stage(VOTES, left / 2, votes)
+        return [first, Stage(CONDITIONALS, left / 2, tables)]
+
+    def _model(self, settings: PrivBayesSettings, interview: Interview) -> Model:
+        domain = interview.domain
+        first = 0 if self.schema.target_column is None else target_index(self.schema)
+        fine = interview.terms(CONDITIONALS).noise_multiplier * math.sqrt(len(domain))
+        useful = interview.encoding.records / max(1e-9, _USEFUL * fine)
+        limit = min(float(settings.max_cells), max(useful, 1.0))
+        families = [Family(first, ())]
+        if len(domain) > 1:
+            if settings.structure == "votes":
+                scores = _votes(interview, settings.degree, first, limit)
+            else:
+                scores = _sums(interview, settings.max_cells)
+            families = network(scores, domain, settings.degree, first, limit)
+        asked = interview.ask(CONDITIONALS, [f.clique for f in families], [1.0] * len(families))
+        factors: dict[Clique, Array] = {}
+        for clique, impossible in interview.zeros:
+            blocked = np.where(impossible, -np.inf, 0.0)
+            factors[clique] = factors.get(clique, np.zeros(blocked.shape)) + blocked
+        for family, measured in zip(families, asked, strict=True):
+            clique = family.clique
+            factor = _conditional(family, measured, interview.encoding.records)
+            factors[clique] = factors.get(clique, np.zeros(factor.shape)) + factor
+        tree = JunctionTree.of(domain, factors)
+        return Model(tree, factors, interview.encoding.records)
+
+
+def _sums(interview: Interview, most: int) -> Array:
+    """Distances from independence estimated from coarse noisy sums of all pairs, [d, d]."""
+    domain, encoding = interview.domain, interview.encoding
+    pairs = [
+        pair for pair in itertools.combinations(range(len(domain)), 2) if domain.cells(pair) <= most
+    ]
+    scores = np.zeros((len(domain), len(domain)))
+    if not pairs:
+        return scores
+    evidence = Evidence(interview.ask(PAIRS, pairs, [1.0] * len(pairs)))
+    for pair in pairs:
+        known = evidence.about(pair)
+        assert known is not None
+        a, b = (encoding.frequencies[k] for k in pair)
+        scores[pair] = scores[pair[::-1]] = gain(known, np.outer(a, b) * encoding.records, 0.0, 0.0)
+    return scores
+
+
+def _votes(interview: Interview, degree: int, first: int, limit: float) -> Array:
+    """Noisy numbers of clients that vote for each pair, [d, d]."""
+    size = len(interview.domain)
+    settings = {"degree": degree, "first": first, "limit": int(limit)}
+    answer = interview.ask_sum(VOTES, VOTE.name, size * (size - 1) // 2, settings)
+    scores = np.zeros((size, size))
+    scores[np.triu_indices(size, 1)] = answer
+    return scores + scores.T
+
+
+def _conditional(family: Family, measured: Measurement, total: float) -> Array:
+    """Logarithms of P(child | parents) from a noisy table, over the family's clique."""
+    clique = family.clique
+    table = to_simplex(measured.values.ravel(), max(1.0, total)).reshape(measured.values.shape)
+    axis = clique.index(family.child)
+    alone = table.sum(axis=tuple(k for k in range(table.ndim) if k != axis), keepdims=True)
+    above = table.sum(axis=axis, keepdims=True)
+    # Parents that nobody has, it seems, leave the child as it is among all.
+    shares = np.where(above > 0, table / np.where(above > 0, above, 1.0), alone / alone.sum())
+    # Noise makes zeros too. Were they exact, those of several tables and the schema's constraints
+    # might leave no row at all.
+    found: Array = np.log(np.maximum(shares, _LEAST))
+    return found

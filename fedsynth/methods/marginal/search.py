@@ -1,0 +1,238 @@
+"""Which marginals to measure next: the server half of AIM."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedsynth.marginals import (
+    Clique,
+    Evidence,
+    JunctionTree,
+    Measurement,
+    Model,
+    count,
+    fit,
+    grown_cells,
+    model_cells,
+)
+from fedsynth.methods.marginal.aim_settings import FEW, AIMSettings
+from fedsynth.methods.marginal.interview import Interview
+from fedsynth.queries.counting import target_index
+from fedsynth.schema import Schema
+
+COARSE, FINE, SELECT = "marginals: coarse", "marginals: fine", "marginals: select"
+
+# Rows drawn to compare a model with what was measured.
+_DRAWN = 20_000
+# Counts below so many deviations of the noise weigh alike in a candidate's score.
+_FLOOR = 2.0
+# Candidates looked at for whether the model can hold them, the best first.
+_TRIED = 200
+# Steps of a fit between two messages.
+_STEPS = 100
+_TOLERANCE = 1e-3
+# Counts that a question may have: 128 MB an answer.
+_MOST_COUNTS = 2**24
+
+
+Array = NDArray[np.float64]
+
+
+class Search:
+    """The server half of a fit: which marginals to measure next."""
+
+    def __init__(self, schema: Schema, settings: AIMSettings, interview: Interview) -> None:
+        self.settings, self.interview = settings, interview
+        self.domain, self.rng = interview.domain, interview.rng
+        target = schema.target_column
+        self.target = None if target is None else target_index(schema)
+        self.base = self._base(schema)
+        self.workload = self._workload(schema)
+        self.evidence = Evidence()
+        self.chosen: list[Clique] = []
+        self.model: Model | None = None
+
+    def _base(self, schema: Schema) -> list[Clique]:
+        """Columns and, where the target has few values, each column with it: always modelled."""
+        found: list[Clique] = [(k,) for k in range(len(self.domain))]
+        if self.target is not None and 0 < schema.classes <= FEW:
+            found += [_with(k, self.target) for k in range(len(self.domain)) if k != self.target]
+        return found
+
+    def _workload(self, schema: Schema) -> list[Clique]:
+        """The marginals that matter, none larger than a model may be."""
+        wanted, everything = self.settings.workload, range(len(self.domain))
+        names = [column.name for column in schema.modelled]
+        if isinstance(wanted, tuple):
+            sets = [tuple(sorted(names.index(name) for name in some)) for some in wanted]
+        else:
+            sets = list(itertools.combinations(everything, 2))
+            if wanted == "triples":
+                sets += itertools.combinations(everything, 3)
+            elif wanted == "target-triples" and self.target is not None:
+                sets += [
+                    tuple(sorted((*pair, self.target))) for pair in sets if self.target not in pair
+                ]
+        alone = sum(self.domain.sizes)
+        limit = self.settings.max_cells - alone
+        fitting = [c for c in dict.fromkeys(sets) if self.domain.cells(c) <= limit]
+        if sum(map(self.domain.cells, _widest(fitting))) > _MOST_COUNTS:
+            fitting = [c for c in fitting if len(c) < 3]
+        return fitting
+
+    def _fits(self, cliques: Sequence[Clique]) -> bool:
+        limit = self.settings.max_cells
+        return model_cells(self.domain, cliques, limit) <= limit
+
+    def by_sums(self) -> None:
+        """Ask every candidate coarsely, then what the model explains worst, message by message."""
+        asked = _widest(self.workload)
+        self.evidence.add(self.interview.ask(COARSE, asked, np.ones(len(asked)).tolist()))
+        candidates = self._candidates()
+        messages = self.settings.messages
+        for message in range(messages):
+            if not self.interview.affordable(FINE):
+                break
+            self.model = self.fitted(_STEPS)
+            number = len(range(message, self.settings.marginals or 1, messages))
+            # Where nothing new would outweigh its noise, what is modelled already is asked again.
+            picked = self._picked(candidates, number) or _widest([*self.base, *self.chosen])
+            # Least noise in all tables' cells together: the third root of their number.
+            weights = [self.domain.cells(clique) ** (1 / 3) for clique in picked]
+            self.evidence.add(self.interview.ask(FINE, picked, weights))
+            self.chosen += [clique for clique in picked if clique not in self.base]
+
+    def _candidates(self) -> list[Measurement]:
+        """What the coarse sums tell of every marginal in the workload, and of their pairs."""
+        pairs = [c for wide in self.workload for c in itertools.combinations(wide, 2)]
+        wanted = dict.fromkeys(
+            [*self.workload, *(pair for pair in pairs if self.target not in pair)]
+        )
+        known = (self.evidence.about(c) for c in wanted if len(c) > 1)
+        return [m for m in known if m is not None]
+
+    def _picked(self, candidates: Sequence[Measurement], number: int) -> list[Clique]:
+        """Up to ``number`` cliques by score that the model can hold together."""
+        assert self.model is not None
+        codes, total = self.model.sample(_DRAWN, self.rng), self.model.total
+        fine = self.interview.terms(FINE).noise_multiplier * math.sqrt(number)
+        scored = []
+        for m in candidates:
+            if m.clique not in self.chosen:
+                expected = count(self.domain, codes, m.clique) * (total / _DRAWN)
+                score = self._weight(m.clique) * gain(m, expected, total / _DRAWN, fine)
+                scored += [(score, m.clique)] if score > 0 else []
+        scored.sort(key=lambda one: (-one[0], one[1]))
+        picked: list[Clique] = []
+        held = self._held()
+        for _, clique in scored[:_TRIED]:
+            if len(picked) == number:
+                break
+            inside = any(set(clique) <= set(c) or set(c) <= set(clique) for c in picked)
+            if not inside and self._fits([*held, *picked, clique]):
+                picked.append(clique)
+        return picked
+
+    def _weight(self, clique: Clique) -> float:
+        return self.settings.target_weight if self.target in clique else 1.0
+
+    def by_exponential_mechanism(self) -> None:
+        """AIM's rounds: choose among exact scores, measure, fit."""
+        terms = self.interview.terms(FINE)
+        heaviest = max(self._weight(clique) for clique in self.workload)
+        for _ in range(self.settings.marginals or 0):
+            if not self.interview.affordable(SELECT):
+                break
+            self.model = self.fitted(_STEPS)
+            limit = self.settings.max_cells
+            left = [clique for clique in self.workload if clique not in self.chosen]
+            grown = grown_cells(self.domain, self._held(), left, limit)
+            open_ = [clique for clique, cells in zip(left, grown, strict=True) if cells <= limit]
+            if not open_:
+                break
+            codes, scale = self.model.sample(_DRAWN, self.rng), self.model.total / _DRAWN
+            tables = [count(self.domain, codes, c).ravel() * scale for c in open_]
+            weights = np.array([self._weight(c) / heaviest for c in open_])
+            cells = np.array([len(table) for table in tables])
+            picked = open_[
+                self.interview.choose(
+                    SELECT,
+                    open_,
+                    np.concatenate(tables),
+                    weights,
+                    # What measuring it costs in expected error (AIM, Algorithm 2).
+                    math.sqrt(2 / math.pi) * terms.scale * cells,
+                )
+            ]
+            if not self.interview.affordable(FINE):
+                break
+            self.evidence.add(self.interview.ask(FINE, [picked], [1.0]))
+            self.chosen.append(picked)
+
+    def fitted(self, steps: int) -> Model:
+        """The model of everything known so far, on the cliques chosen so far."""
+        interview = self.interview
+        if self.model is None and not self._fits(self._held()):
+            self.base = [clique for clique in self.base if len(clique) == 1]
+        cliques = self._held()
+        tree = JunctionTree.of(self.domain, cliques)
+        return fit(
+            self.domain,
+            [*interview.histogram, *self.evidence.within(tree, self._wanted())],
+            start=self.model,
+            zeros=interview.zeros,
+            cliques=cliques,
+            iterations=steps,
+            tolerance=_TOLERANCE,
+        )
+
+    def _wanted(self) -> list[Clique]:
+        """What the model is to know: columns, and what was measured of the base and was chosen."""
+        known = [c for c in self.base if len(c) == 1 or self.evidence.about(c) is not None]
+        return [*known, *self.chosen]
+
+    def _held(self) -> list[Clique]:
+        """All cliques that the next model holds, whatever is chosen beside them."""
+        blocked = [clique for clique, _ in self.interview.zeros]
+        factors = [] if self.model is None else list(self.model.factors)
+        return list(dict.fromkeys([*self._wanted(), *blocked, *factors]))
+
+
+def gain(m: Measurement, expected: Array, drawn: float, fine: float) -> float:
+    """How much nearer the model would come to a marginal by measuring it, in records.
+
+    The distance is estimated from the coarse sum m: squared errors, each less its expected noise
+    and divided by about what the cell holds, bound the L1 distance (Cauchy-Schwarz). One deviation
+    of that estimate is taken off, or large tables would win by their noise alone; and so is what
+    measuring brings in noise, at most a cell's own count.
+
+    Args:
+        expected: the model's counts, estimated from rows that stand for ``drawn`` records each.
+        fine: deviation of the noise that measuring would bring.
+    """
+    noise = m.sigma**2 + expected * drawn
+    weights = 1 / (expected + _FLOOR * m.sigma + 1.0)
+    excess = float((weights * ((m.values - expected) ** 2 - noise)).sum())
+    excess -= math.sqrt(2 * float(((weights * noise) ** 2).sum()))
+    distance = math.sqrt(max(excess, 0.0) * float(expected.sum()))
+    return distance - float(np.minimum(math.sqrt(2 / math.pi) * fine, expected).sum())
+
+
+def _with(column: int, target: int) -> Clique:
+    return (min(column, target), max(column, target))
+
+
+def _widest(cliques: Sequence[Clique]) -> list[Clique]:
+    """Those that lie within no other: their sums tell of the others too."""
+    inside = {
+        part
+        for clique in cliques
+        for size in range(1, len(clique))
+        for part in itertools.combinations(clique, size)
+    }
+    return [clique for clique in cliques if clique not in inside]

@@ -1,0 +1,174 @@
+"""Rows of a table from a generator by class: conditions, shares of the classes, constraints.
+
+For generators that can draw given the target's class and nothing else. All of it is
+post-processing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fedsynth.agreed import suggestion
+from fedsynth.data.conforming import on_grid, restore
+from fedsynth.errors import ConfigError
+from fedsynth.methods.sampling.labels import wanted_shares
+from fedsynth.schema import Boolean, Categorical, Schema
+from fedsynth.schema.conditions import Condition, condition_on
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int64]
+Columns = Mapping[str, NDArray[Any]]
+Draw = Callable[[Labels | None, int, np.random.Generator], Columns]
+"""From the target's codes [n] (None without classes), n and random draws to columns as
+`Conformed.columns`; the target's own may be left out where codes are given."""
+
+# Draws for each row wanted, or in all, after which conditions count as too rare.
+_DRAWS, _LEAST_DRAWS = 200, 200_000
+_BATCH = 100_000
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What drawn rows are to be.
+
+    Attributes:
+        shares: of the target's classes [classes]; empty where there are none.
+        fixed: whether the shares hold among the drawn rows whatever else is asked; else they are
+            those before conditions on other columns.
+        conditions: on columns that the generator does not draw by.
+    """
+
+    shares: Floats
+    fixed: bool
+    conditions: Mapping[str, Condition]
+
+    @staticmethod
+    def of(
+        schema: Schema,
+        frequencies: Floats,
+        where: Mapping[str, Any] | None,
+        proportions: Mapping[Any, float] | None,
+    ) -> Wish:
+        """Raises ConfigError for conditions or shares that make no sense under the schema."""
+        names = [column.name for column in schema.modelled]
+        conditions = {}
+        for name, value in (where or {}).items():
+            if name not in names:
+                raise ConfigError(f"cannot condition on {name!r}{suggestion(name, names)}")
+            conditions[name] = condition_on(schema.column(name), value)
+        if not len(frequencies):
+            if proportions:
+                raise ConfigError("proportions need a target of categories beside other columns")
+            return Wish(frequencies, False, conditions)
+        target = conditions.pop(str(schema.target), None)
+        if proportions and target is not None:
+            raise ConfigError("give either proportions or a condition on the target, not both")
+        shares = wanted_shares(schema, proportions) if proportions else frequencies
+        if target is not None:
+            allowed = np.isin(np.arange(len(shares)), target.codes)
+            # A class that the noise has emptied can be asked for all the same.
+            held = np.where(allowed, shares, 0.0)
+            shares = held if held.sum() > 0 else allowed.astype(np.float64)
+        return Wish(shares / shares.sum(), bool(proportions), conditions)
+
+    def labels(self, rows: int, rng: np.random.Generator) -> Labels | None:
+        """Codes [rows] of the target."""
+        if not len(self.shares):
+            return None
+        return rng.choice(len(self.shares), size=rows, p=self.shares).astype(np.int64)
+
+
+def demanded(rows: object, seed: object) -> np.random.Generator:
+    """The generator of a draw of ``rows`` rows.
+
+    Raises:
+        ConfigError: no whole number of at least 1 row, or a seed that is none of at least 0.
+    """
+    whole = isinstance(rows, int | np.integer) and not isinstance(rows, bool)
+    if not whole or rows < 1:  # type: ignore[operator]
+        raise ConfigError(f"rows must be a whole number and at least 1, not {rows!r}")
+    if seed is not None and not (isinstance(seed, int | np.integer) and seed >= 0):
+        raise ConfigError(f"seed must be a whole number of at least 0, not {seed!r}")
+    return np.random.default_rng(seed)
+
+
+def draw_table(
+    schema: Schema,
+    frequencies: Floats,
+    rows: int,
+    where: Mapping[str, Any] | None,
+    proportions: Mapping[Any, float] | None,
+    seed: int | None,
+    draw: Draw,
+) -> pd.DataFrame:
+    """A table of the schema's columns.
+
+    Conditions on the target are exact. Rows that break a condition on another column or the
+    schema's constraints are drawn again, class included, so that the rest follows the generator's
+    own conditional distribution.
+
+    Args:
+        frequencies: of the target's classes [classes]; empty for a generator without classes.
+        rows: how many, at least 1.
+        where: conditions by column's name: a value, a list of values, or a range.
+        proportions: shares of the target's classes, by value.
+        seed: makes the draw repeatable.
+        draw: see :data:`Draw`.
+
+    Raises:
+        ConfigError: rows below 1, senseless conditions, or such as hardly a drawn row meets.
+    """
+    rng = demanded(rows, seed)
+    wish = Wish.of(schema, frequencies, where, proportions)
+    labels = wish.labels(rows, rng)
+    found = _drawn(schema, draw, labels, rows, rng)
+    pending = np.flatnonzero(~_met(schema, wish, found))
+    left = max(_DRAWS * rows, _LEAST_DRAWS)
+    while len(pending):
+        if left <= 0:
+            raise ConfigError(
+                f"{rows - len(pending)} of {rows} rows after {max(_DRAWS * rows, _LEAST_DRAWS):,} "
+                "draws: hardly a row that this model draws meets the conditions and the schema's "
+                "constraints; ask for fewer rows, or use a method that conditions exactly, such "
+                "as aim"
+            )
+        tries = max(1, min(_BATCH, left) // len(pending))
+        count = tries * len(pending)
+        kept = np.repeat(labels[pending], tries) if wish.fixed and labels is not None else None
+        fresh = _drawn(schema, draw, wish.labels(count, rng) if kept is None else kept, count, rng)
+        good = _met(schema, wish, fresh).reshape(len(pending), tries)
+        at = pending[good.any(axis=1)]
+        chosen = (np.arange(len(pending)) * tries + good.argmax(axis=1))[good.any(axis=1)]
+        for name, values in found.items():
+            values[at] = fresh[name][chosen]
+        pending, left = pending[~good.any(axis=1)], left - count
+    return restore(found, schema, rng)
+
+
+def _drawn(
+    schema: Schema, draw: Draw, labels: Labels | None, rows: int, rng: np.random.Generator
+) -> dict[str, NDArray[Any]]:
+    """Columns [rows] of values that the schema allows."""
+    given = dict(draw(labels, rows, rng))
+    if labels is not None:
+        given.setdefault(str(schema.target), labels)
+    return {
+        column.name: np.array(given[column.name], np.int64)
+        if isinstance(column, Categorical | Boolean)
+        else on_grid(np.asarray(given[column.name], np.float64), column)
+        for column in schema.modelled
+    }
+
+
+def _met(schema: Schema, wish: Wish, columns: Columns) -> NDArray[np.bool_]:
+    """Which rows [n] meet all that is asked."""
+    met = ~schema.broken(columns)
+    for name, condition in wish.conditions.items():
+        met &= condition.holds(columns[name])
+    return met

@@ -1,0 +1,1 @@
+"""What methods share in training networks: batches, learners, generators, watches."""

@@ -1,0 +1,71 @@
+"""A site's records as networks see them, and numbers and weights as requests carry them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from fedsynth.data.images import Images
+from fedsynth.encoding.table import TableEncoding
+from fedsynth.errors import PrivacyError
+from fedsynth.federation.client.site import Site
+from fedsynth.federation.request import Request
+from fedsynth.queries.counting import target_index
+from fedsynth.queries.owners import codes_of, pixels_of
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Records of one site: ``x`` [b, ...], ``y`` [b] or None."""
+
+    x: torch.Tensor
+    y: torch.Tensor | None
+
+
+def batch_of(site: Site, rows: NDArray[np.int64], labelled: bool) -> Batch:
+    """Images as pixels in [0, 1] [b, width]; a table's rows as codes [b, columns].
+
+    Args:
+        labelled: whether a table's target is the label and so has no place among the codes.
+    """
+    if isinstance(site.data, Images):
+        labels = site.data.labels
+        y = None if labels is None else torch.from_numpy(labels[rows])
+        return Batch(torch.from_numpy(pixels_of(site, rows)), y)
+    codes = codes_of(site)[rows]
+    if not labelled:
+        return Batch(torch.from_numpy(codes), None)
+    target = site.board.read("encoding", _target_of)
+    y = torch.from_numpy(codes[:, target].astype(np.int64))
+    return Batch(torch.from_numpy(np.delete(codes, target, axis=1)), y)
+
+
+def classes_of(site: Site, labelled: bool) -> NDArray[np.int64] | None:
+    """The class of every row of a site [records]; None without classes."""
+    if isinstance(site.data, Images):
+        return site.data.labels
+    if not labelled:
+        return None
+    codes = codes_of(site)
+    return codes[:, site.board.read("encoding", _target_of)].astype(np.int64)
+
+
+def _target_of(encoding: dict[str, Any]) -> int:
+    return target_index(TableEncoding.from_dict(encoding).schema)
+
+
+def tensor(array: NDArray[np.generic]) -> torch.Tensor:
+    """An array that a request carries, in float32."""
+    return torch.from_numpy(np.asarray(array, np.float32))
+
+
+def number(request: Request, name: str) -> float:
+    """A number among a request's settings. Raises PrivacyError where it is none."""
+    value = request.settings[name]
+    if not isinstance(value, int | float):
+        raise PrivacyError(f"the request's setting {name} is no number")
+    return float(value)

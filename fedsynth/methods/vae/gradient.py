@@ -1,0 +1,143 @@
+"""Record level, the client half: gradients of drawn records.
+
+Three ways to treat the encoder:
+
+- shared: its gradient is released beside the decoder's.
+- private: every client has its own. A record moves its client's encoder and the released decoder
+  sum together, so both gradients are clipped as one row; the encoder's part stays at the client and
+  carries the whole noise there, or the encoder would tell the next rounds what noise hides.
+- frozen: a random public encoder that never learns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from fedsynth.errors import PrivacyError
+from fedsynth.federation.client.site import Site
+from fedsynth.federation.client.tasks import register
+from fedsynth.federation.request import Request
+from fedsynth.methods.training.batches import batch_of, number, tensor
+from fedsynth.methods.training.momentum import Momentum
+from fedsynth.methods.vae.records import Model, latent_draws
+from fedsynth.models import vae
+from fedsynth.privacy.rows.clipping import FactoredRows, Rows
+
+Samples = Sequence[NDArray[np.int64]]
+
+
+class GradientTask:
+    """Gradients of drawn records, one row each.
+
+    A row is [phi, theta] of all parts (``encoder`` shared or private) or theta alone (frozen); a
+    record touches only the part of its class.
+    """
+
+    name = "vae-gradient"
+
+    def contribute(
+        self, sites: Sequence[Site], samples: Samples, request: Request
+    ) -> Iterator[tuple[int, Rows]]:
+        if request.terms.unit != "record":
+            raise PrivacyError(f"{self.name} gives a row a record, not a {request.terms.unit}")
+        private = request.settings["encoder"] == "private"
+        for group in [[i] for i in range(len(sites))] if private else [list(range(len(sites)))]:
+            phi = request.arrays["phi"]
+            if private:
+                phi = _private_encoder(sites[group[0]], request).weights
+            drawn = _draw(group, sites, samples)
+            yield from _gradient_rows(drawn, phi, request, sites[0])
+
+    def keep(self, site: Site, values: NDArray[np.float64], request: Request) -> None:
+        """One step of the private encoder, by the noisy mean gradient of this site's records."""
+        optimiser = _private_encoder(site, request)
+        gradient = values / number(request, "expected")
+        optimiser.step(gradient.astype(np.float32), number(request, "learning_rate"))
+        site.state.save(optimiser.to_vector())
+
+
+def _private_encoder(site: Site, request: Request) -> Momentum:
+    """A site's encoder and its velocity; the first time, the public initial weights."""
+    vector = site.state.load()
+    if vector is not None:
+        return Momentum.from_vector(vector)
+    return Momentum.start(np.asarray(request.arrays["phi"], np.float32))
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """The drawn records of several sites together; ``owner`` [b] says whose each one is."""
+
+    owner: NDArray[np.int64]
+    x: torch.Tensor
+    y: torch.Tensor | None
+    noise: torch.Tensor
+
+    def part(self, chosen: NDArray[np.int64]) -> _Drawn:
+        at = torch.from_numpy(chosen)
+        y = None if self.y is None else self.y[at]
+        return _Drawn(self.owner[chosen], self.x[at], y, self.noise[at])
+
+
+def _draw(group: Sequence[int], sites: Sequence[Site], samples: Samples) -> _Drawn:
+    model = sites[0].board.read("model", Model.from_dict)
+    batches = [batch_of(sites[i], samples[i], model.labelled) for i in group]
+    labels = [batch.y for batch in batches if batch.y is not None]
+    noise = [
+        latent_draws(sites[i].coins.generator(), len(samples[i]), model.spec.latent) for i in group
+    ]
+    return _Drawn(
+        np.repeat(np.array(group), [len(samples[i]) for i in group]),
+        torch.cat([batch.x for batch in batches]),
+        torch.cat(labels) if labels else None,
+        torch.cat(noise),
+    )
+
+
+def _gradient_rows(
+    drawn: _Drawn, phi: NDArray[np.generic], request: Request, site: Site
+) -> Iterator[tuple[int, Rows]]:
+    """Gradients in batches that sites share, cut up again by site."""
+    model = site.board.read("model", Model.from_dict)
+    frozen = request.settings["encoder"] == "frozen"
+    flat_phi, flat_theta = tensor(phi), tensor(request.arrays["theta"])
+    for part in range(model.parts):
+        members = np.arange(len(drawn.owner))
+        if model.parts > 1 and drawn.y is not None:
+            members = np.flatnonzero((drawn.y == part).numpy())
+        step = model.chunk
+        for start in range(0, len(members), step):
+            chunk = drawn.part(members[start : start + step])
+            factors = vae.record_gradients(
+                model.spec,
+                model.encoder_part(flat_phi, part),
+                model.decoder_part(flat_theta, part),
+                chunk.x,
+                chunk.y if model.spec.classes else None,
+                chunk.noise,
+            )
+            yield from _by_owner(factors, chunk.owner, model, part, frozen)
+
+
+def _by_owner(
+    factors: Sequence[tuple[torch.Tensor, torch.Tensor]],
+    owner: NDArray[np.int64],
+    model: Model,
+    part: int,
+    frozen: bool,
+) -> Iterator[tuple[int, Rows]]:
+    layers = [(left.numpy(), right.numpy()) for left, right in factors]
+    starts, width = model.blocks(part, frozen)
+    layers = layers[len(layers) - len(starts) :]
+    for index in np.unique(owner):
+        first, last = np.searchsorted(owner, [index, index + 1])
+        block = [(left[first:last], right[first:last]) for left, right in layers]
+        yield int(index), FactoredRows(block, starts, width)
+
+
+GRADIENT = register(GradientTask())

@@ -1,0 +1,103 @@
+"""Client level, the client half: one epoch of local training (paper 001, Algorithms 4 to 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from fedsynth.errors import PrivacyError
+from fedsynth.federation.client.site import Site
+from fedsynth.federation.client.tasks import register
+from fedsynth.federation.request import Request
+from fedsynth.methods.training.batches import batch_of, number, tensor
+from fedsynth.methods.vae.records import Model, latent_draws
+from fedsynth.models import stacked
+from fedsynth.privacy.rows.clipping import DenseRows, Rows, clip_parts
+
+Samples = Sequence[NDArray[np.int64]]
+
+
+class TrainingTask:
+    """One epoch of local training; the row is how far the decoder moved (paper 001, ClientTrain).
+
+    The encoder stays at the client, un-noised, from round to round: the whole client is the unit,
+    and its clipped difference is all that leaves.
+    """
+
+    name = "vae-training"
+
+    def contribute(
+        self, sites: Sequence[Site], samples: Samples, request: Request
+    ) -> Iterator[tuple[int, Rows]]:
+        if request.terms.unit != "client":
+            raise PrivacyError(f"{self.name} gives a row a client, not a {request.terms.unit}")
+        model = sites[0].board.read("model", Model.from_dict)
+        theta = tensor(request.arrays["theta"])
+        phi = tensor(request.arrays["phi"])
+        encoders = []
+        for site in sites:
+            own = site.state.load()
+            encoders.append(phi if own is None else torch.from_numpy(own))
+        phis = torch.stack(encoders)
+        moved = torch.empty(len(sites), len(theta))
+        for part in range(model.parts):
+            E, D = model.spec.encoder_dim, model.spec.decoder_dim
+            at, to = slice(part * E, (part + 1) * E), slice(part * D, (part + 1) * D)
+            epoch = _epoch(sites, model, part)
+            trained, thetas = stacked.train_stacked(
+                model.spec,
+                phis[:, at].contiguous(),
+                theta[to],
+                epoch.x,
+                epoch.y if model.spec.classes else None,
+                epoch.lengths,
+                epoch.noise,
+                batch_size=int(number(request, "batch_size")),
+                learning_rate=number(request, "learning_rate"),
+            )
+            phis[:, at] = trained
+            moved[:, to] = thetas - theta[to]
+        rows = moved.numpy()
+        if model.parts > 1:
+            rows = clip_parts(rows, model.parts, request.terms.clip)
+        for index, site in enumerate(sites):
+            site.state.save(phis[index].numpy())
+            yield index, DenseRows(rows[index : index + 1])
+
+    def keep(self, site: Site, values: NDArray[np.float64], request: Request) -> None:
+        raise AssertionError("a whole client is protected: its encoder needs no noise")
+
+
+@dataclass(frozen=True)
+class _Epoch:
+    """The records of all sites, one site's behind another's, each site's in a fresh order."""
+
+    x: torch.Tensor
+    y: torch.Tensor | None
+    lengths: torch.Tensor
+    noise: torch.Tensor
+
+
+def _epoch(sites: Sequence[Site], model: Model, part: int) -> _Epoch:
+    xs, ys, lengths, noises = [], [], [], []
+    for site in sites:
+        batch = batch_of(site, np.arange(site.records), model.labelled)
+        chosen = torch.arange(site.records)
+        if model.parts > 1 and batch.y is not None:
+            chosen = torch.nonzero(batch.y == part)[:, 0]
+        rng = site.coins.generator()
+        chosen = chosen[torch.from_numpy(rng.permutation(len(chosen)))]
+        xs.append(batch.x[chosen])
+        if batch.y is not None:
+            ys.append(batch.y[chosen])
+        lengths.append(len(chosen))
+        noises.append(latent_draws(rng, len(chosen), model.spec.latent))
+    y = torch.cat(ys) if ys else None
+    return _Epoch(torch.cat(xs), y, torch.tensor(lengths), torch.cat(noises))
+
+
+TRAINING = register(TrainingTask())

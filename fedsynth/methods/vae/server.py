@@ -1,0 +1,265 @@
+"""The server half of a FedVAE fit: ask, step, average. It sees released values alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from fedsynth.encoding.table import TableEncoding
+from fedsynth.federation.client.tasks import Task
+from fedsynth.methods.training.momentum import Momentum
+from fedsynth.methods.vae.gradient import GRADIENT
+from fedsynth.methods.vae.local_training import TRAINING
+from fedsynth.methods.vae.records import Model
+from fedsynth.methods.vae.settings import FedVAESettings
+from fedsynth.models import vae
+from fedsynth.models.matching import match_profiles
+from fedsynth.models.spec import VAESpec
+from fedsynth.privacy.terms import Budget
+from fedsynth.queries.counting import conditions, released_scale, target_index
+from fedsynth.queries.estimates import naive_bayes
+from fedsynth.queries.fit import Fitting
+from fedsynth.queries.preliminaries import ask_preliminaries
+from fedsynth.queries.rounds import Plan
+from fedsynth.schema import ImageSchema, Schema
+
+Floats = NDArray[np.float32]
+
+_WARM_UP = 5
+_FASTEST = 2.0
+_STEADY = 0.65
+
+
+def training_task(budget: Budget) -> Task:
+    """What clients are asked in the training's rounds."""
+    return GRADIENT if budget.unit == "record" else TRAINING
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What a fit leaves behind, all of it released or computed from released values.
+
+    Attributes:
+        model: the VAE's spec, and how many stand side by side.
+        theta: decoder weights of all parts.
+        frequencies: estimated share of each class, [classes]; empty without classes.
+        encoding: bins of a table; None for images.
+    """
+
+    model: Model
+    theta: Floats
+    frequencies: NDArray[np.float64]
+    encoding: TableEncoding | None
+
+
+@dataclass
+class State:
+    """A training under way: what checkpoints hold."""
+
+    encoding: TableEncoding | None
+    frequencies: NDArray[np.float64]
+    expected: float
+    profiles: NDArray[np.float64] | None
+    phi: Floats
+    optimiser: Momentum
+    average: Floats
+    round: int = 0
+
+
+class Training:
+    """The server half of one fit."""
+
+    def __init__(
+        self,
+        schema: Schema | ImageSchema,
+        settings: FedVAESettings,
+        plan: Plan,
+        fitting: Fitting,
+    ) -> None:
+        self.schema, self.settings, self.plan, self.fitting = schema, settings, plan, fitting
+        self.channel = fitting.channel
+        self.record = plan.training.unit == "record"
+
+    def run(self) -> Learned:
+        state = self._restored() or self._begun()
+        if state.encoding is not None:
+            self.channel.announce("encoding", state.encoding.to_dict())
+        self.channel.announce("model", self._model(state.encoding).to_dict())
+        if not self.record or self.settings.encoder == "private":
+            size = len(state.phi) * (2 if self.record else 1)
+            self.fitting.keep_private_vectors(size)
+        self._train(state)
+        model = self._model(state.encoding)
+        theta = self._theta(state, state.average if self.record else state.optimiser.weights)
+        if state.profiles is not None:
+            theta = self._matched(model.spec, theta, state.profiles)
+        return Learned(model, theta, state.frequencies, state.encoding)
+
+    def _matched(self, spec: VAESpec, theta: Floats, profiles: NDArray[np.float64]) -> Floats:
+        """The decoder with each class's one-way distributions as the label tables have them."""
+        generator = torch.Generator().manual_seed(self.fitting.options.seed)
+        found: Floats = match_profiles(
+            spec, torch.from_numpy(theta.copy()), torch.from_numpy(profiles), generator
+        ).numpy()
+        return found
+
+    def _begun(self) -> State:
+        """Ask the histogram and the label tables, and draw the first weights."""
+        known = ask_preliminaries(self.fitting, self.schema, self.plan, self.settings.bins)
+        encoding, frequencies, profiles = known.encoding, known.frequencies, known.profiles
+        phi, theta = self._initial(encoding, profiles, frequencies)
+        units = known.records if self.record else self.channel.clients
+        expected = self.plan.expected(units)
+        weights = theta if self.settings.encoder != "shared" else np.concatenate([phi, theta])
+        state = State(
+            encoding, frequencies, expected, profiles, phi, Momentum.start(weights), weights.copy()
+        )
+        self._save(state)
+        return state
+
+    def _model(self, encoding: TableEncoding | None) -> Model:
+        settings, classes = self.settings, conditions(self.schema)
+        # A single class tells nothing apart: one VAE a class is one conditional VAE.
+        together = settings.scheme == "uni" or classes == 1
+        shape: tuple[int, ...] = ()
+        sizes: tuple[int, ...] = ()
+        if isinstance(self.schema, ImageSchema):
+            shape = self.schema.shape
+        elif encoding is not None:
+            sizes = encoding.sizes
+            if classes:
+                target = target_index(self.schema)
+                sizes = sizes[:target] + sizes[target + 1 :]
+        spec = VAESpec(
+            kind=settings.architecture or "mlp",
+            latent=settings.latent or 1,
+            sizes=sizes,
+            shape=shape,
+            hidden=settings.hidden or (),
+            classes=classes if together else 0,
+            activation=settings.activation or "relu",
+            label_bias=self.plan.label_tables is not None,
+            classifier_weight=settings.classifier_weight or 0.0,
+            kl_weight=settings.kl_weight,
+        )
+        return Model(spec, 1 if together else classes)
+
+    def _initial(
+        self,
+        encoding: TableEncoding | None,
+        profiles: NDArray[np.float64] | None,
+        frequencies: NDArray[np.float64],
+    ) -> tuple[Floats, Floats]:
+        """First weights of all parts, the same for each: [parts * E], [parts * D]."""
+        model = self._model(encoding)
+        generator = torch.Generator().manual_seed(self.fitting.options.seed)
+        start = None if profiles is None else torch.from_numpy(np.log(profiles)).float()
+        guess = None
+        if profiles is not None and model.spec.classifier_weight:
+            guess = torch.from_numpy(naive_bayes(profiles, frequencies))
+        phi, theta = vae.initial(model.spec, generator, start, guess)
+        return np.tile(phi.numpy(), model.parts), np.tile(theta.numpy(), model.parts)
+
+    def _train(self, state: State) -> None:
+        rounds, every = self.plan.rounds, self.fitting.options.checkpoint_every
+        while state.round < rounds:
+            # Rounds that an interrupted run lost stay charged, so a resumed one may end early.
+            if self.channel.ledger.would_exceed(self.plan.training):
+                break
+            self._round(state)
+            state.round += 1
+            self.fitting.progress("training", state.round, rounds)
+            if state.round % every == 0 and state.round < rounds:
+                self._save(state)
+        self._save(state)
+
+    def _round(self, state: State) -> None:
+        model, settings = self._model(state.encoding), self.settings
+        theta = self._theta(state, state.optimiser.weights)
+        rate = self._learning_rate(state)
+        released = self.channel.sum(
+            training_task(self.fitting.ledger.job.budget).name,
+            self.plan.training,
+            dim=len(state.optimiser.weights),
+            kept=model.parts * model.spec.encoder_dim if self._keeps() else 0,
+            arrays={"theta": theta, "phi": self._phi(state)},
+            settings={
+                "encoder": settings.encoder or "private",
+                "learning_rate": rate,
+                "batch_size": settings.batch_size,
+                "expected": self._unit(state) / self.channel.clients,
+            },
+        )
+        if not self.record:
+            state.optimiser.weights += (released.value / state.expected).astype(np.float32)
+            return
+        state.optimiser.step((released.value / self._unit(state)).astype(np.float32), rate)
+        decay = min(settings.average, (state.round + 1) / (state.round + 10))
+        state.average += (1 - decay) * (state.optimiser.weights - state.average)
+
+    def _keeps(self) -> bool:
+        return self.record and self.settings.encoder == "private"
+
+    def _phi(self, state: State) -> Floats:
+        if self.settings.encoder == "shared":
+            return state.optimiser.weights[: len(state.phi)]
+        return state.phi
+
+    def _theta(self, state: State, weights: Floats) -> Floats:
+        return weights[len(state.phi) :] if self.settings.encoder == "shared" else weights
+
+    def _unit(self, state: State) -> float:
+        """Largest norm of a noiseless gradient sum of the expected size: what a step is in."""
+        return state.expected * self.plan.training.clip
+
+    def _learning_rate(self, state: State) -> float:
+        """Client level: constant. Record level: a short warm-up, then down to zero in a line.
+
+        By default it starts in proportion to the largest possible signal over the noise, both as
+        norms, so that a step is never noise for the most part: all public, or released before.
+        """
+        if not self.record:
+            return self.settings.learning_rate or 0.0
+        full = self.settings.learning_rate
+        if full is None:
+            noise = released_scale(self.plan.training, self.channel.clients)
+            noise *= len(state.optimiser.weights) ** 0.5
+            full = min(_FASTEST, _STEADY * self._unit(state) / max(noise, 1e-9))
+        done = state.round
+        return full * min(1.0, (done + 1) / _WARM_UP) * (1 - done / self.plan.rounds)
+
+    def _save(self, state: State) -> None:
+        arrays: dict[str, NDArray[np.generic]] = {
+            "frequencies": state.frequencies,
+            "phi": state.phi,
+            "optimiser": state.optimiser.to_vector(),
+            "average": state.average,
+        }
+        if state.profiles is not None:
+            arrays["profiles"] = state.profiles
+        meta = {
+            "round": state.round,
+            "expected": state.expected,
+            "encoding": None if state.encoding is None else state.encoding.to_dict(),
+        }
+        self.fitting.checkpoint(arrays, meta)
+
+    def _restored(self) -> State | None:
+        found = self.fitting.restored
+        if found is None:
+            return None
+        arrays, meta = found
+        encoding = meta["encoding"]
+        return State(
+            None if encoding is None else TableEncoding.from_dict(encoding),
+            arrays["frequencies"],
+            meta["expected"],
+            arrays.get("profiles"),
+            arrays["phi"],
+            Momentum.from_vector(arrays["optimiser"]),
+            arrays["average"],
+            meta["round"],
+        )

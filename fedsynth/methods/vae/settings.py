@@ -1,0 +1,187 @@
+"""The settings of FedVAE, with defaults by what is protected and what is synthesised."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from fedsynth.agreed import Agreed
+from fedsynth.errors import ConfigError, FedsynthError
+from fedsynth.privacy.terms import Budget
+from fedsynth.queries.counting import conditions
+from fedsynth.schema import ImageSchema, Schema
+
+Positive = Annotated[float | None, Field(gt=0, description="a positive number")]
+Share = Annotated[float | None, Field(ge=0, lt=1, description="a number from 0 to below 1")]
+
+
+class FedVAESettings(Agreed):
+    """How FedVAE models and trains. None means the default for the unit and the kind of data.
+
+    Attributes:
+        scheme: one conditional VAE (uni) or one VAE a class (sep); paper 001, section 4.4.2.
+        encoder: record level only (at the client level encoders are private): shared, private or
+            frozen, see :mod:`fedsynth.methods.vae.gradient`.
+        architecture: dense layers, or for images the paper's convolutions.
+        hidden: widths of the encoder's dense layers; the decoder has them reversed.
+        latent: size of the latent vector.
+        activation: of the dense hidden layers.
+        kl_weight: weight of the KL term; 1 is the evidence lower bound.
+        classifier_weight: record level, tables: weight of an auxiliary linear classifier that
+            learns the label from the record beside the VAE; without a condition, synthetic rows
+            take their labels from it. 0 for none.
+        bins: bins wanted for a numeric column.
+        rounds: releases of the training.
+        rate: share of the units that takes part in a round.
+        sampling: independent coin flips, or (client level) rounds of a fixed size.
+        clip: L2 bound on one unit's contribution to a round.
+        learning_rate: of the clients' SGD (client level), or of the server's descent along clipped
+            gradients divided by the clip (record level; by default from signal and noise).
+        batch_size: of the clients' SGD (client level).
+        average: decay of the moving average of the weights that is released (record level).
+        noise_multiplier: fixes the training's noise instead of calibrating it to epsilon.
+        histogram_share, label_table_share: what the histogram and the tables of columns by label
+            may use of the budget, as shares of the squared signal-to-noise ratio that a single
+            Gaussian release could have. A label_table_share of 0 asks for no tables.
+    """
+
+    fault: ClassVar[type[FedsynthError]] = ConfigError
+
+    scheme: Annotated[Literal["uni", "sep"] | None, Field(description="uni or sep")] = None
+    encoder: Annotated[
+        Literal["private", "shared", "frozen"] | None,
+        Field(description="private, shared or frozen"),
+    ] = None
+    architecture: Annotated[Literal["mlp", "conv"] | None, Field(description="mlp or conv")] = None
+    hidden: Annotated[
+        tuple[int, ...] | None, Field(description="a list of layer widths, such as [128]")
+    ] = None
+    latent: Annotated[int | None, Field(ge=1, description="a whole number of at least 1")] = None
+    activation: Annotated[Literal["relu", "tanh"] | None, Field(description="relu or tanh")] = None
+    classifier_weight: Annotated[
+        float | None, Field(ge=0, description="a number of at least 0")
+    ] = None
+    kl_weight: Annotated[float, Field(ge=0, description="a number of at least 0")] = 1.0
+    bins: Annotated[int, Field(ge=1, description="a whole number of at least 1")] = 32
+    rounds: Annotated[int | None, Field(ge=0, description="a whole number of at least 0")] = None
+    rate: Annotated[float | None, Field(gt=0, le=1, description="a share in (0, 1]")] = None
+    sampling: Annotated[Literal["poisson", "fixed"], Field(description="poisson or fixed")] = (
+        "poisson"
+    )
+    clip: Positive = None
+    learning_rate: Positive = None
+    batch_size: Annotated[int, Field(ge=1, description="a whole number of at least 1")] = 16
+    average: Annotated[float, Field(ge=0, lt=1, description="a number from 0 to below 1")] = 0.95
+    noise_multiplier: Annotated[float | None, Field(ge=0, description="a number of at least 0")] = (
+        None
+    )
+    histogram_share: Annotated[float, Field(gt=0, lt=1, description="a share in (0, 1)")] = 0.03
+    label_table_share: Share = None
+
+    @classmethod
+    def whereabouts(cls, values: Mapping[str, Any]) -> str:
+        return "settings of fedvae"
+
+    def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> FedVAESettings:
+        """All defaults filled in.
+
+        Raises:
+            ConfigError: settings that contradict the unit or the schema.
+        """
+        images = isinstance(schema, ImageSchema)
+        defaults = dict(_DEFAULTS[budget.unit, images])
+        if isinstance(schema, ImageSchema) and min(schema.shape[:2]) < 16:
+            defaults["architecture"] = "mlp"
+        if not conditions(schema):
+            defaults.update(scheme="uni", label_table_share=0.0, classifier_weight=0.0)
+        elif "sep" in (defaults["scheme"], self.scheme):
+            defaults.update(label_table_share=0.0, classifier_weight=0.0)
+        given = {k: v for k, v in self.model_dump().items() if v is not None}
+        full = FedVAESettings(**{**defaults, **given})
+        full._check(budget, schema)
+        return full
+
+    def _check(self, budget: Budget, schema: Schema | ImageSchema) -> None:
+        record = budget.unit == "record"
+        problems = {
+            "scheme sep needs a categorical target": self.scheme == "sep"
+            and not conditions(schema),
+            "architecture conv is for images": self.architecture == "conv"
+            and isinstance(schema, Schema),
+            "encoder is a choice at the record level; whole clients keep theirs private": not record
+            and self.encoder != "private",
+            "sampling fixed is for clients; records are Poisson-sampled": record
+            and self.sampling == "fixed",
+            "classifier_weight needs scheme uni, a table and a categorical target": bool(
+                self.classifier_weight
+            )
+            and (self.scheme == "sep" or isinstance(schema, ImageSchema) or not conditions(schema)),
+            "label_table_share needs scheme uni, a table and a categorical target": bool(
+                self.label_table_share
+            )
+            and (self.scheme == "sep" or isinstance(schema, ImageSchema) or not conditions(schema)),
+        }
+        for problem, found in problems.items():
+            if found:
+                raise ConfigError(f"fedvae: {problem}")
+
+
+_DEFAULTS: dict[tuple[str, bool], dict[str, Any]] = {
+    ("record", False): {
+        "scheme": "uni",
+        "encoder": "shared",
+        "architecture": "mlp",
+        "hidden": (128,),
+        "latent": 8,
+        "rounds": 200,
+        "rate": 0.1,
+        "clip": 1.0,
+        "label_table_share": 0.2,
+        "activation": "tanh",
+        "classifier_weight": 10.0,
+    },
+    ("record", True): {
+        "scheme": "uni",
+        "encoder": "frozen",
+        "architecture": "mlp",
+        "hidden": (128,),
+        "latent": 4,
+        "rounds": 300,
+        "rate": 0.3,
+        "clip": 1.0,
+        "label_table_share": 0.0,
+        "activation": "relu",
+        "classifier_weight": 0.0,
+    },
+    # Paper 001, tables of section 4.4.3, with S = 0.5.
+    ("client", False): {
+        "scheme": "sep",
+        "encoder": "private",
+        "architecture": "mlp",
+        "hidden": (128, 64, 32, 16),
+        "latent": 8,
+        "rounds": 1200,
+        "rate": 0.5,
+        "clip": 0.5,
+        "learning_rate": 1e-3,
+        "label_table_share": 0.0,
+        "activation": "relu",
+        "classifier_weight": 0.0,
+    },
+    ("client", True): {
+        "scheme": "uni",
+        "encoder": "private",
+        "architecture": "conv",
+        "hidden": (),
+        "latent": 8,
+        "rounds": 1500,
+        "rate": 0.5,
+        "clip": 0.5,
+        "learning_rate": 2e-3,
+        "label_table_share": 0.0,
+        "activation": "relu",
+        "classifier_weight": 0.0,
+    },
+}

@@ -1,0 +1,1 @@
+"""Methods kept as their papers have them; only the registry imports them."""

@@ -1,0 +1,1 @@
+"""Fusion learning as published, and its hybrid (paper 004)."""

@@ -1,0 +1,51 @@
+"""What a Fusion GAN job releases: one message a client."""
+
+from __future__ import annotations
+
+from fedsynth.papers.fusion_gan.local_training import LOCAL_GAN
+from fedsynth.papers.fusion_gan.private_training import PRIVATE_GAN
+from fedsynth.papers.fusion_gan.settings import FusionGANSettings
+from fedsynth.privacy.accounting import calibrate, charged
+from fedsynth.privacy.terms import Budget, Everyone, Poisson, Terms, unprotected
+from fedsynth.privacy.trail.ledger import Job, Planned
+
+
+def planned(settings: FusionGANSettings, budget: Budget) -> Planned:
+    """The one message: as published, or so many noisy sums that cost the budget together.
+
+    Args:
+        settings: resolved.
+
+    Raises:
+        PrivacyError: the budget cannot carry the plan.
+    """
+    if not budget.private:
+        return Planned(LOCAL_GAN.name, unprotected(), 1)
+    rate, steps = settings.rate or 1.0, settings.steps or 1
+
+    def training(multiplier: float) -> Terms:
+        return Terms(
+            unit="record",
+            trust="local",
+            clip=settings.clip,
+            noise_multiplier=multiplier,
+            sampling=Everyone() if rate == 1 else Poisson(rate),
+        )
+
+    multiplier = calibrate(
+        lambda m: charged({training(m): steps}, unit="record"),
+        budget.epsilon,
+        budget.resolved_delta,
+    )
+    return Planned(PRIVATE_GAN.name, training(multiplier), steps)
+
+
+def message_terms(job: Job) -> Terms:
+    """Of the planned message."""
+    return job.plan[0].terms
+
+
+def task_of(job: Job) -> tuple[str, int | None]:
+    """The planned message's task, and the sums that a client takes in training; None without."""
+    (message,) = job.plan
+    return message.label, message.count if message.label == PRIVATE_GAN.name else None

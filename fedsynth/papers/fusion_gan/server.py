@@ -1,0 +1,230 @@
+"""Fusion GAN, the server half: rows from every generator, united, and the global classifier.
+
+Everything here is made of the clients' messages, so all of it is post-processing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from fedsynth.errors import ConfigError, ReleaseError
+from fedsynth.methods.sampling.intervals import cells_of
+from fedsynth.methods.training.learner import Learner
+from fedsynth.models.vae import unflatten
+from fedsynth.papers.fusion_gan.networks import Networks, Records
+from fedsynth.papers.fusion_gan.settings import FusionGANSettings
+from fedsynth.queries.counting import conditions
+from fedsynth.schema import ImageSchema, Schema
+
+_BATCH = 128
+_CHUNK = 2000
+# Draws of a row by its label until its client's classifier agrees; the last one stands.
+_TRIES = 5
+# Draws for each row wanted, or in all, after which a class counts as one that no generator draws.
+_DRAWS, _LEAST_DRAWS = 200, 20_000
+
+Floats = NDArray[np.float32]
+Labels = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What a fit leaves behind, all of it from the clients' messages.
+
+    Attributes:
+        networks: their shapes.
+        generators, classifiers: flat weights [clients, .]; classifiers [clients, 0] without any.
+        counts: rows of each class at each client, [clients, classes], or [clients, 1] of all;
+            nonnegative, and estimates where noise is in them.
+        frequencies: of the target's classes among the united rows [classes]; empty without any.
+        classifier: flat weights of the global one, [.].
+    """
+
+    networks: Networks
+    generators: Floats
+    classifiers: Floats
+    counts: NDArray[np.float64]
+    frequencies: NDArray[np.float64]
+    classifier: Floats
+
+    def draw(
+        self, labels: Labels | None, rows: int, rng: np.random.Generator
+    ) -> tuple[Floats, Labels | None]:
+        """Cells [rows, width], and labels [rows]: those given, else those that come.
+
+        Raises:
+            ConfigError: hardly a row that the generators draw is of a class that is asked for.
+        """
+        if self.networks.conditional:
+            if labels is None:
+                labels = rng.choice(len(self.frequencies), rows, p=self.frequencies)
+            return self._agreed(labels, rng), labels
+        if labels is None or not self.networks.classes:
+            return self._from_all(None, rows, rng)
+        return self._sought(labels, rng)
+
+    def _agreed(self, labels: Labels, rng: np.random.Generator) -> Floats:
+        """Rows drawn by their labels, again where the client's classifier says another."""
+        found = np.zeros((len(labels), self.networks.generator.cells.width), np.float32)
+        pending = np.arange(len(labels))
+        for _ in range(_TRIES):
+            cells, said = self._from_all(labels[pending], len(pending), rng)
+            found[pending] = cells
+            pending = pending[said != labels[pending]]
+            if not len(pending):
+                break
+        return found
+
+    def _sought(self, labels: Labels, rng: np.random.Generator) -> tuple[Floats, Labels]:
+        """Rows whose labels the classifiers say are those given: drawn until there are enough."""
+        found = np.zeros((len(labels), self.networks.generator.cells.width), np.float32)
+        pending = np.arange(len(labels))
+        left = max(_DRAWS * len(labels), _LEAST_DRAWS)
+        while len(pending):
+            if left <= 0:
+                raise ConfigError(
+                    f"{len(labels) - len(pending)} of {len(labels)} rows after "
+                    f"{max(_DRAWS * len(labels), _LEAST_DRAWS):,} draws: the generators hardly "
+                    "draw a row of a class that is asked for; fit with conditional: true, which "
+                    "draws by class"
+                )
+            count = min(left, 2 * len(pending) + 500)
+            cells, own = self._from_all(None, count, rng)
+            assert own is not None
+            left -= count
+            waiting = []
+            for label in np.unique(labels[pending]):
+                wanted, drawn = pending[labels[pending] == label], np.flatnonzero(own == label)
+                most = min(len(wanted), len(drawn))
+                found[wanted[:most]] = cells[drawn[:most]]
+                waiting.append(wanted[most:])
+            pending = np.concatenate(waiting)
+        return found, labels
+
+    def _from_all(
+        self, labels: Labels | None, rows: int, rng: np.random.Generator
+    ) -> tuple[Floats, Labels | None]:
+        """Rows from the clients' generators in shares of their counts, and the classifiers' labels.
+
+        With `labels` a generator is drawn by its share of the label.
+        """
+        cells = np.zeros((rows, self.networks.generator.cells.width), np.float32)
+        said = np.zeros(rows, np.int64)
+        source = torch.Generator().manual_seed(int(rng.integers(2**62)))
+        owner = self._owners(labels, rows, rng)
+        for client in np.unique(owner):
+            at = np.flatnonzero(owner == client)
+            own = None if labels is None else torch.from_numpy(labels[at])
+            drawn = self._generated(int(client), own, len(at), source)
+            cells[at] = drawn.numpy()
+            if self.networks.classifier is not None:
+                logits = self._logits(self.classifiers[client], drawn)
+                said[at] = logits.argmax(1).numpy()
+        return cells, said if self.networks.classes else None
+
+    def _owners(self, labels: Labels | None, rows: int, rng: np.random.Generator) -> Labels:
+        if labels is None:
+            return _chosen(self.counts.sum(axis=1), rows, rng)
+        owner = np.zeros(rows, np.int64)
+        for label in np.unique(labels):
+            at = np.flatnonzero(labels == label)
+            owner[at] = _chosen(self.counts[:, label], len(at), rng)
+        return owner
+
+    def _generated(
+        self, client: int, labels: Tensor | None, rows: int, source: torch.Generator
+    ) -> Tensor:
+        generator = self.networks.generator
+        weights = unflatten(torch.from_numpy(self.generators[client]), generator.layers)
+        return generator.sample(weights, labels, rows, source)
+
+    def _logits(self, flat: Floats, cells: Tensor) -> Tensor:
+        scorer = self.networks.classifier
+        assert scorer is not None
+        weights = unflatten(torch.from_numpy(flat), scorer.layers)
+        with torch.no_grad():
+            return torch.cat([scorer.logits(weights, part) for part in torch.split(cells, _CHUNK)])
+
+    def check(self, schema: Schema | ImageSchema) -> None:
+        """Raises ReleaseError where the parts do not fit the schema or one another."""
+        networks, clients = self.networks, len(self.generators)
+        classes = conditions(schema)
+        wanted = {
+            "the networks' cells": (networks.generator.cells, cells_of(schema)),
+            "the networks' classes": (networks.classes, classes),
+            "the generators": (self.generators.shape, (clients, networks.generator.dim)),
+            "the classifiers": (self.classifiers.shape, (clients, networks.classifier_dim)),
+            "the counts": (self.counts.shape, (clients, networks.counts_dim)),
+            "the frequencies": (self.frequencies.shape, (classes,)),
+            "the global classifier": (self.classifier.shape, (networks.classifier_dim,)),
+        }
+        for what, (found, fitting) in wanted.items():
+            if found != fitting or not clients:
+                raise ReleaseError(f"{what} are not those of the schema and the other parts")
+
+    def probabilities(self, cells: Tensor) -> NDArray[np.float64]:
+        """The global classifier's, of cells [n, width]: [n, classes]."""
+        found: NDArray[np.float64] = (
+            self._logits(self.classifier, cells).double().softmax(1).numpy()
+        )
+        return found
+
+
+def _chosen(shares: NDArray[np.float64], rows: int, rng: np.random.Generator) -> Labels:
+    """Clients [rows] in proportion to shares [clients]; evenly where none has any."""
+    even = np.ones(len(shares)) if shares.sum() <= 0 else shares
+    return rng.choice(len(even), rows, p=even / even.sum()).astype(np.int64)
+
+
+def fuse(
+    networks: Networks, messages: NDArray[np.float64], settings: FusionGANSettings, seed: int
+) -> Learned:
+    """Unite rows of all generators and train the global classifier on them (Algorithm 6).
+
+    Args:
+        messages: of the clients, [clients, dim].
+        settings: resolved.
+    """
+    generators, classifiers, counts = networks.parts(messages)
+    counts = np.maximum(counts, 0.0)
+    empty = np.zeros(0)
+    shares = counts.sum(axis=0) / counts.sum() if counts.sum() > 0 else np.ones(counts.shape[1])
+    learned = Learned(
+        networks,
+        generators,
+        classifiers,
+        counts,
+        shares / shares.sum() if networks.classes else empty,
+        empty.astype(np.float32),
+    )
+    if not networks.classes:
+        return learned
+    rng = np.random.default_rng(seed)
+    cells, labels = learned.draw(None, settings.union, rng)
+    assert labels is not None
+    frequencies = learned.frequencies
+    if not networks.conditional:
+        frequencies = np.bincount(labels, minlength=networks.classes) / len(labels)
+    united = Records(torch.from_numpy(cells), torch.from_numpy(labels))
+    classifier = _taught(networks, united, settings, int(rng.integers(2**62)))
+    return Learned(networks, generators, classifiers, counts, frequencies, classifier)
+
+
+def _taught(networks: Networks, united: Records, settings: FusionGANSettings, seed: int) -> Floats:
+    """The global classifier's flat weights, trained by Adam on the cross-entropy."""
+    scorer = networks.classifier
+    assert scorer is not None and united.y is not None
+    source = torch.Generator().manual_seed(seed)
+    learner = Learner(scorer.layers, 1e-3, source, (0.9, 0.999))
+    for _ in range(settings.union_steps or 0):
+        rows = torch.randint(len(united), (min(_BATCH, len(united)),), generator=source)
+        logits = scorer.logits(learner.weights, united.x[rows])
+        learner.descend(functional.cross_entropy(logits, united.y[rows]))
+        learner.follow(0.98)
+    return np.asarray(learner.average.numpy(), np.float32)

@@ -1,0 +1,1 @@
+"""Units' contributions: what kinds of rows there are, how they are clipped and summed."""

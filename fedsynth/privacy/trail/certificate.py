@@ -1,0 +1,252 @@
+"""The certificate: what a release cost, derived from its ledger alone."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedsynth.errors import ReleaseError
+from fedsynth.privacy.accounting import Spent, replaces_one
+from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.ledger import Event, Ledger
+
+FORMAT = 1
+NAME = "certificate.json"
+LEDGER = "ledger.jsonl"
+
+_TRUST = {
+    "central": "The server is trusted: it sees what clients send before it adds the noise.",
+    "distributed": (
+        "Nobody sees a client's message alone: the server sees sums (secure aggregation is "
+        "assumed), and every client adds its share of the noise."
+    ),
+    "local": "Nobody is trusted: every client adds the whole noise to its own message.",
+}
+
+
+_PARALLEL = (
+    " A record lies at one client and moves that client's messages alone, so the messages of all "
+    "clients together cost what the dearest client's cost, not their sum (parallel composition)."
+)
+
+_CHANGE = {
+    "add-or-remove-one": "Adding or removing",
+    "replace-one": "Exchanging",
+    "zero-out-one": "Blanking or filling the contribution of",
+}
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What a release guarantees and what that rests on.
+
+    Attributes:
+        content: JSON-able, as ``certificate.schema.json`` describes it.
+    """
+
+    content: dict[str, Any]
+
+    @property
+    def epsilon(self) -> float:
+        """The figure to quote: against the server and against whoever holds the release."""
+        return float(self.content["guarantee"]["epsilon"])
+
+    @property
+    def void(self) -> str | None:
+        """Why nothing is guaranteed, or None."""
+        value: str | None = self.content["void"]
+        return value
+
+    @property
+    def sentence(self) -> str:
+        return str(self.content["sentence"])
+
+    def save(self, folder: Path) -> Path:
+        """Write ``certificate.json``, the whole of it or nothing."""
+        path = folder / NAME
+        fresh = folder / f"{NAME}.new"
+        with fresh.open("w", encoding="utf-8") as file:
+            file.write(json.dumps(self.content, indent=2, allow_nan=False) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+        return path
+
+    @staticmethod
+    def load(folder: Path) -> Certificate:
+        """Raises ReleaseError where there is no readable certificate."""
+        path = folder / NAME
+        if not path.exists():
+            raise ReleaseError(f"{path} is missing: this is no complete release")
+        try:
+            content = json.loads(path.read_text())
+            certificate = Certificate(content)
+            known = content["format"] == FORMAT and isinstance(content["files"], dict)
+            math.isnan(certificate.epsilon)
+        except (ValueError, KeyError, TypeError, OSError, RecursionError):
+            raise ReleaseError(f"{path} is damaged: it is no certificate") from None
+        if not known:
+            raise ReleaseError(f"{path} is of a format that this fedsynth does not read")
+        return certificate
+
+
+def certify(ledger: Ledger, files: Mapping[str, str]) -> Certificate:
+    """Derive the certificate of a ledger.
+
+    Args:
+        ledger: of the finished job.
+        files: SHA-256 of each file of the release, by name.
+    """
+    job, budget = ledger.job, ledger.job.budget
+    charged = ledger.spent()
+    void = _void(ledger)
+    return Certificate(
+        {
+            "format": FORMAT,
+            "fedsynth": version_of("fedsynth"),
+            "job": job.job,
+            "sentence": void or _sentence(ledger, charged),
+            "void": void,
+            "guarantee": {
+                "unit": budget.unit,
+                "neighbours": _neighbours(ledger),
+                "trust": budget.trust,
+                "trust_in_words": _trust_in_words(ledger),
+                "delta": budget.resolved_delta,
+                "target_epsilon": _number(budget.epsilon),
+                "epsilon": _number(charged.epsilon),
+                "rdp": _number(charged.rdp),
+                "pld": None if charged.pld is None else _number(charged.pld),
+            },
+            "releases": [
+                {
+                    "label": label,
+                    "count": sum(_alike(e, label, terms, steps) for e in ledger.events),
+                    "terms": terms.to_dict(),
+                    **({"steps": steps} if steps > 1 else {}),
+                }
+                for label, terms, steps in dict.fromkeys(
+                    (e.label, e.terms, e.steps) for e in ledger.events
+                )
+            ],
+            "not_covered": list(_not_covered(ledger)),
+            "cautions": [*budget.cautions(), *_exchanges(ledger), *_heavy_tails(ledger)],
+            "schema": {"sha256": job.schema_digest, "provenance": job.schema_provenance},
+            "ledger": {"events": len(ledger.events), "head": ledger.head},
+            "accountant": f"dp-accounting {version_of('dp-accounting')}",
+            "files": dict(sorted(files.items())),
+        }
+    )
+
+
+def sha256(path: Path) -> str:
+    """Hash of a file, read in pieces."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _void(ledger: Ledger) -> str | None:
+    if ledger.job.insecure:
+        return (
+            "Void: the noise came from a known seed (insecure_noise_seed), so it can be "
+            "subtracted. Nothing is guaranteed."
+        )
+    if not math.isfinite(ledger.spent().epsilon):
+        return "Void: at least one release carries no noise. Nothing is guaranteed."
+    return None
+
+
+def _sentence(ledger: Ledger, cost: Spent) -> str:
+    budget = ledger.job.budget
+    unit = "record" if budget.unit == "record" else "client with all its records"
+    change = _CHANGE[_neighbours(ledger)]
+    factor = math.exp(cost.epsilon) if cost.epsilon < 700 else math.inf
+    shown = f"{factor:.3g}" if math.isfinite(factor) else "an astronomical number"
+    return (
+        f"{change} any one {unit} changes the probability of any outcome by at most a factor of "
+        f"{shown} (epsilon {cost.epsilon:.4g}), except with probability {budget.resolved_delta:g} "
+        "(delta)."
+    )
+
+
+def _neighbours(ledger: Ledger) -> str:
+    """In what neighbouring data sets differ (:class:`~fedsynth.privacy.terms.Terms`)."""
+    if replaces_one(ledger.counts):
+        return "replace-one"
+    whole = ledger.job.budget.unit == "client"
+    apart = whole and any(t.trust != "central" for t in ledger.counts)
+    return "zero-out-one" if apart else "add-or-remove-one"
+
+
+def _alike(event: Event, label: str, terms: Terms, steps: int) -> bool:
+    return (event.label, event.terms, event.steps) == (label, terms, steps)
+
+
+def _trust_in_words(ledger: Ledger) -> str:
+    words = _TRUST[ledger.job.budget.trust]
+    if ledger.job.budget.trust == "local" and ledger.job.budget.unit == "record":
+        words += _PARALLEL
+    if any(terms.mechanism == "exponential" for terms in ledger.counts):
+        words += (
+            " Some releases are choices by the exponential mechanism: whoever chooses sees exact "
+            "sums, and nothing but the choice is released."
+        )
+    return words
+
+
+def _exchanges(ledger: Ledger) -> tuple[str, ...]:
+    """What to know of releases of one row a client where records are protected."""
+    labels = {
+        event.label
+        for event in ledger.events
+        if event.terms.unit != ledger.job.budget.unit and event.terms.noise_multiplier > 0
+    }
+    if not labels:
+        return ()
+    return (
+        f"{', '.join(sorted(labels))}: one row for a whole client. A record exchanges its client's "
+        "row for another, which moves the sum by up to twice the clip, so these releases are "
+        "charged at half their noise multiplier.",
+    )
+
+
+def _heavy_tails(ledger: Ledger) -> tuple[str, ...]:
+    """What to know of stable noise: how it is charged, and what its figures are not good for."""
+    found = {(e.label, e.terms.alpha) for e in ledger.events if e.terms.mechanism == "stable"}
+    if not found:
+        return ()
+    named = ", ".join(f"{label} (alpha {alpha:g})" for label, alpha in sorted(found))
+    return (
+        f"{named}: symmetric alpha-stable noise, charged as a pure epsilon that holds for vectors "
+        "of any length within the L1 clip. Its variance is infinite, so single figures may lie far "
+        "off, and no standard error says how far.",
+    )
+
+
+def version_of(package: str) -> str:
+    """Of an installed package; a source tree that is not installed has none."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _not_covered(ledger: Ledger) -> tuple[str, ...]:
+    if ledger.job.schema_provenance == "private-data":
+        return (
+            "The schema (bounds, categories, decimals, which columns have missing values) was "
+            "drafted from private rows: what it tells about them is not covered by epsilon.",
+        )
+    return ()
+
+
+def _number(value: float) -> float | str:
+    """JSON has no infinity."""
+    return value if math.isfinite(value) else "inf"

@@ -1,0 +1,1 @@
+"""Checks of a release by what shares no code with its accounting."""

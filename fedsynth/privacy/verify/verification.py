@@ -1,0 +1,202 @@
+"""Verify a release without trusting the job that made it.
+
+Files against their hashes, the ledger's chain, every figure derived anew from the ledger, and the
+derived epsilon against a second accountant (:mod:`fedsynth.privacy.verify.moments`; for the privacy
+loss distribution Opacus' PRV accountant, or :mod:`fedsynth.privacy.verify.pure` where all releases
+are pure).
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fedsynth.errors import FedsynthError, ReleaseError
+from fedsynth.privacy.accounting import Counts, charged, replaces_one
+from fedsynth.privacy.terms import Everyone, Poisson
+from fedsynth.privacy.trail.certificate import LEDGER, NAME, Certificate, certify, sha256
+from fedsynth.privacy.trail.ledger import Ledger
+from fedsynth.privacy.verify import moments, pure
+
+# What the second accountants may find above the certified figures: rounding in one case, a mesh in
+# the other. Opacus' mesh grows with epsilon and fails for large ones.
+_RDP_SLACK = 1e-3
+# Another build of the accountant may round the last digits differently.
+_ROUNDING = 1e-6
+_PRV_ERROR = 0.01
+_PRV_LIMIT = 10.0
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at: its name, whether it holds, and what was found."""
+
+    name: str
+    passed: bool
+    found: str
+
+
+def verify(folder: str | Path) -> tuple[Check, ...]:
+    """Look at everything a certificate claims.
+
+    Returns:
+        All checks, in order; later ones are left out where an earlier one makes them meaningless.
+
+    Raises:
+        ReleaseError: where ``folder`` holds no readable certificate.
+    """
+    folder = Path(folder)
+    certificate = Certificate.load(folder)
+    return tuple(_checks(folder, certificate))
+
+
+def _checks(folder: Path, certificate: Certificate) -> Iterator[Check]:
+    yield from _files(folder, certificate)
+    try:
+        ledger = Ledger.read(folder / LEDGER)
+        derived = certify(ledger, certificate.content["files"])
+    except FedsynthError as error:
+        yield Check("ledger", False, str(error))
+        return
+    yield Check("ledger", True, f"releases: {len(ledger.events)}, chain intact")
+    yield from _figures(certificate, derived)
+    # What the certificate says equals what the ledger implies, or the check above has failed: from
+    # here on the latter is held to account.
+    yield from _second_opinion(ledger, derived)
+    yield _within_budget(ledger, derived)
+    yield Check("not void", derived.void is None, derived.void or "noise was secret")
+
+
+def _files(folder: Path, certificate: Certificate) -> Iterator[Check]:
+    listed: dict[str, str] = certificate.content["files"]
+    if LEDGER not in listed:
+        yield Check(LEDGER, False, f"{NAME} does not list the ledger")
+    for name, expected in listed.items():
+        path = folder / name
+        if Path(name).name != name:
+            yield Check(name, False, "names a place outside the release")
+        elif not path.is_file():
+            yield Check(name, False, "missing")
+        else:
+            same = sha256(path) == expected
+            yield Check(name, same, "unchanged" if same else "changed since it was certified")
+    others = sorted(path.name for path in folder.iterdir() if path.name not in {*listed, NAME})
+    found = f"not certified: {', '.join(others)}" if others else "none"
+    yield Check("other files", True, found)
+
+
+def _figures(certificate: Certificate, derived: Certificate) -> Iterator[Check]:
+    """Everything that the ledger determines must stand in the certificate, to the last digit."""
+    installed = {"fedsynth", "accountant"}
+    for key in derived.content.keys() | certificate.content.keys():
+        if key in installed:
+            continue
+        ours, theirs = derived.content.get(key), certificate.content.get(key)
+        if not _same(ours, theirs):
+            yield Check(key, False, "the certificate says otherwise than the ledger")
+            return
+    yield Check("figures", True, f"epsilon {certificate.epsilon:.6g} follows from the ledger")
+
+
+def _same(ours: object, theirs: object) -> bool:
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        return ours.keys() == theirs.keys() and all(_same(ours[k], theirs[k]) for k in ours)
+    if isinstance(ours, list) and isinstance(theirs, list):
+        return len(ours) == len(theirs) and all(map(_same, ours, theirs))
+    if isinstance(ours, float) and isinstance(theirs, int | float):
+        return math.isclose(ours, theirs, rel_tol=_ROUNDING)
+    return ours == theirs
+
+
+def _second_opinion(ledger: Ledger, derived: Certificate) -> Iterator[Check]:
+    claimed = derived.content["guarantee"]
+    counts = charged(ledger.counts, ledger.job.participations, ledger.job.budget.unit)
+    delta = ledger.job.budget.resolved_delta
+    if not math.isfinite(derived.epsilon) or not counts:
+        return
+    second = moments.epsilon(moments.compose(counts, replaces_one(counts)), delta)
+    rdp = float(claimed["rdp"])
+    yield Check(
+        "second accountant (moments)",
+        second <= rdp * (1 + _RDP_SLACK) + _RDP_SLACK,
+        f"RDP {rdp:.6g} certified, {second:.6g} computed apart",
+    )
+    pld = math.inf if claimed["pld"] is None else float(claimed["pld"])
+    yield from _pure_opinion(counts, delta, pld)
+    summed = {t: n for t, n in counts.items() if t.mechanism == "gaussian"}
+    if pld <= _PRV_LIMIT and len(summed) < len(counts) and summed and _prv_applies(summed):
+        # Opacus knows Gaussian noise: all together cost no less than its sums alone.
+        error = max(1e-3, min(_PRV_ERROR, pld / 20))
+        bound = _prv(summed, delta, error)
+        yield Check(
+            "second accountant (PRV)",
+            bound <= pld + 3 * error,
+            f"PLD {pld:.6g} certified, {bound:.6g} by Opacus for the Gaussian sums alone",
+        )
+    if pld <= _PRV_LIMIT and _prv_applies(counts):
+        # As fine as a small epsilon needs.
+        error = max(1e-3, min(_PRV_ERROR, pld / 20))
+        bound = _prv(counts, delta, error)
+        yield Check(
+            "second accountant (PRV)",
+            abs(pld - bound) <= 3 * error,
+            f"PLD {pld:.6g} certified, at most {bound:.6g} by Opacus",
+        )
+
+
+def _pure_opinion(counts: Counts, delta: float, pld: float) -> Iterator[Check]:
+    second = pure.epsilon(counts, delta) if math.isfinite(pld) else None
+    if second is not None:
+        yield Check(
+            "second accountant (pure)",
+            abs(second - pld) <= _RDP_SLACK * (1 + pld),
+            f"PLD {pld:.6g} certified, {second:.6g} composed exactly",
+        )
+
+
+def _prv_applies(counts: Counts) -> bool:
+    return all(
+        terms.mechanism == "gaussian" and isinstance(terms.sampling, Everyone | Poisson)
+        for terms in counts
+    )
+
+
+def _prv(counts: Counts, delta: float, error: float) -> float:
+    from opacus.accountants import PRVAccountant
+
+    accountant = PRVAccountant()
+    accountant.history = [
+        (
+            terms.noise_multiplier,
+            terms.sampling.rate if isinstance(terms.sampling, Poisson) else 1.0,
+            count,
+        )
+        for terms, count in counts.items()
+    ]
+    with warnings.catch_warnings(), np.errstate(divide="ignore"):
+        # It first looks for a range by RDP, and warns where its orders end.
+        warnings.simplefilter("ignore")
+        return float(accountant.get_epsilon(delta, eps_error=error))
+
+
+def _within_budget(ledger: Ledger, derived: Certificate) -> Check:
+    target = ledger.job.budget.epsilon
+    return Check(
+        "budget",
+        derived.epsilon <= target * (1 + _ROUNDING),
+        f"epsilon {derived.epsilon:.6g} of {target:g}",
+    )
+
+
+def require(folder: Path) -> tuple[Check, ...]:
+    """As :func:`verify`, but raises ReleaseError naming every check that fails."""
+    checks = verify(folder)
+    failed = [f"{check.name}: {check.found}" for check in checks if not check.passed]
+    if failed:
+        raise ReleaseError(f"{folder} does not verify: " + "; ".join(failed))
+    return checks

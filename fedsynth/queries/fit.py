@@ -1,0 +1,300 @@
+"""One fit, whatever the method: sites, ledger, channel, checkpoints, progress.
+
+A checkpoint holds only what was released and what was computed from that, so it is as public as the
+release; private vectors of simulated clients lie beside it and are deleted when the job is done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as save_tensors
+
+from fedsynth.agreed import suggestion
+from fedsynth.errors import ConfigError, PrivacyError, ReleaseError
+from fedsynth.federation.client.site import Site, StateFile
+from fedsynth.federation.server.channel import LocalChannel
+from fedsynth.privacy.noise import NoiseSource
+from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.trail.certificate import LEDGER
+from fedsynth.privacy.trail.ledger import Job, Ledger, Planned
+from fedsynth.queries.owners import Owners, sites_of
+from fedsynth.release import CHECKPOINT
+from fedsynth.schema import ImageSchema, Schema
+
+PRIVATE = "private.bin"
+_SHOW_EPSILON_EVERY = 5.0
+
+Arrays = Mapping[str, NDArray[np.generic]]
+Progress = Callable[[str, int, int, float], None]
+"""Called with the step's name, rounds done, rounds in all, and the epsilon spent so far."""
+
+
+def silent(label: str, done: int, total: int, epsilon: float) -> None:
+    """Show nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How a fit runs; nothing here changes what it costs, except ``survivors``.
+
+    Attributes:
+        seed: of everything that is not privacy: initial weights, batch order.
+        folder: where ledger and checkpoints go; None keeps the ledger in memory.
+        resume: continue the job that ``folder`` holds.
+        survivors: share of the clients that is sure to answer; under distributed trust their noise
+            shares are sized for it, so that losing the others loses no noise. In (0, 1].
+        owners_ledgers: owners' own accounts across jobs, by the owner's name
+            (:meth:`fedsynth.privacy.trail.ledger.Ledger.of_owner`): an owner refuses the rounds
+            that would exceed its own.
+        checkpoint_every: rounds between checkpoints; a crash loses the rounds since the last one,
+            charged as they are.
+        progress: see :data:`Progress`.
+        insecure_noise_seed: fixes the noise, for tests; voids the certificate.
+    """
+
+    seed: int = 0
+    folder: Path | None = None
+    resume: bool = False
+    survivors: float = 1.0
+    owners_ledgers: Mapping[str, Ledger] = field(default_factory=dict)
+    checkpoint_every: int = 25
+    progress: Progress = silent
+    insecure_noise_seed: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.survivors <= 1:
+            raise ConfigError(f"survivors must be in (0, 1], not {self.survivors}")
+        if self.checkpoint_every < 1:
+            raise ConfigError(f"checkpoint_every must be at least 1, not {self.checkpoint_every}")
+        if self.resume and self.folder is None:
+            raise ConfigError("resume needs the folder of the interrupted job")
+
+    def surviving(self, clients: int) -> int:
+        """How many of the clients are sure to answer, at least 1."""
+        return max(1, math.ceil(self.survivors * clients - 1e-9))
+
+
+Restored = tuple[dict[str, NDArray[Any]], dict[str, Any]]
+
+
+@dataclass
+class Fitting:
+    """A fit under way; ``restored`` is the last checkpoint of a resumed job, if there is one."""
+
+    channel: LocalChannel
+    sites: Sequence[Site]
+    options: Options
+    restored: Restored | None = None
+    _state: StateFile | None = field(default=None, repr=False)
+    _shown: tuple[float, float] = (-math.inf, 0.0)
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.channel.ledger
+
+    def progress(self, label: str, done: int, total: int) -> None:
+        """Report, computing the epsilon spent anew every few seconds and at the end."""
+        now = time.monotonic()
+        if done == total or now - self._shown[0] > _SHOW_EPSILON_EVERY:
+            self._shown = (now, self.ledger.spent().epsilon)
+        self.options.progress(label, done, total, self._shown[1])
+
+    def keep_private_vectors(self, size: int) -> None:
+        """Give every simulated client a place on disk for a vector of ``size`` numbers."""
+        if self.options.folder is None or self._state is not None:
+            return
+        folder = self.options.folder / CHECKPOINT
+        folder.mkdir(parents=True, exist_ok=True)
+        self._state = StateFile(folder / PRIVATE, size)
+        for index, site in enumerate(self.sites):
+            site.state = self._state.slot(index)
+
+    def checkpoint(self, arrays: Arrays, meta: Mapping[str, Any]) -> None:
+        """Save the state of the fit, all of it or nothing."""
+        if self.options.folder is None:
+            return
+        folder = self.options.folder / CHECKPOINT
+        folder.mkdir(parents=True, exist_ok=True)
+        plain = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        body = save_tensors(
+            plain, {"meta": json.dumps({**meta, **self._drawn(), "sites": self._names()})}
+        )
+        fresh = folder / "state.new"
+        with fresh.open("wb") as file:
+            file.write(body)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(folder / "state.safetensors")
+
+    def _names(self) -> list[str]:
+        """Whose private vector lies where."""
+        return [site.name for site in self.sites]
+
+    def _drawn(self) -> dict[str, Any]:
+        """How often each client was drawn, where that is limited: then the server knows anyway."""
+        if self.ledger.job.participations is None:
+            return {}
+        return {
+            "events": len(self.ledger.events),
+            "participations": {site.name: site.participations for site in self.sites},
+        }
+
+    def __enter__(self) -> Fitting:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Close the ledger and, unless the fit failed, delete all private vectors.
+
+        The last checkpoint stays until the release is written: a crash in between loses nothing,
+        and a fit that failed can be resumed, in the same process too.
+        """
+        self.ledger.close()
+        if self._state is not None:
+            self._state.close()
+            self._state = None
+        if kind is None and self.options.folder is not None:
+            (self.options.folder / CHECKPOINT / PRIVATE).unlink(missing_ok=True)
+
+
+def begin(
+    owners: Owners,
+    schema: Schema | ImageSchema,
+    budget: Budget,
+    plan: Callable[[Budget, int], tuple[Sequence[Planned], int | None]],
+    options: Options,
+    settings: BaseModel,
+) -> Fitting:
+    """Prepare the sites, calibrate the plan and open the ledger; nothing is asked yet.
+
+    Args:
+        plan: from the budget and the number of clients, the releases of the whole job and the
+            number of rounds after which a drawn client refuses.
+        settings: of the method, all defaults filled in; a job is resumed with the same ones.
+
+    Raises:
+        DataError, ConfigError, PrivacyError: before anything private was used.
+    """
+    sites = sites_of(owners, schema)
+    _hand_out(options.owners_ledgers, sites)
+    if budget.unit == "client" and budget.units is None:
+        budget = replace(budget, units=len(sites))
+    path = None if options.folder is None else options.folder / LEDGER
+    if options.resume and path is not None:
+        ledger = Ledger.open(path)
+        try:
+            _demand_same(ledger.job, budget, schema, options, _digest(settings))
+        except BaseException:
+            ledger.close()
+            raise
+    else:
+        releases, participations = plan(budget, len(sites))
+        job = Job(
+            budget=budget,
+            plan=tuple(releases),
+            participations=participations,
+            schema_digest=schema.digest,
+            schema_provenance=schema.provenance,
+            settings_digest=_digest(settings),
+            insecure=options.insecure_noise_seed is not None,
+        )
+        ledger = Ledger.create(job, path)
+    try:
+        restored = _restored(options, sites)
+        if restored is None:
+            _demand_something_left(ledger)
+        noise = NoiseSource(options.insecure_noise_seed)
+        channel = LocalChannel(sites, ledger, noise, taken=_taken(restored, ledger))
+    except BaseException:
+        ledger.close()
+        raise
+    channel.announce("schema", schema.to_dict())
+    return Fitting(channel, sites, options, restored)
+
+
+def _demand_something_left(ledger: Ledger) -> None:
+    """Raises PrivacyError where all that a job planned was asked and the answers were lost."""
+    asked = sum(event.steps for event in ledger.events)
+    if asked and asked >= sum(planned.count for planned in ledger.job.plan):
+        raise PrivacyError(
+            "everything that this job planned was asked, and the answers were lost before they "
+            "were saved: its epsilon is spent, so there is nothing to resume. Start a new job in "
+            "another folder; what both cost adds up"
+        )
+
+
+def _hand_out(ledgers: Mapping[str, Ledger], sites: Sequence[Site]) -> None:
+    by_name = {site.name: site for site in sites}
+    for name, ledger in ledgers.items():
+        if name not in by_name:
+            raise ConfigError(f"a ledger was given for {name!r}{suggestion(name, by_name)}")
+        by_name[name].ledger = ledger
+
+
+def _restored(options: Options, sites: Sequence[Site]) -> Restored | None:
+    if not options.resume or options.folder is None:
+        return None
+    path = options.folder / CHECKPOINT / "state.safetensors"
+    if not path.exists():
+        # Private vectors without the checkpoint that says whose they are belong to nobody.
+        (options.folder / CHECKPOINT / PRIVATE).unlink(missing_ok=True)
+        return None
+    body = path.read_bytes()
+    try:
+        length = int.from_bytes(body[:8], "little")
+        meta = json.loads(json.loads(body[8 : 8 + length])["__metadata__"]["meta"])
+        found, owners = (load_tensors(body), meta), meta["sites"]
+    except (SafetensorError, KeyError, ValueError, TypeError):
+        raise ReleaseError(f"{path} is damaged: delete it to start the training anew") from None
+    if owners != [site.name for site in sites]:
+        raise ConfigError(
+            f"{options.folder}: the job to resume was started with other owners, or in another "
+            "order: give the same ones as before, or private vectors would change hands"
+        )
+    return found
+
+
+def _taken(restored: Restored | None, ledger: Ledger) -> dict[str, int] | None:
+    """Rounds in which each client was drawn; in those since the checkpoint, perhaps every one."""
+    if restored is None or "participations" not in restored[1]:
+        return None
+    lost = len(ledger.events) - int(restored[1]["events"])
+    return {name: count + lost for name, count in restored[1]["participations"].items()}
+
+
+def _digest(settings: BaseModel) -> str:
+    """Hash of a method's settings, and of which method's they are."""
+    plain = {"of": type(settings).__name__, **settings.model_dump(mode="json")}
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+
+
+def _demand_same(
+    job: Job, budget: Budget, schema: Schema | ImageSchema, options: Options, settings: str
+) -> None:
+    """A resumed job keeps the promise that its first ledger line made."""
+    insecure = options.insecure_noise_seed is not None
+    for what, ours, theirs in (
+        ("another budget", budget, job.budget),
+        ("another schema", schema.digest, job.schema_digest),
+        ("another insecure_noise_seed", insecure, job.insecure),
+        # Ledgers of earlier versions do not name them.
+        ("another method or other settings", settings, job.settings_digest or settings),
+    ):
+        if ours != theirs:
+            raise ConfigError(
+                f"{options.folder}: the job to resume was started with {what}; start a new job in "
+                "another folder instead"
+            )

@@ -1,0 +1,69 @@
+"""Votes of teachers as they are released, and the terms they are asked on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedsynth.privacy.rows.exchanging import exchange
+from fedsynth.privacy.terms import Budget, Everyone, Terms
+
+Floats = NDArray[np.float64]
+
+
+# A hair above the norm of honest votes, so that clipping leaves them as they are.
+_MARGIN = 1 + 1e-5
+
+
+def vote_terms(
+    budget: Budget, noise_multiplier: float, survivors: int, queries: int, noise: str
+) -> Terms:
+    """Terms of the votes on so many queries, asked of everybody."""
+    gaussian = noise == "gaussian"
+    length = math.sqrt(queries) if gaussian else float(queries)
+    reach = exchange("l2" if gaussian else "l1") if budget.unit == "record" else 1.0
+    return Terms(
+        unit=budget.unit,
+        trust=budget.trust,
+        clip=length * reach * _MARGIN,
+        noise_multiplier=noise_multiplier,
+        norm="l2" if gaussian else "l1",
+        mechanism="gaussian" if gaussian else "laplace",
+        sampling=Everyone(),
+        survivors=survivors,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Votes:
+    """Released votes.
+
+    Attributes:
+        counts: noisy votes, [queries, classes].
+        sigma: standard deviation of the noise in each.
+        teachers: whose votes they are, those that voted for nothing included.
+    """
+
+    counts: Floats
+    sigma: float
+    teachers: int
+
+    @property
+    def shares(self) -> Floats:
+        """Noisy vote shares [queries, classes], each row summing to 1.
+
+        All classes together have one vote a teacher, which is known: so the mean noise of a query's
+        classes is, and is taken off. Where some voted for nothing it is as if for all classes.
+        """
+        classes = self.counts.shape[1]
+        centred = self.counts - self.counts.mean(axis=1, keepdims=True)
+        return np.asarray(centred / self.teachers + 1 / classes)
+
+    @property
+    def share_variance(self) -> float:
+        """Variance of the noise in a share."""
+        classes = self.counts.shape[1]
+        return float((self.sigma / self.teachers) ** 2 * (1 - 1 / classes))

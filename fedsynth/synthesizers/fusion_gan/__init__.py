@@ -1,6 +1,0 @@
-"""Fusion GAN (paper 004, Algorithm 6), as published and with privacy of records."""
-
-from fedsynth.synthesizers.fusion_gan.settings import FusionGANSettings
-from fedsynth.synthesizers.fusion_gan.synthesizer import FusionGAN
-
-__all__ = ["FusionGAN", "FusionGANSettings"]

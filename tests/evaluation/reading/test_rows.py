@@ -1,0 +1,111 @@
+"""Rows as evaluation reads them: nothing clamped, what breaks a rule marked."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedsynth.errors import DataError
+from fedsynth.evaluation.reading.rows import independent, read_rows
+from fedsynth.schema import Categorical, Continuous, Identifier, Integer, Schema
+from tests.evaluation.compared_people import SCHEMA, people, table
+
+
+def test_cells_become_numbers_codes_and_units_by_hand():
+    frame = pd.DataFrame(
+        {
+            "colour": ["blue", None, "pink"],
+            "shape": ["round", "odd", None],
+            "count": [7, 101, 2.5],
+            "x": ["0.126", "", "many"],
+            "day": ["2020-01-03", "2021-01-01", None],
+            "flag": ["yes", 0, "perhaps"],
+        }
+    )
+    rows = read_rows(frame, SCHEMA, "rows")
+    nan = np.nan
+    expected = [[2, 0, 7, 0.13, 2, 1], [nan, 2, 101, nan, 366, 0], [3, nan, 2.5, nan, nan, 2]]
+    np.testing.assert_array_equal(rows.values, expected)
+    assert rows.outside.tolist() == [
+        [False] * 6,
+        # A gap is allowed in colour and x; 101 and the day lie above their bounds.
+        [False, False, True, False, True, False],
+        # pink, a gap in shape, a fraction, a text for a number, and no truth value.
+        [True, True, True, True, False, True],
+    ]
+    assert rows.sizes == (4, 4, 0, 0, 0, 3)
+
+
+def test_columns_come_in_the_schemas_order_without_identifiers():
+    schema = Schema(columns=(Identifier(name="id"), *SCHEMA.columns), target="flag")
+    frame = table(20).assign(id=range(20))
+    rows = read_rows(frame[frame.columns[::-1]], schema, "rows")
+    assert rows.names == tuple(column.name for column in SCHEMA.columns)
+    np.testing.assert_array_equal(rows.values, people(20).values)
+    assert len(rows) == 20
+
+
+def test_infinite_numbers_stay_apart_from_all_others_and_sums_stay_finite():
+    schema = Schema(columns=(Continuous(name="x", lower=0, upper=10, decimals=1),))
+    values = [np.inf, -np.inf, 1e300, 11.0, 3.0]
+    rows = read_rows(pd.DataFrame({"x": values}), schema, "rows")
+    assert np.isfinite(rows.values.sum() + rows.values.std())
+    assert rows.values[0] > 1e6 > rows.values[3] == 11
+    assert rows.values[1] < -1e6
+    assert rows.outside[:, 0].tolist() == [True, True, True, True, False]
+
+
+def test_numbers_finer_than_the_agreed_decimals_are_rounded_and_no_zero_is_negative():
+    schema = Schema(columns=(Continuous(name="x", lower=-1, upper=1, decimals=1),))
+    rows = read_rows(pd.DataFrame({"x": [0.1 + 1e-12, -0.04, 0.26]}), schema, "rows")
+    assert rows.values[:, 0].tolist() == [0.1, 0.0, 0.3]
+    assert not np.signbit(rows.values).any()
+
+
+@settings(max_examples=20, deadline=None)
+@given(n=st.integers(1, 40), most=st.integers(1, 50), seed=st.integers(0, 99))
+def test_a_sample_holds_rows_once_in_order_or_all(n, most, seed):
+    schema = Schema(columns=(Integer(name="i", lower=0, upper=99),))
+    rows = read_rows(pd.DataFrame({"i": range(n)}), schema, "rows")
+    drawn = rows.sample(most, seed)
+    places = drawn.values[:, 0]
+    assert len(drawn) == min(n, most)
+    assert np.all(np.diff(places) > 0)
+    np.testing.assert_array_equal(places, rows.sample(most, seed).values[:, 0])
+    if n > 2 * most > 20:
+        assert (places != np.arange(len(places))).any()
+
+
+def test_independent_columns_keep_every_column_and_lose_relations():
+    rows = people(
+        4000, x=np.linspace(-5, 5, 4000).round(2), count=[101, *range(100)] * 39 + [0] * 61
+    )
+    alone = independent(rows, 3)
+    np.testing.assert_array_equal(np.sort(alone.values, axis=0), np.sort(rows.values, axis=0))
+    # Marks stay with their cells.
+    np.testing.assert_array_equal(alone.outside[:, 2], alone.values[:, 2] > 100)
+    before = np.corrcoef(people(4000).values[:, [2, 5]].T)[0, 1]
+    after = np.corrcoef(independent(people(4000), 0).values[:, [2, 5]].T)[0, 1]
+    assert before > 0.2
+    assert abs(after) < 0.06
+    np.testing.assert_array_equal(independent(rows, 3).values, alone.values)
+    assert (independent(rows, 4).values[:, 2] != alone.values[:, 2]).any()
+
+
+def test_empty_tables_and_other_columns_are_refused():
+    with pytest.raises(DataError, match="shop A: has no rows"):
+        read_rows(table(5).iloc[:0], SCHEMA, "shop A")
+    with pytest.raises(DataError, match="shop A: lacks columns"):
+        read_rows(table(5).drop(columns="x"), SCHEMA, "shop A")
+    with pytest.raises(DataError, match="shop A: has columns"):
+        read_rows(table(5).assign(more=1), SCHEMA, "shop A")
+
+
+def test_undeclared_values_share_a_code_behind_the_last_one():
+    schema = Schema(columns=(Categorical(name="c", values=("a", "b"), other="else"),))
+    rows = read_rows(pd.DataFrame({"c": ["b", "else", "p", "q"]}), schema, "rows")
+    assert rows.sizes == (4,)
+    assert rows.values[:, 0].tolist() == [1, 2, 3, 3]

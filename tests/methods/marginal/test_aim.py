@@ -1,0 +1,132 @@
+"""AIM: what it chooses, what its workload may be, how large its model grows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fedsynth.errors import ConfigError
+from fedsynth.marginals import Measurement
+from fedsynth.methods.marginal.aim import AIM
+from fedsynth.methods.marginal.aim_settings import AIMSettings
+from fedsynth.methods.marginal.search import gain
+from fedsynth.privacy.terms import Budget
+from fedsynth.schema import Categorical, Schema
+from tests.methods.small import SCHEMA, owners
+
+CENTRAL = Budget(epsilon=5.0, delta=1e-5, trust="central")
+APART = Budget(epsilon=20.0, delta=1e-5, trust="distributed")
+
+
+def coupled(rows=3000, seed=0):
+    """Six columns of which c0 and c1 are equal, c2 = c3 xor c4, and c5 is alone."""
+    rng = np.random.default_rng(seed)
+    c = rng.integers(0, 2, (rows, 6))
+    c[:, 1] = c[:, 0]
+    c[:, 2] = c[:, 3] ^ c[:, 4]
+    frame = pd.DataFrame({f"c{k}": np.array(["n", "y"])[c[:, k]] for k in range(6)})
+    columns = [Categorical(name=name, values=["n", "y"]) for name in frame]
+    return frame, Schema(columns=columns)
+
+
+@pytest.mark.parametrize("budget", [CENTRAL, APART], ids=["central", "distributed"])
+def test_what_depends_is_measured_first(budget):
+    frame, schema = coupled()
+    synth = AIM(schema, marginals=1, messages=1).fit([frame], budget)
+    asked = [m.clique for m in synth.learned.measurements]
+    assert asked[-1] == (0, 1)
+    rows = synth.sample(1000, seed=0)
+    assert (rows["c0"] == rows["c1"]).mean() > 0.97
+
+
+@pytest.mark.parametrize("budget", [CENTRAL, APART], ids=["central", "distributed"])
+def test_a_dependence_of_three_columns_needs_their_marginal(budget):
+    frame, schema = coupled()
+
+    def parity(**settings):
+        rows = AIM(schema, **settings).fit([frame], budget).sample(2000, seed=0)
+        bits = rows[["c2", "c3", "c4"]].eq("y").sum(axis=1)
+        return (bits % 2 == 0).mean()
+
+    assert parity(workload="triples") > 0.95
+    assert parity(workload=[["c2", "c3", "c4"]]) > 0.95
+    assert parity(workload="pairs") == pytest.approx(0.5, abs=0.1)
+
+
+def test_without_anybody_trusted_six_messages_are_the_most():
+    synth = AIM(SCHEMA).fit(owners(300, 200), APART)
+    assert len(synth.ledger.events) <= 6
+    assert {event.terms.trust for event in synth.ledger.events} == {"distributed"}
+    assert all(event.terms.mechanism == "gaussian" for event in synth.ledger.events)
+
+
+def test_every_column_is_modelled_with_the_target_whatever_is_chosen():
+    synth = AIM(SCHEMA, marginals=1, messages=1).fit(owners(300, 200), APART)
+    tree = synth.learned.model.tree
+    assert all(tree.home((k, 4)) is not None for k in range(4))
+
+
+def test_a_trusted_server_chooses_by_the_exponential_mechanism():
+    synth = AIM(SCHEMA, marginals=3).fit(owners(300, 200), CENTRAL)
+    mechanisms = [event.terms.mechanism for event in synth.ledger.events]
+    assert mechanisms[:3] == ["gaussian", "exponential", "gaussian"]
+    sums = AIM(SCHEMA, selection="sums").fit(owners(300, 200), CENTRAL)
+    assert all(event.terms.mechanism == "gaussian" for event in sums.ledger.events)
+
+
+@pytest.mark.parametrize("cells", [60, 150, 1500])
+@pytest.mark.parametrize("budget", [CENTRAL, APART], ids=["central", "distributed"])
+def test_the_models_size_stays_within_its_cap(cells, budget):
+    synth = AIM(SCHEMA, max_cells=cells, bins=10).fit(owners(800, 400), budget)
+    assert synth.learned.model.tree.cells <= cells
+    assert len(synth.sample(30, seed=0)) == 30
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"workload": [["age", "doze"]]}, "did you mean 'dose'"),
+        ({"workload": [["age", "age"]]}, "different columns"),
+        ({"workload": "all"}, "pairs, triples"),
+        ({"messages": 0}, "at least 1"),
+        ({"marginals": 0}, "at least 1"),
+        ({"target_weight": 0}, "positive"),
+        ({"coarse_share": 1.0}, "share"),
+        ({"histogram_share": 0.0}, "share"),
+        ({"max_cells": -1}, "at least 1"),
+        ({"binz": 3}, "did you mean 'bins'"),
+        ({"selection": "exponential"}, "trusted server"),
+    ],
+)
+def test_wrong_settings_are_explained(settings, said):
+    with pytest.raises(ConfigError, match=said):
+        AIM(SCHEMA, **settings).fit(owners(10), APART)
+
+
+def test_a_target_is_needed_for_its_triples():
+    frame, schema = coupled(50)
+    with pytest.raises(ConfigError, match="needs a target"):
+        AIM(schema, workload="target-triples").fit([frame], APART)
+
+
+def test_defaults_follow_from_public_facts():
+    few = AIMSettings().resolved(APART, SCHEMA)
+    assert (few.selection, few.workload, few.messages) == ("sums", "target-triples", 4)
+    assert AIMSettings().resolved(CENTRAL, SCHEMA).selection == "exponential"
+    _, schema = coupled(10)
+    assert AIMSettings().resolved(APART, schema).workload == "pairs"
+    tight = AIMSettings().resolved(Budget(epsilon=0.1), SCHEMA)
+    assert tight.marginals < few.marginals
+
+
+def test_a_gain_is_the_distance_less_the_noise():
+    rng = np.random.default_rng(0)
+    expected = np.full((20, 20), 100.0)
+    shift = np.where(np.arange(20) % 2, 40.0, -40.0)[:, None] * np.where(np.arange(20) % 2, 1, -1)
+    apart = Measurement((0, 1), expected + shift + rng.normal(0, 20, (20, 20)), 20.0)
+    same = Measurement((0, 1), expected + rng.normal(0, 20, (20, 20)), 20.0)
+    assert gain(same, expected, 0.0, 1.0) < 0
+    # At most the exact L1 distance of 400 cells by 40, and of its order.
+    assert 400 * 40 * 0.5 < gain(apart, expected, 0.0, 0.0) < 400 * 40 * 1.2
+    assert gain(apart, expected, 0.0, 30.0) < gain(apart, expected, 0.0, 1.0)

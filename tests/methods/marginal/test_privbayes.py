@@ -1,0 +1,85 @@
+"""PrivBayes: structures found, tables normalised, votes counted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedsynth.errors import ConfigError
+from fedsynth.marginals import Domain
+from fedsynth.methods.marginal.privbayes import PrivBayes, network
+from fedsynth.privacy.terms import Budget
+from fedsynth.schema import Categorical, Schema
+from tests.methods.small import SCHEMA, owners
+
+
+@given(st.integers(1, 6), st.integers(1, 3), st.integers(0, 2**32))
+@settings(max_examples=50)
+def test_a_network_is_acyclic_and_within_its_limits(columns, degree, seed):
+    rng = np.random.default_rng(seed)
+    domain = Domain(tuple(rng.integers(1, 6, columns).tolist()))
+    scores = rng.normal(0, 1, (columns, columns))
+    first = int(rng.integers(columns))
+    found = network(scores + scores.T, domain, degree, first, 30)
+    assert sorted(family.child for family in found) == list(range(columns))
+    assert found[0].child == first and found[0].parents == ()
+    seen = set()
+    for family in found:
+        assert set(family.parents) <= seen and len(family.parents) <= degree
+        assert not family.parents or domain.cells(family.clique) <= 30
+        seen.add(family.child)
+
+
+def test_the_strongest_dependence_comes_first():
+    scores = np.array([[0, 1, 5, 0], [1, 0, 4, 0.5], [5, 4, 0, 0], [0, 0.5, 0, 0]], float)
+    found = network(scores, Domain((2, 2, 2, 2)), 1, 0, 100)
+    assert [(f.child, f.parents) for f in found] == [(0, ()), (2, (0,)), (1, (2,)), (3, (1,))]
+
+
+def chained(rows, seed):
+    """c0 -> c1 -> c2, each equal to the one before in nine of ten rows."""
+    rng = np.random.default_rng(seed)
+    c = np.zeros((rows, 3), int)
+    c[:, 0] = rng.integers(0, 2, rows)
+    for k in (1, 2):
+        c[:, k] = np.where(rng.random(rows) < 0.9, c[:, k - 1], 1 - c[:, k - 1])
+    return pd.DataFrame({f"c{k}": np.array(["n", "y"])[c[:, k]] for k in range(3)})
+
+
+CHAIN = Schema(columns=[Categorical(name=f"c{k}", values=["n", "y"]) for k in range(3)])
+
+
+@pytest.mark.parametrize("structure", ["sums", "votes"])
+def test_a_chain_is_found_and_kept(structure):
+    tables = [chained(200, seed) for seed in range(40)]
+    synth = PrivBayes(CHAIN, degree=1, structure=structure).fit(
+        tables, Budget(epsilon=20.0, delta=1e-5)
+    )
+    rows = synth.sample(5000, seed=0)
+    assert (rows["c0"] == rows["c1"]).mean() == pytest.approx(0.9, abs=0.03)
+    assert (rows["c0"] == rows["c2"]).mean() == pytest.approx(0.82, abs=0.04)
+
+
+def test_votes_are_one_row_a_client_and_charged_to_records_at_half_their_noise():
+    synth = PrivBayes(SCHEMA, structure="votes").fit(owners(50, 60), Budget(epsilon=1.0))
+    votes = [event for event in synth.ledger.events if event.label == "network-votes"]
+    assert [event.terms.unit for event in votes] == ["client"]
+    assert 0.97 < synth.ledger.spent().epsilon <= 1.0
+    others = sum(1 / e.terms.noise_multiplier**2 for e in synth.ledger.events if e not in votes)
+    voted = sum(4 / e.terms.noise_multiplier**2 for e in votes)
+    whole = others + voted
+    # Half of what the histogram's tenth leaves.
+    assert voted / whole == pytest.approx(0.45, rel=1e-3)
+    sums = PrivBayes(SCHEMA).fit(owners(50, 60), Budget(epsilon=1.0)).ledger.events
+    assert whole == pytest.approx(sum(1 / e.terms.noise_multiplier**2 for e in sums), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("settings_", "said"), [({"degree": 0}, "1 to 5"), ({"structure": "vote"}, "sums or votes")]
+)
+def test_wrong_settings_are_explained(settings_, said):
+    with pytest.raises(ConfigError, match=said):
+        PrivBayes(SCHEMA, **settings_)

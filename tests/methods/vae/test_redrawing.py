@@ -1,0 +1,118 @@
+"""Synthetic rows that break the schema's constraints are drawn again."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fedsynth.data.tables import conform
+from fedsynth.encoding.table import TableEncoding
+from fedsynth.errors import ConfigError
+from fedsynth.methods.vae import FedVAE, redrawing
+from fedsynth.methods.vae.redrawing import redrawn
+from fedsynth.privacy.terms import Budget
+from fedsynth.schema import Boolean, Categorical, Integer, Schema
+
+FREE = Budget(epsilon=math.inf, trust="central")
+COLUMNS = (
+    Integer(name="start", lower=0, upper=60),
+    Integer(name="stop", lower=0, upper=60),
+    Categorical(name="role", values=["husband", "wife", "child"]),
+    Categorical(name="sex", values=["f", "m"]),
+)
+
+
+def schema_of(*constraints, target="sex"):
+    return Schema(columns=COLUMNS, target=target, constraints=constraints)
+
+
+def table(rows, seed=0):
+    rng = np.random.default_rng(seed)
+    start = rng.integers(0, 61, rows)
+    role = rng.choice(["husband", "wife", "child"], rows)
+    sex = np.where(role == "husband", "m", np.where(role == "wife", "f", rng.choice(["f", "m"])))
+    stop = np.minimum(60, start + rng.integers(0, 20, rows))
+    return pd.DataFrame({"start": start, "stop": stop, "role": role, "sex": sex})
+
+
+def fitted(schema, **settings):
+    # Hardly trained, so that nothing but redrawing keeps the constraints.
+    synth = FedVAE(schema, rounds=2, hidden=(8,), latent=2, **settings)
+    return synth.fit({"a": table(80)}, FREE, seed=0)
+
+
+def test_no_sampled_row_breaks_a_constraint_and_conditions_still_hold():
+    never = {"never": {"role": "husband", "sex": "f"}}
+    young = {"never": {"role": ["husband", "wife"], "start": {"to": 17}}}
+    schema = schema_of(never, young, {"ordered": ["start", "stop"]})
+    synth, plain = fitted(schema), fitted(schema_of())
+
+    def broken(rows):
+        return schema.broken(conform(rows, schema).columns)
+
+    assert broken(plain.sample(2000, seed=0)).mean() > 0.2
+    assert not broken(synth.sample(2000, seed=0)).any()
+    women = synth.sample(2000, where={"sex": "f"}, seed=1)
+    assert not broken(women).any() and (women["sex"] == "f").all()
+    drawn = synth.sample(4000, proportions={"f": 3, "m": 1}, seed=2)
+    assert not broken(drawn).any()
+    assert (drawn["sex"] == "f").mean() == pytest.approx(0.75, abs=0.04)
+    pd.testing.assert_frame_equal(synth.sample(50, seed=3), synth.sample(50, seed=3))
+
+
+def test_a_forbidden_label_is_given_to_no_row_and_refused_as_a_condition():
+    synth = fitted(schema_of({"never": {"sex": "f"}}))
+    assert (synth.sample(300, seed=0)["sex"] == "m").all()
+    with pytest.raises(ConfigError, match="constraints and the condition on its target"):
+        synth.sample(300, where={"sex": "f"}, seed=0)
+
+
+def test_a_table_that_nothing_meets_is_refused():
+    synth = fitted(schema_of({"never": {"sex": ["f", "m"]}}, target=None))
+    with pytest.raises(ConfigError, match="meets the schema's constraints"):
+        synth.sample(20, seed=0)
+
+
+EDGES = (0, 10, 20)
+PAIR = (Boolean(name="b"), Integer(name="n", lower=0, upper=20, edges=EDGES))
+
+
+def pair_encoding():
+    """Two columns of two codes each, of which [1, 1] is impossible."""
+    schema = Schema(columns=PAIR, constraints=({"never": {"b": True, "n": {"from": 10}}},))
+    return TableEncoding.from_edges(schema)
+
+
+def test_only_broken_rows_are_drawn_again_until_none_is():
+    asked = []
+
+    def draw(rows):
+        asked.append(rows.tolist())
+        return np.array([[0, 1] if row == 1 or len(asked) > 2 else [1, 1] for row in rows])
+
+    codes = np.array([[0, 0], [1, 1], [1, 0], [1, 1]])
+    found = redrawn(pair_encoding(), codes, draw, None, np.random.default_rng(0))
+    assert found.tolist() == [[0, 0], [0, 1], [1, 0], [0, 1]]
+    assert asked == [[1, 3], [3], [3]]
+    assert codes[1].tolist() == [1, 1]
+
+
+def test_after_so_many_draws_valid_rows_of_the_same_kind_are_repeated(monkeypatch):
+    monkeypatch.setattr(redrawing, "REDRAWS", 3)
+    count = [0]
+
+    def draw(rows):
+        count[0] += 1
+        return np.ones((len(rows), 2), np.int64)
+
+    codes = np.array([[0, 0]] + [[0, 1]] * 2 + [[1, 1]] * 40)
+    kinds = np.array([0, 1, 1, *[0, 1] * 20])
+    rng = np.random.default_rng(0)
+    found = redrawn(pair_encoding(), codes, draw, kinds, rng)
+    assert count == [3]
+    assert (found[kinds == 0] == [0, 0]).all() and (found[kinds == 1] == [0, 1]).all()
+    anything = redrawn(pair_encoding(), codes, draw, None, rng)[3:]
+    assert {tuple(row) for row in anything.tolist()} == {(0, 0), (0, 1)}
+    with pytest.raises(ConfigError, match="aim"):
+        redrawn(pair_encoding(), codes[3:], draw, None, rng)

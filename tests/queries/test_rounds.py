@@ -1,0 +1,171 @@
+import math
+
+import pytest
+
+from fedsynth.encoding.histogram import HistogramLayout
+from fedsynth.errors import ConfigError, PrivacyError
+from fedsynth.methods.vae.gradient import GRADIENT
+from fedsynth.methods.vae.local_training import TRAINING
+from fedsynth.methods.vae.server import training_task
+from fedsynth.methods.vae.settings import FedVAESettings
+from fedsynth.privacy.accounting import charged, optimal_gaussian_sigma, spent
+from fedsynth.privacy.terms import Budget, Everyone, FixedSize, Poisson
+from fedsynth.queries.rounds import make_plan
+from fedsynth.schema import Categorical, Integer, Schema
+from tests.methods.small import SCHEMA
+
+
+def plan_of(budget, clients=10, survivors=1.0, **settings):
+    resolved = FedVAESettings(**settings).resolved(budget, SCHEMA)
+    return make_plan(resolved, SCHEMA, budget, clients, survivors)
+
+
+def cost(plan, budget):
+    counts = {plan.training: plan.rounds}
+    for terms in (plan.histogram, plan.label_tables):
+        if terms is not None:
+            counts[terms] = counts.get(terms, 0) + 1
+    return spent(charged(counts, plan.participations), budget.resolved_delta).epsilon
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 8.0])
+@pytest.mark.parametrize("trust", ["central", "distributed", "local"])
+@pytest.mark.parametrize("unit", ["record", "client"])
+def test_the_whole_job_costs_no_more_than_the_budget_and_hardly_less(unit, trust, epsilon):
+    budget = Budget(epsilon=epsilon, unit=unit, trust=trust, units=1000)
+    plan = plan_of(budget, clients=1000, rounds=50)
+    assert 0.99 * epsilon <= cost(plan, budget) <= epsilon
+
+
+def test_fixed_size_rounds_are_paid_for_as_well():
+    budget = Budget(epsilon=4.0, unit="client", trust="central", units=1000)
+    plan = plan_of(budget, clients=1000, rounds=50, sampling="fixed", rate=0.05)
+    assert plan.training.sampling == FixedSize(50, 1000)
+    assert 0.98 * 4 <= cost(plan, budget) <= 4
+
+
+@pytest.mark.parametrize(
+    ("sampling", "clients", "rate", "expected"),
+    [("fixed", 3, 0.1, 1), ("fixed", 1000, 0.0517, 52), ("poisson", 3, 0.1, 0.3), (None, 7, 1, 7)],
+)
+def test_a_rounds_sum_is_divided_by_the_public_number_of_clients_in_it(
+    sampling, clients, rate, expected
+):
+    budget = Budget(epsilon=math.inf, unit="client", trust="central", units=clients)
+    plan = plan_of(budget, clients, rounds=2, sampling=sampling or "poisson", rate=rate)
+    assert plan.expected(clients) == pytest.approx(expected, rel=1e-12)
+
+
+def test_records_are_divided_by_their_estimated_number_times_the_rate():
+    budget = Budget(epsilon=math.inf)
+    assert plan_of(budget, rate=0.25).expected(1234.5) == 0.25 * 1234.5
+    assert plan_of(budget, rate=1.0).expected(1234.5) == 1234.5
+
+
+def test_clips_of_counts_are_the_norms_of_their_rows_and_no_wider():
+    plan = plan_of(Budget(epsilon=math.inf))
+    columns = len(SCHEMA.modelled)
+    # A record adds a one to the table of every other column by the label.
+    assert plan.label_tables.clip == pytest.approx(math.sqrt(columns - 1), rel=1e-4)
+    assert plan.label_tables.clip >= math.sqrt(columns - 1)
+    ones = HistogramLayout.of(SCHEMA).per_record
+    assert plan.histogram.clip == pytest.approx(math.sqrt(ones), rel=1e-4)
+    assert plan.histogram.clip >= math.sqrt(ones)
+
+
+def test_two_histograms_with_their_shares_cost_what_one_release_with_the_sum_would():
+    budget = Budget(epsilon=1.0)
+    plan = plan_of(budget, rounds=10, histogram_share=0.3, label_table_share=0.5)
+    alone = optimal_gaussian_sigma(1.0, budget.resolved_delta)
+    together = plan.histogram.noise_multiplier**-2 + plan.label_tables.noise_multiplier**-2
+    assert together == pytest.approx(0.8 / alone**2)
+
+
+def test_a_server_that_knows_whom_it_drew_is_charged_for_every_round_a_client_may_join():
+    budget = Budget(epsilon=5.0, unit="client", trust="local", units=100)
+    plan = plan_of(budget, clients=100, rounds=400, rate=0.1)
+    # 40 rounds are expected; a binomial stays below the limit but for about 1e-9.
+    assert 40 < plan.participations < 100
+    assert (
+        plan_of(Budget(epsilon=5.0, unit="client", trust="central", units=100)).participations
+        is None
+    )
+
+
+def test_shares_of_noise_are_sized_for_those_who_are_sure_to_answer():
+    budget = Budget(epsilon=1.0)
+    assert plan_of(budget, clients=10, survivors=0.8).training.survivors == 8
+    assert plan_of(budget, clients=10).training.survivors == 10
+    client = Budget(epsilon=1.0, unit="client", units=1000)
+    drawn = plan_of(client, clients=1000, rate=0.1).training.survivors
+    assert drawn == math.floor(100 - 6 * math.sqrt(90))
+
+
+def test_the_unit_decides_the_task_and_the_sampling():
+    record = Budget(epsilon=1.0)
+    assert training_task(record) is GRADIENT
+    assert plan_of(record, rate=0.2).training.sampling == Poisson(0.2)
+    client = Budget(epsilon=1.0, unit="client", units=10)
+    assert training_task(client) is TRAINING
+    assert plan_of(client, rate=1.0).training.sampling == Everyone()
+
+
+def test_a_noise_multiplier_of_ones_own_is_kept_and_accounted_for():
+    budget = Budget(epsilon=math.inf, unit="client", trust="central", units=20)
+    plan = plan_of(budget, clients=20, noise_multiplier=0.5, rounds=10)
+    assert plan.training.noise_multiplier == plan.histogram.noise_multiplier == 0.5
+    assert math.isfinite(cost(plan, budget))
+
+
+def test_without_a_budget_and_a_multiplier_there_is_no_noise():
+    plan = plan_of(Budget(epsilon=math.inf))
+    assert plan.training.noise_multiplier == plan.histogram.noise_multiplier == 0
+
+
+def test_a_plan_that_cannot_fit_is_refused_before_anything_is_asked():
+    with pytest.raises(PrivacyError):
+        plan_of(Budget(epsilon=0.5), noise_multiplier=0.3)
+
+
+NUMERIC = Schema(columns=[Integer(name="a", lower=0, upper=9)])
+
+
+@pytest.mark.parametrize(
+    ("schema", "budget", "settings", "said"),
+    [
+        (NUMERIC, Budget(epsilon=1), {"scheme": "sep"}, "categorical target"),
+        (SCHEMA, Budget(epsilon=1), {"architecture": "conv"}, "for images"),
+        (SCHEMA, Budget(epsilon=1), {"sampling": "fixed"}, "Poisson-sampled"),
+        (SCHEMA, Budget(epsilon=1, unit="client"), {"encoder": "shared"}, "private"),
+        (SCHEMA, Budget(epsilon=1), {"scheme": "sep", "label_table_share": 0.1}, "scheme uni"),
+        (SCHEMA, Budget(epsilon=1), {"scheme": "sep", "classifier_weight": 1}, "scheme uni"),
+    ],
+)
+def test_contradicting_settings_are_refused(schema, budget, settings, said):
+    with pytest.raises(ConfigError, match=said):
+        FedVAESettings(**settings).resolved(budget, schema)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"rouns": 3}, {"rate": 0}, {"rate": 1.5}, {"clip": -1}, {"latent": 0}, {"scheme": "both"}],
+)
+def test_a_setting_out_of_range_or_misspelt_is_named(wrong):
+    with pytest.raises(ConfigError, match=next(iter(wrong))):
+        FedVAESettings(**wrong)
+
+
+def test_a_table_without_classes_gets_one_vae_for_all():
+    resolved = FedVAESettings().resolved(Budget(epsilon=1), NUMERIC)
+    assert resolved.scheme == "uni"
+    assert not resolved.label_table_share
+    resolved = FedVAESettings().resolved(Budget(epsilon=1, unit="client"), NUMERIC)
+    assert resolved.scheme == "uni"
+
+
+def test_a_single_class_is_a_class():
+    schema = Schema(
+        columns=[Integer(name="a", lower=0, upper=9), Categorical(name="t", values=["only"])],
+        target="t",
+    )
+    assert FedVAESettings().resolved(Budget(epsilon=1), schema).scheme == "uni"
