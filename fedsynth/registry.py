@@ -13,6 +13,7 @@ from fedsynth.agreed import suggestion
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError
 from fedsynth.federation.server.traffic import Traffic
+from fedsynth.federation.simulation.simulation import Owners
 from fedsynth.methods.copula.private import PrivateFusion, PrivateFusionSettings
 from fedsynth.methods.embedding import MeanEmbedding, MeanEmbeddingSettings
 from fedsynth.methods.gan import FedCTGAN, FedCTGANSettings, FedGAN, FedGANSettings
@@ -29,7 +30,6 @@ from fedsynth.papers.fusion.published import Fusion, FusionSettings
 from fedsynth.papers.fusion_gan import FusionGAN, FusionGANSettings
 from fedsynth.privacy.terms import Budget
 from fedsynth.privacy.trail.certificate import Certificate
-from fedsynth.queries.owners import Owners
 from fedsynth.release import Fitted, Report
 from fedsynth.schema import ImageSchema, Schema
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.errors import FederationError, PrivacyError
-from fedsynth.privacy.mechanisms.stable import reach
-from fedsynth.privacy.rows.clipping import DenseRows, largest_blocks
 from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.ledger import Event
 
 Plain = None | bool | int | float | str | Sequence["Plain"] | Mapping[str, "Plain"]
 
@@ -31,6 +28,8 @@ class Request:
         settings: public plain values.
         job, round: name the release; an answer to another is refused.
         steps: of a client's own training, each protected by the terms; None for a sum.
+        participations: rounds of this job in which a drawn client takes part at the most; None
+            where everybody is asked, or drawing is secret.
     """
 
     task: str
@@ -42,6 +41,12 @@ class Request:
     job: str = ""
     round: int = 0
     steps: int | None = None
+    participations: int | None = None
+
+    @property
+    def event(self) -> Event:
+        """As ledgers write it down, the job's and the clients' own."""
+        return Event(self.task, self.round, self.terms, self.job, self.steps or 1)
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,21 @@ class Incident:
     client: str
     round: int
     reason: str
+
+
+@dataclass(frozen=True)
+class Summed:
+    """What a carrier brings of a round: a sum of answers, none of which it shows.
+
+    Attributes:
+        total: float64 [dim].
+        answered: how many answers it holds.
+        incidents: clients whose answers it does not hold, and why.
+    """
+
+    total: NDArray[np.float64]
+    answered: int
+    incidents: tuple[Incident, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -95,98 +115,3 @@ class Collected:
     clients: tuple[str, ...]
     asked: int
     incidents: tuple[Incident, ...] = ()
-
-
-def fault(answer: object, request: Request) -> str | None:
-    """What is wrong with an answer, or None.
-
-    The bound on the norm holds for whole clients: the clip, plus what the noise of an honest client
-    stays below with probability 1 - 1e-14. A client's sum over its records has no public bound. The
-    norm itself is not told: it is the client's.
-    """
-    if not isinstance(answer, Answer):
-        return "not an answer"
-    values = answer.values
-    if (answer.job, answer.round) != (request.job, request.round):
-        return f"answers round {answer.round} instead of {request.round}"
-    if not isinstance(values, np.ndarray) or values.dtype != np.float64:
-        return "not an array of float64"
-    if values.shape != (request.dim,):
-        return f"shape {values.shape} instead of ({request.dim},)"
-    if not np.isfinite(values).all():
-        return "holds values that are not finite"
-    terms = request.terms
-    if terms.unit == "client":
-        bound = terms.clip + terms.client_scale * _noise_norm(request)
-        with np.errstate(over="ignore"):
-            if terms.mechanism == "exponential":
-                norm = float(
-                    largest_blocks(DenseRows(values[None]), np.asarray(request.arrays["starts"]))[0]
-                )
-            else:
-                norm = float(np.linalg.norm(values, 2 if terms.norm == "l2" else 1))
-        if not norm <= bound * (1 + 1e-5):
-            return f"norm above the bound {bound:.4g}"
-    return None
-
-
-def _noise_norm(request: Request) -> float:
-    """What the norm of ``dim`` draws at scale 1 stays below with probability 1 - 1e-14.
-
-    L2 of Gaussian draws: the norm is 1-Lipschitz, so it exceeds its mean, at most ``sqrt(dim)``, by
-    t with probability at most exp(-t^2/2). L1 of Laplace draws: a Gamma variable, above ``dim +
-    sqrt(2 dim t) + t`` with probability at most exp(-t). L1 of stable draws: none of them exceeds
-    what each exceeds with probability 1e-14/dim. Such tails are heavy (``x^-alpha``): the bound is
-    6e13 dim^2 at alpha 1, 2e7 dim^1.6 at 1.8, so it stops what no noise explains, and not a client
-    that means to spoil the sum.
-    """
-    dim = request.dim
-    match request.terms.mechanism:
-        case "gaussian":
-            return math.sqrt(dim) + 8.1
-        case "laplace" | "exponential":
-            return dim + math.sqrt(2 * dim * 32.3) + 32.3
-        case "stable" if request.terms.alpha is not None:
-            return dim * reach(request.terms.alpha, 1e-14 / dim)
-    raise PrivacyError(f"no bound is known for {request.terms.mechanism} noise")
-
-
-def sift(
-    answers: Sequence[object], request: Request, asked: Collection[str]
-) -> tuple[list[Answer], list[Incident]]:
-    """Separate usable answers from the rest.
-
-    Of several answers by one client none is used, and none by a client that was not asked: its
-    contribution would be in no sample.
-    """
-    good: dict[str, Answer] = {}
-    bad: list[Incident] = []
-    seen: set[str] = set()
-    for answer in answers:
-        if not isinstance(answer, Answer) or not isinstance(answer.client, str):
-            bad.append(Incident("unknown", request.round, "not an answer"))
-            continue
-        name = answer.client
-        reason = fault(answer, request)
-        if name not in asked:
-            reason = "was not asked"
-        elif name in seen:
-            reason = "answered more than once"
-        seen.add(name)
-        if reason is None:
-            good[name] = answer
-        else:
-            good.pop(name, None)
-            bad.append(Incident(name, request.round, reason))
-    return list(good.values()), bad
-
-
-def need(count: int, least: int, request: Request, incidents: Sequence[Incident]) -> None:
-    """Raises FederationError where fewer than ``least`` answers are usable."""
-    if count < least:
-        reasons = "; ".join(f"{i.client}: {i.reason}" for i in incidents) or "no answer"
-        raise FederationError(
-            f"{request.task}, round {request.round}: {count} usable answers, {least} needed "
-            f"({reasons}). The round is charged and its value lost; resume the job once enough "
-            "clients are back"
-        )

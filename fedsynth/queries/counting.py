@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.encoding.table import TableEncoding
-from fedsynth.federation.client.site import Site
 from fedsynth.federation.client.tasks import register
+from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
 from fedsynth.federation.server.channel import Channel
 from fedsynth.privacy.rows.clipping import DenseRows, IndicatorRows, Rows
 from fedsynth.privacy.terms import Budget, Everyone, Terms
-from fedsynth.queries.owners import codes_of
+from fedsynth.queries.records import codes_of
 from fedsynth.schema import ImageSchema, Schema
 
 Positions = NDArray[np.int64]
@@ -29,47 +29,44 @@ Positions = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class CountTask:
-    """Count the positions that a site's records touch.
+    """Count the positions that a client's records touch.
 
     Attributes:
         name: of the task.
-        positions: of a site's records, int64 [records, ones], distinct within a record.
+        positions: of a client's records, int64 [records, ones], distinct within a record.
     """
 
     name: str
-    positions: Callable[[Site], Positions]
+    positions: Callable[[View], Positions]
 
     def contribute(
-        self, sites: Sequence[Site], samples: Sequence[Positions], request: Request
+        self, clients: Sequence[View], samples: Sequence[Positions], request: Request
     ) -> Iterator[tuple[int, Rows]]:
-        for index, (site, sample) in enumerate(zip(sites, samples, strict=True)):
-            touched = self.positions(site)[sample]
+        for index, (client, sample) in enumerate(zip(clients, samples, strict=True)):
+            touched = self.positions(client)[sample]
             if request.terms.unit == "record":
                 yield index, IndicatorRows(touched, request.dim)
             else:
                 counts = np.bincount(touched.ravel(), minlength=request.dim)
                 yield index, DenseRows(counts[None] / max(1, len(touched)))
 
-    def keep(self, site: Site, values: NDArray[np.float64], request: Request) -> None:
-        raise AssertionError("counts are sent, nothing of them is kept")
 
-
-def _schema_positions(site: Site) -> Positions:
-    return site.board.read("schema", _layout_of).positions(site.data)
+def _schema_positions(client: View) -> Positions:
+    return client.board.read("schema", _layout_of).positions(client.data)
 
 
 def _layout_of(schema: dict[str, object]) -> HistogramLayout:
     return HistogramLayout.of(Schema.from_dict(schema))
 
 
-def _label_positions(site: Site) -> Positions:
-    labels = site.data.labels
-    return np.zeros((site.records, 1), np.int64) if labels is None else labels[:, None]
+def _label_positions(client: View) -> Positions:
+    labels = client.data.labels
+    return np.zeros((client.records, 1), np.int64) if labels is None else labels[:, None]
 
 
-def _pair_positions(site: Site) -> Positions:
-    encoding = site.board.read("encoding", TableEncoding.from_dict)
-    codes = codes_of(site).astype(np.int64)
+def _pair_positions(client: View) -> Positions:
+    encoding = client.board.read("encoding", TableEncoding.from_dict)
+    codes = codes_of(client).astype(np.int64)
     target = target_index(encoding.schema)
     starts, _ = pair_starts(encoding.sizes, target)
     others = [j for j in range(codes.shape[1]) if j != target]

@@ -1,4 +1,4 @@
-"""One fit, whatever the method: sites, ledger, channel, checkpoints, progress.
+"""One fit, whatever the method: clients, ledger, channel, checkpoints, progress.
 
 A checkpoint holds only what was released and what was computed from that, so it is as public as the
 release; private vectors of simulated clients lie beside it and are deleted when the job is done.
@@ -23,19 +23,17 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
-from fedsynth.agreed import suggestion
 from fedsynth.errors import ConfigError, PrivacyError, ReleaseError
-from fedsynth.federation.client.site import Site, StateFile
-from fedsynth.federation.server.channel import LocalChannel
+from fedsynth.federation.runtime import Federation
+from fedsynth.federation.server.channel import Channel
+from fedsynth.federation.simulation.simulation import Owners, Simulation
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Budget
 from fedsynth.privacy.trail.certificate import LEDGER
 from fedsynth.privacy.trail.ledger import Job, Ledger, Planned
-from fedsynth.queries.owners import Owners, sites_of
-from fedsynth.release import CHECKPOINT
+from fedsynth.release import CHECKPOINT, discard_checkpoint
 from fedsynth.schema import ImageSchema, Schema
 
-PRIVATE = "private.bin"
 _SHOW_EPSILON_EVERY = 5.0
 
 Arrays = Mapping[str, NDArray[np.generic]]
@@ -95,11 +93,9 @@ Restored = tuple[dict[str, NDArray[Any]], dict[str, Any]]
 class Fitting:
     """A fit under way; ``restored`` is the last checkpoint of a resumed job, if there is one."""
 
-    channel: LocalChannel
-    sites: Sequence[Site]
+    channel: Channel
     options: Options
     restored: Restored | None = None
-    _state: StateFile | None = field(default=None, repr=False)
     _shown: tuple[float, float] = (-math.inf, 0.0)
 
     @property
@@ -113,16 +109,6 @@ class Fitting:
             self._shown = (now, self.ledger.spent().epsilon)
         self.options.progress(label, done, total, self._shown[1])
 
-    def keep_private_vectors(self, size: int) -> None:
-        """Give every simulated client a place on disk for a vector of ``size`` numbers."""
-        if self.options.folder is None or self._state is not None:
-            return
-        folder = self.options.folder / CHECKPOINT
-        folder.mkdir(parents=True, exist_ok=True)
-        self._state = StateFile(folder / PRIVATE, size)
-        for index, site in enumerate(self.sites):
-            site.state = self._state.slot(index)
-
     def checkpoint(self, arrays: Arrays, meta: Mapping[str, Any]) -> None:
         """Save the state of the fit, all of it or nothing."""
         if self.options.folder is None:
@@ -131,7 +117,7 @@ class Fitting:
         folder.mkdir(parents=True, exist_ok=True)
         plain = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
         body = save_tensors(
-            plain, {"meta": json.dumps({**meta, **self._drawn(), "sites": self._names()})}
+            plain, {"meta": json.dumps({**meta, **self._drawn(), "sites": self.channel.names})}
         )
         fresh = folder / "state.new"
         with fresh.open("wb") as file:
@@ -140,17 +126,13 @@ class Fitting:
             os.fsync(file.fileno())
         fresh.replace(folder / "state.safetensors")
 
-    def _names(self) -> list[str]:
-        """Whose private vector lies where."""
-        return [site.name for site in self.sites]
-
     def _drawn(self) -> dict[str, Any]:
         """How often each client was drawn, where that is limited: then the server knows anyway."""
         if self.ledger.job.participations is None:
             return {}
         return {
             "events": len(self.ledger.events),
-            "participations": {site.name: site.participations for site in self.sites},
+            "participations": self.channel.drawn,
         }
 
     def __enter__(self) -> Fitting:
@@ -163,24 +145,21 @@ class Fitting:
         and a fit that failed can be resumed, in the same process too.
         """
         self.ledger.close()
-        if self._state is not None:
-            self._state.close()
-            self._state = None
-        if kind is None and self.options.folder is not None:
-            (self.options.folder / CHECKPOINT / PRIVATE).unlink(missing_ok=True)
+        self.channel.close(finished=kind is None)
 
 
 def begin(
-    owners: Owners,
+    owners: Owners | Federation,
     schema: Schema | ImageSchema,
     budget: Budget,
     plan: Callable[[Budget, int], tuple[Sequence[Planned], int | None]],
     options: Options,
     settings: BaseModel,
 ) -> Fitting:
-    """Prepare the sites, calibrate the plan and open the ledger; nothing is asked yet.
+    """Prepare the clients, calibrate the plan and open the ledger; nothing is asked yet.
 
     Args:
+        owners: data to simulate clients with, or a federation of clients.
         plan: from the budget and the number of clients, the releases of the whole job and the
             number of rounds after which a drawn client refuses.
         settings: of the method, all defaults filled in; a job is resumed with the same ones.
@@ -188,10 +167,13 @@ def begin(
     Raises:
         DataError, ConfigError, PrivacyError: before anything private was used.
     """
-    sites = sites_of(owners, schema)
-    _hand_out(options.owners_ledgers, sites)
+    federation = owners if isinstance(owners, Federation) else Simulation(owners, schema)
+    noise = NoiseSource(options.insecure_noise_seed)
+    private = None if options.folder is None else options.folder / CHECKPOINT
+    runtime = federation.open(noise, options.owners_ledgers, private)
+    clients = runtime.clients
     if budget.unit == "client" and budget.units is None:
-        budget = replace(budget, units=len(sites))
+        budget = replace(budget, units=len(clients))
     path = None if options.folder is None else options.folder / LEDGER
     if options.resume and path is not None:
         ledger = Ledger.open(path)
@@ -201,7 +183,7 @@ def begin(
             ledger.close()
             raise
     else:
-        releases, participations = plan(budget, len(sites))
+        releases, participations = plan(budget, len(clients))
         job = Job(
             budget=budget,
             plan=tuple(releases),
@@ -213,16 +195,15 @@ def begin(
         )
         ledger = Ledger.create(job, path)
     try:
-        restored = _restored(options, sites)
+        restored = _restored(options, clients)
         if restored is None:
             _demand_something_left(ledger)
-        noise = NoiseSource(options.insecure_noise_seed)
-        channel = LocalChannel(sites, ledger, noise, taken=_taken(restored, ledger))
+        channel = Channel(runtime, ledger, noise, drawn=_drawn(restored, ledger))
     except BaseException:
         ledger.close()
         raise
     channel.announce("schema", schema.to_dict())
-    return Fitting(channel, sites, options, restored)
+    return Fitting(channel, options, restored)
 
 
 def _demand_something_left(ledger: Ledger) -> None:
@@ -236,21 +217,13 @@ def _demand_something_left(ledger: Ledger) -> None:
         )
 
 
-def _hand_out(ledgers: Mapping[str, Ledger], sites: Sequence[Site]) -> None:
-    by_name = {site.name: site for site in sites}
-    for name, ledger in ledgers.items():
-        if name not in by_name:
-            raise ConfigError(f"a ledger was given for {name!r}{suggestion(name, by_name)}")
-        by_name[name].ledger = ledger
-
-
-def _restored(options: Options, sites: Sequence[Site]) -> Restored | None:
+def _restored(options: Options, clients: Sequence[str]) -> Restored | None:
     if not options.resume or options.folder is None:
         return None
     path = options.folder / CHECKPOINT / "state.safetensors"
     if not path.exists():
         # Private vectors without the checkpoint that says whose they are belong to nobody.
-        (options.folder / CHECKPOINT / PRIVATE).unlink(missing_ok=True)
+        discard_checkpoint(options.folder)
         return None
     body = path.read_bytes()
     try:
@@ -259,7 +232,7 @@ def _restored(options: Options, sites: Sequence[Site]) -> Restored | None:
         found, owners = (load_tensors(body), meta), meta["sites"]
     except (SafetensorError, KeyError, ValueError, TypeError):
         raise ReleaseError(f"{path} is damaged: delete it to start the training anew") from None
-    if owners != [site.name for site in sites]:
+    if tuple(owners) != tuple(clients):
         raise ConfigError(
             f"{options.folder}: the job to resume was started with other owners, or in another "
             "order: give the same ones as before, or private vectors would change hands"
@@ -267,7 +240,7 @@ def _restored(options: Options, sites: Sequence[Site]) -> Restored | None:
     return found
 
 
-def _taken(restored: Restored | None, ledger: Ledger) -> dict[str, int] | None:
+def _drawn(restored: Restored | None, ledger: Ledger) -> dict[str, int] | None:
     """Rounds in which each client was drawn; in those since the checkpoint, perhaps every one."""
     if restored is None or "participations" not in restored[1]:
         return None

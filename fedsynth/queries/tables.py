@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.encoding.table import TableEncoding
-from fedsynth.federation.client.site import Site
 from fedsynth.federation.client.tasks import register
+from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
 from fedsynth.federation.server.channel import Channel
 from fedsynth.marginals import Clique, Domain, Measurement
 from fedsynth.privacy.rows.clipping import DenseRows, MarginalRows, Rows
 from fedsynth.privacy.terms import Budget, Everyone, Mechanism, Terms
 from fedsynth.queries.counting import released_scale
-from fedsynth.queries.owners import codes_of
+from fedsynth.queries.records import codes_of
 
 # A hair above the norm of a row, so that clipping leaves honest counts as they are.
 CLIP = 1 + 1e-5
@@ -25,7 +25,7 @@ CLIP = 1 + 1e-5
 
 @dataclass(frozen=True)
 class MarginalTask:
-    """Count a site's records in several tables, each weighted; the squared weights sum to 1.
+    """Count a client's records in several tables, each weighted; the squared weights sum to 1.
 
     At the client level a client sends its counts divided by its number of records, so that no
     client weighs more than another.
@@ -34,20 +34,17 @@ class MarginalTask:
     name: str = "marginals"
 
     def contribute(
-        self, sites: Sequence[Site], samples: Sequence[NDArray[np.int64]], request: Request
+        self, clients: Sequence[View], samples: Sequence[NDArray[np.int64]], request: Request
     ) -> Iterator[tuple[int, Rows]]:
         cliques, weights = _tables(request)
-        for index, (site, sample) in enumerate(zip(sites, samples, strict=True)):
-            sizes = site.board.read("encoding", TableEncoding.from_dict).sizes
-            rows = MarginalRows(codes_of(site)[sample], sizes, cliques, weights.tolist())
+        for index, (client, sample) in enumerate(zip(clients, samples, strict=True)):
+            sizes = client.board.read("encoding", TableEncoding.from_dict).sizes
+            rows = MarginalRows(codes_of(client)[sample], sizes, cliques, weights.tolist())
             if request.terms.unit == "record":
                 yield index, rows
             else:
                 total = rows.weighted_sum(np.ones(len(rows)))
                 yield index, DenseRows(total[None] / max(1, len(rows)))
-
-    def keep(self, site: Site, values: NDArray[np.float64], request: Request) -> None:
-        raise AssertionError("counts are sent, nothing of them is kept")
 
 
 MARGINALS = register(MarginalTask())

@@ -19,7 +19,7 @@ from fedsynth.privacy.terms import Poisson
 from fedsynth.privacy.trail.certificate import certify
 from fedsynth.privacy.trail.ledger import Event, Ledger
 from fedsynth.privacy.verify.verification import require
-from tests.federation.vectors import channel, ledger, sites, terms
+from tests.federation.vectors import channel, clients, ledger, terms
 
 LOCAL = {"trust": "local", "unit": "record"}
 
@@ -38,15 +38,15 @@ class Walk:
             total += steps.sum(self._rows)
         return total
 
-    def _rows(self, site, sample):
+    def _rows(self, client, sample):
         self.samples.append(len(sample))
-        return DenseRows(site.data[sample])
+        return DenseRows(client.data[sample])
 
 
 class Repeating(Walk):
     name = "test-repeating"
 
-    def _rows(self, site, sample):
+    def _rows(self, client, sample):
         return DenseRows(np.ones((len(sample) + 1, 3)))
 
 
@@ -55,10 +55,10 @@ register(Repeating())
 
 
 def test_each_message_is_its_clients_own_sum():
-    owners = sites(3)
-    for place, site in enumerate(owners):
-        site.data = np.full((2, 3), 0.1 * (place + 1))
-        site.records = 2
+    owners = clients(3)
+    for place, client in enumerate(owners):
+        client.data = np.full((2, 3), 0.1 * (place + 1))
+        client.records = 2
     found = channel(owners, ledger("record")).collect(
         "test-vectors", terms(**LOCAL, noise_multiplier=0.0), 3
     )
@@ -68,7 +68,7 @@ def test_each_message_is_its_clients_own_sum():
 
 
 def test_each_message_carries_the_whole_noise():
-    found = channel(sites(2000, value=0.0), seed=1).collect(
+    found = channel(clients(2000, value=0.0), seed=1).collect(
         "test-vectors", terms(trust="local", clip=2.0, noise_multiplier=3.0), 3
     )
     # 6,000 draws of a standard deviation of 6: within five standard errors.
@@ -79,16 +79,16 @@ def test_each_message_carries_the_whole_noise():
 def test_messages_that_lean_on_others_noise_are_never_collected(trust: str):
     account = ledger("record")
     with pytest.raises(PrivacyError, match="collected under local trust"):
-        channel(sites(), account).collect("test-vectors", terms(unit="record", trust=trust), 3)
+        channel(clients(), account).collect("test-vectors", terms(unit="record", trust=trust), 3)
     assert not account.events
 
 
 def test_all_messages_together_cost_what_one_costs():
     promised = terms(**LOCAL, noise_multiplier=4.0)
     costs = []
-    for clients in (1, 50):
+    for count in (1, 50):
         account = ledger("record", trust="local")
-        channel(sites(clients), account).collect("test-vectors", promised, 3)
+        channel(clients(count), account).collect("test-vectors", promised, 3)
         costs.append(account.spent().epsilon)
     assert costs[0] == costs[1] == spent({promised: 1}, 1e-5).epsilon
 
@@ -105,7 +105,7 @@ def test_the_certificate_explains_parallel_composition_where_messages_stand_alon
 def test_a_clients_training_is_charged_step_by_step_before_it_begins():
     promised = terms(**LOCAL, noise_multiplier=2.0, sampling=Poisson(0.1))
     account = ledger("record", epsilon=50.0, trust="local")
-    found = channel(sites(3, records=20), account).collect("test-walk", promised, 3, steps=40)
+    found = channel(clients(3, records=20), account).collect("test-walk", promised, 3, steps=40)
     assert found.values.shape == (3, 3)
     assert account.events == (Event("test-walk", 0, promised, account.job.job, 40),)
     assert account.counts == {promised: 40}
@@ -118,22 +118,22 @@ def test_training_past_the_budget_never_begins():
     account = ledger("record", epsilon=whole * 1.001, trust="local")
     WALK.samples.clear()
     with pytest.raises(BudgetExceeded):
-        channel(sites(), account).collect("test-walk", promised, 3, steps=11)
+        channel(clients(), account).collect("test-walk", promised, 3, steps=11)
     assert not WALK.samples
-    channel(sites(), account).collect("test-walk", promised, 3, steps=10)
+    channel(clients(), account).collect("test-walk", promised, 3, steps=10)
 
 
 def test_a_client_takes_no_more_steps_than_were_charged():
     promised = terms(**LOCAL, noise_multiplier=2.0)
     with pytest.raises(PrivacyError, match="all 5 steps are taken"):
-        channel(sites(), ledger("record")).collect(
+        channel(clients(), ledger("record")).collect(
             "test-walk", promised, 3, steps=5, settings={"take": 6}
         )
 
 
 def test_a_client_may_take_fewer_steps():
     promised = terms(**LOCAL, noise_multiplier=0.0)
-    found = channel(sites(2), ledger("record")).collect(
+    found = channel(clients(2), ledger("record")).collect(
         "test-walk", promised, 3, steps=5, settings={"take": 2}
     )
     assert np.allclose(found.values, 0.2)
@@ -142,9 +142,9 @@ def test_a_client_may_take_fewer_steps():
 def test_steps_draw_records_by_coin_flips_and_an_empty_sample_is_noised():
     promised = terms(**LOCAL, noise_multiplier=1.0, sampling=Poisson(0.05))
     WALK.samples.clear()
-    found = channel(sites(1, records=10), seed=3, account=ledger("record", insecure=True)).collect(
-        "test-walk", promised, 3, steps=400
-    )
+    found = channel(
+        clients(1, records=10), seed=3, account=ledger("record", insecure=True)
+    ).collect("test-walk", promised, 3, steps=400)
     drawn = np.array(WALK.samples)
     assert abs(drawn.mean() - 0.5) < 5 * math.sqrt(10 * 0.05 * 0.95 / 400)
     assert (drawn == 0).any()
@@ -153,7 +153,7 @@ def test_steps_draw_records_by_coin_flips_and_an_empty_sample_is_noised():
 
 def test_a_steps_noise_has_the_accounted_deviation_and_clips_every_row():
     promised = terms(**LOCAL, clip=0.5, noise_multiplier=2.0)
-    owners = sites(3000, records=1, value=100.0)
+    owners = clients(3000, records=1, value=100.0)
     found = channel(owners, seed=5, account=ledger("record", insecure=True)).collect(
         "test-walk", promised, 3, steps=1
     )
@@ -163,11 +163,11 @@ def test_a_steps_noise_has_the_accounted_deviation_and_clips_every_row():
 
 def test_a_step_with_more_rows_than_records_is_refused():
     with pytest.raises(PrivacyError, match="more rows"):
-        channel(sites(), ledger("record")).collect("test-repeating", terms(**LOCAL), 3, steps=1)
+        channel(clients(), ledger("record")).collect("test-repeating", terms(**LOCAL), 3, steps=1)
 
 
 def test_training_and_sums_are_not_taken_for_each_other():
-    where = channel(sites(), ledger("record"))
+    where = channel(clients(), ledger("record"))
     with pytest.raises(FederationError, match="gives no sum"):
         where.sum("test-walk", terms(unit="record"), 3)
     with pytest.raises(FederationError, match="does not train"):
@@ -179,7 +179,7 @@ def test_training_and_sums_are_not_taken_for_each_other():
 @pytest.mark.parametrize("unit, steps", [("client", 2), ("record", 0)])
 def test_training_needs_steps_and_records(unit: str, steps: int):
     with pytest.raises(PrivacyError):
-        channel(sites()).collect("test-walk", terms(trust="local", unit=unit), 3, steps=steps)
+        channel(clients()).collect("test-walk", terms(trust="local", unit=unit), 3, steps=steps)
 
 
 @pytest.mark.parametrize("steps", [0, -1, 1.5, True])
@@ -192,8 +192,8 @@ def test_a_ledger_keeps_steps_over_a_restart_and_verifies(tmp_path):
     promised = terms(**LOCAL, noise_multiplier=3.0, sampling=Poisson(0.2))
     path = tmp_path / "ledger.jsonl"
     account = ledger("record", epsilon=20.0, path=path, trust="local")
-    channel(sites(records=9), account).collect("test-walk", promised, 3, steps=30)
-    channel(sites(records=9), account).collect("test-vectors", promised, 3)
+    channel(clients(records=9), account).collect("test-walk", promised, 3, steps=30)
+    channel(clients(records=9), account).collect("test-vectors", promised, 3)
     account.close()
     again = Ledger.read(path)
     assert [event.steps for event in again.events] == [30, 1]
@@ -213,7 +213,7 @@ def _sha(path):
 
 def test_an_owner_refuses_training_past_its_own_budget():
     promised = terms(**LOCAL, noise_multiplier=2.0)
-    owners = sites(3)
+    owners = clients(3)
     owners[1].ledger = ledger("record", spent({promised: 9}, 1e-5).epsilon * 1.001, trust="local")
     found = channel(owners, ledger("record")).collect("test-walk", promised, 3, steps=10)
     assert found.clients == ("c0", "c2")
@@ -221,7 +221,7 @@ def test_an_owner_refuses_training_past_its_own_budget():
 
 
 def test_traffic_is_what_went_over_the_wire():
-    where = channel(sites(4), ledger("record"))
+    where = channel(clients(4), ledger("record"))
     before = dataclasses.replace(where.traffic)
     where.announce("edges", {"a": 1})
     where.collect(
@@ -272,7 +272,7 @@ def test_whatever_is_asked_in_whatever_steps_the_budget_holds(asked, epsilon):
 def test_traffic_does_not_tell_how_many_clients_the_coins_drew():
     told = set()
     for seed in range(4):
-        where = channel(sites(40), seed=seed)
+        where = channel(clients(40), seed=seed)
         where.sum("test-vectors", terms(sampling=Poisson(0.3)), 3)
         told.add((where.traffic.requests, where.traffic.answers, where.traffic.up))
     assert told == {(12.0, 12.0, 12.0 * 3 * 8)}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,14 +12,16 @@ from scipy.stats import chisquare
 from fedsynth.data.tables import Conformed
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import BudgetExceeded, ConfigError, FederationError, PrivacyError
-from fedsynth.federation.client.site import Site
-from fedsynth.federation.server.channel import LocalChannel, Scores
+from fedsynth.federation.client.client import Client
+from fedsynth.federation.request import Summed
+from fedsynth.federation.server.scores import Scores
 from fedsynth.privacy.losses import bounded_range_delta
-from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Budget, Terms
 from fedsynth.privacy.trail.ledger import Job, Ledger
 from fedsynth.queries.tables import MARGINALS, table_arrays, table_terms
 from fedsynth.schema import Categorical, Schema
+from tests.federation.vectors import Watched
+from tests.federation.vectors import channel as channel_to
 
 SIZES = (2, 3, 2)
 CLIQUES = [(0, 1), (1, 2), (0,)]
@@ -36,15 +36,15 @@ SCHEMA = Schema(
 ENCODING = TableEncoding(SCHEMA, (None,) * 3, tuple(np.full(s, 1 / s) for s in SIZES), 1.0)
 
 
-def house(tables, budget, seed=None):
-    sites = [
-        Site(f"s{k}", Conformed({f"c{j}": t[:, j] for j in range(3)}, {}, len(t)), len(t))
+def house(tables, budget, seed=None, **changes):
+    clients = [
+        Client(f"s{k}", Conformed({f"c{j}": t[:, j] for j in range(3)}, {}, len(t)), len(t))
         for k, t in enumerate(tables)
     ]
     job = Job(budget=budget, insecure=seed is not None)
-    channel = LocalChannel(sites, Ledger.create(job), NoiseSource(seed))
-    channel.announce("encoding", ENCODING.to_dict())
-    return channel
+    house = channel_to(Watched(clients, **changes), Ledger.create(job), seed=seed)
+    house.announce("encoding", ENCODING.to_dict())
+    return house
 
 
 def select(channel, terms, estimate=None, **changes):
@@ -183,29 +183,24 @@ def test_neighbours_choose_alike_as_far_as_the_curve_allows():
                 assert np.maximum(p - np.exp(epsilon) * q, 0).sum() <= bound + 1e-9
 
 
-def test_a_client_that_puts_the_clips_of_all_blocks_into_one_is_dropped():
+def test_a_sum_in_which_the_clips_of_all_blocks_lie_in_one_is_refused():
     tables = made(np.random.default_rng(7), 8, 8, 8)
     budget = Budget(epsilon=float("inf"), unit="client", trust="central", units=3)
     terms = table_terms(budget, 0.0, 1, "exponential")
 
-    def greedy(answers):
+    def greedy(summed):
         values = np.zeros(DIM)
-        values[13] = 3.0
-        return [replace(answers[0], values=values), *answers[1:]]
+        values[13] = 3.5
+        return Summed(values, summed.answered)
 
-    channel = house(tables, budget, 0)
-    honest = channel._ask
-    channel._ask = lambda asked, request: greedy(honest(asked, request))
-    select(channel, terms)
-    assert [(i.client, "above the bound" in i.reason) for i in channel.incidents] == [("s0", True)]
+    with pytest.raises(FederationError, match="above the bound"):
+        select(house(tables, budget, 0, total=greedy), terms)
 
 
 def test_a_choice_without_a_quorum_is_lost_and_stays_charged():
     tables = made(np.random.default_rng(8), 8, 8, 8)
     budget = Budget(epsilon=5, delta=1e-5, trust="central")
-    channel = house(tables, budget)
-    honest = channel._ask
-    channel._ask = lambda asked, request: honest(asked, request)[:1]
+    channel = house(tables, budget, answering=1)
     with pytest.raises(FederationError, match="1 usable answers, 2 needed"):
         select(channel, table_terms(budget, 9.0, 1, "exponential"))
     assert len(channel.ledger.events) == 1

@@ -9,7 +9,7 @@ from scipy import stats
 from fedsynth.privacy.accounting import spent
 from fedsynth.privacy.mechanisms import stable
 from fedsynth.queries.counting import released_scale
-from tests.federation.vectors import channel, ledger, sites, terms
+from tests.federation.vectors import channel, clients, ledger, terms
 
 TASK = "test-vectors"
 DIM = 20_000
@@ -39,9 +39,9 @@ def is_stable(values: np.ndarray, alpha: float) -> bool:
 )
 def test_a_released_sum_carries_noise_of_the_scale_that_is_said(trust, survivors, alpha):
     # Rows of L1 norm 1, in one coordinate: the clip of 2 leaves them as they are.
-    owners = sites(5, DIM, value=0.0)
-    for site in owners:
-        site.data[0, 0] = 1.0
+    owners = clients(5, DIM, value=0.0)
+    for client in owners:
+        client.data[0, 0] = 1.0
     account = ledger("client", trust=trust, insecure=True)
     kind = promised(alpha, trust=trust, survivors=survivors)
     released = channel(owners, account, seed=SEED).sum(TASK, kind, DIM)
@@ -58,7 +58,7 @@ def test_a_released_sum_carries_noise_of_the_scale_that_is_said(trust, survivors
 
 def test_messages_of_clients_carry_the_whole_noise_each():
     kind = promised(1.6, trust="local", unit="record")
-    found = channel(sites(2, DIM, value=0.0), ledger("record", insecure=True), seed=SEED).collect(
+    found = channel(clients(2, DIM, value=0.0), ledger("record", insecure=True), seed=SEED).collect(
         TASK, kind, DIM
     )
     assert all(is_stable(message / kind.scale, 1.6) for message in found.values)

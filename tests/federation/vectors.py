@@ -1,17 +1,21 @@
-"""A task to test the door with: a site's data are the vectors that it contributes."""
+"""A task to test the door with: a client's data are the vectors that it contributes."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from fedsynth.federation.client.site import Site
+from fedsynth.federation.client.answering import answers
+from fedsynth.federation.client.client import Client
 from fedsynth.federation.client.tasks import register
-from fedsynth.federation.request import Request
-from fedsynth.federation.server.channel import Ask, LocalChannel
+from fedsynth.federation.client.view import View
+from fedsynth.federation.request import Answer, Incident, Request, Summed
+from fedsynth.federation.runtimes.local import LocalRuntime
+from fedsynth.federation.server.channel import Channel
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.rows.clipping import DenseRows, Rows
 from fedsynth.privacy.terms import Budget, Everyone, Terms
@@ -24,10 +28,10 @@ class Vectors:
     name = "test-vectors"
 
     def contribute(
-        self, sites: Sequence[Site], samples: Sequence[np.ndarray], request: Request
+        self, clients: Sequence[View], samples: Sequence[np.ndarray], request: Request
     ) -> Iterator[tuple[int, Rows]]:
-        for index, (site, sample) in enumerate(zip(sites, samples, strict=True)):
-            rows = site.data[sample]
+        for index, (client, sample) in enumerate(zip(clients, samples, strict=True)):
+            rows = client.data[sample]
             yield (
                 index,
                 DenseRows(
@@ -35,8 +39,8 @@ class Vectors:
                 ),
             )
 
-    def keep(self, site: Site, values: np.ndarray, request: Request) -> None:
-        site.state.save(values)
+    def keep(self, client: View, values: np.ndarray, request: Request) -> None:
+        client.vector.save(values)
 
 
 class TooMany(Vectors):
@@ -44,10 +48,29 @@ class TooMany(Vectors):
 
     name = "test-too-many"
 
-    def contribute(self, sites, samples, request):
-        for index, (site, sample) in enumerate(zip(sites, samples, strict=True)):
-            yield index, DenseRows(site.data[sample])
-            yield index, DenseRows(site.data[:1])
+    def contribute(self, clients, samples, request):
+        for index, (client, sample) in enumerate(zip(clients, samples, strict=True)):
+            yield index, DenseRows(client.data[sample])
+            yield index, DenseRows(client.data[:1])
+
+
+class Backwards(Vectors):
+    """Gives the rows of the last client first."""
+
+    name = "test-backwards"
+
+    def contribute(self, clients, samples, request):
+        yield from reversed(list(super().contribute(clients, samples, request)))
+
+
+class Sending:
+    """Keeps nothing of what it gives."""
+
+    name = "test-sending"
+
+    def contribute(self, clients, samples, request):
+        for index, _ in enumerate(clients):
+            yield index, DenseRows(np.zeros((0, request.kept + request.dim)))
 
 
 class TooWide(Vectors):
@@ -55,11 +78,11 @@ class TooWide(Vectors):
 
     name = "test-too-wide"
 
-    def contribute(self, sites, samples, request):
+    def contribute(self, clients, samples, request):
         yield 0, DenseRows(np.ones((1, request.dim + 1)))
 
 
-for task in (Vectors(), TooMany(), TooWide()):
+for task in (Vectors(), TooMany(), Backwards(), Sending(), TooWide()):
     register(task)
 
 
@@ -75,8 +98,43 @@ def terms(**changes) -> Terms:
     return Terms(**fields)
 
 
-def sites(count: int = 4, dim: int = 3, records: int = 1, value: float = 0.1) -> list[Site]:
-    return [Site(f"c{i}", np.full((records, dim), value), records) for i in range(count)]
+def clients(count: int = 4, dim: int = 3, records: int = 1, value: float = 0.1) -> list[Client]:
+    return [Client(f"c{i}", np.full((records, dim), value), records) for i in range(count)]
+
+
+def answered(owners: Sequence[Client], request: Request) -> list[Answer]:
+    """The answers of clients that all consent."""
+    found = list(answers(owners, request))
+    assert all(isinstance(one, Answer) for one in found)
+    return found
+
+
+class Watched(LocalRuntime):
+    """Honest clients, some of whose answers never arrive or are changed on the way."""
+
+    def __init__(self, owners, *, answering=None, before=None, change=list, total=None) -> None:
+        super().__init__(owners)
+        self.answering, self.before, self.change, self.total = answering, before, change, total
+        self.asked: list[list[str]] = []
+        self.requests: list[Request] = []
+
+    def _note(self, request: Request, cohort: Sequence[str]) -> Sequence[str]:
+        self.asked.append(list(cohort))
+        self.requests.append(request)
+        if self.before is not None:
+            self.before(request)
+        return cohort[: self.answering]
+
+    def sum(self, request: Request, cohort: Sequence[str]) -> Summed:
+        summed = super().sum(request, self._note(request, cohort))
+        silent = [] if self.answering is None else cohort[self.answering :]
+        missing = tuple(Incident(name, request.round, "did not answer") for name in silent)
+        summed = replace(summed, incidents=summed.incidents + missing)
+        return summed if self.total is None else self.total(summed)
+
+    def collect(self, request: Request, cohort: Sequence[str]):
+        messages, refusals = super().collect(request, self._note(request, cohort))
+        return self.change(messages), refusals
 
 
 def ledger(
@@ -94,12 +152,15 @@ def ledger(
 
 
 def channel(
-    owners: list[Site],
+    owners: Sequence[Client] | LocalRuntime,
     account: Ledger | None = None,
     *,
     seed: int | None = None,
-    ask: Ask | None = None,
     quorum: float = 0.5,
-) -> LocalChannel:
-    account = account or ledger(insecure=seed is not None)
-    return LocalChannel(owners, account, NoiseSource(seed), quorum=quorum, ask=ask)
+) -> Channel:
+    account, noise = account or ledger(insecure=seed is not None), NoiseSource(seed)
+    if not isinstance(owners, LocalRuntime):
+        for client in owners:
+            client.coins = noise
+        owners = LocalRuntime(owners)
+    return Channel(owners, account, noise, quorum=quorum)

@@ -34,6 +34,7 @@ from fedsynth.evaluation.federated.task import (
     client_scores,
 )
 from fedsynth.federation.request import Released
+from fedsynth.federation.simulation.simulation import Simulation
 from fedsynth.privacy.terms import Budget, Everyone, Terms
 from fedsynth.privacy.trail.certificate import LEDGER, certify, sha256
 from fedsynth.privacy.trail.ledger import Ledger, Planned
@@ -107,7 +108,7 @@ def federated_scores(
     made = records_of(synthetic, schema, "synthetic")
     if not len(made):
         raise DataError("synthetic: has no rows")
-    records = [records_of(owned, schema, str(name)) for name, owned in owners.items()]
+    clients = Simulation(owners, schema, records_of)
     recipe = Recipe(schema, made, bins, seed)
     settings = ScoreSettings(
         synthetic=recipe.digest, bins=bins, seed=seed, per_owner=per_owner, cap=cap
@@ -134,9 +135,7 @@ def federated_scores(
         stage = Stage(NAME, 1.0, lambda multiplier: _terms(layout, multiplier, resolved, whole))
         return share_out([stage], resolved), None
 
-    with begin(owners, schema, budget, plan, options, settings) as fitting:
-        for site, held in zip(fitting.sites, records, strict=True):
-            site.data = held
+    with begin(clients, schema, budget, plan, options, settings) as fitting:
         fitting.progress("scores", 0, 1)
         released = fitting.channel.sum(
             NAME,
@@ -145,7 +144,7 @@ def federated_scores(
             arrays=arrays_of(made),
             settings={
                 "images": isinstance(schema, ImageSchema),
-                "owners": [site.name for site in fitting.sites] if apart else [],
+                "owners": list(fitting.channel.names) if apart else [],
                 "bins": bins,
                 "seed": seed,
                 "cap": cap,
@@ -173,7 +172,7 @@ def _finished(
 ) -> FederatedScores:
     """Scores from the released sum, written with their certificate."""
     layout, terms = blocks.layout, fitting.ledger.job.plan[0].terms
-    names = [site.name for site in fitting.sites]
+    names = fitting.channel.names
     absent = {incident.client for incident in released.incidents} & set(names)
     scale = released_scale(terms, released.answered)
     notes = [] if layout.why is None else [layout.why]

@@ -14,8 +14,8 @@ from fedsynth.errors import FederationError
 from fedsynth.evaluation.federated.estimates import Counts, estimate
 from fedsynth.evaluation.federated.recipe import Codes, Floats, Layout, Recipe, Scorer, from_arrays
 from fedsynth.evaluation.federated.scorer import scorer_of
-from fedsynth.federation.client.site import Site
 from fedsynth.federation.client.tasks import register
+from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
 from fedsynth.privacy.rows.clipping import DenseRows, MarginalRows, Rows
 from fedsynth.schema import ImageSchema, Schema
@@ -154,30 +154,27 @@ class ScoreTask:
     name = NAME
 
     def contribute(
-        self, sites: Sequence[Site], samples: Sequence[NDArray[np.int64]], request: Request
+        self, clients: Sequence[View], samples: Sequence[NDArray[np.int64]], request: Request
     ) -> Iterator[tuple[int, Rows]]:
-        scorer, settings = _scorer(sites[0], request), request.settings
+        scorer, settings = _scorer(clients[0], request), request.settings
         owners: Any = settings["owners"]
         blocks = Blocks(scorer.layout, len(owners))
         places = {name: k for k, name in enumerate(owners)}
         cap: Any = settings["cap"]
-        for index, (site, sample) in enumerate(zip(sites, samples, strict=True)):
-            codes = scorer.codes(site.data.take(sample))
+        for index, (client, sample) in enumerate(zip(clients, samples, strict=True)):
+            codes = scorer.codes(client.data.take(sample))
             if request.terms.unit == "client":
                 yield index, DenseRows(client_row(codes, scorer.layout, cap)[None])
-            elif owners and site.name not in places:
-                raise FederationError(f"{site.name}: the server's list of owners lacks this one")
+            elif owners and client.name not in places:
+                raise FederationError(f"{client.name}: the server's list of owners lacks this one")
             else:
-                yield index, blocks.rows(codes, places.get(site.name, 0))
-
-    def keep(self, site: Site, values: NDArray[np.float64], request: Request) -> None:
-        raise AssertionError("scores are sent, nothing of them is kept")
+                yield index, blocks.rows(codes, places.get(client.name, 0))
 
 
-def _scorer(site: Site, request: Request) -> Scorer:
+def _scorer(client: View, request: Request) -> Scorer:
     settings: Mapping[str, Any] = request.settings
     parse = _image_schema if settings["images"] else _table_schema
-    schema = site.board.read("schema", parse)
+    schema = client.board.read("schema", parse)
     made = from_arrays(request.arrays, schema)
     return scorer_of(Recipe(schema, made, settings["bins"], settings["seed"]))
 

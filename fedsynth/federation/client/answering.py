@@ -1,76 +1,93 @@
-"""The client half of a round: sample, contribute, clip, add noise, answer.
+"""The client half of a round: consent, sample, contribute, clip, add noise, answer.
 
 This is all that touches private data, and clipping and noise come last, whatever the task did.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.errors import PrivacyError
+from fedsynth.federation.client.client import Client
 from fedsynth.federation.client.groups import grouped_sums
-from fedsynth.federation.client.site import Site
 from fedsynth.federation.client.steps import Steps, drawn
-from fedsynth.federation.client.tasks import GroupTask, Learner, Task, learner, lookup
-from fedsynth.federation.request import Answer, Request
-from fedsynth.privacy.noise import NoiseSource
+from fedsynth.federation.client.tasks import GroupTask, Keeper, Task, learner, lookup
+from fedsynth.federation.client.view import View
+from fedsynth.federation.request import Answer, Incident, Request
 from fedsynth.privacy.rows.clipping import clip_and_sum, clip_blocks
 
 
-def answer(sites: Sequence[Site], request: Request, noise: NoiseSource) -> list[Answer]:
-    """Answer a request for one site, or for several simulated together.
+def answers(clients: Sequence[Client], request: Request) -> Iterator[Answer | Incident]:
+    """Answer a request as one client, or as several that are simulated together.
 
-    Args:
-        sites: those that consent to the round (:meth:`Site.consent`).
-        noise: where secret record samples and the clients' noise come from.
+    Yields:
+        A refusal of every client that does not consent, then the others' answers, each as soon as
+        it is made: no more than one of them stands in memory.
 
     Raises:
-        PrivacyError: a task gave rows of the wrong length, or more rows than units; or of a task
-            whose rows belong to groups of records, see :func:`grouped_sums`.
+        PrivacyError: a task gave rows of the wrong length or out of order, or more rows than units;
+            or of a task whose rows belong to groups of records, see :func:`grouped_sums`.
     """
+    willing = []
+    for client in clients:
+        reason = client.consent(request)
+        if reason is None:
+            willing.append(client)
+        else:
+            yield Incident(client.name, request.round, f"refuses: {reason}")
+    views = [View(client, request.job) for client in willing]
     if request.steps is not None:
-        return _learned(learner(request.task), sites, request, noise)
-    task = lookup(request.task)
-    if isinstance(task, GroupTask):
-        sums = grouped_sums(task, sites, request)
+        messages = _learned(views, request)
     else:
-        sums = _clipped_sums(task, sites, request, noise)
-    terms = request.terms
-    answers = []
-    for site, total in zip(sites, sums, strict=True):
-        if request.kept and not isinstance(task, GroupTask):
-            held = noise.perturb(total[: request.kept], terms.scale, terms.mechanism, terms.alpha)
-            task.keep(site, held, request)
-        sent = noise.perturb(
-            total[request.kept :], terms.client_scale, terms.mechanism, terms.alpha
+        task = lookup(request.task)
+        if isinstance(task, GroupTask):
+            sums = grouped_sums(task, willing, request)
+        else:
+            sums = _clipped_sums(task, views, request)
+        messages = (
+            _noised(task, view, total, request) for view, total in zip(views, sums, strict=True)
         )
-        answers.append(Answer(site.name, request.job, request.round, sent))
-    return answers
+    for view, message in zip(views, messages, strict=True):
+        yield Answer(view.name, request.job, request.round, message)
 
 
-def _learned(
-    task: Learner, sites: Sequence[Site], request: Request, noise: NoiseSource
-) -> list[Answer]:
-    """What each site's own training made of its noisy sums: nothing is added to that any more."""
-    answers = []
-    for site in sites:
-        sent = np.asarray(task.learn(Steps(site, request, noise), request), np.float64)
-        answers.append(Answer(site.name, request.job, request.round, sent))
-    return answers
+def _learned(views: Sequence[View], request: Request) -> Iterator[NDArray[np.float64]]:
+    """What each client's own training made of its noisy sums; that needs no noise any more."""
+    task = learner(request.task)
+    for view in views:
+        yield np.asarray(task.learn(Steps(view, request), request), np.float64)
+
+
+def _noised(
+    task: Task | GroupTask, view: View, total: NDArray[np.float64], request: Request
+) -> NDArray[np.float64]:
+    """What leaves the client of its clipped sum; what is to stay there carries all of the noise."""
+    terms, coins = request.terms, view.coins
+    if request.kept and isinstance(task, Keeper):
+        held = coins.perturb(total[: request.kept], terms.scale, terms.mechanism, terms.alpha)
+        task.keep(view, held, request)
+    return coins.perturb(total[request.kept :], terms.client_scale, terms.mechanism, terms.alpha)
 
 
 def _clipped_sums(
-    task: Task, sites: Sequence[Site], request: Request, noise: NoiseSource
-) -> NDArray[np.float64]:
-    """Each site's sum of clipped rows, [sites, kept + dim]."""
+    task: Task, views: Sequence[View], request: Request
+) -> Iterator[NDArray[np.float64]]:
+    """Each client's sum of clipped rows, [kept + dim], in the clients' order."""
     terms, width = request.terms, request.kept + request.dim
-    samples = [drawn(site, request, noise) for site in sites]
-    units = [len(s) if terms.unit == "record" else 1 for s in samples]
-    sums = np.zeros((len(sites), width))
-    for position, rows in task.contribute(sites, samples, request):
+    if request.kept and not isinstance(task, Keeper):
+        raise PrivacyError(f"task {task.name}: nothing of what it gives can be kept at its client")
+    samples = [drawn(view, request) for view in views]
+    units = [len(sample) if terms.unit == "record" else 1 for sample in samples]
+    current, total = 0, np.zeros(width)
+    for position, rows in task.contribute(views, samples, request):
+        if not current <= position < len(views):
+            raise PrivacyError(f"task {task.name}: it gives rows of a client out of their order")
+        while current < position:
+            yield total
+            current, total = current + 1, np.zeros(width)
         units[position] -= len(rows)
         if rows.dim != width or units[position] < 0:
             raise PrivacyError(
@@ -79,7 +96,9 @@ def _clipped_sums(
             )
         if terms.mechanism == "exponential":
             starts = np.asarray(request.arrays["starts"], np.int64)
-            sums[position] += clip_blocks(rows, starts, terms.clip).values
+            total += clip_blocks(rows, starts, terms.clip).values
         else:
-            sums[position] += clip_and_sum(rows, terms.clip, terms.norm).values
-    return sums
+            total += clip_and_sum(rows, terms.clip, terms.norm).values
+    while current < len(views):
+        yield total
+        current, total = current + 1, np.zeros(width)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from fedsynth.federation.client.site import Board
+from fedsynth.federation.client.memory import Board
 from fedsynth.privacy.noise import NoiseSource
 
 
@@ -16,7 +16,7 @@ class Group:
     Attributes:
         client: its name, which is public.
         number: of the group, from 0.
-        data: the group's own records, as the site's data (any type with ``take(positions)``).
+        data: the group's own records, as the client's data (any type with ``take(positions)``).
         records: how many; perhaps none.
         board: what the server announced.
         coins: randomness that nobody else may predict.

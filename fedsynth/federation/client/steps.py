@@ -8,46 +8,46 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.errors import PrivacyError
-from fedsynth.federation.client.site import Board, Site
+from fedsynth.federation.client.memory import Board
+from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.rows.clipping import Rows, clip_and_sum
 from fedsynth.privacy.terms import Poisson
 
-Contribution = Callable[[Site, NDArray[np.int64]], Rows]
-"""From a site and the positions of its drawn records to one row for each of them, not clipped."""
+Contribution = Callable[[View, NDArray[np.int64]], Rows]
+"""From a client and the positions of its drawn records to one row for each of them, not clipped."""
 
 
 class Steps:
     """The door inside a client, for a task that trains there (DP-SGD; Abadi et al. 2016).
 
-    A training task sees this instead of its site, so whatever it sends is made of noisy sums: each
-    draws records in secret, clips their rows, and carries all of the noise.
+    A training task sees this instead of its client, so whatever it sends is made of noisy sums:
+    each draws records in secret, clips their rows, and carries all of the noise.
 
     Args:
-        site: whose records they are.
+        client: whose records they are.
         request: with the terms of every step and their number.
-        noise: where samples and noise come from.
     """
 
-    def __init__(self, site: Site, request: Request, noise: NoiseSource) -> None:
-        self._site, self._request, self._noise = site, request, noise
+    def __init__(self, client: View, request: Request) -> None:
+        self._client, self._request = client, request
         self.left = request.steps or 0
 
     @property
     def client(self) -> str:
         """The client's name, which is public."""
-        return self._site.name
+        return self._client.name
 
     @property
     def board(self) -> Board:
         """What the server announced."""
-        return self._site.board
+        return self._client.board
 
     @property
     def coins(self) -> NoiseSource:
         """Randomness that nobody else may predict."""
-        return self._site.coins
+        return self._client.coins
 
     def sum(self, contribution: Contribution) -> NDArray[np.float64]:
         """One noisy sum over a fresh sample of the records.
@@ -65,17 +65,17 @@ class Steps:
             )
         self.left -= 1
         terms = self._request.terms
-        sample = drawn(self._site, self._request, self._noise)
-        rows = contribution(self._site, sample)
+        sample = drawn(self._client, self._request)
+        rows = contribution(self._client, sample)
         if len(rows) > len(sample):
             raise PrivacyError(f"task {self._request.task}: more rows than {terms.unit}s")
         total = clip_and_sum(rows, terms.clip, terms.norm).values
-        return self._noise.perturb(total, terms.client_scale, terms.mechanism, terms.alpha)
+        return self.coins.perturb(total, terms.client_scale, terms.mechanism, terms.alpha)
 
 
-def drawn(site: Site, request: Request, noise: NoiseSource) -> NDArray[np.int64]:
-    """Positions of a site's records that take part: at the record level drawn in secret."""
+def drawn(client: View, request: Request) -> NDArray[np.int64]:
+    """Positions of a client's records that take part: at the record level drawn in secret."""
     sampling = request.terms.sampling
     if request.terms.unit == "record" and isinstance(sampling, Poisson):
-        return noise.poisson_sample(site.records, sampling)
-    return np.arange(site.records)
+        return client.coins.poisson_sample(client.records, sampling)
+    return np.arange(client.records)

@@ -3,46 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.errors import FederationError
-from fedsynth.federation.client.site import Site
+from fedsynth.errors import FederationError, PrivacyError
+from fedsynth.federation.client.group import Group
 from fedsynth.federation.client.steps import Steps
+from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
 from fedsynth.privacy.rows.clipping import Rows
-
-if TYPE_CHECKING:
-    from fedsynth.federation.client.group import Group
 
 
 class Task(Protocol):
     """The client half of a method.
 
-    A task sees several sites at once only so that a simulation can batch them. A row may depend on
-    its own unit, the request, what was announced and the site's coins, and on nothing else: not on
-    other units, their number or its place among them, or removing one would move other rows too.
+    A task sees several clients at once only so that a simulation can batch them. A row may depend
+    on its own unit, the request, what was announced and the client's coins, and on nothing else:
+    not on other units, their number or its place among them, or removing one would move other rows
+    too.
     """
 
     @property
     def name(self) -> str: ...
 
     def contribute(
-        self, sites: Sequence[Site], samples: Sequence[NDArray[np.int64]], request: Request
+        self, clients: Sequence[View], samples: Sequence[NDArray[np.int64]], request: Request
     ) -> Iterator[tuple[int, Rows]]:
-        """Yield (position in ``sites``, rows), not clipped.
+        """Yield (position in ``clients``, rows), not clipped; positions never fall.
+
+        So a client's sum is whole, and can be sent, before the next one's begins.
 
         Args:
-            samples: at the record level the positions of each site's drawn records, one row each in
-                all blocks together; at the client level all its records, one row a site.
+            samples: at the record level the positions of each client's drawn records, one row each
+                in all blocks together; at the client level all its records, one row a client.
 
         A row has ``request.kept + request.dim`` numbers.
         """
         ...
 
-    def keep(self, site: Site, values: NDArray[np.float64], request: Request) -> None:
+
+@runtime_checkable
+class Keeper(Task, Protocol):
+    """A task of which a part of the noisy sum stays at the client (``request.kept``)."""
+
+    def keep(self, client: View, values: NDArray[np.float64], request: Request) -> None:
         """Take back the noisy sum of the ``request.kept`` leading coordinates."""
         ...
 
@@ -77,7 +83,7 @@ class GroupTask(Protocol):
     def group_rows(
         self, groups: Sequence[Group], request: Request
     ) -> Iterator[tuple[int, NDArray[np.float64]]]:
-        """Yield (position in ``groups``, row [dim]) for every group once, in any order.
+        """Yield (position in ``groups``, row [dim]) for every group once, in their order.
 
         Rows are nonnegative and not clipped; that of a group without records is public (zeros).
         """
@@ -89,8 +95,17 @@ T = TypeVar("T", bound=Task | Learner | GroupTask)
 
 
 def register(task: T) -> T:
-    """Make a task known to this installation, under its name."""
-    _TASKS[task.name] = task
+    """Make a task known to this installation, under its name.
+
+    Raises:
+        PrivacyError: the name is another task's. What a request asks for, and what its terms were
+            made for, rests on the name alone.
+    """
+    if _TASKS.setdefault(task.name, task) is not task:
+        raise PrivacyError(
+            f"there is a task {task.name!r} already ({type(_TASKS[task.name]).__module__}): give "
+            "the new one a name of its own"
+        )
     return task
 
 

@@ -17,7 +17,7 @@ from dataclasses import astuple
 
 import numpy as np
 
-from fedsynth.federation.simulation.progress import advanced
+from fedsynth.federation.client.progress import advanced
 from fedsynth.methods.copula.families import Effort, Fit, Floats, Outcome, fit_feature, spaced
 
 # Features for which a process pays: it takes about a second to start, a feature a tenth.

@@ -20,6 +20,7 @@ from fedsynth.data.conforming import conform
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, FedsynthError, ReleaseError
 from fedsynth.federation.request import Plain
+from fedsynth.federation.simulation.simulation import Owners
 from fedsynth.methods.copula.cells import TableCells
 from fedsynth.methods.copula.model import FusionModel, Marginals, learn
 from fedsynth.methods.copula.parametric import Fitted
@@ -33,7 +34,6 @@ from fedsynth.privacy.mechanisms.stable import best_alpha
 from fedsynth.privacy.terms import Budget
 from fedsynth.privacy.trail.ledger import Planned
 from fedsynth.queries.fit import Fitting, Options, begin
-from fedsynth.queries.owners import Owners
 from fedsynth.queries.shares import Stage, share_out
 from fedsynth.schema import ImageSchema, Schema
 

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.errors import FederationError
-from fedsynth.federation.client.site import Site
 from fedsynth.federation.client.tasks import register
+from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Plain, Request
 from fedsynth.federation.server.channel import Channel
 from fedsynth.methods.copula.cells import TableCells
@@ -168,21 +168,18 @@ class StatisticsTask:
     name: str = "fusion-statistics"
 
     def contribute(
-        self, sites: Sequence[Site], samples: Sequence[Whole], request: Request
+        self, clients: Sequence[View], samples: Sequence[Whole], request: Request
     ) -> Iterator[tuple[int, Rows]]:
-        for index, (site, sample) in enumerate(zip(sites, samples, strict=True)):
-            schema = site.board.read("schema", Schema.from_dict)
+        for index, (client, sample) in enumerate(zip(clients, samples, strict=True)):
+            schema = client.board.read("schema", Schema.from_dict)
             question = asked(schema, request.settings, request.terms.norm)
-            columns = {name: values[sample] for name, values in site.data.columns.items()}
-            rows = question.rows(columns, _group(site, request.settings))
+            columns = {name: values[sample] for name, values in client.data.columns.items()}
+            rows = question.rows(columns, _group(client, request.settings))
             if request.terms.unit == "record":
                 yield index, rows
             else:
                 total = rows.weighted_sum(np.ones(len(rows)))
                 yield index, DenseRows(total[None] / max(1, len(rows)))
-
-    def keep(self, site: Site, values: Floats, request: Request) -> None:
-        raise AssertionError("counts are sent, nothing of them is kept")
 
 
 STATISTICS = register(StatisticsTask())
@@ -198,13 +195,13 @@ def asked(schema: Schema, settings: Mapping[str, Plain], norm: Norm) -> Question
     return Question(cells, float(str(settings["share"])), norm, count)
 
 
-def _group(site: Site, settings: Mapping[str, Plain]) -> int:
+def _group(client: View, settings: Mapping[str, Plain]) -> int:
     groups = settings.get("groups")
     if not isinstance(groups, Mapping):
         return 0
-    if site.name not in groups:
-        raise FederationError(f"the request names no group of the client {site.name!r}")
-    return int(str(groups[site.name]))
+    if client.name not in groups:
+        raise FederationError(f"the request names no group of the client {client.name!r}")
+    return int(str(groups[client.name]))
 
 
 def statistics_terms(

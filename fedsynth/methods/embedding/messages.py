@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.federation.client.site import Site
 from fedsynth.federation.client.tasks import register
+from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Plain, Request
 from fedsynth.federation.server.channel import Channel
 from fedsynth.methods.embedding.features import Embedding, embedding_of
@@ -26,7 +26,7 @@ _HAIR = 1 + 1e-5
 
 @dataclass(frozen=True)
 class EmbeddingTask:
-    """Sum the features of a site's records, a block a class, then the shared block.
+    """Sum the features of a client's records, a block a class, then the shared block.
 
     At the client level a client sends its mean over its records, so that no client weighs more than
     another.
@@ -35,18 +35,15 @@ class EmbeddingTask:
     name: str = "mean-embedding"
 
     def contribute(
-        self, sites: Sequence[Site], samples: Sequence[NDArray[np.int64]], request: Request
+        self, clients: Sequence[View], samples: Sequence[NDArray[np.int64]], request: Request
     ) -> Iterator[tuple[int, Rows]]:
-        for index, (site, sample) in enumerate(zip(sites, samples, strict=True)):
-            embedding = site.board.read(BOARD, embedding_of)
+        for index, (client, sample) in enumerate(zip(clients, samples, strict=True)):
+            embedding = client.board.read(BOARD, embedding_of)
             if request.terms.unit == "record":
                 for start in range(0, len(sample), _CHUNK):
-                    yield index, feature_rows(embedding, site, sample[start : start + _CHUNK])
+                    yield index, feature_rows(embedding, client, sample[start : start + _CHUNK])
             else:
-                yield index, DenseRows(_mean(embedding, site, sample, request.dim)[None])
-
-    def keep(self, site: Site, values: NDArray[np.float64], request: Request) -> None:
-        raise AssertionError("features are sent, nothing of them is kept")
+                yield index, DenseRows(_mean(embedding, client, sample, request.dim)[None])
 
 
 EMBEDDING = register(EmbeddingTask())
@@ -62,14 +59,14 @@ def blocks(embedding: Embedding) -> int:
     return max(1, conditions(embedding.schema))
 
 
-def feature_rows(embedding: Embedding, site: Site, sample: NDArray[np.int64]) -> FactoredRows:
+def feature_rows(embedding: Embedding, client: View, sample: NDArray[np.int64]) -> FactoredRows:
     """One row a record, sparse in the classes: a one-hot class times features.
 
     Norms are those of the features; nothing of length classes times features is written out.
     """
     coding = embedding.coding
-    own, shared = embedding.rows(coding.coordinates(site.data, sample))
-    classes = coding.classes_of(site.data, sample)
+    own, shared = embedding.rows(coding.coordinates(client.data, sample))
+    classes = coding.classes_of(client.data, sample)
     one_hot = np.eye(blocks(embedding))[classes]
     layers = [(one_hot, own)]
     if embedding.shared:
@@ -78,11 +75,11 @@ def feature_rows(embedding: Embedding, site: Site, sample: NDArray[np.int64]) ->
 
 
 def _mean(
-    embedding: Embedding, site: Site, sample: NDArray[np.int64], dim: int
+    embedding: Embedding, client: View, sample: NDArray[np.int64], dim: int
 ) -> NDArray[np.float64]:
     total = np.zeros(dim)
     for start in range(0, len(sample), _CHUNK):
-        rows = feature_rows(embedding, site, sample[start : start + _CHUNK])
+        rows = feature_rows(embedding, client, sample[start : start + _CHUNK])
         total += rows.weighted_sum(np.ones(len(rows)))
     return total / max(1, len(sample))
 

@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 from fedsynth.data.images import Images
 from fedsynth.encoding import image
 from fedsynth.errors import ConfigError, ReleaseError
+from fedsynth.federation.simulation.simulation import Owners
 from fedsynth.methods.embedding.coding import TableCoding
 from fedsynth.methods.embedding.features import Embedding
 from fedsynth.methods.embedding.generator import Generator, Start
@@ -34,7 +35,6 @@ from fedsynth.privacy.terms import Budget
 from fedsynth.privacy.trail.ledger import Planned
 from fedsynth.queries.counting import conditions
 from fedsynth.queries.fit import Fitting, Options, begin
-from fedsynth.queries.owners import Owners
 from fedsynth.queries.shares import Stage, share_out
 from fedsynth.schema import ImageSchema, Schema
 

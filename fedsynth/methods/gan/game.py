@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fedsynth.federation.client.site import Site
+from fedsynth.federation.client.view import View
 from fedsynth.methods.training.batches import batch_of
 from fedsynth.methods.training.rows import Seen
 from fedsynth.models import gan, verdicts
@@ -96,19 +96,19 @@ class Game:
         """Cells [b, width] of codes [b, columns], or of pixels as they are."""
         return x if self.cells.shape else one_hot(x.long(), self.cells.columns)
 
-    def seen(self, site: Site, rows: NDArray[np.int64], rng: np.random.Generator) -> Seen:
-        """Records of a site as the networks see them.
+    def seen(self, client: View, rows: NDArray[np.int64], rng: np.random.Generator) -> Seen:
+        """Records of a client as the networks see them.
 
         Args:
-            rng: secret, of the site's coins: of the smoothing, and of the column whose cell stands
-                as the condition of a row. Rows are drawn before, so how often one takes part does
-                not depend on what is in it.
+            rng: secret, of the client's coins: of the smoothing, and of the column whose cell
+                stands as the condition of a row. Rows are drawn before, so how often one takes part
+                does not depend on what is in it.
         """
-        batch = batch_of(site, rows, self.labelled)
+        batch = batch_of(client, rows, self.labelled)
         cells = self.dense(batch.x)
         classes = batch.y if self.classes else None
         if self.quadratic:
-            centre = site.board.read("centre", _read_centre)
+            centre = client.board.read("centre", _read_centre)
             return Seen(cells, cells - centre_of(centre, classes), None, classes)
         labels = classes if self.parts == 1 else None
         if self.asks:

@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 
 from fedsynth.errors import PrivacyError
-from fedsynth.federation.client.site import Site
 from fedsynth.federation.client.tasks import register
+from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
 from fedsynth.methods.gan.game import Game
 from fedsynth.methods.training.batches import tensor
@@ -34,28 +34,25 @@ class GradientTask:
     name = "gan-gradient"
 
     def contribute(
-        self, sites: Sequence[Site], samples: Samples, request: Request
+        self, clients: Sequence[View], samples: Samples, request: Request
     ) -> Iterator[tuple[int, Rows]]:
         if request.terms.unit != "record":
             raise PrivacyError(f"{self.name} gives a row a record, not a {request.terms.unit}")
-        game = sites[0].board.read("game", Game.from_dict)
+        game = clients[0].board.read("game", Game.from_dict)
         row = row_of(game, request.terms.clip)
         weights = weights_of(game, tensor(request.arrays["weights"]))
-        coins = [site.coins.generator() for site in sites]
-        owners = np.repeat(np.arange(len(sites)), [len(sample) for sample in samples])
+        coins = [client.coins.generator() for client in clients]
+        owners = np.repeat(np.arange(len(clients)), [len(sample) for sample in samples])
         drawn = np.concatenate(samples)
         step = _chunk(game)
         for start in range(0, len(owners), step):
             at = slice(start, start + step)
             own = owners[at]
             seen = [
-                game.seen(sites[index], drawn[at][own == index], coins[index])
+                game.seen(clients[index], drawn[at][own == index], coins[index])
                 for index in np.unique(own).tolist()
             ]
             yield from _by_owner(row.of(_joined(seen), weights), own)
-
-    def keep(self, site: Site, values: NDArray[np.float64], request: Request) -> None:
-        raise AssertionError("gradients are sent, nothing of them is kept")
 
 
 GRADIENT = register(GradientTask())
@@ -83,7 +80,7 @@ def _chunk(game: Game) -> int:
 
 
 def _joined(seen: Sequence[Seen]) -> Seen:
-    """The records of several sites behind one another."""
+    """The records of several clients behind one another."""
     labels = [one.labels for one in seen if one.labels is not None]
     classes = [one.classes for one in seen if one.classes is not None]
     return Seen(

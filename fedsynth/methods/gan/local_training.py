@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fedsynth.errors import PrivacyError
-from fedsynth.federation.client.site import Site
 from fedsynth.federation.client.tasks import register
+from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Plain, Request
 from fedsynth.methods.gan.game import Game
 from fedsynth.methods.training.batches import classes_of, number, tensor
@@ -39,22 +39,19 @@ class TrainingTask:
     name = "gan-training"
 
     def contribute(
-        self, sites: Sequence[Site], samples: Samples, request: Request
+        self, clients: Sequence[View], samples: Samples, request: Request
     ) -> Iterator[tuple[int, Rows]]:
         if request.terms.unit != "client":
             raise PrivacyError(f"{self.name} gives a row a client, not a {request.terms.unit}")
-        rules = Rules.of(sites[0], request)
+        rules = Rules.of(clients[0], request)
         size = max(1, _FLOATS // rules.numbers)
-        for start in range(0, len(sites), size):
-            group = sites[start : start + size]
+        for start in range(0, len(clients), size):
+            group = clients[start : start + size]
             moved: Floats = _moved(group, rules)
             if rules.game.parts > 1:
                 moved = clip_parts(moved, rules.game.parts, request.terms.clip)
             for index, row in enumerate(moved, start):
                 yield index, DenseRows(row[None])
-
-    def keep(self, site: Site, values: NDArray[np.float64], request: Request) -> None:
-        raise AssertionError("a discriminator's way is sent, nothing of it is kept")
 
 
 TRAINING = register(TrainingTask())
@@ -81,10 +78,10 @@ class Rules:
     rate: float
 
     @staticmethod
-    def of(site: Site, request: Request) -> Rules:
+    def of(client: View, request: Request) -> Rules:
         return Rules(
-            site.board.read("game", Game.from_dict),
-            site.board.read("conditions", read_conditions),
+            client.board.read("game", Game.from_dict),
+            client.board.read("conditions", read_conditions),
             tensor(request.arrays["weights"]),
             tensor(request.arrays["generators"]),
             int(number(request, "steps")),
@@ -134,14 +131,14 @@ class _Drill:
     asked: Tensor | None
 
 
-def _moved(sites: Sequence[Site], rules: Rules) -> NDArray[np.float32]:
-    """How far the discriminators of all parts moved at each site, [sites, parts * dim]."""
+def _moved(clients: Sequence[View], rules: Rules) -> NDArray[np.float32]:
+    """How far the discriminators of all parts moved at each client, [clients, parts * dim]."""
     game, size = rules.game, rules.game.discriminator.dim
-    found = np.zeros((len(sites), game.parts * size), np.float32)
+    found = np.zeros((len(clients), game.parts * size), np.float32)
     drills: list[_Drill] = []
     places: list[tuple[int, int]] = []
-    for index, site in enumerate(sites):
-        for part, drill in _drills(site, rules):
+    for index, client in enumerate(clients):
+        for part, drill in _drills(client, rules):
             drills.append(drill)
             places.append((index, part))
     if not drills:
@@ -153,16 +150,16 @@ def _moved(sites: Sequence[Site], rules: Rules) -> NDArray[np.float32]:
     return found
 
 
-def _drills(site: Site, rules: Rules) -> Iterator[tuple[int, _Drill]]:
-    """By part; none for a part of whose class the site has no rows."""
-    game, rng = rules.game, site.coins.generator()
-    source = torch.Generator().manual_seed(site.coins.seed())
-    classes = classes_of(site, game.labelled) if game.parts > 1 else None
+def _drills(client: View, rules: Rules) -> Iterator[tuple[int, _Drill]]:
+    """By part; none for a part of whose class the client has no rows."""
+    game, rng = rules.game, client.coins.generator()
+    source = torch.Generator().manual_seed(client.coins.seed())
+    classes = classes_of(client, game.labelled) if game.parts > 1 else None
     for part in range(game.parts):
-        own = np.arange(site.records) if classes is None else np.flatnonzero(classes == part)
+        own = np.arange(client.records) if classes is None else np.flatnonzero(classes == part)
         if not len(own):
             continue
-        real = game.seen(site, _cycled(own, rules.rows, rng), rng)
+        real = game.seen(client, _cycled(own, rules.rows, rng), rng)
         asked = rules.conditions.draw(rules.rows, source) if game.parts == 1 else None
         weights = game.generator_weights(rules.generators, part)
         fakes = game.generator.sample(weights, asked, rules.rows, source)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, ReleaseError
+from fedsynth.federation.simulation.simulation import Owners
 from fedsynth.methods.gan.game import Game
 from fedsynth.methods.gan.networks import Learned, game_of
 from fedsynth.methods.gan.sampling import Labels, drawn_images, table_columns, wished
@@ -27,7 +28,6 @@ from fedsynth.methods.synthesizer import Trained, settled
 from fedsynth.privacy.terms import Budget
 from fedsynth.queries.counting import conditions
 from fedsynth.queries.fit import Fitting, Options
-from fedsynth.queries.owners import Owners
 from fedsynth.queries.preliminaries import Preliminaries
 from fedsynth.queries.rounds import Named, Plan, begin_rounds
 from fedsynth.schema import ImageSchema, Schema

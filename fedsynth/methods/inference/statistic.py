@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.federation.client.site import Site
 from fedsynth.federation.client.tasks import register
+from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Plain, Request
 from fedsynth.methods.inference.coordinates import Coordinates
 from fedsynth.privacy.rows.clipping import DenseRows, FactoredRows, Rows
@@ -196,7 +196,7 @@ def _entries(
 
 @dataclass(frozen=True)
 class MomentsTask:
-    """A site's records, as the statistic has them.
+    """A client's records, as the statistic has them.
 
     At the client level a client sends the mean over its records, so that none weighs more.
     """
@@ -204,15 +204,15 @@ class MomentsTask:
     name: str = "moments"
 
     def contribute(
-        self, sites: Sequence[Site], samples: Sequence[NDArray[np.int64]], request: Request
+        self, clients: Sequence[View], samples: Sequence[NDArray[np.int64]], request: Request
     ) -> Iterator[tuple[int, Rows]]:
-        for index, (site, sample) in enumerate(zip(sites, samples, strict=True)):
-            schema = site.board.read("schema", Schema.from_dict)
+        for index, (client, sample) in enumerate(zip(clients, samples, strict=True)):
+            schema = client.board.read("schema", Schema.from_dict)
             statistic = Statistic.of(schema, request.settings, request.terms.norm)
             total = np.zeros(statistic.dim)
             for start in range(0, len(sample), _CHUNK):
                 chunk = sample[start : start + _CHUNK]
-                columns = {name: values[chunk] for name, values in site.data.columns.items()}
+                columns = {name: values[chunk] for name, values in client.data.columns.items()}
                 labels = columns[str(schema.target)] if statistic.classes else None
                 v = statistic.coordinates.matrix(columns, len(chunk))
                 rows = statistic.contributions(v, labels)
@@ -222,9 +222,6 @@ class MomentsTask:
                     total += rows.weighted_sum(np.ones(len(rows)))
             if request.terms.unit == "client":
                 yield index, DenseRows(total[None] / max(1, len(sample)))
-
-    def keep(self, site: Site, values: NDArray[np.float64], request: Request) -> None:
-        raise AssertionError("moments are sent, nothing of them is kept")
 
 
 MOMENTS = register(MomentsTask())

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, PrivacyError, ReleaseError
+from fedsynth.federation.simulation.simulation import Owners
 from fedsynth.methods.inference.estimate import Estimate
 from fedsynth.methods.inference.messages import Learned, ask, from_arrays, one_message, to_arrays
 from fedsynth.methods.inference.moments import Moments
@@ -33,7 +34,6 @@ from fedsynth.methods.synthesizer import Trained, settled
 from fedsynth.privacy.terms import Budget
 from fedsynth.privacy.trail.ledger import Ledger, Planned
 from fedsynth.queries.fit import Options, begin
-from fedsynth.queries.owners import Owners
 from fedsynth.schema import ImageSchema, Schema
 
 
@@ -100,7 +100,7 @@ class FedInfer(Trained[Learned]):
             self._merged = ()
             terms = fitting.ledger.job.plan[0].terms
             if fitting.restored is None:
-                names = tuple(site.name for site in fitting.sites)
+                names = fitting.channel.names
                 learned = ask(fitting.channel, terms, statistic, settings, names)
                 fitting.checkpoint(*to_arrays(learned))
             else:

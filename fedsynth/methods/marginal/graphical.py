@@ -16,6 +16,7 @@ from fedsynth.agreed import suggestion
 from fedsynth.data.tables import conform
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError, ReleaseError
+from fedsynth.federation.simulation.simulation import Owners
 from fedsynth.marginals import Domain, Measurement, Model, direct
 from fedsynth.methods.marginal.interview import Interview
 from fedsynth.methods.marginal.settings import GraphicalSettings
@@ -26,7 +27,6 @@ from fedsynth.privacy.terms import Budget
 from fedsynth.privacy.trail.ledger import Planned
 from fedsynth.queries.counting import HISTOGRAM, counting_terms, question, target_index
 from fedsynth.queries.fit import Options, begin
-from fedsynth.queries.owners import Owners
 from fedsynth.queries.shares import Stage, share_out
 from fedsynth.schema import Identifier, ImageSchema, Schema
 from fedsynth.schema.conditions import Condition, condition_on

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from fedsynth.encoding.table import TableEncoding
-from fedsynth.federation.client.site import Site
 from fedsynth.federation.client.tasks import register
+from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
 from fedsynth.marginals import Clique, Domain, Evidence, JunctionTree, Measurement, Model, count
 from fedsynth.methods.marginal.graphical import GraphicalSynthesizer
@@ -32,7 +32,7 @@ from fedsynth.privacy.rows.clipping import DenseRows, Rows
 from fedsynth.privacy.terms import Budget, Everyone, Terms
 from fedsynth.queries.counting import target_index
 from fedsynth.queries.estimates import to_simplex
-from fedsynth.queries.owners import codes_of
+from fedsynth.queries.records import codes_of
 from fedsynth.queries.shares import Stage
 from fedsynth.queries.tables import CLIP, table_terms
 
@@ -112,21 +112,18 @@ class VoteTask:
     name: str = "network-votes"
 
     def contribute(
-        self, sites: Sequence[Site], samples: Sequence[NDArray[np.int64]], request: Request
+        self, clients: Sequence[View], samples: Sequence[NDArray[np.int64]], request: Request
     ) -> Iterator[tuple[int, Rows]]:
-        for index, site in enumerate(sites):
-            domain = Domain(site.board.read("encoding", TableEncoding.from_dict).sizes)
+        for index, client in enumerate(clients):
+            domain = Domain(client.board.read("encoding", TableEncoding.from_dict).sizes)
             degree, first = _whole(request, "degree"), _whole(request, "first")
             votes = np.zeros((len(domain), len(domain)))
-            if site.records:
-                scores = _own_scores(domain, codes_of(site))
+            if client.records:
+                scores = _own_scores(domain, codes_of(client))
                 for family in network(scores, domain, degree, first, _whole(request, "limit")):
                     votes[family.child, list(family.parents)] = 1.0
             votes = np.triu(votes + votes.T)[np.triu_indices(len(domain), 1)]
             yield index, DenseRows(votes[None] / max(1.0, float(np.linalg.norm(votes))))
-
-    def keep(self, site: Site, values: NDArray[np.float64], request: Request) -> None:
-        raise AssertionError("votes are sent, nothing of them is kept")
 
 
 VOTE = register(VoteTask())

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, ReleaseError
-from fedsynth.federation.simulation.progress import watched
+from fedsynth.federation.client.progress import watched
+from fedsynth.federation.simulation.simulation import Owners
 from fedsynth.methods.copula.model import learn
 from fedsynth.methods.copula.private import PrivateFusionSettings
 from fedsynth.methods.copula.statistics import STATISTICS, ask_statistics, asked, statistics_terms
@@ -34,7 +35,6 @@ from fedsynth.methods.synthesizer import Trained, settled
 from fedsynth.privacy.terms import Budget
 from fedsynth.privacy.trail.ledger import Planned
 from fedsynth.queries.fit import Fitting, Options, begin
-from fedsynth.queries.owners import Owners
 from fedsynth.queries.shares import Stage, share_out
 from fedsynth.queries.votes import Votes, vote_terms
 from fedsynth.schema import ImageSchema, Schema

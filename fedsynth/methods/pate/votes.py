@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from fedsynth.errors import FederationError
 from fedsynth.federation.client.group import Group
 from fedsynth.federation.client.groups import GROUPS
+from fedsynth.federation.client.progress import advanced
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.request import Request
 from fedsynth.federation.server.channel import Channel
-from fedsynth.federation.simulation.progress import advanced
 from fedsynth.methods.pate.inputs import Inputs
 from fedsynth.methods.sampling.classifier import Classifier
 from fedsynth.privacy.terms import Terms

@@ -1,4 +1,4 @@
-"""A site's records as networks see them, and numbers and weights as requests carry them."""
+"""A client's records as networks see them, and numbers and weights as requests carry them."""
 
 from __future__ import annotations
 
@@ -12,46 +12,46 @@ from numpy.typing import NDArray
 from fedsynth.data.images import Images
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import PrivacyError
-from fedsynth.federation.client.site import Site
+from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
 from fedsynth.queries.counting import target_index
-from fedsynth.queries.owners import codes_of, pixels_of
+from fedsynth.queries.records import codes_of, pixels_of
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Records of one site: ``x`` [b, ...], ``y`` [b] or None."""
+    """Records of one client: ``x`` [b, ...], ``y`` [b] or None."""
 
     x: torch.Tensor
     y: torch.Tensor | None
 
 
-def batch_of(site: Site, rows: NDArray[np.int64], labelled: bool) -> Batch:
+def batch_of(client: View, rows: NDArray[np.int64], labelled: bool) -> Batch:
     """Images as pixels in [0, 1] [b, width]; a table's rows as codes [b, columns].
 
     Args:
         labelled: whether a table's target is the label and so has no place among the codes.
     """
-    if isinstance(site.data, Images):
-        labels = site.data.labels
+    if isinstance(client.data, Images):
+        labels = client.data.labels
         y = None if labels is None else torch.from_numpy(labels[rows])
-        return Batch(torch.from_numpy(pixels_of(site, rows)), y)
-    codes = codes_of(site)[rows]
+        return Batch(torch.from_numpy(pixels_of(client, rows)), y)
+    codes = codes_of(client)[rows]
     if not labelled:
         return Batch(torch.from_numpy(codes), None)
-    target = site.board.read("encoding", _target_of)
+    target = client.board.read("encoding", _target_of)
     y = torch.from_numpy(codes[:, target].astype(np.int64))
     return Batch(torch.from_numpy(np.delete(codes, target, axis=1)), y)
 
 
-def classes_of(site: Site, labelled: bool) -> NDArray[np.int64] | None:
-    """The class of every row of a site [records]; None without classes."""
-    if isinstance(site.data, Images):
-        return site.data.labels
+def classes_of(client: View, labelled: bool) -> NDArray[np.int64] | None:
+    """The class of every row of a client [records]; None without classes."""
+    if isinstance(client.data, Images):
+        return client.data.labels
     if not labelled:
         return None
-    codes = codes_of(site)
-    return codes[:, site.board.read("encoding", _target_of)].astype(np.int64)
+    codes = codes_of(client)
+    return codes[:, client.board.read("encoding", _target_of)].astype(np.int64)
 
 
 def _target_of(encoding: dict[str, Any]) -> int:

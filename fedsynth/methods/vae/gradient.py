@@ -13,14 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from fedsynth.errors import PrivacyError
-from fedsynth.federation.client.site import Site
 from fedsynth.federation.client.tasks import register
+from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
 from fedsynth.methods.training.batches import batch_of, number, tensor
 from fedsynth.methods.training.momentum import Momentum
@@ -41,29 +42,30 @@ class GradientTask:
     name = "vae-gradient"
 
     def contribute(
-        self, sites: Sequence[Site], samples: Samples, request: Request
+        self, clients: Sequence[View], samples: Samples, request: Request
     ) -> Iterator[tuple[int, Rows]]:
         if request.terms.unit != "record":
             raise PrivacyError(f"{self.name} gives a row a record, not a {request.terms.unit}")
+        model = clients[0].board.read("model", Model.from_dict)
         private = request.settings["encoder"] == "private"
-        for group in [[i] for i in range(len(sites))] if private else [list(range(len(sites)))]:
+        for group in [[i] for i in range(len(clients))] if private else [list(range(len(clients)))]:
             phi = request.arrays["phi"]
             if private:
-                phi = _private_encoder(sites[group[0]], request).weights
-            drawn = _draw(group, sites, samples)
-            yield from _gradient_rows(drawn, phi, request, sites[0])
+                phi = _private_encoder(clients[group[0]], request).weights
+            drawn = _draw(group, clients, samples, model)
+            yield from _gradient_rows(drawn, phi, request, model)
 
-    def keep(self, site: Site, values: NDArray[np.float64], request: Request) -> None:
-        """One step of the private encoder, by the noisy mean gradient of this site's records."""
-        optimiser = _private_encoder(site, request)
+    def keep(self, client: View, values: NDArray[np.float64], request: Request) -> None:
+        """One step of the private encoder, by the noisy mean gradient of this client's records."""
+        optimiser = _private_encoder(client, request)
         gradient = values / number(request, "expected")
         optimiser.step(gradient.astype(np.float32), number(request, "learning_rate"))
-        site.state.save(optimiser.to_vector())
+        client.vector.save(optimiser.to_vector())
 
 
-def _private_encoder(site: Site, request: Request) -> Momentum:
-    """A site's encoder and its velocity; the first time, the public initial weights."""
-    vector = site.state.load()
+def _private_encoder(client: View, request: Request) -> Momentum:
+    """A client's encoder and its velocity; the first time, the public initial weights."""
+    vector = client.vector.load()
     if vector is not None:
         return Momentum.from_vector(vector)
     return Momentum.start(np.asarray(request.arrays["phi"], np.float32))
@@ -71,7 +73,7 @@ def _private_encoder(site: Site, request: Request) -> Momentum:
 
 @dataclass(frozen=True)
 class _Drawn:
-    """The drawn records of several sites together; ``owner`` [b] says whose each one is."""
+    """The drawn records of several clients together; ``owner`` [b] says whose each one is."""
 
     owner: NDArray[np.int64]
     x: torch.Tensor
@@ -84,12 +86,12 @@ class _Drawn:
         return _Drawn(self.owner[chosen], self.x[at], y, self.noise[at])
 
 
-def _draw(group: Sequence[int], sites: Sequence[Site], samples: Samples) -> _Drawn:
-    model = sites[0].board.read("model", Model.from_dict)
-    batches = [batch_of(sites[i], samples[i], model.labelled) for i in group]
+def _draw(group: Sequence[int], clients: Sequence[View], samples: Samples, model: Model) -> _Drawn:
+    batches = [batch_of(clients[i], samples[i], model.labelled) for i in group]
     labels = [batch.y for batch in batches if batch.y is not None]
     noise = [
-        latent_draws(sites[i].coins.generator(), len(samples[i]), model.spec.latent) for i in group
+        latent_draws(clients[i].coins.generator(), len(samples[i]), model.spec.latent)
+        for i in group
     ]
     return _Drawn(
         np.repeat(np.array(group), [len(samples[i]) for i in group]),
@@ -100,28 +102,31 @@ def _draw(group: Sequence[int], sites: Sequence[Site], samples: Samples) -> _Dra
 
 
 def _gradient_rows(
-    drawn: _Drawn, phi: NDArray[np.generic], request: Request, site: Site
+    drawn: _Drawn, phi: NDArray[np.generic], request: Request, model: Model
 ) -> Iterator[tuple[int, Rows]]:
-    """Gradients in batches that sites share, cut up again by site."""
-    model = site.board.read("model", Model.from_dict)
+    """Gradients in batches that clients share, cut up again by client."""
     frozen = request.settings["encoder"] == "frozen"
     flat_phi, flat_theta = tensor(phi), tensor(request.arrays["theta"])
-    for part in range(model.parts):
-        members = np.arange(len(drawn.owner))
-        if model.parts > 1 and drawn.y is not None:
-            members = np.flatnonzero((drawn.y == part).numpy())
-        step = model.chunk
-        for start in range(0, len(members), step):
-            chunk = drawn.part(members[start : start + step])
+    records = np.arange(len(drawn.owner))
+    for start in range(0, len(records), model.chunk):
+        chunk = drawn.part(records[start : start + model.chunk])
+        found: list[tuple[int, Rows]] = []
+        for part in range(model.parts):
+            members = chunk
+            if model.parts > 1 and chunk.y is not None:
+                members = chunk.part(np.flatnonzero((chunk.y == part).numpy()))
+            if not len(members.owner):
+                continue
             factors = vae.record_gradients(
                 model.spec,
                 model.encoder_part(flat_phi, part),
                 model.decoder_part(flat_theta, part),
-                chunk.x,
-                chunk.y if model.spec.classes else None,
-                chunk.noise,
+                members.x,
+                members.y if model.spec.classes else None,
+                members.noise,
             )
-            yield from _by_owner(factors, chunk.owner, model, part, frozen)
+            found += _by_owner(factors, members.owner, model, part, frozen)
+        yield from sorted(found, key=itemgetter(0))
 
 
 def _by_owner(

@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 
 from fedsynth.errors import PrivacyError
-from fedsynth.federation.client.site import Site
 from fedsynth.federation.client.tasks import register
+from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
 from fedsynth.methods.training.batches import batch_of, number, tensor
 from fedsynth.methods.vae.records import Model, latent_draws
@@ -31,23 +31,23 @@ class TrainingTask:
     name = "vae-training"
 
     def contribute(
-        self, sites: Sequence[Site], samples: Samples, request: Request
+        self, clients: Sequence[View], samples: Samples, request: Request
     ) -> Iterator[tuple[int, Rows]]:
         if request.terms.unit != "client":
             raise PrivacyError(f"{self.name} gives a row a client, not a {request.terms.unit}")
-        model = sites[0].board.read("model", Model.from_dict)
+        model = clients[0].board.read("model", Model.from_dict)
         theta = tensor(request.arrays["theta"])
         phi = tensor(request.arrays["phi"])
         encoders = []
-        for site in sites:
-            own = site.state.load()
+        for client in clients:
+            own = client.vector.load()
             encoders.append(phi if own is None else torch.from_numpy(own))
         phis = torch.stack(encoders)
-        moved = torch.empty(len(sites), len(theta))
+        moved = torch.empty(len(clients), len(theta))
         for part in range(model.parts):
             E, D = model.spec.encoder_dim, model.spec.decoder_dim
             at, to = slice(part * E, (part + 1) * E), slice(part * D, (part + 1) * D)
-            epoch = _epoch(sites, model, part)
+            epoch = _epoch(clients, model, part)
             trained, thetas = stacked.train_stacked(
                 model.spec,
                 phis[:, at].contiguous(),
@@ -64,17 +64,14 @@ class TrainingTask:
         rows = moved.numpy()
         if model.parts > 1:
             rows = clip_parts(rows, model.parts, request.terms.clip)
-        for index, site in enumerate(sites):
-            site.state.save(phis[index].numpy())
+        for index, client in enumerate(clients):
+            client.vector.save(phis[index].numpy())
             yield index, DenseRows(rows[index : index + 1])
-
-    def keep(self, site: Site, values: NDArray[np.float64], request: Request) -> None:
-        raise AssertionError("a whole client is protected: its encoder needs no noise")
 
 
 @dataclass(frozen=True)
 class _Epoch:
-    """The records of all sites, one site's behind another's, each site's in a fresh order."""
+    """The records of all clients, one client's behind another's, each client's in a fresh order."""
 
     x: torch.Tensor
     y: torch.Tensor | None
@@ -82,14 +79,14 @@ class _Epoch:
     noise: torch.Tensor
 
 
-def _epoch(sites: Sequence[Site], model: Model, part: int) -> _Epoch:
+def _epoch(clients: Sequence[View], model: Model, part: int) -> _Epoch:
     xs, ys, lengths, noises = [], [], [], []
-    for site in sites:
-        batch = batch_of(site, np.arange(site.records), model.labelled)
-        chosen = torch.arange(site.records)
+    for client in clients:
+        batch = batch_of(client, np.arange(client.records), model.labelled)
+        chosen = torch.arange(client.records)
         if model.parts > 1 and batch.y is not None:
             chosen = torch.nonzero(batch.y == part)[:, 0]
-        rng = site.coins.generator()
+        rng = client.coins.generator()
         chosen = chosen[torch.from_numpy(rng.permutation(len(chosen)))]
         xs.append(batch.x[chosen])
         if batch.y is not None:

@@ -88,9 +88,6 @@ class Training:
         if state.encoding is not None:
             self.channel.announce("encoding", state.encoding.to_dict())
         self.channel.announce("model", self._model(state.encoding).to_dict())
-        if not self.record or self.settings.encoder == "private":
-            size = len(state.phi) * (2 if self.record else 1)
-            self.fitting.keep_private_vectors(size)
         self._train(state)
         model = self._model(state.encoding)
         theta = self._theta(state, state.average if self.record else state.optimiser.weights)

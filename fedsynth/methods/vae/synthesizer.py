@@ -19,6 +19,7 @@ from fedsynth.data.images import Images
 from fedsynth.encoding import image
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ReleaseError
+from fedsynth.federation.simulation.simulation import Owners
 from fedsynth.methods.sampling.drawing import demanded
 from fedsynth.methods.sampling.labels import wanted_labels
 from fedsynth.methods.synthesizer import Trained, settled
@@ -30,7 +31,6 @@ from fedsynth.models import vae
 from fedsynth.privacy.terms import Budget
 from fedsynth.queries.counting import target_index
 from fedsynth.queries.fit import Options
-from fedsynth.queries.owners import Owners
 from fedsynth.queries.rounds import begin_rounds
 from fedsynth.schema import ImageSchema, Schema
 

@@ -20,6 +20,7 @@ from pydantic import Field
 
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, ReleaseError
+from fedsynth.federation.simulation.simulation import Owners
 from fedsynth.methods.synthesizer import Trained, settled
 from fedsynth.papers.fusion.averaging import Exchange, Timing, average, deal
 from fedsynth.papers.fusion.edges import Edges, PrivateEdges, PublishedEdges, private_plan
@@ -29,7 +30,6 @@ from fedsynth.privacy.terms import Budget
 from fedsynth.privacy.trail.ledger import Planned
 from fedsynth.queries.counting import conditions
 from fedsynth.queries.fit import Fitting, Options, begin
-from fedsynth.queries.owners import Owners
 from fedsynth.schema import ImageSchema, Schema
 
 Latency = Annotated[float, Field(ge=0, allow_inf_nan=False, description="seconds, 0 or more")]
@@ -132,7 +132,7 @@ class HybridFusion(Trained[Edges]):
 
     def _fused(self, fitting: Fitting, settings: HybridFusionSettings) -> tuple[Edges, Timing]:
         started = time.perf_counter()
-        dealt = deal([site.name for site in fitting.sites], settings.edges)
+        dealt = deal(fitting.channel.names, settings.edges)
         kind = PrivateEdges if fitting.ledger.job.budget.private else PublishedEdges
         edges: Edges = kind.asked(fitting, self.schema, settings, dealt)
         exchange, seed = Exchange(), fitting.options.seed

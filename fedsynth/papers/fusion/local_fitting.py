@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from fedsynth.data.images import Images
 from fedsynth.errors import PrivacyError
-from fedsynth.federation.client.site import Site
 from fedsynth.federation.client.tasks import register
+from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Plain, Request
 from fedsynth.methods.copula.families import FAMILIES, POINT, Effort, Fit, Outcome
 from fedsynth.methods.copula.fits import fit_features
@@ -35,35 +35,32 @@ class FusionTask:
     name: str = "fusion"
 
     def contribute(
-        self, sites: Sequence[Site], samples: Sequence[NDArray[np.int64]], request: Request
+        self, clients: Sequence[View], samples: Sequence[NDArray[np.int64]], request: Request
     ) -> Iterator[tuple[int, Rows]]:
         if request.terms.unit != "client" or request.terms.noise_multiplier:
             raise PrivacyError("fusion as published is not private: its terms must say so")
-        if not sites:
+        if not clients:
             return
         effort, seed = _asked(request.settings), int(str(request.settings["seed"]))
-        layout = layout_at(sites[0], request.settings)
-        cells = [cells_of(site, layout) for site in sites]
+        layout = layout_at(clients[0], request.settings)
+        cells = [cells_of(client, layout) for client in clients]
         # All together, so that processes are started once.
         outcomes = iter(fit_features([v for own in cells for v in _numbers(layout, own)], effort))
-        for index, (site, own) in enumerate(zip(sites, cells, strict=True)):
+        for index, (client, own) in enumerate(zip(clients, cells, strict=True)):
             model = None
-            if site.records:
+            if client.records:
                 features, failures = _models(layout, own, outcomes)
-                model = ClientModel(features, failures, _classifier(layout, own, site, seed))
+                model = ClientModel(features, failures, _classifier(layout, own, client, seed))
             yield index, DenseRows(layout.encode(model)[None])
-
-    def keep(self, site: Site, values: NDArray[np.float64], request: Request) -> None:
-        raise AssertionError("a message is sent, nothing of it is kept")
 
 
 FUSION = register(FusionTask())
 
 
-def layout_at(site: Site, settings: Mapping[str, Plain]) -> Layout:
+def layout_at(client: View, settings: Mapping[str, Plain]) -> Layout:
     """The layout that a request asks for, under the announced schema."""
-    kind: Any = ImageSchema if isinstance(site.data, Images) else Schema
-    schema = site.board.read("schema", kind.from_dict)
+    kind: Any = ImageSchema if isinstance(client.data, Images) else Schema
+    schema = client.board.read("schema", kind.from_dict)
     return Layout(schema, "numbers" if settings["categories"] == "numbers" else "frequencies")
 
 
@@ -71,13 +68,13 @@ def _asked(settings: Mapping[str, Plain]) -> Effort:
     return Effort(*(int(str(settings[own.name])) for own in fields(Effort)))
 
 
-def cells_of(site: Site, layout: Layout) -> Cells:
-    """A site's cells [n], one array a feature."""
-    if isinstance(site.data, Images):
+def cells_of(client: View, layout: Layout) -> Cells:
+    """A client's cells [n], one array a feature."""
+    if isinstance(client.data, Images):
         assert isinstance(layout.schema, ImageSchema)
-        flat = site.data.pixels.reshape(len(site.data), layout.schema.pixels)
+        flat = client.data.pixels.reshape(len(client.data), layout.schema.pixels)
         return list(np.minimum(flat, layout.schema.maximum).T.astype(np.float64))
-    return [site.data.columns[f.column.name] for f in layout.features if f.column is not None]
+    return [client.data.columns[f.column.name] for f in layout.features if f.column is not None]
 
 
 def _numbers(layout: Layout, cells: Cells) -> Iterator[NDArray[np.float64]]:
@@ -112,12 +109,12 @@ def _shares(feature: Feature, known: NDArray[np.int64]) -> NDArray[np.float64]:
     return counts / max(1, len(known))
 
 
-def _classifier(layout: Layout, cells: Cells, site: Site, seed: int) -> Classifier | None:
+def _classifier(layout: Layout, cells: Cells, client: View, seed: int) -> Classifier | None:
     if not layout.classes:
         return None
     schema = layout.schema
     if isinstance(schema, ImageSchema):
-        labels = np.asarray(site.data.labels, np.int64)
+        labels = np.asarray(client.data.labels, np.int64)
     else:
-        labels = np.asarray(site.data.columns[str(schema.target)], np.int64)
+        labels = np.asarray(client.data.columns[str(schema.target)], np.int64)
     return Classifier.train(layout.inputs(cells), labels, layout.classes, seed=seed)

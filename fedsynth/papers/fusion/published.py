@@ -20,7 +20,8 @@ from pydantic import Field
 from fedsynth.agreed import Agreed
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, FedsynthError, PrivacyError, ReleaseError
-from fedsynth.federation.simulation.progress import watched
+from fedsynth.federation.client.progress import watched
+from fedsynth.federation.simulation.simulation import Owners
 from fedsynth.methods.copula.families import FAMILIES, Effort
 from fedsynth.methods.synthesizer import Trained, settled
 from fedsynth.papers.fusion.local_fitting import FUSION
@@ -30,7 +31,6 @@ from fedsynth.papers.fusion.regeneration import Learned, fuse, source_of
 from fedsynth.privacy.terms import Budget, unprotected
 from fedsynth.privacy.trail.ledger import Planned
 from fedsynth.queries.fit import Fitting, Options, begin
-from fedsynth.queries.owners import Owners
 from fedsynth.schema import ImageSchema, Schema
 
 _ALL = 2**31 - 1
@@ -105,7 +105,7 @@ class Fusion(Trained[Learned]):
 
     Example:
         >>> synth = Fusion(schema)                                         # doctest: +SKIP
-        >>> synth.fit(sites, Budget(epsilon=math.inf)).probabilities(test) # doctest: +SKIP
+        >>> synth.fit(clients, Budget(epsilon=math.inf)).probabilities(test) # doctest: +SKIP
     """
 
     name: ClassVar[str] = "fusion"

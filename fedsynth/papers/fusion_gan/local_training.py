@@ -14,10 +14,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from fedsynth.errors import PrivacyError
-from fedsynth.federation.client.site import Site
+from fedsynth.federation.client.progress import advanced
 from fedsynth.federation.client.tasks import register
+from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
-from fedsynth.federation.simulation.progress import advanced
 from fedsynth.methods.training.learner import Learner
 from fedsynth.models import verdicts
 from fedsynth.papers.fusion_gan.networks import Networks, Records, records_of, schema_of
@@ -31,7 +31,7 @@ class LocalGANTask:
     name = "fusion-gan"
 
     def contribute(
-        self, sites: Sequence[Site], samples: Sequence[NDArray[np.int64]], request: Request
+        self, clients: Sequence[View], samples: Sequence[NDArray[np.int64]], request: Request
     ) -> Iterator[tuple[int, Rows]]:
         if request.terms.unit != "client" or request.terms.noise_multiplier:
             raise PrivacyError(f"{self.name} trains without privacy: its terms must say so")
@@ -40,24 +40,21 @@ class LocalGANTask:
             # Clients side by side, each on one thread: torch's own threads wait for one another in
             # every one of these small steps.
             with ThreadPoolExecutor(threads, initializer=partial(torch.set_num_threads, 1)) as pool:
-                for index, message in enumerate(pool.map(_message, sites)):
+                for index, message in enumerate(pool.map(_message, clients)):
                     advanced()
                     yield index, DenseRows(message[None])
         finally:
             torch.set_num_threads(threads)
 
-    def keep(self, site: Site, values: NDArray[np.float64], request: Request) -> None:
-        raise AssertionError("a message is sent, nothing of it is kept")
-
 
 LOCAL_GAN = register(LocalGANTask())
 
 
-def _message(site: Site) -> NDArray[np.float64]:
-    networks = site.board.read("networks", Networks.from_dict)
-    settings = site.board.read("settings", read_settings)
-    records = records_of(site.data, np.arange(site.records), schema_of(site.board))
-    source = torch.Generator().manual_seed(site.coins.seed())
+def _message(client: View) -> NDArray[np.float64]:
+    networks = client.board.read("networks", Networks.from_dict)
+    settings = client.board.read("settings", read_settings)
+    records = records_of(client.data, np.arange(client.records), schema_of(client.board))
+    source = torch.Generator().manual_seed(client.coins.seed())
     return train(networks, records, settings, source)
 
 

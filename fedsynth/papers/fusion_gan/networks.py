@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fedsynth.data.images import Images
 from fedsynth.data.tables import Conformed
 from fedsynth.encoding import image
-from fedsynth.federation.client.site import Board
+from fedsynth.federation.client.memory import Board
 from fedsynth.methods.sampling.intervals import Encoding, cells_of
 from fedsynth.models.cells import Cells
 from fedsynth.models.gan import Generator, Scorer
@@ -134,7 +134,7 @@ def _read_schema(plain: dict[str, Any]) -> Schema | ImageSchema:
 def records_of(
     data: Conformed | Images, rows: NDArray[np.int64], schema: Schema | ImageSchema
 ) -> Records:
-    """The rows of a site's data. A record's cells depend on no other record."""
+    """The rows of a client's data. A record's cells depend on no other record."""
     if isinstance(schema, ImageSchema):
         assert isinstance(data, Images)
         own = data.take(rows)

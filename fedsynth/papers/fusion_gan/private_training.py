@@ -13,11 +13,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from fedsynth.errors import PrivacyError
-from fedsynth.federation.client.site import Site
+from fedsynth.federation.client.progress import advanced
 from fedsynth.federation.client.steps import Steps
 from fedsynth.federation.client.tasks import register
+from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
-from fedsynth.federation.simulation.progress import advanced
 from fedsynth.methods.training.generating import sameness
 from fedsynth.methods.training.learner import Learner
 from fedsynth.methods.training.rows import Row, Seen, Weights
@@ -52,8 +52,8 @@ class PrivateGANTask:
         rate = terms.sampling.rate if isinstance(terms.sampling, Poisson) else 1.0
         training = _Training(networks, settings, row, rate, source)
 
-        def rows(site: Site, drawn: NDArray[np.int64]) -> FactoredRows:
-            records = records_of(site.data, drawn, schema_of(site.board))
+        def rows(client: View, drawn: NDArray[np.int64]) -> FactoredRows:
+            records = records_of(client.data, drawn, schema_of(client.board))
             noise = secret.standard_normal(tuple(records.x.shape), np.float32)
             blurred = records.x + torch.from_numpy(noise) * (settings.smoothing or 0.0)
             labels = records.y if networks.conditional else None

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from fedsynth.data.images import Images
 from fedsynth.encoding import image
 from fedsynth.errors import ConfigError, ReleaseError
-from fedsynth.federation.simulation.progress import watched
+from fedsynth.federation.client.progress import watched
+from fedsynth.federation.simulation.simulation import Owners
 from fedsynth.methods.sampling.drawing import Columns, demanded, draw_table
 from fedsynth.methods.sampling.intervals import Encoding
 from fedsynth.methods.sampling.labels import wanted_labels
@@ -28,7 +29,6 @@ from fedsynth.papers.fusion_gan.settings import FusionGANSettings
 from fedsynth.privacy.terms import Budget
 from fedsynth.privacy.trail.ledger import Planned
 from fedsynth.queries.fit import Fitting, Options, begin
-from fedsynth.queries.owners import Owners
 from fedsynth.schema import ImageSchema, Schema
 
 

@@ -1,6 +1,6 @@
 """Groups of records: one row each, whatever they hold; a record moves its own group's row alone.
 
-The statistical check fails for a correct site with probability below 1e-8.
+The statistical check fails for a correct client with probability below 1e-8.
 """
 
 from __future__ import annotations
@@ -14,21 +14,20 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from fedsynth.errors import PrivacyError
-from fedsynth.federation.client.answering import answer
+from fedsynth.federation.client.client import Client
 from fedsynth.federation.client.groups import assigned, groups_of
-from fedsynth.federation.client.site import Site
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.request import Request
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Poisson, Terms
-from tests.federation.vectors import channel, ledger, terms
+from tests.federation.vectors import answered, channel, ledger, terms
 
 HOSTILE = [np.nan, np.inf, -np.inf, 1e308, -1e308, -1.0, 0.0, 1.0, 1e3]
 
 
 @dataclass(frozen=True)
 class Records:
-    """Vectors, as a site's data."""
+    """Vectors, as a client's data."""
 
     values: np.ndarray
 
@@ -103,13 +102,13 @@ def asked(promised: Terms, task: str = "test-totals", groups=3, dim: int = 3, **
     return Request(task, promised, dim, settings={"groups": groups}, job="job", **changes)
 
 
-def site(values, name: str = "c", seed: int = 5) -> Site:
+def client(values, name: str = "c", seed: int = 5) -> Client:
     values = np.asarray(values, np.float64).reshape(-1, 3)
-    return Site(name, Records(values), len(values), coins=NoiseSource(seed))
+    return Client(name, Records(values), len(values), coins=NoiseSource(seed))
 
 
-def summed(owner: Site, request: Request) -> np.ndarray:
-    return answer([owner], request, NoiseSource())[0].values
+def summed(owner: Client, request: Request) -> np.ndarray:
+    return answered([owner], request)[0].values
 
 
 RECORD = terms(unit="record", noise_multiplier=0.0)
@@ -123,8 +122,8 @@ def test_a_record_moves_the_sum_of_groups_by_at_most_the_clip(data, norm, clip, 
     mechanism = "gaussian" if norm == "l2" else "laplace"
     promised = terms(unit="record", norm=norm, mechanism=mechanism, clip=clip, noise_multiplier=0)
     # The last record comes and goes; those before it keep their coins.
-    whole = summed(site(values), asked(promised, groups=groups))
-    rest = summed(site(values[:-1]), asked(promised, groups=groups))
+    whole = summed(client(values), asked(promised, groups=groups))
+    rest = summed(client(values[:-1]), asked(promised, groups=groups))
     assert np.isfinite(whole).all()
     assert np.linalg.norm(whole - rest, 2 if norm == "l2" else 1) <= clip
 
@@ -132,18 +131,18 @@ def test_a_record_moves_the_sum_of_groups_by_at_most_the_clip(data, norm, clip, 
 def test_without_a_clip_that_binds_the_sum_is_that_of_all_records():
     values = np.arange(12.0).reshape(4, 3)
     wide = terms(unit="record", clip=1e6, noise_multiplier=0.0)
-    assert np.allclose(summed(site(values), asked(wide)), values.sum(axis=0))
+    assert np.allclose(summed(client(values), asked(wide)), values.sum(axis=0))
 
 
 def test_every_group_is_clipped_on_its_own_for_an_exchange():
     values = np.full((50, 3), 1e9)
-    total = summed(site(values), asked(RECORD, groups=3))
+    total = summed(client(values), asked(RECORD, groups=3))
     assert np.linalg.norm(total) == pytest.approx(3 / np.sqrt(2), rel=1e-5)
 
 
 def test_a_whole_client_is_one_row_clipped_as_any_other():
     values = np.full((50, 3), 1e9)
-    total = summed(site(values), asked(terms(noise_multiplier=0.0), groups=3))
+    total = summed(client(values), asked(terms(noise_multiplier=0.0), groups=3))
     assert np.linalg.norm(total) == pytest.approx(1.0, rel=1e-5)
 
 
@@ -151,16 +150,16 @@ def test_a_whole_client_is_one_row_clipped_as_any_other():
 @pytest.mark.parametrize("name", ["test-few", "test-many", "test-wide", "test-strange"])
 def test_anything_but_one_fitting_row_for_each_group_is_refused(unit, name):
     # Two records cannot fill three groups, so one has no records.
-    owner = site(np.ones((2, 3)))
+    owner = client(np.ones((2, 3)))
     promised = terms(unit=unit, noise_multiplier=0.0)
     with pytest.raises(PrivacyError, match="exactly one row") as refused:
         summed(owner, asked(promised, name))
     assert "2" not in str(refused.value)
 
 
-def test_sites_without_records_have_as_many_groups_as_others():
+def test_clients_without_records_have_as_many_groups_as_others():
     promised = terms(unit="record", clip=100.0, noise_multiplier=0.0)
-    owners = [site(np.ones((9, 3))), site(np.zeros((0, 3)))]
+    owners = [client(np.ones((9, 3))), client(np.zeros((0, 3)))]
     for owner in owners:
         # The second number counts groups, and the third those with the number 0.
         assert summed(owner, asked(promised, "test-sizes"))[1:] == pytest.approx([3, 1])
@@ -169,22 +168,22 @@ def test_sites_without_records_have_as_many_groups_as_others():
 def test_drawing_records_is_refused_for_groups():
     drawn = terms(unit="record", sampling=Poisson(0.5))
     with pytest.raises(PrivacyError, match="without sampling"):
-        summed(site(np.ones((9, 3))), asked(drawn))
+        summed(client(np.ones((9, 3))), asked(drawn))
 
 
 def test_drawing_clients_is_not():
     drawn = terms(sampling=Poisson(0.5), noise_multiplier=0.0)
-    assert summed(site(np.ones((9, 3))), asked(drawn)).shape == (3,)
+    assert summed(client(np.ones((9, 3))), asked(drawn)).shape == (3,)
 
 
 @pytest.mark.parametrize("groups", [None, 0, -1, 2.0, True, "3", 10_001])
 def test_the_number_of_groups_must_be_stated(groups):
     with pytest.raises(PrivacyError, match="`groups`"):
-        summed(site(np.ones((9, 3))), asked(RECORD, groups=groups))
+        summed(client(np.ones((9, 3))), asked(RECORD, groups=groups))
 
 
 def test_nothing_of_a_group_is_kept_or_selected():
-    owner = site(np.ones((9, 3)))
+    owner = client(np.ones((9, 3)))
     with pytest.raises(PrivacyError, match="kept"):
         summed(owner, asked(RECORD, dim=2, kept=1))
     choosing = terms(unit="record", norm="l1", mechanism="exponential")
@@ -193,7 +192,7 @@ def test_nothing_of_a_group_is_kept_or_selected():
 
 
 def test_records_keep_their_groups_and_groups_their_memory_within_a_job():
-    owner = site(np.arange(60.0).reshape(20, 3))
+    owner = client(np.arange(60.0).reshape(20, 3))
     first = groups_of(owner, asked(RECORD))
     assert groups_of(owner, asked(RECORD, "test-sizes")) is first
     wide = terms(unit="record", clip=1e6, noise_multiplier=0.0)
@@ -218,30 +217,30 @@ def test_groups_are_independent_coins_and_split_all_records():
 
 def test_a_group_sees_its_own_records_alone():
     values = np.arange(60.0).reshape(20, 3)
-    seen = [group.data.values for group in groups_of(site(values), asked(RECORD))]
+    seen = [group.data.values for group in groups_of(client(values), asked(RECORD))]
     assert sorted(map(tuple, np.concatenate(seen))) == sorted(map(tuple, values))
     assert all(
         len(own) == group.records
-        for own, group in zip(seen, groups_of(site(values), asked(RECORD)), strict=True)
+        for own, group in zip(seen, groups_of(client(values), asked(RECORD)), strict=True)
     )
 
 
 @pytest.mark.parametrize("unit", ["record", "client"])
-def test_a_site_answers_as_it_would_alone(unit):
+def test_a_client_answers_as_it_would_alone(unit):
     wide = terms(unit=unit, clip=2.0, noise_multiplier=0.0)
     rng = np.random.default_rng(0)
     values = [rng.random((n, 3)) for n in (7, 0, 30)]
-    owners = [site(v, f"c{i}", seed=i) for i, v in enumerate(values)]
-    together = answer(owners, asked(wide), NoiseSource())
+    owners = [client(v, f"c{i}", seed=i) for i, v in enumerate(values)]
+    together = answered(owners, asked(wide))
     for i, one in enumerate(together):
-        alone = answer([site(values[i], f"c{i}", seed=i)], asked(wide), NoiseSource())
+        alone = answered([client(values[i], f"c{i}", seed=i)], asked(wide))
         np.testing.assert_array_equal(alone[0].values, one.values)
 
 
 @pytest.mark.parametrize("trust", ["central", "distributed", "local"])
 def test_the_channel_charges_groups_as_any_release(trust):
     account = ledger("record", trust=trust)
-    owners = [site(np.ones((9, 3)), "a"), site(np.zeros((0, 3)), "b")]
+    owners = [client(np.ones((9, 3)), "a"), client(np.zeros((0, 3)), "b")]
     promised = terms(unit="record", trust=trust, noise_multiplier=2.0, survivors=2)
     released = channel(owners, account).sum("test-totals", promised, 3, settings={"groups": 3})
     assert released.answered == 2

@@ -1,4 +1,4 @@
-"""The channel: charged before asked, faults dropped and named, noise exactly as accounted.
+"""The channel: charged before asked, faults named, noise exactly as accounted.
 
 Every statistical check fails for a correct channel with probability at most 1e-8; all of them
 together raise a false alarm with probability below 1e-6.
@@ -19,35 +19,21 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from fedsynth.errors import BudgetExceeded, ConfigError, FederationError, PrivacyError
-from fedsynth.federation.client.answering import answer
-from fedsynth.federation.client.site import Site
-from fedsynth.federation.request import Answer, Request
-from fedsynth.federation.server.channel import LocalChannel
+from fedsynth.federation.client.client import Client
+from fedsynth.federation.request import Answer, Request, Summed
+from fedsynth.federation.runtimes.local import LocalRuntime
+from fedsynth.federation.server.channel import Channel
 from fedsynth.privacy.accounting import spent
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Budget, Everyone, FixedSize, Poisson, Terms
 from fedsynth.privacy.trail.certificate import certify
 from fedsynth.privacy.trail.ledger import Job, Ledger
-from tests.federation.vectors import channel, ledger, sites, terms
+from tests.federation.vectors import Watched, channel, clients, ledger, terms
 
 FALSE_ALARM = 1e-8
 TASK = "test-vectors"
 DIM = 40_000
 Change = Callable[[list[Answer]], Sequence[object]]
-
-
-class Asking:
-    """Honest clients, with their answers changed on the way; remembers who was asked."""
-
-    def __init__(self, change: Change = list, noise: NoiseSource | None = None) -> None:
-        self.change, self.noise = change, noise or NoiseSource()
-        self.asked: list[list[str]] = []
-        self.requests: list[Request] = []
-
-    def __call__(self, asked: Sequence[Site], request: Request) -> Sequence[object]:
-        self.asked.append([site.name for site in asked])
-        self.requests.append(request)
-        return self.change(answer(asked, request, self.noise))
 
 
 def has_variance(values: np.ndarray, scale: float) -> bool:
@@ -62,11 +48,10 @@ def has_variance(values: np.ndarray, scale: float) -> bool:
 def test_the_event_is_on_disk_before_anybody_is_asked(tmp_path: Path):
     path, seen = tmp_path / "ledger.jsonl", []
 
-    def ask(asked: Sequence[Site], request: Request) -> Sequence[object]:
+    def before(request: Request) -> None:
         seen.append(json.loads(path.read_bytes().splitlines()[-1]))
-        return answer(asked, request, NoiseSource())
 
-    house = channel(sites(), ledger(path=path), ask=ask)
+    house = channel(Watched(clients(), before=before), ledger(path=path))
     for number in range(3):
         house.sum(TASK, terms(), 3)
         assert seen[-1]["kind"] == "event"
@@ -77,10 +62,10 @@ def test_the_event_is_on_disk_before_anybody_is_asked(tmp_path: Path):
 def test_a_round_that_breaks_down_stays_charged(tmp_path: Path):
     path = tmp_path / "ledger.jsonl"
 
-    def ask(asked: Sequence[Site], request: Request) -> Sequence[object]:
+    def before(request: Request) -> None:
         raise KeyboardInterrupt
 
-    house = channel(sites(), ledger(path=path), ask=ask)
+    house = channel(Watched(clients(), before=before), ledger(path=path))
     with pytest.raises(KeyboardInterrupt):
         house.sum(TASK, terms(), 3)
     house.ledger.close()
@@ -88,8 +73,7 @@ def test_a_round_that_breaks_down_stays_charged(tmp_path: Path):
 
 
 def test_nobody_is_asked_past_the_budget():
-    asking = Asking()
-    house = channel(sites(), ledger(epsilon=1.0), ask=asking)
+    house = channel((asking := Watched(clients())), ledger(epsilon=1.0))
     promised = terms(noise_multiplier=6.0)
     with pytest.raises(BudgetExceeded):
         for _ in range(100):
@@ -99,9 +83,9 @@ def test_nobody_is_asked_past_the_budget():
 
 
 def test_a_release_without_noise_is_refused_under_a_finite_budget():
-    asking = Asking()
     with pytest.raises(BudgetExceeded):
-        channel(sites(), ledger(epsilon=9.0), ask=asking).sum(TASK, terms(noise_multiplier=0), 3)
+        house = channel((asking := Watched(clients())), ledger(epsilon=9.0))
+        house.sum(TASK, terms(noise_multiplier=0), 3)
     assert asking.asked == []
 
 
@@ -115,9 +99,8 @@ def test_a_release_without_noise_is_refused_under_a_finite_budget():
     ],
 )
 def test_another_unit_or_weaker_trust_than_the_budgets_is_refused(account: Ledger, promised: Terms):
-    asking = Asking()
     with pytest.raises(PrivacyError):
-        channel(sites(), account, ask=asking).sum(TASK, promised, 3)
+        channel((asking := Watched(clients())), account).sum(TASK, promised, 3)
     assert (asking.asked, account.events) == ([], ())
 
 
@@ -130,16 +113,14 @@ def test_another_unit_or_weaker_trust_than_the_budgets_is_refused(account: Ledge
     ],
 )
 def test_terms_that_count_on_other_clients_than_there_are_are_refused(promised: Terms):
-    asking = Asking()
-    house = channel(sites(4), ask=asking)
+    house = channel(asking := Watched(clients(4)))
     with pytest.raises(ConfigError, match="clients"):
         house.sum(TASK, promised, 3)
     assert (asking.asked, house.ledger.events) == ([], ())
 
 
 def test_every_request_says_its_job_and_a_round_of_its_own():
-    asking = Asking()
-    house = channel(sites(), ask=asking)
+    house = channel(asking := Watched(clients()))
     for _ in range(3):
         house.sum(TASK, terms(), 3)
     assert [r.round for r in asking.requests] == [0, 1, 2]
@@ -147,7 +128,7 @@ def test_every_request_says_its_job_and_a_round_of_its_own():
 
 
 def test_a_federation_of_nobody_or_of_namesakes_is_refused():
-    for owners in ([], sites(1) + sites(1)):
+    for owners in ([], clients(1) + clients(1)):
         with pytest.raises(ConfigError, match="own name"):
             channel(owners)
 
@@ -155,29 +136,30 @@ def test_a_federation_of_nobody_or_of_namesakes_is_refused():
 @pytest.mark.parametrize("quorum", [0.0, -1.0, 1.5, math.nan])
 def test_a_quorum_that_is_no_share_is_refused(quorum: float):
     with pytest.raises(ConfigError, match="quorum"):
-        channel(sites(), quorum=quorum)
+        channel(clients(), quorum=quorum)
 
 
 def test_noise_with_a_known_seed_is_refused_unless_the_ledger_says_so():
     with pytest.raises(PrivacyError, match="known seed"):
-        LocalChannel(sites(), ledger(), NoiseSource(0))
+        Channel(LocalRuntime(clients()), ledger(), NoiseSource(0))
     account = ledger(insecure=True)
-    LocalChannel(sites(), account, NoiseSource(0)).sum(TASK, terms(), 3)
+    Channel(LocalRuntime(clients()), account, NoiseSource(0)).sum(TASK, terms(), 3)
     assert certify(account, {}).void is not None
 
 
 def test_a_seeded_channel_repeats_and_the_default_never_does():
-    first, second = (channel(sites(), seed=3).sum(TASK, terms(), 3).value for _ in range(2))
+    first, second = (channel(clients(), seed=3).sum(TASK, terms(), 3).value for _ in range(2))
     np.testing.assert_array_equal(first, second)
-    third, fourth = (channel(sites()).sum(TASK, terms(), 3).value for _ in range(2))
+    third, fourth = (channel(clients()).sum(TASK, terms(), 3).value for _ in range(2))
     assert not np.any(third == fourth)
 
 
 def test_what_is_announced_reaches_every_client():
-    owners = sites(3)
+    owners = clients(3)
     house = channel(owners)
     house.announce("schema", {"a": 1})
-    assert [site.board.read("schema", dict) for site in owners] == [{"a": 1}] * 3
+    job = house.ledger.job.job
+    assert [one.memory(job).board.read("schema", dict) for one in owners] == [{"a": 1}] * 3
 
 
 # Faults
@@ -206,29 +188,43 @@ FAULTS: list[tuple[Change, str]] = [
 ]
 
 
+LOCAL = terms(trust="local", noise_multiplier=0.0)
+
+
 @pytest.mark.parametrize(("change", "said"), FAULTS)
-def test_an_offender_is_dropped_and_named_and_the_round_goes_on(change: Change, said: str):
-    house = channel(sites(4, value=0.1), ask=Asking(change))
-    released = house.sum(TASK, terms(noise_multiplier=0.0), 3)
-    np.testing.assert_allclose(released.value, 0.3)
-    assert (released.asked, released.answered) == (4, 3)
-    assert {i.client for i in released.incidents} - {"unknown"} == {"c1"}
-    assert any(said in i.reason for i in released.incidents if i.client == "c1")
-    assert tuple(house.incidents) == released.incidents
+def test_an_offending_message_is_dropped_and_named_and_the_round_goes_on(change: Change, said: str):
+    house = channel(Watched(clients(4, value=0.1), change=change), ledger(trust="local"))
+    collected = house.collect(TASK, LOCAL, 3)
+    np.testing.assert_allclose(collected.values.sum(axis=0), 0.3)
+    assert (collected.asked, len(collected.clients)) == (4, 3)
+    assert {i.client for i in collected.incidents} - {"unknown"} == {"c1"}
+    assert any(said in i.reason for i in collected.incidents if i.client == "c1")
+    assert tuple(house.incidents) == collected.incidents
 
 
-def test_an_answer_by_somebody_who_was_not_drawn_does_not_count():
+def test_a_message_by_somebody_who_was_not_drawn_does_not_count():
     def change(answers: list[Answer]) -> list[Answer]:
         return [*answers, replace(answers[0], client="stranger")]
 
-    released = channel(sites(4), ask=Asking(change)).sum(TASK, terms(noise_multiplier=0.0), 3)
-    np.testing.assert_allclose(released.value, 0.4)
-    assert [i.client for i in released.incidents] == ["stranger"]
+    house = channel(Watched(clients(4), change=change), ledger(trust="local"))
+    collected = house.collect(TASK, LOCAL, 3)
+    np.testing.assert_allclose(collected.values.sum(axis=0), 0.4)
+    assert [i.client for i in collected.incidents] == ["stranger"]
+
+
+def test_a_sum_that_cannot_be_is_lost_and_stays_charged():
+    def change(summed: Summed) -> Summed:
+        return replace(summed, total=np.array([9.0, 0.0, 0.0]))
+
+    house = channel(Watched(clients(4), total=change))
+    with pytest.raises(FederationError, match="above the bound"):
+        house.sum(TASK, terms(noise_multiplier=0.0), 3)
+    assert len(house.ledger.events) == 1
 
 
 def test_a_quorum_that_is_lost_ends_the_round_and_leaves_it_charged(tmp_path: Path):
     account = ledger(path=tmp_path / "ledger.jsonl")
-    house = channel(sites(4), account, ask=Asking(lambda answers: answers[:1]))
+    house = channel(Watched(clients(4), answering=1), account)
     with pytest.raises(FederationError, match="1 usable answers, 2 needed") as lost:
         house.sum(TASK, terms(), 3)
     assert all(f"c{i}: did not answer" in str(lost.value) for i in (1, 2, 3))
@@ -239,7 +235,7 @@ def test_a_quorum_that_is_lost_ends_the_round_and_leaves_it_charged(tmp_path: Pa
 def test_fewer_answers_than_carry_the_noise_are_never_released(answering: int, enough: bool):
     promised = terms(trust="distributed", survivors=3)
     account = ledger(trust="distributed")
-    house = channel(sites(6), account, ask=Asking(lambda a: a[:answering]), quorum=0.1)
+    house = channel(Watched(clients(6), answering=answering), account, quorum=0.1)
     if enough:
         assert house.sum(TASK, promised, 3).answered == answering
     else:
@@ -249,7 +245,7 @@ def test_fewer_answers_than_carry_the_noise_are_never_released(answering: int, e
 
 
 def test_a_task_that_gives_too_many_rows_ends_the_round_and_leaves_it_charged():
-    house = channel(sites())
+    house = channel(clients())
     with pytest.raises(PrivacyError, match="more of them"):
         house.sum("test-too-many", terms(), 3)
     assert len(house.ledger.events) == 1
@@ -259,23 +255,22 @@ def test_a_task_that_gives_too_many_rows_ends_the_round_and_leaves_it_charged():
 
 
 def test_a_client_refuses_past_its_own_budget_is_named_and_the_round_goes_on():
-    owners = sites(4, value=0.0)
+    owners = clients(4, value=0.0)
     budget = Budget(epsilon=1.0, delta=1e-5, unit="client", trust="local")
     owners[2].ledger = Ledger.create(Job(budget=budget))
-    asking = Asking()
-    house = channel(owners, ledger(trust="local"), ask=asking)
+    house = channel(Watched(owners), ledger(trust="local"))
     promised = terms(trust="local", noise_multiplier=6.0)
     for _ in range(6):
         released = house.sum(TASK, promised, 3)
     assert [i.client for i in released.incidents] == ["c2"]
     assert "refuses: its own budget is spent" in released.incidents[0].reason
     assert released.answered == 3
-    assert "c2" in asking.asked[0] and "c2" not in asking.asked[-1]
+    assert 0 < len(owners[2].ledger.events) < 6
     assert owners[2].ledger.spent().epsilon <= 1.0
 
 
 def test_a_client_whose_ledger_does_not_admit_the_terms_refuses_alone():
-    owners = sites(4, value=0.0)
+    owners = clients(4, value=0.0)
     owners[0].ledger = ledger("client", trust="local")
     released = channel(owners).sum(TASK, terms(), 3)
     assert [i.client for i in released.incidents] == ["c0"]
@@ -283,45 +278,44 @@ def test_a_client_whose_ledger_does_not_admit_the_terms_refuses_alone():
 
 
 def test_a_drawn_client_takes_part_no_more_often_than_is_accounted_for():
-    owners = sites(12, value=0.0)
+    owners = clients(12, value=0.0)
     account = ledger(trust="distributed", participations=3)
-    asking = Asking()
-    house = channel(owners, account, ask=asking, quorum=1e-9)
+    house = channel(owners, account, quorum=1e-9)
     promised = terms(trust="distributed", sampling=Poisson(0.6), survivors=1)
     for _ in range(8):
         try:
             house.sum(TASK, promised, 3)
         except FederationError:  # everybody refuses
             continue
-    rounds = [sum(owner.name in asked for asked in asking.asked) for owner in owners]
-    assert max(rounds) == 3
+    job = account.job.job
+    assert max(owner.memory(job).participations for owner in owners) == 3
+    assert max(house.drawn.values()) > 3
     assert account.spent() == ledger_cost(terms(trust="distributed"), 3)
 
 
 @pytest.mark.parametrize(
-    ("taken", "left"), [(None, 0), ({"c0": 1, "c1": 0, "c2": 2, "c3": 2}, 3), ({"c0": 0}, 2)]
+    ("drawn", "left"), [(None, 0), ({"c0": 1, "c1": 0, "c2": 2, "c3": 2}, 3), ({"c0": 0}, 2)]
 )
-def test_after_a_restart_rounds_before_it_count_as_taken(taken: dict | None, left: int):
+def test_after_a_restart_rounds_before_it_count_as_taken(drawn: dict | None, left: int):
     promised = terms(trust="local", sampling=Poisson(1.0))
     account = ledger(trust="local", participations=2)
-    first = channel(sites(4, value=0.0), account)
+    first = channel(clients(4, value=0.0), account)
     for _ in range(2):
         first.sum(TASK, promised, 3)
-    asking = Asking()
-    resumed = LocalChannel(
-        sites(4, value=0.0), account, NoiseSource(), quorum=1e-9, ask=asking, taken=taken
-    )
+    runtime = LocalRuntime(clients(4, value=0.0))
+    resumed = Channel(runtime, account, NoiseSource(), quorum=1e-9, drawn=drawn)
+    answered = 0
     for _ in range(3):
         try:
-            resumed.sum(TASK, promised, 3)
+            answered += resumed.sum(TASK, promised, 3).answered
         except FederationError:  # everybody refuses
             continue
-    assert sum(map(len, asking.asked)) == left
+    assert answered == left
 
 
 def ledger_cost(promised: Terms, count: int):
     account = ledger(trust=promised.trust)
-    house = channel(sites(), account)
+    house = channel(clients(), account)
     for _ in range(count):
         house.sum(TASK, promised, 3)
     return account.spent()
@@ -331,25 +325,24 @@ def ledger_cost(promised: Terms, count: int):
 
 
 def test_drawn_clients_are_independent_coin_flips():
-    asking, rate, rounds, clients = Asking(), 0.3, 400, 30
-    house = channel(sites(clients, dim=1, value=0.0), ask=asking)
+    rate, rounds, count = 0.3, 400, 30
+    house = channel(asking := Watched(clients(count, dim=1, value=0.0)))
     for _ in range(rounds):
         house.sum(TASK, terms(sampling=Poisson(rate)), 1)
-    taken = np.array([[f"c{i}" in asked for i in range(clients)] for asked in asking.asked])
-    taken = np.vstack([taken, np.zeros((rounds - len(taken), clients))])  # rounds that drew nobody
+    taken = np.array([[f"c{i}" in asked for i in range(count)] for asked in asking.asked])
+    taken = np.vstack([taken, np.zeros((rounds - len(taken), count))])  # rounds that drew nobody
     expected, variance = rounds * rate, rounds * rate * (1 - rate)
     fit = float(((taken.sum(0) - expected) ** 2).sum()) / variance
-    assert fit < stats.chi2(clients).isf(FALSE_ALARM)
-    total = stats.binom(rounds * clients, rate)
+    assert fit < stats.chi2(count).isf(FALSE_ALARM)
+    total = stats.binom(rounds * count, rate)
     assert total.ppf(FALSE_ALARM / 2) <= taken.sum() <= total.isf(FALSE_ALARM / 2)
-    spread = float(((taken.sum(1) - clients * rate) ** 2).sum()) / (clients * rate * (1 - rate))
+    spread = float(((taken.sum(1) - count * rate) ** 2).sum()) / (count * rate * (1 - rate))
     low, high = stats.chi2(rounds).ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2])
     assert low < spread < high
 
 
 def test_fixed_size_rounds_draw_exactly_their_size():
-    asking = Asking()
-    house = channel(sites(7, value=0.0), ask=asking)
+    house = channel(asking := Watched(clients(7, value=0.0)))
     for _ in range(20):
         house.sum(TASK, terms(sampling=FixedSize(3, 7)), 3)
     assert {len(set(asked)) for asked in asking.asked} == {3}
@@ -357,16 +350,14 @@ def test_fixed_size_rounds_draw_exactly_their_size():
 
 
 def test_at_the_record_level_everybody_is_asked_whatever_the_rate():
-    asking = Asking()
-    house = channel(sites(5, records=3), ledger("record"), ask=asking)
+    house = channel((asking := Watched(clients(5, records=3))), ledger("record"))
     house.sum(TASK, terms(unit="record", sampling=Poisson(1e-9)), 3)
     assert asking.asked == [[f"c{i}" for i in range(5)]]
 
 
 @pytest.mark.parametrize("trust", ["central", "distributed", "local"])
 def test_a_round_that_draws_nobody_is_still_noised_in_full_and_charged(trust: str):
-    asking = Asking()
-    house = channel(sites(5, dim=DIM), ledger(trust=trust), ask=asking)
+    house = channel((asking := Watched(clients(5, dim=DIM))), ledger(trust=trust))
     promised = terms(trust=trust, noise_multiplier=3.0, sampling=Poisson(1e-12))
     released = house.sum(TASK, promised, DIM)
     assert (asking.asked, released.asked) == ([], 0)
@@ -382,7 +373,7 @@ def test_a_round_whose_clients_draw_no_record_is_still_noised_in_full():
         sampling=Poisson(1e-12),
         survivors=5,
     )
-    house = channel(sites(5, dim=DIM), ledger("record", trust="distributed"))
+    house = channel(clients(5, dim=DIM), ledger("record", trust="distributed"))
     assert has_variance(house.sum(TASK, promised, DIM).value, 3.0)
 
 
@@ -392,9 +383,7 @@ def test_a_round_whose_clients_draw_no_record_is_still_noised_in_full():
 def test_noise_shares_of_exactly_the_survivors_equal_the_accounted_noise():
     promised = terms(trust="distributed", noise_multiplier=3.0, clip=0.5, survivors=4)
     house = channel(
-        sites(6, dim=DIM, value=0.0),
-        ledger(trust="distributed"),
-        ask=Asking(lambda answers: answers[:4]),
+        Watched(clients(6, dim=DIM, value=0.0), answering=4), ledger(trust="distributed")
     )
     value = house.sum(TASK, promised, DIM).value
     assert has_variance(value, promised.scale)
@@ -403,7 +392,7 @@ def test_noise_shares_of_exactly_the_survivors_equal_the_accounted_noise():
 
 def test_with_more_survivors_there_is_more_noise_never_less():
     promised = terms(trust="distributed", noise_multiplier=3.0, survivors=4)
-    house = channel(sites(6, dim=DIM, value=0.0), ledger(trust="distributed"))
+    house = channel(clients(6, dim=DIM, value=0.0), ledger(trust="distributed"))
     value = house.sum(TASK, promised, DIM).value
     assert has_variance(value, promised.scale * math.sqrt(6 / 4))
     assert (value**2).sum() / promised.scale**2 > stats.chi2(DIM).isf(FALSE_ALARM)
@@ -411,23 +400,23 @@ def test_with_more_survivors_there_is_more_noise_never_less():
 
 @pytest.mark.parametrize("answering", [6, 3])
 def test_central_noise_does_not_depend_on_how_many_answer(answering: int):
-    house = channel(sites(6, dim=DIM, value=0.0), ask=Asking(lambda answers: answers[:answering]))
+    house = channel(Watched(clients(6, dim=DIM, value=0.0), answering=answering))
     assert has_variance(house.sum(TASK, terms(noise_multiplier=3.0), DIM).value, 3.0)
 
 
 def test_central_noise_equals_local_noise_in_distribution():
     """Paper 001, theorem 4.1: sigma_G = sigma_L / sqrt(qN), for the mean of qN contributions."""
-    clients, sigma, clip = 16, 0.05, 0.5
+    count, sigma, clip = 16, 0.05, 0.5
     owners = {
-        "central": sites(clients, DIM, value=0.002),
-        "local": sites(clients, DIM, value=0.002),
+        "central": clients(count, DIM, value=0.002),
+        "local": clients(count, DIM, value=0.002),
     }
-    scales = {"central": sigma * clients, "local": sigma * math.sqrt(clients)}
+    scales = {"central": sigma * count, "local": sigma * math.sqrt(count)}
     means = {}
     for trust, scale in scales.items():
         promised = terms(trust=trust, clip=clip, noise_multiplier=scale / clip)
         house = channel(owners[trust], ledger(trust=trust))
-        means[trust] = house.sum(TASK, promised, DIM).value / clients
+        means[trust] = house.sum(TASK, promised, DIM).value / count
         assert has_variance(means[trust] - 0.002, sigma)
         law = stats.norm(0.002, sigma)
         assert stats.kstest(means[trust], law.cdf).pvalue > FALSE_ALARM
@@ -440,7 +429,7 @@ def test_one_record_more_moves_the_release_by_at_most_the_clip():
     rows = rng.normal(size=(50, 8)) * 10
 
     def total(data: np.ndarray) -> np.ndarray:
-        owners = [Site("a", data, len(data)), Site("b", rows, 50)]
+        owners = [Client("a", data, len(data)), Client("b", rows, 50)]
         return channel(owners, ledger("record")).sum(TASK, promised, 8).value
 
     for gone in range(0, 50, 7):
@@ -458,7 +447,7 @@ def test_one_record_moves_a_sum_of_rows_of_clients_by_at_most_twice_the_clip(see
     rows = rng.normal(size=(5, 4)) * 10.0 ** rng.integers(-2, 3)
 
     def total(data: np.ndarray) -> np.ndarray:
-        owners = [Site("a", data, len(data)), Site("b", rows, 5)]
+        owners = [Client("a", data, len(data)), Client("b", rows, 5)]
         return channel(owners, ledger("record")).sum(TASK, promised, 4).value
 
     assert np.linalg.norm(total(rows) - total(rows[1:])) <= 1.4
@@ -471,7 +460,7 @@ def test_one_record_moves_a_sum_of_rows_of_clients_by_at_most_twice_the_clip(see
 @pytest.mark.parametrize("trust", ["central", "distributed", "local"])
 def test_rows_of_clients_cost_records_as_much_as_half_the_noise(trust: str):
     account = ledger("record", trust=trust)
-    owners = sites(4, records=3, value=0.01)
+    owners = clients(4, records=3, value=0.01)
     owners[1].ledger = ledger("record", trust=trust)
     owners[2].ledger = ledger("client", trust=trust)
     house = channel(owners, account)
@@ -486,8 +475,7 @@ def test_rows_of_clients_cost_records_as_much_as_half_the_noise(trust: str):
 
 @pytest.mark.parametrize("sampling", [Poisson(0.5), FixedSize(2, 4)])
 def test_rows_of_drawn_clients_are_refused_where_records_are_protected(sampling):
-    asking = Asking()
-    house = channel(sites(4), ledger("record"), ask=asking)
+    house = channel((asking := Watched(clients(4))), ledger("record"))
     with pytest.raises(PrivacyError, match="records"):
         house.sum(TASK, terms(sampling=sampling), 3)
     assert (asking.asked, house.ledger.events) == ([], ())
@@ -499,9 +487,8 @@ def test_rows_of_drawn_clients_are_refused_where_records_are_protected(sampling)
 def test_neither_ledger_nor_certificate_tells_who_or_how_many_took_part(tmp_path: Path):
     path = tmp_path / "ledger.jsonl"
     account = ledger(path=path)
-    owners = [Site(f"hospital-{i}", np.zeros((977, 3)), 977) for i in range(43)]
-    change = Asking(lambda answers: answers[:-3])
-    house = channel(owners, account, ask=change, quorum=0.01)
+    owners = [Client(f"hospital-{i}", np.zeros((977, 3)), 977) for i in range(43)]
+    house = channel(Watched(owners, answering=-3), account, quorum=0.01)
     released = house.sum(TASK, terms(sampling=Poisson(0.7)), 3)
     told = path.read_text() + json.dumps(certify(account, {}).content)
     written = [json.loads(path.read_bytes().splitlines()[1]), certify(account, {}).content]
@@ -523,6 +510,6 @@ def _numbers(part: object):
 
 
 def test_a_record_level_round_over_everybody_is_the_sum_of_all_records():
-    house = channel(sites(3, records=4, value=0.1), ledger("record"))
+    house = channel(clients(3, records=4, value=0.1), ledger("record"))
     promised = terms(unit="record", noise_multiplier=0.0, sampling=Everyone())
     np.testing.assert_allclose(house.sum(TASK, promised, 3).value, 1.2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fedsynth.federation.simulation.progress import advanced, watched
+from fedsynth.federation.client.progress import advanced, watched
 
 
 def test_whoever_watches_is_told_and_nobody_else():

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedsynth.errors import FederationError
-from fedsynth.federation.request import Answer, Incident, Request, fault, need, sift
+from fedsynth.federation.request import Answer, Incident, Request, Summed
+from fedsynth.federation.server.checks import demand_sound, fault, need, sift
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Terms
 from tests.federation.vectors import terms
@@ -137,3 +138,32 @@ def test_too_few_answers_are_an_error_that_says_who_and_that_it_was_charged():
     with pytest.raises(FederationError, match=r"1 usable answers, 2 needed \(b: did not answer\)"):
         need(1, 2, request(), [Incident("b", 7, "did not answer")])
     need(2, 2, request(), [])
+
+
+SOUND = Summed(np.array([0.1, 0.2, 0.3]), 2)
+
+
+def test_a_sound_sum_passes():
+    demand_sound(SOUND, request(), ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("summed", "said"),
+    [
+        (Summed(np.array([0.1, np.nan, 0.3]), 2), "not finite"),
+        (Summed(np.zeros(2), 2), "shape"),
+        (Summed(np.zeros(3, np.float32), 2), "float64"),
+        (Summed(np.zeros(3), 3), "of 3 answers, 2 clients"),
+        (Summed(np.zeros(3), -1), "of -1 answers"),
+        (Summed(np.zeros(3), 1, (Incident("z", 7, "refuses"),)), "not asked"),
+        (Summed(np.array([2.1, 0.0, 0.0]), 2), "above the bound"),
+    ],
+)
+def test_a_sum_that_no_honest_clients_give_is_refused_as_lost(summed: Summed, said: str):
+    with pytest.raises(FederationError, match=said) as refused:
+        demand_sound(summed, request(), ["a", "b"])
+    assert "charged" in str(refused.value)
+
+
+def test_a_sum_of_clients_may_reach_as_far_as_all_their_clips():
+    demand_sound(Summed(np.array([2.0, 0.0, 0.0]), 2), request(), ["a", "b"])

@@ -1,0 +1,76 @@
+"""The seam between server and clients: whatever carries requests out and answers back.
+
+The server's half asks a runtime and sees nothing else of clients; what a runtime does lies between:
+in this process (:mod:`fedsynth.federation.runtimes.local`), or over a network. Consent, the
+client's own ledger, secret samples, the clip and the client's noise are all on the client's side.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from fedsynth.federation.request import Answer, Incident, Plain, Request, Summed
+from fedsynth.privacy.noise import NoiseSource
+from fedsynth.privacy.trail.ledger import Ledger
+
+
+class Runtime(Protocol):
+    """Carries one federation's requests; every job of it is told apart by its name."""
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """The clients' names, which are public."""
+        ...
+
+    @property
+    def insecure(self) -> bool:
+        """Whether somebody knows the seed of a client's randomness."""
+        ...
+
+    def open(self, job: str, participations: Mapping[str, int]) -> None:
+        """Begin a job, or go on with one.
+
+        Args:
+            participations: of a job that goes on, the rounds in which each client was drawn.
+        """
+        ...
+
+    def announce(self, job: str, key: str, value: Plain) -> None:
+        """Send a public, plain value to every client, for a job's tasks to read in later rounds."""
+        ...
+
+    def sum(self, request: Request, cohort: Sequence[str]) -> Summed:
+        """Ask the clients named, and bring the sum of their answers and no single one."""
+        ...
+
+    def collect(
+        self, request: Request, cohort: Sequence[str]
+    ) -> tuple[list[Answer], list[Incident]]:
+        """Ask the clients named for messages that are each private on their own (local trust)."""
+        ...
+
+    def close(self, job: str, *, finished: bool) -> None:
+        """End a job; what clients keep of one that is not finished stays for it to go on."""
+        ...
+
+
+class Federation(ABC):
+    """Clients that a job can be run with."""
+
+    @abstractmethod
+    def open(
+        self, coins: NoiseSource, ledgers: Mapping[str, Ledger], private: Path | None
+    ) -> Runtime:
+        """A runtime to these clients.
+
+        Args:
+            coins: for clients that are simulated in this process; others have their own.
+            ledgers: simulated clients' own accounts across jobs, by name; others have their own.
+            private: where simulated clients keep private vectors; None keeps them in memory.
+
+        Raises:
+            ConfigError: a ledger of a client that there is not.
+        """

@@ -1,0 +1,1 @@
+"""What carries requests to clients and answers back: one contract, whatever lies between."""
