@@ -20,7 +20,7 @@ from torch.func import functional_call, grad, vmap
 from torch.nn import functional
 
 from fedsynth.methods.gan.game import Game
-from fedsynth.methods.gan.local_training import Rules, _Drill, _trained
+from fedsynth.methods.gan.tasks.local_training import Rules, _Drill, _trained
 from fedsynth.methods.training.generating import Conditions
 from fedsynth.methods.training.learner import BETAS
 from fedsynth.methods.training.rows import Row, Seen, Weights

@@ -10,18 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.encoding.table import TableEncoding
-from fedsynth.queries.counting import (
-    LABEL_TABLES,
-    ask_counts,
-    conditions,
-    pair_starts,
-    question,
-    target_index,
-)
+from fedsynth.queries.counting import ask_counts, question
 from fedsynth.queries.estimates import class_profiles, label_frequencies
 from fedsynth.queries.fit import Fitting
 from fedsynth.queries.rounds import Plan
+from fedsynth.queries.tasks.counting import LABEL_TABLES, pair_starts
 from fedsynth.schema import ImageSchema, Schema
+from fedsynth.schema.target import conditions, target_index
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,9 @@ from fedsynth.federation.simulation.simulation import Owners
 from fedsynth.privacy.accounting import calibrate, charged, optimal_gaussian_sigma, spent
 from fedsynth.privacy.terms import Budget, Everyone, FixedSize, Poisson, Sampling, Terms
 from fedsynth.privacy.trail.ledger import Job, Planned
-from fedsynth.queries.counting import LABEL_TABLES, counting_terms, question
+from fedsynth.queries.counting import counting_terms, question
 from fedsynth.queries.fit import Fitting, Options, begin
+from fedsynth.queries.tasks.counting import LABEL_TABLES
 from fedsynth.schema import ImageSchema, Schema
 
 # A binomial count stays within so many standard deviations of its mean, but for a probability of

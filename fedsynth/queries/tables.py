@@ -2,60 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.encoding.table import TableEncoding
-from fedsynth.federation.client.tasks import register
-from fedsynth.federation.client.view import View
-from fedsynth.federation.request import Request
 from fedsynth.federation.server.channel import Channel
 from fedsynth.marginals import Clique, Domain, Measurement
-from fedsynth.privacy.rows.clipping import DenseRows, MarginalRows, Rows
 from fedsynth.privacy.terms import Budget, Everyone, Mechanism, Terms
 from fedsynth.queries.counting import released_scale
-from fedsynth.queries.records import codes_of
+from fedsynth.queries.tasks.marginals import MARGINALS
 
 # A hair above the norm of a row, so that clipping leaves honest counts as they are.
 CLIP = 1 + 1e-5
-
-
-@dataclass(frozen=True)
-class MarginalTask:
-    """Count a client's records in several tables, each weighted; the squared weights sum to 1.
-
-    At the client level a client sends its counts divided by its number of records, so that no
-    client weighs more than another.
-    """
-
-    name: str = "marginals"
-
-    def contribute(
-        self, clients: Sequence[View], samples: Sequence[NDArray[np.int64]], request: Request
-    ) -> Iterator[tuple[int, Rows]]:
-        cliques, weights = _tables(request)
-        for index, (client, sample) in enumerate(zip(clients, samples, strict=True)):
-            sizes = client.board.read("encoding", TableEncoding.from_dict).sizes
-            rows = MarginalRows(codes_of(client)[sample], sizes, cliques, weights.tolist())
-            if request.terms.unit == "record":
-                yield index, rows
-            else:
-                total = rows.weighted_sum(np.ones(len(rows)))
-                yield index, DenseRows(total[None] / max(1, len(rows)))
-
-
-MARGINALS = register(MarginalTask())
-
-
-def _tables(request: Request) -> tuple[list[Clique], NDArray[np.float64]]:
-    flat = np.asarray(request.arrays["cliques"], np.int64).tolist()
-    stops = np.cumsum(np.asarray(request.arrays["widths"], np.int64)).tolist()
-    starts = [0, *stops[:-1]]
-    cliques = [tuple(flat[a:b]) for a, b in zip(starts, stops, strict=True)]
-    return cliques, np.asarray(request.arrays["weights"], np.float64)
 
 
 def table_terms(

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from fedsynth.federation.client.site import Site
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2, norm
@@ -29,9 +30,8 @@ from fedsynth.evaluation.federated.estimates import Counts, estimate, label_scor
 from fedsynth.evaluation.federated.recipe import LabelTable, Layout, Recipe, arrays_of, records_of
 from fedsynth.evaluation.federated.scorer import scorer_of
 from fedsynth.evaluation.federated.spread import across
-from fedsynth.evaluation.federated.task import Blocks, client_norm, client_row
+from fedsynth.evaluation.federated.tasks import Blocks, client_norm, client_row
 from fedsynth.federation.client.answering import answer
-from fedsynth.federation.client.site import Site
 from fedsynth.federation.request import Request
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Budget, Terms

@@ -18,7 +18,8 @@ from fedsynth.federation.server.scores import Scores
 from fedsynth.privacy.losses import bounded_range_delta
 from fedsynth.privacy.terms import Budget, Terms
 from fedsynth.privacy.trail.ledger import Job, Ledger
-from fedsynth.queries.tables import MARGINALS, table_arrays, table_terms
+from fedsynth.queries.tables import table_arrays, table_terms
+from fedsynth.queries.tasks.marginals import MARGINALS
 from fedsynth.schema import Categorical, Schema
 from tests.federation.vectors import Watched
 from tests.federation.vectors import channel as channel_to

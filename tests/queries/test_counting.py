@@ -1,6 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from fedsynth.queries.owners import sites_of
 
 from fedsynth.data.tables import conform
 from fedsynth.encoding.histogram import HistogramLayout
@@ -9,17 +10,9 @@ from fedsynth.federation.client.answering import answer
 from fedsynth.federation.request import Request
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Budget
-from fedsynth.queries.counting import (
-    HISTOGRAM,
-    LABEL_TABLES,
-    ask_counts,
-    counting_terms,
-    pair_starts,
-    question,
-    released_scale,
-    target_index,
-)
-from fedsynth.queries.owners import sites_of
+from fedsynth.queries.counting import ask_counts, counting_terms, question, released_scale
+from fedsynth.queries.tasks.counting import HISTOGRAM, LABEL_TABLES, pair_starts
+from fedsynth.schema.target import target_index
 from tests.methods.small import SCHEMA, owners, silent_channel, table
 
 FREE = Budget(epsilon=float("inf"), trust="central")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from fedsynth.queries.owners import sites_of
 
 from fedsynth.data.tables import conform
 from fedsynth.encoding.table import TableEncoding
@@ -12,9 +13,9 @@ from fedsynth.marginals import Domain, count
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Budget
 from fedsynth.privacy.trail.ledger import Job, Ledger
-from fedsynth.queries.counting import HISTOGRAM, ask_counts, counting_terms, question
-from fedsynth.queries.owners import sites_of
+from fedsynth.queries.counting import ask_counts, counting_terms, question
 from fedsynth.queries.tables import ask_marginals, table_terms
+from fedsynth.queries.tasks.counting import HISTOGRAM
 from tests.methods.small import SCHEMA, owners, silent_channel
 
 CLIQUES = [(0, 1), (1, 2, 4), (3,)]

@@ -4,10 +4,10 @@ import pytest
 
 from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.errors import ConfigError, PrivacyError
-from fedsynth.methods.vae.gradient import GRADIENT
-from fedsynth.methods.vae.local_training import TRAINING
 from fedsynth.methods.vae.server import training_task
 from fedsynth.methods.vae.settings import FedVAESettings
+from fedsynth.methods.vae.tasks.gradient import GRADIENT
+from fedsynth.methods.vae.tasks.local_training import TRAINING
 from fedsynth.privacy.accounting import charged, optimal_gaussian_sigma, spent
 from fedsynth.privacy.terms import Budget, Everyone, FixedSize, Poisson
 from fedsynth.queries.rounds import make_plan

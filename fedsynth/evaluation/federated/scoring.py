@@ -26,13 +26,7 @@ from fedsynth.evaluation.federated.recipe import Floats, Layout, Recipe, arrays_
 from fedsynth.evaluation.federated.result import FederatedScores
 from fedsynth.evaluation.federated.scorer import scorer_of
 from fedsynth.evaluation.federated.spread import Across, across, across_sums
-from fedsynth.evaluation.federated.task import (
-    NAME,
-    SCORES,
-    Blocks,
-    client_norm,
-    client_scores,
-)
+from fedsynth.evaluation.federated.tasks import NAME, SCORES, Blocks, client_norm, client_scores
 from fedsynth.federation.request import Released
 from fedsynth.federation.simulation.simulation import Simulation
 from fedsynth.privacy.terms import Budget, Everyone, Terms

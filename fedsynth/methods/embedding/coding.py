@@ -20,9 +20,9 @@ from torch.nn import functional
 from fedsynth.data.images import Images
 from fedsynth.data.tables import Conformed
 from fedsynth.encoding import image
-from fedsynth.queries.counting import conditions
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.schema.columns import Boolean, Categorical, Modelled
+from fedsynth.schema.target import conditions
 
 Floats = NDArray[np.float64]
 

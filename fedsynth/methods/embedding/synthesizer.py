@@ -24,19 +24,20 @@ from fedsynth.federation.simulation.simulation import Owners
 from fedsynth.methods.embedding.coding import TableCoding
 from fedsynth.methods.embedding.features import Embedding
 from fedsynth.methods.embedding.generator import Generator, Start
-from fedsynth.methods.embedding.messages import EMBEDDING, Sums, ask, embedding_terms, split
+from fedsynth.methods.embedding.messages import Sums, ask, embedding_terms, split
 from fedsynth.methods.embedding.settings import MeanEmbeddingSettings
 from fedsynth.methods.embedding.targets import targets_of
+from fedsynth.methods.embedding.tasks import EMBEDDING
 from fedsynth.methods.embedding.training import train
 from fedsynth.methods.sampling.drawing import demanded, draw_table
 from fedsynth.methods.sampling.labels import wanted_labels
 from fedsynth.methods.synthesizer import Trained, settled
 from fedsynth.privacy.terms import Budget
 from fedsynth.privacy.trail.ledger import Planned
-from fedsynth.queries.counting import conditions
 from fedsynth.queries.fit import Fitting, Options, begin
 from fedsynth.queries.shares import Stage, share_out
 from fedsynth.schema import ImageSchema, Schema
+from fedsynth.schema.target import conditions
 
 ASK, TRAIN = "mean embedding", "generator"
 

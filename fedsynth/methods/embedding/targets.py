@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from fedsynth.methods.embedding.features import Embedding, unflattened
 from fedsynth.methods.embedding.messages import Sums
-from fedsynth.queries.counting import Counts, conditions
+from fedsynth.queries.counting import Counts
 from fedsynth.queries.estimates import label_frequencies
+from fedsynth.schema.target import conditions
 
 Floats = NDArray[np.float64]
 

@@ -14,9 +14,9 @@ from fedsynth.methods.training.generating import Conditions
 from fedsynth.models import gan
 from fedsynth.models.cells import Cells
 from fedsynth.models.gan import Generator, Scorer
-from fedsynth.queries.counting import conditions, target_index
 from fedsynth.queries.preliminaries import Preliminaries
 from fedsynth.schema import ImageSchema, Schema
+from fedsynth.schema.target import conditions, target_index
 
 Floats = NDArray[np.float32]
 

@@ -15,9 +15,9 @@ from fedsynth.encoding import image
 from fedsynth.methods.gan.networks import Learned, tables_of
 from fedsynth.methods.sampling.drawing import Columns, demanded
 from fedsynth.methods.sampling.labels import wanted_labels
-from fedsynth.queries.counting import conditions, target_index
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.schema.conditions import condition_on
+from fedsynth.schema.target import conditions, target_index
 
 Labels = NDArray[np.int64]
 

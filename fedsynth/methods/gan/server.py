@@ -14,11 +14,11 @@ from torch import Tensor
 
 from fedsynth.federation.client.tasks import Task
 from fedsynth.methods.gan.game import Game, started
-from fedsynth.methods.gan.gradient import GRADIENT, row_of
-from fedsynth.methods.gan.local_training import TRAINING, plain_conditions
 from fedsynth.methods.gan.matching import Matcher
 from fedsynth.methods.gan.networks import Learned, conditions_of, game_of, tables_of
 from fedsynth.methods.gan.settings import FedGANSettings
+from fedsynth.methods.gan.tasks.gradient import GRADIENT, row_of
+from fedsynth.methods.gan.tasks.local_training import TRAINING, plain_conditions
 from fedsynth.methods.training.generating import Forger, Objective
 from fedsynth.methods.training.learner import Learner
 from fedsynth.methods.training.saving import Part, packed, unpack

@@ -26,11 +26,11 @@ from fedsynth.methods.gan.settings import FedCTGANSettings, FedGANSettings
 from fedsynth.methods.sampling.drawing import Columns, draw_table
 from fedsynth.methods.synthesizer import Trained, settled
 from fedsynth.privacy.terms import Budget
-from fedsynth.queries.counting import conditions
 from fedsynth.queries.fit import Fitting, Options
 from fedsynth.queries.preliminaries import Preliminaries
 from fedsynth.queries.rounds import Named, Plan, begin_rounds
 from fedsynth.schema import ImageSchema, Schema
+from fedsynth.schema.target import conditions
 
 
 class FedGAN(Trained[Learned]):

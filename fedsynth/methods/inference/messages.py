@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from fedsynth.federation.server.channel import Channel
 from fedsynth.methods.inference.coordinates import Floats
 from fedsynth.methods.inference.settings import FedInferSettings
-from fedsynth.methods.inference.statistic import MOMENTS, Statistic, moments_terms, request_settings
+from fedsynth.methods.inference.statistic import Statistic, moments_terms, request_settings
+from fedsynth.methods.inference.tasks import MOMENTS
 from fedsynth.privacy.terms import Budget, Mechanism, Terms
 from fedsynth.privacy.trail.ledger import Planned
 from fedsynth.queries.counting import released_scale

@@ -12,7 +12,7 @@ noise as one cell of the triangle at weight sqrt(2) would, which has the same no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,21 +20,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.federation.client.tasks import register
-from fedsynth.federation.client.view import View
-from fedsynth.federation.request import Plain, Request
+from fedsynth.federation.request import Plain
 from fedsynth.methods.inference.coordinates import Coordinates
-from fedsynth.privacy.rows.clipping import DenseRows, FactoredRows, Rows
+from fedsynth.privacy.rows.clipping import FactoredRows
 from fedsynth.privacy.terms import Budget, Everyone, Mechanism, Norm, Terms
-from fedsynth.queries.counting import conditions
 from fedsynth.schema import Schema
+from fedsynth.schema.target import conditions
 
 Floats = NDArray[np.float64]
 
 COUNT = 0.5
 """Weight of the count: more would cost the second moments precision, less the count."""
-
-_CHUNK = 4096
 
 
 @dataclass(frozen=True)
@@ -192,39 +188,6 @@ def _entries(
         np.full(len(number), weight),
         number,
     )
-
-
-@dataclass(frozen=True)
-class MomentsTask:
-    """A client's records, as the statistic has them.
-
-    At the client level a client sends the mean over its records, so that none weighs more.
-    """
-
-    name: str = "moments"
-
-    def contribute(
-        self, clients: Sequence[View], samples: Sequence[NDArray[np.int64]], request: Request
-    ) -> Iterator[tuple[int, Rows]]:
-        for index, (client, sample) in enumerate(zip(clients, samples, strict=True)):
-            schema = client.board.read("schema", Schema.from_dict)
-            statistic = Statistic.of(schema, request.settings, request.terms.norm)
-            total = np.zeros(statistic.dim)
-            for start in range(0, len(sample), _CHUNK):
-                chunk = sample[start : start + _CHUNK]
-                columns = {name: values[chunk] for name, values in client.data.columns.items()}
-                labels = columns[str(schema.target)] if statistic.classes else None
-                v = statistic.coordinates.matrix(columns, len(chunk))
-                rows = statistic.contributions(v, labels)
-                if request.terms.unit == "record":
-                    yield index, rows
-                else:
-                    total += rows.weighted_sum(np.ones(len(rows)))
-            if request.terms.unit == "client":
-                yield index, DenseRows(total[None] / max(1, len(sample)))
-
-
-MOMENTS = register(MomentsTask())
 
 
 def moments_terms(

@@ -29,7 +29,8 @@ from fedsynth.methods.inference.messages import Learned, ask, from_arrays, one_m
 from fedsynth.methods.inference.moments import Moments
 from fedsynth.methods.inference.regression import Regression
 from fedsynth.methods.inference.settings import FedInferSettings
-from fedsynth.methods.inference.statistic import MOMENTS, Statistic, request_settings
+from fedsynth.methods.inference.statistic import Statistic, request_settings
+from fedsynth.methods.inference.tasks import MOMENTS
 from fedsynth.methods.synthesizer import Trained, settled
 from fedsynth.privacy.terms import Budget
 from fedsynth.privacy.trail.ledger import Ledger, Planned

@@ -25,11 +25,13 @@ from fedsynth.methods.sampling.labels import wanted_shares
 from fedsynth.methods.synthesizer import Trained, settled
 from fedsynth.privacy.terms import Budget
 from fedsynth.privacy.trail.ledger import Planned
-from fedsynth.queries.counting import HISTOGRAM, counting_terms, question, target_index
+from fedsynth.queries.counting import counting_terms, question
 from fedsynth.queries.fit import Options, begin
 from fedsynth.queries.shares import Stage, share_out
+from fedsynth.queries.tasks.counting import HISTOGRAM
 from fedsynth.schema import Identifier, ImageSchema, Schema
 from fedsynth.schema.conditions import Condition, condition_on
+from fedsynth.schema.target import target_index
 
 Array = NDArray[np.float64]
 

@@ -18,7 +18,8 @@ from fedsynth.methods.marginal.settings import GraphicalSettings
 from fedsynth.privacy.terms import Terms
 from fedsynth.queries.counting import ask_counts, question
 from fedsynth.queries.fit import Fitting
-from fedsynth.queries.tables import MARGINALS, ask_marginals, table_arrays
+from fedsynth.queries.tables import ask_marginals, table_arrays
+from fedsynth.queries.tasks.marginals import MARGINALS
 from fedsynth.schema import Schema
 
 Array = NDArray[np.float64]

@@ -22,8 +22,8 @@ from fedsynth.marginals import (
 )
 from fedsynth.methods.marginal.aim_settings import FEW, AIMSettings
 from fedsynth.methods.marginal.interview import Interview
-from fedsynth.queries.counting import target_index
 from fedsynth.schema import Schema
+from fedsynth.schema.target import target_index
 
 COARSE, FINE, SELECT = "marginals: coarse", "marginals: fine", "marginals: select"
 

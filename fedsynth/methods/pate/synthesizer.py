@@ -21,13 +21,15 @@ from fedsynth.federation.client.progress import watched
 from fedsynth.federation.simulation.simulation import Owners
 from fedsynth.methods.copula.model import learn
 from fedsynth.methods.copula.private import PrivateFusionSettings
-from fedsynth.methods.copula.statistics import STATISTICS, ask_statistics, asked, statistics_terms
+from fedsynth.methods.copula.statistics import ask_statistics, statistics_terms
+from fedsynth.methods.copula.tasks import STATISTICS, asked
 from fedsynth.methods.pate.inputs import Inputs
 from fedsynth.methods.pate.learned import Learned, images_of
 from fedsynth.methods.pate.settings import PATESettings, demand_classes
 from fedsynth.methods.pate.sources import Drawn, Public, Source, public_rows, size_of
 from fedsynth.methods.pate.student import taught
-from fedsynth.methods.pate.votes import VOTES, ask_votes
+from fedsynth.methods.pate.tasks import VOTES
+from fedsynth.methods.pate.votes import ask_votes
 from fedsynth.methods.sampling.drawing import demanded, draw_table
 from fedsynth.methods.sampling.labels import wanted_labels
 from fedsynth.methods.sampling.predicting import conform_unlabelled

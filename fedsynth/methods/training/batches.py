@@ -14,8 +14,8 @@ from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import PrivacyError
 from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
-from fedsynth.queries.counting import target_index
-from fedsynth.queries.records import codes_of, pixels_of
+from fedsynth.queries.tasks.records import codes_of, pixels_of
+from fedsynth.schema.target import target_index
 
 
 @dataclass(frozen=True)

@@ -11,20 +11,21 @@ from numpy.typing import NDArray
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.federation.client.tasks import Task
 from fedsynth.methods.training.momentum import Momentum
-from fedsynth.methods.vae.gradient import GRADIENT
-from fedsynth.methods.vae.local_training import TRAINING
 from fedsynth.methods.vae.records import Model
 from fedsynth.methods.vae.settings import FedVAESettings
+from fedsynth.methods.vae.tasks.gradient import GRADIENT
+from fedsynth.methods.vae.tasks.local_training import TRAINING
 from fedsynth.models import vae
 from fedsynth.models.matching import match_profiles
 from fedsynth.models.spec import VAESpec
 from fedsynth.privacy.terms import Budget
-from fedsynth.queries.counting import conditions, released_scale, target_index
+from fedsynth.queries.counting import released_scale
 from fedsynth.queries.estimates import naive_bayes
 from fedsynth.queries.fit import Fitting
 from fedsynth.queries.preliminaries import ask_preliminaries
 from fedsynth.queries.rounds import Plan
 from fedsynth.schema import ImageSchema, Schema
+from fedsynth.schema.target import conditions, target_index
 
 Floats = NDArray[np.float32]
 

@@ -10,8 +10,8 @@ from pydantic import Field
 from fedsynth.agreed import Agreed
 from fedsynth.errors import ConfigError, FedsynthError
 from fedsynth.privacy.terms import Budget
-from fedsynth.queries.counting import conditions
 from fedsynth.schema import ImageSchema, Schema
+from fedsynth.schema.target import conditions
 
 Positive = Annotated[float | None, Field(gt=0, description="a positive number")]
 Share = Annotated[float | None, Field(ge=0, lt=1, description="a number from 0 to below 1")]
@@ -23,7 +23,7 @@ class FedVAESettings(Agreed):
     Attributes:
         scheme: one conditional VAE (uni) or one VAE a class (sep); paper 001, section 4.4.2.
         encoder: record level only (at the client level encoders are private): shared, private or
-            frozen, see :mod:`fedsynth.methods.vae.gradient`.
+            frozen, see :mod:`fedsynth.methods.vae.tasks.gradient`.
         architecture: dense layers, or for images the paper's convolutions.
         hidden: widths of the encoder's dense layers; the decoder has them reversed.
         latent: size of the latent vector.

@@ -29,10 +29,10 @@ from fedsynth.methods.vae.server import Learned, Training, training_task
 from fedsynth.methods.vae.settings import FedVAESettings
 from fedsynth.models import vae
 from fedsynth.privacy.terms import Budget
-from fedsynth.queries.counting import target_index
 from fedsynth.queries.fit import Options
 from fedsynth.queries.rounds import begin_rounds
 from fedsynth.schema import ImageSchema, Schema
+from fedsynth.schema.target import target_index
 
 Floats = NDArray[np.float32]
 

@@ -16,7 +16,8 @@ from fedsynth.errors import ReleaseError
 from fedsynth.methods.copula.cells import TableCells
 from fedsynth.methods.copula.model import FusionModel, learn
 from fedsynth.methods.copula.private import PrivateFusionSettings
-from fedsynth.methods.copula.statistics import STATISTICS, ask_statistics, asked, statistics_terms
+from fedsynth.methods.copula.statistics import ask_statistics, statistics_terms
+from fedsynth.methods.copula.tasks import STATISTICS, asked
 from fedsynth.methods.sampling.classifier import Classifier
 from fedsynth.methods.sampling.design import Design
 from fedsynth.methods.sampling.drawing import draw_table

@@ -28,9 +28,9 @@ from fedsynth.papers.fusion.published import FusionSettings, published_plan
 from fedsynth.papers.fusion.regenerated import classify
 from fedsynth.privacy.terms import Budget
 from fedsynth.privacy.trail.ledger import Planned
-from fedsynth.queries.counting import conditions
 from fedsynth.queries.fit import Fitting, Options, begin
 from fedsynth.schema import ImageSchema, Schema
+from fedsynth.schema.target import conditions
 
 Latency = Annotated[float, Field(ge=0, allow_inf_nan=False, description="seconds, 0 or more")]
 

@@ -22,9 +22,9 @@ from fedsynth.methods.copula.families import (
 )
 from fedsynth.methods.sampling.classifier import Classifier
 from fedsynth.methods.sampling.design import Design
-from fedsynth.queries.counting import conditions
 from fedsynth.schema import Boolean, Categorical, ImageSchema, Schema
 from fedsynth.schema.columns import Modelled
+from fedsynth.schema.target import conditions
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]

@@ -24,10 +24,10 @@ from fedsynth.federation.client.progress import watched
 from fedsynth.federation.simulation.simulation import Owners
 from fedsynth.methods.copula.families import FAMILIES, Effort
 from fedsynth.methods.synthesizer import Trained, settled
-from fedsynth.papers.fusion.local_fitting import FUSION
 from fedsynth.papers.fusion.message import Layout
 from fedsynth.papers.fusion.regenerated import arrays_of, classify, draw_rows, learned_from
 from fedsynth.papers.fusion.regeneration import Learned, fuse, source_of
+from fedsynth.papers.fusion.tasks import FUSION
 from fedsynth.privacy.terms import Budget, unprotected
 from fedsynth.privacy.trail.ledger import Planned
 from fedsynth.queries.fit import Fitting, Options, begin

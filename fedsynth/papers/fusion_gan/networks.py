@@ -18,8 +18,8 @@ from fedsynth.methods.sampling.intervals import Encoding, cells_of
 from fedsynth.models.cells import Cells
 from fedsynth.models.gan import Generator, Scorer
 from fedsynth.papers.fusion_gan.settings import FusionGANSettings
-from fedsynth.queries.counting import conditions
 from fedsynth.schema import ImageSchema, Schema
+from fedsynth.schema.target import conditions
 
 Floats = NDArray[np.float32]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fedsynth.papers.fusion_gan.local_training import LOCAL_GAN
-from fedsynth.papers.fusion_gan.private_training import PRIVATE_GAN
 from fedsynth.papers.fusion_gan.settings import FusionGANSettings
+from fedsynth.papers.fusion_gan.tasks.local_training import LOCAL_GAN
+from fedsynth.papers.fusion_gan.tasks.private_training import PRIVATE_GAN
 from fedsynth.privacy.accounting import calibrate, charged
 from fedsynth.privacy.terms import Budget, Everyone, Poisson, Terms, unprotected
 from fedsynth.privacy.trail.ledger import Job, Planned

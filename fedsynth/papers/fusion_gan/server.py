@@ -19,8 +19,8 @@ from fedsynth.methods.training.learner import Learner
 from fedsynth.models.vae import unflatten
 from fedsynth.papers.fusion_gan.networks import Networks, Records
 from fedsynth.papers.fusion_gan.settings import FusionGANSettings
-from fedsynth.queries.counting import conditions
 from fedsynth.schema import ImageSchema, Schema
+from fedsynth.schema.target import conditions
 
 _BATCH = 128
 _CHUNK = 2000

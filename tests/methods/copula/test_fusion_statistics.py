@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from fedsynth.queries.owners import sites_of
 
 from fedsynth.data.tables import conform
 from fedsynth.errors import FederationError
 from fedsynth.federation.request import Request
 from fedsynth.methods.copula.cells import TableCells
-from fedsynth.methods.copula.statistics import (
-    CLIP,
-    STATISTICS,
-    Question,
-    ask_statistics,
-    statistics_terms,
-)
+from fedsynth.methods.copula.statistics import CLIP, Question, ask_statistics, statistics_terms
+from fedsynth.methods.copula.tasks import STATISTICS
 from fedsynth.privacy.rows.clipping import clip_and_sum
 from fedsynth.privacy.terms import Budget
-from fedsynth.queries.owners import sites_of
 from tests.methods.small import SCHEMA, owners, silent_channel, table
 
 TERMS = statistics_terms(Budget(epsilon=float("inf"), trust="central"), 0.0, 1)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from fedsynth.queries.owners import sites_of
 
 from fedsynth.data.images import Images
 from fedsynth.federation.client.answering import _clipped_sums
@@ -13,20 +14,12 @@ from fedsynth.federation.request import Request
 from fedsynth.federation.server.channel import LocalChannel
 from fedsynth.methods.embedding import MeanEmbeddingSettings
 from fedsynth.methods.embedding.features import Embedding
-from fedsynth.methods.embedding.messages import (
-    BOARD,
-    EMBEDDING,
-    Sums,
-    announced,
-    ask,
-    embedding_terms,
-    length,
-)
+from fedsynth.methods.embedding.messages import Sums, announced, ask, embedding_terms, length
 from fedsynth.methods.embedding.targets import targets_of
+from fedsynth.methods.embedding.tasks import BOARD, EMBEDDING
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Budget
 from fedsynth.privacy.trail.ledger import Job, Ledger
-from fedsynth.queries.owners import sites_of
 from fedsynth.schema import Categorical, ImageSchema
 from tests.methods.small import SCHEMA, owners
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from fedsynth.queries.owners import sites_of
 
 from fedsynth.data.images import Images
 from fedsynth.data.tables import conform
@@ -11,14 +12,13 @@ from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.federation.request import Request
 from fedsynth.methods.gan.game import Game
-from fedsynth.methods.gan.local_training import plain_conditions
+from fedsynth.methods.gan.tasks.local_training import plain_conditions
 from fedsynth.methods.training.generating import Conditions
 from fedsynth.models import gan
 from fedsynth.models.cells import Cells
 from fedsynth.models.gan import Generator, Scorer
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Terms
-from fedsynth.queries.owners import sites_of
 from fedsynth.schema import Categorical, ImageSchema
 from tests.methods.small import SCHEMA, table
 

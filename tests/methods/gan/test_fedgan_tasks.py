@@ -17,9 +17,9 @@ from torch.nn import functional
 from fedsynth.errors import PrivacyError
 from fedsynth.federation.client.answering import _clipped_sums, answer
 from fedsynth.federation.server.channel import LocalChannel
-from fedsynth.methods.gan import gradient, local_training
-from fedsynth.methods.gan.gradient import GRADIENT
-from fedsynth.methods.gan.local_training import TRAINING, Rules
+from fedsynth.methods.gan.tasks import gradient, local_training
+from fedsynth.methods.gan.tasks.gradient import GRADIENT
+from fedsynth.methods.gan.tasks.local_training import TRAINING, Rules
 from fedsynth.methods.training.batches import tensor
 from fedsynth.models import gan
 from fedsynth.privacy.noise import NoiseSource

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 import pandas as pd
+from fedsynth.queries.owners import sites_of
 
 from fedsynth.federation.server.channel import LocalChannel
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Budget
 from fedsynth.privacy.trail.ledger import Job, Ledger
-from fedsynth.queries.owners import sites_of
 from fedsynth.schema import Boolean, Categorical, Continuous, Integer, Schema
 
 SCHEMA = Schema(

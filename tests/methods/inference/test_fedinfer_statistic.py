@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from clinics import SCHEMA, owners, silent_channel, table
+from fedsynth.queries.owners import sites_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from schemas import arrays, schemas
@@ -12,10 +13,10 @@ from schemas import arrays, schemas
 from fedsynth.data.tables import conform
 from fedsynth.federation.request import Request
 from fedsynth.methods.inference.coordinates import Coordinates
-from fedsynth.methods.inference.statistic import MOMENTS, Statistic, request_settings
+from fedsynth.methods.inference.statistic import Statistic, request_settings
+from fedsynth.methods.inference.tasks import MOMENTS
 from fedsynth.privacy.rows.clipping import clip_and_sum
 from fedsynth.privacy.terms import Terms
-from fedsynth.queries.owners import sites_of
 
 FREE = {"trust": "central", "noise_multiplier": 0.0}
 

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from fedsynth.queries.owners import sites_of
 
 import tests.methods.small as small
 from fedsynth.errors import FederationError, PrivacyError
@@ -17,7 +18,6 @@ from fedsynth.methods.pate.votes import ask_votes
 from fedsynth.privacy.accounting import optimal_gaussian_sigma
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Budget
-from fedsynth.queries.owners import sites_of
 from fedsynth.queries.votes import Votes, vote_terms
 
 INPUTS = Inputs(small.SCHEMA)

@@ -8,9 +8,10 @@ from scipy.optimize import minimize
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError
 from fedsynth.methods.sampling.labels import wanted_labels
-from fedsynth.queries.counting import Counts, conditions
+from fedsynth.queries.counting import Counts
 from fedsynth.queries.estimates import class_profiles, label_frequencies, to_simplex
 from fedsynth.schema import Boolean, Categorical, Integer, Schema
+from fedsynth.schema.target import conditions
 from tests.methods.small import SCHEMA
 
 finite = st.floats(-100, 100)

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from fedsynth.queries.owners import sites_of
 from torch.func import grad
 
 from fedsynth.data.tables import conform
@@ -9,15 +10,14 @@ from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import PrivacyError
 from fedsynth.federation.client.answering import _clipped_sums, answer
 from fedsynth.federation.request import Request
-from fedsynth.methods.vae.gradient import GRADIENT, _draw, _gradient_rows
-from fedsynth.methods.vae.local_training import TRAINING
 from fedsynth.methods.vae.records import Model
+from fedsynth.methods.vae.tasks.gradient import GRADIENT, _draw, _gradient_rows
+from fedsynth.methods.vae.tasks.local_training import TRAINING
 from fedsynth.models import vae
 from fedsynth.models.spec import VAESpec
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.rows.clipping import DenseRows, clip_and_sum
 from fedsynth.privacy.terms import Terms
-from fedsynth.queries.owners import sites_of
 from tests.methods.small import SCHEMA, owners, table
 
 RECORD = Terms(unit="record", trust="central", clip=0.5, noise_multiplier=0.0)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from fedsynth.queries.owners import sites_of
 
 from fedsynth.data.images import Images
 from fedsynth.data.tables import conform
@@ -23,7 +24,6 @@ from fedsynth.papers.fusion.regeneration import shares_of
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Budget, unprotected
 from fedsynth.privacy.trail.ledger import Job, Ledger
-from fedsynth.queries.owners import sites_of
 from fedsynth.registry import METHODS
 from fedsynth.release import write_release
 from fedsynth.schema import Categorical, Continuous, ImageSchema, Integer, Schema

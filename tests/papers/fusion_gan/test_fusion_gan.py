@@ -7,19 +7,19 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from fedsynth.federation.client.site import Site
+from fedsynth.queries.owners import sites_of
 
 import tests.methods.small as small
 from fedsynth import registry as methods
 from fedsynth.data.images import Images
 from fedsynth.errors import BudgetExceeded, ConfigError, PrivacyError, ReleaseError
-from fedsynth.federation.client.site import Site
 from fedsynth.jobs.loading import load
 from fedsynth.papers.fusion_gan import FusionGAN
-from fedsynth.papers.fusion_gan.local_training import LOCAL_GAN
 from fedsynth.papers.fusion_gan.networks import Networks
+from fedsynth.papers.fusion_gan.tasks.local_training import LOCAL_GAN
 from fedsynth.privacy.terms import Budget, Terms
 from fedsynth.privacy.trail.certificate import Certificate
-from fedsynth.queries.owners import sites_of
 from fedsynth.schema import Boolean, Categorical, Continuous, ImageSchema, Integer, Schema
 
 OPEN = Budget(epsilon=math.inf)

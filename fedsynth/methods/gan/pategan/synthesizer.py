@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from fedsynth.methods.gan.networks import Learned
 from fedsynth.methods.gan.pategan.settings import PATEGANSettings
+from fedsynth.methods.gan.pategan.tasks import VERDICTS
 from fedsynth.methods.gan.pategan.training import tutored
-from fedsynth.methods.gan.pategan.verdicts import VERDICTS
 from fedsynth.methods.gan.settings import FedGANSettings
 from fedsynth.methods.gan.synthesizer import FedGAN
 from fedsynth.privacy.terms import Budget

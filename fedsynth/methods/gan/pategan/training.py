@@ -16,7 +16,7 @@ from torch import Tensor
 from fedsynth.federation.client.groups import GROUPS
 from fedsynth.methods.gan.networks import Learned, game_of
 from fedsynth.methods.gan.pategan.settings import PATEGANSettings
-from fedsynth.methods.gan.pategan.verdicts import VERDICTS
+from fedsynth.methods.gan.pategan.tasks import VERDICTS
 from fedsynth.methods.gan.server import forger_of
 from fedsynth.methods.training.learner import Learner
 from fedsynth.methods.training.saving import Arrays, Part, packed, unpack

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from fedsynth.queries.owners import sites_of
 
 import tests.methods.small as small
 from fedsynth.encoding.histogram import HistogramLayout
@@ -18,12 +19,11 @@ from fedsynth.federation.client.groups import groups_of
 from fedsynth.federation.request import Request
 from fedsynth.methods.gan.networks import game_of
 from fedsynth.methods.gan.pategan import PATEGANSettings
+from fedsynth.methods.gan.pategan.tasks import _records
 from fedsynth.methods.gan.pategan.teachers import Teacher, lessons, trained
-from fedsynth.methods.gan.pategan.verdicts import _records
 from fedsynth.models import gan
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Budget
-from fedsynth.queries.owners import sites_of
 from fedsynth.queries.votes import vote_terms
 
 SCHEMA = small.SCHEMA

@@ -22,9 +22,9 @@ from fedsynth.methods.training.generating import sameness
 from fedsynth.methods.training.learner import Learner
 from fedsynth.methods.training.rows import Row, Seen, Weights
 from fedsynth.models import verdicts
-from fedsynth.papers.fusion_gan.local_training import read_settings
 from fedsynth.papers.fusion_gan.networks import Networks, records_of, schema_of
 from fedsynth.papers.fusion_gan.settings import FusionGANSettings
+from fedsynth.papers.fusion_gan.tasks.local_training import read_settings
 from fedsynth.privacy.rows.clipping import FactoredRows
 from fedsynth.privacy.terms import Poisson
 

@@ -31,8 +31,8 @@ from fedsynth.methods.training.batches import number
 from fedsynth.models import gan, verdicts
 from fedsynth.models.cells import Cells
 from fedsynth.models.stacked import STACK_FLOATS
-from fedsynth.queries.counting import target_index
 from fedsynth.schema import ImageSchema
+from fedsynth.schema.target import target_index
 
 Floats = NDArray[np.float64]
 

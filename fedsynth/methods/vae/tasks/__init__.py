@@ -1,0 +1,1 @@
+"""The client half: gradients of records, or an epoch of local training."""

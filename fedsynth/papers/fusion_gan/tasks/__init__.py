@@ -1,0 +1,1 @@
+"""The client half: networks trained at their clients, perhaps by DP-SGD."""

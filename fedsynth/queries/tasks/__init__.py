@@ -1,0 +1,1 @@
+"""The client half of what every method may ask: records, counts, marginals."""
