@@ -11,7 +11,7 @@ from fedsynth.schema.columns import (
     Modelled,
 )
 from fedsynth.schema.image import ImageSchema
-from fedsynth.schema.table import Schema, load_schema
+from fedsynth.schema.table import Schema, build_schema, load_schema
 
 __all__ = [
     "Boolean",
@@ -24,5 +24,6 @@ __all__ = [
     "Integer",
     "Modelled",
     "Schema",
+    "build_schema",
     "load_schema",
 ]

@@ -221,3 +221,12 @@ def load_schema(path: str | Path) -> Schema | ImageSchema:
     if kind not in ("table", "image"):
         raise SchemaError(f"{path}: unknown kind {kind!r}{suggestion(kind, ('table', 'image'))}")
     return ImageSchema.load(path) if kind == "image" else Schema.load(path)
+
+
+def build_schema(content: Mapping[str, Any]) -> Schema | ImageSchema:
+    """Build from the `to_dict` of either kind of schema.
+
+    Raises:
+        SchemaError: naming the column and key at fault.
+    """
+    return (ImageSchema if content.get("kind") == "image" else Schema).from_dict(content)

@@ -137,7 +137,6 @@ def federated_scores(
             blocks.dim if budget.unit == "record" else 3 * len(client_scores(layout)),
             arrays=arrays_of(made),
             settings={
-                "images": isinstance(schema, ImageSchema),
                 "owners": list(fitting.channel.names) if apart else [],
                 "bins": bins,
                 "seed": seed,

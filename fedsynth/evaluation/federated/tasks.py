@@ -18,7 +18,7 @@ from fedsynth.federation.client.tasks import register
 from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
 from fedsynth.privacy.rows.clipping import DenseRows, MarginalRows, Rows
-from fedsynth.schema import ImageSchema, Schema
+from fedsynth.schema import build_schema
 
 NAME = "federated-scores"
 SCORES = (
@@ -173,18 +173,9 @@ class ScoreTask:
 
 def _scorer(client: View, request: Request) -> Scorer:
     settings: Mapping[str, Any] = request.settings
-    parse = _image_schema if settings["images"] else _table_schema
-    schema = client.board.read("schema", parse)
+    schema = client.board.read("schema", build_schema)
     made = from_arrays(request.arrays, schema)
     return scorer_of(Recipe(schema, made, settings["bins"], settings["seed"]))
-
-
-def _image_schema(plain: Mapping[str, Any]) -> Schema | ImageSchema:
-    return ImageSchema.from_dict(plain)
-
-
-def _table_schema(plain: Mapping[str, Any]) -> Schema | ImageSchema:
-    return Schema.from_dict(plain)
 
 
 TASK = register(ScoreTask())

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from fedsynth.methods.copula.cells import TableCells
+from fedsynth.methods.copula.question import Statistics
 from fedsynth.methods.copula.settling import settled
-from fedsynth.methods.copula.statistics import Statistics
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.methods.copula.cells import ColumnCells
-from fedsynth.methods.copula.statistics import Statistics
+from fedsynth.methods.copula.question import Statistics
 from fedsynth.queries.estimates import to_simplex
 
 Floats = NDArray[np.float64]

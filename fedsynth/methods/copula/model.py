@@ -15,7 +15,7 @@ from fedsynth.methods.copula.cells import TableCells
 from fedsynth.methods.copula.copula import Copula, fit_copula, independent
 from fedsynth.methods.copula.fitted import Profiles, estimate
 from fedsynth.methods.copula.parametric import Fitted, fit_family, parametric_shares
-from fedsynth.methods.copula.statistics import Statistics
+from fedsynth.methods.copula.question import Statistics
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]

@@ -13,7 +13,7 @@ from fedsynth.federation.client.tasks import register
 from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Plain, Request
 from fedsynth.methods.copula.cells import TableCells
-from fedsynth.methods.copula.statistics import Question
+from fedsynth.methods.copula.question import Question
 from fedsynth.privacy.rows.clipping import DenseRows, Rows
 from fedsynth.privacy.terms import Norm
 from fedsynth.schema import Schema

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fedsynth.marginals import Clique, Domain, Evidence, JunctionTree, Measurement, Model
+from fedsynth.marginals import Clique, Evidence, JunctionTree, Measurement, Model
 from fedsynth.methods.marginal.graphical import GraphicalSynthesizer
 from fedsynth.methods.marginal.interview import Interview
+from fedsynth.methods.marginal.network import Family, network
 from fedsynth.methods.marginal.search import gain
 from fedsynth.methods.marginal.settings import GraphicalSettings
 from fedsynth.methods.marginal.tasks import VOTE
@@ -52,48 +52,6 @@ class PrivBayesSettings(GraphicalSettings):
 
     degree: Annotated[int, Field(ge=1, le=5, description="a whole number from 1 to 5")] = 2
     structure: Annotated[Literal["sums", "votes"], Field(description="sums or votes")] = "sums"
-
-
-@dataclass(frozen=True)
-class Family:
-    """A column and those that its distribution depends on."""
-
-    child: int
-    parents: Clique
-
-    @property
-    def clique(self) -> Clique:
-        return tuple(sorted((self.child, *self.parents)))
-
-
-def network(scores: Array, domain: Domain, degree: int, first: int, limit: float) -> list[Family]:
-    """A Bayesian network, greedily: the column next that its best parents tell most about.
-
-    Args:
-        scores: [d, d], how far each pair is from independence, symmetric.
-        degree: parents at the most.
-        first: the column without parents.
-        limit: entries that a table of a column and its parents may have.
-    """
-    found = [Family(first, ())]
-    placed, waiting = [first], [k for k in range(len(domain)) if k != first]
-    while waiting:
-        best, worth = waiting[0], -math.inf
-        parents: dict[int, Clique] = {}
-        for child in waiting:
-            chosen: list[int] = []
-            for parent in sorted(placed, key=lambda k: (-scores[child, k], k)):
-                fits = domain.cells((child, *chosen, parent)) <= limit
-                if len(chosen) < degree and scores[child, parent] > 0 and fits:
-                    chosen.append(parent)
-            parents[child] = tuple(sorted(chosen))
-            told = sum(scores[child, parent] for parent in chosen)
-            if told > worth:
-                best, worth = child, told
-        found.append(Family(best, parents[best]))
-        placed.append(best)
-        waiting.remove(best)
-    return found
 
 
 class PrivBayes(GraphicalSynthesizer):

@@ -14,7 +14,7 @@ from fedsynth.federation.client.tasks import register
 from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
 from fedsynth.marginals import Domain, count
-from fedsynth.methods.marginal.privbayes import network
+from fedsynth.methods.marginal.network import network
 from fedsynth.privacy.rows.clipping import DenseRows, Rows
 from fedsynth.queries.tasks.records import codes_of
 

@@ -17,7 +17,7 @@ from fedsynth.federation.client.tasks import register
 from fedsynth.federation.request import Request
 from fedsynth.methods.pate.inputs import Inputs
 from fedsynth.methods.sampling.classifier import Classifier
-from fedsynth.schema import ImageSchema, Schema
+from fedsynth.schema import build_schema
 
 Floats = NDArray[np.float64]
 
@@ -99,5 +99,4 @@ def _voted(group: Group, queries: Floats, steps: int) -> Floats:
 
 
 def _inputs_of(schema: dict[str, object]) -> Inputs:
-    image = schema.get("kind") == "image"
-    return Inputs(ImageSchema.from_dict(schema) if image else Schema.from_dict(schema))
+    return Inputs(build_schema(schema))

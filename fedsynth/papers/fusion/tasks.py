@@ -23,7 +23,7 @@ from fedsynth.methods.copula.fits import fit_features
 from fedsynth.methods.sampling.classifier import Classifier
 from fedsynth.papers.fusion.message import ClientModel, Feature, FeatureModel, Layout
 from fedsynth.privacy.rows.clipping import DenseRows, Rows
-from fedsynth.schema import ImageSchema, Schema
+from fedsynth.schema import ImageSchema, build_schema
 
 Cells = list[NDArray[Any]]
 
@@ -59,8 +59,7 @@ FUSION = register(FusionTask())
 
 def layout_at(client: View, settings: Mapping[str, Plain]) -> Layout:
     """The layout that a request asks for, under the announced schema."""
-    kind: Any = ImageSchema if isinstance(client.data, Images) else Schema
-    schema = client.board.read("schema", kind.from_dict)
+    schema = client.board.read("schema", build_schema)
     return Layout(schema, "numbers" if settings["categories"] == "numbers" else "frequencies")
 
 

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from fedsynth.data.images import Images
 from fedsynth.data.tables import Conformed
 from fedsynth.encoding import image
-from fedsynth.federation.client.memory import Board
 from fedsynth.methods.sampling.intervals import Encoding, cells_of
 from fedsynth.models.cells import Cells
 from fedsynth.models.gan import Generator, Scorer
@@ -120,15 +119,6 @@ class Records:
 
     def take(self, rows: torch.Tensor) -> Records:
         return Records(self.x[rows], None if self.y is None else self.y[rows])
-
-
-def schema_of(board: Board) -> Schema | ImageSchema:
-    """The announced schema."""
-    return board.read("schema", _read_schema)
-
-
-def _read_schema(plain: dict[str, Any]) -> Schema | ImageSchema:
-    return ImageSchema.from_dict(plain) if "shape" in plain else Schema.from_dict(plain)
 
 
 def records_of(

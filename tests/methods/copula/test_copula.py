@@ -11,7 +11,7 @@ from fedsynth.methods.copula.cells import TableCells
 from fedsynth.methods.copula.copula import _coefficients, fit_copula
 from fedsynth.methods.copula.fitted import estimate
 from fedsynth.methods.copula.model import learn
-from fedsynth.methods.copula.statistics import Question
+from fedsynth.methods.copula.question import Question
 from fedsynth.privacy.rows.clipping import clip_and_sum
 from fedsynth.schema import Boolean, Categorical, Integer, Schema
 

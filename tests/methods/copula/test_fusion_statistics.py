@@ -10,7 +10,8 @@ from fedsynth.data.tables import conform
 from fedsynth.errors import FederationError
 from fedsynth.federation.request import Request
 from fedsynth.methods.copula.cells import TableCells
-from fedsynth.methods.copula.statistics import CLIP, Question, ask_statistics, statistics_terms
+from fedsynth.methods.copula.question import Question
+from fedsynth.methods.copula.statistics import CLIP, ask_statistics, statistics_terms
 from fedsynth.methods.copula.tasks import STATISTICS
 from fedsynth.privacy.rows.clipping import clip_and_sum
 from fedsynth.privacy.terms import Budget

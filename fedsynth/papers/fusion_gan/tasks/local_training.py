@@ -20,9 +20,10 @@ from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
 from fedsynth.methods.training.learner import Learner
 from fedsynth.models import verdicts
-from fedsynth.papers.fusion_gan.networks import Networks, Records, records_of, schema_of
+from fedsynth.papers.fusion_gan.networks import Networks, Records, records_of
 from fedsynth.papers.fusion_gan.settings import FusionGANSettings
 from fedsynth.privacy.rows.clipping import DenseRows, Rows
+from fedsynth.schema import build_schema
 
 
 class LocalGANTask:
@@ -53,7 +54,8 @@ LOCAL_GAN = register(LocalGANTask())
 def _message(client: View) -> NDArray[np.float64]:
     networks = client.board.read("networks", Networks.from_dict)
     settings = client.board.read("settings", read_settings)
-    records = records_of(client.data, np.arange(client.records), schema_of(client.board))
+    schema = client.board.read("schema", build_schema)
+    records = records_of(client.data, np.arange(client.records), schema)
     source = torch.Generator().manual_seed(client.coins.seed())
     return train(networks, records, settings, source)
 

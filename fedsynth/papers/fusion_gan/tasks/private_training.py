@@ -22,11 +22,12 @@ from fedsynth.methods.training.generating import sameness
 from fedsynth.methods.training.learner import Learner
 from fedsynth.methods.training.rows import Row, Seen, Weights
 from fedsynth.models import verdicts
-from fedsynth.papers.fusion_gan.networks import Networks, records_of, schema_of
+from fedsynth.papers.fusion_gan.networks import Networks, records_of
 from fedsynth.papers.fusion_gan.settings import FusionGANSettings
 from fedsynth.papers.fusion_gan.tasks.local_training import read_settings
 from fedsynth.privacy.rows.clipping import FactoredRows
 from fedsynth.privacy.terms import Poisson
+from fedsynth.schema import build_schema
 
 # A message may name any number of rows: those that noise takes below this count as none.
 _FEWEST = 1.0
@@ -53,7 +54,7 @@ class PrivateGANTask:
         training = _Training(networks, settings, row, rate, source)
 
         def rows(client: View, drawn: NDArray[np.int64]) -> FactoredRows:
-            records = records_of(client.data, drawn, schema_of(client.board))
+            records = records_of(client.data, drawn, client.board.read("schema", build_schema))
             noise = secret.standard_normal(tuple(records.x.shape), np.float32)
             blurred = records.x + torch.from_numpy(noise) * (settings.smoothing or 0.0)
             labels = records.y if networks.conditional else None
