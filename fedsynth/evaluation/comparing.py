@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from fedsynth.data.images import Images
 from fedsynth.errors import DataError
+from fedsynth.evaluation.attacks.images import image_keys
 from fedsynth.evaluation.attacks.neighbours import row_keys
-from fedsynth.evaluation.findings.findings import Found
+from fedsynth.evaluation.attacks.suite import UNKNOWN, Privacy, attacked, attacked_images
+from fedsynth.evaluation.findings.results import Found
 from fedsynth.evaluation.measures.fidelity import fidelity
-from fedsynth.evaluation.measures.pictures import image_fidelity, image_keys
-from fedsynth.evaluation.measures.privacy import UNKNOWN, Privacy, attacked, attacked_images
+from fedsynth.evaluation.measures.images import image_fidelity
 from fedsynth.evaluation.measures.utility import Utility, utility
-from fedsynth.evaluation.reading.intervals import ALARM, shares_differ
+from fedsynth.evaluation.reading.confidence import ALARM, shares_differ
 from fedsynth.evaluation.reading.labelled import why_no_task
 from fedsynth.evaluation.reading.rows import Rows, read_rows
 from fedsynth.evaluation.reading.steps import Steps

@@ -15,6 +15,7 @@ from fedsynth.agreed import suggestion
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.evaluation.attacks.anonymity import Anonymity, anonymity
+from fedsynth.evaluation.attacks.suite import Privacy
 from fedsynth.evaluation.comparing import (
     Data,
     Models,
@@ -22,11 +23,10 @@ from fedsynth.evaluation.comparing import (
     compare_images,
     compare_tables,
 )
-from fedsynth.evaluation.findings.findings import caught
+from fedsynth.evaluation.findings.results import caught
 from fedsynth.evaluation.findings.summary import Summary, summarise
 from fedsynth.evaluation.measures.fidelity import Fidelity
-from fedsynth.evaluation.measures.pictures import ImageFidelity
-from fedsynth.evaluation.measures.privacy import Privacy
+from fedsynth.evaluation.measures.images import ImageFidelity
 from fedsynth.evaluation.measures.utility import Utility
 from fedsynth.evaluation.reading.labelled import task_of
 from fedsynth.plain import plain

@@ -17,7 +17,7 @@ from fedsynth.agreed import suggestion
 from fedsynth.data.tables import Images
 from fedsynth.errors import ConfigError
 from fedsynth.evaluation.measures.agreement import SETTINGS, Agreement, agreement
-from fedsynth.evaluation.measures.remarks import ROLES, remarks
+from fedsynth.evaluation.measures.utility_notes import ROLES, remarks
 from fedsynth.evaluation.models.classifiers import CLASSIFIERS, STANDARD, train_boosting
 from fedsynth.evaluation.models.learners import Learner, commonest, fitted
 from fedsynth.evaluation.models.regressors import REGRESSORS
@@ -30,7 +30,7 @@ from fedsynth.evaluation.models.trials import (
     mean_figures,
     metrics_of,
 )
-from fedsynth.evaluation.reading.intervals import roc
+from fedsynth.evaluation.reading.confidence import roc
 from fedsynth.evaluation.reading.labelled import (
     Examples,
     Labelled,

@@ -11,19 +11,19 @@ from importlib.resources import files
 from typing import Any
 
 from fedsynth.errors import ConfigError
-from fedsynth.evaluation.report.attacks import privacy_section
-from fedsynth.evaluation.report.closing import (
+from fedsynth.evaluation.report.layout import Content
+from fedsynth.evaluation.report.markup import Html, join, tag
+from fedsynth.evaluation.report.sections.closing import (
     certificate_section,
     footer,
     notes_section,
     reading_section,
 )
-from fedsynth.evaluation.report.fidelity import fidelity_section
-from fedsynth.evaluation.report.layout import Content
-from fedsynth.evaluation.report.markup import Html, join, tag
-from fedsynth.evaluation.report.pictures import clients_section, images_section
-from fedsynth.evaluation.report.summary import first_screen
-from fedsynth.evaluation.report.usefulness import utility_section
+from fedsynth.evaluation.report.sections.fidelity import fidelity_section
+from fedsynth.evaluation.report.sections.images import clients_section, images_section
+from fedsynth.evaluation.report.sections.privacy import privacy_section
+from fedsynth.evaluation.report.sections.summary import first_screen
+from fedsynth.evaluation.report.sections.utility import utility_section
 
 FORMAT = 1
 
