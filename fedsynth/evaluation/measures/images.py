@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from fedsynth.data.images import Images
 from fedsynth.evaluation.reading.labelled import Labelled, labelled
+from fedsynth.evaluation.reading.notes import Note
 from fedsynth.evaluation.reading.scores import Scores, always, score
 from fedsynth.evaluation.reading.steps import Steps, silent
 from fedsynth.schema import ImageSchema
@@ -52,7 +53,7 @@ class ImageFidelity:
     classes: tuple[ClassRecall, ...]
     grid: dict[str, str]
     pixels: dict[str, float]
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
 
 def image_fidelity(
@@ -69,7 +70,7 @@ def image_fidelity(
     Raises:
         DataError: images that do not fit the schema, or lack the labels that it declares.
     """
-    notes = []
+    notes: list[Note] = []
     student: dict[str, float] | None = None
     classes: tuple[ClassRecall, ...] = ()
     if schema.classes > 1:
@@ -78,10 +79,12 @@ def image_fidelity(
             for part, where in ((synthetic, "synthetic"), (train, "train"), (real, "real"))
         ]
         if max(len(synthetic), len(train)) > _TRAIN:
-            notes.append(f"Student network: trained on {_TRAIN:,} images of each set.")
+            text = f"trained on {_TRAIN:,} images of each set."
+            notes.append(Note("student", "Student network", text))
         student, classes = _students(tables, schema, seed, progress)
     else:
-        notes.append("Student network: the images carry no labels to learn.")
+        text = "the images carry no labels to learn."
+        notes.append(Note("student", "Student network", text))
     return ImageFidelity(
         student=student,
         classes=classes,

@@ -119,6 +119,7 @@ def images() -> Content:
         "anonymity": None,
         "skipped": ["Membership inference: attacks on images are not built."],
     }
+    content["reasons"] = {"membership": ["attacks on images are not built."]}
     content["notes"] = ["The student network was trained for five epochs."]
     return content
 
@@ -159,6 +160,7 @@ def minimal() -> Content:
         "anonymity": None,
         "skipped": ["Every attack needs at least 50 rows of each kind: there are 5."],
     }
+    content["reasons"] = {"detection": ["it needs at least 20 rows of each kind: there are 5."]}
     content["notes"] = ["Detection needs at least 20 rows of each kind: there are 5."]
     return content
 
@@ -201,6 +203,7 @@ def _frame(title: str, kind: str) -> Content:
         "images": None,
         "clients": None,
         "notes": [],
+        "reasons": {},
     }
 
 

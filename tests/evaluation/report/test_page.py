@@ -301,19 +301,36 @@ def test_what_the_page_can_do_without_may_be_missing(where):
     assert root.all("h1")[0].text == content["title"]
 
 
-def test_reasons_come_from_the_notes_and_from_what_was_skipped():
+def test_a_missing_part_quotes_the_reasons_recorded_under_its_key_and_no_others():
     content = _without("privacy.risks")
-    content["privacy"]["skipped"] = ["Linkability needs 100 rows: there are 9"]
     content["utility"] = None
-    content["notes"] = ["The target has one class, so utility was not measured"]
+    content["reasons"] = {
+        "risks": ["Linkability: needs 100 rows: there are 9"],
+        "utility": ["the target has one class", "Nothing was measured."],
+    }
+    content["notes"] = ["The utility of a target of one class is not measured."]
     lines = {e.text for e in read(page(content)).classed("absent")}
     assert (
         "Singling out, linkability, inference: not in this report. "
-        "Linkability needs 100 rows: there are 9."
+        "Linkability: needs 100 rows: there are 9."
     ) in lines
-    assert (
-        "Utility: not in this report. The target has one class, so utility was not measured."
-    ) in lines
+    assert ("Utility: not in this report. The target has one class. Nothing was measured.") in lines
+
+
+def test_a_part_that_is_there_quotes_no_reasons():
+    content = contents.table()
+    content["reasons"] = {"risks": ["never said"], "utility": ["never said"]}
+    assert "never said" not in page(content)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_the_table_of_contents_is_that_of_the_sections_in_their_order(name):
+    root = read(PAGES[name])
+    links = [e.attributes["href"][1:] for e in root.all("nav")[0].all("a")]
+    sections = [e.attributes["id"] for e in root.all("section")]
+    assert [link for link in links if link in sections] == sections
+    order = [e.attributes["id"] for e in root.everything() if e.attributes.get("id") in links]
+    assert links == order and len(set(links)) == len(links)
 
 
 def test_absence_of_a_target_explains_absence_of_utility():

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from fedsynth.evaluation.report.layout import (
-    Content,
-    absent,
-    bullets,
-    is_void,
-    pairs_of,
-    part,
-    reason,
-    section,
-)
+from fedsynth.evaluation.report.content import Content, is_void, reason
+from fedsynth.evaluation.report.layout import Section, absent, bullets, pairs_of, part, section
 from fedsynth.evaluation.report.markup import Html, tag
-from fedsynth.evaluation.report.sections.diagnostics import plain
-from fedsynth.evaluation.report.wording import DASH, count, known, one_in, sentence
+from fedsynth.evaluation.report.wording import DASH, cell, count, known, one_in, sentence
 
 _TRUST = {
     "central": "central: the server is trusted with what clients send before it adds noise",
@@ -23,7 +14,7 @@ _TRUST = {
 }
 
 
-def certificate_section(content: Content) -> Html:
+def certificate_section(content: Content) -> Section:
     """The guarantee with what it does not cover."""
     certificate, title = content.get("certificate"), "Certificate"
     if not certificate:
@@ -31,10 +22,10 @@ def certificate_section(content: Content) -> Html:
             "The rows came without one. Nothing is known of a guarantee, whatever the attacks "
             "above found."
         )
-        return section("certificate", title, absent("Certificate", words))
+        return section("certificate", title, title, absent("Certificate", words))
     epsilon, delta = certificate.get("epsilon"), certificate.get("delta")
     void = is_void(certificate)
-    chance = f"{delta:g} ({one_in(delta)})" if known(delta) and delta else plain(delta)
+    chance = f"{delta:g} ({one_in(delta)})" if known(delta) and delta else cell(delta)
     facts = pairs_of(
         [
             ("Epsilon", "void" if void else f"{epsilon:.4g}" if known(epsilon) else "none finite"),
@@ -49,6 +40,7 @@ def certificate_section(content: Content) -> Html:
     return section(
         "certificate",
         title,
+        title,
         tag("p", sentence(certificate.get("sentence") or ""), class_="void" if void else "lede"),
         facts,
         part("not-covered", "What it does not cover", not_covered or nothing),
@@ -56,7 +48,7 @@ def certificate_section(content: Content) -> Html:
     )
 
 
-def notes_section(content: Content) -> Html:
+def notes_section(content: Content) -> Section:
     """What was sampled or skipped, and which parts the report does not have."""
     notes = bullets(sentence(note) for note in content.get("notes") or [])
     missing = [
@@ -65,7 +57,7 @@ def notes_section(content: Content) -> Html:
         if not content.get(key)
     ]
     said = notes or tag("p", "Nothing was sampled or left out.")
-    return section("notes", "Notes on this run", said, *missing)
+    return section("notes", "Notes", "Notes on this run", said, *missing)
 
 
 _TERMS = (
@@ -114,10 +106,12 @@ _TERMS = (
 )
 
 
-def reading_section() -> Html:
+def reading_section() -> Section:
     """Terms, for a reader who does not work with them every day."""
     cells = (tag("div", tag("dt", term), tag("dd", words)) for term, words in _TERMS)
-    return section("reading", "How to read this report", tag("dl", *cells, class_="terms"))
+    return section(
+        "reading", "How to read this", "How to read this report", tag("dl", *cells, class_="terms")
+    )
 
 
 def footer(content: Content) -> Html:
@@ -129,6 +123,6 @@ def footer(content: Content) -> Html:
         if known(rows.get(key))
     )
     made = f", {content['created']}" if content.get("created") else ""
-    words = f"fedsynth {content.get('fedsynth') or DASH}{made}. Seed {plain(content.get('seed'))}. "
+    words = f"fedsynth {content.get('fedsynth') or DASH}{made}. Seed {cell(content.get('seed'))}. "
     words += f"Rows: {counts or DASH}. Every figure on this page stands in report.json beside it."
     return tag("footer", tag("p", words))

@@ -13,7 +13,8 @@ from fedsynth.evaluation.report.charts.histograms import (
     furthest,
     strip,
 )
-from fedsynth.evaluation.report.layout import Content, lede, others, pairs_of, part, region
+from fedsynth.evaluation.report.content import Content, others
+from fedsynth.evaluation.report.layout import Part, lede, pairs_of, part, region
 from fedsynth.evaluation.report.markup import Html, apart, join, name, tag, text
 from fedsynth.evaluation.report.wording import DASH, amount, known, percent, score
 
@@ -30,7 +31,7 @@ _HEAD = (
 )
 
 
-def columns(content: Content, fidelity: Content) -> Html:
+def columns(content: Content, fidelity: Content) -> Part:
     """Every column's scores and distributions."""
     entries = fidelity["columns"]
     body = [
@@ -44,7 +45,7 @@ def columns(content: Content, fidelity: Content) -> Html:
         _table(entries, others(content)),
         tag("details", tag("summary", "What the columns mean"), _meanings(content), class_="block"),
     ]
-    return part("columns", "Columns", *body)
+    return part("columns", "Columns", *body, link="Columns")
 
 
 def _meanings(content: Content) -> Html:

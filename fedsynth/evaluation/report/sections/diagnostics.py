@@ -8,21 +8,14 @@ from typing import Any
 
 from fedsynth.evaluation.report.charts.drawing import legend
 from fedsynth.evaluation.report.charts.histograms import distribution
-from fedsynth.evaluation.report.layout import (
-    Content,
-    absent,
-    bullets,
-    figure,
-    lede,
-    part,
-    reason,
-    table,
-)
+from fedsynth.evaluation.report.content import Content, reason
+from fedsynth.evaluation.report.layout import Part, absent, bullets, figure, lede, part, table
 from fedsynth.evaluation.report.markup import Html, join, name, tag
 from fedsynth.evaluation.report.wording import (
     DASH,
     amount,
     capital,
+    cell,
     known,
     percent,
     score,
@@ -47,7 +40,7 @@ _MEASURES = {
 }
 
 
-def neighbours(content: Content, privacy: Content) -> Html:
+def neighbours(content: Content, privacy: Content) -> Part | Html:
     """Exact copies and distances to the nearest training row."""
     entry = privacy.get("neighbours")
     if not entry:
@@ -56,7 +49,7 @@ def neighbours(content: Content, privacy: Content) -> Html:
     badge = tag("p", tag("strong", "No evidence of privacy. "), sentence(capital(str(note))))
     badge = tag("div", badge, class_="caution")
     body = [badge, _copies(entry.get("copies") or {}), _distances(entry), _closeness(entry)]
-    return part("neighbours", "Copies and nearest neighbours", *body)
+    return part("neighbours", "Copies and nearest neighbours", *body, link="Neighbours")
 
 
 def _copies(copies: Content) -> Html:
@@ -106,7 +99,7 @@ def _closeness(entry: Content) -> Html | None:
     return figure(join([keys, distribution(bins, label)]), label)
 
 
-def anonymity(content: Content, privacy: Content) -> Html:
+def anonymity(content: Content, privacy: Content) -> Part | Html:
     """k-anonymity and its kin, for the quasi-identifiers that the user named."""
     entry = privacy.get("anonymity")
     if not entry:
@@ -131,7 +124,7 @@ def anonymity(content: Content, privacy: Content) -> Html:
     head = ["Measure", *(capital(str(key)) for key in tables)]
     shown = table("Anonymity measures", head, rows) if rows else None
     notes = bullets(sentence(note) for note in entry.get("notes") or [])
-    return part("anonymity", "k-anonymity and its kin", words, shown, notes)
+    return part("anonymity", "k-anonymity and its kin", words, shown, notes, link="k-anonymity")
 
 
 def _flat(figures: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,27 +140,12 @@ def _flat(figures: Mapping[str, Any]) -> dict[str, Any]:
 
 def _measure(key: str, value: object, library: Mapping[str, Any] | None) -> Html:
     """A measure, and pyCANON's where it says something else."""
-    own = "none finite" if value is None and key in _UNBOUNDED else plain(value)
+    own = "none finite" if value is None and key in _UNBOUNDED else cell(value)
     other = (library or {}).get(key)
-    differs = known(other) and plain(other) != own
-    said = tag("span", f"pyCANON: {plain(other)}", class_="line-of quiet") if differs else None
+    differs = known(other) and cell(other) != own
+    said = tag("span", f"pyCANON: {cell(other)}", class_="line-of quiet") if differs else None
     return join([own, said])
 
 
 def _names(entries: list[object]) -> Html:
     return join([name(entry, 40) for entry in entries], ", ") if entries else Html("none named")
-
-
-def plain(value: Any) -> str:
-    """Any value of the JSON, short enough for a cell."""
-    if value is None:
-        return DASH
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if known(value):
-        return amount(value)
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key}: {plain(each)}" for key, each in value.items()) or DASH
-    if isinstance(value, list | tuple):
-        return ", ".join(plain(each) for each in value) or DASH
-    return str(value)

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from fedsynth.evaluation.report.charts.bars import axis, bars, whiskers
 from fedsynth.evaluation.report.charts.drawing import Scale, legend
 from fedsynth.evaluation.report.charts.heatmap import MOST, heatmap, scale_of_shades, worst_pairs
+from fedsynth.evaluation.report.content import Content, others, reason
 from fedsynth.evaluation.report.layout import (
-    Content,
+    Part,
+    Section,
     absent,
     figure,
     lede,
-    others,
     part,
-    reason,
     region,
     section,
     table,
@@ -33,20 +33,22 @@ _PARTS = (
 )
 
 
-def fidelity_section(content: Content) -> Html:
+def fidelity_section(content: Content) -> Section:
     """Columns, pairs, marginals, detection and the scores that other tools quote."""
     fidelity = content.get("fidelity")
     title = "Fidelity: do the rows look real?"
     if not fidelity:
-        return section("fidelity", title, absent("Fidelity", reason(content, "fidelity")))
+        return section(
+            "fidelity", "Fidelity", title, absent("Fidelity", reason(content, "fidelity"))
+        )
     shown = [
         draw(content, fidelity) if fidelity.get(key) else absent(head, reason(content, key))
         for key, head, draw in _PARTS
     ]
-    return section("fidelity", title, *shown)
+    return section("fidelity", "Fidelity", title, *shown)
 
 
-def _pairs(content: Content, fidelity: Content) -> Html:
+def _pairs(content: Content, fidelity: Content) -> Part | Html:
     pairs = fidelity["pairs"]
     names, reference = pairs["names"], pairs.get("reference")
     worst = worst_pairs(pairs["distance"], 20)
@@ -71,7 +73,7 @@ def _pairs(content: Content, fidelity: Content) -> Html:
     body.append(region("Map of pairs", figure(chart, class_="map")))
     body.append(_correlations(pairs))
     body.append(_worst_table(worst, names, reference))
-    return part("pairs", "Pairs of columns", *body)
+    return part("pairs", "Pairs of columns", *body, link="Pairs")
 
 
 def _say(worst: Sequence[tuple[int, int, float]], names: Sequence[object]) -> str:
@@ -109,7 +111,7 @@ def _worst_table(
     )
 
 
-def _marginals(content: Content, fidelity: Content) -> Html:
+def _marginals(content: Content, fidelity: Content) -> Part:
     entries = fidelity["marginals"]
     high = max(
         [e[k] for e in entries for k in ("mean", "real", "trivial") if known(e.get(k))] or [1]
@@ -140,14 +142,14 @@ def _marginals(content: Content, fidelity: Content) -> Html:
     )
     keys = legend("synthetic", "real", "trivial", trivial="independent columns")
     shown = table("Distances of marginals", head, rows, texts=(1, 6))
-    return part("marginals", "Marginals", lede(words), keys, shown)
+    return part("marginals", "Marginals", lede(words), keys, shown, link="Marginals")
 
 
 def _set(names: Sequence[object]) -> Html:
     return join([name(each, 24) for each in names], TIMES) if names else Html(DASH)
 
 
-def _detection(fidelity: Content) -> Html:
+def _detection(fidelity: Content) -> Part:
     scale, rows = Scale(0.4, 1, 6, 200), []
     for entry in fidelity["detection"]:
         value, low, high = entry.get("auroc"), entry.get("low"), entry.get("high")
@@ -174,7 +176,8 @@ def _detection(fidelity: Content) -> Html:
     )
     keys = legend("synthetic", "real")
     shown = table("Detection", head, rows, texts=(1,))
-    return part("detection", "Telling synthetic from real", lede(words), keys, shown)
+    title = "Telling synthetic from real"
+    return part("detection", title, lede(words), keys, shown, link="Detection")
 
 
 def _ratio(entry: Content) -> str:
@@ -182,7 +185,7 @@ def _ratio(entry: Content) -> str:
     return f"{value:,.1f}" if known(value) else DASH
 
 
-def _quality(content: Content, fidelity: Content) -> Html:
+def _quality(content: Content, fidelity: Content) -> Part:
     quality, scale = fidelity["quality"], Scale(0, 1, 6, 200)
     kinds = (("synthetic", "score"), ("real", "real"), ("trivial", "trivial"))
     values = [(kind, quality.get(key)) for kind, key in kinds]
@@ -202,13 +205,13 @@ def _quality(content: Content, fidelity: Content) -> Html:
     shown = table("SDMetrics quality score", head, [row], texts=(1,))
     keys = legend("synthetic", "real", "trivial", trivial="independent columns")
     body = [lede(words, tag("strong", more)), keys, shown, _diagnostic(content, fidelity)]
-    return part("quality", "SDMetrics scores", *body)
+    return part("quality", "SDMetrics scores", *body, link="SDMetrics")
 
 
 def _diagnostic(content: Content, fidelity: Content) -> Html:
     entry = fidelity.get("diagnostic")
     if not entry:
-        return absent("SDMetrics diagnostic", reason(content, "diagnostic"))
+        return absent("SDMetrics diagnostic", reason(content, "quality"))
     words = (
         f"Diagnostic: {score(entry.get('score'))} (data validity "
         f"{score(entry.get('data_validity'))}, data structure "

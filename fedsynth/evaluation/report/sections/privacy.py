@@ -8,14 +8,15 @@ from typing import Any
 from fedsynth.evaluation.report.charts.bars import axis, whiskers
 from fedsynth.evaluation.report.charts.curves import Curve, roc
 from fedsynth.evaluation.report.charts.drawing import Scale, stroke, svg
+from fedsynth.evaluation.report.content import Content, reason
 from fedsynth.evaluation.report.layout import (
-    Content,
+    Part,
+    Section,
     absent,
     bullets,
     figure,
     lede,
     part,
-    reason,
     section,
     several,
     table,
@@ -39,12 +40,13 @@ _STROKES = ("attack0", "attack1", "attack2", "attack3")
 _FLOOR = 1e-4
 
 
-def privacy_section(content: Content) -> Html:
+def privacy_section(content: Content) -> Section:
     """Attacks first; then diagnostics, which are labelled as such."""
     privacy = content.get("privacy")
     title = "Privacy: what do the rows give away?"
     if not privacy:
-        return section("privacy", title, absent("Attacks", "None was run: nothing is known."))
+        nothing = absent("Attacks", "None was run: nothing is known.")
+        return section("privacy", "Privacy", title, nothing)
     body = [
         _count(privacy),
         _membership(content, privacy),
@@ -54,7 +56,7 @@ def privacy_section(content: Content) -> Html:
         neighbours(content, privacy),
         anonymity(content, privacy),
     ]
-    return section("privacy", title, *body)
+    return section("privacy", "Privacy", title, *body)
 
 
 def _count(privacy: Content) -> Html:
@@ -109,7 +111,7 @@ def _sorted(entries: Iterable[Content]) -> list[Content]:
     return sorted(entries, key=lambda entry: not entry.get("caught"))
 
 
-def _membership(content: Content, privacy: Content) -> Html:
+def _membership(content: Content, privacy: Content) -> Part | Html:
     entries = _sorted(privacy.get("membership") or [])
     if not entries:
         return absent("Membership inference", reason(content, "membership"))
@@ -136,7 +138,8 @@ def _membership(content: Content, privacy: Content) -> Html:
         "found at the price of falsely accusing so many of the others: equal shares are guessing."
     )
     shown = table("Membership inference", head, rows, texts=(1, 2, 4), class_="attacks")
-    return part("membership", "Membership inference", lede(words), shown, _curves(entries))
+    title, body = "Membership inference", [lede(words), shown, _curves(entries)]
+    return part("membership", title, *body, link="Membership")
 
 
 def _rates(entry: Content) -> Html:
@@ -180,7 +183,7 @@ def _curves(entries: list[Content]) -> Html | None:
     return join([tag("ul", *keys, class_="legend", aria_label="Legend"), charts])
 
 
-def _risks(content: Content, privacy: Content) -> Html:
+def _risks(content: Content, privacy: Content) -> Part | Html:
     entries = _sorted(privacy.get("risks") or [])
     if not entries:
         return absent("Singling out, linkability, inference", reason(content, "risks"))
@@ -209,14 +212,14 @@ def _risks(content: Content, privacy: Content) -> Html:
     )
     title = "Singling out, linkability, inference"
     shown = table(title, head, rows, texts=(1, 2), class_="attacks")
-    return part("risks", title, lede(words), shown)
+    return part("risks", title, lede(words), shown, link="Singling out")
 
 
 def _of(column: object) -> Html | None:
     return None if column is None else join([" of ", name(column, 40)])
 
 
-def _attributes(content: Content, privacy: Content) -> Html:
+def _attributes(content: Content, privacy: Content) -> Part | Html:
     entries = _sorted(privacy.get("attributes") or [])
     if not entries:
         return absent("Attribute inference", reason(content, "attributes"))
@@ -245,10 +248,11 @@ def _attributes(content: Content, privacy: Content) -> Html:
         "real rows of other people; “commonest”: from the commonest value alone."
     )
     shown = table("Attribute inference", head, rows, texts=(1, 2), class_="attacks")
-    return part("attributes", "Attribute inference", lede(words), shown)
+    title = "Attribute inference"
+    return part("attributes", title, lede(words), shown, link="Attributes")
 
 
-def _skipped(privacy: Content) -> Html | None:
+def _skipped(privacy: Content) -> Part | None:
     """Attacks that were not run, where the reader looks for them."""
     entries = bullets(sentence(entry) for entry in privacy.get("skipped") or [])
     if entries is None:

@@ -6,7 +6,8 @@ import math
 
 from fedsynth.evaluation.report.charts.bars import belief, headline
 from fedsynth.evaluation.report.charts.drawing import legend
-from fedsynth.evaluation.report.layout import Content, bullets, is_void
+from fedsynth.evaluation.report.content import Content, is_void
+from fedsynth.evaluation.report.layout import Section, bullets
 from fedsynth.evaluation.report.markup import Html, join, name, tag
 from fedsynth.evaluation.report.wording import (
     DASH,
@@ -31,7 +32,7 @@ def banner(content: Content) -> Html | None:
     return tag("p", lead, sentence(capital(words)), class_="banner", role="note")
 
 
-def first_screen(content: Content) -> Html:
+def first_screen(content: Content) -> Section:
     """Title, verdict, headline figures, certificate in words and what to beware of."""
     summary = content.get("summary") or {}
     head = [
@@ -43,7 +44,8 @@ def first_screen(content: Content) -> Html:
     ]
     two = tag("div", _promise(content), _beware(summary.get("beware") or []), class_="two")
     body = [*head, _headlines(summary.get("headlines") or []), two]
-    return tag("section", *body, id="summary", aria_labelledby="summary-title")
+    shown = tag("section", *body, id="summary", aria_labelledby="summary-title")
+    return Section("summary", "Summary", shown)
 
 
 def _about(content: Content) -> list[object]:

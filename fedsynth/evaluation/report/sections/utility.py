@@ -5,13 +5,14 @@ from __future__ import annotations
 from fedsynth.evaluation.report.charts.bars import axis, bars
 from fedsynth.evaluation.report.charts.curves import Curve, roc, scatter
 from fedsynth.evaluation.report.charts.drawing import Scale, legend, spread
+from fedsynth.evaluation.report.content import Content, reason
 from fedsynth.evaluation.report.layout import (
-    Content,
+    Part,
+    Section,
     absent,
     figure,
     lede,
     part,
-    reason,
     section,
     several,
     table,
@@ -33,16 +34,17 @@ _SOURCES = ("synthetic", "real", "augmented")
 _TITLES = {"synthetic": "Synthetic", "real": "Real", "augmented": "Both"}
 
 
-def utility_section(content: Content) -> Html:
+def utility_section(content: Content) -> Section:
     """Models trained on synthetic rows and scored on real ones, against the alternatives."""
     utility = content.get("utility")
     title = "Utility: what do models learn from the rows?"
     if not utility:
-        return section("utility", title, absent("Utility", reason(content, "utility")))
-    return section("utility", title, _models(utility), _agreement(content), _curves(content))
+        return section("utility", "Utility", title, absent("Utility", reason(content, "utility")))
+    body = [_models(utility), _agreement(content), _curves(content)]
+    return section("utility", "Utility", title, *body)
 
 
-def _models(utility: Content) -> Html:
+def _models(utility: Content) -> Part:
     primary, models = utility.get("primary") or "score", utility.get("models") or []
     words = lede(
         "Models are trained on synthetic rows, on real rows, or on both, to predict ",
@@ -53,7 +55,7 @@ def _models(utility: Content) -> Html:
     )
     kinds = [kind for kind in _SOURCES if any(model.get(kind) for model in models)]
     body = [words, legend(*kinds), _bars(utility, kinds), _everything(utility, kinds)]
-    return part("models", "Trained on synthetic, tested on real", *body)
+    return part("models", "Trained on synthetic, tested on real", *body, link="Models")
 
 
 def _bars(utility: Content, kinds: list[str]) -> Html:
@@ -131,7 +133,7 @@ def _everything(utility: Content, kinds: list[str]) -> Html:
     return tag("details", tag("summary", caption), shown, class_="block")
 
 
-def _curves(content: Content) -> Html:
+def _curves(content: Content) -> Part | Html:
     utility = content.get("utility") or {}
     curves, models = utility.get("curves"), utility.get("models") or []
     if not curves:
@@ -152,10 +154,11 @@ def _curves(content: Content) -> Html:
         f"{capital(first)}, tested on real rows. The closer to the upper left corner, the better."
     )
     keys = legend("synthetic", "real", lines=True, synthetic="trained on synthetic", real="on real")
-    return part("curves", "ROC curves", lede(words), keys, figure(chart))
+    title = "ROC curves"
+    return part("curves", title, lede(words), keys, figure(chart), link=title)
 
 
-def _agreement(content: Content) -> Html:
+def _agreement(content: Content) -> Part | Html:
     agreement = (content.get("utility") or {}).get("agreement") or {}
     groups = [
         (title, agreement[key])
@@ -168,9 +171,8 @@ def _agreement(content: Content) -> Html:
         "Whoever picks the best model on synthetic rows, would they pick the same on real rows? "
         "Rank correlation 1: the same order; 0: no relation. The dotted line is equality."
     )
-    return part(
-        "agreement", "Rank agreement", lede(words), several(_scatter(t, g) for t, g in groups)
-    )
+    charts = several(_scatter(title, group) for title, group in groups)
+    return part("agreement", "Rank agreement", lede(words), charts, link="Agreement")
 
 
 def _scatter(title: str, group: Content) -> Html:
