@@ -70,24 +70,39 @@ def table(
     rows: Iterable[Sequence[object]],
     *,
     texts: Sequence[int] = (),
+    below: Sequence[object] | None = None,
     class_: str | None = None,
 ) -> Html:
-    """A table in a frame that scrolls; the first cell of each row is its heading.
+    """A table that fits a desk, and on a phone becomes a list of cards, a row each.
 
-    texts: places of the columns that hold text or charts; the others hold figures.
+    Args:
+        head: titles; one that is markup, as the axis of a column of charts, labels no cells.
+        rows: the first cell of each is its heading.
+        texts: places of the columns that hold text or charts; the others hold figures.
+        below: a sentence for each row, which stands under it across the whole table.
     """
     kinds = ["text" if place == 0 or place in texts else "num" for place in range(len(head))]
     top = [tag("th", title, scope="col", class_=kinds[i]) for i, title in enumerate(head)]
-    body = [
-        tag(
-            "tr",
-            tag("th", row[0], scope="row", class_="text"),
-            *(tag("td", cell, class_=kinds[i]) for i, cell in enumerate(row[1:], 1)),
-        )
-        for row in rows
-    ]
+    lines = [_line(row, head, kinds) for row in rows]
+    if below is None:
+        bodies = [tag("tbody", *lines)]
+    else:
+        wide = str(len(head))
+        bodies = [
+            tag("tbody", line, tag("tr", tag("td", tag("p", said), colspan=wide), class_="said"))
+            for line, said in zip(lines, below, strict=True)
+        ]
     inner = [tag("caption", caption, class_="unseen"), tag("thead", tag("tr", *top))]
-    return region(caption, tag("table", *inner, tag("tbody", *body), class_=class_))
+    classes = f"{class_} cards" if class_ else "cards"
+    return region(caption, tag("table", *inner, *bodies, class_=classes))
+
+
+def _line(row: Sequence[object], head: Sequence[object], kinds: Sequence[str]) -> Html:
+    labels = [None if isinstance(title, Html) else title for title in head]
+    cells = [
+        tag("td", cell, class_=kinds[i], data_head=labels[i]) for i, cell in enumerate(row[1:], 1)
+    ]
+    return tag("tr", tag("th", row[0], scope="row", class_="text"), *cells)
 
 
 def pairs_of(entries: Iterable[tuple[object, object]]) -> Html:

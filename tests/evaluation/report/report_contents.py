@@ -176,6 +176,20 @@ def wide(columns: int, name: str = "measurement {}") -> Content:
     return content
 
 
+def long_names() -> Content:
+    """The report on 60 columns whose names are long, as are those of clients and attacks."""
+    content = wide(60, "systolic blood pressure at admission {}")
+    long = "mean arterial pressure during the first day"
+    for error in content["fidelity"]["marginals"]:
+        error["worst_columns"] = [f"{long} {i}" for i in range(len(error["worst_columns"]))]
+    for entry in [*content["privacy"]["risks"], *content["privacy"]["attributes"]]:
+        entry["column"] = long
+        entry["sentence"] = f"Whoever holds the rows guesses {long} of 100.0% of the people. " * 2
+    for client in content["clients"]:
+        client["name"] = f"university hospital, {long}, {client['name']}"
+    return content
+
+
 def _frame(title: str, kind: str) -> Content:
     return {
         "format": 1,

@@ -58,10 +58,10 @@ def heatmap(pairs: Mapping[str, Any], label: str) -> Html:
     """
     names, distance, reference = pairs["names"], pairs["distance"], pairs.get("reference")
     columns = chosen(distance)
-    size = 34 if len(columns) <= 16 else 22 if len(columns) <= 30 else 14
+    size = 34 if len(columns) <= 16 else 22 if len(columns) <= 30 else 12
     longest = max((len(short(str(names[c]), 20)) for c in columns), default=1)
     edge = 14 + 6.4 * longest
-    top = 14 + (4.8 if size > 14 else 5.3) * longest
+    top = 14 + (4.8 if size > 12 else 5.3) * longest
     labels = [str(names[column]) for column in columns]
     parts = [_cells(columns, names, distance, reference, size, edge, top)]
     parts += _labels(labels, size, edge, top)
@@ -72,7 +72,7 @@ def heatmap(pairs: Mapping[str, Any], label: str) -> Html:
 
 def _labels(labels: Sequence[str], size: int, edge: float, top: float) -> list[Html]:
     """Names before the rows and, turned, over the columns; smaller ones where cells are small."""
-    turn, small = (-48, None) if size > 14 else (-68, "small")
+    turn, small = (-48, None) if size > 12 else (-68, "small")
     parts = []
     for place, label in enumerate(labels):
         middle, shown = size * (place + 0.5), (tag("title", label), short(label, 20))

@@ -166,7 +166,7 @@ def _detection(fidelity: Content) -> Part:
                 _ratio(entry),
             ]
         )
-    head = ["Classifier", axis(scale, noted={0.4: "0.4", 0.5: "0.5", 1.0: "1"}), "AUROC"]
+    head = ["Classifier", axis(scale, noted={0.5: "0.5", 1.0: "1"}), "AUROC"]
     head += ["Real", "pMSE", "Times expected"]
     words = (
         "Can a classifier tell synthetic rows from real ones? 0.5 is guessing: it cannot. 1 means "

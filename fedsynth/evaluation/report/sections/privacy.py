@@ -100,10 +100,9 @@ def verdict(caught: object) -> Html:
     return tag("span", sign, " ", said, class_="leak" if caught else "noleak")
 
 
-def _attack(title: object, said: object) -> Html:
-    """The heading of a row: what was attacked, and what came of it in a sentence."""
-    words = tag("span", sentence(said or ""), class_="said")
-    return join([tag("span", title, class_="what"), words])
+def _said(entries: Iterable[Content]) -> list[str]:
+    """What came of each attack, in a sentence."""
+    return [sentence(entry.get("sentence") or "") for entry in entries]
 
 
 def _sorted(entries: Iterable[Content]) -> list[Content]:
@@ -123,7 +122,7 @@ def _membership(content: Content, privacy: Content) -> Part | Html:
         title = capital(str(entry.get("name")))
         rows.append(
             [
-                _attack(title, entry.get("sentence")),
+                title,
                 verdict(entry.get("caught")),
                 chart,
                 within(value, low, high),
@@ -137,7 +136,9 @@ def _membership(content: Content, privacy: Content) -> Part | Html:
         "(members) and people who were not. AUROC 0.5 is guessing. “Members found” is the share "
         "found at the price of falsely accusing so many of the others: equal shares are guessing."
     )
-    shown = table("Membership inference", head, rows, texts=(1, 2, 4), class_="attacks")
+    shown = table(
+        "Membership inference", head, rows, texts=(1, 2, 4), below=_said(entries), class_="attacks"
+    )
     title, body = "Membership inference", [lede(words), shown, _curves(entries)]
     return part("membership", title, *body, link="Membership")
 
@@ -195,7 +196,7 @@ def _risks(content: Content, privacy: Content) -> Part | Html:
         what = join([capital(str(entry.get("name"))), _of(entry.get("column"))])
         rows.append(
             [
-                _attack(what, entry.get("sentence")),
+                what,
                 verdict(entry.get("caught")),
                 chart,
                 within(value, low, high),
@@ -211,7 +212,7 @@ def _risks(content: Content, privacy: Content) -> Part | Html:
         "(control): 0 is none, 1 is certainty."
     )
     title = "Singling out, linkability, inference"
-    shown = table(title, head, rows, texts=(1, 2), class_="attacks")
+    shown = table(title, head, rows, texts=(1, 2), below=_said(entries), class_="attacks")
     return part("risks", title, lede(words), shown, link="Singling out")
 
 
@@ -233,7 +234,7 @@ def _attributes(content: Content, privacy: Content) -> Part | Html:
         label = f"Gain {score(gain)}, interval {interval(low, high)}; 0 is none"
         chart = whiskers(gain, low, high, scale, 0.0, label)
         rows.append(
-            [_attack(name(entry.get("column"), 40), entry.get("sentence"))]
+            [name(entry.get("column"), 40)]
             + [verdict(entry.get("caught")), chart, within(gain, low, high)]
             + [percent(entry.get(key)) for key in ("synthetic", "others", "held_out", "commonest")]
             + [count(entry.get("rows"))]
@@ -247,7 +248,9 @@ def _attributes(content: Content, privacy: Content) -> Part | Html:
         "better about members than about others (gain). “From held-out”: the same guess from "
         "real rows of other people; “commonest”: from the commonest value alone."
     )
-    shown = table("Attribute inference", head, rows, texts=(1, 2), class_="attacks")
+    shown = table(
+        "Attribute inference", head, rows, texts=(1, 2), below=_said(entries), class_="attacks"
+    )
     title = "Attribute inference"
     return part("attributes", title, lede(words), shown, link="Attributes")
 
