@@ -40,8 +40,8 @@ from fedsynth.data.images import Images
 from fedsynth.data.tables import read_table
 from fedsynth.evaluation.measures import marginals, utility
 from fedsynth.evaluation.models import students
-from fedsynth.evaluation.report import radar as charts
-from fedsynth.evaluation.report.radar import Axis
+from fedsynth.evaluation.report.charts import radar as charts
+from fedsynth.evaluation.report.charts.radar import Axis
 from fedsynth.evaluation.report.wording import count, score
 from fedsynth.federation.simulation.partitions import partition
 from fedsynth.privacy.accounting import spent

@@ -11,14 +11,16 @@ from numpy.typing import NDArray
 
 from fedsynth.data.images import Images
 from fedsynth.errors import DataError
+from fedsynth.evaluation.attacks.images import image_keys
 from fedsynth.evaluation.attacks.neighbours import row_keys
-from fedsynth.evaluation.findings.findings import Found
+from fedsynth.evaluation.attacks.suite import UNKNOWN, Privacy, attack_images, attack_table
+from fedsynth.evaluation.findings.results import Found
 from fedsynth.evaluation.measures.fidelity import fidelity
-from fedsynth.evaluation.measures.pictures import image_fidelity, image_keys
-from fedsynth.evaluation.measures.privacy import UNKNOWN, Privacy, attacked, attacked_images
+from fedsynth.evaluation.measures.images import image_fidelity
 from fedsynth.evaluation.measures.utility import Utility, utility
-from fedsynth.evaluation.reading.intervals import ALARM, shares_differ
+from fedsynth.evaluation.reading.confidence import ALARM, shares_differ
 from fedsynth.evaluation.reading.labelled import why_no_task
+from fedsynth.evaluation.reading.notes import Note
 from fedsynth.evaluation.reading.rows import Rows, read_rows
 from fedsynth.evaluation.reading.steps import Steps
 from fedsynth.schema import ImageSchema, Schema
@@ -30,9 +32,11 @@ Models = Literal["standard", "all"] | Sequence[str]
 Side = TypeVar("Side", Rows, Images)
 
 _MOSTLY = 0.5
-_HALVED = (
+_HALVED = Note(
+    "data",
+    "",
     "The rows that the generator learned from were not given: one half of the real rows stands for "
-    "other real rows, and all is measured against the other half."
+    "other real rows, and all is measured against the other half.",
 )
 
 
@@ -44,7 +48,7 @@ def compare_tables(
     secrets: Sequence[str] | None,
     seed: int,
     progress: Progress,
-) -> tuple[Found, list[str]]:
+) -> tuple[Found, list[Note]]:
     """The tables "real" and "synthetic", perhaps "train", and what there is to note.
 
     Raises:
@@ -60,11 +64,11 @@ def compare_tables(
     taught = synthetic if members is not None else synthetic.sample(len(train), seed)
     useful, reason = _useful(taught, train, real, models, seed, progress)
     notes += fitting.notes
-    notes += [f"Utility: {reason}"] if useful is None else useful.notes
+    notes += [Note("utility", "Utility", str(reason))] if useful is None else useful.notes
     privacy = Privacy(skipped=(UNKNOWN,))
     if members is not None:
         step = _step("attacks", progress)
-        privacy = attacked(synthetic, members, real, secrets=secrets, seed=seed, progress=step)
+        privacy = attack_table(synthetic, members, real, secrets=secrets, seed=seed, progress=step)
     return Found(fitting, useful, None, privacy, reason, shared, len(real)), notes
 
 
@@ -110,7 +114,7 @@ def _useful(
 
 def compare_images(
     sides: Mapping[str, Data | None], schema: ImageSchema, *, seed: int, progress: Progress
-) -> tuple[Found, list[str]]:
+) -> tuple[Found, list[Note]]:
     """The images "real" and "synthetic", perhaps "train", and what there is to note.
 
     Raises:
@@ -128,7 +132,7 @@ def compare_images(
     if members is not None:
         shared = _shared(image_keys(members), image_keys(real))
         step = _step("attacks", progress)
-        privacy = attacked_images(synthetic, members, real, schema, seed=seed, progress=step)
+        privacy = attack_images(synthetic, members, real, schema, seed=seed, progress=step)
     found = Found(None, None, pictures, privacy, shared=shared, tested=len(real))
     return found, [*notes, *pictures.notes]
 
@@ -156,7 +160,7 @@ def _demand_two(data: Mapping[str, Rows] | Mapping[str, Images]) -> None:
         raise DataError("real: one row cannot be compared with other real rows; give at least two")
 
 
-def _yardstick(members: Side | None, real: Side, seed: int) -> tuple[Side, Side, list[str]]:
+def _yardstick(members: Side | None, real: Side, seed: int) -> tuple[Side, Side, list[Note]]:
     """Other real rows, the rows that all is measured against, and what there is to note."""
     if members is not None:
         return members, real, []

@@ -15,6 +15,7 @@ from fedsynth.agreed import suggestion
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.evaluation.attacks.anonymity import Anonymity, anonymity
+from fedsynth.evaluation.attacks.suite import Privacy
 from fedsynth.evaluation.comparing import (
     Data,
     Models,
@@ -22,13 +23,13 @@ from fedsynth.evaluation.comparing import (
     compare_images,
     compare_tables,
 )
-from fedsynth.evaluation.findings.findings import caught
+from fedsynth.evaluation.findings.results import caught
 from fedsynth.evaluation.findings.summary import Summary, summarise
 from fedsynth.evaluation.measures.fidelity import Fidelity
-from fedsynth.evaluation.measures.pictures import ImageFidelity
-from fedsynth.evaluation.measures.privacy import Privacy
+from fedsynth.evaluation.measures.images import ImageFidelity
 from fedsynth.evaluation.measures.utility import Utility
 from fedsynth.evaluation.reading.labelled import task_of
+from fedsynth.evaluation.reading.notes import Note, texts_by_part
 from fedsynth.plain import plain
 from fedsynth.privacy.trail.certificate import Certificate, version_of
 from fedsynth.schema import ImageSchema, Schema
@@ -36,9 +37,11 @@ from fedsynth.schema import ImageSchema, Schema
 FORMAT = 1
 PRIVATE = "computed on real data: not covered by epsilon, do not publish beside the release"
 PUBLIC = "computed on real rows that were declared public"
-_DRAFTED = (
+_DRAFTED = Note(
+    "data",
+    "",
     "No schema was given: kinds, bounds and categories were read off the real rows, so values "
-    "outside them are those that the real rows lack."
+    "outside them are those that the real rows lack.",
 )
 
 
@@ -55,7 +58,7 @@ class Evaluation:
         about: what was compared, as in the JSON's "data".
         certificate: the release's, in brief; None without one.
         clients: scores by owner, if some were computed.
-        notes: what was sampled, left out or drafted, as sentences.
+        notes: what was sampled, left out or drafted, as sentences that know their part.
     """
 
     title: str
@@ -67,7 +70,7 @@ class Evaluation:
     public: bool
     about: dict[str, Any]
     certificate: dict[str, Any] | None
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     seed: int
     clients: tuple[dict[str, Any], ...] | None = None
 
@@ -94,6 +97,7 @@ class Evaluation:
             "images": None if self.images is None else asdict(self.images),
             "clients": None if self.clients is None else list(self.clients),
             "notes": list(self.notes),
+            "reasons": texts_by_part([*self.privacy.skipped, *self.notes]),
         }
         return dict(plain(content))
 
@@ -152,7 +156,7 @@ def evaluate(
     sides = {"real": real, "synthetic": synthetic, "train": train}
     _demand_data(sides)
     _demand_plain(seed, title, models)
-    notes = []
+    notes: list[Note] = []
     if schema is None:
         if not isinstance(real, pd.DataFrame):
             raise ConfigError("images cannot be evaluated without a schema: give one")

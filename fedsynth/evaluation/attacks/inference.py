@@ -18,8 +18,8 @@ from fedsynth.evaluation.attacks.risks import (
     Risk,
 )
 from fedsynth.evaluation.attacks.vectors import affordable, searched
+from fedsynth.evaluation.reading.confidence import share_interval
 from fedsynth.evaluation.reading.features import Features, nearest
-from fedsynth.evaluation.reading.intervals import share_interval
 from fedsynth.evaluation.reading.rows import Rows
 
 _TOLERANCE = 0.05

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fedsynth.errors import DataError
 from fedsynth.evaluation.attacks.neighbours import SEARCHED, Keys, drawn, row_keys
 from fedsynth.evaluation.attacks.scoring import Scoring
-from fedsynth.evaluation.reading.intervals import (
+from fedsynth.evaluation.reading.confidence import (
     ALARM,
     LEVEL,
     auroc,

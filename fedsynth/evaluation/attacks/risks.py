@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from fedsynth.evaluation.reading.intervals import ALARM, share_interval, shares_differ
+from fedsynth.evaluation.reading.confidence import ALARM, share_interval, shares_differ
 
 MOST_ROWS = 200_000
 """Rows of a table that an attack uses; of more, so many are drawn at random."""

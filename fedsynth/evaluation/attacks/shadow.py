@@ -12,7 +12,7 @@ from fedsynth.errors import ConfigError, DataError
 from fedsynth.evaluation.attacks.membership import FPRS, TOPS, MembershipAttack, Rate, described
 from fedsynth.evaluation.attacks.neighbours import drawn, row_keys
 from fedsynth.evaluation.attacks.reading import Reading
-from fedsynth.evaluation.reading.intervals import ALARM, LEVEL, auroc, share_interval, tpr_at
+from fedsynth.evaluation.reading.confidence import ALARM, LEVEL, auroc, share_interval, tpr_at
 from fedsynth.evaluation.reading.rows import read_rows
 from fedsynth.evaluation.reading.steps import Steps, silent
 from fedsynth.schema import Schema

@@ -32,7 +32,7 @@ from fedsynth.evaluation.attacks.risks import (
     verdict,
 )
 from fedsynth.evaluation.attacks.vectors import searched
-from fedsynth.evaluation.reading.intervals import ALARM
+from fedsynth.evaluation.reading.confidence import ALARM
 from fedsynth.evaluation.reading.rows import Rows
 
 _DEALS = 1999

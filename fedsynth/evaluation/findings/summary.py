@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fedsynth.evaluation.attacks.membership import able
-from fedsynth.evaluation.findings.findings import Found, caught, kept, trivial, warnings
-from fedsynth.evaluation.measures.privacy import Privacy
+from fedsynth.evaluation.attacks.suite import Privacy
+from fedsynth.evaluation.findings.results import Found, caught, kept, trivial, warnings
 
 _LEAST_TESTED = 50
 """Real rows from which a verdict on models is dared."""

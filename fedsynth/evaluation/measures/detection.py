@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.evaluation.models.classifiers import boosting, taught
+from fedsynth.evaluation.reading.confidence import LEVEL, auroc, auroc_interval
 from fedsynth.evaluation.reading.features import Features
-from fedsynth.evaluation.reading.intervals import LEVEL, auroc, auroc_interval
 from fedsynth.evaluation.reading.rows import Rows
 
 MOST = 10_000

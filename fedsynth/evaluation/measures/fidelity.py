@@ -25,6 +25,7 @@ from fedsynth.evaluation.measures.quality import (
     quality,
 )
 from fedsynth.evaluation.reading.codes import Codes, coded
+from fedsynth.evaluation.reading.notes import Note
 from fedsynth.evaluation.reading.rows import Rows, independent
 from fedsynth.evaluation.reading.steps import Steps, silent
 
@@ -34,6 +35,7 @@ _SET_ROWS = 200_000
 """Rows of a table in which sets of columns are counted."""
 _MAP = 60
 """Columns in the map of pairs."""
+_TELLING = "Telling synthetic from real"
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class Fidelity:
     distinguished: float | None
     quality: Quality
     diagnostic: Diagnostic
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
 
 def fidelity(
@@ -99,12 +101,16 @@ def fidelity(
     Sets of columns are counted in at most 200,000 rows of each table; triples are all of them, or
     1,000 drawn by the seed; the map of pairs shows the 60 columns that are furthest off.
     """
-    notes: list[str] = []
+    notes: list[Note] = []
     every, size = synthetic, min(len(synthetic), max(len(train), _LEAST))
     if len(synthetic) > size or len(train) > size:
         notes.append(
-            f"Fidelity: of {len(synthetic):,} synthetic and {len(train):,} other real rows "
-            f"{size:,} each are compared at most, since fewer rows lie further off by chance alone."
+            Note(
+                "fidelity",
+                "Fidelity",
+                f"of {len(synthetic):,} synthetic and {len(train):,} other real rows {size:,} each "
+                "are compared at most, since fewer rows lie further off by chance alone.",
+            )
         )
     synthetic, train = synthetic.sample(size, seed), train.sample(size, seed)
     alone = independent(train, seed)
@@ -129,7 +135,8 @@ def fidelity(
     found = diagnostic(synthetic, real)
     progress(5, 5)
     if max(map(len, (real, synthetic, train))) > _SET_ROWS:
-        notes.append(f"Marginals and pairs: counted in {_SET_ROWS:,} rows of each table at most.")
+        text = f"counted in {_SET_ROWS:,} rows of each table at most."
+        notes.append(Note("marginals", "Marginals and pairs", text))
     notes += _remarks(synthetic, real, marginals, pairs, told)
     return Fidelity(
         columns=columns,
@@ -149,30 +156,38 @@ def _remarks(
     marginals: tuple[Marginal, ...],
     pairs: Pairs | None,
     told: tuple[Detection, ...],
-) -> list[str]:
+) -> list[Note]:
     size, columns = min(len(synthetic), len(real)), len(real.names)
     notes = [
-        f"Marginals of {error.order} columns: {error.sets:,} sets drawn at random."
+        Note(
+            "marginals",
+            f"Marginals of {error.order} columns",
+            f"{error.sets:,} sets drawn at random.",
+        )
         for error in marginals
         if error.sets < math.comb(columns, error.order)
     ]
     if pairs is not None and len(pairs.names) < columns:
-        notes.append(f"Pairs: the map shows the {_MAP} of {columns} columns that are furthest off.")
+        text = f"the map shows the {_MAP} of {columns} columns that are furthest off."
+        notes.append(Note("pairs", "Pairs", text))
     if not told:
-        notes.append(f"Telling synthetic from real: {size} rows are too few to try.")
+        notes.append(Note("detection", _TELLING, f"{size} rows are too few to try."))
     elif size > MOST:
-        notes.append(f"Telling synthetic from real: tried on {MOST:,} rows of each table.")
+        notes.append(Note("detection", _TELLING, f"tried on {MOST:,} rows of each table."))
     if max(len(synthetic), len(real)) > MOST_ROWS:
-        notes.append(f"SDMetrics: given {MOST_ROWS:,} rows of each table at most.")
+        text = f"given {MOST_ROWS:,} rows of each table at most."
+        notes.append(Note("quality", "SDMetrics", text))
     if columns > MOST_COLUMNS:
-        notes.append(f"SDMetrics: given {MOST_COLUMNS} of the {columns} columns.")
+        text = f"given {MOST_COLUMNS} of the {columns} columns."
+        notes.append(Note("quality", "SDMetrics", text))
     empty = [
         name
         for j, name in enumerate(real.names)
         if any(np.isnan(rows.values[:, j]).all() for rows in (real, synthetic))
     ]
     if empty:
-        notes.append(f"SDMetrics: left out columns without a value: {', '.join(empty[:10])}.")
+        text = f"left out columns without a value: {', '.join(empty[:10])}."
+        notes.append(Note("quality", "SDMetrics", text))
     return notes
 
 

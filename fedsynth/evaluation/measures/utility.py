@@ -17,7 +17,7 @@ from fedsynth.agreed import suggestion
 from fedsynth.data.tables import Images
 from fedsynth.errors import ConfigError
 from fedsynth.evaluation.measures.agreement import SETTINGS, Agreement, agreement
-from fedsynth.evaluation.measures.remarks import ROLES, remarks
+from fedsynth.evaluation.measures.utility_notes import ROLES, utility_notes
 from fedsynth.evaluation.models.classifiers import CLASSIFIERS, STANDARD, train_boosting
 from fedsynth.evaluation.models.learners import Learner, commonest, fitted
 from fedsynth.evaluation.models.regressors import REGRESSORS
@@ -30,7 +30,7 @@ from fedsynth.evaluation.models.trials import (
     mean_figures,
     metrics_of,
 )
-from fedsynth.evaluation.reading.intervals import roc
+from fedsynth.evaluation.reading.confidence import roc
 from fedsynth.evaluation.reading.labelled import (
     Examples,
     Labelled,
@@ -40,6 +40,7 @@ from fedsynth.evaluation.reading.labelled import (
     task_of,
     why_no_task,
 )
+from fedsynth.evaluation.reading.notes import Note
 from fedsynth.evaluation.reading.rows import Rows, independent, read_rows
 from fedsynth.evaluation.reading.scores import Scores, always, score
 from fedsynth.evaluation.reading.steps import Steps, silent
@@ -103,7 +104,7 @@ class Utility:
     baselines: tuple[Baseline, ...]
     curves: dict[str, dict[str, list[float]]] | None
     agreement: RankAgreement
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
 
 def utility(
@@ -160,7 +161,7 @@ def utility(
         baselines=baselines,
         curves=_curves(trials[0], test),
         agreement=ranks,
-        notes=tuple(f"Utility: {note}" for note in remarks(known, arena, trials, groups)),
+        notes=tuple(utility_notes(known, arena, trials, groups)),
     )
 
 

@@ -11,12 +11,12 @@ from fedsynth.evaluation.attacks.inference import Attribute
 from fedsynth.evaluation.attacks.membership import MembershipAttack, Rate, able
 from fedsynth.evaluation.attacks.neighbours import Neighbours
 from fedsynth.evaluation.attacks.risks import Risk
-from fedsynth.evaluation.findings.findings import Found, caught, kept
+from fedsynth.evaluation.attacks.suite import Privacy
+from fedsynth.evaluation.findings.results import Found, caught, kept
 from fedsynth.evaluation.findings.summary import summarise
 from fedsynth.evaluation.measures.fidelity import Marginal
-from fedsynth.evaluation.measures.pictures import ClassRecall, ImageFidelity
-from fedsynth.evaluation.measures.privacy import Privacy
-from fedsynth.evaluation.reading.intervals import ALARM
+from fedsynth.evaluation.measures.images import ClassRecall, ImageFidelity
+from fedsynth.evaluation.reading.confidence import ALARM
 
 
 def useful(synthetic=0.8, real=0.9, guess=0.5, shuffled=0.6, primary="auroc", rho=1.0, high=None):

@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 
 import fedsynth.evaluation.measures.detection as module
 from fedsynth.evaluation.measures.detection import attempts, detection
-from fedsynth.evaluation.reading.intervals import auroc
+from fedsynth.evaluation.reading.confidence import auroc
 from fedsynth.evaluation.reading.rows import Rows, independent, read_rows
 from fedsynth.schema import Categorical, Continuous, Schema
 from tests.evaluation.compared_people import people

@@ -20,7 +20,7 @@ from fedsynth.evaluation.models.trials import mean_figures
 from fedsynth.evaluation.reading.labelled import examples
 from fedsynth.evaluation.reading.rows import independent, read_rows
 from fedsynth.evaluation.reading.scores import score
-from fedsynth.evaluation.report.usefulness import utility_section
+from fedsynth.evaluation.report.sections.utility import utility_section
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Identifier, Integer, Schema
 from tests.evaluation.learning_tables import (
     BINARY,
