@@ -10,7 +10,6 @@ from itertools import groupby
 import numpy as np
 import pandas as pd
 import pytest
-from attacked_people import SCHEMA, people
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from fedsynth.errors import ConfigError, DataError
 from fedsynth.evaluation.attacks.anonymity import anonymity
 from fedsynth.evaluation.attacks.classes import diversity
 from fedsynth.schema import Categorical, Integer, Schema
+from tests.evaluation.attacked_people import SCHEMA, people
 
 try:
     library = importlib.import_module("pycanon.anonymity")

@@ -8,12 +8,12 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from attacked_people import SCHEMA, people
 
 import fedsynth as fs
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.evaluation.evaluating import PRIVATE, PUBLIC
 from fedsynth.schema import Schema
+from tests.evaluation.attacked_people import SCHEMA, people
 
 QUICK = ("logistic regression",)
 MEMBERSHIP = {

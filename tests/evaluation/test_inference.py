@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from attacked_people import SCHEMA, drawn_rows, people
 
 from fedsynth.data.tables import read_table
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.evaluation.attacks.inference import default_secrets, inference
 from fedsynth.evaluation.reading.rows import Rows, read_rows
 from fedsynth.schema import Boolean, Categorical, Continuous, Schema
+from tests.evaluation.attacked_people import SCHEMA, drawn_rows, people
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from attacked_people import SCHEMA, drawn_rows, people
 
 from fedsynth.data.tables import read_table
 from fedsynth.errors import ConfigError, DataError
@@ -16,6 +15,7 @@ from fedsynth.evaluation.attacks.inference import inference
 from fedsynth.evaluation.attacks.linkability import linkability
 from fedsynth.evaluation.reading.rows import Rows, read_rows
 from fedsynth.schema import Boolean, Categorical, Continuous, Schema
+from tests.evaluation.attacked_people import SCHEMA, drawn_rows, people
 
 
 @pytest.fixture(scope="module")

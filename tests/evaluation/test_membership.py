@@ -8,7 +8,6 @@ from dataclasses import asdict
 import numpy as np
 import pandas as pd
 import pytest
-from attacked_people import COLOURS, SCHEMA, drawn_rows, people
 from scipy.stats import fisher_exact, mannwhitneyu
 
 from fedsynth.data.tables import read_table
@@ -20,6 +19,7 @@ from fedsynth.evaluation.attacks.neighbours import row_keys
 from fedsynth.evaluation.reading.intervals import ALARM
 from fedsynth.evaluation.reading.rows import Rows, read_rows
 from fedsynth.schema import Categorical, Integer, Schema
+from tests.evaluation.attacked_people import COLOURS, SCHEMA, drawn_rows, people
 
 NAMES = ["density ratio", "nearest row", "matching cells", "equal rows"]
 

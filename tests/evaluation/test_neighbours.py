@@ -8,7 +8,6 @@ from dataclasses import asdict
 import numpy as np
 import pandas as pd
 import pytest
-from attacked_people import SCHEMA, drawn_rows, people
 from sdmetrics.single_table.privacy import DCRBaselineProtection
 from sklearn.neighbors import NearestNeighbors
 
@@ -17,6 +16,7 @@ from fedsynth.evaluation.attacks.neighbours import drawn, neighbours, row_keys
 from fedsynth.evaluation.reading.features import Features
 from fedsynth.evaluation.reading.rows import read_rows
 from fedsynth.schema import Categorical, Continuous, Integer, Schema
+from tests.evaluation.attacked_people import SCHEMA, drawn_rows, people
 
 ONE = Schema(columns=(Integer(name="a", lower=0, upper=100, missing=True),))
 

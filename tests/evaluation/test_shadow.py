@@ -8,7 +8,6 @@ from dataclasses import asdict
 import numpy as np
 import pandas as pd
 import pytest
-from attacked_people import COLOURS, SCHEMA, people
 from scipy.stats import norm
 
 from fedsynth.data.tables import read_table
@@ -18,6 +17,7 @@ from fedsynth.evaluation.attacks.reading import Reading
 from fedsynth.evaluation.attacks.shadow import shadow_attack
 from fedsynth.evaluation.reading.rows import read_rows
 from fedsynth.schema import Categorical, Integer, Schema
+from tests.evaluation.attacked_people import COLOURS, SCHEMA, people
 
 
 def copy(rows: pd.DataFrame, seed: int) -> pd.DataFrame:

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from attacked_people import SCHEMA, drawn_rows, people
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import hypergeom
@@ -24,6 +23,7 @@ from fedsynth.evaluation.attacks.risks import residual, residual_interval
 from fedsynth.evaluation.attacks.singling_out import _Outcome, singling_out
 from fedsynth.evaluation.reading.rows import Rows, read_rows
 from fedsynth.schema import Boolean, Categorical, Continuous, Integer, Schema
+from tests.evaluation.attacked_people import SCHEMA, drawn_rows, people
 
 NUMBER_AND_LETTER = Schema(
     columns=(

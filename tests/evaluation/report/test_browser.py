@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import report_contents as contents
 
+import tests.evaluation.report.report_contents as contents
 from fedsynth.evaluation.report import save
 
 sync_api = pytest.importorskip(

@@ -7,7 +7,6 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_reading import Element, read
 
 from fedsynth.evaluation.report.charts import bars, belief, headline, whiskers
 from fedsynth.evaluation.report.curves import Curve, apart_by, roc, scatter
@@ -22,6 +21,7 @@ from fedsynth.evaluation.report.histograms import (
     strip,
 )
 from fedsynth.evaluation.report.markup import Html, join, name, tag, text
+from tests.evaluation.report.report_reading import Element, read
 
 HISTOGRAM = {"labels": ["a", "b", "c"], "real": [0.5, 0.25, 0.25], "synthetic": [1.0, 0.0, None]}
 

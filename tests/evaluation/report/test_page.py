@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import report_contents as contents
-from report_reading import Element, read
 
+import tests.evaluation.report.report_contents as contents
 from fedsynth.errors import ConfigError
 from fedsynth.evaluation.report import page, save
 from fedsynth.evaluation.report.summary import believed
 from fedsynth.evaluation.report.wording import amount, one_in, percent, score
+from tests.evaluation.report.report_reading import Element, read
 
 MAKERS = {"table": contents.table, "images": contents.images, "minimal": contents.minimal}
 PAGES = {name: page(make()) for name, make in MAKERS.items()}

@@ -6,11 +6,11 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_reading import read
 
 from fedsynth.evaluation.report.markup import Html
 from fedsynth.evaluation.report.radar import Axis, Method, picture, radar
 from fedsynth.evaluation.report.wording import count, score
+from tests.evaluation.report.report_reading import read
 
 AXES = [
     Axis("epsilon", 2, 0),
