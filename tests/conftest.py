@@ -1,13 +1,51 @@
+"""What all tests share: data, command lines, hypothesis' effort, and the accountant's answers."""
+
 from __future__ import annotations
 
+import functools
+import hashlib
 import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from fedsynth.cli import app as cli
+from fedsynth.privacy import losses
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# Machines differ; no test has a time limit. `make quick` tries fewer examples of everything.
+settings.register_profile("whole", deadline=None)
+settings.register_profile("quick", deadline=None, max_examples=10)
+settings.load_profile("whole")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _known_costs(tmp_path_factory):
+    """Composing loss distributions takes seconds: each composition is computed once a run.
+
+    The answers lie in the run's own temporary folder, where its processes share them and no later
+    run finds them. The accountant's own tests do without (tests/privacy/conftest.py).
+    """
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "costs"
+    folder.mkdir(exist_ok=True)
+    compute = losses.epsilon
+
+    @functools.wraps(compute)
+    def known(counts, delta):
+        question = repr((tuple(counts.items()), delta))
+        answer = folder / hashlib.sha256(question.encode()).hexdigest()
+        if not answer.exists():
+            fresh = answer.with_suffix(f".{os.getpid()}")
+            fresh.write_text(compute(counts, delta).hex())
+            fresh.replace(answer)
+        return float.fromhex(answer.read_text())
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(losses, "epsilon", known)
+        yield
 
 
 @pytest.fixture(scope="session")
