@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from small_jobs import SCHEMA, SETTINGS, table
 
 import fedsynth as fs
+from tests.small_jobs import SCHEMA, SETTINGS, table
 
 
 @pytest.mark.parametrize("name", fs.__all__)

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+import tests.evaluation.report.report_contents as contents
 from fedsynth.evaluation.report import save
-from tests.evaluation.report import report_contents as contents
 
 sync_api = pytest.importorskip(
     "playwright.sync_api", reason="no playwright: pip install playwright axe-playwright-python"

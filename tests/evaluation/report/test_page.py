@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
+import tests.evaluation.report.report_contents as contents
 from fedsynth.errors import ConfigError
 from fedsynth.evaluation.report import page, save
 from fedsynth.evaluation.report.sections.summary import believed
 from fedsynth.evaluation.report.wording import amount, one_in, percent, score
-from tests.evaluation.report import report_contents as contents
 from tests.evaluation.report.report_reading import Element, read
 
 MAKERS = {"table": contents.table, "images": contents.images, "minimal": contents.minimal}

@@ -7,8 +7,6 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from encoding_strategies import columns as any_column
-from encoding_strategies import frames
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +17,8 @@ from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError, SchemaError
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Integer, Schema
 from fedsynth.schema.conditions import condition_on
+from tests.encoding.encoding_strategies import columns as any_column
+from tests.encoding.encoding_strategies import frames
 
 AGE = Integer(name="age", lower=0, upper=90, missing=True)
 SEX = Categorical(name="sex", values=("f", "m"))

@@ -16,7 +16,7 @@ from fedsynth.privacy.terms import Budget
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.registry import METHODS
 from fedsynth.schema import Categorical, Continuous, ImageSchema, Integer, Schema
-from tests.methods.embedding.test_embedding_messages import DIGITS, images
+from tests.methods.embedding.test_messages import DIGITS, images
 from tests.methods.small import SCHEMA, owners, table
 
 FAST = {

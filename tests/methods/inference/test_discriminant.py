@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from clinics import EXACT, SCHEMA, owners, table
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from fedsynth.data.tables import conform
@@ -14,6 +13,7 @@ from fedsynth.methods.inference import FedInfer
 from fedsynth.methods.inference.discriminant import _cleared, _towards
 from fedsynth.methods.inference.generator import _bounded
 from fedsynth.privacy.terms import Budget
+from tests.methods.inference.clinics import EXACT, SCHEMA, owners, table
 
 
 def symmetric_noise(rng, width, deviation):

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from clinics import SCHEMA, owners, silent_channel, table
 from fedsynth.queries.owners import sites_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from schemas import arrays, schemas
 
 from fedsynth.data.tables import conform
 from fedsynth.federation.request import Request
@@ -17,6 +15,8 @@ from fedsynth.methods.inference.statistic import Statistic, request_settings
 from fedsynth.methods.inference.tasks import MOMENTS
 from fedsynth.privacy.rows.clipping import clip_and_sum
 from fedsynth.privacy.terms import Terms
+from tests.methods.inference.clinics import SCHEMA, owners, silent_channel, table
+from tests.schemas import arrays, schemas
 
 FREE = {"trust": "central", "noise_multiplier": 0.0}
 

@@ -10,7 +10,6 @@ import sys
 import time
 
 import pytest
-from small_jobs import SETTINGS, write_job
 
 from fedsynth import release
 from fedsynth.cli import app as cli
@@ -20,6 +19,7 @@ from fedsynth.privacy.trail.certificate import Certificate
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.verify.verification import require
 from fedsynth.queries import fit as fitting
+from tests.small_jobs import SETTINGS, write_job
 
 
 class Crash(BaseException):

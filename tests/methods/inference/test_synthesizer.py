@@ -8,7 +8,6 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from clinics import EXACT, LOOSE, SCHEMA, owners, table
 
 from fedsynth.errors import ConfigError, PrivacyError, ReleaseError
 from fedsynth.methods.inference import FedInfer
@@ -22,6 +21,7 @@ from fedsynth.schema import (
     Integer,
     Schema,
 )
+from tests.methods.inference.clinics import EXACT, LOOSE, SCHEMA, owners, table
 
 LOCAL = Budget(epsilon=1.0, delta=1e-5, trust="local")
 

@@ -8,11 +8,11 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
-from small_jobs import SCHEMA, table, write_job
 
 import fedsynth as fs
 from fedsynth.cli import app as cli
 from fedsynth.yaml_files import write_yaml
+from tests.small_jobs import SCHEMA, table, write_job
 
 MST = {"method": "mst", "settings": None}
 QUICK = ("--models", "standard", "--quiet")

@@ -7,11 +7,11 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from small_jobs import SCHEMA, SETTINGS, table, write_job
 
 import fedsynth
 from fedsynth.cli import app as cli
 from fedsynth.yaml_files import read_yaml, write_yaml
+from tests.small_jobs import SCHEMA, SETTINGS, table, write_job
 
 
 @pytest.fixture(scope="module")

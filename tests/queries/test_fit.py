@@ -2,9 +2,9 @@ import gc
 
 import numpy as np
 import pytest
+from fedsynth.federation.client.site import StateFile
 
 from fedsynth.errors import ConfigError, FederationError, PrivacyError, ReleaseError
-from fedsynth.federation.client.site import StateFile
 from fedsynth.federation.server import channel
 from fedsynth.methods.marginal.mst import MST
 from fedsynth.methods.vae import FedVAE

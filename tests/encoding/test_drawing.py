@@ -7,7 +7,6 @@ import datetime
 import numpy as np
 import pandas as pd
 import pytest
-from encoding_strategies import schemas
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
@@ -20,6 +19,7 @@ from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Integer, Schema
 from fedsynth.schema.conditions import condition_on
+from tests.encoding.encoding_strategies import schemas
 
 ONE_SIXTH = 1 / 6
 

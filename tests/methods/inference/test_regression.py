@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from clinics import EXACT, LOOSE, SCHEMA, owners, table
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import Ridge
 
@@ -18,6 +17,7 @@ from fedsynth.methods.inference.estimate import Estimate
 from fedsynth.privacy.accounting import optimal_gaussian_sigma
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import Categorical, Continuous, Integer, Schema
+from tests.methods.inference.clinics import EXACT, LOOSE, SCHEMA, owners, table
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["by class", "shared"])

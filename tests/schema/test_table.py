@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
-from schemas import schemas
 
 from fedsynth.errors import DataError, SchemaError
 from fedsynth.schema import (
@@ -20,6 +19,7 @@ from fedsynth.schema import (
     Schema,
     load_schema,
 )
+from tests.schemas import schemas
 
 AGE = Integer(name="age", lower=17, upper=90)
 SEX = Categorical(name="sex", values=["f", "m"])
