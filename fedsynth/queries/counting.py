@@ -23,6 +23,7 @@ from fedsynth.privacy.rows.clipping import DenseRows, IndicatorRows, Rows
 from fedsynth.privacy.terms import Budget, Everyone, Terms
 from fedsynth.queries.owners import codes_of
 from fedsynth.schema import ImageSchema, Schema
+from fedsynth.schema.table import conditions as conditions
 
 Positions = NDArray[np.int64]
 
@@ -85,13 +86,6 @@ LABEL_TABLES = register(CountTask("label-tables", _pair_positions))
 def target_index(schema: Schema) -> int:
     """Position of the target among the modelled columns."""
     return [column.name for column in schema.modelled].index(str(schema.target))
-
-
-def conditions(schema: Schema | ImageSchema) -> int:
-    """Classes of the target that a model can be conditioned on; 0 where there is nothing beside."""
-    if isinstance(schema, Schema) and len(schema.modelled) == 1:
-        return 0
-    return schema.classes
 
 
 def pair_starts(sizes: Sequence[int], target: int) -> tuple[Positions, int]:

@@ -210,6 +210,13 @@ class Schema(Document):
         return len(target.categories) if isinstance(target, Categorical | Boolean) else 0
 
 
+def conditions(schema: Schema | ImageSchema) -> int:
+    """Classes of the target that a model can be conditioned on; 0 where there is nothing beside."""
+    if isinstance(schema, Schema) and len(schema.modelled) == 1:
+        return 0
+    return schema.classes
+
+
 def load_schema(path: str | Path) -> Schema | ImageSchema:
     """Read a YAML file whose `kind` is `table` (the default) or `image`.
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from fedsynth.encoding.grid import Grid
 from fedsynth.encoding.histogram import grid_of
-from fedsynth.queries.counting import conditions
 from fedsynth.schema import Boolean, Categorical, Datetime, Modelled, Schema
+from fedsynth.schema.table import conditions
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]

@@ -11,8 +11,8 @@ from pydantic import Field
 from fedsynth.agreed import Agreed
 from fedsynth.errors import ConfigError, FedsynthError
 from fedsynth.privacy.terms import Budget
-from fedsynth.queries.counting import conditions
 from fedsynth.schema import ImageSchema, Schema
+from fedsynth.schema.table import conditions
 
 Share = Annotated[float, Field(ge=0, lt=1, description="a share from 0 to below 1")]
 Count = Annotated[int, Field(ge=1, description="a whole number of at least 1")]

@@ -12,8 +12,8 @@ from fedsynth.errors import ConfigError, FedsynthError
 from fedsynth.methods.gan.defaults import CTGAN, GAN, GENERATORS, QUADRATIC, SCORERS
 from fedsynth.models.cells import Cells
 from fedsynth.privacy.terms import Budget
-from fedsynth.queries.counting import conditions
 from fedsynth.schema import Boolean, Categorical, ImageSchema, Schema
+from fedsynth.schema.table import conditions
 
 # Cells, each of which may be asked for: a last layer of 67 million weights.
 _MOST_ASKED = 8192

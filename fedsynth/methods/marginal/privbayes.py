@@ -13,11 +13,10 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.federation.client.site import Site
@@ -27,7 +26,7 @@ from fedsynth.marginals import Clique, Domain, Evidence, JunctionTree, Measureme
 from fedsynth.methods.marginal.graphical import GraphicalSynthesizer
 from fedsynth.methods.marginal.interview import Interview
 from fedsynth.methods.marginal.search import gain
-from fedsynth.methods.marginal.settings import GraphicalSettings
+from fedsynth.methods.marginal.settings import PrivBayesSettings
 from fedsynth.privacy.rows.clipping import DenseRows, Rows
 from fedsynth.privacy.terms import Budget, Everyone, Terms
 from fedsynth.queries.counting import target_index
@@ -43,21 +42,6 @@ Array = NDArray[np.float64]
 _USEFUL = 4.0
 # The least probability of a value given its parents.
 _LEAST = 1e-9
-
-
-class PrivBayesSettings(GraphicalSettings):
-    """How the network is chosen, beside what all graphical models share.
-
-    Attributes:
-        degree: parents of a column, at the most; fewer where tables would drown in noise.
-        structure: from noisy sums of all pairs (sums), or by a noisy majority vote of the clients
-            (votes), which takes hundreds of clients to outweigh its noise.
-    """
-
-    method: ClassVar[str] = "privbayes"
-
-    degree: Annotated[int, Field(ge=1, le=5, description="a whole number from 1 to 5")] = 2
-    structure: Annotated[Literal["sums", "votes"], Field(description="sums or votes")] = "sums"
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from fedsynth.marginals import (
     grown_cells,
     model_cells,
 )
-from fedsynth.methods.marginal.aim_settings import FEW, AIMSettings
 from fedsynth.methods.marginal.interview import Interview
+from fedsynth.methods.marginal.settings import FEW, AIMSettings
 from fedsynth.queries.counting import target_index
 from fedsynth.schema import Schema
 

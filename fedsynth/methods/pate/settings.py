@@ -10,8 +10,8 @@ from pydantic import Field
 from fedsynth.agreed import Agreed
 from fedsynth.errors import ConfigError, FedsynthError
 from fedsynth.privacy.terms import Budget
-from fedsynth.queries.counting import conditions
 from fedsynth.schema import ImageSchema, Schema
+from fedsynth.schema.table import conditions
 
 Labels = Literal["denoised", "argmax"]
 

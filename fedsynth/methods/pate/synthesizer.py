@@ -19,7 +19,7 @@ from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.federation.simulation.progress import watched
 from fedsynth.methods.copula.model import learn
-from fedsynth.methods.copula.private import PrivateFusionSettings
+from fedsynth.methods.copula.settings import PrivateFusionSettings
 from fedsynth.methods.copula.statistics import STATISTICS, ask_statistics, asked, statistics_terms
 from fedsynth.methods.pate.inputs import Inputs
 from fedsynth.methods.pate.learned import Learned, images_of

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.models.cells import Cells
-from fedsynth.queries.counting import conditions
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.schema.columns import Boolean, Categorical, Datetime, Modelled, Numeric
+from fedsynth.schema.table import conditions
 
 # Numbers over a wider public range, mostly amounts of money, are spread by their logarithm.
 _WIDE = 10_000.0

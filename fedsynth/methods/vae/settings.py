@@ -10,8 +10,8 @@ from pydantic import Field
 from fedsynth.agreed import Agreed
 from fedsynth.errors import ConfigError, FedsynthError
 from fedsynth.privacy.terms import Budget
-from fedsynth.queries.counting import conditions
 from fedsynth.schema import ImageSchema, Schema
+from fedsynth.schema.table import conditions
 
 Positive = Annotated[float | None, Field(gt=0, description="a positive number")]
 Share = Annotated[float | None, Field(ge=0, lt=1, description="a number from 0 to below 1")]

@@ -12,8 +12,8 @@ from fedsynth.errors import ConfigError, FedsynthError, PrivacyError
 from fedsynth.methods.sampling.intervals import cells_of
 from fedsynth.models.cells import Cells
 from fedsynth.privacy.terms import Budget
-from fedsynth.queries.counting import conditions
 from fedsynth.schema import ImageSchema, Schema
+from fedsynth.schema.table import conditions
 
 Count = Annotated[int | None, Field(ge=1, description="a whole number of at least 1")]
 Positive = Annotated[float | None, Field(gt=0, description="a positive number")]

@@ -11,7 +11,6 @@ from fedsynth.data.images import Images
 from fedsynth.federation.client.answering import _clipped_sums
 from fedsynth.federation.request import Request
 from fedsynth.federation.server.channel import LocalChannel
-from fedsynth.methods.embedding import MeanEmbeddingSettings
 from fedsynth.methods.embedding.features import Embedding
 from fedsynth.methods.embedding.messages import (
     BOARD,
@@ -22,6 +21,7 @@ from fedsynth.methods.embedding.messages import (
     embedding_terms,
     length,
 )
+from fedsynth.methods.embedding.settings import MeanEmbeddingSettings
 from fedsynth.methods.embedding.targets import targets_of
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Budget

@@ -11,7 +11,7 @@ import pytest
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.jobs.loading import load
-from fedsynth.methods.embedding import MeanEmbedding
+from fedsynth.methods.embedding.synthesizer import MeanEmbedding
 from fedsynth.privacy.terms import Budget
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.registry import METHODS

@@ -10,9 +10,9 @@ from clinics import EXACT, SCHEMA, owners, table
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from fedsynth.data.tables import conform
-from fedsynth.methods.inference import FedInfer
 from fedsynth.methods.inference.discriminant import _cleared, _towards
 from fedsynth.methods.inference.generator import _bounded
+from fedsynth.methods.inference.synthesizer import FedInfer
 from fedsynth.privacy.terms import Budget
 
 

@@ -13,12 +13,12 @@ from fedsynth import registry as methods
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, DataError, PrivacyError, ReleaseError
 from fedsynth.jobs.loading import load
-from fedsynth.methods.pate import PATE
 from fedsynth.methods.pate import learned as learned_module
 from fedsynth.methods.pate import student as student_module
 from fedsynth.methods.pate import synthesizer as synthesizer_module
 from fedsynth.methods.pate.inputs import Inputs
 from fedsynth.methods.pate.sources import size_of
+from fedsynth.methods.pate.synthesizer import PATE
 from fedsynth.methods.sampling.predicting import Predictor
 from fedsynth.privacy.terms import Budget
 from fedsynth.privacy.trail.certificate import Certificate, certify

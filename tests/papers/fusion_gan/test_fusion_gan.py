@@ -14,9 +14,9 @@ from fedsynth.data.images import Images
 from fedsynth.errors import BudgetExceeded, ConfigError, PrivacyError, ReleaseError
 from fedsynth.federation.client.site import Site
 from fedsynth.jobs.loading import load
-from fedsynth.papers.fusion_gan import FusionGAN
 from fedsynth.papers.fusion_gan.local_training import LOCAL_GAN
 from fedsynth.papers.fusion_gan.networks import Networks
+from fedsynth.papers.fusion_gan.synthesizer import FusionGAN
 from fedsynth.privacy.terms import Budget, Terms
 from fedsynth.privacy.trail.certificate import Certificate
 from fedsynth.queries.owners import sites_of

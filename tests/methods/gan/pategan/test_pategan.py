@@ -14,10 +14,11 @@ from fedsynth import registry as methods
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, PrivacyError, ReleaseError
 from fedsynth.jobs.loading import load
-from fedsynth.methods.gan import FedGANSettings
-from fedsynth.methods.gan.pategan import PATEGAN, PATEGANSettings
 from fedsynth.methods.gan.pategan import settings as settings_module
 from fedsynth.methods.gan.pategan import training as training_module
+from fedsynth.methods.gan.pategan.settings import PATEGANSettings
+from fedsynth.methods.gan.pategan.synthesizer import PATEGAN
+from fedsynth.methods.gan.settings import FedGANSettings
 from fedsynth.privacy.terms import Budget
 from fedsynth.privacy.trail.certificate import certify
 from fedsynth.schema import Boolean, Categorical, Continuous, ImageSchema, Integer, Schema
