@@ -27,7 +27,7 @@ def simulate(clients, rounds):
     import numpy as np
 
     from fedsynth.data.images import Images
-    from fedsynth.methods.vae import FedVAE
+    from fedsynth.methods.vae.synthesizer import FedVAE
     from fedsynth.privacy.terms import Budget
     from fedsynth.schema import Categorical, ImageSchema
 

@@ -119,7 +119,7 @@ def compare(records, repeats):
 def whole_fit():
     from fedsynth.data.tables import read_table
     from fedsynth.federation.simulation.partitions import partition
-    from fedsynth.methods.vae import FedVAE
+    from fedsynth.methods.vae.synthesizer import FedVAE
     from fedsynth.privacy.terms import Budget
     from fedsynth.schema import Schema
 

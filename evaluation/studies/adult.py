@@ -26,7 +26,7 @@ import numpy as np
 from fedsynth.data.tables import read_table
 from fedsynth.evaluation.measures import marginals, utility
 from fedsynth.federation.simulation.partitions import partition
-from fedsynth.methods.vae import FedVAE
+from fedsynth.methods.vae.synthesizer import FedVAE
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import Schema
 

@@ -29,7 +29,7 @@ from fedsynth.data.images import Images
 from fedsynth.evaluation.measures import utility
 from fedsynth.evaluation.models import students
 from fedsynth.federation.simulation.partitions import partition
-from fedsynth.methods.embedding import MeanEmbedding
+from fedsynth.methods.embedding.synthesizer import MeanEmbedding
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import ImageSchema, Schema
 

@@ -24,7 +24,7 @@ import numpy as np
 from fedsynth.data.images import Images
 from fedsynth.evaluation.models import students
 from fedsynth.federation.simulation.partitions import partition
-from fedsynth.methods.vae import FedVAE
+from fedsynth.methods.vae.synthesizer import FedVAE
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import ImageSchema
 

@@ -21,13 +21,12 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from fedsynth.federation.server.traffic import Traffic
-from fedsynth.jobs.run import Outcome, Worth
-from fedsynth.privacy.verify.verification import Check
-
 if TYPE_CHECKING:
     from fedsynth.evaluation.evaluating import Evaluation
     from fedsynth.evaluation.federated import FederatedScores, Figure
+    from fedsynth.federation.server.traffic import Traffic
+    from fedsynth.jobs.run import Outcome, Worth
+    from fedsynth.privacy.verify.verification import Check
 
 _LINES = 10
 

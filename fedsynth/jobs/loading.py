@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 from safetensors import SafetensorError
@@ -13,9 +14,12 @@ from fedsynth.data.images import Images, read_images
 from fedsynth.data.tables import read_table
 from fedsynth.errors import ReleaseError, SchemaError
 from fedsynth.privacy.trail.certificate import Certificate, sha256
-from fedsynth.registry import METHODS, Synthesizer
+from fedsynth.registry import METHODS
 from fedsynth.release import CONFIG, FORMAT, MODEL, SCHEMA, WEIGHTS
 from fedsynth.schema import ImageSchema, Schema, load_schema
+
+if TYPE_CHECKING:
+    from fedsynth.registry import Synthesizer
 
 
 def load(folder: str | Path) -> Synthesizer:

@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.special import erfc, erfcx
 
 from fedsynth.errors import PrivacyError
 from fedsynth.privacy import losses
@@ -235,6 +233,7 @@ def calibrate(planned: Callable[[float], Counts], epsilon: float, delta: float) 
     """
     if math.isinf(epsilon):
         return 0.0
+    from scipy.optimize import brentq
 
     def gap(log_multiplier: float, bound: Callable[[Counts, float], float]) -> float:
         return bound(planned(math.exp(log_multiplier)), delta) - epsilon
@@ -286,6 +285,8 @@ def optimal_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.
     """
     if not (0 < epsilon < math.inf and 0 < delta < 1):
         raise PrivacyError(f"needs 0 < epsilon < inf and 0 < delta < 1, not {epsilon}, {delta}")
+    from scipy.optimize import brentq
+    from scipy.special import erfc, erfcx
 
     def excess(xi: float) -> float:
         # exp(epsilon) * erfc(sqrt(xi^2 + epsilon)), written so that neither factor leaves float64.

@@ -14,7 +14,6 @@ import os
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from fedsynth.errors import PrivacyError
 from fedsynth.privacy.terms import Mechanism, Poisson
@@ -50,6 +49,8 @@ class NoiseSource:
 
     def gaussian(self, count: int) -> NDArray[np.float64]:
         """Standard normal draws, by the inverse distribution function. Shape [count]."""
+        from scipy.special import ndtri
+
         uniform, sign = self._signed(count)
         draws: NDArray[np.float64] = sign * ndtri(0.5 * uniform)
         return draws

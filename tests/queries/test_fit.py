@@ -7,7 +7,7 @@ from fedsynth.federation.client.site import StateFile
 from fedsynth.errors import ConfigError, FederationError, PrivacyError, ReleaseError
 from fedsynth.federation.server import channel
 from fedsynth.methods.marginal.mst import MST
-from fedsynth.methods.vae import FedVAE
+from fedsynth.methods.vae.synthesizer import FedVAE
 from fedsynth.privacy.terms import Budget, Terms
 from fedsynth.privacy.trail.ledger import Event, Job, Ledger
 from fedsynth.queries import fit as fitting

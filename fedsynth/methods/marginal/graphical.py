@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from fedsynth.agreed import suggestion
 from fedsynth.data.tables import conform
@@ -265,7 +265,7 @@ class GraphicalSynthesizer(Trained[Learned], ABC):
         found = index.to_frame(index=False).assign(count=table, low=np.nan, high=np.nan)
         known = None if evidence else direct(learned.measurements, clique)
         if known is not None:
-            reach = float(ndtri(0.5 + level / 2)) * known.sigma
+            reach = NormalDist().inv_cdf(0.5 + level / 2) * known.sigma
             found["low"] = np.maximum(known.values.ravel() - reach, 0.0)
             found["high"] = np.maximum(known.values.ravel() + reach, 0.0)
         return found[[*columns, "count", "low", "high"]]

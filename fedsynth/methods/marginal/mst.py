@@ -20,33 +20,15 @@ from fedsynth.marginals import Clique, Evidence, JunctionTree, Model, fit
 from fedsynth.methods.marginal.graphical import GraphicalSynthesizer
 from fedsynth.methods.marginal.interview import Interview
 from fedsynth.methods.marginal.search import gain
-from fedsynth.methods.marginal.settings import GraphicalSettings, Selection, selection_for
+from fedsynth.methods.marginal.settings import MSTSettings
 from fedsynth.privacy.terms import Budget
 from fedsynth.queries.shares import Stage
 from fedsynth.queries.tables import table_terms
-from fedsynth.schema import ImageSchema, Schema
 
 COARSE, FINE, SELECT = "pairs: coarse", "pairs: fine", "pairs: select"
 _TOLERANCE = 1e-4
 
 Array = NDArray[np.float64]
-
-
-class MSTSettings(GraphicalSettings):
-    """How MST chooses its tree, beside what all graphical models share.
-
-    Attributes:
-        selection: exponential (central trust: among exact scores) or sums (among coarse noisy
-            sums, for any trust); by default exponential where the server is trusted.
-    """
-
-    method: ClassVar[str] = "mst"
-
-    selection: Selection = None
-
-    def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> MSTSettings:
-        super().resolved(budget, schema)
-        return self.model_copy(update={"selection": selection_for(self.selection, budget)})
 
 
 class MST(GraphicalSynthesizer):

@@ -11,18 +11,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from fedsynth.marginals import Clique, Evidence, JunctionTree, Measurement, Model
 from fedsynth.methods.marginal.graphical import GraphicalSynthesizer
 from fedsynth.methods.marginal.interview import Interview
 from fedsynth.methods.marginal.network import Family, network
 from fedsynth.methods.marginal.search import gain
-from fedsynth.methods.marginal.settings import GraphicalSettings
+from fedsynth.methods.marginal.settings import PrivBayesSettings
 from fedsynth.methods.marginal.tasks import VOTE
 from fedsynth.privacy.terms import Budget, Everyone, Terms
 from fedsynth.queries.estimates import to_simplex
@@ -37,21 +36,6 @@ Array = NDArray[np.float64]
 _USEFUL = 4.0
 # The least probability of a value given its parents.
 _LEAST = 1e-9
-
-
-class PrivBayesSettings(GraphicalSettings):
-    """How the network is chosen, beside what all graphical models share.
-
-    Attributes:
-        degree: parents of a column, at the most; fewer where tables would drown in noise.
-        structure: from noisy sums of all pairs (sums), or by a noisy majority vote of the clients
-            (votes), which takes hundreds of clients to outweigh its noise.
-    """
-
-    method: ClassVar[str] = "privbayes"
-
-    degree: Annotated[int, Field(ge=1, le=5, description="a whole number from 1 to 5")] = 2
-    structure: Annotated[Literal["sums", "votes"], Field(description="sums or votes")] = "sums"
 
 
 class PrivBayes(GraphicalSynthesizer):

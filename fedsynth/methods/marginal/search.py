@@ -20,8 +20,8 @@ from fedsynth.marginals import (
     grown_cells,
     model_cells,
 )
-from fedsynth.methods.marginal.aim_settings import FEW, AIMSettings
 from fedsynth.methods.marginal.interview import Interview
+from fedsynth.methods.marginal.settings import FEW, AIMSettings
 from fedsynth.schema import Schema
 from fedsynth.schema.target import target_index
 

@@ -20,7 +20,7 @@ from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.federation.client.progress import watched
 from fedsynth.federation.simulation.simulation import Owners
 from fedsynth.methods.copula.model import learn
-from fedsynth.methods.copula.private import PrivateFusionSettings
+from fedsynth.methods.copula.settings import PrivateFusionSettings
 from fedsynth.methods.copula.statistics import ask_statistics, statistics_terms
 from fedsynth.methods.copula.tasks import STATISTICS, asked
 from fedsynth.methods.pate.inputs import Inputs

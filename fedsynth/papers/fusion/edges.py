@@ -15,16 +15,17 @@ from fedsynth.data.images import Images
 from fedsynth.errors import ReleaseError
 from fedsynth.methods.copula.cells import TableCells
 from fedsynth.methods.copula.model import FusionModel, learn
-from fedsynth.methods.copula.private import PrivateFusionSettings
+from fedsynth.methods.copula.settings import PrivateFusionSettings
 from fedsynth.methods.copula.statistics import ask_statistics, statistics_terms
 from fedsynth.methods.copula.tasks import STATISTICS, asked
 from fedsynth.methods.sampling.classifier import Classifier
 from fedsynth.methods.sampling.design import Design
 from fedsynth.methods.sampling.drawing import draw_table
 from fedsynth.papers.fusion.message import Layout
-from fedsynth.papers.fusion.published import FusionSettings, messages_of
+from fedsynth.papers.fusion.published import messages_of
 from fedsynth.papers.fusion.regenerated import arrays_of, draw_rows, learned_from
 from fedsynth.papers.fusion.regeneration import Learned, shares_of, source_of
+from fedsynth.papers.fusion.settings import FusionSettings
 from fedsynth.privacy.terms import Budget
 from fedsynth.privacy.trail.ledger import Planned
 from fedsynth.queries.fit import Fitting

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pydantic import Field
 
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, ReleaseError
@@ -24,49 +23,14 @@ from fedsynth.federation.simulation.simulation import Owners
 from fedsynth.methods.synthesizer import Trained, settled
 from fedsynth.papers.fusion.averaging import Exchange, Timing, average, deal
 from fedsynth.papers.fusion.edges import Edges, PrivateEdges, PublishedEdges, private_plan
-from fedsynth.papers.fusion.published import FusionSettings, published_plan
+from fedsynth.papers.fusion.published import published_plan
 from fedsynth.papers.fusion.regenerated import classify
+from fedsynth.papers.fusion.settings import HybridFusionSettings
 from fedsynth.privacy.terms import Budget
 from fedsynth.privacy.trail.ledger import Planned
 from fedsynth.queries.fit import Fitting, Options, begin
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.schema.target import conditions
-
-Latency = Annotated[float, Field(ge=0, allow_inf_nan=False, description="seconds, 0 or more")]
-
-
-class HybridFusionSettings(FusionSettings):
-    """How many edges, and how they and the cloud learn; for the rest see :class:`FusionSettings`.
-
-    With a finite epsilon `categories`, `labelling` and `effort` have no meaning: what is sent are
-    the statistics of Private Fusion at its defaults.
-
-    Attributes:
-        edges: servers between clients and cloud; clients are dealt to them in order, in blocks as
-            even as they can be.
-        epochs: passes of every edge over its points, each followed by an average.
-        edge_cloud_latency, client_edge_latency: seconds a round, for the time model alone; by
-            default 0.05 (a distant data centre) and 0.005 (the short hop).
-    """
-
-    edges: Annotated[int, Field(ge=1, description="a whole number of at least 1")] = 2
-    epochs: Annotated[int, Field(ge=1, description="a whole number of at least 1")] = 20
-    edge_cloud_latency: Latency = 0.05
-    client_edge_latency: Latency = 0.005
-
-    @classmethod
-    def whereabouts(cls, values: Mapping[str, Any]) -> str:
-        return "settings of hybrid-fusion"
-
-    def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> HybridFusionSettings:
-        """All defaults filled in. Raises ConfigError for images under privacy."""
-        if budget.private and isinstance(schema, ImageSchema):
-            raise ConfigError(
-                "hybrid-fusion keeps privacy by private-fusion's statistics, which are of tables: "
-                "use fedvae or fusion-gan for images"
-            )
-        effort = "quick" if isinstance(schema, ImageSchema) else "thorough"
-        return self.model_copy(update={"effort": self.effort or effort})
 
 
 class HybridFusion(Trained[Edges]):

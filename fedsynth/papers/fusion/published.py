@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fedsynth.agreed import Agreed
 from fedsynth.data.images import Images
-from fedsynth.errors import ConfigError, FedsynthError, PrivacyError, ReleaseError
+from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.federation.client.progress import watched
 from fedsynth.federation.simulation.simulation import Owners
 from fedsynth.methods.copula.families import FAMILIES, Effort
@@ -27,6 +26,7 @@ from fedsynth.methods.synthesizer import Trained, settled
 from fedsynth.papers.fusion.message import Layout
 from fedsynth.papers.fusion.regenerated import arrays_of, classify, draw_rows, learned_from
 from fedsynth.papers.fusion.regeneration import Learned, fuse, source_of
+from fedsynth.papers.fusion.settings import FusionSettings
 from fedsynth.papers.fusion.tasks import FUSION
 from fedsynth.privacy.terms import Budget, unprotected
 from fedsynth.privacy.trail.ledger import Planned
@@ -36,50 +36,6 @@ from fedsynth.schema import ImageSchema, Schema
 _ALL = 2**31 - 1
 
 Count = Annotated[int, Field(ge=1, description="a whole number of at least 1")]
-
-
-class FusionSettings(Agreed):
-    """How clients fit and what the server makes of it. None means the default for the schema.
-
-    Attributes:
-        categories: what a category is: frequencies of its values, or a number like any other (the
-            paper's way), the code rounded when it is drawn.
-        points: that the server regenerates for the global classifier, in equal shares of the
-            clients that have rows.
-        labelling: the class of a regenerated point: the likeliest by its client's classifier (the
-            paper's way), or one drawn by the classifier's probabilities.
-        effort: of fitting a feature: quick, or thorough (see :func:`effort_of`); by default quick
-            for images, whose pixels are many, and thorough for tables; or full: every family is
-            fitted to every row by an unbounded search, as published and slowly.
-    """
-
-    fault: ClassVar[type[FedsynthError]] = ConfigError
-
-    categories: Annotated[
-        Literal["frequencies", "numbers"], Field(description="frequencies or numbers")
-    ] = "frequencies"
-    points: Count = 20_000
-    labelling: Annotated[Literal["likeliest", "drawn"], Field(description="likeliest or drawn")] = (
-        "likeliest"
-    )
-    effort: Annotated[
-        Literal["quick", "thorough", "full"] | None, Field(description="quick, thorough or full")
-    ] = None
-
-    @classmethod
-    def whereabouts(cls, values: Mapping[str, Any]) -> str:
-        return "settings of fusion"
-
-    def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> FusionSettings:
-        """All defaults filled in. Raises PrivacyError for a budget that promises any privacy."""
-        if budget.private:
-            raise PrivacyError(
-                "fusion as published sends fitted parameters and classifiers without any noise, so "
-                f"it cannot keep to epsilon {budget.epsilon:g}: use private-fusion, or say that "
-                "there is no privacy (privacy: none, epsilon infinite)"
-            )
-        default = "quick" if isinstance(schema, ImageSchema) else "thorough"
-        return self.model_copy(update={"effort": self.effort or default})
 
 
 def effort_of(settings: FusionSettings) -> Effort:

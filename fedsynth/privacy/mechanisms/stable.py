@@ -26,8 +26,6 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq, minimize_scalar
-from scipy.special import gamma
 
 from fedsynth.errors import PrivacyError
 from fedsynth.privacy.terms import Everyone, Poisson, Terms
@@ -90,6 +88,8 @@ def scalar_epsilon(alpha: float, noise: float) -> float:
 
 def _largest(curve: Callable[[Floats], Floats]) -> float:
     """The largest value on x >= 0 of a curve that falls from ``_TAIL`` on."""
+    from scipy.optimize import minimize_scalar
+
     x = np.linspace(0, _TAIL, 401)
     best = int(np.argmax(curve(x)))
     bounds = (x[max(0, best - 1)], x[min(len(x) - 1, best + 1)])
@@ -137,12 +137,16 @@ def amplified(epsilon: float, rate: float) -> float:
 
 def mean_magnitude(alpha: float) -> float:
     """``E|X| = (2 / pi) Gamma(1 - 1/alpha)`` at scale 1, infinite at alpha 1."""
+    from scipy.special import gamma
+
     return 2 / math.pi * float(gamma(1 - 1 / alpha)) if alpha > 1 else math.inf
 
 
 @lru_cache(maxsize=1)
 def best_alpha() -> float:
     """The index of the least mean magnitude at equal epsilon, ``s_alpha E|X|``: about 1.7."""
+    from scipy.optimize import minimize_scalar
+
     found = minimize_scalar(
         lambda alpha: score_bound(float(alpha)) * mean_magnitude(float(alpha)),
         bounds=(1.3, 1.95),
@@ -155,6 +159,7 @@ def best_alpha() -> float:
 @lru_cache(maxsize=256)
 def reach(alpha: float, probability: float) -> float:
     """What the magnitude of a draw of scale 1 exceeds with ``probability``, in (0, 0.9]."""
+    from scipy.optimize import brentq
 
     def gap(log_x: float) -> float:
         tail = survival(np.array([math.exp(log_x)]), alpha)

@@ -14,10 +14,10 @@ from scipy.fft import dctn
 
 from fedsynth.data.images import Images
 from fedsynth.data.tables import conform
-from fedsynth.methods.embedding import MeanEmbeddingSettings
 from fedsynth.methods.embedding.coding import ImageCoding, TableCoding
 from fedsynth.methods.embedding.features import Embedding, embedding_of, flattened, unflattened
 from fedsynth.methods.embedding.messages import announced
+from fedsynth.methods.embedding.settings import MeanEmbeddingSettings
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import Boolean, Categorical, Continuous, ImageSchema, Integer, Schema
 

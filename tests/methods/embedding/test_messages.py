@@ -12,9 +12,9 @@ from fedsynth.data.images import Images
 from fedsynth.federation.client.answering import _clipped_sums
 from fedsynth.federation.request import Request
 from fedsynth.federation.server.channel import LocalChannel
-from fedsynth.methods.embedding import MeanEmbeddingSettings
 from fedsynth.methods.embedding.features import Embedding
 from fedsynth.methods.embedding.messages import Sums, announced, ask, embedding_terms, length
+from fedsynth.methods.embedding.settings import MeanEmbeddingSettings
 from fedsynth.methods.embedding.targets import targets_of
 from fedsynth.methods.embedding.tasks import BOARD, EMBEDDING
 from fedsynth.privacy.noise import NoiseSource

@@ -11,10 +11,9 @@ import pytest
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.jobs.loading import load
-from fedsynth.methods.embedding import MeanEmbedding
+from fedsynth.methods.embedding.synthesizer import MeanEmbedding
 from fedsynth.privacy.terms import Budget
 from fedsynth.privacy.trail.ledger import Ledger
-from fedsynth.registry import METHODS
 from fedsynth.schema import Categorical, Continuous, ImageSchema, Integer, Schema
 from tests.methods.embedding.test_messages import DIGITS, images
 from tests.methods.small import SCHEMA, owners, table
@@ -146,8 +145,7 @@ def test_odd_tables(case, epsilon, unit):
 
 
 @pytest.mark.parametrize("kind", ["images", "table"])
-def test_a_release_draws_the_same_rows_for_a_seed(kind, tmp_path, monkeypatch):
-    monkeypatch.setitem(METHODS, MeanEmbedding.name, MeanEmbedding)
+def test_a_release_draws_the_same_rows_for_a_seed(kind, tmp_path):
     schema, owned = (DIGITS, [images(50)]) if kind == "images" else (SCHEMA, owners(50, 30))
     synth = MeanEmbedding(schema, **FAST).fit(owned, Budget(epsilon=3.0))
     rows = synth.sample(20, seed=5)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from fedsynth.methods.embedding import MeanEmbeddingSettings
 from fedsynth.methods.embedding.features import Embedding
 from fedsynth.methods.embedding.generator import Generator, Start
+from fedsynth.methods.embedding.settings import MeanEmbeddingSettings
 from fedsynth.methods.embedding.targets import Targets
 from fedsynth.methods.embedding.training import Matching, train
 from fedsynth.privacy.terms import Budget

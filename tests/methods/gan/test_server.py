@@ -14,8 +14,9 @@ import torch
 
 from fedsynth.federation.request import Released
 from fedsynth.federation.server.channel import LocalChannel
-from fedsynth.methods.gan import FedCTGAN, FedGAN, server
+from fedsynth.methods.gan import server
 from fedsynth.methods.gan.matching import Matcher, mean_gradients
+from fedsynth.methods.gan.synthesizer import FedCTGAN, FedGAN
 from fedsynth.methods.gan.tasks.gradient import GradientTask
 from fedsynth.methods.training.generating import Forger
 from fedsynth.methods.training.learner import Learner

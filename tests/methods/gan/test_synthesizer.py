@@ -14,9 +14,10 @@ from fedsynth.data.images import Images
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import BudgetExceeded, ConfigError, DataError, ReleaseError
 from fedsynth.jobs.loading import load
-from fedsynth.methods.gan import FedCTGAN, FedCTGANSettings, FedGAN, FedGANSettings
-from fedsynth.methods.gan.pategan import PATEGANSettings
+from fedsynth.methods.gan.pategan.settings import PATEGANSettings
 from fedsynth.methods.gan.sampling import wished
+from fedsynth.methods.gan.settings import FedCTGANSettings, FedGANSettings
+from fedsynth.methods.gan.synthesizer import FedCTGAN, FedGAN
 from fedsynth.methods.training.generating import Forger
 from fedsynth.privacy.terms import Budget
 from fedsynth.release import write_release

@@ -9,9 +9,9 @@ import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from fedsynth.data.tables import conform
-from fedsynth.methods.inference import FedInfer
 from fedsynth.methods.inference.discriminant import _cleared, _towards
 from fedsynth.methods.inference.generator import _bounded
+from fedsynth.methods.inference.synthesizer import FedInfer
 from fedsynth.privacy.terms import Budget
 from tests.methods.inference.clinics import EXACT, SCHEMA, owners, table
 

@@ -12,8 +12,8 @@ from sklearn.linear_model import Ridge
 
 from fedsynth.data.tables import conform
 from fedsynth.errors import ConfigError, DataError
-from fedsynth.methods.inference import FedInfer
 from fedsynth.methods.inference.estimate import Estimate
+from fedsynth.methods.inference.synthesizer import FedInfer
 from fedsynth.privacy.accounting import optimal_gaussian_sigma
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import Categorical, Continuous, Integer, Schema

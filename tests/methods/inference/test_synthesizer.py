@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from fedsynth.errors import ConfigError, PrivacyError, ReleaseError
-from fedsynth.methods.inference import FedInfer
+from fedsynth.methods.inference.synthesizer import FedInfer
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import (
     Boolean,

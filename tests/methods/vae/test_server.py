@@ -10,7 +10,8 @@ from fedsynth.errors import FederationError
 from fedsynth.federation.request import Released
 from fedsynth.federation.server import channel
 from fedsynth.federation.server.channel import LocalChannel
-from fedsynth.methods.vae import FedVAE, server
+from fedsynth.methods.vae import server
+from fedsynth.methods.vae.synthesizer import FedVAE
 from fedsynth.models import vae
 from fedsynth.privacy.terms import Budget
 from fedsynth.privacy.trail.certificate import LEDGER

@@ -9,9 +9,9 @@ import pytest
 from dp_accounting import pld, rdp
 
 from fedsynth.errors import ConfigError, PrivacyError
-from fedsynth.papers.fusion_gan import FusionGANSettings
 from fedsynth.papers.fusion_gan.networks import Networks
 from fedsynth.papers.fusion_gan.plan import planned
+from fedsynth.papers.fusion_gan.settings import FusionGANSettings
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import Categorical, ImageSchema, Integer, Schema
 

@@ -15,8 +15,8 @@ from fedsynth import registry as methods
 from fedsynth.data.images import Images
 from fedsynth.errors import BudgetExceeded, ConfigError, PrivacyError, ReleaseError
 from fedsynth.jobs.loading import load
-from fedsynth.papers.fusion_gan import FusionGAN
 from fedsynth.papers.fusion_gan.networks import Networks
+from fedsynth.papers.fusion_gan.synthesizer import FusionGAN
 from fedsynth.papers.fusion_gan.tasks.local_training import LOCAL_GAN
 from fedsynth.privacy.terms import Budget, Terms
 from fedsynth.privacy.trail.certificate import Certificate

@@ -221,7 +221,7 @@ def test_a_loss_distribution_that_leaves_the_sums_out_is_found(
 
     monkeypatch.setattr(verification, "certify", wishful)
     edit(folder, lambda c: c["guarantee"].update(pld=wrong))
-    assert failed(folder) == {"second accountant (PRV)"}
+    assert failed(folder) == {"second accountant (Gaussian)"}
 
 
 @settings(max_examples=12)

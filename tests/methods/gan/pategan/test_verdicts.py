@@ -18,7 +18,7 @@ from fedsynth.federation.client.answering import answer
 from fedsynth.federation.client.groups import groups_of
 from fedsynth.federation.request import Request
 from fedsynth.methods.gan.networks import game_of
-from fedsynth.methods.gan.pategan import PATEGANSettings
+from fedsynth.methods.gan.pategan.settings import PATEGANSettings
 from fedsynth.methods.gan.pategan.tasks import _records
 from fedsynth.methods.gan.pategan.teachers import Teacher, lessons, trained
 from fedsynth.models import gan
