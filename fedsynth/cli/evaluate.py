@@ -288,7 +288,7 @@ def _ask_scores(
     finally:
         for ledger in ledgers.values():
             ledger.close()
-    who = _WHO_PAID[budget.unit]
+    who = _WHO_PAID[budget.protects.per_record]
     if as_json:
         print_json({**scores.to_dict(), "who_paid": who})
         return
@@ -297,12 +297,12 @@ def _ask_scores(
 
 
 _WHO_PAID = {
-    "record": (
+    True: (
         "Held-out records paid for these scores; those that the generator learned from paid for "
         "the release alone, if nobody has records among both. Every such run adds its epsilon and "
         "its delta to what the same held-out records paid before."
     ),
-    "client": (
+    False: (
         "Every client paid for these scores besides the release: add both epsilons and both "
         "deltas, and those of every other such run."
     ),
@@ -322,7 +322,8 @@ def _terms(
     config, base = load_config(str(release / CONFIG), [])
     privacy = config.privacy
     nobodys = "holdout" in job.held and "holdout" not in job.owners
-    if nobodys and (privacy.unit == "client" or config.federation.ledgers is not None):
+    whole = not privacy.budget.protects.per_record
+    if nobodys and (whole or config.federation.ledgers is not None):
         raise ConfigError(
             "the held-out rows of this job are no owner's (its owners are simulated, or the rows "
             "came apart): scores that protect clients, or that are charged to owners' accounts, "

@@ -19,8 +19,10 @@ from fedsynth.federation.client.site import Site
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.request import Request
 from fedsynth.federation.server.channel import Channel
-from fedsynth.privacy.rows.clipping import DenseRows, IndicatorRows, Rows
-from fedsynth.privacy.terms import Budget, Everyone, Terms
+from fedsynth.privacy.rows.clipping import DenseRows, Rows
+from fedsynth.privacy.rows.counting import IndicatorRows
+from fedsynth.privacy.sampling import Everyone
+from fedsynth.privacy.terms import Budget, Terms
 from fedsynth.queries.owners import codes_of
 from fedsynth.schema import ImageSchema, Schema
 
@@ -44,7 +46,7 @@ class CountTask:
     ) -> Iterator[tuple[int, Rows]]:
         for index, (site, sample) in enumerate(zip(sites, samples, strict=True)):
             touched = self.positions(site)[sample]
-            if request.terms.unit == "record":
+            if request.terms.protects.per_record:
                 yield index, IndicatorRows(touched, request.dim)
             else:
                 counts = np.bincount(touched.ravel(), minlength=request.dim)

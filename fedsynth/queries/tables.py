@@ -14,8 +14,11 @@ from fedsynth.federation.client.tasks import register
 from fedsynth.federation.request import Request
 from fedsynth.federation.server.channel import Channel
 from fedsynth.marginals import Clique, Domain, Measurement
-from fedsynth.privacy.rows.clipping import DenseRows, MarginalRows, Rows
-from fedsynth.privacy.terms import Budget, Everyone, Mechanism, Terms
+from fedsynth.privacy.mechanisms import norm_of
+from fedsynth.privacy.rows.clipping import DenseRows, Rows
+from fedsynth.privacy.rows.counting import MarginalRows
+from fedsynth.privacy.sampling import Everyone
+from fedsynth.privacy.terms import Budget, Terms
 from fedsynth.queries.counting import released_scale
 from fedsynth.queries.owners import codes_of
 
@@ -40,7 +43,7 @@ class MarginalTask:
         for index, (site, sample) in enumerate(zip(sites, samples, strict=True)):
             sizes = site.board.read("encoding", TableEncoding.from_dict).sizes
             rows = MarginalRows(codes_of(site)[sample], sizes, cliques, weights.tolist())
-            if request.terms.unit == "record":
+            if request.terms.protects.per_record:
                 yield index, rows
             else:
                 total = rows.weighted_sum(np.ones(len(rows)))
@@ -62,7 +65,7 @@ def _tables(request: Request) -> tuple[list[Clique], NDArray[np.float64]]:
 
 
 def table_terms(
-    budget: Budget, noise_multiplier: float, survivors: int, mechanism: Mechanism = "gaussian"
+    budget: Budget, noise_multiplier: float, survivors: int, mechanism: str = "gaussian"
 ) -> Terms:
     """Terms of one message of marginals, asked of everybody."""
     return Terms(
@@ -70,7 +73,7 @@ def table_terms(
         trust=budget.trust,
         clip=CLIP,
         noise_multiplier=noise_multiplier,
-        norm="l2" if mechanism == "gaussian" else "l1",
+        norm=norm_of(mechanism),
         mechanism=mechanism,
         sampling=Everyone(),
         survivors=survivors,

@@ -11,7 +11,8 @@ from fedsynth.federation.server.channel import LocalChannel
 from fedsynth.marginals import Domain, count
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Budget
-from fedsynth.privacy.trail.ledger import Job, Ledger
+from fedsynth.privacy.trail.account import Job
+from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.queries.counting import HISTOGRAM, ask_counts, counting_terms, question
 from fedsynth.queries.owners import sites_of
 from fedsynth.queries.tables import ask_marginals, table_terms

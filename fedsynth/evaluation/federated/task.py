@@ -17,7 +17,8 @@ from fedsynth.evaluation.federated.scorer import scorer_of
 from fedsynth.federation.client.site import Site
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.request import Request
-from fedsynth.privacy.rows.clipping import DenseRows, MarginalRows, Rows
+from fedsynth.privacy.rows.clipping import DenseRows, Rows
+from fedsynth.privacy.rows.counting import MarginalRows
 from fedsynth.schema import ImageSchema, Schema
 
 NAME = "federated-scores"
@@ -163,7 +164,7 @@ class ScoreTask:
         cap: Any = settings["cap"]
         for index, (site, sample) in enumerate(zip(sites, samples, strict=True)):
             codes = scorer.codes(site.data.take(sample))
-            if request.terms.unit == "client":
+            if not request.terms.protects.per_record:
                 yield index, DenseRows(client_row(codes, scorer.layout, cap)[None])
             elif owners and site.name not in places:
                 raise FederationError(f"{site.name}: the server's list of owners lacks this one")

@@ -29,9 +29,9 @@ from fedsynth.methods.sampling.design import Design
 from fedsynth.methods.sampling.drawing import draw_table
 from fedsynth.methods.sampling.predicting import conform_unlabelled
 from fedsynth.methods.synthesizer import Trained, settled
-from fedsynth.privacy.mechanisms.stable import best_alpha
+from fedsynth.privacy.mechanisms.stable_law import best_alpha
 from fedsynth.privacy.terms import Budget
-from fedsynth.privacy.trail.ledger import Planned
+from fedsynth.privacy.trail.account import Planned
 from fedsynth.queries.fit import Fitting, Options, begin
 from fedsynth.queries.owners import Owners
 from fedsynth.queries.shares import Stage, share_out
@@ -47,9 +47,8 @@ class PrivateFusionSettings(Agreed):
     """What is asked, and what is made of it.
 
     Attributes:
-        mechanism: gaussian noise for a bounded L2 norm; or for a bounded L1 norm laplace (under
-            central or local trust, since shares of it do not add up to it), or stable, symmetric
-            alpha-stable noise.
+        mechanism: gaussian noise for a bounded L2 norm; or for a bounded L1 norm laplace, or
+            stable, symmetric alpha-stable noise.
         alpha: index of stable noise, in [1, 2); by default the one of the least mean magnitude at
             equal epsilon, about 1.7. None for other mechanisms.
         correlations: copula (from noisy second moments), or none: columns independent within a

@@ -21,17 +21,17 @@ from fedsynth.federation.client.tasks import register
 from fedsynth.federation.request import Plain, Request
 from fedsynth.federation.server.channel import Channel
 from fedsynth.methods.copula.cells import TableCells
-from fedsynth.privacy.mechanisms.stable import reach
-from fedsynth.privacy.rows.clipping import DenseRows, IndicatorRows, Rows, factors
+from fedsynth.privacy.mechanisms import norm_of
+from fedsynth.privacy.rows.clipping import DenseRows, Norm, Rows, factors
+from fedsynth.privacy.rows.counting import IndicatorRows
 from fedsynth.privacy.rows.stacking import ROOT, SecondMomentRows, StackedRows, triangle
-from fedsynth.privacy.terms import Budget, Everyone, Mechanism, Norm, Terms
+from fedsynth.privacy.sampling import Everyone
+from fedsynth.privacy.terms import Budget, Terms
 from fedsynth.schema import Schema
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
-# What a tenth of standard normal draws exceed in magnitude.
-_TENTH = 1.6448536269514722
 # A hair above the norm of a row, so that clipping leaves honest rows as they are.
 CLIP = 1 + 1e-5
 # What the squares of a record's scores in a column are reckoned to sum to; and the square of the
@@ -175,7 +175,7 @@ class StatisticsTask:
             question = asked(schema, request.settings, request.terms.norm)
             columns = {name: values[sample] for name, values in site.data.columns.items()}
             rows = question.rows(columns, _group(site, request.settings))
-            if request.terms.unit == "record":
+            if request.terms.protects.per_record:
                 yield index, rows
             else:
                 total = rows.weighted_sum(np.ones(len(rows)))
@@ -211,7 +211,7 @@ def statistics_terms(
     budget: Budget,
     noise_multiplier: float,
     survivors: int,
-    mechanism: Mechanism = "gaussian",
+    mechanism: str = "gaussian",
     alpha: float | None = None,
 ) -> Terms:
     """Terms of the one message, asked of everybody. ``alpha`` is for stable noise."""
@@ -220,7 +220,7 @@ def statistics_terms(
         trust=budget.trust,
         clip=CLIP,
         noise_multiplier=noise_multiplier,
-        norm="l2" if mechanism == "gaussian" else "l1",
+        norm=norm_of(mechanism),
         mechanism=mechanism,
         sampling=Everyone(),
         survivors=survivors,
@@ -239,18 +239,5 @@ def ask_statistics(
     """
     question = asked(schema, settings, terms.norm)
     released = channel.sum(STATISTICS.name, terms, question.dim, settings=settings)
-    return question.answer(released.value, _deviation(terms, released.answered))
-
-
-def _deviation(terms: Terms, answered: int) -> float:
-    """Standard deviation of the noise in a released sum.
-
-    Stable noise has none: what stands in is that of the Gaussian noise that a tenth of the draws
-    exceed as they exceed the stable one.
-    """
-    scale = terms.summed_scale(answered)
-    if terms.mechanism == "laplace":
-        return ROOT * scale
-    if terms.alpha is not None and scale > 0:
-        return scale * reach(terms.alpha, 0.1) / _TENTH
-    return scale
+    scale = terms.summed_scale(released.answered)
+    return question.answer(released.value, terms.noise.deviation(scale))

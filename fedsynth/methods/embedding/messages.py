@@ -13,8 +13,10 @@ from fedsynth.federation.client.tasks import register
 from fedsynth.federation.request import Plain, Request
 from fedsynth.federation.server.channel import Channel
 from fedsynth.methods.embedding.features import Embedding, embedding_of
-from fedsynth.privacy.rows.clipping import DenseRows, FactoredRows, Rows
-from fedsynth.privacy.terms import Budget, Everyone, Terms
+from fedsynth.privacy.rows.clipping import DenseRows, Rows
+from fedsynth.privacy.rows.factored import FactoredRows
+from fedsynth.privacy.sampling import Everyone
+from fedsynth.privacy.terms import Budget, Terms
 from fedsynth.queries.counting import conditions, released_scale
 
 BOARD = "embedding"
@@ -39,7 +41,7 @@ class EmbeddingTask:
     ) -> Iterator[tuple[int, Rows]]:
         for index, (site, sample) in enumerate(zip(sites, samples, strict=True)):
             embedding = site.board.read(BOARD, embedding_of)
-            if request.terms.unit == "record":
+            if request.terms.protects.per_record:
                 for start in range(0, len(sample), _CHUNK):
                     yield index, feature_rows(embedding, site, sample[start : start + _CHUNK])
             else:

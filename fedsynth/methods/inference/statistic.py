@@ -24,8 +24,10 @@ from fedsynth.federation.client.site import Site
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.request import Plain, Request
 from fedsynth.methods.inference.coordinates import Coordinates
-from fedsynth.privacy.rows.clipping import DenseRows, FactoredRows, Rows
-from fedsynth.privacy.terms import Budget, Everyone, Mechanism, Norm, Terms
+from fedsynth.privacy.rows.clipping import DenseRows, Norm, Rows
+from fedsynth.privacy.rows.factored import FactoredRows
+from fedsynth.privacy.sampling import Everyone
+from fedsynth.privacy.terms import Budget, Terms
 from fedsynth.queries.counting import conditions
 from fedsynth.schema import Schema
 
@@ -216,11 +218,11 @@ class MomentsTask:
                 labels = columns[str(schema.target)] if statistic.classes else None
                 v = statistic.coordinates.matrix(columns, len(chunk))
                 rows = statistic.contributions(v, labels)
-                if request.terms.unit == "record":
+                if request.terms.protects.per_record:
                     yield index, rows
                 else:
                     total += rows.weighted_sum(np.ones(len(rows)))
-            if request.terms.unit == "client":
+            if not request.terms.protects.per_record:
                 yield index, DenseRows(total[None] / max(1, len(sample)))
 
     def keep(self, site: Site, values: NDArray[np.float64], request: Request) -> None:
@@ -235,7 +237,7 @@ def moments_terms(
     budget: Budget,
     noise_multiplier: float,
     survivors: int,
-    mechanism: Mechanism,
+    mechanism: str,
 ) -> Terms:
     """Terms of the one message, asked of everybody."""
     return Terms(

@@ -29,7 +29,8 @@ from fedsynth.methods.marginal.interview import Interview
 from fedsynth.methods.marginal.search import gain
 from fedsynth.methods.marginal.settings import GraphicalSettings
 from fedsynth.privacy.rows.clipping import DenseRows, Rows
-from fedsynth.privacy.terms import Budget, Everyone, Terms
+from fedsynth.privacy.sampling import Everyone
+from fedsynth.privacy.terms import Budget, Terms
 from fedsynth.queries.counting import target_index
 from fedsynth.queries.estimates import to_simplex
 from fedsynth.queries.owners import codes_of
@@ -157,7 +158,7 @@ class PrivBayes(GraphicalSynthesizer):
 
         def votes(multiplier: float) -> Terms:
             # A record exchanges its client's vote, which is charged at half the multiplier.
-            exchange = 2.0 if budget.unit == "record" else 1.0
+            exchange = budget.protects.moved["client"]
             return Terms(
                 unit="client",
                 trust=budget.trust,

@@ -10,7 +10,6 @@ depends on the votes would itself have to be released privately.
 
 from __future__ import annotations
 
-import math
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -56,7 +55,7 @@ class VotesTask:
         queries = _demanded(request, groups)
         steps, count = int(str(request.settings["steps"])), int(str(request.settings[GROUPS]))
         # A whole client has one vote, whatever the number of its teachers.
-        weight = 1.0 if request.terms.unit == "record" else 1 / count
+        weight = 1.0 if request.terms.protects.per_record else 1 / count
         for position, group in enumerate(groups):
             yield position, weight * _voted(group, queries, steps).ravel()
             advanced()
@@ -122,9 +121,7 @@ def ask_votes(
         arrays={"queries": sent},
         settings={GROUPS: teachers, "steps": steps},
     )
-    sigma = terms.summed_scale(released.answered)
-    if terms.mechanism == "laplace":
-        sigma *= math.sqrt(2)
-    each = teachers if terms.unit == "record" else 1
+    sigma = terms.noise.deviation(terms.summed_scale(released.answered))
+    each = teachers if terms.protects.per_record else 1
     counts = released.value.reshape(len(queries), classes)
     return Votes(counts, sigma, max(1, released.answered * each))

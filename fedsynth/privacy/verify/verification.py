@@ -18,7 +18,7 @@ import numpy as np
 
 from fedsynth.errors import FedsynthError, ReleaseError
 from fedsynth.privacy.accounting import Counts, charged, replaces_one
-from fedsynth.privacy.terms import Everyone, Poisson
+from fedsynth.privacy.mechanisms.gaussian import Gaussian
 from fedsynth.privacy.trail.certificate import LEDGER, NAME, Certificate, certify, sha256
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.verify import moments, pure
@@ -128,7 +128,7 @@ def _second_opinion(ledger: Ledger, derived: Certificate) -> Iterator[Check]:
     )
     pld = math.inf if claimed["pld"] is None else float(claimed["pld"])
     yield from _pure_opinion(counts, delta, pld)
-    summed = {t: n for t, n in counts.items() if t.mechanism == "gaussian"}
+    summed = {t: n for t, n in counts.items() if isinstance(t.kind, Gaussian)}
     if pld <= _PRV_LIMIT and len(summed) < len(counts) and summed and _prv_applies(summed):
         # Opacus knows Gaussian noise: all together cost no less than its sums alone.
         error = max(1e-3, min(_PRV_ERROR, pld / 20))
@@ -161,8 +161,7 @@ def _pure_opinion(counts: Counts, delta: float, pld: float) -> Iterator[Check]:
 
 def _prv_applies(counts: Counts) -> bool:
     return all(
-        terms.mechanism == "gaussian" and isinstance(terms.sampling, Everyone | Poisson)
-        for terms in counts
+        isinstance(terms.kind, Gaussian) and terms.sampling.rate is not None for terms in counts
     )
 
 
@@ -173,7 +172,7 @@ def _prv(counts: Counts, delta: float, error: float) -> float:
     accountant.history = [
         (
             terms.noise_multiplier,
-            terms.sampling.rate if isinstance(terms.sampling, Poisson) else 1.0,
+            terms.sampling.rate,
             count,
         )
         for terms, count in counts.items()

@@ -17,7 +17,8 @@ from fedsynth.federation.client.answering import answer
 from fedsynth.federation.client.site import Site
 from fedsynth.federation.request import Request
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.terms import Poisson, Terms
+from fedsynth.privacy.sampling import Poisson
+from fedsynth.privacy.terms import Terms
 from tests.federation.vectors import sites, terms
 
 FALSE_ALARM = 1e-8

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from fedsynth.errors import FederationError
 from fedsynth.federation.client.site import Board, MemoryState, Site, StateFile
 from fedsynth.privacy.accounting import spent
-from fedsynth.privacy.terms import FixedSize, Poisson, Terms
-from fedsynth.privacy.trail.ledger import Event, Ledger
+from fedsynth.privacy.sampling import FixedSize, Poisson
+from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.account import Event
+from fedsynth.privacy.trail.ledger import Ledger
 from tests.federation.vectors import ledger, sites, terms
 
 
