@@ -29,8 +29,9 @@ from fedsynth.federation.client.site import Site, StateFile
 from fedsynth.federation.server.channel import LocalChannel
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.trail.account import Job, Planned
 from fedsynth.privacy.trail.certificate import LEDGER
-from fedsynth.privacy.trail.ledger import Job, Ledger, Planned
+from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.queries.owners import Owners, sites_of
 from fedsynth.release import CHECKPOINT
 from fedsynth.schema import ImageSchema, Schema
@@ -190,7 +191,7 @@ def begin(
     """
     sites = sites_of(owners, schema)
     _hand_out(options.owners_ledgers, sites)
-    if budget.unit == "client" and budget.units is None:
+    if not budget.protects.per_record and budget.units is None:
         budget = replace(budget, units=len(sites))
     path = None if options.folder is None else options.folder / LEDGER
     if options.resume and path is not None:

@@ -42,11 +42,9 @@ def answer(sites: Sequence[Site], request: Request, noise: NoiseSource) -> list[
     answers = []
     for site, total in zip(sites, sums, strict=True):
         if request.kept and not isinstance(task, GroupTask):
-            held = noise.perturb(total[: request.kept], terms.scale, terms.mechanism, terms.alpha)
+            held = terms.noised(total[: request.kept], noise)
             task.keep(site, held, request)
-        sent = noise.perturb(
-            total[request.kept :], terms.client_scale, terms.mechanism, terms.alpha
-        )
+        sent = terms.client_noised(total[request.kept :], noise)
         answers.append(Answer(site.name, request.job, request.round, sent))
     return answers
 
@@ -68,7 +66,7 @@ def _clipped_sums(
     """Each site's sum of clipped rows, [sites, kept + dim]."""
     terms, width = request.terms, request.kept + request.dim
     samples = [drawn(site, request, noise) for site in sites]
-    units = [len(s) if terms.unit == "record" else 1 for s in samples]
+    units = [terms.protects.rows(len(sample)) for sample in samples]
     sums = np.zeros((len(sites), width))
     for position, rows in task.contribute(sites, samples, request):
         units[position] -= len(rows)
@@ -77,7 +75,7 @@ def _clipped_sums(
                 f"task {task.name}: rows of {rows.dim} numbers do not fit the request ({width} "
                 f"numbers), or there are more of them than {terms.unit}s"
             )
-        if terms.mechanism == "exponential":
+        if terms.kind.selects:
             starts = np.asarray(request.arrays["starts"], np.int64)
             sums[position] += clip_blocks(rows, starts, terms.clip).values
         else:

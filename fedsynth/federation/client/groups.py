@@ -22,7 +22,7 @@ from fedsynth.federation.request import Request
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.rows.clipping import DenseRows, clip_and_sum
 from fedsynth.privacy.rows.exchanging import clip_exchanged, nonnegative
-from fedsynth.privacy.terms import Everyone
+from fedsynth.privacy.sampling import Everyone
 
 # Of a request: how many groups a site has.
 GROUPS = "groups"
@@ -101,11 +101,11 @@ def grouped_sums(task: GroupTask, sites: Sequence[Site], request: Request) -> ND
     groups = [group for site in sites for group in groups_of(site, request)]
     sums = np.zeros((len(sites), dim))
     for position, row in _each_once(task, groups, request):
-        if terms.unit == "record":
+        if terms.protects.per_record:
             sums[whose[position]] += clip_exchanged(row[None], terms.clip, terms.norm)
         else:
             sums[whose[position]] += nonnegative(row[None]).values[0]
-    if terms.unit == "client":
+    if not terms.protects.per_record:
         for total in sums:
             total[:] = clip_and_sum(DenseRows(total[None]), terms.clip, terms.norm).values
     return sums
@@ -131,12 +131,12 @@ def _each_once(
 
 def _demand_whole(request: Request) -> None:
     terms = request.terms
-    if terms.unit == "record" and terms.sampling != Everyone():
+    if terms.protects.per_record and terms.sampling != Everyone():
         raise PrivacyError(
             f"task {request.task}: the row of a group depends on all of its records, so drawing "
             "records hides nothing: ask for terms without sampling"
         )
-    if terms.mechanism == "exponential" or request.kept or request.steps is not None:
+    if terms.kind.selects or request.kept or request.steps is not None:
         raise PrivacyError(
             f"task {request.task}: rows of groups are summed and released, neither selected by nor "
             "kept at their client"

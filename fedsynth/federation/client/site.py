@@ -15,7 +15,8 @@ from fedsynth.errors import BudgetExceeded, FederationError, PrivacyError
 from fedsynth.federation.request import Plain
 from fedsynth.privacy.accounting import unsampled
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.trail.ledger import Event, Ledger
+from fedsynth.privacy.trail.account import Event
+from fedsynth.privacy.trail.ledger import Ledger
 
 T = TypeVar("T")
 Floats = NDArray[np.float32]
@@ -153,7 +154,7 @@ class Site:
             limit: rounds of this job in which a drawn client takes part; None where everybody is
                 asked, or drawing is secret.
         """
-        if event.terms.unit == "client":
+        if not event.terms.protects.per_record:
             event = replace(event, terms=unsampled(event.terms))
         if limit is not None and self._taken(event) >= limit:
             return f"has taken part in {limit} rounds, the most that this job accounts for"

@@ -29,9 +29,12 @@ from fedsynth.federation.request import (
 )
 from fedsynth.federation.server.scores import Scores
 from fedsynth.federation.server.traffic import Traffic
+from fedsynth.privacy.mechanisms.exponential import Exponential
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.terms import Everyone, FixedSize, Poisson, Terms
-from fedsynth.privacy.trail.ledger import Event, Ledger
+from fedsynth.privacy.sampling import Everyone, FixedSize
+from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.account import Event
+from fedsynth.privacy.trail.ledger import Ledger
 
 Ask = Callable[[Sequence[Site], Request], Sequence[object]]
 
@@ -203,7 +206,7 @@ class LocalChannel:
         arrays: Mapping[str, NDArray[np.generic]] | None = None,
         settings: Mapping[str, Plain] | None = None,
     ) -> Released:
-        if terms.mechanism == "exponential":
+        if terms.kind.selects:
             raise PrivacyError("the exponential mechanism selects: it releases no sum")
         request = self._request(task, terms, dim, kept, arrays, settings)
         answers, drawn, incidents = self._asked(request)
@@ -220,12 +223,12 @@ class LocalChannel:
         settings: Mapping[str, Plain] | None = None,
         steps: int | None = None,
     ) -> Collected:
-        if terms.trust != "local":
+        if not terms.trusts.alone:
             raise PrivacyError(
                 f"messages are collected under local trust alone, not {terms.trust}: each must "
                 "carry all its noise when it leaves its client"
             )
-        if steps is not None and (steps < 1 or terms.unit != "record"):
+        if steps is not None and (steps < 1 or not terms.protects.per_record):
             raise PrivacyError("training at a client takes at least one step, and hides records")
         request = self._request(task, terms, dim, 0, arrays, settings, steps)
         answers, drawn, incidents = self._asked(request)
@@ -245,11 +248,13 @@ class LocalChannel:
         arrays: Mapping[str, NDArray[np.generic]] | None = None,
     ) -> int:
         scores = Scores(estimate, starts, weights, penalties)
-        if terms.mechanism != "exponential":
+        if not isinstance(terms.kind, Exponential):
             raise PrivacyError(f"{terms.mechanism} noise protects a sum: it does not select")
         asked = {**(arrays or {}), "starts": starts}
         answers, _, _ = self._asked(self._request(task, terms, len(estimate), 0, asked))
-        return self._noise.choose(scores.of(_added(answers, len(estimate))), terms.scale)
+        return terms.kind.choose(
+            scores.of(_added(answers, len(estimate))), terms.scale, self._noise
+        )
 
     def _request(
         self,
@@ -292,7 +297,7 @@ class LocalChannel:
                 f"the terms count on {sampling.population} clients to draw from: there are "
                 f"{clients}"
             )
-        if terms.trust == "distributed" and terms.survivors > clients:
+        if terms.trusts.shares and terms.survivors > clients:
             raise ConfigError(
                 f"the noise counts on {terms.survivors} answers, and there are {clients} clients"
             )
@@ -300,16 +305,9 @@ class LocalChannel:
     def _draw(self, terms: Terms) -> list[Site]:
         """Who is asked: at the record level everybody, for clients draw their own records."""
         everyone = self._sites
-        if terms.unit == "record":
+        if terms.protects.per_record:
             return everyone
-        match terms.sampling:
-            case Everyone():
-                return everyone
-            case Poisson():
-                drawn = self._noise.poisson_sample(len(everyone), terms.sampling)
-            case FixedSize(size=size):
-                drawn = self._noise.fixed_sample(len(everyone), size)
-        return [everyone[i] for i in drawn]
+        return [everyone[i] for i in terms.sampling.draw(len(everyone), self._noise)]
 
     def _consenting(self, drawn: list[Site], event: Event) -> tuple[list[Site], list[Incident]]:
         limit = self._ledger.job.participations if _draws_clients(event.terms) else None
@@ -327,15 +325,15 @@ class LocalChannel:
         if not drawn:
             return 0
         quorum = math.ceil(self._quorum * drawn)
-        if terms.trust == "distributed" and terms.noise_multiplier > 0:
+        if terms.trusts.shares and terms.noise_multiplier > 0:
             return max(quorum, terms.survivors)
         return quorum
 
     def _total(self, answers: Sequence[Answer], dim: int, terms: Terms) -> NDArray[np.float64]:
         total = _added(answers, dim)
         # Where nobody was drawn, nobody added noise, and an exact zero would say so.
-        if terms.trust == "central" or not answers:
-            total = self._noise.perturb(total, terms.scale, terms.mechanism, terms.alpha)
+        if terms.trusts.server_adds or not answers:
+            total = terms.noised(total, self._noise)
         return total
 
 
@@ -347,4 +345,4 @@ def _added(answers: Sequence[Answer], dim: int) -> NDArray[np.float64]:
 
 
 def _draws_clients(terms: Terms) -> bool:
-    return terms.unit == "client" and terms.sampling != Everyone()
+    return not terms.protects.per_record and terms.sampling != Everyone()
