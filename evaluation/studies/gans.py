@@ -45,7 +45,8 @@ from fedsynth.evaluation.report.charts.radar import Axis
 from fedsynth.evaluation.report.wording import count, score
 from fedsynth.federation.simulation.partitions import partition
 from fedsynth.privacy.accounting import spent
-from fedsynth.privacy.terms import Budget, Everyone, Poisson, Terms
+from fedsynth.privacy.sampling import Everyone, Poisson
+from fedsynth.privacy.terms import Budget, Terms
 from fedsynth.registry import METHODS, synthesizer
 from fedsynth.schema import ImageSchema, Schema
 

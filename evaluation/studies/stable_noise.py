@@ -31,10 +31,12 @@ import numpy as np
 from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy.special import ndtri
 
-from fedsynth.privacy.accounting import calibrate, spent
+from fedsynth.privacy.accounting import spent
+from fedsynth.privacy.calibration import calibrate
 from fedsynth.privacy.mechanisms import stable
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.terms import Poisson, Terms
+from fedsynth.privacy.sampling import Poisson
+from fedsynth.privacy.terms import Terms
 
 DELTA = 1e-5
 DRAWS = 200_000

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from fedsynth.privacy.terms import Budget
 
 _WHO_PAID = {
-    "record": (
+    True: (
         "Held-out records paid for these scores; those that the generator learned from paid for "
         "the release alone, if nobody has records among both. Every such run adds its epsilon and "
         "its delta to what the same held-out records paid before."
     ),
-    "client": (
+    False: (
         "Every client paid for these scores besides the release: add both epsilons and both "
         "deltas, and those of every other such run."
     ),
@@ -116,7 +116,7 @@ def score_release(
     finally:
         for ledger in ledgers.values():
             ledger.close()
-    who = _WHO_PAID[budget.unit]
+    who = _WHO_PAID[budget.protects.per_record]
     if as_json:
         print_json({**scores.to_dict(), "who_paid": who})
         return
@@ -130,7 +130,9 @@ def _budget(job: Job, epsilon: float, delta: float | None) -> Budget:
 
     privacy, data = job.config.privacy, job.data
     nobodys = "holdout" in data.held and "holdout" not in data.owners
-    if nobodys and (privacy.unit == "client" or job.config.federation.ledgers is not None):
+    if nobodys and (
+        not privacy.budget.protects.per_record or job.config.federation.ledgers is not None
+    ):
         raise ConfigError(
             "the held-out rows of this job are no owner's (its owners are simulated, or the rows "
             "came apart): scores that protect clients, or that are charged to owners' accounts, "

@@ -156,11 +156,8 @@ class Privacy(_Section):
 
     epsilon: Annotated[float, Field(description="a number above 0, or inf for no privacy")]
     delta: Annotated[float | None, Field(description="a number between 0 and 1")] = None
-    unit: Annotated[Literal["record", "client"], Field(description="record or client")] = "record"
-    trust: Annotated[
-        Literal["central", "distributed", "local"],
-        Field(description="central, distributed or local"),
-    ] = "distributed"
+    unit: Annotated[str, Field(description="record or client")] = "record"
+    trust: Annotated[str, Field(description="central, distributed or local")] = "distributed"
     units: Count = None
 
     @model_validator(mode="after")

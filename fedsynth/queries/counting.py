@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.federation.server.channel import Channel
-from fedsynth.privacy.terms import Budget, Everyone, Terms
+from fedsynth.privacy.sampling import Everyone
+from fedsynth.privacy.terms import Budget, Terms
 from fedsynth.queries.tasks.counting import HISTOGRAM, LABELS, CountTask
 from fedsynth.schema import ImageSchema, Schema
 

@@ -29,8 +29,9 @@ from fedsynth.federation.server.channel import Channel
 from fedsynth.federation.simulation.simulation import Owners, Simulation
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.trail.account import Job, Planned
 from fedsynth.privacy.trail.certificate import LEDGER
-from fedsynth.privacy.trail.ledger import Job, Ledger, Planned
+from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.release import CHECKPOINT, discard_checkpoint
 from fedsynth.schema import ImageSchema, Schema
 
@@ -172,7 +173,7 @@ def begin(
     private = None if options.folder is None else options.folder / CHECKPOINT
     runtime = federation.open(noise, options.owners_ledgers, private)
     clients = runtime.clients
-    if budget.unit == "client" and budget.units is None:
+    if not budget.protects.per_record and budget.units is None:
         budget = replace(budget, units=len(clients))
     path = None if options.folder is None else options.folder / LEDGER
     if options.resume and path is not None:

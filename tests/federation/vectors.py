@@ -18,8 +18,10 @@ from fedsynth.federation.runtimes.local import LocalRuntime
 from fedsynth.federation.server.channel import Channel
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.rows.clipping import DenseRows, Rows
-from fedsynth.privacy.terms import Budget, Everyone, Terms
-from fedsynth.privacy.trail.ledger import Job, Ledger
+from fedsynth.privacy.sampling import Everyone
+from fedsynth.privacy.terms import Budget, Terms
+from fedsynth.privacy.trail.account import Job
+from fedsynth.privacy.trail.ledger import Ledger
 
 
 class Vectors:

@@ -8,6 +8,9 @@ from tests.conftest import COSTLY
 
 
 @pytest.fixture(autouse=True)
-def _unknown_costs(monkeypatch):
-    for module, name in COSTLY:
-        monkeypatch.setattr(module, name, getattr(module, name).__wrapped__)
+def _unknown_costs():
+    # Not the tests' own monkeypatch: they undo it half-way.
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in COSTLY:
+            patch.setattr(module, name, getattr(module, name).__wrapped__)
+        yield

@@ -10,16 +10,10 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from fedsynth.errors import PrivacyError
-from fedsynth.privacy.accounting import (
-    Spent,
-    calibrate,
-    charged,
-    optimal_gaussian_sigma,
-    replaces_one,
-    spent,
-    unsampled,
-)
-from fedsynth.privacy.terms import Everyone, FixedSize, Poisson, Sampling, Terms
+from fedsynth.privacy.accounting import Spent, charged, replaces_one, spent, unsampled
+from fedsynth.privacy.calibration import calibrate, optimal_gaussian_sigma
+from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson, Sampling
+from fedsynth.privacy.terms import Terms
 
 DELTA = 1e-5
 EVERYONE = Everyone()

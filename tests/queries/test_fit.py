@@ -9,7 +9,8 @@ from fedsynth.federation.server import channel
 from fedsynth.methods.marginal.mst import MST
 from fedsynth.methods.vae.synthesizer import FedVAE
 from fedsynth.privacy.terms import Budget, Terms
-from fedsynth.privacy.trail.ledger import Event, Job, Ledger
+from fedsynth.privacy.trail.account import Event, Job
+from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.queries import fit as fitting
 from fedsynth.queries.fit import CHECKPOINT, PRIVATE, Options
 from tests.methods.small import SCHEMA, owners, table

@@ -65,11 +65,10 @@ def _noised(
     task: Task | GroupTask, view: View, total: NDArray[np.float64], request: Request
 ) -> NDArray[np.float64]:
     """What leaves the client of its clipped sum; what is to stay there carries all of the noise."""
-    terms, coins = request.terms, view.coins
+    terms = request.terms
     if request.kept and isinstance(task, Keeper):
-        held = coins.perturb(total[: request.kept], terms.scale, terms.mechanism, terms.alpha)
-        task.keep(view, held, request)
-    return coins.perturb(total[request.kept :], terms.client_scale, terms.mechanism, terms.alpha)
+        task.keep(view, terms.noised(total[: request.kept], view.coins), request)
+    return terms.client_noised(total[request.kept :], view.coins)
 
 
 def _clipped_sums(
@@ -80,7 +79,7 @@ def _clipped_sums(
     if request.kept and not isinstance(task, Keeper):
         raise PrivacyError(f"task {task.name}: nothing of what it gives can be kept at its client")
     samples = [drawn(view, request) for view in views]
-    units = [len(sample) if terms.unit == "record" else 1 for sample in samples]
+    units = [terms.protects.rows(len(sample)) for sample in samples]
     current, total = 0, np.zeros(width)
     for position, rows in task.contribute(views, samples, request):
         if not current <= position < len(views):
@@ -94,7 +93,7 @@ def _clipped_sums(
                 f"task {task.name}: rows of {rows.dim} numbers do not fit the request ({width} "
                 f"numbers), or there are more of them than {terms.unit}s"
             )
-        if terms.mechanism == "exponential":
+        if terms.kind.selects:
             starts = np.asarray(request.arrays["starts"], np.int64)
             total += clip_blocks(rows, starts, terms.clip).values
         else:

@@ -66,7 +66,7 @@ class PrivateFusionSettings(Agreed):
         """
         if not isinstance(schema, Schema):
             raise ConfigError("private-fusion is for tables: use fedvae or fusion-gan for images")
-        from fedsynth.privacy.mechanisms.stable import best_alpha
+        from fedsynth.privacy.mechanisms.stable_law import best_alpha
 
         alpha = self.alpha
         if self.mechanism == "stable":

@@ -58,10 +58,10 @@ _RECORD: dict[str, Any] = {
     "generator_batch": 500,
 }
 
-GAN: dict[tuple[str, bool], dict[str, Any]] = {
+GAN: dict[tuple[bool, bool], dict[str, Any]] = {
     # Paper 001, Algorithm 3, with its S, batches and generator's learning rate; its discriminator
     # (0.0001) hardly learned here, and under noise more rounds than these made digits worse.
-    ("client", True): {
+    (False, True): {
         **_CLIENT,
         "architecture": "mlp",
         "latent": 100,
@@ -70,7 +70,7 @@ GAN: dict[tuple[str, bool], dict[str, Any]] = {
         "matching": 0.0,
         "diversity": 0.3,
     },
-    ("client", False): {
+    (False, False): {
         **_CLIENT,
         "architecture": "residual",
         "latent": 30,
@@ -79,7 +79,7 @@ GAN: dict[tuple[str, bool], dict[str, Any]] = {
         "matching": 3.0,
         "diversity": 0.0,
     },
-    ("record", True): {
+    (True, True): {
         **_RECORD,
         "architecture": "mlp",
         "latent": 100,
@@ -90,7 +90,7 @@ GAN: dict[tuple[str, bool], dict[str, Any]] = {
         "diversity": 0.1,
         "label_table_share": 0.0,
     },
-    ("record", False): {
+    (True, False): {
         **_RECORD,
         "architecture": "residual",
         "discriminator": "quadratic",
@@ -110,10 +110,10 @@ _OWN: dict[str, Any] = {
     "penalty": 1.0,
 }
 
-CTGAN: dict[tuple[str, bool], dict[str, Any]] = {
-    ("client", False): {**GAN["client", False], **_OWN},
-    ("record", False): {
-        **GAN["record", False],
+CTGAN: dict[tuple[bool, bool], dict[str, Any]] = {
+    (False, False): {**GAN[False, False], **_OWN},
+    (True, False): {
+        **GAN[True, False],
         **_OWN,
         "rounds": 100,
         "learning_rate": 1e-3,

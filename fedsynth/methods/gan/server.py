@@ -32,7 +32,7 @@ from fedsynth.schema import ImageSchema, Schema
 
 def training_task(budget: Budget) -> Task:
     """What clients are asked in the training's rounds."""
-    return GRADIENT if budget.unit == "record" else TRAINING
+    return GRADIENT if budget.protects.per_record else TRAINING
 
 
 def forger_of(
@@ -68,7 +68,7 @@ class Training:
         known: Preliminaries,
     ) -> None:
         self.settings, self.plan, self.fitting, self.known = settings, plan, fitting, known
-        self.channel, self.record = fitting.channel, plan.training.unit == "record"
+        self.channel, self.record = fitting.channel, plan.training.protects.per_record
         self.game = game = game_of(settings, schema, known.encoding)
         self.source = torch.Generator().manual_seed(fitting.options.seed)
         self.expected = plan.expected(known.records if self.record else self.channel.clients)

@@ -124,7 +124,7 @@ class FedGANSettings(Agreed):
     patience: Count = None
 
     method: ClassVar[str] = "fedgan"
-    _defaults: ClassVar[Mapping[tuple[str, bool], Mapping[str, Any]]] = GAN
+    _defaults: ClassVar[Mapping[tuple[bool, bool], Mapping[str, Any]]] = GAN
 
     @classmethod
     def whereabouts(cls, values: Mapping[str, Any]) -> str:
@@ -137,7 +137,7 @@ class FedGANSettings(Agreed):
             ConfigError: settings that contradict the unit or the schema.
         """
         images = isinstance(schema, ImageSchema)
-        defaults = dict(self._defaults[budget.unit, images])
+        defaults = dict(self._defaults[budget.protects.per_record, images])
         if isinstance(schema, ImageSchema) and not Cells(shape=schema.shape).convolves:
             defaults["architecture"] = "mlp"
         architecture = self.architecture or defaults["architecture"]
@@ -165,7 +165,7 @@ class FedGANSettings(Agreed):
         return full
 
     def _check(self, budget: Budget, schema: Schema | ImageSchema) -> None:
-        record = budget.unit == "record"
+        record = budget.protects.per_record
         problems = self._misfits(record, schema) | self._idle(record, schema)
         for problem, found in problems.items():
             if found:
@@ -254,7 +254,7 @@ class FedCTGANSettings(FedGANSettings):
     """Settings of FedCTGAN: those of FedGAN, with CTGAN's networks, losses and conditions."""
 
     method: ClassVar[str] = "fedctgan"
-    _defaults: ClassVar[Mapping[tuple[str, bool], Mapping[str, Any]]] = CTGAN
+    _defaults: ClassVar[Mapping[tuple[bool, bool], Mapping[str, Any]]] = CTGAN
 
     def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> FedGANSettings:
         """All defaults filled in.

@@ -14,8 +14,8 @@ from fedsynth.methods.inference.coordinates import Floats
 from fedsynth.methods.inference.settings import FedInferSettings
 from fedsynth.methods.inference.statistic import Statistic, moments_terms, request_settings
 from fedsynth.methods.inference.tasks import MOMENTS
-from fedsynth.privacy.terms import Budget, Mechanism, Terms
-from fedsynth.privacy.trail.ledger import Planned
+from fedsynth.privacy.terms import Budget, Terms
+from fedsynth.privacy.trail.account import Planned
 from fedsynth.queries.counting import released_scale
 from fedsynth.queries.shares import Stage, share_out
 
@@ -44,7 +44,7 @@ class Learned:
 
 
 def one_message(
-    statistic: Statistic, budget: Budget, survivors: int, mechanism: Mechanism
+    statistic: Statistic, budget: Budget, survivors: int, mechanism: str
 ) -> tuple[Planned, ...]:
     """The plan of a job that releases the statistic once, with the whole budget."""
 
@@ -67,15 +67,13 @@ def ask(
         names: of all clients.
     """
     asked = request_settings(settings.clip, settings.class_conditional)
-    # The standard deviation of Laplace noise is sqrt(2) scales.
-    deviation = 1.0 if terms.mechanism == "gaussian" else float(np.sqrt(2))
-    if terms.trust == "local":
+    if terms.trusts.alone:
         found = channel.collect(MOMENTS.name, terms, statistic.dim, settings=asked)
-        scales = np.full(len(found.clients), deviation * terms.client_scale)
+        scales = np.full(len(found.clients), terms.noise.deviation(terms.client_scale))
         groups = tuple((name,) for name in found.clients)
         return Learned(found.values, scales, groups, terms.unit)
     released = channel.sum(MOMENTS.name, terms, statistic.dim, settings=asked)
-    scale = deviation * released_scale(terms, released.answered)
+    scale = terms.noise.deviation(released_scale(terms, released.answered))
     absent = {incident.client for incident in released.incidents}
     group = tuple(name for name in names if name not in absent)
     return Learned(released.value[None], np.array([scale]), (group,), terms.unit)

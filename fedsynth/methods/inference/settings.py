@@ -9,7 +9,9 @@ from pydantic import Field
 
 from fedsynth.agreed import Agreed
 from fedsynth.errors import ConfigError, FedsynthError
-from fedsynth.privacy.terms import Budget, Norm
+from fedsynth.privacy.mechanisms import norm_of
+from fedsynth.privacy.rows.clipping import Norm
+from fedsynth.privacy.terms import Budget
 from fedsynth.schema import ImageSchema, Schema
 
 
@@ -41,19 +43,14 @@ class FedInferSettings(Agreed):
 
     @property
     def norm(self) -> Norm:
-        return "l2" if self.mechanism == "gaussian" else "l1"
+        return norm_of(self.mechanism)
 
     def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> FedInferSettings:
         """All defaults filled in.
 
         Raises:
-            ConfigError: settings that contradict the schema or the trust.
+            ConfigError: settings that contradict the schema.
         """
         if not isinstance(schema, Schema):
             raise ConfigError("fedinfer is for tables: use fedvae for images")
-        if self.mechanism == "laplace" and budget.trust == "distributed":
-            raise ConfigError(
-                "mechanism laplace has no shares that add up to it: use gaussian, or trust central "
-                "or local"
-            )
         return self

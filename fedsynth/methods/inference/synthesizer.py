@@ -33,7 +33,8 @@ from fedsynth.methods.inference.statistic import Statistic, request_settings
 from fedsynth.methods.inference.tasks import MOMENTS
 from fedsynth.methods.synthesizer import Trained, settled
 from fedsynth.privacy.terms import Budget
-from fedsynth.privacy.trail.ledger import Ledger, Planned
+from fedsynth.privacy.trail.account import Planned
+from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.queries.fit import Options, begin
 from fedsynth.schema import ImageSchema, Schema
 

@@ -23,7 +23,8 @@ from fedsynth.methods.marginal.network import Family, network
 from fedsynth.methods.marginal.search import gain
 from fedsynth.methods.marginal.settings import PrivBayesSettings
 from fedsynth.methods.marginal.tasks import VOTE
-from fedsynth.privacy.terms import Budget, Everyone, Terms
+from fedsynth.privacy.sampling import Everyone
+from fedsynth.privacy.terms import Budget, Terms
 from fedsynth.queries.estimates import to_simplex
 from fedsynth.queries.shares import Stage
 from fedsynth.queries.tables import CLIP, table_terms
@@ -49,7 +50,7 @@ class PrivBayes(GraphicalSynthesizer):
 
         def votes(multiplier: float) -> Terms:
             # A record exchanges its client's vote, which is charged at half the multiplier.
-            exchange = 2.0 if budget.unit == "record" else 1.0
+            exchange = budget.protects.moved["client"]
             return Terms(
                 unit="client",
                 trust=budget.trust,

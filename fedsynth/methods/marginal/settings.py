@@ -69,7 +69,7 @@ def selection_for(given: Selection, budget: Budget) -> Literal["exponential", "s
     Raises:
         ConfigError: it is asked for, and nobody is trusted.
     """
-    central = budget.trust == "central"
+    central = budget.trusts.server_adds
     if given == "exponential" and not central:
         raise ConfigError(
             "selection exponential needs a trusted server (trust central), since it chooses among "

@@ -62,7 +62,7 @@ class PATESettings(Agreed):
         demand_classes(schema)
         if self.teachers is not None:
             return self
-        return self.model_copy(update={"teachers": _TEACHERS if budget.unit == "record" else 1})
+        return self.model_copy(update={"teachers": _TEACHERS if budget.protects.per_record else 1})
 
 
 def demand_classes(schema: Schema | ImageSchema) -> None:

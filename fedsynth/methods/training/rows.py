@@ -18,7 +18,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from fedsynth.models import gan, verdicts
-from fedsynth.privacy.rows.clipping import FactoredRows, clip_and_sum, factors
+from fedsynth.privacy.rows.clipping import clip_and_sum, factors
+from fedsynth.privacy.rows.factored import FactoredRows
 
 # Of the squared clip: the marks' part, and of the rest the discriminator's where there is a
 # classifier.

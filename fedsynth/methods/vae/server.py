@@ -36,7 +36,7 @@ _STEADY = 0.65
 
 def training_task(budget: Budget) -> Task:
     """What clients are asked in the training's rounds."""
-    return GRADIENT if budget.unit == "record" else TRAINING
+    return GRADIENT if budget.protects.per_record else TRAINING
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Training:
     ) -> None:
         self.schema, self.settings, self.plan, self.fitting = schema, settings, plan, fitting
         self.channel = fitting.channel
-        self.record = plan.training.unit == "record"
+        self.record = plan.training.protects.per_record
 
     def run(self) -> Learned:
         state = self._restored() or self._begun()

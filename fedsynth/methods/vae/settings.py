@@ -91,7 +91,7 @@ class FedVAESettings(Agreed):
             ConfigError: settings that contradict the unit or the schema.
         """
         images = isinstance(schema, ImageSchema)
-        defaults = dict(_DEFAULTS[budget.unit, images])
+        defaults = dict(_DEFAULTS[budget.protects.per_record, images])
         if isinstance(schema, ImageSchema) and min(schema.shape[:2]) < 16:
             defaults["architecture"] = "mlp"
         if not conditions(schema):
@@ -104,7 +104,7 @@ class FedVAESettings(Agreed):
         return full
 
     def _check(self, budget: Budget, schema: Schema | ImageSchema) -> None:
-        record = budget.unit == "record"
+        record = budget.protects.per_record
         problems = {
             "scheme sep needs a categorical target": self.scheme == "sep"
             and not conditions(schema),
@@ -128,8 +128,9 @@ class FedVAESettings(Agreed):
                 raise ConfigError(f"fedvae: {problem}")
 
 
-_DEFAULTS: dict[tuple[str, bool], dict[str, Any]] = {
-    ("record", False): {
+# By whether rows are records', and whether the data are images.
+_DEFAULTS: dict[tuple[bool, bool], dict[str, Any]] = {
+    (True, False): {
         "scheme": "uni",
         "encoder": "shared",
         "architecture": "mlp",
@@ -142,7 +143,7 @@ _DEFAULTS: dict[tuple[str, bool], dict[str, Any]] = {
         "activation": "tanh",
         "classifier_weight": 10.0,
     },
-    ("record", True): {
+    (True, True): {
         "scheme": "uni",
         "encoder": "frozen",
         "architecture": "mlp",
@@ -156,7 +157,7 @@ _DEFAULTS: dict[tuple[str, bool], dict[str, Any]] = {
         "classifier_weight": 0.0,
     },
     # Paper 001, tables of section 4.4.3, with S = 0.5.
-    ("client", False): {
+    (False, False): {
         "scheme": "sep",
         "encoder": "private",
         "architecture": "mlp",
@@ -170,7 +171,7 @@ _DEFAULTS: dict[tuple[str, bool], dict[str, Any]] = {
         "activation": "relu",
         "classifier_weight": 0.0,
     },
-    ("client", True): {
+    (False, True): {
         "scheme": "uni",
         "encoder": "private",
         "architecture": "conv",

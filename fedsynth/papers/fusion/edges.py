@@ -27,7 +27,7 @@ from fedsynth.papers.fusion.regenerated import arrays_of, draw_rows, learned_fro
 from fedsynth.papers.fusion.regeneration import Learned, shares_of, source_of
 from fedsynth.papers.fusion.settings import FusionSettings
 from fedsynth.privacy.terms import Budget
-from fedsynth.privacy.trail.ledger import Planned
+from fedsynth.privacy.trail.account import Planned
 from fedsynth.queries.fit import Fitting
 from fedsynth.queries.shares import Stage, share_out
 from fedsynth.schema import ImageSchema, Schema

@@ -27,7 +27,7 @@ from fedsynth.papers.fusion.published import published_plan
 from fedsynth.papers.fusion.regenerated import classify
 from fedsynth.papers.fusion.settings import HybridFusionSettings
 from fedsynth.privacy.terms import Budget
-from fedsynth.privacy.trail.ledger import Planned
+from fedsynth.privacy.trail.account import Planned
 from fedsynth.queries.fit import Fitting, Options, begin
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.schema.target import conditions

@@ -28,8 +28,9 @@ from fedsynth.papers.fusion.regenerated import arrays_of, classify, draw_rows, l
 from fedsynth.papers.fusion.regeneration import Learned, fuse, source_of
 from fedsynth.papers.fusion.settings import FusionSettings
 from fedsynth.papers.fusion.tasks import FUSION
-from fedsynth.privacy.terms import Budget, unprotected
-from fedsynth.privacy.trail.ledger import Planned
+from fedsynth.papers.unprotected import unprotected
+from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.trail.account import Planned
 from fedsynth.queries.fit import Fitting, Options, begin
 from fedsynth.schema import ImageSchema, Schema
 

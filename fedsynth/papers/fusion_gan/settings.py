@@ -85,12 +85,12 @@ class FusionGANSettings(Agreed):
             PrivacyError: a budget under which a client's message would not be private.
             ConfigError: settings that contradict the schema.
         """
-        if budget.private and budget.unit != "record":
+        if budget.private and not budget.protects.per_record:
             raise PrivacyError(
                 "fusion-gan sends the networks of each client, which hide records of it and never "
                 "the client itself: set unit: record, or use fedvae with unit: client"
             )
-        if budget.private and budget.trust != "local":
+        if budget.private and not budget.trusts.alone:
             raise PrivacyError(
                 f"fusion-gan: under trust: {budget.trust} the noise is added to a sum of many "
                 "clients, and here each client's networks are a message of their own, private only "

@@ -27,7 +27,7 @@ from fedsynth.papers.fusion_gan.plan import message_terms, planned, task_of
 from fedsynth.papers.fusion_gan.server import Labels, Learned, fuse
 from fedsynth.papers.fusion_gan.settings import FusionGANSettings
 from fedsynth.privacy.terms import Budget
-from fedsynth.privacy.trail.ledger import Planned
+from fedsynth.privacy.trail.account import Planned
 from fedsynth.queries.fit import Fitting, Options, begin
 from fedsynth.schema import ImageSchema, Schema
 

@@ -19,8 +19,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.privacy.rows.clipping import DenseRows, clip_and_sum
-from fedsynth.privacy.terms import Norm
+from fedsynth.privacy.rows.clipping import DenseRows, Norm, clip_and_sum
 
 
 def row_bound(clip: float, norm: Norm = "l2") -> float:

@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from scipy.optimize import brentq
 from scipy.special import erfcx, ndtr
 
-from fedsynth.privacy.terms import Everyone, Poisson, Terms
+from fedsynth.privacy.sampling import Everyone, Poisson
+from fedsynth.privacy.terms import Terms
 
 
 def epsilon(counts: Mapping[Terms, int], delta: float) -> float | None:

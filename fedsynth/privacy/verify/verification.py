@@ -18,7 +18,7 @@ import numpy as np
 
 from fedsynth.errors import FedsynthError, ReleaseError
 from fedsynth.privacy.accounting import Counts, charged, replaces_one
-from fedsynth.privacy.terms import Everyone, Poisson
+from fedsynth.privacy.mechanisms.gaussian import Gaussian
 from fedsynth.privacy.trail.certificate import LEDGER, NAME, Certificate, certify, sha256
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.verify import gaussian, moments, pure
@@ -178,8 +178,7 @@ def _gaussian_opinion(exact: float, pld: float, *, alone: bool) -> Check:
 
 def _prv_applies(counts: Counts) -> bool:
     return all(
-        terms.mechanism == "gaussian" and isinstance(terms.sampling, Everyone | Poisson)
-        for terms in counts
+        isinstance(terms.kind, Gaussian) and terms.sampling.rate is not None for terms in counts
     )
 
 
@@ -190,7 +189,7 @@ def _prv(counts: Counts, delta: float, error: float) -> float:
     accountant.history = [
         (
             terms.noise_multiplier,
-            terms.sampling.rate if isinstance(terms.sampling, Poisson) else 1.0,
+            terms.sampling.rate,
             count,
         )
         for terms, count in counts.items()

@@ -35,7 +35,8 @@ from fedsynth.federation.client.answering import answer
 from fedsynth.federation.request import Request
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Budget, Terms
-from fedsynth.privacy.trail.ledger import Job, Ledger
+from fedsynth.privacy.trail.account import Job
+from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.verify.verification import verify
 from fedsynth.schema import Categorical, Continuous, ImageSchema, Integer, Schema
 

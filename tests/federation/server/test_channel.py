@@ -25,9 +25,11 @@ from fedsynth.federation.runtimes.local import LocalRuntime
 from fedsynth.federation.server.channel import Channel
 from fedsynth.privacy.accounting import spent
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.terms import Budget, Everyone, FixedSize, Poisson, Terms
+from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson
+from fedsynth.privacy.terms import Budget, Terms
+from fedsynth.privacy.trail.account import Job
 from fedsynth.privacy.trail.certificate import certify
-from fedsynth.privacy.trail.ledger import Job, Ledger
+from fedsynth.privacy.trail.ledger import Ledger
 from tests.federation.vectors import Watched, channel, clients, ledger, terms
 
 FALSE_ALARM = 1e-8

@@ -19,7 +19,8 @@ from fedsynth.methods.embedding.targets import targets_of
 from fedsynth.methods.embedding.tasks import BOARD, EMBEDDING
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Budget
-from fedsynth.privacy.trail.ledger import Job, Ledger
+from fedsynth.privacy.trail.account import Job
+from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.schema import Categorical, ImageSchema
 from tests.methods.small import SCHEMA, owners
 

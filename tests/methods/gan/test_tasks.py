@@ -24,7 +24,8 @@ from fedsynth.methods.training.batches import tensor
 from fedsynth.models import gan
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Budget
-from fedsynth.privacy.trail.ledger import Job, Ledger
+from fedsynth.privacy.trail.account import Job
+from fedsynth.privacy.trail.ledger import Ledger
 from tests.methods.gan.games import (
     CENTRE,
     CLIENT,

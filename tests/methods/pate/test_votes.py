@@ -9,13 +9,13 @@ import pytest
 from fedsynth.queries.owners import sites_of
 
 import tests.methods.small as small
-from fedsynth.errors import FederationError, PrivacyError
+from fedsynth.errors import FederationError
 from fedsynth.federation.client.answering import answer
 from fedsynth.federation.request import Request
 from fedsynth.methods.pate.denoising import Smoother
 from fedsynth.methods.pate.inputs import Inputs
 from fedsynth.methods.pate.votes import ask_votes
-from fedsynth.privacy.accounting import optimal_gaussian_sigma
+from fedsynth.privacy.calibration import optimal_gaussian_sigma
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Budget
 from fedsynth.queries.votes import Votes, vote_terms
@@ -119,12 +119,6 @@ def test_queries_that_are_no_rows_of_the_schema_are_refused(queries):
     )
     with pytest.raises(FederationError, match="queries"):
         answer([site], request, NoiseSource())
-
-
-def test_laplace_shares_do_not_add_up():
-    budget = Budget(epsilon=1.0, unit="record", trust="distributed")
-    with pytest.raises(PrivacyError, match="Laplace"):
-        vote_terms(budget, 1.0, 1, 30, "laplace")
 
 
 def noisy(shares: np.ndarray, sigma: float, teachers: int, seed: int = 0) -> Votes:

@@ -21,9 +21,11 @@ from fedsynth.methods.sampling.design import Design
 from fedsynth.papers.fusion.message import Layout
 from fedsynth.papers.fusion.published import Fusion
 from fedsynth.papers.fusion.regeneration import shares_of
+from fedsynth.papers.unprotected import unprotected
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.terms import Budget, unprotected
-from fedsynth.privacy.trail.ledger import Job, Ledger
+from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.trail.account import Job
+from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.registry import METHODS
 from fedsynth.release import write_release
 from fedsynth.schema import Categorical, Continuous, ImageSchema, Integer, Schema

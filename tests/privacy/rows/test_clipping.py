@@ -11,17 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from fedsynth.errors import PrivacyError
-from fedsynth.privacy.rows.clipping import (
-    DenseRows,
-    FactoredRows,
-    IndicatorRows,
-    MarginalRows,
-    Rows,
-    clip_and_sum,
-    clip_parts,
-    factors,
-)
-from fedsynth.privacy.terms import Norm
+from fedsynth.privacy.rows.clipping import DenseRows, Norm, Rows, clip_and_sum, factors
+from fedsynth.privacy.rows.counting import IndicatorRows, MarginalRows
+from fedsynth.privacy.rows.factored import FactoredRows
+from fedsynth.privacy.rows.parts import clip_parts
 
 NORMS = st.sampled_from(["l2", "l1"])
 CLIPS = st.floats(1e-6, 1e6)

@@ -11,9 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedsynth.errors import BudgetExceeded, PrivacyError, ReleaseError
-from fedsynth.privacy.accounting import charged, optimal_gaussian_sigma, spent
-from fedsynth.privacy.terms import Budget, Everyone, FixedSize, Poisson, Sampling, Terms
-from fedsynth.privacy.trail.ledger import Event, Job, Ledger, Planned
+from fedsynth.privacy.accounting import charged, spent
+from fedsynth.privacy.calibration import optimal_gaussian_sigma
+from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson, Sampling
+from fedsynth.privacy.terms import Budget, Terms
+from fedsynth.privacy.trail.account import Event, Job, Planned
+from fedsynth.privacy.trail.ledger import Ledger
 
 BUDGET = Budget(epsilon=2.0, delta=1e-5, unit="record", trust="central")
 EVERYONE = Everyone()

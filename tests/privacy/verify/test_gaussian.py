@@ -11,7 +11,8 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from fedsynth.privacy.accounting import spent
-from fedsynth.privacy.terms import Everyone, FixedSize, Poisson, Sampling, Terms
+from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson, Sampling
+from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.verify import gaussian
 
 

@@ -47,7 +47,7 @@ class PATEGANSettings(FedGANSettings):
             ConfigError: settings that contradict the schema, or that PATE-GAN does not have.
         """
         clip = vote_terms(budget, 0.0, 1, self.queries, "gaussian").clip
-        teachers = self.teachers or (100 if budget.unit == "record" else 1)
+        teachers = self.teachers or (100 if budget.protects.per_record else 1)
         known: dict[str, Any] = {"clip": self.clip or clip, "teachers": teachers}
         if self.classifier_hidden is None:
             known["classifier_hidden"] = ()
@@ -121,7 +121,7 @@ _IMAGE = {
 }
 
 PATEGANSettings._defaults = {
-    (unit, images): _IMAGE if images else _TABLE
-    for unit in ("record", "client")
+    (per_record, images): _IMAGE if images else _TABLE
+    for per_record in (True, False)
     for images in (True, False)
 }

@@ -55,7 +55,7 @@ class VerdictsTask:
         game = groups[0].board.read("game", Game.from_dict)
         asked = _Asked.of(game, request)
         weight = 1.0
-        if request.terms.unit == "client":
+        if not request.terms.protects.per_record:
             # A whole client has one vote, whatever the number of its teachers.
             weight = 1 / number(request, GROUPS)
         # Teachers without records learn beside the others, from generated rows: rounding depends on

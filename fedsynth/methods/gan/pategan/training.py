@@ -124,7 +124,7 @@ class Tuition:
                 "learning_rate": settings.discriminator_learning_rate or 1e-3,
             },
         )
-        each = teachers if terms.unit == "record" else 1
+        each = teachers if terms.protects.per_record else 1
         votes = Votes(
             released.value.reshape(len(queries), 2),
             terms.summed_scale(released.answered),

@@ -25,7 +25,8 @@ from fedsynth.methods.training.learner import BETAS
 from fedsynth.models import verdicts
 from fedsynth.models.gan import flattened, leaves
 from fedsynth.models.stacked import STACK_FLOATS, side_by_side
-from fedsynth.privacy.rows.clipping import DenseRows, Floats, Rows, clip_parts
+from fedsynth.privacy.rows.clipping import DenseRows, Floats, Rows
+from fedsynth.privacy.rows.parts import clip_parts
 
 # Numbers in the rows and weights of clients that are simulated at once: 32 MB.
 _FLOATS = 2**23
@@ -41,7 +42,7 @@ class TrainingTask:
     def contribute(
         self, clients: Sequence[View], samples: Samples, request: Request
     ) -> Iterator[tuple[int, Rows]]:
-        if request.terms.unit != "client":
+        if request.terms.protects.per_record:
             raise PrivacyError(f"{self.name} gives a row a client, not a {request.terms.unit}")
         rules = Rules.of(clients[0], request)
         size = max(1, _FLOATS // rules.numbers)

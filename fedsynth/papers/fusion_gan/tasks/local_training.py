@@ -34,7 +34,7 @@ class LocalGANTask:
     def contribute(
         self, clients: Sequence[View], samples: Sequence[NDArray[np.int64]], request: Request
     ) -> Iterator[tuple[int, Rows]]:
-        if request.terms.unit != "client" or request.terms.noise_multiplier:
+        if request.terms.protects.per_record or request.terms.noise_multiplier:
             raise PrivacyError(f"{self.name} trains without privacy: its terms must say so")
         threads = torch.get_num_threads()
         try:

@@ -25,8 +25,8 @@ from fedsynth.models import verdicts
 from fedsynth.papers.fusion_gan.networks import Networks, records_of
 from fedsynth.papers.fusion_gan.settings import FusionGANSettings
 from fedsynth.papers.fusion_gan.tasks.local_training import read_settings
-from fedsynth.privacy.rows.clipping import FactoredRows
-from fedsynth.privacy.terms import Poisson
+from fedsynth.privacy.rows.factored import FactoredRows
+from fedsynth.privacy.sampling import Poisson
 from fedsynth.schema import build_schema
 
 # A message may name any number of rows: those that noise takes below this count as none.
@@ -40,7 +40,7 @@ class PrivateGANTask:
 
     def learn(self, steps: Steps, request: Request) -> NDArray[np.float64]:
         terms = request.terms
-        if terms.unit != "record" or terms.trust != "local":
+        if not terms.protects.per_record or not terms.trusts.alone:
             raise PrivacyError(f"{self.name} hides records, in a message private on its own")
         networks = steps.board.read("networks", Networks.from_dict)
         settings = steps.board.read("settings", read_settings)

@@ -1,0 +1,71 @@
+"""Renyi curves and privacy loss distributions, by dp-accounting."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedsynth.errors import PrivacyError
+
+if TYPE_CHECKING:
+    from dp_accounting import DpEvent
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
+Curve = NDArray[np.float64]
+
+# Width of the mesh of loss distributions, which are rounded up onto it.
+MESH = 1e-4
+
+
+@lru_cache(maxsize=1)
+def orders() -> Curve:
+    """The orders at which Renyi curves are known: dp-accounting's."""
+    from dp_accounting import rdp
+
+    # It logs every order that it leaves out of the minimum, which is sound and of no use to a user.
+    logging.getLogger("absl").setLevel(logging.ERROR)
+    return np.asarray(rdp.RdpAccountant().orders, np.float64)
+
+
+def of_event(event: DpEvent, replace_one: bool) -> Curve:
+    """RDP of one event at :func:`orders`. Raises PrivacyError where no analysis covers it."""
+    from dp_accounting import NeighboringRelation, rdp
+
+    relation = NeighboringRelation
+    accountant = rdp.RdpAccountant(
+        neighboring_relation=relation.REPLACE_ONE if replace_one else relation.ADD_OR_REMOVE_ONE
+    )
+    if not accountant.supports(event):
+        raise PrivacyError(
+            "no analysis covers these releases together: fixed-size samples cannot be combined "
+            "with Poisson samples, and Laplace noise cannot be amplified by sampling"
+        )
+    return np.asarray(accountant.compose(event).rdp, np.float64)
+
+
+def loss_of(divergence: Callable[[Curve], Curve], eps0: float) -> PrivacyLossDistribution:
+    """The loss distribution, on [-eps0, eps0], of hockey-stick divergences, rounded up.
+
+    A pair of distributions whose divergences are at least a mechanism's for every epsilon
+    *dominates* it, and dominating pairs compose, adaptively too (Zhu, Dong, Wang 2022, "Optimal
+    accounting of differential privacy via characteristic function", theorem 10).
+
+    Args:
+        divergence: of epsilons of any sign, any shape.
+    """
+    from dp_accounting.pld import pld_pmf
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
+    reach = math.ceil(eps0 / MESH)
+    places = np.asarray(np.arange(-reach, reach + 1) * MESH, np.float64)
+    return PrivacyLossDistribution(
+        pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(
+            MESH, -reach, reach, divergence(places)
+        )
+    )
