@@ -45,5 +45,5 @@ def _covered(terms: Terms) -> bool:
 def _delta(epsilon: float, mu: float) -> float:
     below, above = mu / 2 - epsilon / mu, mu / 2 + epsilon / mu
     # e^epsilon Phi(-above) without overflow, since (above^2 - below^2) / 2 is epsilon.
-    lost = math.exp(-(below**2) / 2) * erfcx(above / math.sqrt(2)) / 2
+    lost = math.exp(-(below**2) / 2) * float(erfcx(above / math.sqrt(2))) / 2
     return max(float(ndtr(below)) - lost, math.ulp(0.0))
