@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 from small_jobs import write_job
 
+PROJECT = Path(__file__).parents[1]
 HEAVY = {"torch", "opacus", "sdv", "sdmetrics", "statsmodels", "matplotlib"}
 LEARNING = {"sklearn", "dp_accounting", "scipy"}
 TABLES = {"pandas", "pyarrow"}
@@ -94,6 +98,48 @@ def test_sampling_needs_no_torch(release, tmp_path):
 
 def test_verifying_needs_no_torch_and_no_tables(release):
     assert not loaded("verify", release) & {*HEAVY, *TABLES, "sklearn"}
+
+
+# Of distributions that are imported under other names than their own.
+MODULES = {
+    "dp-accounting": {"dp_accounting"},
+    "pydantic": {"pydantic", "pydantic_core"},
+    "pyyaml": {"yaml"},
+    "scikit-learn": {"sklearn"},
+}
+
+
+def declared(requirements: list[str]) -> dict[str, set[str]]:
+    """The modules of each distribution that is required, fedsynth's own extras apart."""
+    names = [re.split(r"[<>=\[]", text)[0] for text in requirements]
+    return {name: MODULES.get(name, {name}) for name in names if name != "fedsynth"}
+
+
+def imported() -> set[str]:
+    """Top-level modules of others that the product imports anywhere, by name or by text."""
+    found = set()
+    for path in (PROJECT / "fedsynth").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                found.add(str(node.module))
+            elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+                found |= {str(a.value) for a in node.args if isinstance(a, ast.Constant)}
+    tops = {name.partition(".")[0] for name in found}
+    return tops - set(sys.stdlib_module_names) - {"fedsynth"}
+
+
+def test_what_is_installed_is_imported_and_what_is_imported_is_installed():
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    needed = declared(project["dependencies"])
+    for name, requirements in extras.items():
+        if name != "dev":
+            needed |= declared(requirements)
+    found = imported()
+    assert [name for name, modules in needed.items() if not modules & found] == []
+    assert sorted(found - set().union(*needed.values())) == []
 
 
 def test_the_package_of_commands_is_one(tmp_path):
