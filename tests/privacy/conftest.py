@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conftest import COSTLY
 
-
-@pytest.fixture(autouse=True)
-def _unknown_costs(monkeypatch):
-    for module, name in COSTLY:
-        monkeypatch.setattr(module, name, getattr(module, name).__wrapped__)
+@pytest.fixture(autouse=True, scope="module")
+def _exact_costs(exact_costs):
+    pass
