@@ -6,6 +6,7 @@ import functools
 import hashlib
 import os
 import pickle
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,33 @@ ROOT = Path(__file__).resolve().parent.parent
 settings.register_profile("whole", deadline=None)
 settings.register_profile("quick", deadline=None, max_examples=10)
 settings.load_profile("whole")
+
+SLOW, SECONDS = ROOT / "tests" / "slow.txt", 0.5
+_seconds: Counter[str] = Counter()
+
+
+def pytest_addoption(parser):
+    parser.addoption("--list-slow", action="store_true", help=f"write {SLOW.name} anew")
+
+
+def pytest_collection_modifyitems(items):
+    """Marks what takes long, all its cases together, and what needs a browser or shared data."""
+    listed = set(SLOW.read_text(encoding="utf-8").split())
+    for item in items:
+        if item.originalname in listed or {"shared_data", "browser"} & set(item.fixturenames):
+            item.add_marker("slow")
+
+
+def pytest_runtest_logreport(report):
+    name = report.nodeid.partition("[")[0].rpartition("::")[2]
+    _seconds[name] += report.duration
+
+
+def pytest_sessionfinish(session):
+    if session.config.option.list_slow and not hasattr(session.config, "workerinput"):
+        slow = sorted(name for name, seconds in _seconds.items() if seconds > SECONDS)
+        SLOW.write_text("\n".join(slow) + "\n", encoding="utf-8")
+
 
 COSTLY = ((losses, "epsilon"), (accounting, "_curve"))
 # Wider than the accountant's own 1e-4: a bound as sound, less than 0.1 % above, ten times as soon.
