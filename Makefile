@@ -1,6 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
-PYTEST := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -n 2
+# By files, so that what a file fits is fitted once.
+PYTEST := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 .PHONY: demo demo-images quick test slow lint types contracts clean
 
