@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = "import setuptools.build_meta as b, sys; print(b.build_wheel(sys.argv[1]))"
 

@@ -362,10 +362,13 @@ def test_version_is_printed(call):
     assert call("version") == (0, f"{fedsynth.__version__}\n", "")
 
 
+PUBLISHED = {"privacy": {"epsilon": "inf"}, "settings": {"effort": "quick", "points": 2000}}
+
+
 @pytest.mark.parametrize("method", ["private-fusion", "fedinfer", "fusion", "hybrid-fusion"])
 def test_a_release_with_a_classifier_classifies_a_table_without_labels(call, tmp_path, method):
-    privacy = {} if method.startswith(("private", "fed")) else {"privacy": {"epsilon": "inf"}}
-    job = write_job(tmp_path, method=method, settings=None, **privacy)
+    changes = {} if method.startswith(("private", "fed")) else PUBLISHED
+    job = write_job(tmp_path, **{"method": method, "settings": None, **changes})
     release = tmp_path / "r"
     assert call("run", job, "--out", release, "--quiet")[0] == 0
     rows = table(50, seed=5)
@@ -388,7 +391,7 @@ def test_a_release_without_a_classifier_says_so(call, chosen, tmp_path):
 
 
 def test_no_privacy_is_said_beside_what_was_sent(call, tmp_path):
-    job = write_job(tmp_path, method="fusion", settings=None, privacy={"epsilon": "inf"})
+    job = write_job(tmp_path, method="fusion", **PUBLISHED)
     code, out, _ = call("run", job, "--out", tmp_path / "r", "--quiet")
     assert code == 0 and "Void: at least one release carries no noise" in out
     assert "Messages: 2 a client" in out

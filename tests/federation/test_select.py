@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fedsynth.privacy.mechanisms.exponential import bounded_range_delta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import softmax
@@ -16,6 +15,7 @@ from fedsynth.errors import BudgetExceeded, ConfigError, FederationError, Privac
 from fedsynth.federation.client.client import Client
 from fedsynth.federation.request import Summed
 from fedsynth.federation.server.scores import Scores
+from fedsynth.privacy.mechanisms.exponential import bounded_range_delta
 from fedsynth.privacy.terms import Budget, Terms
 from fedsynth.privacy.trail.account import Job
 from fedsynth.privacy.trail.ledger import Ledger

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conftest import COSTLY
 
-
-@pytest.fixture(autouse=True)
-def _unknown_costs():
-    # Not the tests' own monkeypatch: they undo it half-way.
-    with pytest.MonkeyPatch.context() as patch:
-        for module, name in COSTLY:
-            patch.setattr(module, name, getattr(module, name).__wrapped__)
-        yield
+@pytest.fixture(autouse=True, scope="module")
+def _exact_costs(exact_costs):
+    pass
