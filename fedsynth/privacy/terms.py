@@ -66,7 +66,7 @@ class Terms:
                 f"{self.mechanism}: protects a clip in {self.kind.norm}, not in {self.norm}"
             )
         self.kind.admit(self.trusts, self.sampling)
-        if self.sampling.replaces_one and self.protects.per_record:
+        if self.protects.per_record and self.sampling.replaces_one:
             raise PrivacyError("fixed-size samples are for clients; records are Poisson-sampled")
 
     @property

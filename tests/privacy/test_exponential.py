@@ -236,7 +236,7 @@ def test_choices_follow_the_softmax_of_their_scores():
         [Exponential().choose(scores, scale, noise) for _ in range(20_000)], minlength=4
     )
     assert chisquare(drawn, 20_000 * softmax(scores / scale)).pvalue > 1e-4
-    assert kind.choose(scores, 0.0, noise) == 2
+    assert Exponential().choose(scores, 0.0, noise) == 2
 
 
 def test_a_choice_needs_a_trusted_server_and_everybody():
