@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fedsynth.papers.fusion.hybrid import HybridFusion
     from fedsynth.papers.fusion.published import Fusion
     from fedsynth.papers.fusion_gan import FusionGAN
-    from fedsynth.privacy.terms import Budget
+    from fedsynth.privacy.budget import Budget
     from fedsynth.privacy.trail.certificate import Certificate
     from fedsynth.privacy.verify.verification import verify
     from fedsynth.registry import choose, synthesizer

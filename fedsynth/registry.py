@@ -27,7 +27,7 @@ from fedsynth.methods.vae import FedVAE, FedVAESettings
 from fedsynth.papers.fusion.hybrid import HybridFusion, HybridFusionSettings
 from fedsynth.papers.fusion.published import Fusion, FusionSettings
 from fedsynth.papers.fusion_gan import FusionGAN, FusionGANSettings
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.certificate import Certificate
 from fedsynth.queries.owners import Owners
 from fedsynth.release import Fitted, Report

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fedsynth.errors import ConfigError
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.registry import METHODS, SETTINGS, choose, synthesizer
 from fedsynth.schema import Categorical, ImageSchema, Schema
 from tests.methods.small import SCHEMA

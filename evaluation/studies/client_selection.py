@@ -25,7 +25,7 @@ from fedsynth.federation.simulation.partitions import partition
 from fedsynth.marginals import count
 from fedsynth.methods.marginal import interview
 from fedsynth.methods.marginal.aim import AIM
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.queries.owners import codes_of
 from fedsynth.schema import Schema
 

@@ -37,7 +37,7 @@ from fedsynth.models.vae import unflatten
 from fedsynth.papers.fusion.published import Fusion
 from fedsynth.papers.fusion_gan import FusionGAN, FusionGANSettings
 from fedsynth.papers.fusion_gan.networks import Networks, records_of
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import ImageSchema, Schema
 
 HOME = Path(__file__).resolve().parents[2]

@@ -37,7 +37,7 @@ from fedsynth.methods.copula.cells import TableCells
 from fedsynth.methods.copula.private import PrivateFusion
 from fedsynth.methods.sampling.classifier import Classifier
 from fedsynth.methods.sampling.design import Design
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import Schema
 
 HOME = Path(__file__).resolve().parents[2]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fedsynth.evaluation.evaluating import Evaluation
     from fedsynth.evaluation.federated import FederatedScores
     from fedsynth.jobs.data import Prepared
-    from fedsynth.privacy.terms import Budget
+    from fedsynth.privacy.budget import Budget
     from fedsynth.privacy.trail.certificate import Certificate
     from fedsynth.schema import ImageSchema, Schema
 
@@ -246,7 +246,7 @@ def _evaluated(compared: _Compared, *, quiet: bool, **options: Any) -> Evaluatio
         if job is None or len(job.held) < 2:
             return found
         from fedsynth.evaluation.federated import federated_scores
-        from fedsynth.privacy.terms import Budget
+        from fedsynth.privacy.budget import Budget
 
         # Exact: like the rest of this report, for the eyes of those who hold the rows.
         nothing = Budget(epsilon=math.inf, delta=1e-5, unit="record", trust="central")
@@ -316,7 +316,7 @@ def _terms(
     """The scores' budget, the owners' own accounts and the share that is sure to answer."""
     from fedsynth.jobs.config import load_config
     from fedsynth.jobs.run import owners_ledgers
-    from fedsynth.privacy.terms import Budget
+    from fedsynth.privacy.budget import Budget
     from fedsynth.release import CONFIG
 
     config, base = load_config(str(release / CONFIG), [])

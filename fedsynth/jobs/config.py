@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_serializer, m
 from fedsynth.agreed import Agreed, plain, suggestion
 from fedsynth.errors import ConfigError, FedsynthError
 from fedsynth.methods.pate import PATE
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.registry import SETTINGS, Settings
 from fedsynth.yaml_files import parse_value, read_yaml, write_yaml
 

@@ -19,10 +19,11 @@ from fedsynth.federation.client.site import Site
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.request import Request
 from fedsynth.federation.server.channel import Channel
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.rows.clipping import DenseRows, Rows
 from fedsynth.privacy.rows.counting import IndicatorRows
 from fedsynth.privacy.sampling import Everyone
-from fedsynth.privacy.terms import Budget, Terms
+from fedsynth.privacy.terms import Terms
 from fedsynth.queries.owners import codes_of
 from fedsynth.schema import ImageSchema, Schema
 

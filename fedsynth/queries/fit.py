@@ -27,10 +27,10 @@ from fedsynth.agreed import suggestion
 from fedsynth.errors import ConfigError, PrivacyError, ReleaseError
 from fedsynth.federation.client.site import Site, StateFile
 from fedsynth.federation.server.channel import LocalChannel
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.terms import Budget
-from fedsynth.privacy.trail.account import Job, Planned
 from fedsynth.privacy.trail.certificate import LEDGER
+from fedsynth.privacy.trail.job import Job, Planned
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.queries.owners import Owners, sites_of
 from fedsynth.release import CHECKPOINT

@@ -14,11 +14,12 @@ from fedsynth.federation.client.tasks import register
 from fedsynth.federation.request import Request
 from fedsynth.federation.server.channel import Channel
 from fedsynth.marginals import Clique, Domain, Measurement
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.mechanisms import norm_of
 from fedsynth.privacy.rows.clipping import DenseRows, Rows
 from fedsynth.privacy.rows.counting import MarginalRows
 from fedsynth.privacy.sampling import Everyone
-from fedsynth.privacy.terms import Budget, Terms
+from fedsynth.privacy.terms import Terms
 from fedsynth.queries.counting import released_scale
 from fedsynth.queries.owners import codes_of
 

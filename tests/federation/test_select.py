@@ -16,10 +16,11 @@ from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import BudgetExceeded, ConfigError, FederationError, PrivacyError
 from fedsynth.federation.client.site import Site
 from fedsynth.federation.server.channel import LocalChannel, Scores
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.mechanisms.exponential import bounded_range_delta
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.terms import Budget, Terms
-from fedsynth.privacy.trail.account import Job
+from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.job import Job
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.queries.tables import MARGINALS, table_arrays, table_terms
 from fedsynth.schema import Categorical, Schema

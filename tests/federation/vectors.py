@@ -12,11 +12,12 @@ from fedsynth.federation.client.site import Site
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.request import Request
 from fedsynth.federation.server.channel import Ask, LocalChannel
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.rows.clipping import DenseRows, Rows
 from fedsynth.privacy.sampling import Everyone
-from fedsynth.privacy.terms import Budget, Terms
-from fedsynth.privacy.trail.account import Job
+from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.job import Job
 from fedsynth.privacy.trail.ledger import Ledger
 
 

@@ -7,8 +7,8 @@ from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.federation.client.answering import answer
 from fedsynth.federation.request import Request
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.terms import Budget
 from fedsynth.queries.counting import (
     HISTOGRAM,
     LABEL_TABLES,

@@ -9,9 +9,9 @@ from fedsynth.data.tables import conform
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.federation.server.channel import LocalChannel
 from fedsynth.marginals import Domain, count
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.terms import Budget
-from fedsynth.privacy.trail.account import Job
+from fedsynth.privacy.trail.job import Job
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.queries.counting import HISTOGRAM, ask_counts, counting_terms, question
 from fedsynth.queries.owners import sites_of

@@ -9,9 +9,9 @@ from fedsynth.methods.vae.local_training import TRAINING
 from fedsynth.methods.vae.server import training_task
 from fedsynth.methods.vae.settings import FedVAESettings
 from fedsynth.privacy.accounting import charged, spent
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.calibration import optimal_gaussian_sigma
 from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson
-from fedsynth.privacy.terms import Budget
 from fedsynth.queries.rounds import make_plan
 from fedsynth.schema import Categorical, Integer, Schema
 from tests.methods.small import SCHEMA

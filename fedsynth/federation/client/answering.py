@@ -77,7 +77,7 @@ def _clipped_sums(
             )
         if terms.kind.selects:
             starts = np.asarray(request.arrays["starts"], np.int64)
-            sums[position] += clip_blocks(rows, starts, terms.clip).values
+            sums[position] += clip_blocks(rows, starts, terms.clip)
         else:
-            sums[position] += clip_and_sum(rows, terms.clip, terms.norm).values
+            sums[position] += clip_and_sum(rows, terms.clip, terms.norm)
     return sums

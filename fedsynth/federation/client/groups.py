@@ -107,7 +107,7 @@ def grouped_sums(task: GroupTask, sites: Sequence[Site], request: Request) -> ND
             sums[whose[position]] += nonnegative(row[None]).values[0]
     if not terms.protects.per_record:
         for total in sums:
-            total[:] = clip_and_sum(DenseRows(total[None]), terms.clip, terms.norm).values
+            total[:] = clip_and_sum(DenseRows(total[None]), terms.clip, terms.norm)
     return sums
 
 

@@ -15,7 +15,7 @@ from fedsynth.errors import BudgetExceeded, FederationError, PrivacyError
 from fedsynth.federation.request import Plain
 from fedsynth.privacy.accounting import unsampled
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.trail.account import Event
+from fedsynth.privacy.trail.job import Event
 from fedsynth.privacy.trail.ledger import Ledger
 
 T = TypeVar("T")

@@ -33,7 +33,7 @@ from fedsynth.privacy.mechanisms.exponential import Exponential
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.sampling import Everyone, FixedSize
 from fedsynth.privacy.terms import Terms
-from fedsynth.privacy.trail.account import Event
+from fedsynth.privacy.trail.job import Event
 from fedsynth.privacy.trail.ledger import Ledger
 
 Ask = Callable[[Sequence[Site], Request], Sequence[object]]

@@ -21,12 +21,13 @@ from fedsynth.federation.client.tasks import register
 from fedsynth.federation.request import Plain, Request
 from fedsynth.federation.server.channel import Channel
 from fedsynth.methods.copula.cells import TableCells
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.mechanisms import norm_of
 from fedsynth.privacy.rows.clipping import DenseRows, Norm, Rows, factors
 from fedsynth.privacy.rows.counting import IndicatorRows
 from fedsynth.privacy.rows.stacking import ROOT, SecondMomentRows, StackedRows, triangle
 from fedsynth.privacy.sampling import Everyone
-from fedsynth.privacy.terms import Budget, Terms
+from fedsynth.privacy.terms import Terms
 from fedsynth.schema import Schema
 
 Floats = NDArray[np.float64]

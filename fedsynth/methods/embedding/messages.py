@@ -13,10 +13,11 @@ from fedsynth.federation.client.tasks import register
 from fedsynth.federation.request import Plain, Request
 from fedsynth.federation.server.channel import Channel
 from fedsynth.methods.embedding.features import Embedding, embedding_of
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.rows.clipping import DenseRows, Rows
 from fedsynth.privacy.rows.factored import FactoredRows
 from fedsynth.privacy.sampling import Everyone
-from fedsynth.privacy.terms import Budget, Terms
+from fedsynth.privacy.terms import Terms
 from fedsynth.queries.counting import conditions, released_scale
 
 BOARD = "embedding"

@@ -24,10 +24,11 @@ from fedsynth.federation.client.site import Site
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.request import Plain, Request
 from fedsynth.methods.inference.coordinates import Coordinates
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.rows.clipping import DenseRows, Norm, Rows
 from fedsynth.privacy.rows.factored import FactoredRows
 from fedsynth.privacy.sampling import Everyone
-from fedsynth.privacy.terms import Budget, Terms
+from fedsynth.privacy.terms import Terms
 from fedsynth.queries.counting import conditions
 from fedsynth.schema import Schema
 

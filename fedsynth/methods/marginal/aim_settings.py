@@ -10,7 +10,7 @@ from pydantic import Field
 from fedsynth.agreed import suggestion
 from fedsynth.errors import ConfigError
 from fedsynth.methods.marginal.settings import Count, GraphicalSettings, Selection, selection_for
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import ImageSchema, Schema
 
 # A target of more values makes tables of three columns too large to tell from noise.

@@ -28,9 +28,10 @@ from fedsynth.methods.marginal.graphical import GraphicalSynthesizer
 from fedsynth.methods.marginal.interview import Interview
 from fedsynth.methods.marginal.search import gain
 from fedsynth.methods.marginal.settings import GraphicalSettings
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.rows.clipping import DenseRows, Rows
 from fedsynth.privacy.sampling import Everyone
-from fedsynth.privacy.terms import Budget, Terms
+from fedsynth.privacy.terms import Terms
 from fedsynth.queries.counting import target_index
 from fedsynth.queries.estimates import to_simplex
 from fedsynth.queries.owners import codes_of

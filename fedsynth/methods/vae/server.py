@@ -18,7 +18,7 @@ from fedsynth.methods.vae.settings import FedVAESettings
 from fedsynth.models import vae
 from fedsynth.models.matching import match_profiles
 from fedsynth.models.spec import VAESpec
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.queries.counting import conditions, released_scale, target_index
 from fedsynth.queries.estimates import naive_bayes
 from fedsynth.queries.fit import Fitting

@@ -27,7 +27,7 @@ from fedsynth.methods.vae.redrawing import redrawn
 from fedsynth.methods.vae.server import Learned, Training, training_task
 from fedsynth.methods.vae.settings import FedVAESettings
 from fedsynth.models import vae
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.queries.counting import target_index
 from fedsynth.queries.fit import Options
 from fedsynth.queries.owners import Owners

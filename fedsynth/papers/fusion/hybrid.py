@@ -25,8 +25,8 @@ from fedsynth.papers.fusion.averaging import Exchange, Timing, average, deal
 from fedsynth.papers.fusion.edges import Edges, PrivateEdges, PublishedEdges, private_plan
 from fedsynth.papers.fusion.published import FusionSettings, published_plan
 from fedsynth.papers.fusion.regenerated import classify
-from fedsynth.privacy.terms import Budget
-from fedsynth.privacy.trail.account import Planned
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.trail.job import Planned
 from fedsynth.queries.counting import conditions
 from fedsynth.queries.fit import Fitting, Options, begin
 from fedsynth.queries.owners import Owners

@@ -28,8 +28,8 @@ from fedsynth.papers.fusion.message import Layout
 from fedsynth.papers.fusion.regenerated import arrays_of, classify, draw_rows, learned_from
 from fedsynth.papers.fusion.regeneration import Learned, fuse, source_of
 from fedsynth.papers.unprotected import unprotected
-from fedsynth.privacy.terms import Budget
-from fedsynth.privacy.trail.account import Planned
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.trail.job import Planned
 from fedsynth.queries.fit import Fitting, Options, begin
 from fedsynth.queries.owners import Owners
 from fedsynth.schema import ImageSchema, Schema

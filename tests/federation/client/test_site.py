@@ -15,7 +15,7 @@ from fedsynth.federation.client.site import Board, MemoryState, Site, StateFile
 from fedsynth.privacy.accounting import spent
 from fedsynth.privacy.sampling import FixedSize, Poisson
 from fedsynth.privacy.terms import Terms
-from fedsynth.privacy.trail.account import Event
+from fedsynth.privacy.trail.job import Event
 from fedsynth.privacy.trail.ledger import Ledger
 from tests.federation.vectors import ledger, sites, terms
 

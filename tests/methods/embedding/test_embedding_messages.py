@@ -23,9 +23,9 @@ from fedsynth.methods.embedding.messages import (
     length,
 )
 from fedsynth.methods.embedding.targets import targets_of
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.terms import Budget
-from fedsynth.privacy.trail.account import Job
+from fedsynth.privacy.trail.job import Job
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.queries.owners import sites_of
 from fedsynth.schema import Categorical, ImageSchema

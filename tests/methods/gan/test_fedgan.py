@@ -18,7 +18,7 @@ from fedsynth.methods.gan import FedCTGAN, FedCTGANSettings, FedGAN, FedGANSetti
 from fedsynth.methods.gan.pategan import PATEGANSettings
 from fedsynth.methods.gan.sampling import wished
 from fedsynth.methods.training.generating import Forger
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.release import write_release
 from fedsynth.schema import (
     Boolean,

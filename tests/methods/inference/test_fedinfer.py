@@ -12,7 +12,7 @@ from clinics import EXACT, LOOSE, SCHEMA, owners, table
 
 from fedsynth.errors import ConfigError, PrivacyError, ReleaseError
 from fedsynth.methods.inference import FedInfer
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import (
     Boolean,
     Categorical,

@@ -13,7 +13,7 @@ from fedsynth.data.tables import conform
 from fedsynth.methods.inference import FedInfer
 from fedsynth.methods.inference.discriminant import _cleared, _towards
 from fedsynth.methods.inference.generator import _bounded
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 
 
 def symmetric_noise(rng, width, deviation):

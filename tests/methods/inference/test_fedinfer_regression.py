@@ -15,8 +15,8 @@ from fedsynth.data.tables import conform
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.methods.inference import FedInfer
 from fedsynth.methods.inference.estimate import Estimate
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.calibration import optimal_gaussian_sigma
-from fedsynth.privacy.terms import Budget
 from fedsynth.schema import Categorical, Continuous, Integer, Schema
 
 

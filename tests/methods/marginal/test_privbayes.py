@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fedsynth.errors import ConfigError
 from fedsynth.marginals import Domain
 from fedsynth.methods.marginal.privbayes import PrivBayes, network
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import Categorical, Schema
 from tests.methods.small import SCHEMA, owners
 

@@ -17,7 +17,8 @@ from fedsynth.jobs.loading import load
 from fedsynth.papers.fusion_gan import FusionGAN
 from fedsynth.papers.fusion_gan.local_training import LOCAL_GAN
 from fedsynth.papers.fusion_gan.networks import Networks
-from fedsynth.privacy.terms import Budget, Terms
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.certificate import Certificate
 from fedsynth.queries.owners import sites_of
 from fedsynth.schema import Boolean, Categorical, Continuous, ImageSchema, Integer, Schema

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from fedsynth.errors import BudgetExceeded, PrivacyError, ReleaseError
 from fedsynth.privacy.accounting import charged, spent
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.calibration import optimal_gaussian_sigma
 from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson, Sampling
-from fedsynth.privacy.terms import Budget, Terms
-from fedsynth.privacy.trail.account import Event, Job, Planned
+from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.job import Event, Job, Planned
 from fedsynth.privacy.trail.ledger import Ledger
 
 BUDGET = Budget(epsilon=2.0, delta=1e-5, unit="record", trust="central")

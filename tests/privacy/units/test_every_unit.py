@@ -10,10 +10,11 @@ import pytest
 from fedsynth.errors import ConfigError, PrivacyError
 from fedsynth.privacy import units
 from fedsynth.privacy.accounting import charged
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.rows.clipping import DenseRows, clip_and_sum
 from fedsynth.privacy.sampling import Everyone, Poisson
-from fedsynth.privacy.terms import Budget, Terms
-from fedsynth.privacy.trail.account import Event, Job
+from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.job import Event, Job
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.trust import TRUSTS, trust_of
 from fedsynth.privacy.units import register, unit_of
@@ -33,7 +34,7 @@ def summed(clients: list[np.ndarray], rows_of: Unit) -> np.ndarray:
     for records in clients:
         rows = records if rows_of.per_record else records.sum(axis=0, keepdims=True)
         assert len(rows) == rows_of.rows(len(records))
-        total += clip_and_sum(DenseRows(rows), CLIP).values
+        total += clip_and_sum(DenseRows(rows), CLIP)
     return total
 
 
@@ -118,7 +119,7 @@ def check_budgets(unit: Unit) -> None:
         relation = unit.neighbours(trust)
         assert relation in ("add-or-remove-one", "zero-out-one")
         # A record's noise stays with its client; a client takes its own along.
-        assert (relation == "zero-out-one") is (not unit.per_record and trust.shows_who)
+        assert (relation == "zero-out-one") is (not unit.per_record and not trust.server_adds)
 
 
 @pytest.mark.parametrize("name", units.names())

@@ -21,8 +21,8 @@ from fedsynth.methods.gan.pategan import PATEGANSettings
 from fedsynth.methods.gan.pategan.teachers import Teacher, lessons, trained
 from fedsynth.methods.gan.pategan.verdicts import _records
 from fedsynth.models import gan
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.terms import Budget
 from fedsynth.queries.owners import sites_of
 from fedsynth.queries.votes import vote_terms
 
