@@ -107,7 +107,7 @@ _HOMES = {
     "fedsynth.federation.simulation.partitions": ("partition",),
     "fedsynth.data.images": ("Images", "read_images", "write_images"),
     "fedsynth.privacy.trail.certificate": ("Certificate",),
-    "fedsynth.privacy.terms": ("Budget",),
+    "fedsynth.privacy.budget": ("Budget",),
     "fedsynth.privacy.verify.verification": ("verify",),
     "fedsynth.jobs.loading": ("load",),
     "fedsynth.schema": ("ImageSchema", "Schema", "load_schema"),

@@ -197,7 +197,7 @@ def test_a_disk_that_cannot_be_written_stops_everything(tmp_path: Path, monkeypa
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("fedsynth.privacy.trail.ledger.os.fsync", full)
+        patched.setattr("fedsynth.privacy.trail.chain.os.fsync", full)
         with pytest.raises(PrivacyError, match="cannot be written"):
             ledger.charge(event(1))
     with pytest.raises(PrivacyError, match="closed"):

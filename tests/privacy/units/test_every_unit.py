@@ -81,10 +81,9 @@ def check_moves(unit: Unit) -> None:
             for without in neighbours(clients, unit):
                 moved = np.linalg.norm(whole - summed(without, unit_of(other)))
                 furthest = max(furthest, float(moved) / CLIP)
+        # Of a sum that is refused nothing need be known.
         if other in unit.moved:
             assert 0.99 * unit.moved[other] < furthest <= unit.moved[other] * (1 + 1e-9)
-        else:
-            assert furthest > 1.5
 
 
 def check_charges(unit: Unit) -> None:
