@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fedsynth.papers.fusion.hybrid import HybridFusion
     from fedsynth.papers.fusion.published import Fusion
     from fedsynth.papers.fusion_gan.synthesizer import FusionGAN
-    from fedsynth.privacy.terms import Budget
+    from fedsynth.privacy.budget import Budget
     from fedsynth.privacy.trail.certificate import Certificate
     from fedsynth.privacy.verify.verification import verify
     from fedsynth.registry import choose, synthesizer
@@ -107,7 +107,7 @@ _HOMES = {
     "fedsynth.federation.simulation.partitions": ("partition",),
     "fedsynth.data.images": ("Images", "read_images", "write_images"),
     "fedsynth.privacy.trail.certificate": ("Certificate",),
-    "fedsynth.privacy.terms": ("Budget",),
+    "fedsynth.privacy.budget": ("Budget",),
     "fedsynth.privacy.verify.verification": ("verify",),
     "fedsynth.jobs.loading": ("load",),
     "fedsynth.schema": ("ImageSchema", "Schema", "load_schema"),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fedsynth.data.images import Images
     from fedsynth.federation.server.traffic import Traffic
     from fedsynth.federation.simulation.simulation import Owners
-    from fedsynth.privacy.terms import Budget
+    from fedsynth.privacy.budget import Budget
     from fedsynth.privacy.trail.certificate import Certificate
     from fedsynth.release import Fitted, Report, Settings
     from fedsynth.schema import ImageSchema, Schema

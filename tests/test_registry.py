@@ -11,7 +11,7 @@ import pytest
 
 from fedsynth.errors import ConfigError
 from fedsynth.jobs.config import load_config
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.registry import ENTRIES, METHODS, SETTINGS, by_name, choose, synthesizer
 from fedsynth.schema import Categorical, ImageSchema, Schema
 from tests.methods.small import SCHEMA

@@ -28,7 +28,7 @@ def simulate(clients, rounds):
 
     from fedsynth.data.images import Images
     from fedsynth.methods.vae.synthesizer import FedVAE
-    from fedsynth.privacy.terms import Budget
+    from fedsynth.privacy.budget import Budget
     from fedsynth.schema import Categorical, ImageSchema
 
     rng = np.random.default_rng(0)

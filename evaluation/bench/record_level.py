@@ -76,7 +76,7 @@ def steps(records):
     def factored():
         layers = vae.record_gradients(SPEC, phi, theta, x, y, noise)
         rows = FactoredRows([(left.numpy(), right.numpy()) for left, right in layers])
-        return clip_and_sum(rows, CLIP).values
+        return clip_and_sum(rows, CLIP)
 
     def opacus():
         modules.zero_grad(set_to_none=True)
@@ -95,7 +95,7 @@ def steps(records):
 
     def torch_func():
         found = per_record(phi, theta, x, y, noise)
-        return clip_and_sum(DenseRows(torch.cat(found, dim=1).numpy()), CLIP).values
+        return clip_and_sum(DenseRows(torch.cat(found, dim=1).numpy()), CLIP)
 
     return {"factored": factored, "opacus": opacus, "torch.func": torch_func}
 
@@ -121,7 +121,7 @@ def whole_fit():
     from fedsynth.data.tables import read_table
     from fedsynth.federation.simulation.partitions import partition
     from fedsynth.methods.vae.synthesizer import FedVAE
-    from fedsynth.privacy.terms import Budget
+    from fedsynth.privacy.budget import Budget
     from fedsynth.schema import Schema
 
     home = Path(__file__).resolve().parents[2]

@@ -18,6 +18,7 @@ import json
 
 import numpy as np
 from adult import DATA, HOME, ROWS
+from fedsynth.queries.owners import codes_of
 
 from fedsynth.data.tables import read_table
 from fedsynth.evaluation.measures import marginals, utility
@@ -25,8 +26,7 @@ from fedsynth.federation.simulation.partitions import partition
 from fedsynth.marginals import count
 from fedsynth.methods.marginal import interview
 from fedsynth.methods.marginal.aim import AIM
-from fedsynth.privacy.terms import Budget
-from fedsynth.queries.owners import codes_of
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import Schema
 
 

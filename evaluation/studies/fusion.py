@@ -34,7 +34,7 @@ from fedsynth.methods.sampling.classifier import Classifier, standardisation
 from fedsynth.methods.sampling.design import Design
 from fedsynth.papers.fusion.hybrid import HybridFusion
 from fedsynth.papers.fusion.published import Fusion
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import Schema
 
 EPOCHS = 20

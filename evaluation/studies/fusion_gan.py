@@ -38,7 +38,7 @@ from fedsynth.papers.fusion.published import Fusion
 from fedsynth.papers.fusion_gan.networks import Networks, records_of
 from fedsynth.papers.fusion_gan.settings import FusionGANSettings
 from fedsynth.papers.fusion_gan.synthesizer import FusionGAN
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import ImageSchema, Schema
 
 HOME = Path(__file__).resolve().parents[2]

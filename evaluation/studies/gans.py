@@ -45,8 +45,9 @@ from fedsynth.evaluation.report.charts.radar import Axis
 from fedsynth.evaluation.report.wording import count, score
 from fedsynth.federation.simulation.partitions import partition
 from fedsynth.privacy.accounting import spent
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.sampling import Everyone, Poisson
-from fedsynth.privacy.terms import Budget, Terms
+from fedsynth.privacy.terms import Terms
 from fedsynth.registry import METHODS, synthesizer
 from fedsynth.schema import ImageSchema, Schema
 

@@ -30,7 +30,7 @@ from fedsynth.evaluation.measures import utility
 from fedsynth.evaluation.models import students
 from fedsynth.federation.simulation.partitions import partition
 from fedsynth.methods.embedding.synthesizer import MeanEmbedding
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import ImageSchema, Schema
 
 HERE = Path(__file__).resolve().parent

@@ -39,7 +39,7 @@ from fedsynth.evaluation.reading.scores import score
 from fedsynth.federation.simulation.partitions import partition
 from fedsynth.methods.gan.pategan.synthesizer import PATEGAN
 from fedsynth.methods.pate.synthesizer import PATE
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import ImageSchema, Schema
 
 HOME = Path(__file__).resolve().parents[2]

@@ -148,7 +148,7 @@ def _client_scores(data: Prepared, rows: Rows, seed: int) -> tuple[dict[str, Any
     """Exact scores on each owner's own rows: like the rest of a report, for the eyes of those who
     hold the rows. None of a single owner."""
     from fedsynth.evaluation.federated import federated_scores
-    from fedsynth.privacy.terms import Budget
+    from fedsynth.privacy.budget import Budget
 
     if len(data.held) < 2:
         return None

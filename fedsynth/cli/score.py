@@ -14,7 +14,7 @@ from fedsynth.plain import print_json
 if TYPE_CHECKING:
     from fedsynth.jobs.config import Config
     from fedsynth.jobs.data import Prepared, Rows
-    from fedsynth.privacy.terms import Budget
+    from fedsynth.privacy.budget import Budget
 
 _WHO_PAID = {
     True: (
@@ -126,7 +126,7 @@ def score_release(
 
 def _budget(job: Job, epsilon: float, delta: float | None) -> Budget:
     """The scores' budget: unit and trust are the job's."""
-    from fedsynth.privacy.terms import Budget
+    from fedsynth.privacy.budget import Budget
 
     privacy, data = job.config.privacy, job.data
     nobodys = "holdout" in data.held and "holdout" not in data.owners

@@ -24,7 +24,7 @@ from pydantic import (
 
 from fedsynth.agreed import Agreed, plain, suggestion
 from fedsynth.errors import ConfigError, FedsynthError
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.registry import LABEL_PUBLIC, SETTINGS
 from fedsynth.yaml_files import parse_value, read_yaml, write_yaml
 

@@ -20,7 +20,7 @@ from fedsynth.evaluation.measures.utility import Comparison, compare
 from fedsynth.federation.server.traffic import Traffic
 from fedsynth.jobs.config import AUTO, Config, expanded, load_config
 from fedsynth.jobs.data import Prepared, Rows, prepare
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.certificate import LEDGER, Certificate
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.registry import SETTINGS, choose, synthesizer

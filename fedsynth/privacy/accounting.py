@@ -1,8 +1,7 @@
-"""Epsilon from events, by dp-accounting.
+"""Epsilon from releases, by dp-accounting.
 
-RDP (the moments accountant) composes everything; the privacy loss distribution (PLD) tightens the
-figure where it supports the events. Both are upper bounds, so the smaller is reported and both are
-shown.
+RDP (the moments accountant) composes everything; privacy loss distributions (PLD) tighten the
+figure where they are known. Both are upper bounds: the smaller is reported, and both are shown.
 """
 
 from __future__ import annotations
@@ -26,17 +25,51 @@ Counts = Mapping[Terms, int]
 
 @dataclass(frozen=True)
 class Spent:
-    """What a composition of releases costs at one delta.
-
-    Attributes:
-        epsilon: the smaller of the valid bounds.
-        rdp: bound by Renyi composition.
-        pld: bound by the privacy loss distribution, None where it does not apply.
-    """
+    """Cost at one delta: the smaller of the two bounds, and both; None where one is not known."""
 
     epsilon: float
     rdp: float
     pld: float | None
+
+
+def charged(
+    counts: Counts, participations: int | None = None, unit: str | None = None
+) -> dict[Terms, int]:
+    """The counts that a curious server must be charged with.
+
+    A server that draws clients knows whom it drew. Where who takes part shows, drawing hides
+    nothing, so every round counts in full, up to the number in which one client may take part.
+    Records are drawn in secret at their client, so their amplification holds against all. Sums of
+    another unit's rows than the job protects are charged for how far its own unit moves them.
+
+    Args:
+        participations: rounds after which a client refuses, None for no limit.
+        unit: that the job protects; None where it is that of all terms.
+    """
+    found: dict[Terms, int] = {}
+    for terms, count in counts.items():
+        if unit is not None and terms.unit != unit:
+            terms = _moved(terms, unit)
+        elif not (terms.protects.per_record or terms.trusts.server_adds):
+            if terms.sampling != Everyone() and participations is not None:
+                count = min(count, participations)
+            terms = unsampled(terms)
+        found[terms] = found.get(terms, 0) + count
+    return found
+
+
+def _moved(terms: Terms, unit: str) -> Terms:
+    """Terms of another unit's rows as they protect this unit, or PrivacyError: unamplified."""
+    moved = unit_of(unit).moved
+    if terms.unit not in moved:
+        raise PrivacyError(f"one {unit} may move a sum of {terms.unit}s without bound")
+    noise = terms.noise_multiplier / moved[terms.unit]
+    return replace(terms, unit=unit, noise_multiplier=noise, sampling=Everyone())
+
+
+def unsampled(terms: Terms) -> Terms:
+    """The same release for those who know who took part: no amplification, same relation."""
+    return replace(terms, sampling=terms.sampling.known())
 
 
 def replaces_one(counts: Counts) -> bool:
@@ -45,12 +78,7 @@ def replaces_one(counts: Counts) -> bool:
 
 
 def spent(counts: Counts, delta: float) -> Spent:
-    """Cost of ``counts[terms]`` releases under each ``terms``, composed.
-
-    Raises:
-        PrivacyError: where no analysis covers the combination, for instance Poisson samples beside
-            fixed-size ones.
-    """
+    """Cost of releases composed. Raises PrivacyError where no analysis covers them together."""
     return _spent(tuple(sorted(counts.items(), key=repr)), delta)
 
 
@@ -62,14 +90,12 @@ def _spent(counts: tuple[tuple[Terms, int], ...], delta: float) -> Spent:
             live[_bare(terms)] = live.get(_bare(terms), 0) + count
     if not live:
         return Spent(0.0, 0.0, 0.0)
-    if any(terms.noise_multiplier == 0 for terms in live):
-        return Spent(math.inf, math.inf, None)
     by_rdp = renyi(live, delta)
     # Under replace-one no loss distribution is known for a sample without replacement.
-    by_pld = None
-    if by_rdp <= _PLD_LIMIT and not replaces_one(live):
-        by_pld = tight(live, delta)
-    return Spent(min(by_rdp, math.inf if by_pld is None else by_pld), by_rdp, by_pld)
+    if by_rdp > _PLD_LIMIT or replaces_one(live):
+        return Spent(by_rdp, by_rdp, None)
+    by_pld = tight(live, delta)
+    return Spent(min(by_rdp, by_pld), by_rdp, by_pld)
 
 
 def _bare(terms: Terms) -> Terms:
@@ -102,46 +128,3 @@ def tight(counts: Counts, delta: float) -> float:
     for terms, count in counts.items():
         found = found.compose(terms.kind.loss(terms.noise_multiplier, terms.sampling, count))
     return float(found.get_epsilon_for_delta(delta))
-
-
-def charged(
-    counts: Counts, participations: int | None = None, unit: str | None = None
-) -> dict[Terms, int]:
-    """The counts that a curious server must be charged with.
-
-    A server that draws clients knows whom it drew. Where who takes part shows, drawing hides
-    nothing, so every round counts in full, up to the number in which one client may take part.
-    Records are drawn in secret at their client, so their amplification holds against all. Releases
-    of another unit's rows than the job protects are charged for how far its unit moves them.
-
-    Args:
-        participations: rounds after which a client refuses, None for no limit.
-        unit: that the job protects; None where it is that of all terms.
-
-    Raises:
-        PrivacyError: rows of a unit of which the job's may move a sum without bound.
-    """
-    found: dict[Terms, int] = {}
-    for terms, count in counts.items():
-        if unit is not None and terms.unit != unit:
-            terms = _moved(terms, unit)
-        elif not terms.protects.per_record and terms.trusts.shows_who:
-            if terms.sampling != Everyone() and participations is not None:
-                count = min(count, participations)
-            terms = unsampled(terms)
-        found[terms] = found.get(terms, 0) + count
-    return found
-
-
-def _moved(terms: Terms, unit: str) -> Terms:
-    """Terms of another unit's rows as they protect this unit: without amplification."""
-    moved = unit_of(unit).moved
-    if terms.unit not in moved:
-        raise PrivacyError(f"one {unit} may move a sum of {terms.unit}s without bound")
-    noise = terms.noise_multiplier / moved[terms.unit]
-    return replace(terms, unit=unit, noise_multiplier=noise, sampling=Everyone())
-
-
-def unsampled(terms: Terms) -> Terms:
-    """The same release for those who know who took part: no amplification, same relation."""
-    return replace(terms, sampling=terms.sampling.known())

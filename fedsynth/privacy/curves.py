@@ -6,18 +6,17 @@ import logging
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.errors import PrivacyError
 
-if TYPE_CHECKING:
-    from dp_accounting import DpEvent
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
-
 Curve = NDArray[np.float64]
+# dp-accounting's, which has no types: a DpEvent, a PrivacyLossDistribution.
+DpEvent = Any
+Loss = Any
 
 # Width of the mesh of loss distributions, which are rounded up onto it.
 MESH = 1e-4
@@ -35,12 +34,11 @@ def orders() -> Curve:
 
 def of_event(event: DpEvent, replace_one: bool) -> Curve:
     """RDP of one event at :func:`orders`. Raises PrivacyError where no analysis covers it."""
-    from dp_accounting import NeighboringRelation, rdp
+    from dp_accounting import NeighboringRelation as Relation
+    from dp_accounting import rdp
 
-    relation = NeighboringRelation
-    accountant = rdp.RdpAccountant(
-        neighboring_relation=relation.REPLACE_ONE if replace_one else relation.ADD_OR_REMOVE_ONE
-    )
+    relation = Relation.REPLACE_ONE if replace_one else Relation.ADD_OR_REMOVE_ONE
+    accountant = rdp.RdpAccountant(neighboring_relation=relation)
     if not accountant.supports(event):
         raise PrivacyError(
             "no analysis covers these releases together: fixed-size samples cannot be combined "
@@ -49,23 +47,16 @@ def of_event(event: DpEvent, replace_one: bool) -> Curve:
     return np.asarray(accountant.compose(event).rdp, np.float64)
 
 
-def loss_of(divergence: Callable[[Curve], Curve], eps0: float) -> PrivacyLossDistribution:
+def loss_of(divergence: Callable[[Curve], Curve], eps0: float) -> Loss:
     """The loss distribution, on [-eps0, eps0], of hockey-stick divergences, rounded up.
 
-    A pair of distributions whose divergences are at least a mechanism's for every epsilon
-    *dominates* it, and dominating pairs compose, adaptively too (Zhu, Dong, Wang 2022, "Optimal
-    accounting of differential privacy via characteristic function", theorem 10).
-
-    Args:
-        divergence: of epsilons of any sign, any shape.
+    A pair of distributions whose divergences are at least a mechanism's for every epsilon, of any
+    sign, *dominates* it, and dominating pairs compose, adaptively too (Zhu, Dong, Wang 2022,
+    "Optimal accounting of differential privacy via characteristic function", theorem 10).
     """
-    from dp_accounting.pld import pld_pmf
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+    from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 
     reach = math.ceil(eps0 / MESH)
-    places = np.asarray(np.arange(-reach, reach + 1) * MESH, np.float64)
-    return PrivacyLossDistribution(
-        pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(
-            MESH, -reach, reach, divergence(places)
-        )
-    )
+    deltas = divergence(np.asarray(np.arange(-reach, reach + 1) * MESH, np.float64))
+    pmf = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(MESH, -reach, reach, deltas)
+    return privacy_loss_distribution.PrivacyLossDistribution(pmf)

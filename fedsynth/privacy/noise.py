@@ -3,8 +3,7 @@
 Real-valued noise in floating point has gaps that can tell neighbouring inputs apart (Mironov 2012).
 Two things are done about it: uniforms carry 52 random bits and their sign a 53rd, and what is
 released is rounded to a public grid about a millionth of the noise wide, which discards the low
-bits where the gaps are (rounding is post-processing). This narrows the attack, it is no proof: an
-integer mechanism can replace :func:`perturbed` without touching anything else.
+bits where the gaps are (rounding is post-processing). This narrows the attack, it is no proof.
 """
 
 from __future__ import annotations
@@ -16,17 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 Draws = NDArray[np.float64]
+Positions = NDArray[np.int64]
 
 _GRID_BITS = 20
 
 
 class NoiseSource:
-    """Random draws that privacy rests on.
-
-    Args:
-        insecure_seed: fixes the draws. Whoever knows it can subtract the noise, so it is for tests
-            alone and voids the certificate.
-    """
+    """Random draws that privacy rests on. An ``insecure_seed`` fixes them: whoever knows it can
+    subtract the noise, so it is for tests alone and voids the certificate."""
 
     def __init__(self, insecure_seed: int | None = None) -> None:
         self.insecure = insecure_seed is not None
@@ -45,28 +41,18 @@ class NoiseSource:
     def signed(self, count: int) -> tuple[Draws, Draws]:
         """A uniform on (0, 1) and an independent sign for each draw."""
         words = self.words(count)
-        return to_unit(words), signs(words)
+        # The last bit is none of the uniform's.
+        return to_unit(words), np.where(words & np.uint64(1), 1.0, -1.0)
 
     def seed(self) -> int:
-        """A fresh seed of 63 bits, for draws that nothing private rests on.
-
-        Torch keeps 32 of them, which anybody who sees its draws can search through.
-        """
+        """Of 63 bits, for draws that nothing private rests on: Torch keeps 32, which anybody who
+        sees its draws can search through."""
         return int(self.words(1)[0] >> np.uint64(1))
 
     def generator(self) -> np.random.Generator:
-        """A fast generator from 128 fresh bits, for secret draws that go with private rows.
-
-        What it draws may not be told: its state can be computed from some thousand outputs.
-        """
+        """From 128 fresh bits, for secret draws that go with private rows. None may be told: its
+        state can be computed from some thousand."""
         return np.random.Generator(np.random.PCG64DXSM(self.words(2).tolist()))
-
-
-def perturbed(values: Draws, draws: Draws, scale: float) -> Draws:
-    """``values + scale * draws`` on the public grid: the power of two next below scale * 2**-20."""
-    grid = 2.0 ** (math.floor(math.log2(scale)) - _GRID_BITS)
-    noisy: Draws = np.round((values + scale * draws) / grid) * grid
-    return noisy
 
 
 def to_unit(words: NDArray[np.uint64]) -> Draws:
@@ -74,6 +60,8 @@ def to_unit(words: NDArray[np.uint64]) -> Draws:
     return ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
 
-def signs(words: NDArray[np.uint64]) -> Draws:
-    """By the last bit, which :func:`to_unit` does not use."""
-    return np.where(words & np.uint64(1), 1.0, -1.0)
+def perturbed(values: Draws, draws: Draws, scale: float) -> Draws:
+    """``values + scale * draws`` on the public grid: the power of two next below scale * 2**-20."""
+    grid = 2.0 ** (math.floor(math.log2(scale)) - _GRID_BITS)
+    noisy: Draws = np.round((values + scale * draws) / grid) * grid
+    return noisy

@@ -1,8 +1,5 @@
-"""What one release promises, and what a job may cost: frozen values.
-
-Clients read terms to decide whether they answer, clipping and noise obey them, and accounting turns
-them into epsilon: nothing else in fedsynth describes protection. Neighbouring data sets differ by
-the addition or removal of one *unit*, except where fixed-size samples force replacing one.
+"""What one release promises. Clients read terms to decide whether they answer, clipping and noise
+obey them, accounting turns them into epsilon: nothing else in fedsynth describes protection.
 """
 
 from __future__ import annotations
@@ -27,14 +24,13 @@ class Terms:
     """How the sum of one round's contributions is protected.
 
     Attributes:
-        unit: name of what one contribution belongs to (:mod:`fedsynth.privacy.units`).
-        trust: name of who is trusted with what (:mod:`fedsynth.privacy.trust`).
+        unit, trust, mechanism: names of what is hidden (neighbours differ by one, added or removed;
+            where samples of a fixed size force it, replaced), who is trusted, and the noise.
         clip: bound on how far one unit moves the sum, positive: on the norm of its contribution;
             where rows belong to groups of records, on the difference of any two rows.
         norm: that the clip bounds: the mechanism's.
         noise_multiplier: scale of the noise over the clip; 0 adds none, and epsilon is infinite.
-        mechanism: name of the noise or choice (:mod:`fedsynth.privacy.mechanisms`).
-        sampling: which units take part. Records are drawn in secret at their client, clients by the
+        sampling: which units take part: records drawn in secret at their client, or clients by the
             server.
         survivors: where clients add shares of the noise, the number of answers that together carry
             the whole; a round with fewer fails. Else it means nothing.
@@ -62,12 +58,9 @@ class Terms:
         if self.norm not in ("l1", "l2"):
             raise ConfigError(f"norm must be l1 or l2, not {self.norm!r}")
         if self.norm != self.kind.norm:
-            raise PrivacyError(
-                f"{self.mechanism}: protects a clip in {self.kind.norm}, not in {self.norm}"
-            )
+            raise PrivacyError(f"{self.mechanism} protects a clip in {self.kind.norm} alone")
         self.kind.admit(self.trusts, self.sampling)
-        protects = self.protects
-        if self.sampling.replaces_one and protects.per_record:
+        if self.protects.per_record and self.sampling.replaces_one:
             raise PrivacyError("fixed-size samples are for clients; records are Poisson-sampled")
 
     @property
@@ -102,9 +95,7 @@ class Terms:
     @property
     def client_scale(self) -> float:
         """Of the noise that each answering client adds: more answers add more, never less."""
-        if self.trusts.server_adds:
-            return 0.0
-        return self.scale / self.noise.growth(self.shares)
+        return 0.0 if self.trusts.server_adds else self.scale / self.noise.growth(self.shares)
 
     def client_reach(self, dim: int) -> float:
         """What the norm of ``dim`` numbers of a client's noise exceeds in one of 1e14 cases."""
@@ -151,74 +142,3 @@ class Terms:
         except (KeyError, TypeError, ValueError, ConfigError):
             raise PrivacyError("unreadable privacy terms: not what fedsynth writes") from None
         return terms
-
-
-@dataclass(frozen=True, kw_only=True)
-class Budget:
-    """What a whole job may cost, everything included.
-
-    Attributes:
-        epsilon: positive; ``math.inf`` runs without privacy, and the certificate says so.
-        delta: in (0, 1). Default: ``min(1e-5, 1/units**1.1)``, or 1e-5 where ``units`` is unknown.
-        unit: whose presence is hidden: "record" (a row) or "client" (an owner with all its rows).
-        trust: see :class:`Terms`.
-        units: public number of units. At the client level it is known (the clients); at the record
-            level the count is itself private, so give it only if it may be published.
-    """
-
-    epsilon: float
-    delta: float | None = None
-    unit: str = "record"
-    trust: str = "distributed"
-    units: int | None = None
-
-    def __post_init__(self) -> None:
-        if not self.epsilon > 0:
-            raise ConfigError(
-                f"epsilon must be positive, not {self.epsilon}: at 0 no release may depend on the "
-                "data at all (common values: 0.3 to 10)"
-            )
-        if self.delta is not None and not 0 < self.delta < 1:
-            raise ConfigError(f"delta must be between 0 and 1, not {self.delta}")
-        if self.units is not None and self.units < 1:
-            raise ConfigError(f"units must be at least 1, not {self.units}")
-        # Both are known, or they raise.
-        _ = self.protects, self.trusts
-
-    @property
-    def protects(self) -> Unit:
-        return unit_of(self.unit)
-
-    @property
-    def trusts(self) -> Trust:
-        return trust_of(self.trust)
-
-    @property
-    def resolved_delta(self) -> float:
-        """The delta in force."""
-        if self.delta is not None:
-            return self.delta
-        return (
-            self.protects.delta
-            if self.units is None
-            else min(self.protects.delta, math.pow(self.units, -1.1))
-        )
-
-    @property
-    def private(self) -> bool:
-        return math.isfinite(self.epsilon)
-
-    def cautions(self) -> tuple[str, ...]:
-        """What to know before believing this budget, in sentences."""
-        found = []
-        delta = self.resolved_delta
-        if not self.private:
-            found.append("No privacy: epsilon is infinite.")
-        if self.units is not None and delta >= 1 / self.units:
-            found.append(
-                f"delta {delta:.3g} is at least 1/{self.units}: the definition would allow "
-                f"publishing one whole {self.unit} outright. Choose a smaller delta."
-            )
-        if self.protects.few and self.units is not None and self.units < 100:
-            found.append(self.protects.few.format(units=self.units))
-        return tuple(found)

@@ -13,9 +13,10 @@ class Trust:
 
     Attributes:
         protection: a release may be protected better than a budget asks, never worse.
-        server_adds: the server adds the noise; else clients do.
-        shares: each client adds a share, else the whole. The server then sees no contribution
-            alone, but sums.
+        server_adds: the server adds the noise; else clients do, and who takes part shows, in
+            messages and in how much noise their sum carries: then drawing clients hides nothing,
+            and neighbours differ in what one client contributes, not in its presence.
+        shares: each client adds a share, and the server sees no contribution but in a sum.
         words: for the certificate.
     """
 
@@ -30,35 +31,28 @@ class Trust:
         """Whether a client's message carries all its noise, and so may be released alone."""
         return not self.server_adds and not self.shares
 
-    @property
-    def shows_who(self) -> bool:
-        """Whether who takes part shows, in messages and in how much noise their sum carries: then
-        drawing clients hides nothing, and neighbours differ in one client's contribution, not in
-        its presence."""
-        return not self.server_adds
-
 
 CENTRAL = Trust(
     "central",
-    0,
-    True,
-    False,
-    "The server is trusted: it sees what clients send before it adds the noise.",
+    protection=0,
+    server_adds=True,
+    shares=False,
+    words="The server is trusted: it sees what clients send before it adds the noise.",
 )
 DISTRIBUTED = Trust(
     "distributed",
-    1,
-    False,
-    True,
-    "Nobody sees a client's message alone: the server sees sums (secure aggregation is assumed), "
-    "and every client adds its share of the noise.",
+    protection=1,
+    server_adds=False,
+    shares=True,
+    words="Nobody sees a client's message alone: the server sees sums (secure aggregation is "
+    "assumed), and every client adds its share of the noise.",
 )
 LOCAL = Trust(
     "local",
-    2,
-    False,
-    False,
-    "Nobody is trusted: every client adds the whole noise to its own message.",
+    protection=2,
+    server_adds=False,
+    shares=False,
+    words="Nobody is trusted: every client adds the whole noise to its own message.",
 )
 TRUSTS = {trust.name: trust for trust in (CENTRAL, DISTRIBUTED, LOCAL)}
 

@@ -16,10 +16,11 @@ from threadpoolctl import threadpool_limits
 from fedsynth.errors import BudgetExceeded
 from fedsynth.federation.simulation.simulation import Owners
 from fedsynth.privacy.accounting import charged, spent
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.calibration import calibrate, optimal_gaussian_sigma
 from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson, Sampling
-from fedsynth.privacy.terms import Budget, Terms
-from fedsynth.privacy.trail.account import Job, Planned
+from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.job import Job, Planned
 from fedsynth.queries.counting import counting_terms, question
 from fedsynth.queries.fit import Fitting, Options, begin
 from fedsynth.queries.tasks.counting import LABEL_TABLES

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fedsynth.privacy.accounting import charged, spent
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.calibration import calibrate, optimal_gaussian_sigma
 from fedsynth.privacy.mechanisms.gaussian import Gaussian
-from fedsynth.privacy.terms import Budget, Terms
-from fedsynth.privacy.trail.account import Planned
+from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.job import Planned
 
 _MARGIN = 2e-4
 

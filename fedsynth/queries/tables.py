@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from fedsynth.federation.server.channel import Channel
 from fedsynth.marginals import Clique, Domain, Measurement
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.mechanisms import norm_of
 from fedsynth.privacy.sampling import Everyone
-from fedsynth.privacy.terms import Budget, Terms
+from fedsynth.privacy.terms import Terms
 from fedsynth.queries.counting import released_scale
 from fedsynth.queries.tasks.marginals import MARGINALS
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.mechanisms import norm_of
 from fedsynth.privacy.rows.exchanging import exchange
 from fedsynth.privacy.sampling import Everyone
-from fedsynth.privacy.terms import Budget, Terms
+from fedsynth.privacy.terms import Terms
 
 Floats = NDArray[np.float64]
 

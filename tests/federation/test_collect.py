@@ -16,8 +16,8 @@ from fedsynth.federation.client.tasks import register
 from fedsynth.privacy.accounting import spent
 from fedsynth.privacy.rows.clipping import DenseRows
 from fedsynth.privacy.sampling import Poisson
-from fedsynth.privacy.trail.account import Event
 from fedsynth.privacy.trail.certificate import certify
+from fedsynth.privacy.trail.job import Event
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.verify.verification import require
 from tests.federation.vectors import channel, clients, ledger, terms

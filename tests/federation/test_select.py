@@ -15,9 +15,10 @@ from fedsynth.errors import BudgetExceeded, ConfigError, FederationError, Privac
 from fedsynth.federation.client.client import Client
 from fedsynth.federation.request import Summed
 from fedsynth.federation.server.scores import Scores
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.mechanisms.exponential import bounded_range_delta
-from fedsynth.privacy.terms import Budget, Terms
-from fedsynth.privacy.trail.account import Job
+from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.job import Job
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.queries.tables import table_arrays, table_terms
 from fedsynth.queries.tasks.marginals import MARGINALS

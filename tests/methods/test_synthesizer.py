@@ -6,7 +6,7 @@ import pytest
 
 from fedsynth.errors import ConfigError
 from fedsynth.federation.server.channel import LocalChannel
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.registry import METHODS
 from tests.methods.small import SCHEMA, owners
 

@@ -260,17 +260,17 @@ def test_no_block_of_a_clipped_row_exceeds_the_clip(rows, seed):
     values[0, 3] = rng.choice([np.inf, np.nan, 1.0])
     starts = np.array([0, 2, 3])
     for one in values:
-        kept = clip_blocks(DenseRows(one[None]), starts, 1.0).values
+        kept = clip_blocks(DenseRows(one[None]), starts, 1.0)
         assert (np.add.reduceat(np.abs(kept), starts) <= 1.0).all()
-    whole = clip_blocks(DenseRows(values), starts, 1.0).values
-    less = clip_blocks(DenseRows(values[1:]), starts, 1.0).values
+    whole = clip_blocks(DenseRows(values), starts, 1.0)
+    less = clip_blocks(DenseRows(values[1:]), starts, 1.0)
     assert (np.add.reduceat(np.abs(whole - less), starts) <= 1 + 1e-9).all()
 
 
 def test_blocks_of_marginal_rows_are_their_tables():
     codes = np.array([[0, 1, 2], [1, 0, 0]])
     rows = MarginalRows(codes, (2, 2, 3), [(0, 1), (2,)])
-    found = clip_blocks(rows, np.array([0, 4]), 1 + 1e-5).values
+    found = clip_blocks(rows, np.array([0, 4]), 1 + 1e-5)
     assert found.tolist() == [0, 1, 1, 0, 1, 0, 1]
     for starts in ([0, 3], [0], [1, 4], []):
         with pytest.raises(PrivacyError):

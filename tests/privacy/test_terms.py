@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedsynth.errors import ConfigError, PrivacyError
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson, Sampling
-from fedsynth.privacy.terms import Budget, Terms
+from fedsynth.privacy.terms import Terms
 
 POSITIVE = st.floats(1e-6, 1e6)
 SAMPLINGS = st.one_of(

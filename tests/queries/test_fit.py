@@ -8,8 +8,9 @@ from fedsynth.errors import ConfigError, FederationError, PrivacyError, ReleaseE
 from fedsynth.federation.server import channel
 from fedsynth.methods.marginal.mst import MST
 from fedsynth.methods.vae.synthesizer import FedVAE
-from fedsynth.privacy.terms import Budget, Terms
-from fedsynth.privacy.trail.account import Event, Job
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.job import Event, Job
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.queries import fit as fitting
 from fedsynth.queries.fit import CHECKPOINT, PRIVATE, Options

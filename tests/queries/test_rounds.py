@@ -9,9 +9,9 @@ from fedsynth.methods.vae.settings import FedVAESettings
 from fedsynth.methods.vae.tasks.gradient import GRADIENT
 from fedsynth.methods.vae.tasks.local_training import TRAINING
 from fedsynth.privacy.accounting import charged, spent
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.calibration import optimal_gaussian_sigma
 from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson
-from fedsynth.privacy.terms import Budget
 from fedsynth.queries.rounds import make_plan
 from fedsynth.schema import Categorical, Integer, Schema
 from tests.methods.small import SCHEMA

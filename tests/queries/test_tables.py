@@ -10,9 +10,9 @@ from fedsynth.data.tables import conform
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.federation.server.channel import LocalChannel
 from fedsynth.marginals import Domain, count
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.terms import Budget
-from fedsynth.privacy.trail.account import Job
+from fedsynth.privacy.trail.job import Job
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.queries.counting import ask_counts, counting_terms, question
 from fedsynth.queries.tables import ask_marginals, table_terms

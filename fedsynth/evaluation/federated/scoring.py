@@ -29,10 +29,11 @@ from fedsynth.evaluation.federated.spread import Across, across, across_sums
 from fedsynth.evaluation.federated.tasks import NAME, SCORES, Blocks, client_norm, client_scores
 from fedsynth.federation.request import Released
 from fedsynth.federation.simulation.simulation import Simulation
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.sampling import Everyone
-from fedsynth.privacy.terms import Budget, Terms
-from fedsynth.privacy.trail.account import Planned
+from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.certificate import LEDGER, certify, sha256
+from fedsynth.privacy.trail.job import Planned
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.queries.counting import released_scale
 from fedsynth.queries.fit import Fitting, Options, Progress, begin, silent

@@ -95,9 +95,9 @@ def _clipped_sums(
             )
         if terms.kind.selects:
             starts = np.asarray(request.arrays["starts"], np.int64)
-            total += clip_blocks(rows, starts, terms.clip).values
+            total += clip_blocks(rows, starts, terms.clip)
         else:
-            total += clip_and_sum(rows, terms.clip, terms.norm).values
+            total += clip_and_sum(rows, terms.clip, terms.norm)
     while current < len(views):
         yield total
         current, total = current + 1, np.zeros(width)

@@ -10,7 +10,7 @@ from fedsynth.federation.client.memory import Memory
 from fedsynth.federation.request import Request
 from fedsynth.privacy.accounting import unsampled
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.trail.account import Event
+from fedsynth.privacy.trail.job import Event
 from fedsynth.privacy.trail.ledger import Ledger
 
 

@@ -99,7 +99,7 @@ def grouped_sums(
             else:
                 total += nonnegative(row[None]).values[0]
         if not terms.protects.per_record:
-            total = clip_and_sum(DenseRows(total[None]), terms.clip, terms.norm).values
+            total = clip_and_sum(DenseRows(total[None]), terms.clip, terms.norm)
         if number == len(clients):
             # Has the task end, which shows a row too many.
             deque(rows, maxlen=0)

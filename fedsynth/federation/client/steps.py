@@ -68,7 +68,7 @@ class Steps:
         rows = contribution(self._client, sample)
         if len(rows) > len(sample):
             raise PrivacyError(f"task {self._request.task}: more rows than {terms.unit}s")
-        total = clip_and_sum(rows, terms.clip, terms.norm).values
+        total = clip_and_sum(rows, terms.clip, terms.norm)
         return terms.client_noised(total, self.coins)
 
 

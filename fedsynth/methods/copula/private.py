@@ -29,8 +29,8 @@ from fedsynth.methods.sampling.design import Design
 from fedsynth.methods.sampling.drawing import draw_table
 from fedsynth.methods.sampling.predicting import conform_unlabelled
 from fedsynth.methods.synthesizer import Trained, settled
-from fedsynth.privacy.terms import Budget
-from fedsynth.privacy.trail.account import Planned
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.trail.job import Planned
 from fedsynth.queries.fit import Fitting, Options, begin
 from fedsynth.queries.shares import Stage, share_out
 from fedsynth.schema import ImageSchema, Schema

@@ -11,9 +11,10 @@ from fedsynth.federation.request import Plain
 from fedsynth.federation.server.channel import Channel
 from fedsynth.methods.copula.question import Statistics
 from fedsynth.methods.copula.tasks import STATISTICS, asked
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.mechanisms import norm_of
 from fedsynth.privacy.sampling import Everyone
-from fedsynth.privacy.terms import Budget, Terms
+from fedsynth.privacy.terms import Terms
 from fedsynth.schema import Schema
 
 Floats = NDArray[np.float64]

@@ -32,8 +32,8 @@ from fedsynth.methods.embedding.training import train
 from fedsynth.methods.sampling.drawing import demanded, draw_table
 from fedsynth.methods.sampling.labels import wanted_labels
 from fedsynth.methods.synthesizer import Trained, settled
-from fedsynth.privacy.terms import Budget
-from fedsynth.privacy.trail.account import Planned
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.trail.job import Planned
 from fedsynth.queries.fit import Fitting, Options, begin
 from fedsynth.queries.shares import Stage, share_out
 from fedsynth.schema import ImageSchema, Schema

@@ -23,7 +23,7 @@ from fedsynth.methods.training.generating import Forger, Objective
 from fedsynth.methods.training.learner import Learner
 from fedsynth.methods.training.saving import Part, packed, unpack
 from fedsynth.methods.training.watch import Watch
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.queries.fit import Fitting
 from fedsynth.queries.preliminaries import Preliminaries, ask_preliminaries
 from fedsynth.queries.rounds import Plan

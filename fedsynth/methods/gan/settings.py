@@ -11,7 +11,7 @@ from fedsynth.agreed import Agreed
 from fedsynth.errors import ConfigError, FedsynthError
 from fedsynth.methods.gan.defaults import CTGAN, GAN, GENERATORS, QUADRATIC, SCORERS
 from fedsynth.models.cells import Cells
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import Boolean, Categorical, ImageSchema, Schema
 from fedsynth.schema.target import conditions
 

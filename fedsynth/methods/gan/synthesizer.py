@@ -25,7 +25,7 @@ from fedsynth.methods.gan.server import trained, training_task
 from fedsynth.methods.gan.settings import FedCTGANSettings, FedGANSettings
 from fedsynth.methods.sampling.drawing import Columns, draw_table
 from fedsynth.methods.synthesizer import Trained, settled
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.queries.fit import Fitting, Options
 from fedsynth.queries.preliminaries import Preliminaries
 from fedsynth.queries.rounds import Named, Plan, begin_rounds

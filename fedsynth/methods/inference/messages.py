@@ -14,8 +14,9 @@ from fedsynth.methods.inference.coordinates import Floats
 from fedsynth.methods.inference.settings import FedInferSettings
 from fedsynth.methods.inference.statistic import Statistic, moments_terms, request_settings
 from fedsynth.methods.inference.tasks import MOMENTS
-from fedsynth.privacy.terms import Budget, Terms
-from fedsynth.privacy.trail.account import Planned
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.job import Planned
 from fedsynth.queries.counting import released_scale
 from fedsynth.queries.shares import Stage, share_out
 

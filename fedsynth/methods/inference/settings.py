@@ -9,9 +9,9 @@ from pydantic import Field
 
 from fedsynth.agreed import Agreed
 from fedsynth.errors import ConfigError, FedsynthError
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.mechanisms import norm_of
 from fedsynth.privacy.rows.clipping import Norm
-from fedsynth.privacy.terms import Budget
 from fedsynth.schema import ImageSchema, Schema
 
 

@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 
 from fedsynth.federation.request import Plain
 from fedsynth.methods.inference.coordinates import Coordinates
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.rows.clipping import Norm
 from fedsynth.privacy.rows.factored import FactoredRows
 from fedsynth.privacy.sampling import Everyone
-from fedsynth.privacy.terms import Budget, Terms
+from fedsynth.privacy.terms import Terms
 from fedsynth.schema import Schema
 from fedsynth.schema.target import conditions
 

@@ -32,8 +32,8 @@ from fedsynth.methods.inference.settings import FedInferSettings
 from fedsynth.methods.inference.statistic import Statistic, request_settings
 from fedsynth.methods.inference.tasks import MOMENTS
 from fedsynth.methods.synthesizer import Trained, settled
-from fedsynth.privacy.terms import Budget
-from fedsynth.privacy.trail.account import Planned
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.trail.job import Planned
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.queries.fit import Options, begin
 from fedsynth.schema import ImageSchema, Schema

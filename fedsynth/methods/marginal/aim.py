@@ -20,7 +20,7 @@ from fedsynth.methods.marginal.graphical import GraphicalSynthesizer
 from fedsynth.methods.marginal.interview import Interview
 from fedsynth.methods.marginal.search import COARSE, FINE, SELECT, Search
 from fedsynth.methods.marginal.settings import AIMSettings
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.queries.shares import Stage
 from fedsynth.queries.tables import table_terms
 

@@ -23,8 +23,8 @@ from fedsynth.methods.marginal.settings import GraphicalSettings
 from fedsynth.methods.sampling.drawing import demanded
 from fedsynth.methods.sampling.labels import wanted_shares
 from fedsynth.methods.synthesizer import Trained, settled
-from fedsynth.privacy.terms import Budget
-from fedsynth.privacy.trail.account import Planned
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.trail.job import Planned
 from fedsynth.queries.counting import counting_terms, question
 from fedsynth.queries.fit import Options, begin
 from fedsynth.queries.shares import Stage, share_out

@@ -21,7 +21,7 @@ from fedsynth.methods.marginal.graphical import GraphicalSynthesizer
 from fedsynth.methods.marginal.interview import Interview
 from fedsynth.methods.marginal.search import gain
 from fedsynth.methods.marginal.settings import MSTSettings
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.queries.shares import Stage
 from fedsynth.queries.tables import table_terms
 

@@ -23,8 +23,9 @@ from fedsynth.methods.marginal.network import Family, network
 from fedsynth.methods.marginal.search import gain
 from fedsynth.methods.marginal.settings import PrivBayesSettings
 from fedsynth.methods.marginal.tasks import VOTE
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.sampling import Everyone
-from fedsynth.privacy.terms import Budget, Terms
+from fedsynth.privacy.terms import Terms
 from fedsynth.queries.estimates import to_simplex
 from fedsynth.queries.shares import Stage
 from fedsynth.queries.tables import CLIP, table_terms

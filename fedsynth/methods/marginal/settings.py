@@ -10,7 +10,7 @@ from pydantic import Field
 
 from fedsynth.agreed import Agreed, suggestion
 from fedsynth.errors import ConfigError, FedsynthError
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import ImageSchema, Schema
 
 Count = Annotated[int | None, Field(ge=1, description="a whole number of at least 1")]

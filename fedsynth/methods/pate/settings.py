@@ -9,7 +9,7 @@ from pydantic import Field
 
 from fedsynth.agreed import Agreed
 from fedsynth.errors import ConfigError, FedsynthError
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.schema.target import conditions
 

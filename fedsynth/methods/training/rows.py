@@ -138,7 +138,7 @@ class Row:
         """Mean gradient [discriminator.dim] of the loss on generated records, each clipped as a
         real one's: else the generated would weigh more."""
         rows = FactoredRows(self.verdict_gradients(cells, labels, weights, real=False))
-        return clip_and_sum(rows, self.clip).values / len(cells)
+        return clip_and_sum(rows, self.clip) / len(cells)
 
 
 def _clipped(found: list[tuple[Tensor, Tensor]], clip: float) -> Factors:

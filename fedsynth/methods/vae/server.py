@@ -18,7 +18,7 @@ from fedsynth.methods.vae.tasks.local_training import TRAINING
 from fedsynth.models import vae
 from fedsynth.models.matching import match_profiles
 from fedsynth.models.spec import VAESpec
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.queries.counting import released_scale
 from fedsynth.queries.estimates import naive_bayes
 from fedsynth.queries.fit import Fitting

@@ -28,7 +28,7 @@ from fedsynth.methods.vae.redrawing import redrawn
 from fedsynth.methods.vae.server import Learned, Training, training_task
 from fedsynth.methods.vae.settings import FedVAESettings
 from fedsynth.models import vae
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.queries.fit import Options
 from fedsynth.queries.rounds import begin_rounds
 from fedsynth.schema import ImageSchema, Schema

@@ -26,8 +26,8 @@ from fedsynth.papers.fusion.published import messages_of
 from fedsynth.papers.fusion.regenerated import arrays_of, draw_rows, learned_from
 from fedsynth.papers.fusion.regeneration import Learned, shares_of, source_of
 from fedsynth.papers.fusion.settings import FusionSettings
-from fedsynth.privacy.terms import Budget
-from fedsynth.privacy.trail.account import Planned
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.trail.job import Planned
 from fedsynth.queries.fit import Fitting
 from fedsynth.queries.shares import Stage, share_out
 from fedsynth.schema import ImageSchema, Schema

@@ -26,8 +26,8 @@ from fedsynth.papers.fusion.edges import Edges, PrivateEdges, PublishedEdges, pr
 from fedsynth.papers.fusion.published import published_plan
 from fedsynth.papers.fusion.regenerated import classify
 from fedsynth.papers.fusion.settings import HybridFusionSettings
-from fedsynth.privacy.terms import Budget
-from fedsynth.privacy.trail.account import Planned
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.trail.job import Planned
 from fedsynth.queries.fit import Fitting, Options, begin
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.schema.target import conditions

@@ -29,8 +29,8 @@ from fedsynth.papers.fusion.regeneration import Learned, fuse, source_of
 from fedsynth.papers.fusion.settings import FusionSettings
 from fedsynth.papers.fusion.tasks import FUSION
 from fedsynth.papers.unprotected import unprotected
-from fedsynth.privacy.terms import Budget
-from fedsynth.privacy.trail.account import Planned
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.trail.job import Planned
 from fedsynth.queries.fit import Fitting, Options, begin
 from fedsynth.schema import ImageSchema, Schema
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from fedsynth.agreed import Agreed
 from fedsynth.errors import ConfigError, FedsynthError, PrivacyError
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import ImageSchema, Schema
 
 Count = Annotated[int, Field(ge=1, description="a whole number of at least 1")]

@@ -7,10 +7,11 @@ from fedsynth.papers.fusion_gan.tasks.local_training import LOCAL_GAN
 from fedsynth.papers.fusion_gan.tasks.private_training import PRIVATE_GAN
 from fedsynth.papers.unprotected import unprotected
 from fedsynth.privacy.accounting import charged
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.calibration import calibrate
 from fedsynth.privacy.sampling import Everyone, Poisson
-from fedsynth.privacy.terms import Budget, Terms
-from fedsynth.privacy.trail.account import Job, Planned
+from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.job import Job, Planned
 
 
 def planned(settings: FusionGANSettings, budget: Budget) -> Planned:

@@ -11,7 +11,7 @@ from fedsynth.agreed import Agreed
 from fedsynth.errors import ConfigError, FedsynthError, PrivacyError
 from fedsynth.methods.sampling.intervals import cells_of
 from fedsynth.models.cells import Cells
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.schema.target import conditions
 

@@ -26,8 +26,8 @@ from fedsynth.papers.fusion_gan.networks import Networks, records_of
 from fedsynth.papers.fusion_gan.plan import message_terms, planned, task_of
 from fedsynth.papers.fusion_gan.server import Labels, Learned, fuse
 from fedsynth.papers.fusion_gan.settings import FusionGANSettings
-from fedsynth.privacy.terms import Budget
-from fedsynth.privacy.trail.account import Planned
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.trail.job import Planned
 from fedsynth.queries.fit import Fitting, Options, begin
 from fedsynth.schema import ImageSchema, Schema
 

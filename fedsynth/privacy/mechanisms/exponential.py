@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from fedsynth.errors import PrivacyError
-from fedsynth.privacy.curves import Curve, loss_of, of_event
+from fedsynth.privacy.curves import Curve, Loss, loss_of, of_event
+from fedsynth.privacy.mechanisms.mechanism import Mechanism
 from fedsynth.privacy.noise import Draws, NoiseSource
 from fedsynth.privacy.rows.clipping import Norm
 from fedsynth.privacy.sampling import Everyone, Sampling
 from fedsynth.privacy.trust import Trust
 
-if TYPE_CHECKING:
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
-
 
 @dataclass(frozen=True)
-class Exponential:
+class Exponential(Mechanism):
     """Gumbel noise on scores that a unit moves by at most the clip, and the largest is released.
 
-    With noise of ``m * clip`` the logarithm of the ratio of any choice's probabilities in
-    neighbouring data sets lies in one interval of length ``eps0 = 2/m``, wherever that is: the
-    mechanism is eps0-bounded range (Dong, Durfee, Rogers 2020, "Optimal differential privacy
-    composition for exponential mechanisms").
+    With noise of ``m * clip`` the log-ratio of any choice's probabilities in neighbouring data sets
+    lies in one interval of length ``eps0 = 2/m``, wherever that is: eps0-bounded range (Dong,
+    Durfee, Rogers 2020, "Optimal differential privacy composition for exponential mechanisms").
     """
 
     name: ClassVar[str] = "exponential"
@@ -36,7 +33,6 @@ class Exponential:
         " Some releases are choices by the exponential mechanism: whoever chooses sees exact sums, "
         "and nothing but the choice is released."
     )
-    caution: ClassVar[str] = ""
 
     def admit(self, trust: Trust, sampling: Sampling) -> None:
         if not (trust.server_adds and sampling == Everyone()):
@@ -57,7 +53,7 @@ class Exponential:
 
         return of_event(GaussianDpEvent(noise / (2 if replace_one else 1)), replace_one)
 
-    def loss(self, noise: float, sampling: Sampling, count: int) -> PrivacyLossDistribution:
+    def loss(self, noise: float, sampling: Sampling, count: int) -> Loss:
         eps0 = 2 / noise
         return loss_of(lambda e: bounded_range_delta(e, eps0), eps0).self_compose(count)
 
@@ -70,8 +66,8 @@ def bounded_range_delta(epsilon: Curve, eps0: float) -> Curve:
     1)``. So the divergence is the largest over t of that times ``1 - e^(epsilon - t)``, which t =
     (eps0 + epsilon)/2 gives: ``(e^(eps0/2) - e^(epsilon/2))^2 / (e^eps0 - 1)`` for |epsilon| <=
     eps0, and nothing beyond (Dong, Durfee, Rogers 2020). With P and Q exchanged, t becomes eps0 -
-    t: one curve holds for both directions. It is the curve of one pair of distributions, whose loss
-    l has densities proportional to ``e^(l/2)`` and ``e^(-l/2)`` on [-eps0, eps0].
+    t: one curve for both directions. It is that of one pair of distributions, whose loss l has
+    densities proportional to ``e^(l/2)`` and ``e^(-l/2)`` on [-eps0, eps0].
     """
     inside = np.clip(epsilon, -eps0, eps0)
     # Both divided by e^eps0, and written with expm1: eps0 may be large or small.

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from fedsynth.errors import PrivacyError
-from fedsynth.privacy.curves import MESH, Curve, of_event
+from fedsynth.privacy.curves import MESH, Curve, Loss, of_event
+from fedsynth.privacy.mechanisms.mechanism import Additive
 from fedsynth.privacy.noise import Draws, NoiseSource
 from fedsynth.privacy.rows.clipping import Norm
 from fedsynth.privacy.sampling import Sampling
-from fedsynth.privacy.trust import Trust
-
-if TYPE_CHECKING:
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
 # exp(-_TAIL) is 1e-14.
 _TAIL = 32.3
 
 
 @dataclass(frozen=True)
-class Laplace:
+class Laplace(Additive):
     """Independent Laplace noise of density ``exp(-|x| / scale) / (2 scale)``.
 
     **Shares.** A Gamma variable of shape a has the characteristic function ``(1 - i t)^-a``, so the
@@ -37,12 +34,6 @@ class Laplace:
 
     name: ClassVar[str] = "laplace"
     norm: ClassVar[Norm] = "l1"
-    selects: ClassVar[bool] = False
-    assumes: ClassVar[str] = ""
-    caution: ClassVar[str] = ""
-
-    def admit(self, trust: Trust, sampling: Sampling) -> None:
-        """Every trust model; sampling is refused by accounting, unless it hides nothing."""
 
     def draw(self, count: int, source: NoiseSource) -> Draws:
         uniform, sign = source.signed(count)
@@ -52,10 +43,6 @@ class Laplace:
         """``sqrt(shares)`` times the difference of two Gamma variables of shape ``1 / shares``."""
         more, less = (gamma(count, 1 / shares, source) for _ in range(2))
         return self.growth(shares) * (more - less)
-
-    def growth(self, shares: float) -> float:
-        """Variances add up, and shapes too: of n shares of shape 1/n the sum has scale 1."""
-        return math.sqrt(shares)
 
     def deviation(self, scale: float) -> float:
         return math.sqrt(2) * scale
@@ -75,7 +62,7 @@ class Laplace:
         moved = 2 if replace_one else 1
         return of_event(sampling.event(LaplaceDpEvent(noise / moved)), replace_one)
 
-    def loss(self, noise: float, sampling: Sampling, count: int) -> PrivacyLossDistribution:
+    def loss(self, noise: float, sampling: Sampling, count: int) -> Loss:
         from dp_accounting.pld.privacy_loss_distribution import from_laplace_mechanism
 
         if sampling.rate != 1:

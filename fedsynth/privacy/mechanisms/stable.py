@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from fedsynth.errors import ConfigError, PrivacyError
-from fedsynth.privacy.curves import Curve, loss_of
+from fedsynth.privacy.curves import Curve, Loss, loss_of
 from fedsynth.privacy.mechanisms import stable_law
+from fedsynth.privacy.mechanisms.mechanism import Additive
 from fedsynth.privacy.mechanisms.pure import amplified, pure_curve, pure_delta
 from fedsynth.privacy.noise import Draws, NoiseSource
 from fedsynth.privacy.rows.clipping import Norm
 from fedsynth.privacy.sampling import Everyone, Sampling
-from fedsynth.privacy.trust import Trust
-
-if TYPE_CHECKING:
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
 # The stable indices that are told from 2, which is Gaussian, with ten digits to spare.
 LEAST_ALPHA, LARGEST_ALPHA = 1.0, 2 - 1e-6
@@ -26,7 +23,7 @@ _TENTH = 1.6448536269514722
 
 
 @dataclass(frozen=True)
-class Stable:
+class Stable(Additive):
     """Independent noise of index ``alpha`` in [1, 2): Cauchy at 1, Gaussian towards 2.
 
     A statistic f in R^m, moved by d = f(D) - f(D') with ``||d||_1 <= D1`` between neighbours, is
@@ -45,8 +42,6 @@ class Stable:
 
     name: ClassVar[str] = "stable"
     norm: ClassVar[Norm] = "l1"
-    selects: ClassVar[bool] = False
-    assumes: ClassVar[str] = ""
     caution: ClassVar[str] = (
         "symmetric alpha-stable noise, charged as a pure epsilon that holds for vectors of any "
         "length within the L1 clip. Its variance is infinite, so single figures may lie far off, "
@@ -60,14 +55,8 @@ class Stable:
                 "noise instead of alpha 2"
             )
 
-    def admit(self, trust: Trust, sampling: Sampling) -> None:
-        """Every trust model; sampling of a fixed size is refused by accounting."""
-
     def draw(self, count: int, source: NoiseSource) -> Draws:
         return stable_law.draws(count, self.alpha, source)
-
-    def share(self, count: int, shares: int, source: NoiseSource) -> Draws:
-        return self.draw(count, source)
 
     def growth(self, shares: float) -> float:
         """A sum of K independent draws is stable again, of scale ``K^(1/alpha)``."""
@@ -106,6 +95,6 @@ class Stable:
     def renyi(self, noise: float, sampling: Sampling, replace_one: bool) -> Curve:
         return pure_curve(self.pure_epsilon(noise, sampling, replace_one))
 
-    def loss(self, noise: float, sampling: Sampling, count: int) -> PrivacyLossDistribution:
+    def loss(self, noise: float, sampling: Sampling, count: int) -> Loss:
         eps0 = self.pure_epsilon(noise, sampling, replace_one=False)
         return loss_of(lambda e: pure_delta(e, eps0), eps0).self_compose(count)

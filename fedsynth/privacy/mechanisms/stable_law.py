@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.privacy.noise import NoiseSource, signs
+from fedsynth.privacy.noise import NoiseSource
 
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
@@ -171,7 +171,7 @@ def draws(count: int, alpha: float, source: NoiseSource) -> Floats:
     2, where ``sin(alpha V)`` almost vanishes there, nothing cancels.
     """
     words = source.words(count)
-    sign = signs(words)
+    sign = np.where(words & np.uint64(1), 1.0, -1.0)
     end = np.pi / 2 * _to_graded(words, source.words(count))
     wait = -np.log(source.uniform(count))
     lift = np.pi / 2 * (2 - alpha)

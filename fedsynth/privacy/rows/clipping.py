@@ -1,9 +1,9 @@
 """Clipping: the last thing that happens to a contribution before noise.
 
 A *row* is the contribution of one unit, a vector of ``dim`` numbers. Rows come in whichever form is
-cheap, a module each here, and each form knows the exact norm of its rows and their weighted sum, so
-that a clipped sum never needs the rows written out. A row with a NaN or an infinity cannot be
-scaled into the ball, so it counts as zero.
+cheap, and each form knows the exact norm of its rows and their weighted sum, so that a clipped sum
+never needs the rows written out. A row with a NaN or an infinity cannot be scaled into the ball, so
+it counts as zero.
 """
 
 from __future__ import annotations
@@ -40,19 +40,17 @@ class Rows(Protocol):
     def weighted_sum(self, weights: Floats) -> NDArray[np.float64]:
         """``sum_i weights[i] * row_i``, shape [dim]; rows with weight 0 are ignored entirely.
 
-        Added in float64: in float32 the rounding of all other rows changes when one row comes or
-        goes, by thousandths of the clip for some thousand rows, and tiny weights lose bits.
+        In float64: in float32 the rounding of all other rows changes when one comes or goes, by
+        thousandths of the clip for some thousand rows, and tiny weights lose bits.
         """
         ...
 
 
 @runtime_checkable
 class Blocked(Protocol):
-    """Rows that know the norms of their blocks too."""
+    """Rows that know the largest L1 norm of a block of each of them, shape [rows]."""
 
-    def largest_blocks(self, starts: NDArray[np.int64]) -> Floats:
-        """The largest L1 norm of a block of each row, shape [rows]; blocks as they start."""
-        ...
+    def largest_blocks(self, starts: NDArray[np.int64]) -> Floats: ...
 
 
 @dataclass(frozen=True)
@@ -71,8 +69,7 @@ class DenseRows:
     def norms(self, norm: Norm) -> Floats:
         with np.errstate(over="ignore", invalid="ignore"):
             if norm == "l1":
-                total: Floats = np.abs(self.values).sum(axis=1, dtype=np.float64)
-                return total
+                return np.asarray(np.abs(self.values).sum(axis=1, dtype=np.float64))
             squares = np.einsum("ij,ij->i", self.values, self.values, dtype=np.float64)
             return np.asarray(np.sqrt(squares))
 
@@ -90,43 +87,21 @@ class DenseRows:
         return total
 
 
-@dataclass(frozen=True)
-class ClippedSum:
-    """A sum of clipped rows.
-
-    Attributes:
-        values: float64 [dim].
-        clipped: share of the rows that the clip shortened. It depends on private data: it may steer
-            nothing and leave nowhere unless released through the door.
-    """
-
-    values: NDArray[np.float64]
-    clipped: float
-
-
-def clip_and_sum(rows: Rows, clip: float, norm: Norm = "l2") -> ClippedSum:
-    """Scale every row into the ball of radius ``clip``, then sum.
+def clip_and_sum(rows: Rows, clip: float, norm: Norm = "l2") -> NDArray[np.float64]:
+    """Scale every row into the ball of radius ``clip``, then sum: float64 [dim].
 
     Adding or removing one row moves the result by at most ``clip`` in ``norm``. No rows at all sum
     to zero: an empty sample is an answer like any other.
     """
-    return _scaled_sum(rows, factors(rows, clip, norm))
+    return rows.weighted_sum(factors(rows, clip, norm))
 
 
-def clip_blocks(rows: Rows, starts: NDArray[np.int64], clip: float) -> ClippedSum:
-    """Scale every row so that no block of it exceeds ``clip`` in L1, then sum.
+def clip_blocks(rows: Rows, starts: NDArray[np.int64], clip: float) -> NDArray[np.float64]:
+    """Scale every row so that no block of it exceeds ``clip`` in L1, then sum: float64 [dim].
 
     Adding or removing one row moves every block of the result by at most ``clip`` in L1.
-
-    Args:
-        starts: where each block begins, rising from 0; the last reaches to the end of a row.
-
-    Raises:
-        PrivacyError: rows whose blocks' norms are not known, or starts that do not fit them.
     """
-    if len(rows) == 0:
-        return _scaled_sum(rows, np.zeros(0))
-    return _scaled_sum(rows, _within(largest_blocks(rows, np.asarray(starts, np.int64)), clip))
+    return rows.weighted_sum(_within(largest_blocks(rows, starts), clip))
 
 
 def factors(rows: Rows, clip: float, norm: Norm = "l2") -> NDArray[np.float64]:
@@ -135,7 +110,12 @@ def factors(rows: Rows, clip: float, norm: Norm = "l2") -> NDArray[np.float64]:
 
 
 def largest_blocks(rows: Rows, starts: NDArray[np.int64]) -> Floats:
-    """The largest L1 norm of a block of each row, shape [rows]. Raises as :func:`clip_blocks`."""
+    """The largest L1 norm of a block of each row, shape [rows].
+
+    Raises:
+        PrivacyError: norms that are not known, or starts that do not rise from 0 within the row.
+    """
+    starts = np.asarray(starts, np.int64)
     if len(starts) == 0 or starts[0] != 0 or (np.diff(starts) <= 0).any() or starts[-1] >= rows.dim:
         raise PrivacyError("blocks must begin at rising places from 0, within the row")
     if not isinstance(rows, Blocked):
@@ -144,15 +124,9 @@ def largest_blocks(rows: Rows, starts: NDArray[np.int64]) -> Floats:
 
 
 def _within(norms: Floats, clip: float) -> NDArray[np.float64]:
-    """What each norm is to be multiplied by, so that it is within the clip."""
+    """What a row of each norm is to be multiplied by, so that its norm is within the clip."""
     norms = norms.astype(np.float64)
     # What float32 rows may gain when a task has scaled them itself, and norms by rounding: the
     # margin keeps the ball closed.
     safe = clip * (1 - 1e-6)
     return np.where(np.isfinite(norms), np.minimum(1.0, safe / np.maximum(norms, safe)), 0.0)
-
-
-def _scaled_sum(rows: Rows, scale: NDArray[np.float64]) -> ClippedSum:
-    if len(rows) == 0:
-        return ClippedSum(np.zeros(rows.dim), 0.0)
-    return ClippedSum(rows.weighted_sum(scale), float(np.mean(scale < 1)))

@@ -46,7 +46,7 @@ def clip_exchanged(
     Returns:
         float64 [dim], nonnegative.
     """
-    return clip_and_sum(nonnegative(rows), row_bound(clip, norm), norm).values
+    return clip_and_sum(nonnegative(rows), row_bound(clip, norm), norm)
 
 
 def nonnegative(rows: NDArray[np.float64]) -> DenseRows:

@@ -2,94 +2,24 @@
 
 from __future__ import annotations
 
-import uuid
-from dataclasses import dataclass, field
-from typing import Any, Protocol
-
 from fedsynth.errors import BudgetExceeded, PrivacyError
 from fedsynth.privacy.accounting import Spent, charged, renyi, spent
 from fedsynth.privacy.sampling import Everyone
-from fedsynth.privacy.terms import Budget, Terms
-
-Counts = dict[Terms, int]
-
-
-@dataclass(frozen=True)
-class Planned:
-    """Releases that a job means to make: ``count`` under ``terms``, for the task ``label``."""
-
-    label: str
-    terms: Terms
-    count: int
-
-
-@dataclass(frozen=True)
-class Event:
-    """One release: the task that answers, the round, and the terms that it is protected by.
-
-    Attributes:
-        steps: how often the terms are to be charged: more than once for a message that a client
-            made of so many noisy sums of its own.
-    """
-
-    label: str
-    round: int
-    terms: Terms
-    job: str = ""
-    steps: int = 1
-
-    def __post_init__(self) -> None:
-        if type(self.steps) is not int or self.steps < 1:
-            raise PrivacyError("a release takes at least one step, a whole number")
-
-    def to_dict(self) -> dict[str, Any]:
-        plain = {"label": self.label, "round": self.round, "job": self.job}
-        steps = {"steps": self.steps} if self.steps > 1 else {}
-        return {"kind": "event", **plain, "terms": self.terms.to_dict(), **steps}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Job:
-    """What a ledger is about: its first line.
-
-    Attributes:
-        budget: what everything in this ledger together may cost.
-        plan: the releases that the noise was calibrated for; they fit the budget together.
-        participations: rounds after which each client refuses, where clients are sampled.
-        schema_digest: hash of the schema in force.
-        schema_provenance: "declared", or "private-data" where it was drafted from private rows.
-        settings_digest: hash of the method and its settings; empty where they are not known.
-        insecure: noise came from a known seed, so nothing is guaranteed.
-        job: random name.
-    """
-
-    budget: Budget
-    plan: tuple[Planned, ...] = ()
-    participations: int | None = None
-    schema_digest: str = ""
-    schema_provenance: str = "declared"
-    settings_digest: str = ""
-    insecure: bool = False
-    job: str = field(default_factory=lambda: uuid.uuid4().hex)
-
-
-class Lines(Protocol):
-    """Where the account is written."""
-
-    def append(self, line: dict[str, Any]) -> None:
-        """Write a line down; on disk when this returns. Raises PrivacyError where it is not."""
-        ...
+from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.chain import Chain
+from fedsynth.privacy.trail.job import Event, Job
+from fedsynth.privacy.trail.limits import Counts, Limits
 
 
 class Account:
     """Releases and their cost, under one job's budget."""
 
-    def __init__(self, job: Job, lines: Lines) -> None:
+    def __init__(self, job: Job, lines: Chain) -> None:
         self.job = job
         self._lines = lines
         self._events: list[Event] = []
         self._counts: Counts = {}
-        self._limits: dict[tuple[frozenset[tuple[Terms, int]], Terms], int] = {}
+        self._limits = Limits(self._fits)
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -105,8 +35,7 @@ class Account:
 
         Raises:
             BudgetExceeded: it would cost more than the budget; nothing was written.
-            PrivacyError: its unit is not the budget's, or it trusts somebody whom the budget does
-                not; or the ledger cannot be written.
+            PrivacyError: as :meth:`admit`, or the ledger cannot be written.
         """
         self.admit(event.terms)
         if self.would_exceed(event.terms, event.steps):
@@ -121,8 +50,8 @@ class Account:
     def admit(self, terms: Terms) -> None:
         """Raises PrivacyError for a release that protects another unit or trusts more people.
 
-        Rows of another unit are admitted where the job's moves them by a bounded number of clips,
-        and everybody is asked.
+        Rows of another unit are admitted where the job's moves their sum by a bounded number of
+        clips, and everybody is asked.
         """
         budget = self.job.budget
         foreign = terms.unit != budget.unit
@@ -140,12 +69,8 @@ class Account:
         self._counts[event.terms] = self._counts.get(event.terms, 0) + event.steps
 
     def spent(self) -> Spent:
-        """Cost so far, against the server as well as against whoever holds the release.
-
-        Where the server adds the noise, neither is told who was drawn. Where clients do, the server
-        knows whom it drew, and to the others the noise in a sum tells how many there were, so that
-        drawing clients hides nothing that could be counted on from anybody.
-        """
+        """Cost so far, against the server as well as against whoever holds the release: where
+        clients add the noise, a sum's noise tells everybody how many were drawn."""
         return spent(self._charged(self._counts), self.job.budget.resolved_delta)
 
     def would_exceed(self, terms: Terms, steps: int = 1) -> bool:
@@ -159,7 +84,8 @@ class Account:
             return False
         if renyi(self._charged(wanted), budget.resolved_delta) <= budget.epsilon:
             return False
-        return wanted[terms] > self._limit(wanted, terms)
+        # The exact bound takes seconds, so how many more it allows is found once, and remembered.
+        return wanted[terms] > self._limits.of(self._counts, terms, wanted[terms])
 
     def _planned(self, wanted: Counts) -> bool:
         """Whether ``wanted`` stays within the plan, and the plan within the budget."""
@@ -174,24 +100,3 @@ class Account:
 
     def _charged(self, counts: Counts) -> Counts:
         return charged(counts, self.job.participations, self.job.budget.unit)
-
-    def _limit(self, wanted: Counts, terms: Terms) -> int:
-        """The most releases under ``terms`` that fit beside all the others, made ones included.
-
-        The exact bound takes seconds, so it is not left for every release anew. Whatever is asked
-        for first: a refusal must not stand for what was never weighed.
-        """
-        others = {t: n for t, n in wanted.items() if t != terms}
-        key = (frozenset(others.items()), terms)
-        if key not in self._limits:
-            made = self._counts.get(terms, 0)
-            low, high = made, wanted[terms]
-            # A cap on participations can make more rounds free: then the search ends here.
-            while high < 2**30 and self._fits({**others, terms: high}):
-                low, high = high, 2 * high - made
-            while high - low > 1:
-                middle = (low + high) // 2
-                fits = self._fits({**others, terms: middle})
-                low, high = (middle, high) if fits else (low, middle)
-            self._limits[key] = low
-        return self._limits[key]

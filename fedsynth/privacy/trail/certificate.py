@@ -15,7 +15,7 @@ from typing import Any
 from fedsynth.errors import ReleaseError
 from fedsynth.privacy.accounting import Spent, replaces_one
 from fedsynth.privacy.terms import Terms
-from fedsynth.privacy.trail.account import Event
+from fedsynth.privacy.trail.job import Event
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.trust import CENTRAL
 
@@ -167,7 +167,7 @@ def _neighbours(ledger: Ledger) -> str:
     if replaces_one(ledger.counts):
         return "replace-one"
     trusts = [terms.trusts for terms in ledger.counts]
-    least = max(trusts, key=lambda trust: trust.shows_who, default=CENTRAL)
+    least = max(trusts, key=lambda trust: not trust.server_adds, default=CENTRAL)
     return ledger.job.budget.protects.neighbours(least)
 
 

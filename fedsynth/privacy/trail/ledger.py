@@ -9,20 +9,20 @@ Clients may keep a ledger of their own across jobs: the same file with no plan.
 
 from __future__ import annotations
 
-import math
 import os
-from dataclasses import asdict
 from io import FileIO
 from pathlib import Path
-from typing import Any
 
 from fedsynth.errors import FedsynthError, PrivacyError, ReleaseError
-from fedsynth.privacy.terms import Budget, Terms
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail import chain
-from fedsynth.privacy.trail.account import Account, Event, Job, Planned
+from fedsynth.privacy.trail.account import Account
 from fedsynth.privacy.trail.chain import Chain
+from fedsynth.privacy.trail.job import Event, Job
 
 FORMAT = 1
+_HEAD = chain.LINK | {"kind", "format"}
 
 
 class Ledger(Account):
@@ -49,7 +49,7 @@ class Ledger(Account):
                     "choose another directory"
                 ) from None
         ledger = cls(job, Chain(path, file))
-        ledger._chain.append(_spelled(job))
+        ledger._chain.append({"kind": "job", "format": FORMAT, **job.to_dict()})
         return ledger
 
     @classmethod
@@ -116,8 +116,8 @@ class Ledger(Account):
         if not lines or lines[0].get("kind") != "job" or lines[0].get("format") != FORMAT:
             raise ReleaseError(f"{path}: not a ledger of this version of fedsynth")
         try:
-            job = _job(lines[0])
-            ledger = cls(job, Chain(path, file, lines[-1]["hash"], len(lines)))
+            head = {k: v for k, v in lines[0].items() if k not in _HEAD}
+            ledger = cls(Job.from_dict(head), Chain(path, file, lines[-1]["hash"], len(lines)))
             for line in lines[1:]:
                 terms, steps = Terms.from_dict(line["terms"]), line.get("steps", 1)
                 event = Event(line["label"], line["round"], terms, line["job"], steps)
@@ -151,30 +151,3 @@ class Ledger(Account):
     def close(self) -> None:
         """Let go of the file."""
         self._chain.close()
-
-
-def _spelled(job: Job) -> dict[str, Any]:
-    """The first line of a ledger."""
-    plain = {"kind": "job", "format": FORMAT, **asdict(job)}
-    if math.isinf(job.budget.epsilon):
-        plain["budget"]["epsilon"] = "inf"
-    if not job.settings_digest:
-        # As ledgers were written before it was: the same line, and so the same hash.
-        del plain["settings_digest"]
-    plain["plan"] = [
-        {"label": p.label, "terms": p.terms.to_dict(), "count": p.count} for p in job.plan
-    ]
-    return plain
-
-
-def _job(line: dict[str, Any]) -> Job:
-    """The inverse, of a line in its chain."""
-    fields = {k: v for k, v in line.items() if k not in chain.LINK | {"kind", "format"}}
-    budget = dict(fields.pop("budget"))
-    if budget["epsilon"] == "inf":
-        budget["epsilon"] = math.inf
-    plan = tuple(
-        Planned(p["label"], Terms.from_dict(p["terms"]), int(p["count"]))
-        for p in fields.pop("plan")
-    )
-    return Job(budget=Budget(**budget), plan=plan, **fields)

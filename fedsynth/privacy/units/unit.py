@@ -41,5 +41,5 @@ class Unit:
 
         Where it shows whether a client takes part, only what it contributes is hidden.
         """
-        blanked = trust.shows_who and not self.per_record
+        blanked = not trust.server_adds and not self.per_record
         return "zero-out-one" if blanked else "add-or-remove-one"

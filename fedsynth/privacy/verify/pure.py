@@ -1,8 +1,8 @@
 """A second opinion on pure releases (stable noise), written apart from the first.
 
-:mod:`fedsynth.privacy.mechanisms.stable` and :mod:`fedsynth.privacy.losses` find the score bound by
-contour integrals and compose on a mesh; here the bound comes from stable noise as a mixture of
-normals, and randomised responses are composed exactly. `verify` holds certificates against it.
+:mod:`fedsynth.privacy.mechanisms.stable_law` finds the score bound by contour integrals, and losses
+are composed on a mesh; here the bound comes from stable noise as a mixture of normals, and
+randomised responses are composed exactly. `verify` holds certificates against it.
 """
 
 from __future__ import annotations

@@ -33,9 +33,10 @@ from fedsynth.evaluation.federated.spread import across
 from fedsynth.evaluation.federated.tasks import Blocks, client_norm, client_row
 from fedsynth.federation.client.answering import answer
 from fedsynth.federation.request import Request
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.terms import Budget, Terms
-from fedsynth.privacy.trail.account import Job
+from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.job import Job
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.verify.verification import verify
 from fedsynth.schema import Categorical, Continuous, ImageSchema, Integer, Schema

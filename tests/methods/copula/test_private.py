@@ -9,7 +9,7 @@ import pytest
 import fedsynth as fs
 from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.methods.copula.private import PrivateFusion
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Integer, Schema
 from fedsynth.schema.checking import check
 from tests.methods.small import SCHEMA, owners, table

@@ -18,7 +18,7 @@ from fedsynth.methods.embedding.coding import ImageCoding, TableCoding
 from fedsynth.methods.embedding.features import Embedding, embedding_of, flattened, unflattened
 from fedsynth.methods.embedding.messages import announced
 from fedsynth.methods.embedding.settings import MeanEmbeddingSettings
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import Boolean, Categorical, Continuous, ImageSchema, Integer, Schema
 
 LABEL = Categorical(name="digit", values=[0, 1, 2])

@@ -17,9 +17,9 @@ from fedsynth.methods.embedding.messages import Sums, announced, ask, embedding_
 from fedsynth.methods.embedding.settings import MeanEmbeddingSettings
 from fedsynth.methods.embedding.targets import targets_of
 from fedsynth.methods.embedding.tasks import BOARD, EMBEDDING
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.terms import Budget
-from fedsynth.privacy.trail.account import Job
+from fedsynth.privacy.trail.job import Job
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.schema import Categorical, ImageSchema
 from tests.methods.small import SCHEMA, owners

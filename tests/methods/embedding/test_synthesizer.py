@@ -12,7 +12,7 @@ from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.jobs.loading import load
 from fedsynth.methods.embedding.synthesizer import MeanEmbedding
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.schema import Categorical, Continuous, ImageSchema, Integer, Schema
 from tests.methods.embedding.test_messages import DIGITS, images

@@ -11,7 +11,7 @@ from fedsynth.methods.embedding.generator import Generator, Start
 from fedsynth.methods.embedding.settings import MeanEmbeddingSettings
 from fedsynth.methods.embedding.targets import Targets
 from fedsynth.methods.embedding.training import Matching, train
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import ImageSchema
 
 SCHEMA = ImageSchema(shape=[10, 10])

@@ -22,9 +22,9 @@ from fedsynth.methods.training.generating import Forger
 from fedsynth.methods.training.learner import Learner
 from fedsynth.methods.training.rows import Row
 from fedsynth.models import gan
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.rows.factored import FactoredRows
-from fedsynth.privacy.terms import Budget
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.queries.fit import CHECKPOINT, Fitting
 from fedsynth.schema import Categorical

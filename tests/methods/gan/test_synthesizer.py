@@ -19,7 +19,7 @@ from fedsynth.methods.gan.sampling import wished
 from fedsynth.methods.gan.settings import FedCTGANSettings, FedGANSettings
 from fedsynth.methods.gan.synthesizer import FedCTGAN, FedGAN
 from fedsynth.methods.training.generating import Forger
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.release import write_release
 from fedsynth.schema import (
     Boolean,

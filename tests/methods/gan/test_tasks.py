@@ -22,9 +22,9 @@ from fedsynth.methods.gan.tasks.gradient import GRADIENT
 from fedsynth.methods.gan.tasks.local_training import TRAINING, Rules
 from fedsynth.methods.training.batches import tensor
 from fedsynth.models import gan
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.terms import Budget
-from fedsynth.privacy.trail.account import Job
+from fedsynth.privacy.trail.job import Job
 from fedsynth.privacy.trail.ledger import Ledger
 from tests.methods.gan.games import (
     CENTRE,

@@ -9,9 +9,9 @@ import pandas as pd
 from fedsynth.queries.owners import sites_of
 
 from fedsynth.federation.server.channel import LocalChannel
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.terms import Budget
-from fedsynth.privacy.trail.account import Job
+from fedsynth.privacy.trail.job import Job
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.schema import Boolean, Categorical, Continuous, Integer, Schema
 

@@ -12,7 +12,7 @@ from fedsynth.data.tables import conform
 from fedsynth.methods.inference.discriminant import _cleared, _towards
 from fedsynth.methods.inference.generator import _bounded
 from fedsynth.methods.inference.synthesizer import FedInfer
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from tests.methods.inference.clinics import EXACT, SCHEMA, owners, table
 
 

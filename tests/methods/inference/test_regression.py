@@ -14,8 +14,8 @@ from fedsynth.data.tables import conform
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.methods.inference.estimate import Estimate
 from fedsynth.methods.inference.synthesizer import FedInfer
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.calibration import optimal_gaussian_sigma
-from fedsynth.privacy.terms import Budget
 from fedsynth.schema import Categorical, Continuous, Integer, Schema
 from tests.methods.inference.clinics import EXACT, LOOSE, SCHEMA, owners, table
 

@@ -93,7 +93,7 @@ def test_a_sites_contribution_does_not_depend_on_who_is_simulated_beside_it(unit
         found = {site.name: np.zeros(form.dim) for site in chosen}
         samples = [np.arange(site.records) for site in chosen]
         for index, rows in MOMENTS.contribute(chosen, samples, request):
-            found[chosen[index].name] += clip_and_sum(rows, form.bound).values
+            found[chosen[index].name] += clip_and_sum(rows, form.bound)
         return found
 
     together = sums(sites)

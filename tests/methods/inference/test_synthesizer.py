@@ -11,7 +11,7 @@ import pytest
 
 from fedsynth.errors import ConfigError, PrivacyError, ReleaseError
 from fedsynth.methods.inference.synthesizer import FedInfer
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import (
     Boolean,
     Categorical,

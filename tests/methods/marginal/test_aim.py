@@ -11,7 +11,7 @@ from fedsynth.marginals import Measurement
 from fedsynth.methods.marginal.aim import AIM
 from fedsynth.methods.marginal.search import gain
 from fedsynth.methods.marginal.settings import AIMSettings
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import Categorical, Schema
 from tests.methods.small import SCHEMA, owners
 

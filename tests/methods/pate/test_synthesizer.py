@@ -19,7 +19,7 @@ from fedsynth.methods.pate.inputs import Inputs
 from fedsynth.methods.pate.sources import size_of
 from fedsynth.methods.pate.synthesizer import PATE
 from fedsynth.methods.sampling.predicting import Predictor
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.certificate import Certificate, certify
 from fedsynth.schema import Boolean, Categorical, Continuous, ImageSchema, Integer, Schema
 

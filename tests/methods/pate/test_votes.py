@@ -15,9 +15,9 @@ from fedsynth.federation.request import Request
 from fedsynth.methods.pate.denoising import Smoother
 from fedsynth.methods.pate.inputs import Inputs
 from fedsynth.methods.pate.votes import ask_votes
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.calibration import optimal_gaussian_sigma
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.terms import Budget
 from fedsynth.queries.votes import Votes, vote_terms
 
 INPUTS = Inputs(small.SCHEMA)

@@ -70,7 +70,7 @@ def test_no_record_adds_more_than_the_clip(size, scale, kind, clip):
     assert rows.dim == row.dim
     for at in range(5):
         one = drawn.take(torch.tensor([at]))
-        alone = clip_and_sum(row.of(seen(found, one), weights_of(found, scale)), clip).values
+        alone = clip_and_sum(row.of(seen(found, one), weights_of(found, scale)), clip)
         assert np.linalg.norm(alone) <= clip * (1 + 1e-5)
         if scale < 1e20:
             # The parts were clipped already, so that the door leaves the marks whole.
@@ -84,9 +84,9 @@ def test_a_record_that_is_not_finite_moves_nothing_beyond_the_clip(bad):
     row, weights = row_of(found, 1.0), weights_of(found)
     drawn = records(3)
     drawn.x[1, 0] = bad
-    with_bad = clip_and_sum(row.of(seen(found, drawn), weights), 1.0).values
+    with_bad = clip_and_sum(row.of(seen(found, drawn), weights), 1.0)
     rest = drawn.take(torch.tensor([0, 2]))
-    without = clip_and_sum(row.of(seen(found, rest), weights), 1.0).values
+    without = clip_and_sum(row.of(seen(found, rest), weights), 1.0)
     assert np.isfinite(with_bad).all()
     assert np.linalg.norm(with_bad - without) <= 1 + 1e-5
 
@@ -95,7 +95,7 @@ def test_the_sum_is_that_of_gradients_clipped_one_by_one():
     found, clip = networks(), 0.7
     weights, drawn = weights_of(found), records(4)
     row = row_of(found, clip)
-    total = clip_and_sum(row.of(seen(found, drawn), weights), clip).values
+    total = clip_and_sum(row.of(seen(found, drawn), weights), clip)
     expected = np.zeros(row.dim)
     half = clip * np.sqrt(0.99 / 2)
     for at in range(4):
@@ -118,7 +118,7 @@ def test_no_records_sum_to_nothing():
     drawn = records(0)
     rows = row_of(found, 1.0).of(seen(found, drawn), weights_of(found))
     assert len(rows) == 0
-    total = clip_and_sum(rows, 1.0).values
+    total = clip_and_sum(rows, 1.0)
     assert total.shape == (row_of(found, 1.0).dim,)
     assert not total.any()
 

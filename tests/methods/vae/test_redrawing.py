@@ -12,7 +12,7 @@ from fedsynth.errors import ConfigError
 from fedsynth.methods.vae import redrawing
 from fedsynth.methods.vae.redrawing import redrawn
 from fedsynth.methods.vae.synthesizer import FedVAE
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import Boolean, Categorical, Integer, Schema
 
 FREE = Budget(epsilon=math.inf, trust="central")

@@ -13,7 +13,7 @@ from fedsynth.federation.server.channel import LocalChannel
 from fedsynth.methods.vae import server
 from fedsynth.methods.vae.synthesizer import FedVAE
 from fedsynth.models import vae
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.certificate import LEDGER
 from fedsynth.privacy.trail.ledger import Ledger
 from tests.methods.small import SCHEMA, owners, table

@@ -8,7 +8,7 @@ from scipy.stats import binom
 from fedsynth.data.images import Images
 from fedsynth.errors import BudgetExceeded, ConfigError, DataError, ReleaseError
 from fedsynth.methods.vae.synthesizer import FedVAE
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import (
     Categorical,
     ImageSchema,

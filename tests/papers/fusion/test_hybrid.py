@@ -21,7 +21,7 @@ from fedsynth.papers.fusion.averaging import Timing, average, deal
 from fedsynth.papers.fusion.hybrid import HybridFusion
 from fedsynth.papers.fusion.message import Layout
 from fedsynth.papers.fusion.published import Fusion
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.registry import METHODS
 from fedsynth.release import write_release
 from fedsynth.schema import Categorical, ImageSchema, Integer, Schema

@@ -22,9 +22,9 @@ from fedsynth.papers.fusion.message import Layout
 from fedsynth.papers.fusion.published import Fusion
 from fedsynth.papers.fusion.regeneration import shares_of
 from fedsynth.papers.unprotected import unprotected
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.terms import Budget
-from fedsynth.privacy.trail.account import Job
+from fedsynth.privacy.trail.job import Job
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.registry import METHODS
 from fedsynth.release import write_release

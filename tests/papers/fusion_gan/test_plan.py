@@ -12,7 +12,7 @@ from fedsynth.errors import ConfigError, PrivacyError
 from fedsynth.papers.fusion_gan.networks import Networks
 from fedsynth.papers.fusion_gan.plan import planned
 from fedsynth.papers.fusion_gan.settings import FusionGANSettings
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import Categorical, ImageSchema, Integer, Schema
 
 SCHEMA = Schema(

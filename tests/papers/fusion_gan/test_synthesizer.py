@@ -18,7 +18,8 @@ from fedsynth.jobs.loading import load
 from fedsynth.papers.fusion_gan.networks import Networks
 from fedsynth.papers.fusion_gan.synthesizer import FusionGAN
 from fedsynth.papers.fusion_gan.tasks.local_training import LOCAL_GAN
-from fedsynth.privacy.terms import Budget, Terms
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.certificate import Certificate
 from fedsynth.schema import Boolean, Categorical, Continuous, ImageSchema, Integer, Schema
 

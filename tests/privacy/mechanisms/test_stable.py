@@ -15,6 +15,7 @@ from scipy.special import gamma, ndtr
 from fedsynth.errors import ConfigError, PrivacyError
 from fedsynth.privacy import accounting
 from fedsynth.privacy.accounting import charged, renyi, spent, tight
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.calibration import calibrate
 from fedsynth.privacy.curves import orders
 from fedsynth.privacy.mechanisms import mechanism_of
@@ -23,8 +24,8 @@ from fedsynth.privacy.mechanisms.pure import amplified, pure_curve, pure_delta
 from fedsynth.privacy.mechanisms.stable import LARGEST_ALPHA
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.sampling import FixedSize, Poisson
-from fedsynth.privacy.terms import Budget, Terms
-from fedsynth.privacy.trail.account import Event, Job
+from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.job import Event, Job
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.verify import moments, pure
 from fedsynth.queries.counting import released_scale

@@ -12,10 +12,11 @@ import jsonschema
 import pytest
 
 from fedsynth.errors import ReleaseError
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson, Sampling
-from fedsynth.privacy.terms import Budget, Terms
-from fedsynth.privacy.trail.account import Event, Job
+from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.certificate import NAME, Certificate, certify, sha256
+from fedsynth.privacy.trail.job import Event, Job
 from fedsynth.privacy.trail.ledger import Ledger
 
 SCHEMA = json.loads(

@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 
 from fedsynth.errors import ReleaseError
 from fedsynth.privacy import accounting
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.mechanisms import stable_law as law
 from fedsynth.privacy.mechanisms.stable import Stable
 from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson, Sampling
-from fedsynth.privacy.terms import Budget, Terms
+from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail import chain
-from fedsynth.privacy.trail.account import Event, Job
 from fedsynth.privacy.trail.certificate import LEDGER, NAME, certify, sha256
+from fedsynth.privacy.trail.job import Event, Job
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.verify import verification
 from fedsynth.privacy.verify.verification import require, verify

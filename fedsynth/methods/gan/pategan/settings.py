@@ -8,7 +8,7 @@ from pydantic import Field
 
 from fedsynth.errors import ConfigError
 from fedsynth.methods.gan.settings import FedGANSettings
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.queries.votes import vote_terms
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.schema.target import conditions

@@ -11,7 +11,7 @@ from fedsynth.methods.gan.pategan.tasks import VERDICTS
 from fedsynth.methods.gan.pategan.training import tutored
 from fedsynth.methods.gan.settings import FedGANSettings
 from fedsynth.methods.gan.synthesizer import FedGAN
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.queries.fit import Fitting
 from fedsynth.queries.rounds import Named, Plan
 

@@ -18,7 +18,7 @@ from fedsynth.methods.gan.pategan import training as training_module
 from fedsynth.methods.gan.pategan.settings import PATEGANSettings
 from fedsynth.methods.gan.pategan.synthesizer import PATEGAN
 from fedsynth.methods.gan.settings import FedGANSettings
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.certificate import certify
 from fedsynth.schema import Boolean, Categorical, Continuous, ImageSchema, Integer, Schema
 

@@ -22,8 +22,8 @@ from fedsynth.methods.gan.pategan.settings import PATEGANSettings
 from fedsynth.methods.gan.pategan.tasks import _records
 from fedsynth.methods.gan.pategan.teachers import Teacher, lessons, trained
 from fedsynth.models import gan
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.terms import Budget
 from fedsynth.queries.votes import vote_terms
 
 SCHEMA = small.SCHEMA
