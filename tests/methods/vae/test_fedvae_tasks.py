@@ -67,7 +67,7 @@ def request(task, model, terms, encoder="shared", **settings):
 def written_out(clients, model, asked):
     """Gradients of every record by automatic differentiation of the whole loss."""
     samples = [np.arange(client.records) for client in clients]
-    drawn = _draw(range(len(clients)), views(clients), samples)
+    drawn = _draw(range(len(clients)), views(clients), samples, model)
     phi, theta = (torch.from_numpy(asked.arrays[name]) for name in ("phi", "theta"))
     E, D = model.spec.encoder_dim, model.spec.decoder_dim
     rows = []
@@ -233,8 +233,7 @@ def test_factored_rows_reach_every_weight_exactly_once():
 def test_rows_of_a_long_sample_come_in_pieces_of_bounded_size():
     clients, model = federation({"a": table(5000)})
     asked = request(GRADIENT, model, RECORD)
-    drawn = _draw([0], views(clients), [np.arange(5000)])
-    (view,) = views(clients)
-    sizes = [len(rows) for _, rows in _gradient_rows(drawn, asked.arrays["phi"], asked, view)]
+    drawn = _draw([0], views(clients), [np.arange(5000)], model)
+    sizes = [len(rows) for _, rows in _gradient_rows(drawn, asked.arrays["phi"], asked, model)]
     assert sum(sizes) == 5000
     assert max(sizes) <= 2048
