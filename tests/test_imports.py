@@ -10,7 +10,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from small_jobs import write_job
+
+from tests.small_jobs import write_job
 
 PROJECT = Path(__file__).parents[1]
 HEAVY = {"torch", "opacus", "sdv", "sdmetrics", "statsmodels", "matplotlib"}

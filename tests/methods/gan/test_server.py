@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from fedsynth.federation.request import Released
-from fedsynth.federation.server.channel import LocalChannel
+from fedsynth.federation.server.channel import Channel
 from fedsynth.methods.gan import server
 from fedsynth.methods.gan.matching import Matcher, mean_gradients
 from fedsynth.methods.gan.synthesizer import FedCTGAN, FedGAN
@@ -62,24 +62,24 @@ def quick(method=FedGAN, **settings):
 
 @pytest.fixture
 def known_coins(monkeypatch):
-    """Coins that fall the same for every site in every round, whoever else there is."""
+    """Coins that fall the same for every client in every round, whoever else there is."""
     monkeypatch.setattr(NoiseSource, "generator", lambda self: np.random.default_rng(7))
     monkeypatch.setattr(NoiseSource, "seed", lambda self: 3)
 
 
 def announced(monkeypatch):
     """Everything that the server tells all clients, as it goes."""
-    told, genuine = [], LocalChannel.announce
+    told, genuine = [], Channel.announce
 
     def announce(self, key, value):
         told.append((key, json.dumps(value, sort_keys=True)))
         return genuine(self, key, value)
 
-    monkeypatch.setattr(LocalChannel, "announce", announce)
+    monkeypatch.setattr(Channel, "announce", announce)
     return told
 
 
-# Two federations that differ in one row, alone at its site, of a colour nobody else has.
+# Two federations that differ in one row, alone at its client, of a colour nobody else has.
 WITHOUT = {"a": table(30).replace({"colour": {"blue": "green"}})}
 WITH_IT = {**WITHOUT, "b": table(1, seed=5).assign(colour="blue")}
 
@@ -101,9 +101,9 @@ def test_a_rare_category_leaves_a_trace_in_its_clipped_gradient_alone(
     monkeypatch.setattr(server, "ask_preliminaries", asked)
     contribute, silenced = GradientTask.contribute, []
 
-    def without_the_row(self, sites, samples, request):
-        for index, rows in contribute(self, sites, samples, request):
-            if silenced and sites[index].name == "b":
+    def without_the_row(self, clients, samples, request):
+        for index, rows in contribute(self, clients, samples, request):
+            if silenced and clients[index].name == "b":
                 layers = [(left * 0, right) for left, right in rows.layers]
                 rows = FactoredRows(layers, width=rows.dim)
             yield index, rows
@@ -150,7 +150,7 @@ def test_a_category_that_only_one_row_has_is_no_label_of_its_own_beyond_the_sche
 
 @pytest.mark.parametrize("trust", ["central", "distributed", "local"])
 def test_a_round_whose_sample_is_empty_is_charged_and_noised(monkeypatch, trust):
-    released, genuine = [], LocalChannel.sum
+    released, genuine = [], Channel.sum
 
     def watched(self, task, terms, dim, **rest):
         found = genuine(self, task, terms, dim, **rest)
@@ -158,7 +158,7 @@ def test_a_round_whose_sample_is_empty_is_charged_and_noised(monkeypatch, trust)
             released.append((found.value, terms))
         return found
 
-    monkeypatch.setattr(LocalChannel, "sum", watched)
+    monkeypatch.setattr(Channel, "sum", watched)
     budget = Budget(epsilon=math.inf, trust=trust)
     synth = quick(rate=1e-9, noise_multiplier=3.0, clip=2.0).fit(owners(20, 10), budget)
     labels = [event.label for event in synth.ledger.events]
@@ -185,7 +185,7 @@ def test_a_discriminator_moves_by_the_sum_over_the_expected_number_whoever_answe
     monkeypatch, settings, clients, expected, answered
 ):
     # Dividing by those who answered would need the number that coin flips keep secret.
-    genuine, weights = LocalChannel.sum, []
+    genuine, weights = Channel.sum, []
 
     def ones(self, task, terms, dim, **rest):
         if task != "gan-training":
@@ -193,7 +193,7 @@ def test_a_discriminator_moves_by_the_sum_over_the_expected_number_whoever_answe
         weights.append(rest["arrays"]["weights"].copy())
         return Released(np.ones(dim), clients, answered)
 
-    monkeypatch.setattr(LocalChannel, "sum", ones)
+    monkeypatch.setattr(Channel, "sum", ones)
     budget = Budget(epsilon=math.inf, unit="client", trust="central", units=clients)
     quick(rounds=3, **LOCAL, **settings).fit(owners(*[5] * clients), budget)
     for before, after in pairwise(weights):
@@ -202,7 +202,7 @@ def test_a_discriminator_moves_by_the_sum_over_the_expected_number_whoever_answe
 
 def test_a_step_follows_the_released_mean_of_real_rows_and_the_mean_of_generated_ones(monkeypatch):
     weights, fakes, values = [], [], []
-    genuine, rows, rng = LocalChannel.sum, Forger.rows, np.random.default_rng(0)
+    genuine, rows, rng = Channel.sum, Forger.rows, np.random.default_rng(0)
 
     def drawn(self, task, terms, dim, **rest):
         if task != "gan-gradient":
@@ -211,7 +211,7 @@ def test_a_step_follows_the_released_mean_of_real_rows_and_the_mean_of_generated
         values.append(rng.standard_normal(dim))
         return Released(values[-1], 2, 2)
 
-    monkeypatch.setattr(LocalChannel, "sum", drawn)
+    monkeypatch.setattr(Channel, "sum", drawn)
     monkeypatch.setattr(Forger, "rows", lambda self, n: fakes.append(rows(self, n)) or fakes[-1])
     synth = quick(
         rounds=2, rate=0.5, discriminator="mlp", smoothing=0.0, clip=1e3, penalty=2.0,

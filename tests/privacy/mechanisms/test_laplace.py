@@ -12,7 +12,7 @@ from fedsynth.privacy.accounting import spent
 from fedsynth.privacy.mechanisms.laplace import Laplace, gamma
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Terms
-from tests.federation.vectors import channel, ledger, sites, terms
+from tests.federation.vectors import channel, clients, ledger, terms
 
 FALSE_ALARM = 1e-8
 
@@ -74,7 +74,7 @@ def test_a_released_sum_carries_laplace_noise_and_costs_what_it_says(trust: str,
         norm="l1", mechanism="laplace", trust=trust, survivors=survivors, noise_multiplier=1.5
     )
     account = ledger("client", trust=trust, insecure=True)
-    released = channel(sites(5, dim, value=0.0), account, seed=4).sum("test-vectors", kind, dim)
+    released = channel(clients(5, dim, value=0.0), account, seed=4).sum("test-vectors", kind, dim)
     scaled = released.value / 1.5
     if survivors == 5:
         assert stats.kstest(scaled, stats.laplace.cdf).pvalue > FALSE_ALARM
