@@ -56,10 +56,10 @@ def summarise(results: Results, *, public: bool, epsilon: float | None, certifie
         _attack_headline(results.privacy),
     ]
     beware = warnings(results, public=public, epsilon=epsilon, certified=certified)
-    return Summary(_summarise_words(results), tuple(headlines), beware)
+    return Summary(_write_verdict(results), tuple(headlines), beware)
 
 
-def _summarise_words(results: Results) -> str:
+def _write_verdict(results: Results) -> str:
     parts = []
     names = successful_attacks(results.privacy)
     if names:
