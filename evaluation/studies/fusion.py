@@ -26,7 +26,7 @@ import numpy as np
 from adult import DATA, HOME
 
 from fedsynth.data.tables import conform, read_table
-from fedsynth.evaluation.reading.scores import always, score
+from fedsynth.evaluation.reading.scores import answer_always, score
 from fedsynth.federation.simulation.partitions import partition
 from fedsynth.methods.copula.private import PrivateFusion
 from fedsynth.methods.marginal.aim import AIM
@@ -111,7 +111,7 @@ def answered(method, options, schema, owners, train, test, seed):
     x, y = examples(test, schema)
     learned_x, learned_y = examples(train, schema)
     if method == "commonest class":
-        return always(int(np.bincount(learned_y).argmax()), len(y), schema.classes), 0, 0
+        return answer_always(int(np.bincount(learned_y).argmax()), len(y), schema.classes), 0, 0
     if method == "central":
         model = Classifier.train(learned_x, learned_y, schema.classes, seed=seed)
         return model.probabilities(x), 0, 0

@@ -1,4 +1,4 @@
-"""`fedsynth evaluate`: what synthetic rows are good for, and what they give away."""
+"""`fedsynth evaluate`: fidelity and utility of synthetic rows, and attacks on their privacy."""
 
 from __future__ import annotations
 

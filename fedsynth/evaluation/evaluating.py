@@ -1,4 +1,4 @@
-"""Evaluate synthetic rows: what they are worth, and what they give away."""
+"""Evaluate synthetic rows: fidelity, utility, and attacks on privacy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fedsynth.evaluation.comparing import (
     compare_images,
     compare_tables,
 )
-from fedsynth.evaluation.findings.results import caught
+from fedsynth.evaluation.findings.results import Results, successful_attacks
 from fedsynth.evaluation.findings.summary import Summary, summarise
 from fedsynth.evaluation.measures.fidelity import Fidelity
 from fedsynth.evaluation.measures.images import ImageFidelity
@@ -77,7 +77,7 @@ class Evaluation:
     @property
     def caught(self) -> list[str]:
         """Names of the attacks that told training rows from others."""
-        return caught(self.privacy)
+        return successful_attacks(self.privacy)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, as the report's JSON: plain values, None for what is no finite number."""
@@ -136,7 +136,7 @@ def evaluate(
         synthetic: the rows to judge.
         schema: of all tables; None drafts one from `real` and says so.
         train: the rows that the generator learned from. Attacks need them; without them the
-            yardstick "other real rows" is one half of `real`, and the other half is what all is
+            reference "other real rows" is one half of `real`, and the other half is what all is
             measured against.
         target: the column to predict, where a schema is drafted; other schemas name theirs.
         public: whether all real rows given are public. If not, the result is itself private.
@@ -153,36 +153,20 @@ def evaluate(
         ConfigError: arguments that do not go together.
         DataError: a table that does not fit the schema, or is too small: at least two real rows.
     """
-    sides = {"real": real, "synthetic": synthetic, "train": train}
-    _demand_data(sides)
+    sides = _demand_data({"real": real, "synthetic": synthetic, "train": train})
     _demand_plain(seed, title, models)
-    notes: list[Note] = []
-    if schema is None:
-        if not isinstance(real, pd.DataFrame):
-            raise ConfigError("images cannot be evaluated without a schema: give one")
-        schema = Schema.draft(real, target)
-        notes.append(_DRAFTED)
-    elif target is not None:
-        raise ConfigError("the schema names the target: leave `target` away, or the schema")
+    schema, notes = _agree(schema, real, target)
     _demand_options(schema, secrets, quasi_identifiers, sensitive)
-    if isinstance(schema, Schema):
-        # First, since it is quick, and a column that it does not know would stop all.
-        family = _anonymity(real, synthetic, schema, quasi_identifiers, sensitive)
-        found, more = compare_tables(
-            sides, schema, models=models, secrets=secrets, seed=seed, progress=progress
-        )
-        found = replace(found, privacy=replace(found.privacy, anonymity=family))
-    else:
-        found, more = compare_images(sides, schema, seed=seed, progress=progress)
+    attacked = _Attacked(secrets, tuple(quasi_identifiers), tuple(sensitive))
+    results, more = _compare(sides, schema, attacked, models, seed, progress)
     brief = None if certificate is None else _brief(certificate)
-    epsilon = None if brief is None else brief["epsilon"]
     return Evaluation(
         title=title,
-        fidelity=found.fidelity,
-        utility=found.utility,
-        images=found.images,
-        privacy=found.privacy,
-        summary=summarise(found, public=public, epsilon=epsilon, certified=brief is not None),
+        fidelity=results.fidelity,
+        utility=results.utility,
+        images=results.images,
+        privacy=results.privacy,
+        summary=_summarise(results, public, brief),
         public=public,
         about=_about(schema, sides),
         certificate=brief,
@@ -191,11 +175,52 @@ def evaluate(
     )
 
 
-def _demand_data(sides: Mapping[str, Data | None]) -> None:
+def _agree(
+    schema: Schema | ImageSchema | None, real: Data, target: str | None
+) -> tuple[Schema | ImageSchema, list[Note]]:
+    """The schema given, or one drafted from the real rows and a note of that."""
+    if schema is not None:
+        if target is not None:
+            raise ConfigError("the schema names the target: leave `target` away, or the schema")
+        return schema, []
+    if not isinstance(real, pd.DataFrame):
+        raise ConfigError("images cannot be evaluated without a schema: give one")
+    return Schema.draft(real, target), [_DRAFTED]
+
+
+@dataclass(frozen=True)
+class _Attacked:
+    """The columns that attacks are about, as named in the arguments of `evaluate`."""
+
+    secrets: Sequence[str] | None
+    quasi_identifiers: tuple[str, ...]
+    sensitive: tuple[str, ...]
+
+
+def _compare(
+    sides: Mapping[str, Data | None],
+    schema: Schema | ImageSchema,
+    attacked: _Attacked,
+    models: Models,
+    seed: int,
+    progress: Progress,
+) -> tuple[Results, list[Note]]:
+    if isinstance(schema, ImageSchema):
+        return compare_images(sides, schema, seed=seed, progress=progress)
+    # First, since it is quick, and a column that it does not know would stop all.
+    family = _anonymity(sides, schema, attacked)
+    results, notes = compare_tables(
+        sides, schema, models=models, secrets=attacked.secrets, seed=seed, progress=progress
+    )
+    return replace(results, privacy=replace(results.privacy, anonymity=family)), notes
+
+
+def _demand_data(sides: dict[str, Data | None]) -> dict[str, Data | None]:
     for side, data in sides.items():
         if not isinstance(data, pd.DataFrame | Images) and (data is not None or side != "train"):
             kind = type(data).__name__
             raise DataError(f"{side}: give a pandas DataFrame or fedsynth.Images, not {kind}")
+    return sides
 
 
 def _demand_plain(seed: object, title: object, models: object) -> None:
@@ -234,21 +259,23 @@ def _demand_options(
             raise ConfigError(f"secrets: there is no column {name!r}{suggestion(name, names)}")
 
 
+def _summarise(results: Results, public: bool, brief: dict[str, Any] | None) -> Summary:
+    epsilon = None if brief is None else brief["epsilon"]
+    return summarise(results, public=public, epsilon=epsilon, certified=brief is not None)
+
+
 def _anonymity(
-    real: Data,
-    synthetic: Data,
-    schema: Schema,
-    quasi_identifiers: Sequence[str],
-    sensitive: Sequence[str],
+    sides: Mapping[str, Data | None], schema: Schema, attacked: _Attacked
 ) -> Anonymity | None:
-    if not quasi_identifiers:
+    if not attacked.quasi_identifiers:
         return None
     tables = {}
-    for side, data in (("synthetic", synthetic), ("real", real)):
+    for side in ("synthetic", "real"):
+        data = sides[side]
         if not isinstance(data, pd.DataFrame):
             raise DataError(f"{side}: the schema is a table's and the data are images")
         tables[side] = data
-    return anonymity(tables, schema, tuple(quasi_identifiers), tuple(sensitive))
+    return anonymity(tables, schema, attacked.quasi_identifiers, attacked.sensitive)
 
 
 def _about(schema: Schema | ImageSchema, sides: Mapping[str, Data | None]) -> dict[str, Any]:

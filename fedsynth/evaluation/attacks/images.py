@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from fedsynth.data.images import Images
 from fedsynth.evaluation.attacks.membership import (
     MembershipAttack,
+    describe_search,
     equal_rows,
-    judged,
-    searched_for,
+    judge_scores,
 )
-from fedsynth.evaluation.attacks.neighbours import Neighbours, diagnosed
+from fedsynth.evaluation.attacks.neighbours import Neighbours, diagnose
 from fedsynth.evaluation.attacks.scoring import mean_log
 from fedsynth.evaluation.reading.features import nearest
 from fedsynth.schema import ImageSchema
@@ -39,14 +39,16 @@ def image_membership(
     members = train.take(rng.permutation(len(train))[:_SCORED])
     scored = np.concatenate([_vectors(part, schema) for part in (members, others)])
     theirs, _ = nearest(scored, _vectors(own, schema), 8)
-    searched = _searched(synthetic, np.concatenate([image_keys(members), image_keys(others)]), rng)
-    found, _ = nearest(scored, _vectors(searched, schema), 9)
-    around = found[:, 1:] if found.shape[1] > 1 else found
-    density = mean_log(theirs) + mean_log(around) - 2 * mean_log(found[:, :1])
-    count, part = len(members), searched_for(len(searched), len(synthetic))
+    searched = _choose_searched(
+        synthetic, np.concatenate([image_keys(members), image_keys(others)]), rng
+    )
+    distances, _ = nearest(scored, _vectors(searched, schema), 9)
+    around = distances[:, 1:] if distances.shape[1] > 1 else distances
+    density = mean_log(theirs) + mean_log(around) - 2 * mean_log(distances[:, :1])
+    count, part = len(members), describe_search(len(searched), len(synthetic))
     attacks = [
-        judged(name, scores[:count], scores[count:], seed)
-        for name, scores in (("density ratio", density), ("nearest row", -found[:, 0]))
+        judge_scores(name, scores[:count], scores[count:], seed)
+        for name, scores in (("density ratio", density), ("nearest row", -distances[:, 0]))
     ]
     return (
         *(replace(attack, sentence=attack.sentence + part) for attack in attacks),
@@ -54,7 +56,7 @@ def image_membership(
     )
 
 
-def _searched(images: Images, scored: NDArray[np.void], rng: np.random.Generator) -> Images:
+def _choose_searched(images: Images, scored: NDArray[np.void], rng: np.random.Generator) -> Images:
     """`_SEARCHED` of the images, and one equal to each scored one."""
     if len(images) <= _SEARCHED:
         return images
@@ -68,14 +70,14 @@ def image_neighbours(
 ) -> Neighbours:
     """Copies and distances to the nearest training image: a diagnostic, no evidence of privacy."""
     rng = np.random.default_rng(seed)
-    vectors = [_vectors(_few(part, _SCORED, rng), schema) for part in (synthetic, real)]
-    among = _vectors(_few(train, _SEARCHED, rng), schema)
+    vectors = [_vectors(_sample(part, _SCORED, rng), schema) for part in (synthetic, real)]
+    among = _vectors(_sample(train, _SEARCHED, rng), schema)
     distances = [nearest(part, among, 2)[0] for part in vectors]
     made, known, held = (image_keys(part) for part in (synthetic, train, real))
-    return diagnosed(made, known, held, {"synthetic": distances[0], "real": distances[1]})
+    return diagnose(made, known, held, {"synthetic": distances[0], "real": distances[1]})
 
 
-def _few(images: Images, most: int, rng: np.random.Generator) -> Images:
+def _sample(images: Images, most: int, rng: np.random.Generator) -> Images:
     return images if len(images) <= most else images.take(rng.permutation(len(images))[:most])
 
 

@@ -15,7 +15,7 @@ _POOR_COLUMN = 0.8
 
 
 @dataclass(frozen=True)
-class Found:
+class Results:
     """The parts of an evaluation; None where there is none.
 
     unlearned: why a table has no utility, as a sentence.
@@ -32,7 +32,7 @@ class Found:
     tested: int = 0
 
 
-def caught(privacy: Privacy) -> list[str]:
+def successful_attacks(privacy: Privacy) -> list[str]:
     """Names of the attacks that told training rows from others.
 
     What inference finds of a column it finds once, in the risks and, in other words, in attributes.
@@ -49,51 +49,51 @@ def caught(privacy: Privacy) -> list[str]:
     ]
 
 
-def kept(utility: Utility) -> float | None:
+def share_of_gain(utility: Utility) -> float | None:
     """Of what the first model gains by real rows over the best answer that learns nothing, the
     share that it gains by synthetic ones; None where real rows gain nothing."""
     model = utility.models[0]
     ours, theirs = model.synthetic[utility.primary], model.real[utility.primary]
-    least = trivial(utility)
+    least = best_baseline(utility)
     if ours is None or theirs is None or least is None or theirs - least < 0.01:
         return None
     return (ours - least) / (theirs - least)
 
 
-def trivial(utility: Utility) -> float | None:
+def best_baseline(utility: Utility) -> float | None:
     """The best score of answers that learn nothing."""
     known = [base.scores.get(utility.primary) for base in utility.baselines]
     return max((score for score in known if score is not None), default=None)
 
 
 def warnings(
-    found: Found, *, public: bool, epsilon: float | None, certified: bool
+    results: Results, *, public: bool, epsilon: float | None, certified: bool
 ) -> tuple[str, ...]:
     """What to beware of, as sentences; the arguments are those of `summarise`."""
     return (
-        *([found.shared] if found.shared else []),
-        *_attacks_found(found.privacy),
-        *_disclosure(public),
-        *_guarantee(epsilon, certified),
-        *_faults(found),
+        *([results.shared] if results.shared else []),
+        *_of_attacks(results.privacy),
+        *_of_disclosure(public),
+        *_of_guarantee(epsilon, certified),
+        *_of_measures(results),
     )
 
 
-def _attacks_found(privacy: Privacy) -> list[str]:
-    names = caught(privacy)
-    found = [f"Training rows can be told from others by: {'; '.join(names)}."] if names else []
+def _of_attacks(privacy: Privacy) -> list[str]:
+    names = successful_attacks(privacy)
+    sentences = [f"Training rows can be told from others by: {'; '.join(names)}."] if names else []
     neighbours = privacy.neighbours
     if neighbours is not None:
         copies, expected = neighbours.copies["train"], neighbours.copies["expected"]
         if copies > 0.01 and copies > 2 * expected:
-            found.append(
+            sentences.append(
                 f"{copies:.1%} of the synthetic rows equal a training row; of other real rows "
                 f"{expected:.1%} do."
             )
-    return found
+    return sentences
 
 
-def _disclosure(public: bool) -> list[str]:
+def _of_disclosure(public: bool) -> list[str]:
     if public:
         return []
     return [
@@ -102,7 +102,7 @@ def _disclosure(public: bool) -> list[str]:
     ]
 
 
-def _guarantee(epsilon: float | None, certified: bool) -> list[str]:
+def _of_guarantee(epsilon: float | None, certified: bool) -> list[str]:
     if not certified:
         return [
             "No certificate: that attacks find nothing is no guarantee, since a better one may."
@@ -114,10 +114,10 @@ def _guarantee(epsilon: float | None, certified: bool) -> list[str]:
     return []
 
 
-def _faults(found: Found) -> list[str]:
+def _of_measures(results: Results) -> list[str]:
     beware = []
-    utility, fidelity = found.utility, found.fidelity
-    share = None if utility is None else kept(utility)
+    utility, fidelity = results.utility, results.fidelity
+    share = None if utility is None else share_of_gain(utility)
     if share is not None and share < 0.5:
         beware.append(f"Models keep {max(0.0, share):.0%} of what real rows teach beyond guessing.")
     if utility is not None:
@@ -130,14 +130,12 @@ def _faults(found: Found) -> list[str]:
     if fidelity is not None:
         poor = [one.name for one in fidelity.columns if one.score < min(_POOR_COLUMN, one.real)]
         if poor:
-            beware.append(f"Columns far from the real ones: {_listed(poor)}.")
+            beware.append(f"Columns far from the real ones: {_list(poor)}.")
         outside = [one.name for one in fidelity.columns if one.outside > 0]
         if outside:
-            beware.append(
-                f"Columns with values that the schema does not allow: {_listed(outside)}."
-            )
+            beware.append(f"Columns with values that the schema does not allow: {_list(outside)}.")
     return beware
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list(names: Sequence[str]) -> str:
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.data.images import Images
-from fedsynth.evaluation.reading.labelled import Labelled, labelled
+from fedsynth.evaluation.reading.labelled import Labelled, label_features
 from fedsynth.evaluation.reading.notes import Note
-from fedsynth.evaluation.reading.scores import Scores, always, score
+from fedsynth.evaluation.reading.scores import Scores, answer_always, score
 from fedsynth.evaluation.reading.steps import Steps, silent
 from fedsynth.schema import ImageSchema
 
@@ -75,7 +75,7 @@ def image_fidelity(
     classes: tuple[ClassRecall, ...] = ()
     if schema.classes > 1:
         tables = [
-            labelled(part, schema, where)
+            label_features(part, schema, where)
             for part, where in ((synthetic, "synthetic"), (train, "train"), (real, "real"))
         ]
         if max(len(synthetic), len(train)) > _TRAIN:
@@ -105,25 +105,25 @@ def _students(
     made, train, test = tables
     answers = []
     for part in (made, train):
-        answers.append(image_probabilities(_part(part, seed), test.x, seed))
+        answers.append(image_probabilities(_sample(part, seed), test.x, seed))
         progress(len(answers), 2)
     majority = int(np.bincount(train.y, minlength=train.classes).argmax())
-    found: list[Scores] = [score(answer, test.y) for answer in answers]
-    trivial = score(always(majority, len(test.y), test.classes), test.y)
+    scores: list[Scores] = [score(answer, test.y) for answer in answers]
+    trivial = score(answer_always(majority, len(test.y), test.classes), test.y)
     names = [str(value) for value in schema.target.categories] if schema.target else []
     recalls = [_recalls(answer, test) for answer in answers]
     classes = tuple(
         ClassRecall(name, recalls[0][code], recalls[1][code]) for code, name in enumerate(names)
     )
     student = {
-        "synthetic": found[0].accuracy,
-        "real": found[1].accuracy,
+        "synthetic": scores[0].accuracy,
+        "real": scores[1].accuracy,
         "majority": trivial.accuracy,
     }
     return student, classes
 
 
-def _part(images: Labelled, seed: int) -> Labelled:
+def _sample(images: Labelled, seed: int) -> Labelled:
     if len(images.y) <= _TRAIN:
         return images
     drawn = np.random.default_rng(seed).choice(len(images.y), _TRAIN, replace=False)

@@ -121,11 +121,11 @@ def scores_differ(scores_pos: ArrayLike, scores_neg: ArrayLike, seed: int = 0) -
     # Of the rarer kind's sum of ranks either is known from the other's; low ones of negatives are
     # high ones of positives.
     if len(pos) <= len(neg):
-        return _dealt(ranks, ranks[: len(pos)], seed)
-    return _dealt(-ranks, -ranks[len(pos) :], seed)
+        return _permutation_test(ranks, ranks[: len(pos)], seed)
+    return _permutation_test(-ranks, -ranks[len(pos) :], seed)
 
 
-def _dealt(ranks: NDArray[np.float64], own: NDArray[np.float64], seed: int) -> float:
+def _permutation_test(ranks: NDArray[np.float64], own: NDArray[np.float64], seed: int) -> float:
     """P-value of a sum as high as `own`'s of as many of the ranks, dealt out at random."""
     sought, few = own.sum() - 1e-6, len(own)
     if math.comb(len(ranks), few) <= _DEALS:

@@ -14,7 +14,7 @@ from fedsynth.data.tables import read_table
 from fedsynth.errors import DataError
 from fedsynth.evaluation.attacks import membership as module
 from fedsynth.evaluation.attacks import scoring as scoring_module
-from fedsynth.evaluation.attacks.membership import equal_rows, judged, membership
+from fedsynth.evaluation.attacks.membership import equal_rows, judge_scores, membership
 from fedsynth.evaluation.attacks.neighbours import row_keys
 from fedsynth.evaluation.reading.confidence import ALARM
 from fedsynth.evaluation.reading.rows import Rows, read_rows
@@ -116,14 +116,14 @@ def test_alarms_about_independent_samples_are_as_rare_as_promised():
 def test_alarms_about_random_scores_are_as_rare_as_promised(rows, rounds, kinds):
     rng = np.random.default_rng(8)
     scores = (rng.integers(kinds, size=sum(rows)).astype(float) for _ in range(rounds))
-    caught = sum(judged("", s[: rows[0]], s[rows[0] :]).caught for s in scores)
+    caught = sum(judge_scores("", s[: rows[0]], s[rows[0] :]).caught for s in scores)
     assert caught <= {500: 3, 250: 2}[rounds]
 
 
 def test_the_figures_are_those_of_the_scores():
     rng = np.random.default_rng(9)
     members, others = rng.normal(0.5, 1, 300), rng.normal(0, 1, 200)
-    found = judged("x", members, others)
+    found = judge_scores("x", members, others)
     assert found.auroc == pytest.approx(mannwhitneyu(members, others).statistic / 300 / 200)
     assert found.auroc_low < found.auroc < found.auroc_high
     assert found.caught
@@ -132,16 +132,16 @@ def test_the_figures_are_those_of_the_scores():
     assert found.tpr[1].value == np.mean(members > cut)
     assert found.tpr[0].value is found.tpr[0].low is found.tpr[0].high is None
     assert "at 1% false alarms" in found.sentence
-    assert "false alarms" not in judged("x", members, others[:98]).sentence
-    assert not judged("x", others, members).caught
+    assert "false alarms" not in judge_scores("x", members, others[:98]).sentence
+    assert not judge_scores("x", others, members).caught
 
 
 def test_a_few_members_at_the_top_raise_the_alarm():
     rng = np.random.default_rng(10)
     members, others = rng.normal(0, 1, 2000), rng.normal(0, 1, 2000)
-    assert not judged("x", members, others).caught
+    assert not judge_scores("x", members, others).caught
     members[:40] += 10
-    found = judged("x", members, others)
+    found = judge_scores("x", members, others)
     assert found.caught
     assert found.auroc_low < 0.5
 

@@ -12,7 +12,7 @@ from sdmetrics.single_table.privacy import DCRBaselineProtection
 from sklearn.neighbors import NearestNeighbors
 
 from fedsynth.evaluation.attacks import neighbours as module
-from fedsynth.evaluation.attacks.neighbours import drawn, neighbours, row_keys
+from fedsynth.evaluation.attacks.neighbours import draw_rows, neighbours, row_keys
 from fedsynth.evaluation.reading.features import Features
 from fedsynth.evaluation.reading.rows import read_rows
 from fedsynth.schema import Categorical, Continuous, Integer, Schema
@@ -147,8 +147,8 @@ def test_the_order_of_the_rows_does_not_matter_even_to_samples(monkeypatch):
 
 def test_a_sample_has_each_row_once():
     keys = np.random.default_rng(1).integers(9, size=50).astype(np.uint64)
-    assert sorted(drawn(keys, 100, np.random.default_rng(2))) == list(range(50))
-    assert len(set(drawn(keys, 20, np.random.default_rng(2)))) == 20
+    assert sorted(draw_rows(keys, 100, np.random.default_rng(2))) == list(range(50))
+    assert len(set(draw_rows(keys, 20, np.random.default_rng(2)))) == 20
 
 
 @pytest.mark.parametrize(

@@ -92,10 +92,10 @@ def test_the_alarm_is_exact_however_trials_depend():
     caught = 0
     for seed in range(80):
         rng = np.random.default_rng(seed)
-        inside = shadow._inside(1, 4, 20, rng)[0]
+        inside = shadow._draw_halves(1, 4, 20, rng)[0]
         read = rng.normal(size=(8, 1, 2)) + rng.normal(size=(1, 10, 2)) ** 3
         read = read + 0.1 * rng.normal(size=(8, 10, 2))
-        caught += shadow._judged(read, inside[:, :10], 20, rng).caught
+        caught += shadow._judge(read, inside[:, :10], 20, rng).caught
     assert caught <= 1
 
 
@@ -121,7 +121,7 @@ def test_the_ratio_is_a_gaussian_log_likelihood_ratio():
 
 def test_effects_that_chance_explains_are_drawn_together():
     rng = np.random.default_rng(2)
-    signs = np.where(shadow._inside(1, 4, 300, rng)[0], 1.0, -1.0)[None]
+    signs = np.where(shadow._draw_halves(1, 4, 300, rng)[0], 1.0, -1.0)[None]
     noise, effects = rng.normal(size=(1, 8, 300)), rng.choice([0, 6], 300)
     noise -= noise.mean(axis=1, keepdims=True)
     same = shadow._ratio(noise, signs, noise[:, :2])
@@ -134,7 +134,7 @@ def test_effects_that_chance_explains_are_drawn_together():
 
 
 def test_halves_are_complementary_and_every_shadow_differs():
-    inside = shadow._inside(3, 4, 10, np.random.default_rng(1))
+    inside = shadow._draw_halves(3, 4, 10, np.random.default_rng(1))
     assert inside.shape == (3, 8, 10)
     assert (inside.sum(axis=2) == 5).all()
     assert (inside[:, ::2] ^ inside[:, 1::2]).all()
@@ -143,7 +143,7 @@ def test_halves_are_complementary_and_every_shadow_differs():
 
 def test_members_are_the_rows_that_a_shadow_was_trained_on(monkeypatch):
     trained, targets, inside = [], [], []
-    of, judged = Reading.of, shadow._judged
+    of, judged = Reading.of, shadow._judge
 
     def make(rows: pd.DataFrame, seed: int) -> pd.DataFrame:
         trained.append(set(rows.y))
@@ -158,7 +158,7 @@ def test_members_are_the_rows_that_a_shadow_was_trained_on(monkeypatch):
         return judged(read, members, *rest)
 
     monkeypatch.setattr(shadow.Reading, "of", reading)
-    monkeypatch.setattr(shadow, "_judged", judging)
+    monkeypatch.setattr(shadow, "_judge", judging)
     pool = people(30, 4).assign(y=np.arange(30) / 10)
     shadow_attack(make, pool, SCHEMA, shadows=4, targets=12)
     assert len(targets) == 12

@@ -16,7 +16,7 @@ import pytest
 import tests.evaluation.report.report_contents as contents
 from fedsynth.errors import ConfigError
 from fedsynth.evaluation.report import page, save
-from fedsynth.evaluation.report.sections.summary import believed
+from fedsynth.evaluation.report.sections.summary import belief_after
 from fedsynth.evaluation.report.wording import amount, one_in, percent, score
 from tests.evaluation.report.report_reading import Element, read
 
@@ -144,10 +144,10 @@ def test_the_first_screen_says_verdict_guarantee_and_figures():
 
 
 def test_belief_follows_the_odds():
-    assert believed(0) == 0.5
-    assert math.isclose(believed(math.log(3)), 0.75)
-    assert math.isclose(believed(1), math.e / (1 + math.e))
-    assert believed(800) == 1.0
+    assert belief_after(0) == 0.5
+    assert math.isclose(belief_after(math.log(3)), 0.75)
+    assert math.isclose(belief_after(1), math.e / (1 + math.e))
+    assert belief_after(800) == 1.0
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_real_rows_are_called_unseen_as_the_user_says(make, what):
     content = make()
     rows = content["data"]["rows"]
     assert (
-        f"judged against {rows['real']:,} real {what}, said to be unseen by the generator, "
+        f"measured against {rows['real']:,} real {what}, said to be unseen by the generator, "
         f"and the {rows['train']:,} it learned from"
     ) in _words(content)
 
@@ -228,7 +228,7 @@ def test_without_training_rows_none_are_spoken_of_and_half_of_the_real_ones_judg
     content["data"]["rows"]["train"] = None
     words = _words(content)
     assert (
-        "judged against one half of 9,769 real rows, the other half standing for other real rows"
+        "measured against one half of 9,769 real rows, the other half standing for other real rows"
     ) in words
     assert "real training" not in words.lower()
     assert words.lower().count("other real rows") == 5 + 1

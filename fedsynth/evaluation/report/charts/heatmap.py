@@ -31,7 +31,7 @@ def worst_pairs(distance: Matrix, most: int | None = None) -> list[Pair]:
     return sorted(pairs, key=lambda pair: -pair[2])[:most]
 
 
-def chosen(distance: Matrix, most: int = MOST) -> list[int]:
+def choose_columns(distance: Matrix, most: int = MOST) -> list[int]:
     """Columns to draw, in their order: all, or those that the worst pairs touch."""
     if len(distance) <= most:
         return list(range(len(distance)))
@@ -57,7 +57,7 @@ def heatmap(pairs: Mapping[str, Any], label: str) -> Html:
         pairs: names [d], distance [d, d] and reference [d, d] or None.
     """
     names, distance, reference = pairs["names"], pairs["distance"], pairs.get("reference")
-    columns = chosen(distance)
+    columns = choose_columns(distance)
     size = 34 if len(columns) <= 16 else 22 if len(columns) <= 30 else 12
     longest = max((len(short(str(names[c]), 20)) for c in columns), default=1)
     edge = 14 + 6.4 * longest
@@ -114,10 +114,10 @@ def _cells(
             value = reference[i][j] if above and isinstance(reference, Sequence) else distance[i][j]
             who = "real rows" if above else "synthetic rows"
             both = apart(names[i], 40) + (f"{TIMES}{apart(names[j], 40)}" if i != j else "")
-            found = score(value) if known(value) else "not computed"
+            figure = score(value) if known(value) else "not computed"
             x, y = edge + size * c, top + size * r
             box = {"x": px(x), "y": px(y), "width": size - 1, "height": size - 1}
-            title = tag("title", f"{both}: {found} ({who})")
+            title = tag("title", f"{both}: {figure} ({who})")
             parts.append(tag("rect", title, class_=f"cell {shade(value)}", **box))
             if size == 34 and known(value):
                 inside = f"in {shade(value)}"

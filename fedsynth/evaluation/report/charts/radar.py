@@ -68,10 +68,10 @@ def radar(axes: Sequence[Axis], methods: Sequence[Method], label: str, note: str
         raise ValueError("every method needs a figure, or None, for each axis")
     parts = _web(axes)
     for kind, method in zip(_KINDS, methods, strict=False):
-        parts += _drawn(kind, method, axes)
+        parts += _draw(kind, method, axes)
     for index, axis in enumerate(axes):
         parts += _ticks(axis, _turn(index, axes))
-        parts += _ended(axis, _turn(index, axes), [method.values[index] for method in methods])
+        parts += _label_end(axis, _turn(index, axes), [method.values[index] for method in methods])
     foot = _TOP + _RIM + _LINE * (3.25 + len(methods))
     parts += _legend(methods, foot)
     if note:
@@ -120,7 +120,7 @@ def _ticks(axis: Axis, angle: float) -> list[Html]:
     return parts
 
 
-def _drawn(kind: str, method: Method, axes: Sequence[Axis]) -> list[Html]:
+def _draw(kind: str, method: Method, axes: Sequence[Axis]) -> list[Html]:
     """A method's line around the chart, broken where a figure is missing, and its marks."""
     places = [
         _at(_turn(index, axes), axis.scale(value)) if known(value) else None
@@ -134,7 +134,7 @@ def _drawn(kind: str, method: Method, axes: Sequence[Axis]) -> list[Html]:
     return [tag("g", tag("title", method.name), *parts)]
 
 
-def _ended(axis: Axis, angle: float, values: Sequence[float | None]) -> list[Html]:
+def _label_end(axis: Axis, angle: float, values: Sequence[float | None]) -> list[Html]:
     """An axis' name beyond the rim, and below it each method's figure with its mark."""
     x, y = _at(angle, _RIM + 14)
     anchor = _anchor(math.sin(angle))

@@ -129,13 +129,13 @@ def anonymity(content: Content, privacy: Content) -> Part | Html:
 
 def _flat(figures: Mapping[str, Any]) -> dict[str, Any]:
     """Measures with those of groups among them, without the other library's."""
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for key, value in figures.items():
         if isinstance(value, Mapping):
-            found |= {} if key == "library" else value
+            flat |= {} if key == "library" else value
         else:
-            found[key] = value
-    return found
+            flat[key] = value
+    return flat
 
 
 def _measure(key: str, value: object, library: Mapping[str, Any] | None) -> Html:

@@ -68,11 +68,11 @@ def _count(privacy: Content) -> Html:
     told = {risk.get("column") for risk in risks}
     apart = [entry for entry in attributes if entry.get("column") not in told]
     every = [*(privacy.get("membership") or []), *risks, *apart]
-    found = sum(bool(entry.get("caught")) for entry in every)
+    leaks = sum(bool(entry.get("caught")) for entry in every)
     if not every:
         words = "No attack was run, so nothing is known of what the rows give away."
-    elif found:
-        words = f"{found} of {len(every)} attacks found a leak."
+    elif leaks:
+        words = f"{leaks} of {len(every)} attacks found a leak."
     else:
         words = f"None of {len(every)} attacks found a leak."
     rest = (
@@ -86,7 +86,7 @@ def _count(privacy: Content) -> Html:
     return lede(tag("strong", words), rest if every else None)
 
 
-def verdict(caught: object) -> Html:
+def result_mark(caught: object) -> Html:
     """Whether a leak was found, by shape, word and colour."""
     if caught is None:
         return tag("span", "not decided", class_="quiet")
@@ -100,18 +100,18 @@ def verdict(caught: object) -> Html:
     return tag("span", sign, " ", said, class_="leak" if caught else "noleak")
 
 
-def _said(entries: Iterable[Content]) -> list[str]:
+def _sentences(entries: Iterable[Content]) -> list[str]:
     """What came of each attack, in a sentence."""
     return [sentence(entry.get("sentence") or "") for entry in entries]
 
 
-def _sorted(entries: Iterable[Content]) -> list[Content]:
+def _leaks_first(entries: Iterable[Content]) -> list[Content]:
     """Attacks that found something first."""
     return sorted(entries, key=lambda entry: not entry.get("caught"))
 
 
 def _membership(content: Content, privacy: Content) -> Part | Html:
-    entries = _sorted(privacy.get("membership") or [])
+    entries = _leaks_first(privacy.get("membership") or [])
     if not entries:
         return absent("Membership inference", reason(content, "membership"))
     scale, rows = Scale(0.4, 1, 6, 160), []
@@ -123,13 +123,13 @@ def _membership(content: Content, privacy: Content) -> Part | Html:
         rows.append(
             [
                 title,
-                verdict(entry.get("caught")),
+                result_mark(entry.get("caught")),
                 chart,
                 within(value, low, high),
                 _rates(entry),
             ]
         )
-    head: list[Any] = ["Attack", "Verdict", axis(scale, noted={0.5: "0.5", 1.0: "1"}), "AUROC"]
+    head: list[Any] = ["Attack", "Result", axis(scale, noted={0.5: "0.5", 1.0: "1"}), "AUROC"]
     head += ["Members found"]
     words = (
         "Can anybody tell who was in the training data? The attacker scores people who were in it "
@@ -137,7 +137,12 @@ def _membership(content: Content, privacy: Content) -> Part | Html:
         "found at the price of falsely accusing so many of the others: equal shares are guessing."
     )
     shown = table(
-        "Membership inference", head, rows, texts=(1, 2, 4), below=_said(entries), class_="attacks"
+        "Membership inference",
+        head,
+        rows,
+        texts=(1, 2, 4),
+        below=_sentences(entries),
+        class_="attacks",
     )
     title, body = "Membership inference", [lede(words), shown, _curves(entries)]
     return part("membership", title, *body, link="Membership")
@@ -185,7 +190,7 @@ def _curves(entries: list[Content]) -> Html | None:
 
 
 def _risks(content: Content, privacy: Content) -> Part | Html:
-    entries = _sorted(privacy.get("risks") or [])
+    entries = _leaks_first(privacy.get("risks") or [])
     if not entries:
         return absent("Singling out, linkability, inference", reason(content, "risks"))
     scale, rows = Scale(0, 1, 6, 160), []
@@ -197,14 +202,14 @@ def _risks(content: Content, privacy: Content) -> Part | Html:
         rows.append(
             [
                 what,
-                verdict(entry.get("caught")),
+                result_mark(entry.get("caught")),
                 chart,
                 within(value, low, high),
                 *(percent(entry.get(key)) for key in ("attack", "control", "baseline")),
                 count(entry.get("attempts")),
             ]
         )
-    head: list[Any] = ["Attack", "Verdict", axis(scale, 2), "Risk", "Hits"]
+    head: list[Any] = ["Attack", "Result", axis(scale, 2), "Risk", "Hits"]
     head += ["Of control", "By guessing", "Attempts"]
     words = (
         "The three risks that data protection law names, as Anonymeter measures them. Risk is the "
@@ -212,7 +217,7 @@ def _risks(content: Content, privacy: Content) -> Part | Html:
         "(control): 0 is none, 1 is certainty."
     )
     title = "Singling out, linkability, inference"
-    shown = table(title, head, rows, texts=(1, 2), below=_said(entries), class_="attacks")
+    shown = table(title, head, rows, texts=(1, 2), below=_sentences(entries), class_="attacks")
     return part("risks", title, lede(words), shown, link="Singling out")
 
 
@@ -221,7 +226,7 @@ def _of(column: object) -> Html | None:
 
 
 def _attributes(content: Content, privacy: Content) -> Part | Html:
-    entries = _sorted(privacy.get("attributes") or [])
+    entries = _leaks_first(privacy.get("attributes") or [])
     if not entries:
         return absent("Attribute inference", reason(content, "attributes"))
     ends = [
@@ -235,12 +240,12 @@ def _attributes(content: Content, privacy: Content) -> Part | Html:
         chart = whiskers(gain, low, high, scale, 0.0, label)
         rows.append(
             [name(entry.get("column"), 40)]
-            + [verdict(entry.get("caught")), chart, within(gain, low, high)]
+            + [result_mark(entry.get("caught")), chart, within(gain, low, high)]
             + [percent(entry.get(key)) for key in ("synthetic", "others", "held_out", "commonest")]
             + [count(entry.get("rows"))]
         )
     noted = {-reach: f"\u2212{reach:.2g}", 0.0: "0", reach: f"{reach:.2g}"}
-    head: list[Any] = ["Secret", "Verdict", axis(scale, noted=noted), "Gain"]
+    head: list[Any] = ["Secret", "Result", axis(scale, noted=noted), "Gain"]
     head += ["Members", "Others", "From held-out", "Commonest", "Rows"]
     words = (
         "Somebody who knows the rest of a row guesses one column from the synthetic rows. What "
@@ -249,7 +254,7 @@ def _attributes(content: Content, privacy: Content) -> Part | Html:
         "real rows of other people; “commonest”: from the commonest value alone."
     )
     shown = table(
-        "Attribute inference", head, rows, texts=(1, 2), below=_said(entries), class_="attacks"
+        "Attribute inference", head, rows, texts=(1, 2), below=_sentences(entries), class_="attacks"
     )
     title = "Attribute inference"
     return part("attributes", title, lede(words), shown, link="Attributes")

@@ -1,4 +1,4 @@
-"""The first screen: what the rows are worth, what they cost in privacy, what to beware of."""
+"""The first screen: the verdict, four figures, what the certificate promises, what to beware of."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def _about(content: Content) -> list[object]:
         parts[0] = f"{parts[0]} of {count(data['columns'])} columns"
     real = f"{count(rows.get('real'))} real {what}"
     if known(rows.get("train")):
-        parts.append(f", judged against {real}, said to be unseen by the generator, ")
+        parts.append(f", measured against {real}, said to be unseen by the generator, ")
         parts.append(f"and the {count(rows['train'])} it learned from")
     else:
-        parts.append(f", judged against one half of {real}, ")
+        parts.append(f", measured against one half of {real}, ")
         parts.append(f"the other half standing for other real {what}")
     if data.get("target"):
         parts += [". Target: ", name(data["target"], 60)]
@@ -115,7 +115,7 @@ def _meaning(certificate: Content) -> list[Html]:
             "among the data."
         )
         return [tag("p", words, class_="void")]
-    after = believed(epsilon)
+    after = belief_after(epsilon)
     sure = f"at most {percent(after)} sure" if after < 0.9995 else "practically certain"
     words = (
         f"Somebody who thinks it as likely as not (50 %) that a {unit} among the data, and who "
@@ -132,7 +132,7 @@ def _meaning(certificate: Content) -> list[Html]:
     return [tag("p", words, aside, ends, how), chart, *([] if whole else [tag("p", several)])]
 
 
-def believed(epsilon: float) -> float:
+def belief_after(epsilon: float) -> float:
     """The most that a belief of one half can become: e^epsilon / (1 + e^epsilon), for delta 0."""
     return 1 / (1 + math.exp(-epsilon))
 

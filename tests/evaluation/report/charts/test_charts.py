@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fedsynth.evaluation.report.charts.bars import bars, belief, headline, whiskers
 from fedsynth.evaluation.report.charts.curves import Curve, apart_by, roc, scatter
 from fedsynth.evaluation.report.charts.drawing import Scale, mark, round_values, spread
-from fedsynth.evaluation.report.charts.heatmap import chosen, heatmap, shade, worst_pairs
+from fedsynth.evaluation.report.charts.heatmap import choose_columns, heatmap, shade, worst_pairs
 from fedsynth.evaluation.report.charts.histograms import (
     category_rows,
     combs,
@@ -257,9 +257,9 @@ def test_of_many_columns_those_of_the_worst_pairs_are_drawn():
     distance = [[0.0] * 6 for _ in range(6)]
     distance[4][1] = distance[1][4] = 0.9
     distance[5][4] = distance[4][5] = 0.8
-    assert chosen(distance, 3) == [1, 4, 5]
-    assert chosen(distance, 6) == list(range(6))
-    assert chosen([[None] * 4 for _ in range(4)], 2) == [0, 1]
+    assert choose_columns(distance, 3) == [1, 4, 5]
+    assert choose_columns(distance, 6) == list(range(6))
+    assert choose_columns([[None] * 4 for _ in range(4)], 2) == [0, 1]
 
 
 def test_shades_change_at_their_breaks():
