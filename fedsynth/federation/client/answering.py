@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from fedsynth.errors import PrivacyError
 from fedsynth.federation.client.client import Client
 from fedsynth.federation.client.groups import grouped_sums
-from fedsynth.federation.client.steps import Steps, drawn
-from fedsynth.federation.client.tasks import GroupTask, Keeper, Task, learner, lookup
+from fedsynth.federation.client.steps import drawn
+from fedsynth.federation.client.tasks import GroupTask, Keeper, Task, learn, lookup
 from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Answer, Incident, Request
 from fedsynth.privacy.rows.clipping import clip_and_sum, clip_blocks
@@ -40,7 +40,7 @@ def answers(clients: Sequence[Client], request: Request) -> Iterator[Answer | In
             yield Incident(client.name, request.round, f"refuses: {reason}")
     views = [View(client, request.job) for client in willing]
     if request.steps is not None:
-        messages = _learned(views, request)
+        messages = (learn(view, request) for view in views)
     else:
         task = lookup(request.task)
         if isinstance(task, GroupTask):
@@ -52,13 +52,6 @@ def answers(clients: Sequence[Client], request: Request) -> Iterator[Answer | In
         )
     for view, message in zip(views, messages, strict=True):
         yield Answer(view.name, request.job, request.round, message)
-
-
-def _learned(views: Sequence[View], request: Request) -> Iterator[NDArray[np.float64]]:
-    """What each client's own training made of its noisy sums; that needs no noise any more."""
-    task = learner(request.task)
-    for view in views:
-        yield np.asarray(task.learn(Steps(view, request), request), np.float64)
 
 
 def _noised(

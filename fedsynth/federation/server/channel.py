@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.errors import PrivacyError
+from fedsynth.errors import ConfigError, PrivacyError
 from fedsynth.federation.request import Collected, Incident, Plain, Released, Request
 from fedsynth.federation.runtime import Runtime
 from fedsynth.federation.server.door import Door, draws_clients
@@ -49,6 +49,8 @@ class Channel:
         quorum: float = 0.5,
         drawn: Mapping[str, int] | None = None,
     ) -> None:
+        if not 0 < quorum <= 1:
+            raise ConfigError(f"quorum must be in (0, 1], not {quorum}")
         self._door = Door(runtime, ledger, noise, quorum, drawn)
         self._runtime = runtime
 

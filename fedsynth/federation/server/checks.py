@@ -111,6 +111,15 @@ def sift(
     return list(good.values()), bad
 
 
+def with_silent(
+    incidents: Sequence[Incident], answered: Sequence[str], request: Request, cohort: Sequence[str]
+) -> list[Incident]:
+    """The incidents, and one for every client of the cohort of which nothing is known."""
+    silent = set(cohort) - set(answered) - {incident.client for incident in incidents}
+    missing = [Incident(name, request.round, "did not answer") for name in sorted(silent)]
+    return [*incidents, *missing]
+
+
 def need(count: int, least: int, request: Request, incidents: Sequence[Incident]) -> None:
     """Raises FederationError where fewer than ``least`` answers are usable."""
     if count < least:

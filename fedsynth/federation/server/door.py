@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from fedsynth.errors import ConfigError, PrivacyError
+from fedsynth.errors import PrivacyError
 from fedsynth.federation.request import Collected, Incident, Released, Request, Summed
 from fedsynth.federation.runtime import Runtime
-from fedsynth.federation.server.checks import demand_fitting, demand_sound, need, sift
+from fedsynth.federation.server.checks import demand_fitting, demand_sound, need, sift, with_silent
 from fedsynth.federation.server.scores import Scores
 from fedsynth.federation.server.traffic import Traffic
 from fedsynth.privacy.mechanisms.exponential import Exponential
@@ -35,8 +35,6 @@ class Door:
         quorum: float,
         drawn: Mapping[str, int] | None,
     ) -> None:
-        if not 0 < quorum <= 1:
-            raise ConfigError(f"quorum must be in (0, 1], not {quorum}")
         if (noise.insecure or runtime.insecure) and not ledger.job.insecure:
             raise PrivacyError(
                 "the noise has a known seed and the ledger does not say so: its certificate would "
@@ -81,10 +79,8 @@ class Door:
         cohort = self._charged(request)
         answers, incidents = self._runtime.collect(request, cohort) if cohort else ([], [])
         messages, faults = sift(answers, request, cohort)
-        incidents = [*incidents, *faults]
         names = tuple(one.client for one in messages)
-        silent = set(cohort) - set(names) - {incident.client for incident in incidents}
-        incidents += [Incident(name, request.round, "did not answer") for name in sorted(silent)]
+        incidents = with_silent([*incidents, *faults], names, request, cohort)
         self._take(len(messages), request, cohort, incidents)
         values = np.array([one.values for one in messages]).reshape(len(messages), request.dim)
         return Collected(values, names, len(cohort), tuple(incidents))
