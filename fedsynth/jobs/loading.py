@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pandas as pd
-from safetensors import SafetensorError
-from safetensors.numpy import load_file
 
 from fedsynth.data.images import Images, read_images
 from fedsynth.data.tables import read_table
 from fedsynth.errors import ReleaseError, SchemaError
 from fedsynth.privacy.trail.certificate import Certificate, sha256
 from fedsynth.registry import METHODS, Synthesizer
-from fedsynth.release import CONFIG, FORMAT, MODEL, SCHEMA, WEIGHTS
+from fedsynth.release import CONFIG, MODEL, SCHEMA, WEIGHTS, read_model
 from fedsynth.schema import ImageSchema, Schema, load_schema
 
 
@@ -28,14 +25,8 @@ def load(folder: str | Path) -> Synthesizer:
     certificate = Certificate.load(folder)
     for name in (MODEL, WEIGHTS, SCHEMA):
         _demand_unchanged(folder / name, certificate.content["files"].get(name))
-    try:
-        schema = load_schema(folder / SCHEMA)
-        content = json.loads((folder / MODEL).read_text(encoding="utf-8"))
-        arrays = load_file(folder / WEIGHTS)
-        method, known = content["method"], content["format"] == FORMAT
-    except (SchemaError, SafetensorError, OSError, ValueError, KeyError, TypeError):
-        raise ReleaseError(f"{folder}: the model or its schema cannot be read") from None
-    if not known or method not in METHODS:
+    method, schema, arrays, content = read_model(folder)
+    if method not in METHODS:
         raise ReleaseError(f"{folder / MODEL}: of a method or format that this fedsynth lacks")
     found: Synthesizer = METHODS[method].from_state(schema, arrays, content)
     return found

@@ -14,6 +14,7 @@ from fedsynth.methods.copula.tasks import STATISTICS, asked
 from fedsynth.privacy.mechanisms.stable import reach
 from fedsynth.privacy.rows.stacking import ROOT
 from fedsynth.privacy.terms import Budget, Everyone, Mechanism, Terms
+from fedsynth.queries.session import Session
 from fedsynth.schema import Schema
 
 Floats = NDArray[np.float64]
@@ -58,6 +59,21 @@ def ask_statistics(
     question = asked(schema, settings, terms.norm)
     released = channel.sum(STATISTICS.name, terms, question.dim, settings=settings)
     return question.answer(released.value, _deviation(terms, released.answered))
+
+
+def statistics_once(session: Session, schema: Schema, settings: Mapping[str, Plain]) -> Statistics:
+    """:func:`ask_statistics`, unless an interrupted run has the answer: it is saved before all
+    else."""
+    terms = session.plan.terms(STATISTICS.name)
+    session.progress("message", 0, 1)
+    if session.restored is not None:
+        arrays, meta = session.restored
+        question = asked(schema, settings, terms.norm)
+        return question.answer(np.asarray(arrays["values"]), float(meta["sigma"]))
+    statistics = ask_statistics(session.channel, terms, schema, settings)
+    values, sigma = statistics.released
+    session.checkpoint({"values": values}, {"sigma": sigma})
+    return statistics
 
 
 def _deviation(terms: Terms, answered: int) -> float:

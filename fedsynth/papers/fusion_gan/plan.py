@@ -7,7 +7,7 @@ from fedsynth.papers.fusion_gan.tasks.local_training import LOCAL_GAN
 from fedsynth.papers.fusion_gan.tasks.private_training import PRIVATE_GAN
 from fedsynth.privacy.accounting import calibrate, charged
 from fedsynth.privacy.terms import Budget, Everyone, Poisson, Terms, unprotected
-from fedsynth.privacy.trail.ledger import Job, Planned
+from fedsynth.privacy.trail.ledger import Planned
 
 
 def planned(settings: FusionGANSettings, budget: Budget) -> Planned:
@@ -38,14 +38,3 @@ def planned(settings: FusionGANSettings, budget: Budget) -> Planned:
         budget.resolved_delta,
     )
     return Planned(PRIVATE_GAN.name, training(multiplier), steps)
-
-
-def message_terms(job: Job) -> Terms:
-    """Of the planned message."""
-    return job.plan[0].terms
-
-
-def task_of(job: Job) -> tuple[str, int | None]:
-    """The planned message's task, and the sums that a client takes in training; None without."""
-    (message,) = job.plan
-    return message.label, message.count if message.label == PRIVATE_GAN.name else None
