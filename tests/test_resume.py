@@ -14,7 +14,8 @@ from small_jobs import SETTINGS, write_job
 
 from fedsynth import release
 from fedsynth.cli import app as cli
-from fedsynth.federation.server.channel import LocalChannel
+from fedsynth.federation.runtimes.local import LocalRuntime
+from fedsynth.federation.server.channel import Channel
 from fedsynth.jobs import run as job
 from fedsynth.privacy.trail.certificate import Certificate
 from fedsynth.privacy.trail.ledger import Ledger
@@ -46,11 +47,11 @@ STAGES = {
     "before the job file": (job.Config, "save", 1, True),
     "before the ledger": (Ledger, "create", 1, True),
     "after the ledger": (Ledger, "create", 1, False),
-    "histogram charged, not asked": (LocalChannel, "_draw", 1, True),
+    "histogram charged, not asked": (Channel, "_draw", 1, True),
     "histogram asked, not saved": (fitting.Fitting, "checkpoint", 1, True),
     "first checkpoint": (fitting.Fitting, "checkpoint", 1, False),
-    "third round charged": (LocalChannel, "_draw", 5, True),
-    "third round released": (LocalChannel, "_total", 5, False),
+    "third round charged": (Channel, "_draw", 5, True),
+    "third round released": (Channel, "_summed", 5, False),
     "last round, not saved": (fitting.Fitting, "checkpoint", 2, True),
     "trained": (fitting.Fitting, "__exit__", 1, False),
     "before the rows": (release, "_write_rows", 1, True),
@@ -90,21 +91,21 @@ def demand_sound(folder):
 def test_every_value_released_has_its_line(tmp_path, monkeypatch):
     """Also those of a run that crashed, whose rounds are asked again and paid for again."""
     released = []
-    total = LocalChannel._total
+    config, folder = write_job(tmp_path, holdout=0), tmp_path / "r"
+    asked = LocalRuntime.sum
 
     def counted(self, *arguments):
-        released.append(len(self.ledger.events))
-        return total(self, *arguments)
+        released.append((folder / "ledger.jsonl").read_bytes().count(b"\n") - 1)
+        return asked(self, *arguments)
 
-    monkeypatch.setattr(LocalChannel, "_total", counted)
-    config, folder = write_job(tmp_path, holdout=0), tmp_path / "r"
+    monkeypatch.setattr(LocalRuntime, "sum", counted)
     with monkeypatch.context() as patch:
         crashing(patch, fitting.Fitting, "checkpoint", 2)
         with pytest.raises(Crash):
             cli.run(["run", str(config), "--out", str(folder), "--quiet"])
     gc.collect()
     assert cli.run(["run", "--resume", str(folder), "--quiet"]) == 0
-    # Before each value existed, the ledger had a line more than before the last.
+    # Before anybody was asked for a value, the ledger on disk had a line more than before the last.
     assert released == sorted(set(released))
     assert len(Ledger.read(folder / "ledger.jsonl").events) == released[-1]
     demand_sound(folder)

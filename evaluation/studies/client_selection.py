@@ -19,21 +19,22 @@ import json
 import numpy as np
 from adult import DATA, HOME, ROWS
 
-from fedsynth.data.tables import read_table
+from fedsynth.data.tables import conform, read_table
 from fedsynth.evaluation.measures import marginals, utility
 from fedsynth.federation.simulation.partitions import partition
 from fedsynth.marginals import count
 from fedsynth.methods.marginal import interview
 from fedsynth.methods.marginal.aim import AIM
 from fedsynth.privacy.terms import Budget
-from fedsynth.queries.owners import codes_of
 from fedsynth.schema import Schema
+
+# The rows of every client of the run, which a study may look at and a method may not.
+OWNERS = []
 
 
 def chosen_by_a_client(self, label, cliques, estimate, weights, penalties):
     """Stands for Interview.choose: the exponential mechanism on one client's own rows."""
-    channel = self.fitting.channel
-    terms, sites = self.terms(label), self.fitting.sites
+    channel, terms = self.fitting.channel, self.terms(label)
     # Charged as the release that it would be: the client's records and nobody else's are in it.
     channel.select(
         interview.MARGINALS.name,
@@ -44,8 +45,9 @@ def chosen_by_a_client(self, label, cliques, estimate, weights, penalties):
         penalties=penalties,
         arrays=interview.table_arrays(cliques, np.ones(len(cliques))),
     )
-    site = sites[len(self.measurements) % len(sites)]
-    codes = codes_of(site)
+    # Who chooses is this client, on its own rows, which the server's half never sees.
+    rows = OWNERS[len(self.measurements) % len(OWNERS)]
+    codes = self.encoding.encode(rows)
     growth = self.encoding.records / max(1, len(codes))
     own = np.concatenate([count(self.domain, codes, c).ravel() * growth for c in cliques])
     starts = np.cumsum([0, *[self.domain.cells(c) for c in cliques][:-1]])
@@ -62,13 +64,14 @@ def run(seed, beta, way):
     train = table.iloc[order[:cut]].reset_index(drop=True)
     test = table.iloc[order[cut:]].reset_index(drop=True)
     options = {"beta": beta, "minimum": 50}
-    sites = partition(train, 10, "dirichlet", schema=schema, seed=seed, **options)
+    owners = partition(train, 10, "dirichlet", schema=schema, seed=seed, **options)
+    OWNERS[:] = [conform(rows, schema, where=name) for name, rows in owners.items()]
     budget = Budget(epsilon=1.0, delta=1e-5, trust="distributed" if way == "sums" else "central")
     original = interview.Interview.choose
     if way == "client":
         interview.Interview.choose = chosen_by_a_client
     try:
-        synth = AIM(schema).fit(sites, budget, seed=seed)
+        synth = AIM(schema).fit(owners, budget, seed=seed)
     finally:
         interview.Interview.choose = original
     rows = synth.sample(ROWS, seed=seed)

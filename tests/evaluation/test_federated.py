@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from fedsynth.federation.client.site import Site
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2, norm
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, roc_auc_score
 
-import fedsynth.federation.server.channel as channel_module
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, DataError, FederationError, PrivacyError
 from fedsynth.evaluation.federated import FederatedScores, Figure, Scores, federated_scores
@@ -31,9 +30,10 @@ from fedsynth.evaluation.federated.recipe import LabelTable, Layout, Recipe, arr
 from fedsynth.evaluation.federated.scorer import scorer_of
 from fedsynth.evaluation.federated.spread import across
 from fedsynth.evaluation.federated.tasks import Blocks, client_norm, client_row
-from fedsynth.federation.client.answering import answer
-from fedsynth.federation.request import Request
-from fedsynth.privacy.noise import NoiseSource
+from fedsynth.federation.client.answering import answers
+from fedsynth.federation.client.client import Client
+from fedsynth.federation.request import Incident, Request
+from fedsynth.federation.runtimes.local import LocalRuntime
 from fedsynth.privacy.terms import Budget, Terms
 from fedsynth.privacy.trail.ledger import Job, Ledger
 from fedsynth.privacy.verify.verification import verify
@@ -265,7 +265,7 @@ RECORDS = st.lists(st.fixed_dictionaries(CELLS), min_size=2, max_size=6)
 
 
 def sums(frame: pd.DataFrame, unit: str = "record") -> tuple[np.ndarray, float]:
-    """The clipped sum that a site would send without noise, beside another one's, and the clip."""
+    """The clipped sum that a client sends without noise, beside another one's, and the clip."""
     made = recipe()
     blocks = Blocks(LAYOUT, 2)
     clip = (1.0 if unit == "record" else client_norm(LAYOUT)) * (1 + 1e-5)
@@ -277,10 +277,12 @@ def sums(frame: pd.DataFrame, unit: str = "record") -> tuple[np.ndarray, float]:
         arrays=arrays_of(made.synthetic),
         settings={"images": False, "owners": ["a", "b"], "bins": 10, "seed": 0, "cap": None},
     )
-    sites = [Site(n, records_of(f, SCHEMA, n), len(f)) for n, f in (("a", frame), ("b", SYNTHETIC))]
-    for site in sites:
-        site.board.post("schema", SCHEMA.to_dict())
-    return answer(sites, request, NoiseSource(0))[0].values, clip
+    clients = [
+        Client(n, records_of(f, SCHEMA, n), len(f)) for n, f in (("a", frame), ("b", SYNTHETIC))
+    ]
+    for client in clients:
+        client.memory("").board.post("schema", SCHEMA.to_dict())
+    return next(answers(clients, request)).values, clip
 
 
 @settings(max_examples=40, deadline=None)
@@ -326,34 +328,46 @@ def test_the_worst_client_uses_the_whole_clip():
 # Charged before it is asked
 
 
-def intercepted(monkeypatch, change):
-    """Have every answer pass through `change(answers, request)`."""
-    real = channel_module.answer
+def carried(monkeypatch, by):
+    """Has `by(ask, request, cohort)` bring every sum; `ask` brings it as it ever comes."""
+    real = LocalRuntime.sum
 
-    def asked(sites: Sequence[Site], request: Request, noise: NoiseSource):
-        return change(real(sites, request, noise), request)
+    def sum_by(self, request: Request, cohort):
+        return by(partial(real, self), request, cohort)
 
-    monkeypatch.setattr(channel_module, "answer", asked)
+    monkeypatch.setattr(LocalRuntime, "sum", sum_by)
+
+
+def without_the_first(ask, request, cohort):
+    """Of a cohort the first client does not answer."""
+    summed = ask(request, cohort[1:])
+    silent = Incident(cohort[0], request.round, "did not answer")
+    return replace(summed, incidents=(*summed.incidents, silent))
+
+
+def nobody(ask, request, cohort):
+    pytest.fail("asked")
 
 
 def test_the_event_is_on_disk_before_anybody_is_asked(monkeypatch, tmp_path: Path):
     seen = []
 
-    def change(answers, request):
+    def noting(ask, request, cohort):
         seen.append(json.loads((tmp_path / "ledger.jsonl").read_bytes().splitlines()[-1]))
-        return answers
+        return ask(request, cohort)
 
-    intercepted(monkeypatch, change)
+    carried(monkeypatch, noting)
     scored(budget=Budget(epsilon=1.0), folder=tmp_path)
     assert [(line["kind"], line["label"]) for line in seen] == [("event", "federated-scores")]
 
 
 def test_scores_that_are_lost_stay_charged_to_the_job_and_to_the_owners(monkeypatch, tmp_path):
-    def change(answers, request):
+    def lost(ask, request, cohort):
+        ask(request, cohort)
         raise KeyboardInterrupt
 
     accounts = {"site-1": Ledger.create(Job(budget=Budget(epsilon=3.0, trust="central")))}
-    intercepted(monkeypatch, change)
+    carried(monkeypatch, lost)
     with pytest.raises(KeyboardInterrupt):
         scored(budget=Budget(epsilon=1.0), folder=tmp_path, owners_ledgers=accounts)
     monkeypatch.undo()
@@ -394,7 +408,7 @@ def test_epsilon_is_that_of_one_gaussian_release(unit, epsilon):
 
 
 def test_a_budget_that_no_noise_meets_is_refused_and_nobody_asked(monkeypatch, tmp_path):
-    intercepted(monkeypatch, lambda answers, request: pytest.fail("asked"))
+    carried(monkeypatch, nobody)
     with pytest.raises(PrivacyError):
         scored(budget=Budget(epsilon=1e-9, delta=1e-13), folder=tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -597,7 +611,7 @@ def test_too_few_clients_for_the_noise_are_null_with_a_note():
 
 @pytest.mark.parametrize("trust", ["central", "distributed", "local"])
 def test_an_owner_that_does_not_answer_is_named_and_the_others_are_scored(monkeypatch, trust):
-    intercepted(monkeypatch, lambda answers, request: answers[1:])
+    carried(monkeypatch, without_the_first)
     found = scored(budget=Budget(epsilon=5.0, trust=trust), survivors=0.6)
     assert found.notes == ("did not answer: site-0",)
     assert found.owners[0].notes == ("did not answer",)
@@ -605,7 +619,7 @@ def test_an_owner_that_does_not_answer_is_named_and_the_others_are_scored(monkey
 
 
 def test_too_few_answers_are_an_error_and_stay_charged(monkeypatch, tmp_path):
-    intercepted(monkeypatch, lambda answers, request: answers[1:])
+    carried(monkeypatch, without_the_first)
     with pytest.raises(FederationError):
         scored(budget=Budget(epsilon=5.0), folder=tmp_path)
     assert len(Ledger.read(tmp_path / "ledger.jsonl").events) == 1
@@ -651,7 +665,7 @@ def test_columns_without_a_value_and_single_rows_are_scored():
 
 
 def test_faulty_input_is_refused_before_anything_is_asked(monkeypatch):
-    intercepted(monkeypatch, lambda answers, request: pytest.fail("asked"))
+    carried(monkeypatch, nobody)
     with pytest.raises(DataError, match="lacks columns"):
         scored({"x": people(5, 1).drop(columns="dose")})
     with pytest.raises(DataError, match="no rows"):

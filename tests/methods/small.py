@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
-from fedsynth.queries.owners import sites_of
 
-from fedsynth.federation.server.channel import LocalChannel
+from fedsynth.federation.client.answering import _clipped_sums
+from fedsynth.federation.client.client import Client
+from fedsynth.federation.client.tasks import Task
+from fedsynth.federation.client.view import View
+from fedsynth.federation.request import Plain, Request
+from fedsynth.federation.server.channel import Channel
+from fedsynth.federation.simulation.simulation import (
+    AnySchema,
+    Owners,
+    Simulation,
+    by_name,
+    prepared,
+)
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Budget
 from fedsynth.privacy.trail.ledger import Job, Ledger
@@ -45,10 +58,43 @@ def owners(*sizes: int) -> dict[str, pd.DataFrame]:
     return {f"site-{i}": table(size, seed=i) for i, size in enumerate(sizes)}
 
 
-def silent_channel(tables: dict[str, pd.DataFrame], unit: str = "record") -> LocalChannel:
-    """A federation that adds no noise, for comparing releases with exact answers."""
-    sites = sites_of(tables, SCHEMA)
-    budget = Budget(epsilon=float("inf"), unit=unit, trust="central", units=len(sites))
-    channel = LocalChannel(sites, Ledger.create(Job(budget=budget, insecure=True)), NoiseSource(0))
-    channel.announce("schema", SCHEMA.to_dict())
+def federation(
+    tables: Owners, schema: AnySchema = SCHEMA, *, job: str = "", **announced: Plain
+) -> list[Client]:
+    """Clients with known coins of their own, to each of whom a job's server announced the schema
+    and what is named."""
+    clients = []
+    for seed, (name, owned) in enumerate(by_name(tables).items()):
+        data = prepared(owned, schema, name)
+        clients.append(Client(name, data, len(owned), coins=NoiseSource(seed)))
+        for key, value in {"schema": schema.to_dict(), **announced}.items():
+            clients[-1].memory(job).board.post(key, value)
+    return clients
+
+
+def views(clients: Sequence[Client], job: str = "") -> list[View]:
+    """What the tasks of a job see of clients."""
+    return [View(client, job) for client in clients]
+
+
+def sums(task: Task, clients: Sequence[Client], request: Request) -> np.ndarray:
+    """Each client's sum of clipped rows [clients, kept + dim], before any noise."""
+    return np.array(list(_clipped_sums(task, views(clients, request.job), request)))
+
+
+def channel_to(
+    tables: Owners, budget: Budget, schema: AnySchema = SCHEMA, *, seed: int = 0
+) -> Channel:
+    """A channel to simulated clients whose noise has a known seed, the schema announced."""
+    noise = NoiseSource(seed)
+    runtime = Simulation(tables, schema).open(noise, {}, None)
+    channel = Channel(runtime, Ledger.create(Job(budget=budget, insecure=True)), noise)
+    channel.announce("schema", schema.to_dict())
     return channel
+
+
+def silent_channel(tables: Owners, unit: str = "record", schema: AnySchema = SCHEMA) -> Channel:
+    """A federation that adds no noise, for comparing releases with exact answers."""
+    units = len(by_name(tables))
+    budget = Budget(epsilon=float("inf"), unit=unit, trust="central", units=units)
+    return channel_to(tables, budget, schema)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fedsynth.errors import ConfigError
-from fedsynth.federation.server.channel import LocalChannel
+from fedsynth.federation.server.channel import Channel
 from fedsynth.privacy.terms import Budget
 from fedsynth.registry import METHODS
 from tests.methods.small import SCHEMA, owners
@@ -32,7 +32,7 @@ def test_after_a_fit_that_fails_there_is_no_model_to_release(name, monkeypatch, 
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(LocalChannel, "_asked", interrupted)
+    monkeypatch.setattr(Channel, "_take", interrupted)
     private = Budget(epsilon=0.1, trust="local")
     with pytest.raises(KeyboardInterrupt):
         synth.fit(owners(30, 40), free if name in ("fusion",) else private)

@@ -1,19 +1,17 @@
 import numpy as np
 import pandas as pd
 import pytest
-from fedsynth.queries.owners import sites_of
 
 from fedsynth.data.tables import conform
 from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.encoding.table import TableEncoding
-from fedsynth.federation.client.answering import answer
+from fedsynth.federation.client.answering import answers
 from fedsynth.federation.request import Request
-from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Budget
 from fedsynth.queries.counting import ask_counts, counting_terms, question, released_scale
 from fedsynth.queries.tasks.counting import HISTOGRAM, LABEL_TABLES, pair_starts
 from fedsynth.schema.target import target_index
-from tests.methods.small import SCHEMA, owners, silent_channel, table
+from tests.methods.small import SCHEMA, federation, owners, silent_channel, table
 
 FREE = Budget(epsilon=float("inf"), trust="central")
 
@@ -84,12 +82,9 @@ def test_a_client_without_rows_contributes_zeros():
     for unit in ("record", "client"):
         budget = Budget(epsilon=float("inf"), unit=unit, trust="central", units=2)
         request = Request(task.name, counting_terms(ones, 0.0, budget, 1), dim)
-        sites = sites_of(tables, SCHEMA)
-        for site in sites:
-            site.board.post("schema", SCHEMA.to_dict())
-        answers = answer(sites, request, NoiseSource(0))
-        assert np.count_nonzero(answers[1].values) == 0
-        assert np.count_nonzero(answers[0].values) > 0
+        full, empty = answers(federation(tables), request)
+        assert np.count_nonzero(empty.values) == 0
+        assert np.count_nonzero(full.values) > 0
 
 
 @pytest.mark.parametrize("trust", ["central", "distributed", "local"])

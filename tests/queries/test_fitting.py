@@ -1,17 +1,20 @@
 import gc
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from fedsynth.errors import ConfigError, FederationError, PrivacyError, ReleaseError
-from fedsynth.federation.client.site import StateFile
-from fedsynth.federation.server import channel
+from fedsynth.federation.request import Incident
+from fedsynth.federation.runtimes.local import PRIVATE, LocalRuntime
+from fedsynth.federation.runtimes.state_file import StateFile
+from fedsynth.federation.server.channel import Channel
 from fedsynth.methods.marginal.mst import MST
 from fedsynth.methods.vae import FedVAE
 from fedsynth.privacy.terms import Budget, Terms
 from fedsynth.privacy.trail.ledger import Event, Job, Ledger
 from fedsynth.queries import fit as fitting
-from fedsynth.queries.fit import CHECKPOINT, PRIVATE, Options
+from fedsynth.queries.fit import CHECKPOINT, Options
 from tests.methods.small import SCHEMA, owners, table
 
 BUDGET = Budget(epsilon=1.0)
@@ -88,17 +91,16 @@ def test_nothing_of_a_lost_round_comes_back_for_free(tmp_path):
 
 def test_a_checkpoint_holds_no_private_vector_and_the_job_deletes_them(tmp_path):
     interrupted(tmp_path, "training", 8, encoder="private")
-    assert (tmp_path / CHECKPOINT / PRIVATE).exists()
-    assert (tmp_path / CHECKPOINT / PRIVATE).stat().st_mode & 0o077 == 0
+    (vectors,) = (tmp_path / CHECKPOINT).glob(f"*{PRIVATE}")
+    assert vectors.stat().st_mode & 0o077 == 0
     synth(encoder="private").fit(owners(30, 30), BUDGET, folder=tmp_path, resume=True)
-    assert not (tmp_path / CHECKPOINT / PRIVATE).exists()
+    assert not list(tmp_path.rglob(f"*{PRIVATE}"))
 
 
 def test_private_encoders_survive_an_interruption(tmp_path):
     interrupted(tmp_path, "training", 8, encoder="private")
-    path = tmp_path / CHECKPOINT / PRIVATE
-    size = (path.stat().st_size // 2 - 1) // 4
-    file = StateFile(path, size)
+    (path,) = (tmp_path / CHECKPOINT).glob(f"*{PRIVATE}")
+    file = StateFile(path)
     assert np.abs(file.read(0)).max() > 0
     assert not np.array_equal(file.read(0), file.read(1))
     file.close()
@@ -138,7 +140,8 @@ def test_a_job_without_a_checkpoint_is_resumed_with_its_settings_or_not_at_all(
 
 def test_vectors_without_a_checkpoint_belong_to_nobody_and_are_deleted(tmp_path):
     interrupted(tmp_path, "label-tables", 0, encoder="private")
-    stale = tmp_path / CHECKPOINT / PRIVATE
+    job = Ledger.read(tmp_path / "ledger.jsonl").job.job
+    stale = tmp_path / CHECKPOINT / f"{job}{PRIVATE}"
     stale.parent.mkdir(exist_ok=True)
     stale.write_bytes(b"\xff" * 10_000)
 
@@ -156,9 +159,9 @@ def test_rounds_lost_since_the_checkpoint_count_as_taken_by_everybody():
     for number in range(8):
         ledger.charge(Event("task", number, terms))
     meta = {"events": 5, "participations": {"a": 2, "b": 0}}
-    assert fitting._taken(({}, meta), ledger) == {"a": 5, "b": 3}
-    assert fitting._taken(({}, {}), ledger) is None
-    assert fitting._taken(None, ledger) is None
+    assert fitting._drawn(({}, meta), ledger) == {"a": 5, "b": 3}
+    assert fitting._drawn(({}, {}), ledger) is None
+    assert fitting._drawn(None, ledger) is None
 
 
 def test_a_damaged_checkpoint_is_named(tmp_path):
@@ -178,29 +181,50 @@ def test_a_second_job_in_the_same_folder_is_refused(tmp_path):
 def test_a_resumed_client_cannot_take_part_more_often_than_was_accounted_for(tmp_path, monkeypatch):
     budget = Budget(epsilon=50.0, unit="client", trust="local", units=40)
     tables = {f"c{i}": table(4, seed=i) for i in range(40)}
-    genuine, sites = fitting.sites_of, []
+    taken, drawn = [], []
+    end, leave = LocalRuntime.close, Channel.close
 
-    def watched(given, schema):
-        sites[:] = genuine(given, schema)
-        return sites
+    def ended(self, job, *, finished):
+        taken.append({n: client.memory(job).participations for n, client in self._clients.items()})
+        end(self, job, finished=finished)
 
-    monkeypatch.setattr(fitting, "sites_of", watched)
+    def left(self, *, finished):
+        drawn.append(dict(self.drawn))
+        leave(self, finished=finished)
+
+    monkeypatch.setattr(LocalRuntime, "close", ended)
+    monkeypatch.setattr(Channel, "close", left)
     options = {"folder": tmp_path, "checkpoint_every": 4}
     with pytest.raises(Crash):
         synth(scheme="uni", rate=0.5).fit(
             tables, budget, progress=crash_at("training", 7), **options
         )
-    first = {site.name: site.participations for site in sites}
     gc.collect()
     made = synth(scheme="uni", rate=0.5).fit(tables, budget, resume=True, **options)
     cap = made.ledger.job.participations
-    assert all(first[site.name] <= site.participations <= cap for site in sites)
+    first, last = taken
+    assert max(first.values()) > 0
+    assert all(first[name] <= last[name] <= cap for name in tables)
+    # A client counts the rounds that it agreed to, the server those that it drew it for.
+    assert drawn[0] == first
+    assert all(last[name] == min(drawn[1][name], cap) for name in tables)
     assert made.ledger.spent().epsilon <= 50
 
 
+def answering(monkeypatch, count):
+    """Has only the first clients of every cohort answer."""
+    genuine = LocalRuntime.sum
+
+    def some(self, request, cohort):
+        summed = genuine(self, request, cohort[:count])
+        silent = (Incident(name, request.round, "did not answer") for name in cohort[count:])
+        return replace(summed, incidents=(*summed.incidents, *silent))
+
+    monkeypatch.setattr(LocalRuntime, "sum", some)
+
+
 def test_too_few_answers_end_the_job_with_the_round_charged(tmp_path, monkeypatch):
-    genuine = channel.answer
-    monkeypatch.setattr(channel, "answer", lambda sites, *rest: genuine(sites[:1], *rest))
+    answering(monkeypatch, 1)
     with pytest.raises(FederationError, match="needed"):
         synth().fit(owners(20, 20, 20), BUDGET, folder=tmp_path)
     gc.collect()
@@ -208,8 +232,7 @@ def test_too_few_answers_end_the_job_with_the_round_charged(tmp_path, monkeypatc
 
 
 def test_clients_may_drop_out_as_far_as_was_declared(monkeypatch):
-    genuine = channel.answer
-    monkeypatch.setattr(channel, "answer", lambda sites, *rest: genuine(sites[:2], *rest))
+    answering(monkeypatch, 2)
     made = synth().fit(owners(20, 20, 20), BUDGET, survivors=0.6)
     assert made.ledger.job.plan[0].terms.survivors == 2
     assert made.ledger.spent().epsilon <= 1
@@ -288,7 +311,7 @@ def test_a_single_message_lost_in_a_crash_is_said_to_be_lost(name, tmp_path, mon
 
     folder, budget = tmp_path / "job", Budget(epsilon=1.0)
     with monkeypatch.context() as broken, pytest.raises(KeyboardInterrupt):
-        broken.setattr(channel.LocalChannel, "_total", crash)
+        broken.setattr(Channel, "_take", crash)
         METHODS[name](SCHEMA).fit(owners(20, 20), budget, folder=folder)
     with pytest.raises(PrivacyError, match="nothing to resume"):
         METHODS[name](SCHEMA).fit(owners(20, 20), budget, folder=folder, resume=True)

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fedsynth.queries.owners import sites_of
 
 from fedsynth.data.tables import conform
 from fedsynth.encoding.table import TableEncoding
-from fedsynth.federation.server.channel import LocalChannel
 from fedsynth.marginals import Domain, count
-from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Budget
-from fedsynth.privacy.trail.ledger import Job, Ledger
 from fedsynth.queries.counting import ask_counts, counting_terms, question
 from fedsynth.queries.tables import ask_marginals, table_terms
 from fedsynth.queries.tasks.counting import HISTOGRAM
-from tests.methods.small import SCHEMA, owners, silent_channel
+from tests.methods.small import SCHEMA, channel_to, owners, silent_channel
 
 CLIQUES = [(0, 1), (1, 2, 4), (3,)]
 WEIGHTS = [1.0, 3.0, 0.5]
@@ -65,9 +61,7 @@ def test_a_client_sends_its_shares_whatever_its_size():
 def test_the_noise_of_every_table_is_the_claimed_one_and_goes_with_its_weight(trust, factor):
     tables = owners(20, 20, 20)
     budget = Budget(epsilon=1e6, delta=1e-5, trust=trust)
-    job = Job(budget=budget, insecure=True)
-    channel = LocalChannel(sites_of(tables, SCHEMA), Ledger.create(job), NoiseSource(7))
-    channel.announce("schema", SCHEMA.to_dict())
+    channel = channel_to(tables, budget, seed=7)
     silent = silent_channel(tables)
     encoding = encoded(silent, silent.ledger.job.budget)
     channel.announce("encoding", encoding.to_dict())

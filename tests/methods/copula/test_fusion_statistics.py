@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fedsynth.queries.owners import sites_of
 
 from fedsynth.data.tables import conform
 from fedsynth.errors import FederationError
@@ -15,7 +14,7 @@ from fedsynth.methods.copula.statistics import CLIP, ask_statistics, statistics_
 from fedsynth.methods.copula.tasks import STATISTICS
 from fedsynth.privacy.rows.clipping import clip_and_sum
 from fedsynth.privacy.terms import Budget
-from tests.methods.small import SCHEMA, owners, silent_channel, table
+from tests.methods.small import SCHEMA, federation, owners, silent_channel, table, views
 
 TERMS = statistics_terms(Budget(epsilon=float("inf"), trust="central"), 0.0, 1)
 
@@ -70,19 +69,17 @@ def test_a_large_record_is_clipped_in_its_products_alone():
 
 
 def answers(tables, settings, asked):
-    sites = sites_of(tables, SCHEMA)
-    for site in sites:
-        site.board.post("schema", SCHEMA.to_dict())
+    clients = views(federation(tables))
     question_dim = Question(TableCells.of(SCHEMA, 9), 0.5, "l2", asked).dim
     request = Request("fusion-statistics", TERMS, question_dim, settings=settings)
-    samples = [np.arange(site.records) for site in sites]
+    samples = [np.arange(client.records) for client in clients]
     return {
-        sites[index].name: clip_and_sum(rows, CLIP).values
-        for index, rows in STATISTICS.contribute(sites, samples, request)
+        clients[index].name: clip_and_sum(rows, CLIP).values
+        for index, rows in STATISTICS.contribute(clients, samples, request)
     }
 
 
-def test_a_sites_contribution_does_not_depend_on_who_is_beside_it():
+def test_a_clients_contribution_does_not_depend_on_who_is_beside_it():
     tables = owners(30, 0, 50)
     settings = {"share": 0.5, "apart": 9}
     together = answers(tables, settings, 1)

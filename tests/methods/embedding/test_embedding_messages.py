@@ -1,4 +1,4 @@
-"""The mean embedding's message: exact without noise, a site's own, and what it says of classes."""
+"""The mean embedding's message: exact without noise, a client's, and what it says of classes."""
 
 from __future__ import annotations
 
@@ -6,22 +6,18 @@ import math
 
 import numpy as np
 import pytest
-from fedsynth.queries.owners import sites_of
 
 from fedsynth.data.images import Images
-from fedsynth.federation.client.answering import _clipped_sums
 from fedsynth.federation.request import Request
-from fedsynth.federation.server.channel import LocalChannel
 from fedsynth.methods.embedding import MeanEmbeddingSettings
 from fedsynth.methods.embedding.features import Embedding
 from fedsynth.methods.embedding.messages import Sums, announced, ask, embedding_terms, length
 from fedsynth.methods.embedding.targets import targets_of
 from fedsynth.methods.embedding.tasks import BOARD, EMBEDDING
-from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Budget
-from fedsynth.privacy.trail.ledger import Job, Ledger
 from fedsynth.schema import Categorical, ImageSchema
-from tests.methods.small import SCHEMA, owners
+from tests.methods.small import SCHEMA, channel_to, owners, sums
+from tests.methods.small import federation as clients_of
 
 DIGITS = ImageSchema(shape=[10, 10], target=Categorical(name="digit", values=[0, 1, 2]))
 SMALL = {"random_features": 40, "patch_features": 20, "components": 6}
@@ -52,17 +48,16 @@ def federation(kind, unit="record", **overrides):
     budget = Budget(epsilon=math.inf, unit=unit, trust="central", units=len(owned))
     settings = MeanEmbeddingSettings(**{**SMALL, **overrides}).resolved(budget, schema)
     made = Embedding(schema, settings)
-    sites = sites_of(owned, schema)
-    ledger = Ledger.create(Job(budget=budget, insecure=True))
-    channel = LocalChannel(sites, ledger, NoiseSource(0))
-    return made, sites, channel, embedding_terms(made, budget, 0.0, 1)
+    clients = clients_of(owned, schema, **{BOARD: announced(made)})
+    channel = channel_to(owned, budget, schema)
+    return made, clients, channel, embedding_terms(made, budget, 0.0, 1)
 
 
-def by_hand(made, site):
-    """Sums of a site's features, [classes, own] and [shared], record by record."""
-    coding, rows = made.coding, np.arange(site.records)
-    own, shared = made.rows(coding.coordinates(site.data, rows))
-    classes = coding.classes_of(site.data, rows)
+def by_hand(made, client):
+    """Sums of a client's features, [classes, own] and [shared], record by record."""
+    coding, rows = made.coding, np.arange(client.records)
+    own, shared = made.rows(coding.coordinates(client.data, rows))
+    classes = coding.classes_of(client.data, rows)
     blocks = np.zeros((made.schema.classes, made.own))
     np.add.at(blocks, classes, own)
     return blocks, shared.sum(axis=0)
@@ -70,31 +65,31 @@ def by_hand(made, site):
 
 @pytest.mark.parametrize("kind", OWNERS)
 def test_without_noise_the_release_is_the_sum_over_all_records(kind):
-    made, sites, channel, terms = federation(kind)
-    sums = ask(channel, made, terms)
-    parts = [by_hand(made, site) for site in sites]
-    np.testing.assert_allclose(sums.own, sum(part[0] for part in parts), atol=1e-9)
-    np.testing.assert_allclose(sums.shared, sum(part[1] for part in parts), atol=1e-9)
-    assert sums.sigma == 0
+    made, clients, channel, terms = federation(kind)
+    found = ask(channel, made, terms)
+    parts = [by_hand(made, client) for client in clients]
+    np.testing.assert_allclose(found.own, sum(part[0] for part in parts), atol=1e-9)
+    np.testing.assert_allclose(found.shared, sum(part[1] for part in parts), atol=1e-9)
+    assert found.sigma == 0
     assert len(channel.ledger.events) == 1
 
 
 @pytest.mark.parametrize("kind", OWNERS)
 def test_at_the_client_level_everybody_sends_the_mean_of_its_records(kind):
-    made, sites, channel, terms = federation(kind, "client", clip=1.0)
-    sums = ask(channel, made, terms)
-    parts = [by_hand(made, site) for site in sites]
-    means = sum(part[0] / max(1, site.records) for part, site in zip(parts, sites, strict=True))
-    np.testing.assert_allclose(sums.own, means, atol=1e-9)
+    made, clients, channel, terms = federation(kind, "client", clip=1.0)
+    found = ask(channel, made, terms)
+    parts = [by_hand(made, client) for client in clients]
+    means = sum(
+        part[0] / max(1, client.records) for part, client in zip(parts, clients, strict=True)
+    )
+    np.testing.assert_allclose(found.own, means, atol=1e-9)
 
 
 def test_a_client_of_one_class_is_clipped_to_what_a_client_of_all_classes_sends():
-    made, sites, channel, terms = federation("images", "client")
+    made, clients, _, terms = federation("images", "client")
     assert made.settings.clip == pytest.approx(1 / math.sqrt(3))
-    ask(channel, made, terms)
     request = Request(EMBEDDING.name, terms, length(made))
-    sums = _clipped_sums(EMBEDDING, sites, request, NoiseSource(0))
-    norms = np.linalg.norm(sums, axis=1)
+    norms = np.linalg.norm(sums(EMBEDDING, clients, request), axis=1)
     assert (norms <= made.settings.clip * (1 + 1e-5)).all()
     assert norms[3] == pytest.approx(made.settings.clip, rel=1e-4)
     assert norms[2] == 0
@@ -103,13 +98,11 @@ def test_a_client_of_one_class_is_clipped_to_what_a_client_of_all_classes_sends(
 @pytest.mark.parametrize("unit", ["record", "client"])
 @pytest.mark.parametrize("kind", OWNERS)
 def test_a_contribution_does_not_depend_on_who_is_simulated_beside_it(kind, unit):
-    made, sites, _, terms = federation(kind, unit)
-    for site in sites:
-        site.board.post(BOARD, announced(made))
+    made, clients, _, terms = federation(kind, unit)
     request = Request(EMBEDDING.name, terms, length(made))
-    together = _clipped_sums(EMBEDDING, sites, request, NoiseSource(0))
-    for site, total in zip(sites, together, strict=True):
-        alone = _clipped_sums(EMBEDDING, [site], request, NoiseSource(1))
+    together = sums(EMBEDDING, clients, request)
+    for client, total in zip(clients, together, strict=True):
+        alone = sums(EMBEDDING, [client], request)
         np.testing.assert_array_equal(alone[0], total)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from fedsynth.queries.owners import sites_of
 
 from fedsynth.data.images import Images
 from fedsynth.data.tables import conform
@@ -17,10 +16,10 @@ from fedsynth.methods.training.generating import Conditions
 from fedsynth.models import gan
 from fedsynth.models.cells import Cells
 from fedsynth.models.gan import Generator, Scorer
-from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Terms
 from fedsynth.schema import Categorical, ImageSchema
 from tests.methods.small import SCHEMA, table
+from tests.methods.small import federation as clients_of
 
 CLIP = 0.5
 RECORD = Terms(unit="record", trust="central", clip=CLIP, noise_multiplier=0.0)
@@ -81,18 +80,20 @@ def conditions_on(game):
     return Conditions(classes, np.concatenate(shares)[None], game.cells.columns)
 
 
+def announcements(game):
+    """What tasks read beside the schema."""
+    return {
+        "encoding": encoding().to_dict(),
+        "game": game.to_dict(),
+        "centre": CENTRE.tolist(),
+        "conditions": plain_conditions(conditions_on(game)),
+    }
+
+
 def federation(owners, game):
-    """Sites with coins of their own, each on a board with all that was announced."""
+    """Clients with coins of their own, to which all was announced that tasks read."""
     schema = PIXELS if game.cells.shape else SCHEMA
-    sites = sites_of(owners, schema)
-    for seed, site in enumerate(sites):
-        site.coins = NoiseSource(seed)
-        site.board.post("schema", schema.to_dict())
-        site.board.post("encoding", encoding().to_dict())
-        site.board.post("game", game.to_dict())
-        site.board.post("centre", CENTRE.tolist())
-        site.board.post("conditions", plain_conditions(conditions_on(game)))
-    return sites
+    return clients_of(owners, schema, **announcements(game))
 
 
 def pictures(count, seed=0):

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from fedsynth.federation.request import Released
-from fedsynth.federation.server.channel import LocalChannel
+from fedsynth.federation.server.channel import Channel
 from fedsynth.methods.gan import FedCTGAN, FedGAN, server
 from fedsynth.methods.gan.matching import Matcher, mean_gradients
 from fedsynth.methods.gan.tasks.gradient import GradientTask
@@ -68,13 +68,13 @@ def known_coins(monkeypatch):
 
 def announced(monkeypatch):
     """Everything that the server tells all clients, as it goes."""
-    told, genuine = [], LocalChannel.announce
+    told, genuine = [], Channel.announce
 
     def announce(self, key, value):
         told.append((key, json.dumps(value, sort_keys=True)))
         return genuine(self, key, value)
 
-    monkeypatch.setattr(LocalChannel, "announce", announce)
+    monkeypatch.setattr(Channel, "announce", announce)
     return told
 
 
@@ -149,7 +149,7 @@ def test_a_category_that_only_one_row_has_is_no_label_of_its_own_beyond_the_sche
 
 @pytest.mark.parametrize("trust", ["central", "distributed", "local"])
 def test_a_round_whose_sample_is_empty_is_charged_and_noised(monkeypatch, trust):
-    released, genuine = [], LocalChannel.sum
+    released, genuine = [], Channel.sum
 
     def watched(self, task, terms, dim, **rest):
         found = genuine(self, task, terms, dim, **rest)
@@ -157,7 +157,7 @@ def test_a_round_whose_sample_is_empty_is_charged_and_noised(monkeypatch, trust)
             released.append((found.value, terms))
         return found
 
-    monkeypatch.setattr(LocalChannel, "sum", watched)
+    monkeypatch.setattr(Channel, "sum", watched)
     budget = Budget(epsilon=math.inf, trust=trust)
     synth = quick(rate=1e-9, noise_multiplier=3.0, clip=2.0).fit(owners(20, 10), budget)
     labels = [event.label for event in synth.ledger.events]
@@ -184,7 +184,7 @@ def test_a_discriminator_moves_by_the_sum_over_the_expected_number_whoever_answe
     monkeypatch, settings, clients, expected, answered
 ):
     # Dividing by those who answered would need the number that coin flips keep secret.
-    genuine, weights = LocalChannel.sum, []
+    genuine, weights = Channel.sum, []
 
     def ones(self, task, terms, dim, **rest):
         if task != "gan-training":
@@ -192,7 +192,7 @@ def test_a_discriminator_moves_by_the_sum_over_the_expected_number_whoever_answe
         weights.append(rest["arrays"]["weights"].copy())
         return Released(np.ones(dim), clients, answered)
 
-    monkeypatch.setattr(LocalChannel, "sum", ones)
+    monkeypatch.setattr(Channel, "sum", ones)
     budget = Budget(epsilon=math.inf, unit="client", trust="central", units=clients)
     quick(rounds=3, **LOCAL, **settings).fit(owners(*[5] * clients), budget)
     for before, after in pairwise(weights):
@@ -201,7 +201,7 @@ def test_a_discriminator_moves_by_the_sum_over_the_expected_number_whoever_answe
 
 def test_a_step_follows_the_released_mean_of_real_rows_and_the_mean_of_generated_ones(monkeypatch):
     weights, fakes, values = [], [], []
-    genuine, rows, rng = LocalChannel.sum, Forger.rows, np.random.default_rng(0)
+    genuine, rows, rng = Channel.sum, Forger.rows, np.random.default_rng(0)
 
     def drawn(self, task, terms, dim, **rest):
         if task != "gan-gradient":
@@ -210,7 +210,7 @@ def test_a_step_follows_the_released_mean_of_real_rows_and_the_mean_of_generated
         values.append(rng.standard_normal(dim))
         return Released(values[-1], 2, 2)
 
-    monkeypatch.setattr(LocalChannel, "sum", drawn)
+    monkeypatch.setattr(Channel, "sum", drawn)
     monkeypatch.setattr(Forger, "rows", lambda self, n: fakes.append(rows(self, n)) or fakes[-1])
     synth = quick(
         rounds=2, rate=0.5, discriminator="mlp", smoothing=0.0, clip=1e3, penalty=2.0,

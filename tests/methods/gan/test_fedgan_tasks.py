@@ -15,8 +15,10 @@ from scipy.stats import binom
 from torch.nn import functional
 
 from fedsynth.errors import PrivacyError
-from fedsynth.federation.client.answering import _clipped_sums, answer
-from fedsynth.federation.server.channel import LocalChannel
+from fedsynth.federation.client.answering import answers
+from fedsynth.federation.client.view import View
+from fedsynth.federation.runtimes.local import LocalRuntime
+from fedsynth.federation.server.channel import Channel
 from fedsynth.methods.gan.tasks import gradient, local_training
 from fedsynth.methods.gan.tasks.gradient import GRADIENT
 from fedsynth.methods.gan.tasks.local_training import TRAINING, Rules
@@ -32,6 +34,7 @@ from tests.methods.gan.games import (
     IMAGE,
     RECORD,
     TABLE,
+    announcements,
     federation,
     game_on,
     initial,
@@ -39,7 +42,7 @@ from tests.methods.gan.games import (
     quadratic_game,
     request,
 )
-from tests.methods.small import SCHEMA, owners, table
+from tests.methods.small import SCHEMA, owners, sums, table, views
 
 KINDS = {
     "plain": game_on(),
@@ -61,7 +64,7 @@ def owned(game, *sizes):
 
 
 def dense(blocks, dim):
-    """All rows that a task gave, written out, by site."""
+    """All rows that a task gave, written out, by client."""
     found = {}
     for index, rows in blocks:
         own = [rows.weighted_sum(np.eye(len(rows))[at]) for at in range(len(rows))]
@@ -112,21 +115,21 @@ def written_out(game, flat, seen, clip):
 def test_each_records_row_is_the_clipped_gradient_of_its_own_written_out_loss(kind):
     game = KINDS[kind]
     asked = request(GRADIENT, game, RECORD)
-    sites = federation(owned(game, 5, 4), game)
+    clients = federation(owned(game, 5, 4), game)
     samples = [np.array([3, 0]), np.array([1, 2, 3])]
-    rows = dense(GRADIENT.contribute(sites, samples, asked), asked.dim)
+    rows = dense(GRADIENT.contribute(views(clients), samples, asked), asked.dim)
     again = federation(owned(game, 5, 4), game)  # the same coins again
-    for index, (site, sample) in enumerate(zip(again, samples, strict=True)):
-        seen = game.seen(site, sample, site.coins.generator())
+    for index, (client, sample) in enumerate(zip(again, samples, strict=True)):
+        seen = game.seen(View(client, ""), sample, client.coins.generator())
         wanted = written_out(game, asked.arrays["weights"], seen, CLIP)
         np.testing.assert_allclose(rows[index], wanted, rtol=1e-3, atol=1e-5)
 
 
 def test_networks_see_a_records_cells_its_class_and_one_of_its_cells():
     game = game_on(asks=True)
-    (site,) = federation({"a": table(400)}, game)
+    (client,) = federation({"a": table(400)}, game)
     rows = np.arange(0, 400, 2)
-    seen = game.seen(site, rows, np.random.default_rng(0))
+    seen = game.seen(View(client, ""), rows, np.random.default_rng(0))
     frame = table(400).iloc[rows]
     assert seen.cells.shape == (200, TABLE.width)
     assert torch.equal(seen.blurred, seen.cells)
@@ -143,8 +146,8 @@ def test_networks_see_a_records_cells_its_class_and_one_of_its_cells():
 
 def test_the_column_that_stands_as_a_rows_condition_is_drawn_evenly():
     game = game_on(asks=True)
-    (site,) = federation({"a": table(2000)}, game)
-    cells = game.seen(site, np.arange(2000), np.random.default_rng(1)).labels[:, 1] - 2
+    (client,) = federation({"a": table(2000)}, game)
+    cells = game.seen(View(client, ""), np.arange(2000), np.random.default_rng(1)).labels[:, 1] - 2
     columns = np.searchsorted(np.cumsum(TABLE.columns), cells.numpy(), side="right")
     low, high = binom.ppf([1e-9, 1 - 1e-9], 2000, 1 / len(TABLE.columns))
     counts = np.bincount(columns, minlength=len(TABLE.columns))
@@ -153,8 +156,8 @@ def test_the_column_that_stands_as_a_rows_condition_is_drawn_evenly():
 
 def test_smoothing_blurs_what_the_discriminator_sees_and_nothing_else():
     game = game_on(smoothing=0.5, classifier=True)
-    (site,) = federation({"a": table(400)}, game)
-    seen = game.seen(site, np.arange(400), np.random.default_rng(0))
+    (client,) = federation({"a": table(400)}, game)
+    seen = game.seen(View(client, ""), np.arange(400), np.random.default_rng(0))
     noise = (seen.blurred - seen.cells).numpy().ravel()
     assert torch.isin(seen.cells, torch.tensor([0.0, 1.0])).all()
     assert abs(noise.std() - 0.5) < 6 * 0.5 / np.sqrt(2 * len(noise))
@@ -170,18 +173,18 @@ def test_secret_draws_of_records_come_from_whole_entropy(monkeypatch):
     game = KINDS["everything"]
     torch.manual_seed(0)
     before = torch.get_rng_state()
-    sites = federation(owners(5), game)
-    list(GRADIENT.contribute(sites, [np.arange(5)], request(GRADIENT, game, RECORD)))
+    clients = federation(owners(5), game)
+    list(GRADIENT.contribute(views(clients), [np.arange(5)], request(GRADIENT, game, RECORD)))
     assert torch.equal(before, torch.get_rng_state())
 
 
 @pytest.mark.parametrize("kind", ["blurred", "asks"])
 def test_secret_draws_are_no_function_of_the_request(kind):
     game = KINDS[kind]
-    sites = federation(owners(30), game)
-    sites[0].coins = NoiseSource()
+    clients = federation(owners(30), game)
+    clients[0].coins = NoiseSource()
     asked = request(GRADIENT, game, RECORD)
-    first, second = (_clipped_sums(GRADIENT, sites, asked, NoiseSource(0)) for _ in range(2))
+    first, second = (sums(GRADIENT, clients, asked) for _ in range(2))
     assert not np.array_equal(first, second)
 
 
@@ -205,33 +208,30 @@ def test_no_record_moves_the_sum_beyond_the_clip(kind, scale, broken, clip, seed
     for place, value in broken:
         weights[place % len(weights)] = value
     one = pictures(1, seed) if game.cells.shape else table(1, seed)
-    sums = _clipped_sums(
-        GRADIENT, federation({"a": one}, game), request(GRADIENT, game, terms, weights),
-        NoiseSource(0),
-    )  # fmt: skip
-    assert np.isfinite(sums).all()
-    assert np.linalg.norm(sums[0]) <= clip * (1 + 1e-5)
+    (total,) = sums(GRADIENT, federation({"a": one}, game), request(GRADIENT, game, terms, weights))
+    assert np.isfinite(total).all()
+    assert np.linalg.norm(total) <= clip * (1 + 1e-5)
 
 
 @pytest.mark.parametrize("kind", ["plain", "classifier", "images", "quadratic with a classifier"])
 def test_a_records_row_does_not_depend_on_other_records(kind):
     game = game_on(IMAGE, classifier=True) if kind == "images" else KINDS[kind]
     asked = request(GRADIENT, game, RECORD)
-    (site,) = federation(owned(game, 9), game)
-    together = dense(GRADIENT.contribute([site], [np.arange(9)], asked), asked.dim)[0]
+    (client,) = federation(owned(game, 9), game)
+    together = dense(GRADIENT.contribute(views([client]), [np.arange(9)], asked), asked.dim)[0]
     for at in range(9):
-        alone = dense(GRADIENT.contribute([site], [np.array([at])], asked), asked.dim)[0]
+        alone = dense(GRADIENT.contribute(views([client]), [np.array([at])], asked), asked.dim)[0]
         np.testing.assert_allclose(alone[0], together[at], rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_a_site_sends_does_not_depend_on_who_is_simulated_beside_it(kind):
+def test_what_a_client_sends_does_not_depend_on_who_is_simulated_beside_it(kind):
     game = KINDS[kind]
     asked = request(GRADIENT, game, RECORD)
-    joint = _clipped_sums(GRADIENT, federation(owned(game, 5, 8, 3), game), asked, NoiseSource(0))
+    joint = sums(GRADIENT, federation(owned(game, 5, 8, 3), game), asked)
     for index in range(3):
         others = federation(owned(game, 5, 8, 3), game)
-        own = _clipped_sums(GRADIENT, others[index : index + 1], asked, NoiseSource(0))[0]
+        own = sums(GRADIENT, others[index : index + 1], asked)[0]
         np.testing.assert_allclose(own, joint[index], rtol=1e-4, atol=1e-6)
 
 
@@ -240,7 +240,7 @@ def test_rows_come_in_pieces_of_bounded_size_that_are_the_same_rows(monkeypatch)
     asked = request(GRADIENT, game, RECORD)
 
     def found():
-        return list(GRADIENT.contribute(federation(owners(20, 3, 9), game), samples, asked))
+        return list(GRADIENT.contribute(views(federation(owners(20, 3, 9), game)), samples, asked))
 
     samples = [np.arange(20), np.arange(0), np.arange(9)]
     whole = dense(found(), asked.dim)
@@ -257,10 +257,10 @@ def test_an_empty_sample_is_a_sum_of_zeros_of_the_right_length(kind):
     game = KINDS[kind]
     asked = request(GRADIENT, game, RECORD)
     empty = table(1)[:0] if not game.cells.shape else pictures(1).take(np.arange(0))
-    sites = federation({"empty": empty, **owned(game, 2)}, game)
-    assert list(GRADIENT.contribute(sites, [np.arange(0)] * 2, asked)) == []
-    sums = _clipped_sums(GRADIENT, sites[:1], asked, NoiseSource(0))
-    assert sums.shape == (1, asked.dim) and not sums.any()
+    clients = federation({"empty": empty, **owned(game, 2)}, game)
+    assert list(GRADIENT.contribute(views(clients), [np.arange(0)] * 2, asked)) == []
+    totals = sums(GRADIENT, clients[:1], asked)
+    assert totals.shape == (1, asked.dim) and not totals.any()
 
 
 def test_without_noise_the_released_sum_is_that_of_the_pooled_rows():
@@ -269,13 +269,11 @@ def test_without_noise_the_released_sum_is_that_of_the_pooled_rows():
     pooled = {"all": pd.concat(list(parts.values()), ignore_index=True)}
     released = []
     for tables in (parts, pooled):
-        sites = federation(tables, game)
-        boards = [site.board for site in sites]
         budget = Budget(epsilon=float("inf"), trust="central")
         ledger = Ledger.create(Job(budget=budget, insecure=True))
-        channel = LocalChannel(sites, ledger, NoiseSource(0))
-        for site, board in zip(sites, boards, strict=True):
-            site.board = board
+        channel = Channel(LocalRuntime(federation(tables, game)), ledger, NoiseSource(0))
+        for key, value in announcements(game).items():
+            channel.announce(key, value)
         asked = request(GRADIENT, game, RECORD)
         found = channel.sum(GRADIENT.name, RECORD, asked.dim, arrays=asked.arrays)
         released.append(found.value)
@@ -284,11 +282,11 @@ def test_without_noise_the_released_sum_is_that_of_the_pooled_rows():
 
 def test_tasks_refuse_the_other_unit():
     game = KINDS["plain"]
-    sites = federation(owners(3), game)
+    clients = federation(owners(3), game)
     with pytest.raises(PrivacyError, match="a row a record"):
-        answer(sites, request(GRADIENT, game, CLIENT), NoiseSource(0))
+        list(answers(clients, request(GRADIENT, game, CLIENT)))
     with pytest.raises(PrivacyError, match="a row a client"):
-        answer(sites, request(TRAINING, game, RECORD), NoiseSource(0))
+        list(answers(clients, request(TRAINING, game, RECORD)))
 
 
 LOCAL = {
@@ -340,13 +338,14 @@ def plain_loop(game, weights, drill, asked):
 def test_local_training_is_a_plain_loop_for_each_client_and_class(kind):
     game = LOCAL[kind]
     asked = request(TRAINING, game, CLIENT)
-    sites = federation(owned(game, 7, 30, 12), game)
+    clients = federation(owned(game, 7, 30, 12), game)
     # Before the door clips a client's whole row.
-    moved = local_training._moved(sites, Rules.of(sites[0], asked))
+    moved = local_training._moved(views(clients), Rules.of(View(clients[0], ""), asked))
     again = federation(owned(game, 7, 30, 12), game)  # the same coins again
     size, flat = game.discriminator.dim, tensor(asked.arrays["weights"])
-    for index, site in enumerate(again):
-        for part, drill in local_training._drills(site, Rules.of(site, asked)):
+    for index, client in enumerate(again):
+        view = View(client, "")
+        for part, drill in local_training._drills(view, Rules.of(view, asked)):
             at = slice(part * size, (part + 1) * size)
             wanted = plain_loop(game, flat[at], drill, asked) - flat[at]
             np.testing.assert_allclose(moved[index, at], wanted.numpy(), atol=2e-5)
@@ -357,23 +356,23 @@ def test_local_training_is_a_plain_loop_for_each_client_and_class(kind):
 def test_a_clients_way_does_not_depend_on_who_is_simulated_beside_it(kind, monkeypatch):
     game = LOCAL[kind]
     asked = request(TRAINING, game, CLIENT)
-    joint = _clipped_sums(TRAINING, federation(owned(game, 5, 8, 3), game), asked, NoiseSource(0))
+    joint = sums(TRAINING, federation(owned(game, 5, 8, 3), game), asked)
     for index in range(3):
         others = federation(owned(game, 5, 8, 3), game)
-        own = _clipped_sums(TRAINING, others[index : index + 1], asked, NoiseSource(0))[0]
+        own = sums(TRAINING, others[index : index + 1], asked)[0]
         np.testing.assert_allclose(own, joint[index], atol=1e-5)
     # Nor on how many are simulated at once.
     monkeypatch.setattr(local_training, "_FLOATS", 1)
-    apart = _clipped_sums(TRAINING, federation(owned(game, 5, 8, 3), game), asked, NoiseSource(0))
+    apart = sums(TRAINING, federation(owned(game, 5, 8, 3), game), asked)
     np.testing.assert_allclose(apart, joint, atol=1e-5)
 
 
 def test_a_clients_rows_are_gone_through_again_where_a_round_wants_more_than_it_has():
     game = game_on()
-    (site,) = federation(owners(5), game)
-    rules = Rules.of(site, request(TRAINING, game, CLIENT, steps=3, batch_size=4))
-    ((_, drill),) = local_training._drills(site, rules)
-    known = game.seen(site, np.arange(5), np.random.default_rng(0))
+    (client,) = federation(owners(5), game)
+    rules = Rules.of(View(client, ""), request(TRAINING, game, CLIENT, steps=3, batch_size=4))
+    ((_, drill),) = local_training._drills(View(client, ""), rules)
+    known = game.seen(View(client, ""), np.arange(5), np.random.default_rng(0))
     rows = [tuple(row) for row in known.cells.tolist()]
     assert len(set(rows)) == 5
     places = [rows.index(tuple(row)) for row in drill.real.tolist()]
@@ -385,9 +384,10 @@ def test_a_clients_rows_are_gone_through_again_where_a_round_wants_more_than_it_
 
 def test_under_sep_a_discriminator_sees_rows_of_its_class_alone_and_no_label():
     game = game_on(parts=2)
-    (site,) = federation(owners(30), game)
-    known = game.seen(site, np.arange(30), np.random.default_rng(0))
-    drills = dict(local_training._drills(site, Rules.of(site, request(TRAINING, game, CLIENT))))
+    (client,) = federation(owners(30), game)
+    view = View(client, "")
+    known = game.seen(view, np.arange(30), np.random.default_rng(0))
+    drills = dict(local_training._drills(view, Rules.of(view, request(TRAINING, game, CLIENT))))
     assert sorted(drills) == [0, 1]
     for part, drill in drills.items():
         allowed = {tuple(row) for row in known.cells[known.classes == part].tolist()}
@@ -398,9 +398,9 @@ def test_under_sep_a_discriminator_sees_rows_of_its_class_alone_and_no_label():
 def test_generated_rows_are_asked_for_by_released_shares_and_not_by_a_clients_own():
     game = game_on()
     ill = table(60)
-    (site,) = federation({"a": ill[ill["outcome"] == "ill"]}, game)
-    rules = Rules.of(site, request(TRAINING, game, CLIENT, steps=50, batch_size=40))
-    ((_, drill),) = local_training._drills(site, rules)
+    (client,) = federation({"a": ill[ill["outcome"] == "ill"]}, game)
+    rules = Rules.of(View(client, ""), request(TRAINING, game, CLIENT, steps=50, batch_size=40))
+    ((_, drill),) = local_training._drills(View(client, ""), rules)
     assert (drill.labels == 1).all()
     low, high = binom.ppf([1e-9, 1 - 1e-9], 2000, 0.3)
     assert low <= int((drill.asked == 1).sum()) <= high
@@ -413,10 +413,10 @@ def test_no_client_moves_the_sum_beyond_the_clip(parts, rate, scale):
     game = game_on(parts=parts, loss="wasserstein", penalty=1.0)
     weights = initial([game.discriminator] * parts, scale)
     asked = request(TRAINING, game, CLIENT, weights, learning_rate=rate)
-    sums = _clipped_sums(TRAINING, federation(owners(20, 3), game), asked, NoiseSource(0))
-    assert np.isfinite(sums).all()
-    assert (np.linalg.norm(sums, axis=1) <= CLIP * (1 + 1e-5)).all()
-    each = np.linalg.norm(sums.reshape(2, parts, -1), axis=2)
+    totals = sums(TRAINING, federation(owners(20, 3), game), asked)
+    assert np.isfinite(totals).all()
+    assert (np.linalg.norm(totals, axis=1) <= CLIP * (1 + 1e-5)).all()
+    each = np.linalg.norm(totals.reshape(2, parts, -1), axis=2)
     assert (each <= CLIP / np.sqrt(parts) * (1 + 1e-5)).all()
     if rate == 1e2 and scale == 1:
         assert (each >= CLIP / np.sqrt(parts) * 0.99).all()
@@ -428,29 +428,29 @@ def test_weights_that_are_no_numbers_move_no_client_beyond_the_clip(broken):
     weights = initial([game.discriminator] * 2)
     weights[3] = broken
     asked = request(TRAINING, game, CLIENT, weights)
-    sums = _clipped_sums(TRAINING, federation(owners(20), game), asked, NoiseSource(0))
-    assert np.isfinite(sums).all()
-    assert np.linalg.norm(sums) <= CLIP * (1 + 1e-5)
+    totals = sums(TRAINING, federation(owners(20), game), asked)
+    assert np.isfinite(totals).all()
+    assert np.linalg.norm(totals) <= CLIP * (1 + 1e-5)
     # The other class's part is none the worse for it.
-    assert np.abs(sums[0, game.discriminator.dim :]).max() > 1e-3
+    assert np.abs(totals[0, game.discriminator.dim :]).max() > 1e-3
 
 
 @pytest.mark.parametrize("kind", ["uni", "sep", "images", "images, sep"])
 def test_a_client_without_rows_moves_nothing(kind):
     game = LOCAL[kind]
     empty = pictures(1).take(np.arange(0)) if game.cells.shape else table(1)[:0]
-    sites = federation({"empty": empty, **owned(game, 6)}, game)
-    sums = _clipped_sums(TRAINING, sites, request(TRAINING, game, CLIENT), NoiseSource(0))
-    assert not sums[0].any() and sums[1].any()
-    alone = _clipped_sums(TRAINING, sites[:1], request(TRAINING, game, CLIENT), NoiseSource(0))
-    assert alone.shape == sums[:1].shape and not alone.any()
+    clients = federation({"empty": empty, **owned(game, 6)}, game)
+    totals = sums(TRAINING, clients, request(TRAINING, game, CLIENT))
+    assert not totals[0].any() and totals[1].any()
+    alone = sums(TRAINING, clients[:1], request(TRAINING, game, CLIENT))
+    assert alone.shape == totals[:1].shape and not alone.any()
 
 
 def test_a_client_that_lacks_a_class_leaves_its_discriminator_alone():
     game, frame = game_on(parts=2), table(40)
-    sites = federation({"a": frame[frame["outcome"] == "ill"]}, game)
-    sums = _clipped_sums(TRAINING, sites, request(TRAINING, game, CLIENT), NoiseSource(0))
-    well, ill = sums[0].reshape(2, -1)
+    clients = federation({"a": frame[frame["outcome"] == "ill"]}, game)
+    totals = sums(TRAINING, clients, request(TRAINING, game, CLIENT))
+    well, ill = totals[0].reshape(2, -1)
     assert not well.any() and ill.any()
 
 

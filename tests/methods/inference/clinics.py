@@ -1,4 +1,4 @@
-"""Small tables and federations for FedInfer's tests."""
+"""Small tables for FedInfer's tests."""
 
 from __future__ import annotations
 
@@ -6,12 +6,8 @@ import math
 
 import numpy as np
 import pandas as pd
-from fedsynth.queries.owners import sites_of
 
-from fedsynth.federation.server.channel import LocalChannel
-from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Budget
-from fedsynth.privacy.trail.ledger import Job, Ledger
 from fedsynth.schema import Boolean, Categorical, Continuous, Integer, Schema
 
 SCHEMA = Schema(
@@ -51,12 +47,3 @@ def table(rows: int, seed: int = 0) -> pd.DataFrame:
 
 def owners(*sizes: int) -> dict[str, pd.DataFrame]:
     return {f"site-{i}": table(size, seed=i) for i, size in enumerate(sizes)}
-
-
-def silent_channel(tables: dict[str, pd.DataFrame], unit: str = "record") -> LocalChannel:
-    """A federation that adds no noise, for comparing releases with exact answers."""
-    sites = sites_of(tables, SCHEMA)
-    budget = Budget(epsilon=math.inf, unit=unit, trust="central", units=len(sites))
-    channel = LocalChannel(sites, Ledger.create(Job(budget=budget, insecure=True)), NoiseSource(0))
-    channel.announce("schema", SCHEMA.to_dict())
-    return channel

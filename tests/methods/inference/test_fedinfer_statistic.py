@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from clinics import SCHEMA, owners, silent_channel, table
-from fedsynth.queries.owners import sites_of
+from clinics import SCHEMA, owners, table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from schemas import arrays, schemas
@@ -17,6 +16,7 @@ from fedsynth.methods.inference.statistic import Statistic, request_settings
 from fedsynth.methods.inference.tasks import MOMENTS
 from fedsynth.privacy.rows.clipping import clip_and_sum
 from fedsynth.privacy.terms import Terms
+from tests.methods.small import federation, silent_channel, views
 
 FREE = {"trust": "central", "noise_multiplier": 0.0}
 
@@ -44,7 +44,7 @@ def test_the_released_sum_without_noise_is_that_of_the_pooled_rows(by_class, nor
     terms = Terms(
         unit="record", clip=form.bound * (1 + 1e-5), norm=norm, mechanism=mechanism, **FREE
     )
-    released = silent_channel(tables).sum(
+    released = silent_channel(tables, schema=SCHEMA).sum(
         MOMENTS.name, terms, form.dim, settings=request_settings(1.0, by_class)
     )
     exact = sum(pooled_joint(frame, form) for frame in tables.values())
@@ -69,7 +69,7 @@ def test_second_moments_of_a_class_are_those_of_its_rows():
 def test_a_client_sends_the_mean_of_its_records():
     form, tables = statistic(), owners(30, 5)
     terms = Terms(unit="client", clip=form.bound * (1 + 1e-5), **FREE)
-    released = silent_channel(tables, "client").sum(
+    released = silent_channel(tables, "client", SCHEMA).sum(
         MOMENTS.name, terms, form.dim, settings=request_settings(1.0, True)
     )
     exact = sum(pooled_joint(frame, form) / len(frame) for frame in tables.values())
@@ -77,11 +77,8 @@ def test_a_client_sends_the_mean_of_its_records():
 
 
 @pytest.mark.parametrize("unit", ["record", "client"])
-def test_a_sites_contribution_does_not_depend_on_who_is_simulated_beside_it(unit):
-    form, sites = statistic(), sites_of(owners(12, 0, 7), SCHEMA)
-    board = silent_channel(owners(1))._board
-    for site in sites:
-        site.board = board
+def test_a_clients_contribution_does_not_depend_on_who_is_simulated_beside_it(unit):
+    form, clients = statistic(), views(federation(owners(12, 0, 7), SCHEMA))
     request = Request(
         MOMENTS.name,
         Terms(unit=unit, clip=form.bound, **FREE),
@@ -90,15 +87,15 @@ def test_a_sites_contribution_does_not_depend_on_who_is_simulated_beside_it(unit
     )
 
     def sums(chosen):
-        found = {site.name: np.zeros(form.dim) for site in chosen}
-        samples = [np.arange(site.records) for site in chosen]
+        found = {client.name: np.zeros(form.dim) for client in chosen}
+        samples = [np.arange(client.records) for client in chosen]
         for index, rows in MOMENTS.contribute(chosen, samples, request):
             found[chosen[index].name] += clip_and_sum(rows, form.bound).values
         return found
 
-    together = sums(sites)
-    for site in sites:
-        assert (sums([site])[site.name] == together[site.name]).all()
+    together = sums(clients)
+    for client in clients:
+        assert (sums([client])[client.name] == together[client.name]).all()
     assert not together["site-1"].any()
 
 

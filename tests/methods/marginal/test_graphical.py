@@ -252,9 +252,9 @@ def test_a_client_without_rows_answers_like_any_other(method):
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 def test_a_fit_that_was_cut_off_resumes_without_paying_twice(method, tmp_path, monkeypatch):
-    from fedsynth.federation.server.channel import LocalChannel
+    from fedsynth.federation.server.channel import Channel
 
-    original, calls = LocalChannel.sum, []
+    original, calls = Channel.sum, []
 
     def failing(self, *arguments, **keywords):
         calls.append(1)
@@ -262,7 +262,7 @@ def test_a_fit_that_was_cut_off_resumes_without_paying_twice(method, tmp_path, m
             raise RuntimeError("power cut")
         return original(self, *arguments, **keywords)
 
-    monkeypatch.setattr(LocalChannel, "sum", failing)
+    monkeypatch.setattr(Channel, "sum", failing)
     tables, budget = owners(90, 60), Budget(epsilon=3.0, delta=1e-5)
     with pytest.raises(RuntimeError):
         method(SCHEMA).fit(tables, budget, folder=tmp_path)
@@ -319,9 +319,9 @@ def test_constraints_of_the_schema_hold_in_every_row(method, epsilon):
 
 @pytest.mark.parametrize("method", [AIM, MST], ids=lambda method: method.name)
 def test_choices_of_a_fit_that_was_cut_off_are_not_made_again(method, tmp_path, monkeypatch):
-    from fedsynth.federation.server.channel import LocalChannel
+    from fedsynth.federation.server.channel import Channel
 
-    original, calls = LocalChannel.select, []
+    original, calls = Channel.select, []
 
     def failing(self, *arguments, **keywords):
         calls.append(1)
@@ -329,7 +329,7 @@ def test_choices_of_a_fit_that_was_cut_off_are_not_made_again(method, tmp_path, 
             raise RuntimeError("power cut")
         return original(self, *arguments, **keywords)
 
-    monkeypatch.setattr(LocalChannel, "select", failing)
+    monkeypatch.setattr(Channel, "select", failing)
     tables, budget = owners(90, 60), Budget(epsilon=2.0, delta=1e-5, trust="central")
     with pytest.raises(RuntimeError):
         method(SCHEMA).fit(tables, budget, folder=tmp_path)
@@ -349,9 +349,9 @@ def test_choices_of_a_fit_that_was_cut_off_are_not_made_again(method, tmp_path, 
 def test_an_answer_that_was_lost_stays_charged_and_the_fit_ends_early(
     method, trust, call, tmp_path, monkeypatch
 ):
-    from fedsynth.federation.server.channel import LocalChannel
+    from fedsynth.federation.server.channel import Channel
 
-    original, calls = LocalChannel._asked, []
+    original, calls = Channel._summed, []
 
     def failing(self, *arguments, **keywords):
         answers = original(self, *arguments, **keywords)
@@ -360,7 +360,7 @@ def test_an_answer_that_was_lost_stays_charged_and_the_fit_ends_early(
             raise RuntimeError("power cut")
         return answers
 
-    monkeypatch.setattr(LocalChannel, "_asked", failing)
+    monkeypatch.setattr(Channel, "_summed", failing)
     tables, budget = owners(90, 60), Budget(epsilon=2.0, delta=1e-5, trust=trust)
     try:
         method(SCHEMA).fit(tables, budget, folder=tmp_path)

@@ -6,22 +6,20 @@ import math
 
 import numpy as np
 import pytest
-from fedsynth.queries.owners import sites_of
 
 import tests.methods.small as small
 from fedsynth.errors import FederationError, PrivacyError
-from fedsynth.federation.client.answering import answer
+from fedsynth.federation.client.answering import answers
 from fedsynth.federation.request import Request
 from fedsynth.methods.pate.denoising import Smoother
 from fedsynth.methods.pate.inputs import Inputs
 from fedsynth.methods.pate.votes import ask_votes
 from fedsynth.privacy.accounting import optimal_gaussian_sigma
-from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Budget
 from fedsynth.queries.votes import Votes, vote_terms
 
 INPUTS = Inputs(small.SCHEMA)
-QUERIES = INPUTS.matrix(sites_of(small.table(30, seed=9), small.SCHEMA)[0].data)
+QUERIES = INPUTS.matrix(small.federation(small.table(30, seed=9))[0].data)
 
 
 def terms(unit: str = "record", noise: float = 0.0, queries: int = 30):
@@ -52,8 +50,8 @@ def test_without_noise_every_teacher_with_records_has_one_vote_on_each_query():
     np.testing.assert_allclose(votes.counts, np.round(votes.counts), atol=1e-3)
 
 
-def test_the_sum_of_two_sites_is_that_of_each_alone():
-    # Teachers' groups are drawn by coins, so each site has one teacher here.
+def test_the_sum_of_two_clients_is_that_of_each_alone():
+    # Teachers' groups are drawn by coins, so each client has one teacher here.
     both = counted(small.owners(60, 50), teachers=1).counts
     alone = [
         counted({name: table}, teachers=1).counts for name, table in small.owners(60, 50).items()
@@ -61,8 +59,7 @@ def test_the_sum_of_two_sites_is_that_of_each_alone():
     np.testing.assert_allclose(both, sum(alone), atol=1e-9)
 
 
-def test_a_site_votes_as_it_would_alone():
-    sites = sites_of(small.owners(60, 0, 40), small.SCHEMA)
+def test_a_client_votes_as_it_would_alone():
     request = Request(
         "pate-votes",
         terms(),
@@ -71,17 +68,12 @@ def test_a_site_votes_as_it_would_alone():
         settings={"groups": 3, "steps": 10},
         job="job",
     )
-    for index, site in enumerate(sites):
-        site.board.post("schema", small.SCHEMA.to_dict())
-        site.coins = NoiseSource(index)
-    together = answer(sites, request, NoiseSource())
-    for index, one in enumerate(together):
-        (alone,) = (
-            s for s in sites_of(small.owners(60, 0, 40), small.SCHEMA) if s.name == one.client
-        )
-        alone.board.post("schema", small.SCHEMA.to_dict())
-        alone.coins = NoiseSource(index)
-        np.testing.assert_array_equal(answer([alone], request, NoiseSource())[0].values, one.values)
+    tables = small.owners(60, 0, 40)
+    together = answers(small.federation(tables, job="job"), request)
+    for one, own in zip(together, small.federation(tables, job="job"), strict=True):
+        (alone,) = answers([own], request)
+        assert alone.client == one.client
+        np.testing.assert_array_equal(alone.values, one.values)
 
 
 def test_a_teacher_of_one_class_votes_for_it_and_one_without_records_for_nothing():
@@ -108,8 +100,6 @@ def test_teachers_learn_from_their_own_records():
 
 @pytest.mark.parametrize("queries", [QUERIES[:, :-1], QUERIES[:0], QUERIES[:20], QUERIES[0]])
 def test_queries_that_are_no_rows_of_the_schema_are_refused(queries):
-    site = sites_of(small.table(9), small.SCHEMA)[0]
-    site.board.post("schema", small.SCHEMA.to_dict())
     request = Request(
         "pate-votes",
         terms(),
@@ -118,7 +108,7 @@ def test_queries_that_are_no_rows_of_the_schema_are_refused(queries):
         settings={"groups": 1, "steps": 1},
     )
     with pytest.raises(FederationError, match="queries"):
-        answer([site], request, NoiseSource())
+        list(answers(small.federation(small.table(9)), request))
 
 
 def test_laplace_shares_do_not_add_up():
@@ -198,7 +188,7 @@ def test_a_teacher_votes_as_if_its_classes_were_equally_frequent():
     mixed = table.assign(outcome=np.where(ill, "ill", "well"), dose=dose, colour=colour)
     # Of even classes dose 5.8 is likelier ill; of these, where one in 20 is, not below 6.5.
     asked = table[:30].assign(dose=5.8, colour="green")
-    queries = INPUTS.matrix(sites_of(asked, small.SCHEMA)[0].data)
+    queries = INPUTS.matrix(small.federation(asked)[0].data)
     channel = small.silent_channel({"a": mixed})
     counts = ask_votes(channel, terms(), queries, 2, 1, 300).counts
     assert counts[:, 1].mean() > 0.8

@@ -9,7 +9,7 @@ import torch
 from fedsynth.errors import FederationError
 from fedsynth.federation.request import Released
 from fedsynth.federation.server import channel
-from fedsynth.federation.server.channel import LocalChannel
+from fedsynth.federation.server.channel import Channel
 from fedsynth.methods.vae import FedVAE, server
 from fedsynth.models import vae
 from fedsynth.privacy.terms import Budget
@@ -32,14 +32,14 @@ def test_a_client_step_is_the_sum_over_the_expected_number_whoever_answered(
     monkeypatch, settings, clients, expected, answered
 ):
     # Dividing by those who answered would need the number that coin flips keep secret.
-    genuine = LocalChannel.sum
+    genuine = Channel.sum
 
     def ones(self, task, terms, dim, **rest):
         if task != "vae-training":
             return genuine(self, task, terms, dim, **rest)
         return Released(np.ones(dim), clients, answered)
 
-    monkeypatch.setattr(LocalChannel, "sum", ones)
+    monkeypatch.setattr(Channel, "sum", ones)
     began = []
     begun = server.Training._begun
 

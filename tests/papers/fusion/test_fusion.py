@@ -7,12 +7,10 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from fedsynth.queries.owners import sites_of
 
 from fedsynth.data.images import Images
 from fedsynth.data.tables import conform
 from fedsynth.errors import ConfigError, FederationError, PrivacyError, ReleaseError
-from fedsynth.federation.server.channel import LocalChannel
 from fedsynth.jobs.loading import load
 from fedsynth.methods.copula.families import FAMILIES, POINT, Effort, fit_feature
 from fedsynth.methods.sampling import classifier
@@ -21,13 +19,11 @@ from fedsynth.methods.sampling.design import Design
 from fedsynth.papers.fusion.message import Layout
 from fedsynth.papers.fusion.published import Fusion
 from fedsynth.papers.fusion.regeneration import shares_of
-from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Budget, unprotected
-from fedsynth.privacy.trail.ledger import Job, Ledger
 from fedsynth.registry import METHODS
 from fedsynth.release import write_release
 from fedsynth.schema import Categorical, Continuous, ImageSchema, Integer, Schema
-from tests.methods.small import SCHEMA, owners, table
+from tests.methods.small import SCHEMA, channel_to, owners, table
 
 NONE = Budget(epsilon=math.inf)
 SETTINGS = {
@@ -45,9 +41,7 @@ def fitted(tables, schema=SCHEMA, **settings):
 
 
 def messages(tables, schema=SCHEMA, **settings):
-    sites = sites_of(tables, schema)
-    channel = LocalChannel(sites, Ledger.create(Job(budget=NONE, insecure=True)), NoiseSource(0))
-    channel.announce("schema", schema.to_dict())
+    channel = channel_to(tables, NONE, schema)
     asked = {**SETTINGS, **settings}
     layout = Layout(schema, asked["categories"])
     found = channel.collect("fusion", unprotected(), layout.dim, settings=asked)

@@ -7,8 +7,6 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from fedsynth.federation.client.site import Site
-from fedsynth.queries.owners import sites_of
 
 import tests.methods.small as small
 from fedsynth import registry as methods
@@ -286,10 +284,10 @@ def test_an_owner_whose_account_is_spent_sends_nothing():
         synth.ledger.charge(synth.ledger.events[0])
 
 
-def test_a_site_without_rows_sends_untrained_networks():
-    sites: list[Site] = sites_of({"a": small.table(5), "b": small.table(0)}, small.SCHEMA)
-    assert sites[1].records == 0
-    synth = fitted(small.SCHEMA, {"a": small.table(5), "b": small.table(0)})
+def test_a_client_without_rows_sends_untrained_networks():
+    tables = {"a": small.table(5), "b": small.table(0)}
+    assert small.federation(tables)[1].records == 0
+    synth = fitted(small.SCHEMA, tables)
     assert synth.learned.counts[1].tolist() == [0, 0]
     assert isinstance(synth.learned.networks, Networks)
 

@@ -8,13 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from fedsynth.queries.owners import sites_of
 
 import tests.methods.small as small
 from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import FederationError
-from fedsynth.federation.client.answering import answer
+from fedsynth.federation.client.answering import answers
 from fedsynth.federation.client.groups import groups_of
 from fedsynth.federation.request import Request
 from fedsynth.methods.gan.networks import game_of
@@ -31,7 +30,7 @@ LAYOUT = HistogramLayout.of(SCHEMA)
 ENCODING = TableEncoding.from_histogram(
     SCHEMA,
     np.bincount(
-        LAYOUT.positions(sites_of(small.table(500), SCHEMA)[0].data).ravel(), minlength=LAYOUT.dim
+        LAYOUT.positions(small.federation(small.table(500))[0].data).ravel(), minlength=LAYOUT.dim
     ).astype(float),
     0.0,
     8,
@@ -83,55 +82,50 @@ def request(unit: str = "record", count: int = 40, teachers: int = 3, number: in
     )
 
 
-def sites(*sizes: int, **tables):
-    found = sites_of({**small.owners(*sizes), **tables}, SCHEMA)
-    for index, site in enumerate(found):
-        site.board.post("schema", SCHEMA.to_dict())
-        site.board.post("encoding", ENCODING.to_dict())
-        site.board.post("game", GAME.to_dict())
-        site.coins = NoiseSource(index)
-    return found
+def clients(*sizes: int, **tables):
+    announced = {"encoding": ENCODING.to_dict(), "game": GAME.to_dict()}
+    return small.federation({**small.owners(*sizes), **tables}, job="job", **announced)
 
 
 def votes(found, asked: Request) -> np.ndarray:
-    """[queries, 2] of all sites."""
-    return sum(a.values for a in answer(found, asked, NoiseSource())).reshape(-1, 2)
+    """[queries, 2] of all clients."""
+    return sum(a.values for a in answers(found, asked)).reshape(-1, 2)
 
 
 def test_every_teacher_with_records_of_a_class_has_one_vote_on_a_row_of_it():
-    counts = votes(sites(90, 80), request())
+    counts = votes(clients(90, 80), request())
     np.testing.assert_allclose(counts.sum(axis=1), 6, rtol=1e-4)
     np.testing.assert_allclose(counts, np.round(counts), atol=1e-3)
 
 
 def test_a_whole_client_has_one_vote_however_many_teachers():
     for teachers in (1, 3):
-        counts = votes(sites(90, 80), request("client", teachers=teachers))
+        counts = votes(clients(90, 80), request("client", teachers=teachers))
         np.testing.assert_allclose(counts.sum(axis=1), 2, rtol=1e-4)
 
 
 def test_nobody_votes_on_a_class_that_none_of_its_records_has():
     ill = small.table(60).assign(outcome="ill")
     asked = request(teachers=1)
-    counts = votes(sites(a=ill), asked)
+    counts = votes(clients(a=ill), asked)
     np.testing.assert_allclose(counts.sum(axis=1), asked.arrays["query_labels"], atol=1e-3)
 
 
-def test_a_site_without_records_votes_for_nothing():
-    assert not votes(sites(0, 30)[:1], request()).any()
+def test_a_client_without_records_votes_for_nothing():
+    assert not votes(clients(0, 30)[:1], request()).any()
 
 
 def test_teachers_are_distinct_networks_taught_by_their_own_records():
-    (site,) = sites(200)
+    (client,) = clients(200)
     asked = request()
-    votes([site], asked)
-    groups = groups_of(site, asked)
+    votes([client], asked)
+    groups = groups_of(client, asked)
     flats = [group.memory["pate-gan"].flat for group in groups]
     assert all(not torch.equal(a, b) for i, a in enumerate(flats) for b in flats[i + 1 :])
     held = [group.memory["records"] for group in groups]
     assert [len(own) for own in held] == [group.records for group in groups]
     assert sum(map(len, held)) == 200
-    whole = ENCODING.encode(site.data)
+    whole = ENCODING.encode(client.data)
     target = [c.name for c in SCHEMA.modelled].index(SCHEMA.target)
     rest = np.delete(whole, target, axis=1)
     together = torch.cat(held).numpy()
@@ -139,7 +133,7 @@ def test_teachers_are_distinct_networks_taught_by_their_own_records():
 
 
 def test_another_groups_records_change_nothing_of_a_teacher():
-    first, second = sites(200), sites(200)
+    first, second = clients(200), clients(200)
     asked = request()
     other = groups_of(second[0], asked)[1]
     for values in other.data.columns.values():
@@ -157,10 +151,10 @@ def test_a_record_that_leaves_its_group_empty_changes_no_other_teacher_in_the_la
     asked = replace(asked, settings={**asked.settings, "batch_size": 10})
     table, taught = small.table(60), []
     for rows in (table, table[:-1]):
-        (site,) = sites(rest=rows)
-        site.coins = NoiseSource(ALONE)
-        votes([site], asked)
-        taught.append(groups_of(site, asked))
+        (client,) = clients(rest=rows)
+        client.coins = NoiseSource(ALONE)
+        votes([client], asked)
+        taught.append(groups_of(client, asked))
     whole, less = taught
     changed = [i for i in range(40) if whole[i].records != less[i].records]
     assert len(changed) == 1 and less[changed[0]].records == 0
@@ -168,32 +162,32 @@ def test_a_record_that_leaves_its_group_empty_changes_no_other_teacher_in_the_la
         assert torch.equal(whole[i].memory["pate-gan"].flat, less[i].memory["pate-gan"].flat)
 
 
-def test_a_site_votes_as_it_would_alone():
-    together = answer(sites(90, 0, 70), request(), NoiseSource())
+def test_a_client_votes_as_it_would_alone():
+    together = answers(clients(90, 0, 70), request())
     for index, one in enumerate(together):
-        own = sites(90, 0, 70)[index]
-        alone = answer([own], request(), NoiseSource())
-        np.testing.assert_array_equal(alone[0].values, one.values)
+        own = clients(90, 0, 70)[index]
+        (alone,) = answers([own], request())
+        np.testing.assert_array_equal(alone.values, one.values)
 
 
 def test_teachers_go_on_from_round_to_round():
-    (site,) = sites(90)
-    votes([site], request())
-    groups = groups_of(site, request())
+    (client,) = clients(90)
+    votes([client], request())
+    groups = groups_of(client, request())
     assert [group.memory["pate-gan"].steps for group in groups] == [20, 20, 20]
-    votes([site], request(number=1))
+    votes([client], request(number=1))
     assert [group.memory["pate-gan"].steps for group in groups] == [23, 23, 23]
 
 
 def test_teachers_tell_real_rows_from_rows_of_independent_columns():
-    (site,) = sites(900)
-    real, labels = _records(GAME, groups_of(site, request(teachers=1))[0])
+    (client,) = clients(900)
+    real, labels = _records(GAME, groups_of(client, request(teachers=1))[0])
     fakes, fake_labels = codes(40, 5)
     mixed = np.concatenate([real[:40].numpy(), fakes])
     own = np.concatenate([labels[:40].numpy(), fake_labels])
     asked = request(count=80, teachers=1, queries=mixed.astype(np.int32), query_labels=own)
     for number in range(15):
-        counts = votes([site], Request(**{**vars(asked), "round": number}))
+        counts = votes([client], Request(**{**vars(asked), "round": number}))
     assert counts[:40, 1].mean() > counts[40:, 1].mean() + 0.4
 
 
@@ -248,4 +242,4 @@ def test_generated_rows_have_the_classes_of_the_records_they_stand_against():
 )
 def test_rows_that_are_none_of_the_game_are_refused(broken):
     with pytest.raises(FederationError, match="pate-verdicts"):
-        votes(sites(9), request(**broken))
+        votes(clients(9), request(**broken))
