@@ -13,42 +13,13 @@ from typing import TYPE_CHECKING, Any
 from fedsynth.errors import ConfigError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-    from typing import Protocol, Self
-
     import pandas as pd
 
     from fedsynth.data.images import Images
-    from fedsynth.federation.server.traffic import Traffic
-    from fedsynth.federation.simulation.simulation import Owners
+    from fedsynth.methods.synthesizer import Synthesizer
     from fedsynth.privacy.budget import Budget
-    from fedsynth.privacy.trail.certificate import Certificate
-    from fedsynth.release import Fitted, Report, Settings
+    from fedsynth.release import Settings
     from fedsynth.schema import ImageSchema, Schema
-
-    class Synthesizer(Fitted, Protocol):
-        """What every method offers."""
-
-        @property
-        def traffic(self) -> Traffic: ...
-
-        @property
-        def remarks(self) -> tuple[str, ...]: ...
-
-        def fit(self, owners: Owners, budget: Budget, **options: Any) -> Self: ...
-
-        def sample(
-            self,
-            rows: int,
-            where: Mapping[str, Any] | None = None,
-            proportions: Mapping[Any, float] | None = None,
-            seed: int | None = None,
-        ) -> pd.DataFrame | Images: ...
-
-        def release(
-            self, folder: str | Path, rows: Any, report: Report | None = None
-        ) -> Certificate: ...
-
 
 # Columns beyond which the sums of all pairs drown in their own noise: AIM was ahead of FedVAE on
 # a table of 55 and behind on one of 179.
@@ -260,7 +231,7 @@ def synthesizer(
     schema: Schema | ImageSchema,
     settings: Settings | None = None,
     public: pd.DataFrame | Images | None = None,
-) -> Synthesizer:
+) -> Synthesizer[Any]:
     """A synthesizer by its method's name.
 
     Args:
@@ -276,5 +247,5 @@ def synthesizer(
     more = {} if public is None else {"public": public}
     if more and method not in LABEL_PUBLIC:
         raise ConfigError(f"public rows are for the method {', '.join(LABEL_PUBLIC)}, not {method}")
-    made: Synthesizer = METHODS[method](schema, settings, **more)
+    made: Synthesizer[Any] = METHODS[method](schema, settings, **more)
     return made

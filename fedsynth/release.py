@@ -18,15 +18,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from pydantic import BaseModel
-from safetensors.numpy import save
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save
 
 from fedsynth.data.images import Images, write_images
 from fedsynth.data.tables import write_table
-from fedsynth.errors import PrivacyError, ReleaseError
+from fedsynth.errors import PrivacyError, ReleaseError, SchemaError
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.certificate import LEDGER, NAME, Certificate, certify, sha256
 from fedsynth.privacy.trail.ledger import Ledger
-from fedsynth.schema import ImageSchema, Schema
+from fedsynth.schema import ImageSchema, Schema, load_schema
 from fedsynth.yaml_files import write_yaml
 
 CONFIG, SCHEMA = "config.yaml", "schema.yaml"
@@ -111,8 +112,7 @@ def write_release(
     if ledger.path is None or ledger.path.absolute() != (folder / LEDGER).absolute():
         ledger.write_to(folder / LEDGER)
     names = [LEDGER, _write_rows(folder, rows, synth.schema, kind)]
-    _write_model(folder, synth)
-    synth.schema.save(folder / SCHEMA)
+    write_model(folder, synth)
     write_yaml(_job_of(synth) if config is None else config, folder / CONFIG)
     names += [WEIGHTS, MODEL, SCHEMA, CONFIG]
     if report is not None:
@@ -162,12 +162,34 @@ def _write_rows(
     return f"rows.{kind}"
 
 
-def _write_model(folder: Path, synth: Fitted) -> None:
+def write_model(folder: Path, synth: Fitted) -> None:
+    """Write what a synthesizer learned, and its schema."""
     arrays, meta = synth.model_state()
     # Not `save_file`, which makes a file that its owner alone may read.
     body = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
     (folder / WEIGHTS).write_bytes(body)
     _write_json(folder / MODEL, {"format": FORMAT, "method": synth.name, **meta})
+    synth.schema.save(folder / SCHEMA)
+
+
+def read_model(
+    folder: Path,
+) -> tuple[str, Schema | ImageSchema, dict[str, NDArray[Any]], dict[str, Any]]:
+    """What :func:`write_model` wrote: the method's name, schema, arrays and plain values.
+
+    Raises:
+        ReleaseError: something is missing or damaged, or of another format.
+    """
+    try:
+        schema = load_schema(folder / SCHEMA)
+        content = json.loads((folder / MODEL).read_text(encoding="utf-8"))
+        arrays = load_file(folder / WEIGHTS)
+        method, known = str(content["method"]), content["format"] == FORMAT
+    except (SchemaError, SafetensorError, OSError, ValueError, KeyError, TypeError):
+        raise ReleaseError(f"{folder}: the model or its schema cannot be read") from None
+    if not known:
+        raise ReleaseError(f"{folder / MODEL}: of a format that this fedsynth lacks")
+    return method, schema, arrays, content
 
 
 def _job_of(synth: Fitted) -> dict[str, Any]:

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from safetensors import SafetensorError
-from safetensors.numpy import load_file
 
 from fedsynth.data.images import Images, read_images
 from fedsynth.data.tables import read_table
 from fedsynth.errors import ReleaseError, SchemaError
 from fedsynth.privacy.trail.certificate import Certificate, sha256
 from fedsynth.registry import METHODS
-from fedsynth.release import CONFIG, FORMAT, MODEL, SCHEMA, WEIGHTS
+from fedsynth.release import CONFIG, MODEL, SCHEMA, WEIGHTS, read_model
 from fedsynth.schema import ImageSchema, Schema, load_schema
 
 if TYPE_CHECKING:
-    from fedsynth.registry import Synthesizer
+    from fedsynth.methods.synthesizer import Synthesizer
 
 
-def load(folder: str | Path) -> Synthesizer:
+def load(folder: str | Path) -> Synthesizer[Any]:
     """The synthesizer of a release, to sample more rows from, at no further cost.
 
     Raises:
@@ -32,17 +29,11 @@ def load(folder: str | Path) -> Synthesizer:
     certificate = Certificate.load(folder)
     for name in (MODEL, WEIGHTS, SCHEMA):
         _demand_unchanged(folder / name, certificate.content["files"].get(name))
-    try:
-        schema = load_schema(folder / SCHEMA)
-        content = json.loads((folder / MODEL).read_text(encoding="utf-8"))
-        arrays = load_file(folder / WEIGHTS)
-        method, known = content["method"], content["format"] == FORMAT
-    except (SchemaError, SafetensorError, OSError, ValueError, KeyError, TypeError):
-        raise ReleaseError(f"{folder}: the model or its schema cannot be read") from None
-    if not known or method not in METHODS:
+    method, schema, arrays, content = read_model(folder)
+    if method not in METHODS:
         raise ReleaseError(f"{folder / MODEL}: of a method or format that this fedsynth lacks")
-    found: Synthesizer = METHODS[method].from_state(schema, arrays, content)
-    return found
+    made: Synthesizer[Any] = METHODS[method].from_state(schema, arrays, content)
+    return made
 
 
 def released(folder: str | Path) -> tuple[pd.DataFrame | Images, Schema | ImageSchema, Certificate]:

@@ -1,50 +1,294 @@
-"""What every synthesizer keeps of its last fit."""
+"""What every method is: a plan, something learned within it, and rows drawn from that."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from pydantic import BaseModel
 
+from fedsynth.agreed import suggestion
+from fedsynth.codec import Arrays, pack, unpack
 from fedsynth.data.images import Images
-from fedsynth.errors import ConfigError
+from fedsynth.errors import ConfigError, FedsynthError, ReleaseError
+from fedsynth.federation.runtime import Federation
 from fedsynth.federation.server.traffic import Traffic
+from fedsynth.federation.simulation.simulation import Owners
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.certificate import Certificate
+from fedsynth.privacy.trail.job import Planned
 from fedsynth.privacy.trail.ledger import Ledger
-from fedsynth.queries.fit import Fitting
-from fedsynth.release import Fitted, Report, write_release
+from fedsynth.queries.plan import Plan, digest_of, for_clients, surviving
+from fedsynth.queries.session import Options, Progress, Session, begin, silent
+from fedsynth.queries.shares import Stage, share_out
+from fedsynth.release import Report, read_model, write_model, write_release
+from fedsynth.schema import ImageSchema, Schema
 
-L = TypeVar("L")
-S = TypeVar("S", bound=BaseModel)
+
+class Learned(Protocol):
+    """What a fit leaves behind: a frozen dataclass of released values and what follows from them.
+
+    It is saved by its fields (:mod:`fedsynth.codec`).
+    """
+
+    def draw(
+        self,
+        rows: int,
+        where: Mapping[str, Any] | None,
+        proportions: Mapping[Any, float] | None,
+        seed: int | None,
+    ) -> pd.DataFrame | Images:
+        """Synthetic rows: see :meth:`Synthesizer.sample`."""
+        ...
+
+    def check(self) -> None:
+        """Raises ReleaseError where the parts, as they were read, do not go together."""
+        ...
 
 
-def settled(kind: type[S], settings: S | None, overrides: Mapping[str, Any]) -> S:
-    """A synthesizer's settings: those that were given, with fields as keywords in their place.
+L = TypeVar("L", bound=Learned)
+
+
+class Synthesizer(ABC, Generic[L]):
+    """A method for one schema: fit it to owners' data, sample from it, release it.
+
+    Args:
+        schema: what the parties agreed on.
+        settings: of the method, as its settings class or a mapping of its fields.
+        overrides: fields of the settings as keywords, in place of those.
 
     Raises:
-        ConfigError: fields that ``kind`` does not have, or values that they cannot take.
+        ConfigError: a schema that the method is not for, or settings that are none.
+
+    A method sets the class attributes and writes :meth:`stages` (or :meth:`releases`),
+    :meth:`learn` and the class of what it learns.
     """
-    given = settings.model_dump(exclude_unset=True) if settings is not None else {}
-    return kind(**{**given, **overrides})
 
+    name: ClassVar[str]
+    settings_type: ClassVar[type[Any]]
+    learned_type: ClassVar[Any]
+    images: ClassVar[bool] = True
+    """Whether it is for images too."""
 
-class Trained(Generic[L]):
-    """What a fit learned, and its account; nothing before one."""
+    settings: Any
 
-    _learned: L | None = None
-    _ledger: Ledger | None = None
-    _traffic: Traffic | None = None
+    def __init__(
+        self,
+        schema: Schema | ImageSchema,
+        settings: BaseModel | Mapping[str, Any] | None = None,
+        **overrides: Any,
+    ) -> None:
+        if not isinstance(schema, Schema | ImageSchema):
+            raise ConfigError(
+                f"{self.name} needs a schema (fedsynth.load_schema reads one, fedsynth.draft "
+                f"drafts one), not {type(schema).__name__}"
+            )
+        if not self.images and isinstance(schema, ImageSchema):
+            raise ConfigError(
+                f"{self.name} is for tables: use mean-embedding, fedvae or fedgan for images"
+            )
+        self.schema: Any = schema
+        self.settings = self._settled(settings, overrides)
+        self._learned: L | None = None
+        self._ledger: Ledger | None = None
+        self._traffic: Traffic | None = None
 
-    def _begin(self, fitting: Fitting) -> None:
-        """Take up the account of a fit, and forget what an earlier one learned.
+    @classmethod
+    def _settled(
+        cls, settings: BaseModel | Mapping[str, Any] | None, overrides: Mapping[str, Any]
+    ) -> Any:
+        """The settings that were given, with fields as keywords in their place."""
+        if isinstance(settings, BaseModel):
+            settings = settings.model_dump(exclude_unset=True)
+        elif not isinstance(settings, Mapping | None):
+            raise ConfigError(
+                f"settings of {cls.name} are a {cls.settings_type.__name__} or a mapping of its "
+                f"fields, not {settings!r:.80}"
+            )
+        return cls.settings_type(**{**(settings or {}), **overrides})
 
-        A release pairs a model with an account: after a fit that fails there is none to release.
+    # What a method writes.
+
+    def stages(
+        self, settings: Any, budget: Budget, clients: int, surviving: int
+    ) -> Sequence[Stage]:
+        """What is asked, in order, and the share of the budget that each may use.
+
+        Args:
+            settings: resolved.
+            surviving: how many of the clients are sure to answer.
         """
-        self._ledger, self._traffic = fitting.ledger, fitting.channel.traffic
-        self._learned = None
+        raise NotImplementedError
+
+    def releases(
+        self, settings: Any, budget: Budget, clients: int, survivors: float
+    ) -> tuple[Planned, ...]:
+        """What is asked, in order, with all noise; by default the stages share the budget."""
+        whole = surviving(survivors, clients)
+        return share_out(self.stages(settings, budget, clients, whole), budget)
+
+    def participations(self, settings: Any, budget: Budget, clients: int) -> int | None:
+        """Rounds after which a client refuses, where clients are drawn."""
+        return None
+
+    @abstractmethod
+    def learn(self, session: Session) -> L:
+        """Ask through the session's channel what its plan holds, and learn from the answers."""
+
+    def known(self) -> dict[str, Any]:
+        """What the schema and the settings say of something learned: its `given` fields."""
+        return {"schema": self.schema}
+
+    def resolved(self, budget: Budget) -> Any:
+        """The settings with all defaults filled in. Raises ConfigError where they do not fit."""
+        return self.settings.resolved(budget, self.schema)
+
+    # What everybody uses.
+
+    def plan(
+        self, budget: Budget | Mapping[str, Any] | float, clients: int, survivors: float = 1.0
+    ) -> Plan:
+        """All that a fit would ask, and what it would cost; needs no owner and no data.
+
+        Args:
+            budget: what all releases together may cost.
+            clients: how many take part, a public number.
+            survivors: share of the clients that is sure to answer, in (0, 1].
+
+        Raises:
+            ConfigError: the settings do not go with the schema, the budget or the clients.
+            PrivacyError: the budget cannot carry the plan.
+        """
+        if not isinstance(clients, int | np.integer) or isinstance(clients, bool) or clients < 1:
+            raise ConfigError(f"clients must be a whole number of at least 1, not {clients!r}")
+        Options(survivors=survivors)
+        budget = for_clients(budget_of(budget), int(clients))
+        settings = self.resolved(budget)
+        return Plan(
+            budget=budget,
+            clients=int(clients),
+            releases=self.releases(settings, budget, int(clients), survivors),
+            participations=self.participations(settings, budget, int(clients)),
+            schema=self.schema.digest,
+            settings=digest_of(settings),
+        )
+
+    def fit(
+        self,
+        owners: Owners | Federation,
+        budget: Budget | Mapping[str, Any] | float,
+        *,
+        plan: Plan | None = None,
+        seed: int = 0,
+        folder: str | Path | None = None,
+        resume: bool = False,
+        survivors: float = 1.0,
+        owners_ledgers: Mapping[str, Ledger] | None = None,
+        checkpoint_every: int = 25,
+        progress: Progress = silent,
+        insecure_noise_seed: int | None = None,
+        **unknown: Any,
+    ) -> Self:
+        """Learn from every owner's rows, within the budget.
+
+        Args:
+            owners: one table or image set an owner: a mapping by name, a list, or a single one; or
+                a federation of clients.
+            budget: what all releases of this job may cost together: a :class:`Budget`, a mapping
+                of its fields, or epsilon alone.
+            plan: of :meth:`plan`, for this budget and so many clients; made here by default.
+            seed: of everything that is not privacy: initial weights, batch order.
+            folder: where ledger and checkpoints go; None keeps the ledger in memory.
+            resume: continue the job that ``folder`` holds.
+            survivors: share of the clients that is sure to answer, in (0, 1]; under distributed
+                trust their noise shares are sized for it.
+            owners_ledgers: owners' own accounts across jobs, by the owner's name.
+            checkpoint_every: rounds between checkpoints.
+            progress: see :data:`fedsynth.queries.session.Progress`.
+            insecure_noise_seed: fixes the noise, for tests; voids the certificate.
+
+        Raises:
+            DataError, ConfigError: the data, schema, settings and options do not go together.
+            PrivacyError: the budget cannot carry the job.
+            FederationError: too few clients answered.
+        """
+        options = Options.of(
+            folder,
+            seed=seed,
+            resume=resume,
+            survivors=survivors,
+            owners_ledgers=owners_ledgers or {},
+            checkpoint_every=checkpoint_every,
+            progress=progress,
+            insecure_noise_seed=insecure_noise_seed,
+            **unknown,
+        )
+        allowed = budget_of(budget)
+        settings = self.resolved(allowed)
+
+        def planned(budget: Budget, clients: int) -> Plan:
+            if plan is None:
+                return self.plan(budget, clients, survivors)
+            _demand_for(plan, budget, clients, self.schema.digest, digest_of(settings))
+            return plan
+
+        with begin(owners, self.schema, allowed, planned, options, settings) as own:
+            if plan is not None and plan.releases != own.plan.releases:
+                raise ConfigError("the job to resume was started with another plan")
+            # A release pairs a model with an account: after a fit that fails there is none.
+            self._ledger, self._traffic, self._learned = own.ledger, own.channel.traffic, None
+            self._learned = self.learn(own)
+        return self
+
+    def sample(
+        self,
+        rows: int,
+        where: Mapping[str, Any] | None = None,
+        proportions: Mapping[Any, float] | None = None,
+        seed: int | None = None,
+        **unknown: Any,
+    ) -> Any:
+        """Draw synthetic rows; costs nothing, as often as wanted.
+
+        Args:
+            rows: how many, at least 1. A public choice: the true number of records is private.
+            where: a condition by column, which every row is to meet: a value, a list of values, or
+                for numbers and dates {"from": a, "to": b}; of images, on the target. What a method
+                cannot draw by is met by drawing again.
+            proportions: shares of the target's values, instead of their estimated frequencies.
+            seed: makes the draw repeatable.
+
+        Returns:
+            A table of the schema's columns, or :class:`Images`.
+
+        Raises:
+            ConfigError: nothing was fitted; rows below 1, conditions that make no sense or that
+                hardly a row meets.
+        """
+        _demand_none("sample", unknown, ("rows", "where", "proportions", "seed"))
+        if isinstance(rows, bool) or not isinstance(rows, int | np.integer):
+            raise ConfigError(f"rows must be a whole number and at least 1, not {rows!r}")
+        for name, value in (("where", where), ("proportions", proportions)):
+            if not isinstance(value, Mapping | None):
+                raise ConfigError(
+                    f"{name} must be a mapping, as {{'column': value}}, not {value!r:.80}"
+                    if name == "where"
+                    else f"{name} must be a mapping, as {{'value': share}}, not {value!r:.80}"
+                )
+        return self.learned.draw(int(rows), where, proportions, seed)
+
+    @property
+    def learned(self) -> L:
+        """What the last fit learned. Raises ConfigError before one."""
+        if self._learned is None:
+            raise ConfigError("nothing to sample from yet: call fit first, or load a release")
+        return self._learned
 
     @property
     def ledger(self) -> Ledger:
@@ -63,18 +307,109 @@ class Trained(Generic[L]):
     @property
     def remarks(self) -> tuple[str, ...]:
         """What went wrong in the last fit without ending it, in sentences; mostly nothing."""
-        return ()
+        return tuple(getattr(self._learned, "remarks", ()))
 
     def release(
-        self, folder: str | Path, rows: pd.DataFrame | Images, report: Report | None = None
+        self,
+        folder: str | Path,
+        rows: pd.DataFrame | Images,
+        report: Report | None = None,
+        **unknown: Any,
     ) -> Certificate:
         """Write a release: see :func:`fedsynth.release.write_release`."""
-        # Every synthesizer adds the rest of what a release needs: name, schema, settings, model.
-        return write_release(folder, cast("Fitted", self), rows, report=report)
+        _demand_none("release", unknown, ("folder", "rows", "report"))
+        if not isinstance(folder, str | Path):
+            raise ConfigError(f"folder must be a path, as text or a Path, not {folder!r:.80}")
+        return write_release(folder, self, rows, report=report)
 
-    @property
-    def learned(self) -> L:
-        """Raises ConfigError before a fit."""
-        if self._learned is None:
-            raise ConfigError("nothing to sample from yet: call fit first, or load a release")
-        return self._learned
+    def save(self, folder: str | Path) -> None:
+        """Write the model alone, to :meth:`load` again: no release, for it has no certificate.
+
+        Raises:
+            ConfigError: nothing was fitted.
+            ReleaseError: the folder holds something that this would overwrite.
+        """
+        folder = Path(folder)
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise ReleaseError(f"{folder} exists already: choose another folder")
+        learned = self.learned
+        assert learned is not None
+        folder.mkdir(parents=True, exist_ok=True)
+        write_model(folder, self)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """A model that :meth:`save` or :meth:`release` wrote; :func:`fedsynth.load` reads any
+        method's release, and checks its certificate.
+
+        Raises:
+            ReleaseError: the folder holds no model of this method, or a damaged one.
+        """
+        method, schema, arrays, plain = read_model(Path(folder))
+        if method != cls.name:
+            raise ReleaseError(f"{folder} holds a model of {method}, not of {cls.name}")
+        return cls.from_state(schema, arrays, plain)
+
+    def model_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Everything that was learned: arrays, and JSON-able values. Nothing private."""
+        arrays, plain = pack(self.learned)
+        return arrays, {**plain, "settings": self.saved_settings()}
+
+    def saved_settings(self) -> dict[str, Any]:
+        """The settings that a model is loaded with."""
+        found: dict[str, Any] = self.settings.model_dump(exclude_unset=True, mode="json")
+        return found
+
+    @classmethod
+    def from_state(
+        cls, schema: Schema | ImageSchema, arrays: Arrays, meta: Mapping[str, Any]
+    ) -> Self:
+        """The inverse of :meth:`model_state`. Raises ReleaseError where the parts do not fit."""
+        try:
+            found = cls(schema, meta["settings"])
+            learned = unpack(cls.learned_type, arrays, meta, found.known())
+            learned.check()
+        except ReleaseError:
+            raise
+        except (FedsynthError, KeyError, TypeError, ValueError, AssertionError):
+            raise ReleaseError("the model's files do not fit together") from None
+        found._learned = learned
+        return found
+
+
+def budget_of(given: Budget | Mapping[str, Any] | float) -> Budget:
+    """A budget, from its fields or epsilon alone too.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    if isinstance(given, Budget):
+        return given
+    if isinstance(given, Mapping):
+        known = [own.name for own in fields(Budget)]
+        for word in given:
+            if word not in known:
+                raise ConfigError(f"a budget has no field {word!r}{suggestion(word, known)}")
+        if "epsilon" not in given:
+            raise ConfigError("a budget needs epsilon: Budget(epsilon=1.0)")
+        return Budget(**given)
+    if isinstance(given, int | float) and not isinstance(given, bool):
+        return Budget(epsilon=given)
+    raise ConfigError(f"budget must be a Budget, as Budget(epsilon=1.0), not {given!r:.80}")
+
+
+def _demand_none(what: str, unknown: Mapping[str, Any], known: Sequence[str]) -> None:
+    for word in unknown:
+        raise ConfigError(f"{what} has no option {word!r}{suggestion(word, known)}")
+
+
+def _demand_for(plan: Plan, budget: Budget, clients: int, schema: str, settings: str) -> None:
+    """Raises ConfigError for the plan of another job."""
+    for what, own, theirs in (
+        ("another budget", budget, plan.budget),
+        (f"{plan.clients} clients, and there are {clients}", clients, plan.clients),
+        ("another schema", schema, plan.schema),
+        ("another method or other settings", settings, plan.settings),
+    ):
+        if own != theirs:
+            raise ConfigError(f"the plan is for {what}: make it anew with plan(budget, clients)")

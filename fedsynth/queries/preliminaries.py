@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +10,7 @@ from numpy.typing import NDArray
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.queries.counting import ask_counts, question
 from fedsynth.queries.estimates import class_profiles, label_frequencies
-from fedsynth.queries.fit import Fitting
-from fedsynth.queries.rounds import Plan
+from fedsynth.queries.session import Session
 from fedsynth.queries.tasks.counting import LABEL_TABLES, pair_starts
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.schema.target import conditions, target_index
@@ -36,44 +33,18 @@ class Preliminaries:
     records: float
     profiles: NDArray[np.float64] | None
 
-    def to_state(self) -> tuple[dict[str, NDArray[np.generic]], dict[str, Any]]:
-        """Arrays and JSON-able values; :meth:`from_state` gives the same back."""
-        arrays: dict[str, NDArray[np.generic]] = {"frequencies": self.frequencies}
-        if self.profiles is not None:
-            arrays["profiles"] = self.profiles
-        encoding = None if self.encoding is None else self.encoding.to_dict()
-        return arrays, {"records": self.records, "encoding": encoding}
 
-    @staticmethod
-    def from_state(arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any]) -> Preliminaries:
-        """The inverse of :meth:`to_state`; there may be other arrays and values.
-
-        Raises:
-            KeyError, TypeError, ValueError: parts are missing or of another kind.
-            ReleaseError: the encoding is none.
-        """
-        encoding, profiles = meta["encoding"], arrays.get("profiles")
-        return Preliminaries(
-            None if encoding is None else TableEncoding.from_dict(encoding),
-            np.asarray(arrays["frequencies"], np.float64),
-            float(meta["records"]),
-            None if profiles is None else np.asarray(profiles, np.float64),
-        )
-
-
-def ask_preliminaries(
-    fitting: Fitting, schema: Schema | ImageSchema, plan: Plan, bins: int
-) -> Preliminaries:
+def ask_preliminaries(session: Session, schema: Schema | ImageSchema, bins: int) -> Preliminaries:
     """Ask the plan's histogram and label tables; announces the encoding in between.
 
     Args:
         bins: wanted for a numeric column.
     """
-    channel = fitting.channel
+    channel, plan = session.channel, session.plan
     task, dim, _ = question(schema)
-    fitting.progress(task.name, 0, 1)
-    counts = ask_counts(channel, task, plan.histogram, dim)
-    fitting.progress(task.name, 1, 1)
+    session.progress(task.name, 0, 1)
+    counts = ask_counts(channel, task, plan.terms(task.name), dim)
+    session.progress(task.name, 1, 1)
     if isinstance(schema, ImageSchema):
         frequencies, total = label_frequencies(counts)
         return Preliminaries(None, frequencies if conditions(schema) else np.zeros(0), total, None)
@@ -82,11 +53,11 @@ def ask_preliminaries(
     frequencies, profiles = np.zeros(0), None
     if conditions(schema):
         frequencies = encoding.frequencies[target_index(schema)]
-    if plan.label_tables is not None:
+    if LABEL_TABLES.name in plan.labels:
         target = target_index(schema)
         starts, dim = pair_starts(encoding.sizes, target)
-        fitting.progress(LABEL_TABLES.name, 0, 1)
-        tables = ask_counts(channel, LABEL_TABLES, plan.label_tables, dim)
-        fitting.progress(LABEL_TABLES.name, 1, 1)
+        session.progress(LABEL_TABLES.name, 0, 1)
+        tables = ask_counts(channel, LABEL_TABLES, plan.terms(LABEL_TABLES.name), dim)
+        session.progress(LABEL_TABLES.name, 1, 1)
         profiles, frequencies = class_profiles(tables, encoding, target, starts)
     return Preliminaries(encoding, frequencies, encoding.records, profiles)

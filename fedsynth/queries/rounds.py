@@ -6,23 +6,18 @@ Everything is calibrated together before anything is asked.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
-
-from threadpoolctl import threadpool_limits
+from collections.abc import Mapping
+from typing import Literal, Protocol
 
 from fedsynth.errors import BudgetExceeded
-from fedsynth.federation.simulation.simulation import Owners
 from fedsynth.privacy.accounting import charged, spent
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.calibration import calibrate, optimal_gaussian_sigma
 from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson, Sampling
 from fedsynth.privacy.terms import Terms
-from fedsynth.privacy.trail.job import Job, Planned
+from fedsynth.privacy.trail.job import Planned
 from fedsynth.queries.counting import counting_terms, question
-from fedsynth.queries.fit import Fitting, Options, begin
+from fedsynth.queries.plan import surviving
 from fedsynth.queries.tasks.counting import LABEL_TABLES
 from fedsynth.schema import ImageSchema, Schema
 
@@ -50,123 +45,54 @@ class Rounds(Protocol):
     def label_table_share(self) -> float | None: ...
 
 
-class Named(Protocol):
-    """A task, of which a plan knows the name."""
+def expected(terms: Terms, units: float) -> float:
+    """Of so many units, how many a round has on average: what its sum is divided by.
 
-    @property
-    def name(self) -> str: ...
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The releases of a job: the histogram, the label tables (None: not asked), the training."""
-
-    histogram: Terms
-    label_tables: Terms | None
-    training: Terms
-    rounds: int
-    participations: int | None
-
-    @staticmethod
-    def of(job: Job) -> Plan:
-        """The plan of a job to resume, from its ledger's first line."""
-        terms = {planned.label: planned.terms for planned in job.plan}
-        last = job.plan[-1]
-        return Plan(
-            job.plan[0].terms,
-            terms.get(LABEL_TABLES.name),
-            last.terms,
-            last.count,
-            job.participations,
-        )
-
-    def expected(self, units: float) -> float:
-        """Of so many units, how many a training round has on average: what its sum is divided by.
-
-        A public figure; how many there really are in a round is private.
-        """
-        match self.training.sampling:
-            case Everyone():
-                return units
-            case Poisson(rate=rate):
-                return rate * units
-            case FixedSize(size=size):
-                return float(size)
-
-    def planned(self, task: Named, first: Named) -> tuple[Planned, ...]:
-        """As the ledger's first line names them; ``task`` trains, ``first`` asks the histogram."""
-        found = [Planned(first.name, self.histogram, 1)]
-        if self.label_tables is not None:
-            found.append(Planned(LABEL_TABLES.name, self.label_tables, 1))
-        return (*found, Planned(task.name, self.training, self.rounds))
-
-
-@contextmanager
-def begin_rounds(
-    owners: Owners,
-    schema: Schema | ImageSchema,
-    budget: Budget,
-    settings: Any,
-    options: Options,
-    task: Callable[[Budget], Named],
-) -> Iterator[tuple[Fitting, Plan]]:
-    """A fit of many rounds: its ledger open and its noise calibrated, nothing asked yet.
-
-    Args:
-        settings: of the method, resolved: :class:`Rounds`, and a pydantic model.
-        task: what clients are asked in the training's rounds.
-
-    Raises:
-        As :func:`fedsynth.queries.fit.begin`.
+    A public figure; how many there really are in a round is private.
     """
-    plans: list[Plan] = []
-
-    def plan(resolved: Budget, clients: int) -> tuple[tuple[Planned, ...], int | None]:
-        made = make_plan(settings, schema, resolved, clients, options.survivors)
-        plans.append(made)
-        first, _, _ = question(schema)
-        return made.planned(task(resolved), first), made.participations
-
-    # Products this small are slower on several threads, which OpenBLAS keeps spinning.
-    with (
-        begin(owners, schema, budget, plan, options, settings) as fitting,
-        threadpool_limits(limits=1, user_api="blas"),
-    ):
-        yield fitting, plans[0] if plans else Plan.of(fitting.ledger.job)
+    match terms.sampling:
+        case Everyone():
+            return units
+        case Poisson(rate=rate):
+            return rate * units
+        case FixedSize(size=size):
+            return float(size)
 
 
-def make_plan(
+def plan_rounds(
     settings: Rounds,
     schema: Schema | ImageSchema,
     budget: Budget,
     clients: int,
     survivors: float,
-) -> Plan:
-    """Calibrate all noise of a job to its budget.
+    task: str,
+) -> tuple[Planned, ...]:
+    """The histogram, perhaps the label tables, and the training, all calibrated together.
 
     Args:
         settings: resolved.
         clients: how many, a public figure.
         survivors: share of the asked clients that is sure to answer.
+        task: that the training's rounds ask.
 
     Raises:
         PrivacyError: the budget cannot carry the plan.
     """
-    _, _, ones = question(schema)
+    first, _, ones = question(schema)
     rounds = settings.rounds or 0
-    whole = _sure(clients, survivors)
-    participations = _participations(budget, settings, clients)
+    whole = surviving(survivors, clients)
+    sampling = _sampling(settings, budget, clients)
 
-    def counting(ones: int, share: float) -> Terms:
-        return counting_terms(ones, _counting_noise(settings, budget, share), budget, whole)
+    def counting(task: str, ones: int, share: float) -> Planned:
+        noise = _counting_noise(settings, budget, share)
+        return Planned(task, counting_terms(ones, noise, budget, whole), 1)
 
-    histogram = counting(ones, settings.histogram_share)
-    tables = None
+    before = [counting(first.name, ones, settings.histogram_share)]
     if settings.label_table_share and isinstance(schema, Schema):
-        tables = counting(len(schema.modelled) - 1, settings.label_table_share)
+        columns = len(schema.modelled) - 1
+        before.append(counting(LABEL_TABLES.name, columns, settings.label_table_share))
 
     def training(multiplier: float) -> Terms:
-        sampling = _sampling(settings, budget, clients)
         return Terms(
             unit=budget.unit,
             trust=budget.trust,
@@ -178,17 +104,16 @@ def make_plan(
 
     def everything(multiplier: float) -> Mapping[Terms, int]:
         counts: dict[Terms, int] = {training(multiplier): rounds}
-        for terms in (histogram, tables):
-            if terms is not None:
-                counts[terms] = counts.get(terms, 0) + 1
-        return charged(counts, participations)
+        for planned in before:
+            counts[planned.terms] = counts.get(planned.terms, 0) + 1
+        return charged(counts, participations_of(settings, budget, clients))
 
     multiplier = settings.noise_multiplier
     if multiplier is None:
         multiplier = calibrate(everything, budget.epsilon, budget.resolved_delta)
     else:
         _demand_payable(everything(multiplier), budget, multiplier)
-    return Plan(histogram, tables, training(multiplier), rounds, participations)
+    return (*before, Planned(task, training(multiplier), rounds))
 
 
 def _demand_payable(counts: Mapping[Terms, int], budget: Budget, multiplier: float) -> None:
@@ -225,7 +150,7 @@ def _sampling(settings: Rounds, budget: Budget, clients: int) -> Sampling:
     return Poisson(rate)
 
 
-def _participations(budget: Budget, settings: Rounds, clients: int) -> int | None:
+def participations_of(settings: Rounds, budget: Budget, clients: int) -> int | None:
     """Rounds in which one client takes part at the most, where drawing it hides nothing."""
     sampling = _sampling(settings, budget, clients)
     if budget.protects.per_record or budget.trusts.server_adds or sampling == Everyone():
@@ -236,18 +161,14 @@ def _participations(budget: Budget, settings: Rounds, clients: int) -> int | Non
     return min(rounds, math.ceil(mean + _SURE * math.sqrt(mean * (1 - rate))))
 
 
-def _sure(clients: int, survivors: float) -> int:
-    return max(1, math.ceil(survivors * clients - 1e-9))
-
-
 def _drawn(sampling: Sampling, clients: int, survivors: float) -> int:
     """Answers that a round of drawn clients is sure to bring."""
     match sampling:
         case Everyone():
-            return _sure(clients, survivors)
+            return surviving(survivors, clients)
         case FixedSize(size=size):
-            return _sure(size, survivors)
+            return surviving(survivors, size)
         case Poisson(rate=rate):
             mean = rate * clients
             least = math.floor(mean - _SURE * math.sqrt(mean * (1 - rate)))
-            return _sure(max(1, least), survivors)
+            return surviving(survivors, max(1, least))

@@ -33,10 +33,10 @@ from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.sampling import Everyone
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.certificate import LEDGER, certify, sha256
-from fedsynth.privacy.trail.job import Planned
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.queries.counting import released_scale
-from fedsynth.queries.fit import Fitting, Options, Progress, begin, silent
+from fedsynth.queries.plan import Plan, surviving
+from fedsynth.queries.session import Options, Progress, Session, begin, silent
 from fedsynth.queries.shares import Stage, share_out
 from fedsynth.release import SCHEMA, sync
 from fedsynth.schema import Categorical, ImageSchema, Schema
@@ -93,7 +93,7 @@ def federated_scores(
         cap: at the client level, records from which a client has its full weight.
         folder: new; gets ledger, schema, ``scores.json`` and certificate, for `fs.verify`.
         seed, survivors, owners_ledgers, progress, insecure_noise_seed: as in
-            :class:`fedsynth.queries.fit.Options`.
+            :class:`fedsynth.queries.session.Options`.
 
     Raises:
         DataError, ConfigError: data that do not fit the schema; nothing was asked.
@@ -127,27 +127,27 @@ def federated_scores(
             "per_owner to False"
         )
 
-    def plan(resolved: Budget, clients: int) -> tuple[Sequence[Planned], int | None]:
-        whole = options.surviving(clients)
+    def plan(resolved: Budget, clients: int) -> Plan:
+        whole = surviving(survivors, clients)
         stage = Stage(NAME, 1.0, lambda multiplier: _terms(layout, multiplier, resolved, whole))
-        return share_out([stage], resolved), None
+        return Plan(budget=resolved, clients=clients, releases=share_out([stage], resolved))
 
-    with begin(clients, schema, budget, plan, options, settings) as fitting:
-        fitting.progress("scores", 0, 1)
-        released = fitting.channel.sum(
+    with begin(clients, schema, budget, plan, options, settings) as session:
+        session.progress("scores", 0, 1)
+        released = session.channel.sum(
             NAME,
-            fitting.ledger.job.plan[0].terms,
+            session.plan.terms(NAME),
             blocks.dim if budget.protects.per_record else 3 * len(client_scores(layout)),
             arrays=arrays_of(made),
             settings={
-                "owners": list(fitting.channel.names) if apart else [],
+                "owners": list(session.channel.names) if apart else [],
                 "bins": bins,
                 "seed": seed,
                 "cap": cap,
             },
         )
-        fitting.progress("scores", 1, 1)
-    return _finished(fitting, recipe, blocks, released, cap)
+        session.progress("scores", 1, 1)
+    return _finished(session, recipe, blocks, released, cap)
 
 
 def _terms(layout: Layout, multiplier: float, budget: Budget, survivors: int) -> Terms:
@@ -164,11 +164,11 @@ def _terms(layout: Layout, multiplier: float, budget: Budget, survivors: int) ->
 
 
 def _finished(
-    fitting: Fitting, recipe: Recipe, blocks: Blocks, released: Released, cap: int | None
+    session: Session, recipe: Recipe, blocks: Blocks, released: Released, cap: int | None
 ) -> FederatedScores:
     """Scores from the released sum, written with their certificate."""
-    layout, terms = blocks.layout, fitting.ledger.job.plan[0].terms
-    names = fitting.channel.names
+    layout, terms = blocks.layout, session.plan.terms(NAME)
+    names = session.channel.names
     absent = {incident.client for incident in released.incidents} & set(names)
     scale = released_scale(terms, released.answered)
     notes = [] if layout.why is None else [layout.why]
@@ -197,9 +197,9 @@ def _finished(
         synthetic_missing=float(np.mean(gaps)) if gaps else None,
         notes=tuple(notes),
         synthetic=recipe.digest,
-        certificate=certify(fitting.ledger, {}),
+        certificate=certify(session.ledger, {}),
     )
-    return scores if fitting.options.folder is None else _written(scores, recipe, fitting)
+    return scores if session.options.folder is None else _written(scores, recipe, session)
 
 
 def _of_records(
@@ -255,9 +255,9 @@ def _over_clients(
     }
 
 
-def _written(scores: FederatedScores, recipe: Recipe, fitting: Fitting) -> FederatedScores:
+def _written(scores: FederatedScores, recipe: Recipe, session: Session) -> FederatedScores:
     """The scores, written beside their ledger and certified together with it."""
-    folder = fitting.options.folder
+    folder = session.options.folder
     assert folder is not None
     recipe.schema.save(folder / SCHEMA)
     body = json.dumps(scores.figures(), indent=1, allow_nan=False) + "\n"
@@ -265,6 +265,6 @@ def _written(scores: FederatedScores, recipe: Recipe, fitting: Fitting) -> Feder
     names = (LEDGER, SCHEMA, SCORES_FILE)
     for name in names:
         sync(folder / name)
-    certificate = certify(fitting.ledger, {name: sha256(folder / name) for name in names})
+    certificate = certify(session.ledger, {name: sha256(folder / name) for name in names})
     certificate.save(folder)
     return replace(scores, certificate=certificate)

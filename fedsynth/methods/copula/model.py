@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from fedsynth.codec import GIVEN
 from fedsynth.errors import ReleaseError
 from fedsynth.methods.copula.cells import TableCells
 from fedsynth.methods.copula.copula import Copula, fit_copula, independent
@@ -38,7 +39,7 @@ class FusionModel:
             the smoothed histogram's.
     """
 
-    cells: TableCells
+    cells: Annotated[TableCells, GIVEN]
     profiles: Profiles
     copula: Copula
     families: Mapping[tuple[int, str], Fitted] = field(default_factory=dict)
@@ -48,7 +49,7 @@ class FusionModel:
         """Shares of the target's classes; empty where the table has none to condition on."""
         return self.profiles.frequencies if self.cells.target else np.zeros(0)
 
-    def draw(
+    def columns(
         self, labels: Whole | None, rows: int, rng: np.random.Generator
     ) -> dict[str, NDArray[Any]]:
         """Conformed columns [rows] but for the target, given the classes of the rows."""
@@ -73,39 +74,19 @@ class FusionModel:
             codes[:, j] = order[np.searchsorted(ndtri(np.clip(reached, 0, 1)), latent[:, j])]
         return codes
 
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """All but the cells, which the schema gives."""
-        return {
-            "records": self.profiles.records,
-            "shares": self.profiles.shares,
-            "ranks": self.copula.ranks,
-            "correlations": self.copula.correlations,
-        }
-
-    @staticmethod
-    def from_arrays(cells: TableCells, arrays: Mapping[str, NDArray[Any]]) -> FusionModel:
-        """The inverse of :meth:`to_arrays`.
-
-        Raises:
-            ReleaseError: arrays that are absent, or no model of these cells.
-        """
-        try:
-            records = np.asarray(arrays["records"], np.float64)
-            shares = np.asarray(arrays["shares"], np.float64)
-            ranks = np.asarray(arrays["ranks"], np.int64)
-            correlations = np.asarray(arrays["correlations"], np.float64)
-        except (KeyError, TypeError, ValueError):
-            raise ReleaseError("private-fusion: the model's arrays are damaged") from None
+    def check(self) -> None:
+        """Raises ReleaseError where the arrays are no model of the cells."""
+        cells, profiles, copula = self.cells, self.profiles, self.copula
         columns, classes = len(cells.columns), cells.classes
         fits = (
-            records.shape == (classes,)
-            and shares.shape == (classes, cells.cells)
-            and ranks.shape == (cells.cells,)
-            and correlations.shape == (classes, columns, columns)
+            profiles.records.shape == (classes,)
+            and profiles.shares.shape == (classes, cells.cells)
+            and copula.ranks.shape == (cells.cells,)
+            and copula.correlations.shape == (classes, columns, columns)
         )
-        if not fits or not _plausible(cells, records, shares, ranks, correlations):
+        parts = (profiles.records, profiles.shares, copula.ranks, copula.correlations)
+        if not fits or not _plausible(cells, *parts):
             raise ReleaseError("private-fusion: the model's arrays do not fit the schema")
-        return FusionModel(cells, Profiles(records, shares), Copula(ranks, correlations))
 
 
 def _plausible(

@@ -15,6 +15,7 @@ from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.mechanisms import norm_of
 from fedsynth.privacy.sampling import Everyone
 from fedsynth.privacy.terms import Terms
+from fedsynth.queries.session import Session
 from fedsynth.schema import Schema
 
 Floats = NDArray[np.float64]
@@ -58,3 +59,18 @@ def ask_statistics(
     released = channel.sum(STATISTICS.name, terms, question.dim, settings=settings)
     scale = terms.summed_scale(released.answered)
     return question.answer(released.value, terms.noise.deviation(scale))
+
+
+def statistics_once(session: Session, schema: Schema, settings: Mapping[str, Plain]) -> Statistics:
+    """:func:`ask_statistics`, unless an interrupted run has the answer: it is saved before all
+    else."""
+    terms = session.plan.terms(STATISTICS.name)
+    session.progress("message", 0, 1)
+    if session.restored is not None:
+        arrays, meta = session.restored
+        question = asked(schema, settings, terms.norm)
+        return question.answer(np.asarray(arrays["values"]), float(meta["sigma"]))
+    statistics = ask_statistics(session.channel, terms, schema, settings)
+    values, sigma = statistics.released
+    session.checkpoint({"values": values}, {"sigma": sigma})
+    return statistics

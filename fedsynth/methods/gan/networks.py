@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,27 +17,6 @@ from fedsynth.schema import ImageSchema, Schema
 from fedsynth.schema.target import conditions, target_index
 
 Floats = NDArray[np.float32]
-
-
-@dataclass(frozen=True, eq=False)
-class Learned:
-    """What a fit leaves behind, all of it released or computed from released values.
-
-    Attributes:
-        game: the networks.
-        generators: flat weights of all parts, [parts * generator.dim].
-        known: what was asked before the training.
-        remarks: what went wrong in the training, in sentences.
-    """
-
-    game: Game
-    generators: Floats
-    known: Preliminaries
-    remarks: tuple[str, ...]
-
-    @property
-    def conditions(self) -> Conditions:
-        return conditions_of(self.game, self.known)
 
 
 def conditions_of(game: Game, known: Preliminaries) -> Conditions:

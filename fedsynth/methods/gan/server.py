@@ -12,10 +12,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from fedsynth.codec import pack
 from fedsynth.federation.client.tasks import Task
 from fedsynth.methods.gan.game import Game, started
 from fedsynth.methods.gan.matching import Matcher
-from fedsynth.methods.gan.networks import Learned, conditions_of, game_of, tables_of
+from fedsynth.methods.gan.networks import conditions_of, game_of, tables_of
+from fedsynth.methods.gan.sampling import Learned
 from fedsynth.methods.gan.settings import FedGANSettings
 from fedsynth.methods.gan.tasks.gradient import GRADIENT, row_of
 from fedsynth.methods.gan.tasks.local_training import TRAINING, plain_conditions
@@ -24,9 +26,9 @@ from fedsynth.methods.training.learner import Learner
 from fedsynth.methods.training.saving import Part, packed, unpack
 from fedsynth.methods.training.watch import Watch
 from fedsynth.privacy.budget import Budget
-from fedsynth.queries.fit import Fitting
 from fedsynth.queries.preliminaries import Preliminaries, ask_preliminaries
-from fedsynth.queries.rounds import Plan
+from fedsynth.queries.rounds import expected
+from fedsynth.queries.session import Session
 from fedsynth.schema import ImageSchema, Schema
 
 
@@ -62,16 +64,17 @@ class Training:
     def __init__(
         self,
         schema: Schema | ImageSchema,
-        settings: FedGANSettings,
-        plan: Plan,
-        fitting: Fitting,
+        session: Session,
         known: Preliminaries,
     ) -> None:
-        self.settings, self.plan, self.fitting, self.known = settings, plan, fitting, known
-        self.channel, self.record = fitting.channel, plan.training.protects.per_record
+        settings: FedGANSettings = session.settings
+        self.schema, self.settings, self.session, self.known = schema, settings, session, known
+        self.channel, self.training = session.channel, session.plan.releases[-1]
+        self.record = self.training.terms.protects.per_record
         self.game = game = game_of(settings, schema, known.encoding)
-        self.source = torch.Generator().manual_seed(fitting.options.seed)
-        self.expected = plan.expected(known.records if self.record else self.channel.clients)
+        self.source = torch.Generator().manual_seed(session.options.seed)
+        units = known.records if self.record else self.channel.clients
+        self.expected = expected(self.training.terms, units)
         self.discriminators = [
             Learner(game.discriminator.layers, settings.discriminator_learning_rate, self.source)
             for _ in range(game.parts)
@@ -86,7 +89,7 @@ class Training:
             Watch(forger.learner.average.clone(), patience=settings.patience)
             for forger in self.forgers
         ]
-        self.row = row_of(game, plan.training.clip)
+        self.row = row_of(game, self.training.terms.clip)
         self.matcher = None
         if game.quadratic:
             (units,), centre = game.discriminator.hidden, self.forgers[0].profiles
@@ -95,22 +98,22 @@ class Training:
         self.round = 0
 
     def run(self) -> Learned:
-        channel, rounds = self.channel, self.plan.rounds
+        channel, rounds = self.channel, self.training.count
         channel.announce("game", self.game.to_dict())
         if not self.record:
             channel.announce("conditions", plain_conditions(self.forgers[0].conditions))
         if self.matcher is not None:
             channel.announce("centre", self.matcher.centre.tolist())
-        every = self.fitting.options.checkpoint_every
+        every = self.session.options.checkpoint_every
         while self.round < rounds and not self._over():
             # Rounds that an interrupted run lost stay charged, so a resumed one may end early.
-            if channel.ledger.would_exceed(self.plan.training):
+            if channel.ledger.would_exceed(self.training.terms):
                 break
             self._step()
             self.round += 1
             if self.round % self.settings.look_every == 0 or self.round == rounds:
                 self._look()
-            self.fitting.progress("training", self.round, rounds)
+            self.session.progress("training", self.round, rounds)
             if self.round % every == 0 and self.round < rounds:
                 self.save()
         if not all(watch.looks and watch.looks[-1].round == self.round for watch in self.watches):
@@ -126,7 +129,7 @@ class Training:
 
     def _look(self) -> None:
         for forger, watch in zip(self.forgers, self.watches, strict=True):
-            watch.look(forger, forger.learner.average, self.round, self.fitting.options.seed)
+            watch.look(forger, forger.learner.average, self.round, self.session.options.seed)
 
     def _learned(self) -> Learned:
         kept: list[Tensor] = []
@@ -137,10 +140,10 @@ class Training:
             remarks += found
             kept.append(watch.kept if found or watch.patience else forger.learner.average)
         flat = torch.cat(kept).numpy().astype(np.float32)
-        return Learned(self.game, flat, self.known, tuple(remarks))
+        return Learned(self.game, flat, self.known, tuple(remarks), self.schema)
 
     def _step(self) -> None:
-        settings, done = self.settings, self.round / max(1, self.plan.rounds)
+        settings, done = self.settings, self.round / max(1, self.training.count)
         left = 1.0 if settings.schedule == "constant" else 1.0 - done
         rate = left * (settings.discriminator_learning_rate or 1e-3)
         if self.matcher is not None:
@@ -172,8 +175,8 @@ class Training:
             held.insert(0, self.matcher.weights.flatten())
         weights = torch.cat(held).numpy()
         released = self.channel.sum(
-            training_task(self.fitting.ledger.job.budget).name,
-            self.plan.training,
+            self.training.label,
+            self.training.terms,
             dim=len(weights),
             arrays={"weights": weights, **arrays},
             settings=asked,
@@ -240,16 +243,16 @@ class Training:
 
     def save(self) -> None:
         """Checkpoint everything that :meth:`restore` needs."""
-        arrays, meta = self.known.to_state()
+        arrays, meta = pack(self.known)
         arrays["source"] = self.source.get_state().numpy()
         arrays |= packed(self._parts())
-        self.fitting.checkpoint(arrays, {"round": self.round, **meta})
+        self.session.checkpoint(arrays, {"round": self.round, **meta})
 
     def restore(self) -> None:
         """Go on from the last checkpoint, if there is one."""
-        if self.fitting.restored is None:
+        if self.session.restored is None:
             return
-        arrays, meta = self.fitting.restored
+        arrays, meta = self.session.restored
         self.round = int(meta["round"])
         self.source.set_state(torch.from_numpy(arrays["source"].copy()))
         unpack(self._parts(), arrays)
@@ -267,18 +270,15 @@ class Training:
         return found
 
 
-def trained(
-    schema: Schema | ImageSchema, settings: FedGANSettings, plan: Plan, fitting: Fitting
-) -> Learned:
+def trained(schema: Schema | ImageSchema, session: Session) -> Learned:
     """A whole fit, or the rest of an interrupted one."""
-    if fitting.restored is not None:
-        known = Preliminaries.from_state(*fitting.restored)
-        if known.encoding is not None:
-            fitting.channel.announce("encoding", known.encoding.to_dict())
-    else:
-        known = ask_preliminaries(fitting, schema, plan, settings.bins)
-    training = Training(schema, settings, plan, fitting, known)
+    known = session.saved(Preliminaries)
+    if known is None:
+        known = ask_preliminaries(session, schema, session.settings.bins)
+    elif known.encoding is not None:
+        session.channel.announce("encoding", known.encoding.to_dict())
+    training = Training(schema, session, known)
     training.restore()
-    if fitting.restored is None:
+    if session.restored is None:
         training.save()
     return training.run()

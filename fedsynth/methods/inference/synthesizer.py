@@ -13,41 +13,34 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from fedsynth.data.images import Images
-from fedsynth.errors import ConfigError, PrivacyError, ReleaseError
-from fedsynth.federation.simulation.simulation import Owners
+from fedsynth.errors import ConfigError, PrivacyError
 from fedsynth.methods.inference.estimate import Estimate
-from fedsynth.methods.inference.messages import Learned, ask, from_arrays, one_message, to_arrays
+from fedsynth.methods.inference.messages import Learned, ask
 from fedsynth.methods.inference.moments import Moments
 from fedsynth.methods.inference.regression import Regression
 from fedsynth.methods.inference.settings import FedInferSettings
-from fedsynth.methods.inference.statistic import Statistic, request_settings
+from fedsynth.methods.inference.statistic import Statistic, moments_terms, request_settings
 from fedsynth.methods.inference.tasks import MOMENTS
-from fedsynth.methods.synthesizer import Trained, settled
+from fedsynth.methods.synthesizer import Synthesizer
 from fedsynth.privacy.budget import Budget
-from fedsynth.privacy.trail.job import Planned
+from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.ledger import Ledger
-from fedsynth.queries.fit import Options, begin
-from fedsynth.schema import ImageSchema, Schema
+from fedsynth.queries.session import Session
+from fedsynth.queries.shares import Stage
+from fedsynth.schema import Schema
 
 
-class FedInfer(Trained[Learned]):
+class FedInfer(Synthesizer[Learned]):
     """One-shot federated inference for tables.
-
-    Args:
-        schema: what the parties agreed on.
-        settings: see :class:`FedInferSettings`; or its fields as keywords.
-
-    Raises:
-        ConfigError: a schema of images, or settings that are none.
 
     Example:
         >>> found = FedInfer(schema).fit(sites, Budget(epsilon=1.0))        # doctest: +SKIP
@@ -56,18 +49,11 @@ class FedInfer(Trained[Learned]):
 
     name: ClassVar[str] = "fedinfer"
     settings_type = FedInferSettings
-
-    def __init__(
-        self,
-        schema: Schema | ImageSchema,
-        settings: FedInferSettings | None = None,
-        **overrides: Any,
-    ) -> None:
-        if not isinstance(schema, Schema):
-            raise ConfigError("fedinfer is for tables: use fedvae for images")
-        self.schema: Schema = schema
-        self.settings = settled(FedInferSettings, settings, overrides)
-        self._merged: tuple[Ledger | None, ...] = ()
+    learned_type = Learned
+    images = False
+    schema: Schema
+    settings: FedInferSettings
+    _merged: tuple[Ledger | None, ...] = ()
 
     @property
     def statistic(self) -> Statistic:
@@ -75,41 +61,28 @@ class FedInfer(Trained[Learned]):
         asked = request_settings(self.settings.clip, self.settings.class_conditional)
         return Statistic.of(self.schema, asked, self.settings.norm)
 
-    def fit(self, owners: Owners, budget: Budget, **options: Any) -> Self:
-        """Ask every owner for its sum, once, with the whole budget.
+    def stages(
+        self, settings: FedInferSettings, budget: Budget, clients: int, surviving: int
+    ) -> list[Stage]:
+        def terms(multiplier: float) -> Terms:
+            own = self.statistic, budget, multiplier, surviving
+            return moments_terms(*own, settings.mechanism)
 
-        Under local trust the owners' messages are kept apart, for :meth:`arrivals`.
+        return [Stage(MOMENTS.name, 1.0, terms)]
 
-        Args:
-            owners: one table an owner: a mapping by name, a list, or a single one.
-            budget: what the message may cost.
-            options: see :class:`fedsynth.queries.fit.Options`.
+    def learn(self, session: Session) -> Learned:
+        """One message with the whole budget; under local trust the owners' are kept apart, for
+        :meth:`arrivals`."""
+        self._merged = ()
+        learned = session.saved(Learned, **self.known())
+        if learned is None:
+            learned = ask(session, self.schema, self.statistic)
+            session.save(learned)
+        session.progress(MOMENTS.name, 1, 1)
+        return learned
 
-        Raises:
-            DataError, ConfigError: the data, schema and settings do not go together.
-            PrivacyError: the budget cannot carry the job.
-            FederationError: too few clients answered.
-        """
-        settings = self.settings.resolved(budget, self.schema)
-        run, statistic = Options(**options), self.statistic
-
-        def plan(resolved: Budget, clients: int) -> tuple[Sequence[Planned], int | None]:
-            survivors = run.surviving(clients)
-            return one_message(statistic, resolved, survivors, settings.mechanism), None
-
-        with begin(owners, self.schema, budget, plan, run, settings) as fitting:
-            self._begin(fitting)
-            self._merged = ()
-            terms = fitting.ledger.job.plan[0].terms
-            if fitting.restored is None:
-                names = fitting.channel.names
-                learned = ask(fitting.channel, terms, statistic, settings, names)
-                fitting.checkpoint(*to_arrays(learned))
-            else:
-                learned = from_arrays(*fitting.restored)
-            fitting.progress(MOMENTS.name, 1, 1)
-            self._learned = learned
-        return self
+    def known(self) -> dict[str, Any]:
+        return {"schema": self.schema, "statistic": self.statistic}
 
     @property
     def ledger(self) -> Ledger:
@@ -182,11 +155,11 @@ class FedInfer(Trained[Learned]):
                 "cost twice, and would count twice. Fit owners under names of their own, each once"
             )
         found = FedInfer(self.schema, self.settings)
-        found._learned = Learned(
-            np.concatenate([ours.messages, theirs.messages]),
-            np.concatenate([ours.scales, theirs.scales]),
-            (*ours.clients, *theirs.clients),
-            ours.unit,
+        found._learned = replace(
+            ours,
+            messages=np.concatenate([ours.messages, theirs.messages]),
+            scales=np.concatenate([ours.scales, theirs.scales]),
+            clients=(*ours.clients, *theirs.clients),
         )
         found._merged = (*(self._merged or (self._ledger,)), *(other._merged or (other._ledger,)))
         return found
@@ -217,13 +190,12 @@ class FedInfer(Trained[Learned]):
                 clients=tuple(learned.clients[k] for k in at),
             )
         for count in range(1, len(learned.messages) + 1):
-            yield Estimate(self.schema, self.statistic, *learned.first(count))
+            yield learned.estimate(count)
 
     @property
     def estimate(self) -> Estimate:
         """What all messages say."""
-        learned = self.learned
-        return Estimate(self.schema, self.statistic, *learned.first(len(learned.messages)))
+        return self.learned.estimate(len(self.learned.messages))
 
     def moments(self) -> Moments:
         """Means and covariances; see :class:`Moments`."""
@@ -242,50 +214,3 @@ class FedInfer(Trained[Learned]):
     def probabilities(self, data: pd.DataFrame | Images) -> NDArray[np.float64]:
         """Probabilities of the target's classes; see :meth:`Estimate.probabilities`."""
         return self.estimate.probabilities(data)
-
-    def sample(
-        self,
-        rows: int,
-        where: Mapping[str, Any] | None = None,
-        proportions: Mapping[Any, float] | None = None,
-        seed: int | None = None,
-    ) -> pd.DataFrame:
-        """Draw synthetic rows; costs nothing, as often as wanted.
-
-        Args:
-            rows: how many, at least 1. A public choice: the true number of records is private.
-            where: conditions by column; exact on the target, by drawing again on others.
-            proportions: shares of the target's values, instead of their estimated frequencies.
-            seed: makes the draw repeatable.
-
-        Raises:
-            ConfigError: rows below 1, or a condition that names no column or that hardly a row
-                meets.
-        """
-        return self.estimate.sample(rows, where, proportions, seed)
-
-    def model_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Everything :meth:`sample` and the estimates need. Nothing private."""
-        arrays, meta = to_arrays(self.learned)
-        given = self.settings.model_dump(exclude_unset=True, mode="json")
-        return arrays, {**meta, "settings": given}
-
-    @classmethod
-    def from_state(
-        cls,
-        schema: Schema | ImageSchema,
-        arrays: Mapping[str, NDArray[Any]],
-        meta: Mapping[str, Any],
-    ) -> Self:
-        """The inverse of :meth:`model_state`. Raises ReleaseError where the parts do not fit."""
-        try:
-            learned = from_arrays(arrays, meta)
-            found = cls(schema, **meta["settings"])
-        except (KeyError, TypeError, ValueError, ConfigError):
-            raise ReleaseError("the model's files do not fit together") from None
-        count = len(learned.clients)
-        shapes = (learned.messages.shape, learned.scales.shape)
-        if not count or shapes != ((count, found.statistic.dim), (count,)):
-            raise ReleaseError("the model's messages are not of the length that its schema says")
-        found._learned = learned
-        return found

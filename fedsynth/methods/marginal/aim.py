@@ -36,7 +36,7 @@ class AIM(GraphicalSynthesizer):
     name: ClassVar[str] = "aim"
     settings_type = AIMSettings
 
-    def _stages(self, settings: AIMSettings, budget: Budget, survivors: int) -> list[Stage]:
+    def questions(self, settings: AIMSettings, budget: Budget, surviving: int) -> list[Stage]:
         if len(self.schema.modelled) == 1:
             return []
         assert settings.coarse_share is not None and settings.marginals is not None
@@ -48,19 +48,19 @@ class AIM(GraphicalSynthesizer):
                 Stage(
                     SELECT,
                     first,
-                    lambda m: table_terms(budget, m, survivors, "exponential"),
+                    lambda m: table_terms(budget, m, surviving, "exponential"),
                     rounds,
                 ),
-                Stage(FINE, left - first, lambda m: table_terms(budget, m, survivors), rounds),
+                Stage(FINE, left - first, lambda m: table_terms(budget, m, surviving), rounds),
             ]
         return [
-            Stage(COARSE, first, lambda m: table_terms(budget, m, survivors)),
+            Stage(COARSE, first, lambda m: table_terms(budget, m, surviving)),
             Stage(
-                FINE, left - first, lambda m: table_terms(budget, m, survivors), settings.messages
+                FINE, left - first, lambda m: table_terms(budget, m, surviving), settings.messages
             ),
         ]
 
-    def _model(self, settings: AIMSettings, interview: Interview) -> Model:
+    def model(self, settings: AIMSettings, interview: Interview) -> Model:
         search = Search(self.schema, settings, interview)
         if not search.workload:
             return search.fitted(settings.iterations)

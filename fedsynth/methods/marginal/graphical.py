@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from fedsynth.agreed import suggestion
+from fedsynth.codec import Named
 from fedsynth.data.tables import conform
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError, ReleaseError
-from fedsynth.federation.simulation.simulation import Owners
 from fedsynth.marginals import Domain, Measurement, Model, direct
 from fedsynth.methods.marginal.interview import Interview
 from fedsynth.methods.marginal.settings import GraphicalSettings
 from fedsynth.methods.sampling.drawing import demanded
 from fedsynth.methods.sampling.labels import wanted_shares
-from fedsynth.methods.synthesizer import Trained, settled
+from fedsynth.methods.synthesizer import Synthesizer
 from fedsynth.privacy.budget import Budget
-from fedsynth.privacy.trail.job import Planned
 from fedsynth.queries.counting import counting_terms, question
-from fedsynth.queries.fit import Options, begin
-from fedsynth.queries.shares import Stage, share_out
+from fedsynth.queries.session import Session
+from fedsynth.queries.shares import Stage
 from fedsynth.queries.tasks.counting import HISTOGRAM
-from fedsynth.schema import Identifier, ImageSchema, Schema
+from fedsynth.schema import Identifier, Schema
 from fedsynth.schema.conditions import Condition, condition_on
 from fedsynth.schema.target import target_index
 
@@ -48,102 +47,95 @@ class Learned:
 
     encoding: TableEncoding
     model: Model
-    measurements: tuple[Measurement, ...]
+    measurements: Annotated[tuple[Measurement, ...], Named("measured")]
 
     @property
     def domain(self) -> Domain:
         return self.model.domain
 
+    @property
+    def schema(self) -> Schema:
+        return self.encoding.schema
 
-class GraphicalSynthesizer(Trained[Learned], ABC):
-    """A synthesizer of tables by a graphical model of noisy marginals.
+    def check(self) -> None:
+        if self.encoding.sizes != self.domain.sizes:
+            raise ReleaseError("the model's columns are not those of its encoding")
 
-    Args:
-        schema: what the parties agreed on.
-        settings: of the method; or its fields as keywords.
-
-    Raises:
-        ConfigError: a schema of images, or settings that are none.
-    """
-
-    name: ClassVar[str]
-    settings_type: ClassVar[type[GraphicalSettings]]
-    settings: GraphicalSettings
-
-    def __init__(
+    def draw(
         self,
-        schema: Schema | ImageSchema,
-        settings: GraphicalSettings | None = None,
-        **overrides: Any,
-    ) -> None:
-        if not isinstance(schema, Schema):
-            raise ConfigError(f"{self.name} is for tables: use fedvae for images")
-        self.schema: Schema = schema
-        self.settings = settled(self.settings_type, settings, overrides)
+        rows: int,
+        where: Mapping[str, Any] | None,
+        proportions: Mapping[Any, float] | None,
+        seed: int | None,
+    ) -> pd.DataFrame:
+        """Rows that meet all conditions, exactly through the model and not by rejection."""
+        codes, given, rng = self.drawn(rows, where, proportions, seed)
+        return self.encoding.decode(codes, rng, given)
+
+    def drawn(
+        self,
+        rows: int,
+        where: Mapping[str, Any] | None,
+        proportions: Mapping[Any, float] | None,
+        seed: int | None,
+    ) -> tuple[NDArray[np.int32], dict[str, Condition], np.random.Generator]:
+        """Codes [rows, columns], the conditions that they meet, and the generator's state."""
+        rng = demanded(rows, seed)
+        given, evidence = self.conditions(where or {})
+        if proportions:
+            wanted, at = wanted_shares(self.schema, proportions), target_index(self.schema)
+            if self.schema.target in given:
+                raise ConfigError("give either proportions or a condition on the target, not both")
+            known = self.model.given(evidence).marginal((at,))
+            if (wanted[known <= 0] > 0).any():
+                raise ConfigError("proportions ask for values that no row has under the conditions")
+            ratio = np.divide(wanted, known, out=np.zeros_like(wanted), where=known > 0)
+            evidence[at] = evidence.get(at, np.ones(len(ratio))) * ratio / ratio.max()
+        model = self.model.given(evidence) if evidence else self.model
+        return model.sample(rows, rng), given, rng
+
+    def conditions(self, where: Mapping[str, Any]) -> tuple[dict[str, Condition], dict[int, Array]]:
+        """Conditions by column's name, and how likely each code of the column meets it."""
+        names = [column.name for column in self.schema.modelled]
+        given, evidence = {}, {}
+        for name, value in where.items():
+            if name not in names:
+                raise ConfigError(f"cannot condition on {name!r}{suggestion(name, names)}")
+            condition = condition_on(self.schema.column(name), value)
+            given[name] = condition
+            evidence[names.index(name)] = self.encoding.likelihood(name, condition)
+        return given, evidence
+
+
+class GraphicalSynthesizer(Synthesizer[Learned]):
+    """A synthesizer of tables by a graphical model of noisy marginals."""
+
+    settings_type: ClassVar[type[GraphicalSettings]]
+    learned_type = Learned
+    images = False
+    schema: Schema
 
     @abstractmethod
-    def _stages(self, settings: Any, budget: Budget, survivors: int) -> list[Stage]:
+    def questions(self, settings: Any, budget: Budget, surviving: int) -> list[Stage]:
         """The questions after the histogram."""
 
     @abstractmethod
-    def _model(self, settings: Any, interview: Interview) -> Model:
+    def model(self, settings: Any, interview: Interview) -> Model:
         """Ask the questions and fit."""
 
-    def fit(self, owners: Owners, budget: Budget, **options: Any) -> Self:
-        """Learn from every owner's rows, within the budget.
+    def stages(self, settings: Any, budget: Budget, clients: int, surviving: int) -> list[Stage]:
+        _, _, ones = question(self.schema)
+        first = Stage(
+            HISTOGRAM.name,
+            settings.histogram_share,
+            lambda multiplier: counting_terms(ones, multiplier, budget, surviving),
+        )
+        return [first, *self.questions(settings, budget, surviving)]
 
-        Args:
-            owners: one table an owner: a mapping by name, a list, or a single one.
-            budget: what all releases of this job may cost together.
-            options: see :class:`fedsynth.queries.fit.Options`.
-
-        Raises:
-            DataError, ConfigError: the data, schema and settings do not go together.
-            PrivacyError: the budget cannot carry the job.
-            FederationError: too few clients answered.
-        """
-        settings = self.settings.resolved(budget, self.schema)
-        run = Options(**options)
-
-        def plan(resolved: Budget, clients: int) -> tuple[Sequence[Planned], int | None]:
-            whole = run.surviving(clients)
-            _, _, ones = question(self.schema)
-            first = Stage(
-                HISTOGRAM.name,
-                settings.histogram_share,
-                lambda multiplier: counting_terms(ones, multiplier, resolved, whole),
-            )
-            return share_out([first, *self._stages(settings, resolved, whole)], resolved), None
-
-        with begin(owners, self.schema, budget, plan, run, settings) as fitting:
-            self._begin(fitting)
-            interview = Interview(self.schema, settings, fitting)
-            model = self._model(settings, interview)
-            self._learned = Learned(interview.encoding, model, tuple(interview.measurements))
-        return self
-
-    def sample(
-        self,
-        rows: int,
-        where: Mapping[str, Any] | None = None,
-        proportions: Mapping[Any, float] | None = None,
-        seed: int | None = None,
-    ) -> pd.DataFrame:
-        """Draw synthetic rows; costs nothing, as often as wanted.
-
-        Args:
-            rows: how many, at least 1. A public choice: the true number of records is private.
-            where: a condition by column, which every row is to meet: a value, a list of values, or
-                for numbers and dates {"from": a, "to": b}. Exact through the model, not by
-                rejection.
-            proportions: shares of the target's values, instead of their estimated frequencies.
-            seed: makes the draw repeatable.
-
-        Raises:
-            ConfigError: rows below 1, or a condition that names no column or that no row meets.
-        """
-        codes, given, rng = self._drawn(rows, where, proportions, seed)
-        return self.learned.encoding.decode(codes, rng, given)
+    def learn(self, session: Session) -> Learned:
+        interview = Interview(self.schema, session)
+        model = self.model(session.settings, interview)
+        return Learned(interview.encoding, model, tuple(interview.measurements))
 
     def sample_weighted(
         self, rows: int, where: Mapping[str, Any] | None = None, seed: int | None = None
@@ -153,44 +145,9 @@ class GraphicalSynthesizer(Trained[Learned], ABC):
         Returns:
             The distinct rows and their weights, whole numbers that sum to ``rows``.
         """
-        codes, given, rng = self._drawn(rows, where, None, seed)
+        codes, given, rng = self.learned.drawn(rows, where, None, seed)
         distinct, counts = np.unique(codes, axis=0, return_counts=True)
         return self.learned.encoding.decode(distinct, rng, given), counts.astype(np.int64)
-
-    def _drawn(
-        self,
-        rows: int,
-        where: Mapping[str, Any] | None,
-        proportions: Mapping[Any, float] | None,
-        seed: int | None,
-    ) -> tuple[NDArray[np.int32], dict[str, Condition], np.random.Generator]:
-        rng = demanded(rows, seed)
-        given, evidence = self._conditions(where or {})
-        if proportions:
-            wanted, at = wanted_shares(self.schema, proportions), target_index(self.schema)
-            if self.schema.target in given:
-                raise ConfigError("give either proportions or a condition on the target, not both")
-            known = self.learned.model.given(evidence).marginal((at,))
-            if (wanted[known <= 0] > 0).any():
-                raise ConfigError("proportions ask for values that no row has under the conditions")
-            ratio = np.divide(wanted, known, out=np.zeros_like(wanted), where=known > 0)
-            evidence[at] = evidence.get(at, np.ones(len(ratio))) * ratio / ratio.max()
-        model = self.learned.model.given(evidence) if evidence else self.learned.model
-        return model.sample(rows, rng), given, rng
-
-    def _conditions(
-        self, where: Mapping[str, Any]
-    ) -> tuple[dict[str, Condition], dict[int, Array]]:
-        """Conditions by column's name, and how likely each code of the column meets it."""
-        names = [column.name for column in self.schema.modelled]
-        given, evidence = {}, {}
-        for name, value in where.items():
-            if name not in names:
-                raise ConfigError(f"cannot condition on {name!r}{suggestion(name, names)}")
-            condition = condition_on(self.schema.column(name), value)
-            given[name] = condition
-            evidence[names.index(name)] = self.learned.encoding.likelihood(name, condition)
-        return given, evidence
 
     def impute(self, frame: pd.DataFrame, seed: int | None = None) -> pd.DataFrame:
         """The same rows with every missing cell drawn given the row's other cells.
@@ -257,7 +214,7 @@ class GraphicalSynthesizer(Trained[Learned], ABC):
         if not columns or len(set(columns)) < len(columns):
             raise ConfigError("name at least one column, and each once")
         clique = tuple(sorted(names.index(name) for name in columns))
-        _, evidence = self._conditions(where or {})
+        _, evidence = learned.conditions(where or {})
         model = learned.model.given(evidence) if evidence else learned.model
         table = (model.marginal(clique) * model.total).ravel()
         labels = [learned.encoding.labels(names[k]) for k in clique]
@@ -269,43 +226,6 @@ class GraphicalSynthesizer(Trained[Learned], ABC):
             found["low"] = np.maximum(known.values.ravel() - reach, 0.0)
             found["high"] = np.maximum(known.values.ravel() + reach, 0.0)
         return found[[*columns, "count", "low", "high"]]
-
-    def model_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Everything :meth:`sample` and :meth:`marginal` need. Nothing private."""
-        learned = self.learned
-        arrays, model = learned.model.to_arrays()
-        found: dict[str, NDArray[Any]] = dict(arrays)
-        for number, m in enumerate(learned.measurements):
-            found[f"measured {number}"] = m.values
-        return found, {
-            "model": model,
-            "measured": [[list(m.clique), m.sigma] for m in learned.measurements],
-            "settings": self.settings.model_dump(exclude_unset=True, mode="json"),
-            "encoding": learned.encoding.to_dict(),
-        }
-
-    @classmethod
-    def from_state(
-        cls,
-        schema: Schema | ImageSchema,
-        arrays: Mapping[str, NDArray[Any]],
-        meta: Mapping[str, Any],
-    ) -> Self:
-        """The inverse of :meth:`model_state`. Raises ReleaseError where the parts do not fit."""
-        try:
-            model = Model.from_arrays(arrays, meta["model"])
-            encoding = TableEncoding.from_dict(meta["encoding"])
-            measured = tuple(
-                Measurement(tuple(clique), np.asarray(arrays[f"measured {i}"]), float(sigma))
-                for i, (clique, sigma) in enumerate(meta["measured"])
-            )
-            found = cls(schema, **meta["settings"])
-        except (KeyError, TypeError, ValueError, ConfigError):
-            raise ReleaseError("the model's files do not fit together") from None
-        if encoding.sizes != model.domain.sizes:
-            raise ReleaseError("the model's columns are not those of its encoding")
-        found._learned = Learned(encoding, model, measured)
-        return found
 
 
 def _with_gaps(schema: Schema) -> Schema:

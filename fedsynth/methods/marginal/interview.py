@@ -17,7 +17,7 @@ from fedsynth.marginals import Clique, Domain, Measurement
 from fedsynth.methods.marginal.settings import GraphicalSettings
 from fedsynth.privacy.terms import Terms
 from fedsynth.queries.counting import ask_counts, question
-from fedsynth.queries.fit import Fitting
+from fedsynth.queries.session import Session
 from fedsynth.queries.tables import ask_marginals, table_arrays
 from fedsynth.queries.tasks.marginals import MARGINALS
 from fedsynth.schema import Schema
@@ -32,10 +32,10 @@ class Interview:
     Every answer is in a checkpoint before the next question, so that no answer is paid for twice.
     """
 
-    def __init__(self, schema: Schema, settings: GraphicalSettings, fitting: Fitting) -> None:
-        self.schema, self.settings, self.fitting = schema, settings, fitting
-        self.plan = {planned.label: planned for planned in fitting.ledger.job.plan}
-        self.rng = np.random.default_rng(fitting.options.seed)
+    def __init__(self, schema: Schema, session: Session) -> None:
+        self.schema, self.session, self.plan = schema, session, session.plan
+        self.settings: GraphicalSettings = session.settings
+        self.rng = np.random.default_rng(session.options.seed)
         self._answers: list[list[Measurement]] = []
         self._restored: list[list[Measurement]] = []
         self._sums: dict[str, Array] = {}
@@ -65,7 +65,7 @@ class Interview:
         return found
 
     def terms(self, label: str) -> Terms:
-        return self.plan[label].terms
+        return self.plan.terms(label)
 
     def affordable(self, label: str) -> bool:
         """Whether another answer under ``label`` can be had.
@@ -74,7 +74,7 @@ class Interview:
         """
         if self._restored or self._choices_restored:
             return True
-        return not self.fitting.ledger.would_exceed(self.terms(label))
+        return not self.session.ledger.would_exceed(self.terms(label))
 
     def ask(
         self, label: str, cliques: Sequence[Clique], weights: Sequence[float]
@@ -85,7 +85,7 @@ class Interview:
             if [m.clique for m in answer] != list(cliques):
                 raise self._other_questions()
         else:
-            channel = self.fitting.channel
+            channel = self.session.channel
             answer = ask_marginals(channel, self.terms(label), self.domain, cliques, weights)
         self._answers.append(answer)
         self._save()
@@ -95,7 +95,7 @@ class Interview:
         """The noisy sum of another task's rows, under the planned terms of ``label``."""
         if label in self._sums:
             return self._sums[label]
-        released = self.fitting.channel.sum(task, self.terms(label), dim, settings=settings)
+        released = self.session.channel.sum(task, self.terms(label), dim, settings=settings)
         self._sums[label] = released.value
         self._save()
         return released.value
@@ -118,7 +118,7 @@ class Interview:
             index = self._found(cliques, self._choices_restored.pop(0))
         else:
             sizes = [self.domain.cells(clique) for clique in cliques]
-            index = self.fitting.channel.select(
+            index = self.session.channel.select(
                 MARGINALS.name,
                 self.terms(label),
                 estimate,
@@ -139,22 +139,22 @@ class Interview:
 
     def _other_questions(self) -> ConfigError:
         return ConfigError(
-            f"{self.fitting.options.folder}: the job to resume asked other questions: resume it "
+            f"{self.session.options.folder}: the job to resume asked other questions: resume it "
             "with the fedsynth that started it"
         )
 
     def _begun(self) -> TableEncoding:
-        restored = self.fitting.restored
+        restored = self.session.restored
         if restored is not None:
             return self._read(*restored)
         task, dim, _ = question(self.schema)
-        self.fitting.progress("questions", 0, sum(p.count for p in self.plan.values()))
-        counts = ask_counts(self.fitting.channel, task, self.terms(task.name), dim)
+        self.session.progress("questions", 0, self.plan.total)
+        counts = ask_counts(self.session.channel, task, self.terms(task.name), dim)
         self._sigma = counts.sigma
         encoding = TableEncoding.from_histogram(
             self.schema, counts.values, counts.sigma, self.settings.bins, self.settings.rare
         )
-        self.fitting.channel.announce("encoding", encoding.to_dict())
+        self.session.channel.announce("encoding", encoding.to_dict())
         self.encoding = encoding
         self._save()
         return encoding
@@ -171,14 +171,14 @@ class Interview:
             "choices": [list(c) for c in (*self._choices, *self._choices_restored)],
             "answers": [[[list(m.clique), m.sigma] for m in answer] for answer in answers],
         }
-        self.fitting.checkpoint(arrays, meta)
+        self.session.checkpoint(arrays, meta)
         asked = 1 + len(self._answers) + len(self._choices) + len(self._sums)
-        planned = sum(planned.count for planned in self.plan.values())
-        self.fitting.progress("questions", min(asked, planned), planned)
+        planned = self.plan.total
+        self.session.progress("questions", min(asked, planned), planned)
 
     def _read(self, arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any]) -> TableEncoding:
         self._sigma = float(meta["sigma"])
-        for label in self.plan:
+        for label in self.plan.labels:
             if f"sum {label}" in arrays:
                 self._sums[label] = np.asarray(arrays[f"sum {label}"], np.float64)
         self._choices_restored = [tuple(clique) for clique in meta["choices"]]
@@ -190,5 +190,5 @@ class Interview:
             for i, answer in enumerate(meta["answers"])
         ]
         encoding = TableEncoding.from_dict(meta["encoding"])
-        self.fitting.channel.announce("encoding", encoding.to_dict())
+        self.session.channel.announce("encoding", encoding.to_dict())
         return encoding

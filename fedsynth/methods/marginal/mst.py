@@ -37,24 +37,24 @@ class MST(GraphicalSynthesizer):
     name: ClassVar[str] = "mst"
     settings_type = MSTSettings
 
-    def _stages(self, settings: MSTSettings, budget: Budget, survivors: int) -> list[Stage]:
+    def questions(self, settings: MSTSettings, budget: Budget, surviving: int) -> list[Stage]:
         edges, left = len(self.schema.modelled) - 1, 1 - settings.histogram_share
         if not edges:
             return []
-        fine = Stage(FINE, left / 2, lambda m: table_terms(budget, m, survivors))
+        fine = Stage(FINE, left / 2, lambda m: table_terms(budget, m, surviving))
         if settings.selection == "exponential":
             return [
                 Stage(
                     SELECT,
                     left / 2,
-                    lambda m: table_terms(budget, m, survivors, "exponential"),
+                    lambda m: table_terms(budget, m, surviving, "exponential"),
                     edges,
                 ),
                 fine,
             ]
-        return [Stage(COARSE, left / 2, lambda m: table_terms(budget, m, survivors)), fine]
+        return [Stage(COARSE, left / 2, lambda m: table_terms(budget, m, surviving)), fine]
 
-    def _model(self, settings: MSTSettings, interview: Interview) -> Model:
+    def model(self, settings: MSTSettings, interview: Interview) -> Model:
         domain, evidence = interview.domain, Evidence()
         known = interview.histogram
         columns: list[Clique] = [(k,) for k in range(len(domain))]

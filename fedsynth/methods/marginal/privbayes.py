@@ -46,7 +46,7 @@ class PrivBayes(GraphicalSynthesizer):
     name: ClassVar[str] = "privbayes"
     settings_type = PrivBayesSettings
 
-    def _stages(self, settings: PrivBayesSettings, budget: Budget, survivors: int) -> list[Stage]:
+    def questions(self, settings: PrivBayesSettings, budget: Budget, surviving: int) -> list[Stage]:
         left = 1 - settings.histogram_share
 
         def votes(multiplier: float) -> Terms:
@@ -58,11 +58,11 @@ class PrivBayes(GraphicalSynthesizer):
                 clip=CLIP,
                 noise_multiplier=exchange * multiplier,
                 sampling=Everyone(),
-                survivors=survivors,
+                survivors=surviving,
             )
 
         def tables(multiplier: float) -> Terms:
-            return table_terms(budget, multiplier, survivors)
+            return table_terms(budget, multiplier, surviving)
 
         if len(self.schema.modelled) == 1:
             return [Stage(CONDITIONALS, left, tables)]
@@ -71,7 +71,7 @@ class PrivBayes(GraphicalSynthesizer):
             first = Stage(VOTES, left / 2, votes)
         return [first, Stage(CONDITIONALS, left / 2, tables)]
 
-    def _model(self, settings: PrivBayesSettings, interview: Interview) -> Model:
+    def model(self, settings: PrivBayesSettings, interview: Interview) -> Model:
         domain = interview.domain
         first = 0 if self.schema.target_column is None else target_index(self.schema)
         fine = interview.terms(CONDITIONALS).noise_multiplier * math.sqrt(len(domain))

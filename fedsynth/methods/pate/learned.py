@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Annotated, Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from fedsynth.codec import GIVEN, Named
 from fedsynth.data.images import Images
 from fedsynth.errors import ReleaseError
 from fedsynth.methods.pate.inputs import Inputs
-from fedsynth.methods.pate.sources import Drawn, Rows, Source, size_of, source_of
+from fedsynth.methods.pate.sources import Drawn, Public, Rows, size_of
 from fedsynth.methods.sampling.classifier import Classifier
-from fedsynth.schema import ImageSchema, Schema
+from fedsynth.methods.sampling.drawing import Columns, demanded, draw_table
+from fedsynth.methods.sampling.labels import wanted_labels
+from fedsynth.schema import ImageSchema
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -36,24 +41,63 @@ class Learned:
     Attributes:
         inputs: what the student sees.
         source: of rows without labels.
-        student: a classifier that gives the shares of votes, were all classes equally frequent.
+        vector: of the student: a classifier that gives the shares of votes, were all classes
+            equally frequent.
         frequencies: of the classes [classes]: those of the released statistics, or where there are
             none, what the student makes of the public rows.
     """
 
-    inputs: Inputs
-    source: Source
-    student: Classifier
+    inputs: Annotated[Inputs, GIVEN]
+    source: Public | Drawn
+    vector: Annotated[Floats, Named("student")]
     frequencies: Floats
 
     @staticmethod
-    def of(inputs: Inputs, source: Source, student: Classifier) -> Learned:
+    def of(inputs: Inputs, source: Public | Drawn, student: Classifier) -> Learned:
+        vector = student.to_vector()
         if isinstance(source, Drawn):
-            return Learned(inputs, source, student, source.model.frequencies)
+            return Learned(inputs, source, vector, source.model.frequencies)
         everything = source.candidates(0, np.random.default_rng(0))
         even = np.full(inputs.classes, 1 / inputs.classes)
-        said = Learned(inputs, source, student, even)._said(everything)
-        return Learned(inputs, source, student, _weights(inputs, said).mean(axis=0))
+        said = Learned(inputs, source, vector, even)._said(everything)
+        return Learned(inputs, source, vector, _weights(inputs, said).mean(axis=0))
+
+    @cached_property
+    def student(self) -> Classifier:
+        return Classifier.from_vector(self.vector, self.inputs.width, self.inputs.classes)
+
+    def check(self) -> None:
+        found, classes = self.frequencies, self.inputs.classes
+        fits = found.shape == (classes,) and np.isfinite(found).all()
+        if not fits or (found < 0).any() or abs(found.sum() - 1) > 1e-6:
+            raise ReleaseError("pate: the frequencies are not those of the schema's classes")
+        self.source.check(self.inputs.schema)
+        _ = self.student
+
+    def draw(
+        self,
+        rows: int,
+        where: Mapping[str, Any] | None,
+        proportions: Mapping[Any, float] | None,
+        seed: int | None,
+    ) -> pd.DataFrame | Images:
+        """Labelled rows that meet all conditions, those on other columns by drawing again."""
+        schema = self.inputs.schema
+        if isinstance(schema, ImageSchema):
+            rng = demanded(rows, seed)
+            labels = wanted_labels(schema, self.frequencies, rows, where, proportions, rng)
+            assert labels is not None
+            drawn = self.chosen(labels, rng)
+            assert isinstance(drawn, Images)
+            return Images(drawn.pixels, labels)
+
+        def columns(labels: Whole | None, count: int, rng: np.random.Generator) -> Columns:
+            assert labels is not None
+            drawn = self.chosen(labels, rng)
+            assert not isinstance(drawn, Images)
+            return drawn.columns
+
+        return draw_table(schema, self.frequencies, rows, where, proportions, seed, columns)
 
     def _said(self, rows: Rows) -> Floats:
         """:meth:`probabilities` of rows that are not encoded yet, some at a time: of wide tables
@@ -72,7 +116,7 @@ class Learned:
         found = shares * (self.frequencies if isinstance(self.source, Drawn) else 1.0)
         return np.asarray(found / found.sum(axis=1, keepdims=True))
 
-    def draw(self, labels: Whole, rng: np.random.Generator) -> Rows:
+    def chosen(self, labels: Whole, rng: np.random.Generator) -> Rows:
         """Rows of these classes, by Bayes' rule: of many rows each is chosen as often as the
         student gives it the class. An image is of its likeliest class, where it has any."""
         count = min(max(_CHOICE * len(labels), _LEAST_CHOICE), _MOST_CHOICE)
@@ -86,38 +130,9 @@ class Learned:
             chosen[at] = rng.choice(len(own), len(at), p=own / own.sum())
         return rows.take(chosen)
 
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Nothing private."""
-        return {
-            **self.source.to_arrays(),
-            "student": self.student.to_vector(),
-            "frequencies": self.frequencies,
-        }
-
-    @staticmethod
-    def from_arrays(schema: Schema | ImageSchema, arrays: Mapping[str, NDArray[Any]]) -> Learned:
-        """The inverse of :meth:`to_arrays`. Raises ReleaseError for arrays that do not fit."""
-        inputs = Inputs(schema)
-        try:
-            vector = np.asarray(arrays["student"], np.float64)
-            frequencies = np.asarray(arrays["frequencies"], np.float64)
-        except (KeyError, TypeError, ValueError):
-            raise ReleaseError("pate: the model's arrays are damaged") from None
-        fits = frequencies.shape == (inputs.classes,) and np.isfinite(frequencies).all()
-        if not fits or (frequencies < 0).any() or abs(frequencies.sum() - 1) > 1e-6:
-            raise ReleaseError("pate: the frequencies are not those of the schema's classes")
-        student = Classifier.from_vector(vector, inputs.width, inputs.classes)
-        return Learned(inputs, source_of(schema, arrays), student, frequencies)
-
 
 def _weights(inputs: Inputs, probable: Floats) -> Floats:
     """How much a row is of every class [n, classes]: an image shows its class, a row rarely."""
     if isinstance(inputs.schema, ImageSchema):
         return np.asarray(np.eye(inputs.classes)[probable.argmax(axis=1)])
     return probable
-
-
-def images_of(rows: Rows, labels: Whole) -> Images:
-    """Labelled images."""
-    assert isinstance(rows, Images)
-    return Images(rows.pixels, labels)

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from fedsynth.data.conforming import Conformed
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, ReleaseError
-from fedsynth.methods.copula.cells import TableCells
 from fedsynth.methods.copula.model import FusionModel
 from fedsynth.methods.sampling.predicting import conform_unlabelled
 from fedsynth.schema import Boolean, Categorical, ImageSchema, Schema
@@ -37,7 +36,9 @@ class Source(Protocol):
         """Rows to choose from: ``count`` new ones, or all there are."""
         ...
 
-    def to_arrays(self) -> dict[str, NDArray[Any]]: ...
+    def check(self, schema: Schema | ImageSchema) -> None:
+        """Raises ReleaseError where the rows are not the schema's."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,16 +54,47 @@ class Public:
     def candidates(self, count: int, rng: np.random.Generator) -> Rows:
         return self.rows
 
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
+    def to_arrays(self) -> tuple[dict[str, NDArray[Any]], None]:
         if isinstance(self.rows, Images):
-            return {_PIXELS: self.rows.pixels}
-        return {_COLUMN + name: values for name, values in self.rows.columns.items()}
+            return {_PIXELS: self.rows.pixels}, None
+        return {_COLUMN + name: values for name, values in self.rows.columns.items()}, None
+
+    @staticmethod
+    def from_arrays(arrays: Arrays, plain: None) -> Public:
+        if _PIXELS in arrays:
+            return Public(Images(np.asarray(arrays[_PIXELS])))
+        columns = {
+            name.removeprefix(_COLUMN): values
+            for name, values in arrays.items()
+            if name.startswith(_COLUMN)
+        }
+        if not columns or len({values.shape for values in columns.values()}) != 1:
+            raise ReleaseError("pate: no public rows, or columns of different lengths")
+        return Public(Conformed(columns, {}, len(next(iter(columns.values())))))
+
+    def check(self, schema: Schema | ImageSchema) -> None:
+        if isinstance(schema, ImageSchema):
+            if not isinstance(self.rows, Images) or self.rows.pixels.shape[1:] != schema.shape:
+                raise ReleaseError("pate: the public images do not fit the schema")
+            return
+        columns = {} if isinstance(self.rows, Images) else self.rows.columns
+        for column in schema.modelled:
+            if column.name == schema.target:
+                continue
+            kind = np.int64 if isinstance(column, Categorical | Boolean) else np.float64
+            values = columns.get(column.name)
+            if values is None or values.dtype != kind or values.ndim != 1 or not len(values):
+                raise ReleaseError("pate: the public rows do not fit the schema")
+            if kind is np.int64 and not -1 <= values.min() <= values.max() < len(
+                column.categories  # type: ignore[union-attr]
+            ):
+                raise ReleaseError("pate: the public rows hold categories that the schema does not")
 
     @property
     def digest(self) -> str:
         """Tells these rows from others."""
         found = hashlib.sha256()
-        for name, values in sorted(self.to_arrays().items()):
+        for name, values in sorted(self.to_arrays()[0].items()):
             found.update(name.encode() + np.ascontiguousarray(values).tobytes())
         return found.hexdigest()
 
@@ -79,10 +111,10 @@ class Drawn:
     def candidates(self, count: int, rng: np.random.Generator) -> Rows:
         shares = self.model.frequencies
         classes = rng.choice(len(shares), count, p=shares).astype(np.int64)
-        return Conformed(self.model.draw(classes, count, rng), {}, count)
+        return Conformed(self.model.columns(classes, count, rng), {}, count)
 
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        return self.model.to_arrays()
+    def check(self, schema: Schema | ImageSchema) -> None:
+        self.model.check()
 
 
 def size_of(rows: Rows) -> int:
@@ -107,31 +139,3 @@ def public_rows(given: pd.DataFrame | Images, schema: Schema | ImageSchema) -> P
             f"pate: `public` must be images of {list(schema.shape)}, as the schema says"
         )
     return Public(Images(given.pixels))
-
-
-def source_of(schema: Schema | ImageSchema, arrays: Arrays) -> Source:
-    """The inverse of :meth:`Source.to_arrays`. Raises ReleaseError for arrays that are none."""
-    if isinstance(schema, ImageSchema):
-        try:
-            return public_rows(Images(np.asarray(arrays[_PIXELS])), schema)
-        except (KeyError, ConfigError):
-            raise ReleaseError("pate: the public images do not fit the schema") from None
-    if not any(name.startswith(_COLUMN) for name in arrays):
-        return Drawn(FusionModel.from_arrays(TableCells.of(schema), arrays))
-    columns: dict[str, NDArray[Any]] = {}
-    for column in schema.modelled:
-        if column.name == schema.target:
-            continue
-        kind = np.int64 if isinstance(column, Categorical | Boolean) else np.float64
-        values = arrays.get(_COLUMN + column.name)
-        if values is None or values.dtype != kind or values.ndim != 1 or not len(values):
-            raise ReleaseError("pate: the public rows do not fit the schema")
-        if kind is np.int64 and not -1 <= values.min() <= values.max() < len(
-            column.categories  # type: ignore[union-attr]
-        ):
-            raise ReleaseError("pate: the public rows hold categories that the schema does not")
-        columns[column.name] = values
-    sizes = {len(values) for values in columns.values()}
-    if len(sizes) != 1:
-        raise ReleaseError("pate: the public rows' columns are of different lengths")
-    return Public(Conformed(columns, {}, sizes.pop()))

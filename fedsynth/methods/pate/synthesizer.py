@@ -7,37 +7,37 @@ are drawn from, where none are public); everything else is post-processing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pydantic import BaseModel
 
+from fedsynth.codec import Arrays
 from fedsynth.data.images import Images
-from fedsynth.errors import ConfigError, ReleaseError
+from fedsynth.errors import ConfigError
 from fedsynth.federation.client.progress import watched
-from fedsynth.federation.simulation.simulation import Owners
+from fedsynth.methods.copula.cells import TableCells
 from fedsynth.methods.copula.model import learn
 from fedsynth.methods.copula.settings import PrivateFusionSettings
 from fedsynth.methods.copula.statistics import ask_statistics, statistics_terms
 from fedsynth.methods.copula.tasks import STATISTICS, asked
 from fedsynth.methods.pate.inputs import Inputs
-from fedsynth.methods.pate.learned import Learned, images_of
+from fedsynth.methods.pate.learned import Learned
 from fedsynth.methods.pate.settings import PATESettings, demand_classes
-from fedsynth.methods.pate.sources import Drawn, Public, Source, public_rows, size_of
+from fedsynth.methods.pate.sources import Drawn, Public, public_rows, size_of
 from fedsynth.methods.pate.student import taught
 from fedsynth.methods.pate.tasks import VOTES
 from fedsynth.methods.pate.votes import ask_votes
-from fedsynth.methods.sampling.drawing import demanded, draw_table
-from fedsynth.methods.sampling.labels import wanted_labels
 from fedsynth.methods.sampling.predicting import conform_unlabelled
-from fedsynth.methods.synthesizer import Trained, settled
+from fedsynth.methods.synthesizer import Synthesizer
 from fedsynth.privacy.budget import Budget
-from fedsynth.privacy.trail.job import Planned
-from fedsynth.queries.fit import Fitting, Options, begin
-from fedsynth.queries.shares import Stage, share_out
+from fedsynth.privacy.terms import Terms
+from fedsynth.queries.session import Session
+from fedsynth.queries.shares import Stage
 from fedsynth.queries.votes import Votes, vote_terms
 from fedsynth.schema import ImageSchema, Schema
 
@@ -46,7 +46,7 @@ Floats = NDArray[np.float64]
 _OTHERS = 8_000
 
 
-class PATE(Trained[Learned]):
+class PATE(Synthesizer[Learned]):
     """PATE for tables and images with a target of categories.
 
     What hides a teacher is the number of the others: one vote stands against noise of about
@@ -73,51 +73,22 @@ class PATE(Trained[Learned]):
 
     name: ClassVar[str] = "pate"
     settings_type = PATESettings
+    learned_type = Learned
+    settings: PATESettings
 
     def __init__(
         self,
         schema: Schema | ImageSchema,
-        settings: PATESettings | None = None,
+        settings: BaseModel | Mapping[str, Any] | None = None,
         *,
         public: pd.DataFrame | Images | None = None,
         **overrides: Any,
     ) -> None:
+        super().__init__(schema, settings, **overrides)
         demand_classes(schema)
-        self.schema = schema
-        self.settings = settled(PATESettings, settings, overrides)
         self.public = None if public is None else public_rows(public, schema)
 
-    def fit(self, owners: Owners, budget: Budget, **options: Any) -> Self:
-        """Have the owners' teachers vote, within the budget, and teach the student.
-
-        Args:
-            owners: one table or image set an owner: a mapping by name, a list, or a single one.
-            budget: what all releases of this job may cost together.
-            options: see :class:`fedsynth.queries.fit.Options`.
-
-        Raises:
-            DataError, ConfigError: the data, schema and settings do not go together; images
-                without public ones to label.
-            PrivacyError: the budget cannot carry the job, or its trust the noise.
-            FederationError: too few clients answered.
-        """
-        settings = self._settled(budget)
-        run = Options(**options)
-
-        def plan(resolved: Budget, clients: int) -> tuple[Sequence[Planned], int | None]:
-            whole = run.surviving(clients)
-            return share_out(
-                _stages(resolved, whole, settings, self.public is None), resolved
-            ), None
-
-        with begin(owners, self.schema, budget, plan, run, settings) as fitting:
-            self._begin(fitting)
-            job = _Vote(fitting, self.schema, settings, self.public)
-            source = self.public or job.drawn()
-            self._learned = job.taught(source)
-        return self
-
-    def _settled(self, budget: Budget) -> PATESettings:
+    def resolved(self, budget: Budget) -> PATESettings:
         """Settings with all defaults; no more queries than there are public rows."""
         settings = self.settings.resolved(budget, self.schema)
         if self.public is None:
@@ -130,40 +101,41 @@ class PATE(Trained[Learned]):
         most = size_of(self.public.rows)
         return settings.model_copy(update={"queries": min(settings.queries, most)})
 
-    def sample(
-        self,
-        rows: int,
-        where: Mapping[str, Any] | None = None,
-        proportions: Mapping[Any, float] | None = None,
-        seed: int | None = None,
-    ) -> pd.DataFrame | Images:
-        """Draw labelled rows; costs nothing, as often as wanted.
+    def stages(
+        self, settings: PATESettings, budget: Budget, clients: int, surviving: int
+    ) -> list[Stage]:
+        """The votes, and before them the statistics that rows are drawn from."""
+        noise = settings.noise
 
-        Args:
-            rows: how many, at least 1. A public choice: the true number of records is private.
-            where: a condition by column, which every row is to meet; of images, on the target.
-            proportions: shares of the target's values, instead of their estimated frequencies.
-            seed: makes the draw repeatable.
+        def statistics(multiplier: float) -> Terms:
+            return statistics_terms(budget, multiplier, surviving, noise)
 
-        Raises:
-            ConfigError: rows below 1, or conditions that make no sense or that hardly a row meets.
-        """
-        learned, schema = self.learned, self.schema
-        if isinstance(schema, ImageSchema):
-            rng = demanded(rows, seed)
-            labels = wanted_labels(schema, learned.frequencies, rows, where, proportions, rng)
-            assert labels is not None
-            return images_of(learned.draw(labels, rng), labels)
+        def votes(multiplier: float) -> Terms:
+            return vote_terms(budget, multiplier, surviving, settings.queries, noise)
 
-        def draw(
-            labels: NDArray[np.int64] | None, count: int, rng: np.random.Generator
-        ) -> dict[str, NDArray[Any]]:
-            assert labels is not None
-            drawn = learned.draw(labels, rng)
-            assert not isinstance(drawn, Images)
-            return dict(drawn.columns)
+        if self.public is not None:
+            return [Stage(VOTES.name, 1.0, votes)]
+        return [
+            Stage(STATISTICS.name, settings.row_share, statistics),
+            Stage(VOTES.name, 1 - settings.row_share, votes),
+        ]
 
-        return draw_table(schema, learned.frequencies, rows, where, proportions, seed, draw)
+    def learn(self, session: Session) -> Learned:
+        job = _Vote(session, self.schema, session.settings, self.public)
+        return job.taught(self.public or job.drawn())
+
+    def known(self) -> dict[str, Any]:
+        cells = TableCells.of(self.schema) if isinstance(self.schema, Schema) else None
+        return {"inputs": Inputs(self.schema), "cells": cells}
+
+    @classmethod
+    def from_state(
+        cls, schema: Schema | ImageSchema, arrays: Arrays, meta: Mapping[str, Any]
+    ) -> Self:
+        found = super().from_state(schema, arrays, meta)
+        if isinstance(found.learned.source, Public):
+            found.public = found.learned.source
+        return found
 
     def probabilities(self, data: pd.DataFrame | Images) -> Floats:
         """The student's probability of every class, float64 [n, classes].
@@ -181,34 +153,12 @@ class PATE(Trained[Learned]):
             raise ConfigError("the schema describes images, and a table was given")
         return self.learned.probabilities(self.learned.inputs.matrix(known))
 
-    def model_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Everything :meth:`sample` and :meth:`probabilities` need. Nothing private."""
-        settings = self.settings.model_dump(exclude_unset=True, mode="json")
-        return self.learned.to_arrays(), {"settings": settings}
-
-    @classmethod
-    def from_state(
-        cls,
-        schema: Schema | ImageSchema,
-        arrays: Mapping[str, NDArray[Any]],
-        meta: Mapping[str, Any],
-    ) -> Self:
-        """The inverse of :meth:`model_state`. Raises ReleaseError where the parts do not fit."""
-        try:
-            found = cls(schema, **meta["settings"])
-        except (KeyError, TypeError, ValueError, ConfigError):
-            raise ReleaseError("the model's files do not fit together") from None
-        found._learned = Learned.from_arrays(schema, arrays)
-        if isinstance(found._learned.source, Public):
-            found.public = found._learned.source
-        return found
-
 
 @dataclass
 class _Vote:
     """The releases of a fit, each saved before the next is asked for."""
 
-    fitting: Fitting
+    session: Session
     schema: Schema | ImageSchema
     settings: PATESettings
     public: Public | None
@@ -216,22 +166,22 @@ class _Vote:
     def drawn(self) -> Drawn:
         """Rows from released statistics."""
         assert isinstance(self.schema, Schema)
-        question, planned = _question(self.schema), self.fitting.ledger.job.plan[0]
+        question, terms = _question(self.schema), self.session.plan.terms(STATISTICS.name)
         if "statistics" in self._arrays:
-            whole = asked(self.schema, question, planned.terms.norm)
+            whole = asked(self.schema, question, terms.norm)
             sigma = float(self._meta["statistics_sigma"])
             statistics = whole.answer(np.asarray(self._arrays["statistics"]), sigma)
         else:
-            self.fitting.progress("statistics", 0, 1)
-            statistics = ask_statistics(self.fitting.channel, planned.terms, self.schema, question)
+            self.session.progress("statistics", 0, 1)
+            statistics = ask_statistics(self.session.channel, terms, self.schema, question)
             values, sigma = statistics.released
             self._save({"statistics": values}, {"statistics_sigma": sigma})
-            self.fitting.progress("statistics", 1, 1)
+            self.session.progress("statistics", 1, 1)
         return Drawn(learn(statistics))
 
-    def taught(self, source: Source) -> Learned:
+    def taught(self, source: Public | Drawn) -> Learned:
         """The student of the teachers' votes on rows of the source."""
-        settings, seed = self.settings, self.fitting.options.seed
+        settings, seed = self.settings, self.session.options.seed
         inputs = Inputs(self.schema)
         rng = np.random.default_rng(seed)
         rows, more = source.queries(settings.queries, _OTHERS, rng)
@@ -245,17 +195,17 @@ class _Vote:
         if "votes" in arrays:
             counts = np.asarray(arrays["votes"], np.float64)
             return Votes(counts, float(meta["votes_sigma"]), int(meta["teachers"]))
-        channel, settings = self.fitting.channel, self.settings
+        channel, settings = self.session.channel, self.settings
         assert settings.teachers is not None
         total, done = channel.clients * settings.teachers, 0
 
         def report(teachers: int) -> None:
             nonlocal done
             done += teachers
-            self.fitting.progress("teachers", done, total)
+            self.session.progress("teachers", done, total)
 
         with watched(report):
-            terms = self.fitting.ledger.job.plan[-1].terms
+            terms = self.session.plan.terms(VOTES.name)
             votes = ask_votes(channel, terms, queries, classes, settings.teachers, settings.steps)
         self._save(
             {"votes": votes.counts}, {"votes_sigma": votes.sigma, "teachers": votes.teachers}
@@ -264,11 +214,11 @@ class _Vote:
 
     @property
     def _arrays(self) -> Mapping[str, NDArray[Any]]:
-        return {} if self.fitting.restored is None else self.fitting.restored[0]
+        return {} if self.session.restored is None else self.session.restored[0]
 
     @property
     def _meta(self) -> Mapping[str, Any]:
-        found = {} if self.fitting.restored is None else self.fitting.restored[1]
+        found = {} if self.session.restored is None else self.session.restored[1]
         if found and found.get("public") != self._digest:
             raise ConfigError(
                 "pate: the job to resume was started with other public rows: give the same ones"
@@ -281,26 +231,10 @@ class _Vote:
 
     def _save(self, arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any]) -> None:
         whole = {**self._arrays, **arrays}, {**self._meta, **meta, "public": self._digest}
-        self.fitting.checkpoint(*whole)
-        self.fitting.restored = whole
+        self.session.checkpoint(*whole)
+        self.session.restored = whole
 
 
 def _question(schema: Schema) -> dict[str, Any]:
     """What is asked of the rows that are drawn: as private fusion by default."""
     return PrivateFusionSettings().question(schema)
-
-
-def _stages(budget: Budget, survivors: int, settings: PATESettings, drawn: bool) -> list[Stage]:
-    """The votes, and before them the statistics that rows are drawn from."""
-    noise = settings.noise
-
-    def statistics(multiplier: float) -> Any:
-        return statistics_terms(budget, multiplier, survivors, noise)
-
-    def votes(multiplier: float) -> Any:
-        return vote_terms(budget, multiplier, survivors, settings.queries, noise)
-
-    found = [Stage(VOTES.name, 1 - settings.row_share if drawn else 1.0, votes)]
-    if drawn:
-        found.insert(0, Stage(STATISTICS.name, settings.row_share, statistics))
-    return found

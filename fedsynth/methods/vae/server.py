@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.federation.client.tasks import Task
 from fedsynth.methods.training.momentum import Momentum
+from fedsynth.methods.vae.learned import Learned
 from fedsynth.methods.vae.records import Model
 from fedsynth.methods.vae.settings import FedVAESettings
 from fedsynth.methods.vae.tasks.gradient import GRADIENT
@@ -21,9 +22,10 @@ from fedsynth.models.spec import VAESpec
 from fedsynth.privacy.budget import Budget
 from fedsynth.queries.counting import released_scale
 from fedsynth.queries.estimates import naive_bayes
-from fedsynth.queries.fit import Fitting
 from fedsynth.queries.preliminaries import ask_preliminaries
-from fedsynth.queries.rounds import Plan
+from fedsynth.queries.rounds import expected
+from fedsynth.queries.session import Session
+from fedsynth.queries.tasks.counting import LABEL_TABLES
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.schema.target import conditions, target_index
 
@@ -37,23 +39,6 @@ _STEADY = 0.65
 def training_task(budget: Budget) -> Task:
     """What clients are asked in the training's rounds."""
     return GRADIENT if budget.protects.per_record else TRAINING
-
-
-@dataclass(frozen=True)
-class Learned:
-    """What a fit leaves behind, all of it released or computed from released values.
-
-    Attributes:
-        model: the VAE's spec, and how many stand side by side.
-        theta: decoder weights of all parts.
-        frequencies: estimated share of each class, [classes]; empty without classes.
-        encoding: bins of a table; None for images.
-    """
-
-    model: Model
-    theta: Floats
-    frequencies: NDArray[np.float64]
-    encoding: TableEncoding | None
 
 
 @dataclass
@@ -73,19 +58,15 @@ class State:
 class Training:
     """The server half of one fit."""
 
-    def __init__(
-        self,
-        schema: Schema | ImageSchema,
-        settings: FedVAESettings,
-        plan: Plan,
-        fitting: Fitting,
-    ) -> None:
-        self.schema, self.settings, self.plan, self.fitting = schema, settings, plan, fitting
-        self.channel = fitting.channel
-        self.record = plan.training.protects.per_record
+    def __init__(self, schema: Schema | ImageSchema, session: Session) -> None:
+        self.schema, self.session, self.channel = schema, session, session.channel
+        self.settings: FedVAESettings = session.settings
+        self.training = session.plan.releases[-1]
+        self.terms = self.training.terms
+        self.record = self.terms.protects.per_record
 
     def run(self) -> Learned:
-        state = self._restored() or self._begun()
+        state = self.session.saved(State) or self._begun()
         if state.encoding is not None:
             self.channel.announce("encoding", state.encoding.to_dict())
         self.channel.announce("model", self._model(state.encoding).to_dict())
@@ -94,11 +75,11 @@ class Training:
         theta = self._theta(state, state.average if self.record else state.optimiser.weights)
         if state.profiles is not None:
             theta = self._matched(model.spec, theta, state.profiles)
-        return Learned(model, theta, state.frequencies, state.encoding)
+        return Learned(model, theta, state.frequencies, state.encoding, self.schema)
 
     def _matched(self, spec: VAESpec, theta: Floats, profiles: NDArray[np.float64]) -> Floats:
         """The decoder with each class's one-way distributions as the label tables have them."""
-        generator = torch.Generator().manual_seed(self.fitting.options.seed)
+        generator = torch.Generator().manual_seed(self.session.options.seed)
         found: Floats = match_profiles(
             spec, torch.from_numpy(theta.copy()), torch.from_numpy(profiles), generator
         ).numpy()
@@ -106,16 +87,16 @@ class Training:
 
     def _begun(self) -> State:
         """Ask the histogram and the label tables, and draw the first weights."""
-        known = ask_preliminaries(self.fitting, self.schema, self.plan, self.settings.bins)
+        known = ask_preliminaries(self.session, self.schema, self.settings.bins)
         encoding, frequencies, profiles = known.encoding, known.frequencies, known.profiles
         phi, theta = self._initial(encoding, profiles, frequencies)
         units = known.records if self.record else self.channel.clients
-        expected = self.plan.expected(units)
+        reckoned = expected(self.terms, units)
         weights = theta if self.settings.encoder != "shared" else np.concatenate([phi, theta])
         state = State(
-            encoding, frequencies, expected, profiles, phi, Momentum.start(weights), weights.copy()
+            encoding, frequencies, reckoned, profiles, phi, Momentum.start(weights), weights.copy()
         )
-        self._save(state)
+        self.session.save(state)
         return state
 
     def _model(self, encoding: TableEncoding | None) -> Model:
@@ -139,7 +120,7 @@ class Training:
             hidden=settings.hidden or (),
             classes=classes if together else 0,
             activation=settings.activation or "relu",
-            label_bias=self.plan.label_tables is not None,
+            label_bias=LABEL_TABLES.name in self.session.plan.labels,
             classifier_weight=settings.classifier_weight or 0.0,
             kl_weight=settings.kl_weight,
         )
@@ -153,7 +134,7 @@ class Training:
     ) -> tuple[Floats, Floats]:
         """First weights of all parts, the same for each: [parts * E], [parts * D]."""
         model = self._model(encoding)
-        generator = torch.Generator().manual_seed(self.fitting.options.seed)
+        generator = torch.Generator().manual_seed(self.session.options.seed)
         start = None if profiles is None else torch.from_numpy(np.log(profiles)).float()
         guess = None
         if profiles is not None and model.spec.classifier_weight:
@@ -162,25 +143,25 @@ class Training:
         return np.tile(phi.numpy(), model.parts), np.tile(theta.numpy(), model.parts)
 
     def _train(self, state: State) -> None:
-        rounds, every = self.plan.rounds, self.fitting.options.checkpoint_every
+        rounds, every = self.training.count, self.session.options.checkpoint_every
         while state.round < rounds:
             # Rounds that an interrupted run lost stay charged, so a resumed one may end early.
-            if self.channel.ledger.would_exceed(self.plan.training):
+            if self.channel.ledger.would_exceed(self.terms):
                 break
             self._round(state)
             state.round += 1
-            self.fitting.progress("training", state.round, rounds)
+            self.session.progress("training", state.round, rounds)
             if state.round % every == 0 and state.round < rounds:
-                self._save(state)
-        self._save(state)
+                self.session.save(state)
+        self.session.save(state)
 
     def _round(self, state: State) -> None:
         model, settings = self._model(state.encoding), self.settings
         theta = self._theta(state, state.optimiser.weights)
         rate = self._learning_rate(state)
         released = self.channel.sum(
-            training_task(self.fitting.ledger.job.budget).name,
-            self.plan.training,
+            self.training.label,
+            self.terms,
             dim=len(state.optimiser.weights),
             kept=model.parts * model.spec.encoder_dim if self._keeps() else 0,
             arrays={"theta": theta, "phi": self._phi(state)},
@@ -211,7 +192,7 @@ class Training:
 
     def _unit(self, state: State) -> float:
         """Largest norm of a noiseless gradient sum of the expected size: what a step is in."""
-        return state.expected * self.plan.training.clip
+        return state.expected * self.terms.clip
 
     def _learning_rate(self, state: State) -> float:
         """Client level: constant. Record level: a short warm-up, then down to zero in a line.
@@ -223,41 +204,8 @@ class Training:
             return self.settings.learning_rate or 0.0
         full = self.settings.learning_rate
         if full is None:
-            noise = released_scale(self.plan.training, self.channel.clients)
+            noise = released_scale(self.terms, self.channel.clients)
             noise *= len(state.optimiser.weights) ** 0.5
             full = min(_FASTEST, _STEADY * self._unit(state) / max(noise, 1e-9))
         done = state.round
-        return full * min(1.0, (done + 1) / _WARM_UP) * (1 - done / self.plan.rounds)
-
-    def _save(self, state: State) -> None:
-        arrays: dict[str, NDArray[np.generic]] = {
-            "frequencies": state.frequencies,
-            "phi": state.phi,
-            "optimiser": state.optimiser.to_vector(),
-            "average": state.average,
-        }
-        if state.profiles is not None:
-            arrays["profiles"] = state.profiles
-        meta = {
-            "round": state.round,
-            "expected": state.expected,
-            "encoding": None if state.encoding is None else state.encoding.to_dict(),
-        }
-        self.fitting.checkpoint(arrays, meta)
-
-    def _restored(self) -> State | None:
-        found = self.fitting.restored
-        if found is None:
-            return None
-        arrays, meta = found
-        encoding = meta["encoding"]
-        return State(
-            None if encoding is None else TableEncoding.from_dict(encoding),
-            arrays["frequencies"],
-            meta["expected"],
-            arrays.get("profiles"),
-            arrays["phi"],
-            Momentum.from_vector(arrays["optimiser"]),
-            arrays["average"],
-            meta["round"],
-        )
+        return full * min(1.0, (done + 1) / _WARM_UP) * (1 - done / self.training.count)

@@ -8,9 +8,9 @@ what joins them is the label alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -18,20 +18,21 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from fedsynth.data.images import Images
-from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.federation.client.progress import watched
-from fedsynth.federation.simulation.simulation import Owners
 from fedsynth.methods.copula.families import FAMILIES, Effort
-from fedsynth.methods.synthesizer import Trained, settled
+from fedsynth.methods.synthesizer import Synthesizer
 from fedsynth.papers.fusion.message import Layout
-from fedsynth.papers.fusion.regenerated import arrays_of, classify, draw_rows, learned_from
-from fedsynth.papers.fusion.regeneration import Learned, fuse, source_of
+from fedsynth.papers.fusion.regenerated import (
+    Learned,
+    classify,
+    fuse,
+)
 from fedsynth.papers.fusion.settings import FusionSettings
 from fedsynth.papers.fusion.tasks import FUSION
 from fedsynth.papers.unprotected import unprotected
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.job import Planned
-from fedsynth.queries.fit import Fitting, Options, begin
+from fedsynth.queries.session import Session
 from fedsynth.schema import ImageSchema, Schema
 
 _ALL = 2**31 - 1
@@ -53,12 +54,8 @@ def published_plan() -> tuple[Planned, ...]:
     return (Planned(FUSION.name, unprotected(), 1),)
 
 
-class Fusion(Trained[Learned]):
+class Fusion(Synthesizer[Learned]):
     """Fusion for tables and images, as published: without privacy.
-
-    Args:
-        schema: what the parties agreed on.
-        settings: see :class:`FusionSettings`; or its fields as keywords.
 
     Example:
         >>> synth = Fusion(schema)                                         # doctest: +SKIP
@@ -67,69 +64,25 @@ class Fusion(Trained[Learned]):
 
     name: ClassVar[str] = "fusion"
     settings_type = FusionSettings
+    learned_type = Learned
+    settings: FusionSettings
 
-    def __init__(
-        self,
-        schema: Schema | ImageSchema,
-        settings: FusionSettings | None = None,
-        **overrides: Any,
-    ) -> None:
-        self.schema = schema
-        self.settings = settled(FusionSettings, settings, overrides)
+    def releases(
+        self, settings: FusionSettings, budget: Budget, clients: int, survivors: float
+    ) -> tuple[Planned, ...]:
+        return published_plan()
 
-    def fit(self, owners: Owners, budget: Budget, **options: Any) -> Self:
-        """Ask every owner once, regenerate, and train the global classifier.
+    def learn(self, session: Session) -> Learned:
+        settings: FusionSettings = session.settings
+        learned = messages_of(session, self.schema)
+        session.progress("global classifier", 0, 1)
+        learned = fuse(learned, settings.points, session.options.seed)
+        failed = ", ".join(f"{name} {count}" for name, count in learned.failures.items())
+        session.progress(f"fits that failed: {failed or 'none'}", 1, 1)
+        return learned
 
-        Args:
-            owners: one table or image set an owner: a mapping by name, a list, or a single one.
-            budget: of epsilon infinity.
-            options: see :class:`fedsynth.queries.fit.Options`.
-
-        Raises:
-            PrivacyError: a finite epsilon.
-            DataError, ConfigError: the data, schema and settings do not go together.
-            FederationError: too few clients answered, or not what was asked.
-        """
-        settings = self.settings.resolved(budget, self.schema)
-        run = Options(**options)
-
-        def plan(resolved: Budget, clients: int) -> tuple[Sequence[Planned], int | None]:
-            return published_plan(), None
-
-        with begin(owners, self.schema, budget, plan, run, settings) as fitting:
-            self._begin(fitting)
-            layout = Layout(self.schema, settings.categories)
-            messages, names = messages_of(fitting, layout, settings)
-            fitting.progress("global classifier", 0, 1)
-            source = source_of(layout, messages, names, settings.labelling)
-            learned = fuse(source, messages, settings.points, run.seed)
-            failed = ", ".join(f"{name} {count}" for name, count in learned.failures.items())
-            fitting.progress(f"fits that failed: {failed or 'none'}", 1, 1)
-            self._learned = learned
-        return self
-
-    def sample(
-        self,
-        rows: int,
-        where: Mapping[str, Any] | None = None,
-        proportions: Mapping[Any, float] | None = None,
-        seed: int | None = None,
-    ) -> pd.DataFrame | Images:
-        """Draw synthetic rows; costs nothing, as often as wanted.
-
-        A row's features come from the distributions of a client drawn at random, its label from
-        that client's classifier; conditions on the label are met by drawing until there are enough.
-
-        Args:
-            rows: how many, at least 1.
-            where: conditions by column; of images, on the target.
-            proportions: shares of the target's values, instead of those that come about.
-            seed: makes the draw repeatable.
-
-        Raises:
-            ConfigError: rows below 1, or conditions that make no sense or that hardly a row meets.
-        """
-        return draw_rows(self.schema, self.learned, rows, where, proportions, seed)
+    def known(self) -> dict[str, Any]:
+        return known_of(self.schema, self.settings)
 
     def probabilities(self, data: pd.DataFrame | Images) -> NDArray[np.float64]:
         """The global classifier's probability of every class, float64 [n, classes].
@@ -148,52 +101,52 @@ class Fusion(Trained[Learned]):
         """For how many features, of all clients together, each family failed to fit, by name."""
         return self.learned.failures
 
-    def model_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Everything :meth:`sample` and :meth:`probabilities` need: what the clients sent."""
-        settings = self.settings.model_dump(exclude_unset=True, mode="json")
-        return arrays_of(self.learned), {"settings": settings}
 
-    @classmethod
-    def from_state(
-        cls,
-        schema: Schema | ImageSchema,
-        arrays: Mapping[str, NDArray[Any]],
-        meta: Mapping[str, Any],
-    ) -> Self:
-        """The inverse of :meth:`model_state`. Raises ReleaseError where the parts do not fit."""
-        try:
-            found = cls(schema, **meta["settings"])
-        except (KeyError, TypeError, ValueError, ConfigError):
-            raise ReleaseError("the model's files do not fit together") from None
-        settings = found.settings
-        found._learned = learned_from(schema, arrays, settings.categories, settings.labelling)
-        return found
+def known_of(schema: Schema | ImageSchema, settings: FusionSettings) -> dict[str, Any]:
+    """How messages are read, and points labelled."""
+    return {
+        "schema": schema,
+        "layout": Layout(schema, settings.categories),
+        "labelling": settings.labelling,
+        "clients": (),
+    }
 
 
-def messages_of(
-    fitting: Fitting, layout: Layout, settings: FusionSettings
-) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    """Every client's message [clients, dim] and name; those of an interrupted run stand."""
+def messages_of(session: Session, schema: Schema | ImageSchema) -> Learned:
+    """Every client's message, without a classifier yet; those of an interrupted run stand.
+
+    Raises:
+        As :meth:`Learned.source`.
+    """
+    settings: FusionSettings = session.settings
+    known = known_of(schema, settings)
+    layout: Layout = known["layout"]
     numbers = sum(not feature.size for feature in layout.features)
-    done, total = 0, max(1, numbers * fitting.channel.clients)
+    done, total = 0, max(1, numbers * session.channel.clients)
 
     def report(fits: int) -> None:
         nonlocal done
         done = min(done + fits, total)
-        fitting.progress("features", done, total)
+        session.progress("features", done, total)
 
-    fitting.progress("features", 0, total)
-    if fitting.restored is not None:
-        arrays, meta = fitting.restored
-        return np.asarray(arrays["messages"], np.float64), tuple(meta["clients"])
+    def learned(messages: NDArray[np.float64], clients: Sequence[str]) -> Learned:
+        own = {**known, "clients": tuple(clients)}
+        found = Learned(messages, np.zeros(layout.classes), np.zeros(0), **own)
+        _ = found.source
+        return found
+
+    session.progress("features", 0, total)
+    if session.restored is not None:
+        arrays, meta = session.restored
+        return learned(np.asarray(arrays["messages"], np.float64), meta["clients"])
     asked = {
         "categories": settings.categories,
         **asdict(effort_of(settings)),
-        "seed": fitting.options.seed,
+        "seed": session.options.seed,
     }
-    terms = fitting.ledger.job.plan[0].terms
+    terms = session.plan.terms(FUSION.name)
     with watched(report):
-        collected = fitting.channel.collect(FUSION.name, terms, layout.dim, settings=asked)
-    fitting.checkpoint({"messages": collected.values}, {"clients": list(collected.clients)})
-    fitting.progress("features", total, total)
-    return collected.values, collected.clients
+        collected = session.channel.collect(FUSION.name, terms, layout.dim, settings=asked)
+    session.checkpoint({"messages": collected.values}, {"clients": list(collected.clients)})
+    session.progress("features", total, total)
+    return learned(collected.values, collected.clients)

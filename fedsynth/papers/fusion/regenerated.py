@@ -1,70 +1,144 @@
-"""What a fitted Fusion gives: rows, probabilities, and itself as arrays."""
+"""What a fitted Fusion gives: rows and probabilities."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fedsynth.codec import GIVEN, Named
 from fedsynth.data.images import Images
 from fedsynth.encoding import image
 from fedsynth.errors import ConfigError, FederationError, ReleaseError
+from fedsynth.methods.copula.families import FAMILIES
 from fedsynth.methods.sampling.classifier import Classifier
 from fedsynth.methods.sampling.drawing import demanded, draw_table
 from fedsynth.methods.sampling.labels import wanted_labels
 from fedsynth.methods.sampling.predicting import conform_unlabelled
-from fedsynth.papers.fusion.message import Categories, Layout
-from fedsynth.papers.fusion.regeneration import Labelling, Learned, source_of
+from fedsynth.papers.fusion.message import Layout
+from fedsynth.papers.fusion.regeneration import Labelling, Source, source_of, union
 from fedsynth.schema import ImageSchema, Schema
 
+Floats = NDArray[np.float64]
 
-def draw_rows(
-    schema: Schema | ImageSchema,
-    learned: Learned,
-    rows: int,
-    where: Mapping[str, Any] | None,
-    proportions: Mapping[Any, float] | None,
-    seed: int | None,
-) -> pd.DataFrame | Images:
-    """Synthetic rows of a fitted Fusion: see :meth:`Fusion.sample`."""
-    source = learned.source
-    if isinstance(schema, ImageSchema):
-        return _images(schema, learned, rows, where, proportions, seed)
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What Fusion leaves behind.
+
+    Attributes:
+        messages: as the clients sent them, [clients, dim].
+        frequencies: shares of the classes among the regenerated points; empty without classes.
+        vector: of the classifier that was trained on these; empty without classes.
+        schema, layout, labelling: how messages are read, and points labelled.
+        clients: names of who sent the messages, where they are known.
+    """
+
+    messages: Floats
+    frequencies: Floats
+    vector: Annotated[Floats, Named("classifier")]
+    schema: Annotated[Schema | ImageSchema, GIVEN]
+    layout: Annotated[Layout, GIVEN]
+    labelling: Annotated[Labelling, GIVEN]
+    clients: Annotated[tuple[str, ...], GIVEN] = ()
+
+    @cached_property
+    def source(self) -> Source:
+        """Of points.
+
+        Raises:
+            FederationError: a message that is none.
+            ConfigError: none of clients with rows.
+        """
+        names = self.clients or [f"client {k + 1}" for k in range(len(self.messages))]
+        return source_of(self.layout, self.messages, names, self.labelling)
+
+    @cached_property
+    def classifier(self) -> Classifier | None:
+        """None without classes."""
+        layout = self.layout
+        if not layout.classes:
+            return None
+        return Classifier.from_vector(self.vector, layout.width, layout.classes)
+
+    @property
+    def failures(self) -> dict[str, int]:
+        """For how many features, of all clients together, each family failed to fit."""
+        total = sum((model.failures for model in self.source.models), np.zeros(len(FAMILIES)))
+        return {name: int(count) for name, count in zip(FAMILIES, total, strict=True) if count}
+
+    def check(self) -> None:
+        try:
+            _ = self.source
+        except (KeyError, TypeError, ValueError, ConfigError, FederationError):
+            raise ReleaseError("the model's arrays do not fit the schema") from None
+        if self.frequencies.shape != (self.layout.classes,) or not (self.frequencies >= 0).all():
+            raise ReleaseError("the model's shares of the classes do not fit the schema")
+        _ = self.classifier
 
     def draw(
-        labels: NDArray[np.int64] | None, count: int, rng: np.random.Generator
-    ) -> dict[str, NDArray[Any]]:
-        if labels is not None:
-            return source.layout.named(source.points_labelled(labels, rng))
-        cells, own = source.points(count, rng)
-        found = source.layout.named(cells)
-        return {**found, str(schema.target): own} if source.layout.classes else found
+        self,
+        rows: int,
+        where: Mapping[str, Any] | None,
+        proportions: Mapping[Any, float] | None,
+        seed: int | None,
+    ) -> pd.DataFrame | Images:
+        """Features of a client drawn at random, and its classifier's label; conditions on the
+        label are met by drawing until there are enough."""
+        schema, source = self.schema, self.source
+        if isinstance(schema, ImageSchema):
+            return self._images(schema, rows, where, proportions, seed)
 
-    # Without a wish for the label it is drawn with the row, as the paper does.
-    labelled = bool(proportions) or str(schema.target) in (where or {})
-    frequencies = learned.frequencies if labelled else np.zeros(0)
-    return draw_table(schema, frequencies, rows, where, proportions, seed, draw)
+        def draw(
+            labels: NDArray[np.int64] | None, count: int, rng: np.random.Generator
+        ) -> dict[str, NDArray[Any]]:
+            if labels is not None:
+                return source.layout.named(source.points_labelled(labels, rng))
+            cells, own = source.points(count, rng)
+            found = source.layout.named(cells)
+            return {**found, str(schema.target): own} if source.layout.classes else found
+
+        # Without a wish for the label it is drawn with the row, as the paper does.
+        labelled = bool(proportions) or str(schema.target) in (where or {})
+        frequencies = self.frequencies if labelled else np.zeros(0)
+        return draw_table(schema, frequencies, rows, where, proportions, seed, draw)
+
+    def _images(
+        self,
+        schema: ImageSchema,
+        rows: int,
+        where: Mapping[str, Any] | None,
+        proportions: Mapping[Any, float] | None,
+        seed: int | None,
+    ) -> Images:
+        rng = demanded(rows, seed)
+        labels = wanted_labels(schema, self.frequencies, rows, where, proportions, rng)
+        if labels is not None and (where or proportions):
+            cells = self.source.points_labelled(labels, rng)
+        else:
+            cells, own = self.source.points(rows, rng)
+            labels = own if schema.classes else None
+        return Images(image.decode(np.column_stack(cells) / schema.maximum, schema), labels)
 
 
-def _images(
-    schema: ImageSchema,
-    learned: Learned,
-    rows: int,
-    where: Mapping[str, Any] | None,
-    proportions: Mapping[Any, float] | None,
-    seed: int | None,
-) -> Images:
-    rng = demanded(rows, seed)
-    labels = wanted_labels(schema, learned.frequencies, rows, where, proportions, rng)
-    if labels is not None and (where or proportions):
-        cells = learned.source.points_labelled(labels, rng)
-    else:
-        cells, own = learned.source.points(rows, rng)
-        labels = own if schema.classes else None
-    return Images(image.decode(np.column_stack(cells) / schema.maximum, schema), labels)
+def fuse(learned: Learned, points: int, seed: int) -> Learned:
+    """Regenerate in equal shares of the clients, and train the global classifier on the union."""
+    classes = learned.layout.classes
+    if not classes:
+        return learned
+    x, labels = union(learned.source, points, seed)
+    classifier = Classifier.train(x, labels, classes, seed=seed)
+    return trained(learned, classifier, np.bincount(labels, minlength=classes) / len(labels))
+
+
+def trained(learned: Learned, classifier: Classifier, frequencies: Floats) -> Learned:
+    """With a classifier, and the classes' shares among the points that it learned from."""
+    return replace(learned, vector=classifier.to_vector(), frequencies=frequencies)
 
 
 def classify(
@@ -83,37 +157,3 @@ def classify(
         cells = list(image.encode(data, schema).astype(np.float64).T * schema.maximum)
     assert classifier is not None
     return classifier.probabilities(layout.inputs(cells))
-
-
-def arrays_of(learned: Learned) -> dict[str, NDArray[Any]]:
-    """A fitted Fusion's arrays."""
-    classifier = learned.classifier
-    return {
-        "messages": learned.messages,
-        "frequencies": learned.frequencies,
-        "classifier": np.zeros(0) if classifier is None else classifier.to_vector(),
-    }
-
-
-def learned_from(
-    schema: Schema | ImageSchema,
-    arrays: Mapping[str, NDArray[Any]],
-    categories: Categories,
-    labelling: Labelling,
-) -> Learned:
-    """The inverse of :func:`arrays_of`. Raises ReleaseError where the arrays do not fit."""
-    layout = Layout(schema, categories)
-    try:
-        messages = np.asarray(arrays["messages"], np.float64)
-        frequencies = np.asarray(arrays["frequencies"], np.float64)
-        vector = np.asarray(arrays["classifier"], np.float64)
-        names = [f"client {k + 1}" for k in range(len(messages))]
-        source = source_of(layout, messages, names, labelling)
-    except (KeyError, TypeError, ValueError, ConfigError, FederationError):
-        raise ReleaseError("the model's arrays do not fit the schema") from None
-    if frequencies.shape != (layout.classes,) or not (frequencies >= 0).all():
-        raise ReleaseError("the model's shares of the classes do not fit the schema")
-    classifier = (
-        Classifier.from_vector(vector, layout.width, layout.classes) if layout.classes else None
-    )
-    return Learned(source, messages, frequencies, classifier)

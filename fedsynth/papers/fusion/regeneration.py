@@ -10,8 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.errors import ConfigError
-from fedsynth.methods.copula.families import FAMILIES
-from fedsynth.methods.sampling.classifier import Classifier
 from fedsynth.papers.fusion.message import ClientModel, Layout
 
 Floats = NDArray[np.float64]
@@ -98,29 +96,6 @@ class Source:
         return found
 
 
-@dataclass(frozen=True, eq=False)
-class Learned:
-    """What Fusion leaves behind.
-
-    Attributes:
-        source: of points.
-        messages: as the clients sent them, [clients, dim].
-        frequencies: shares of the classes among the regenerated points; empty without classes.
-        classifier: trained on these; None without classes.
-    """
-
-    source: Source
-    messages: Floats
-    frequencies: Floats
-    classifier: Classifier | None
-
-    @property
-    def failures(self) -> dict[str, int]:
-        """For how many features, of all clients together, each family failed to fit."""
-        total = sum((model.failures for model in self.source.models), np.zeros(len(FAMILIES)))
-        return {name: int(count) for name, count in zip(FAMILIES, total, strict=True) if count}
-
-
 def source_of(
     layout: Layout, messages: Floats, clients: Sequence[str], labelling: Labelling
 ) -> Source:
@@ -141,17 +116,6 @@ def shares_of(points: int, clients: int) -> Whole:
     """How many points each client has: equal shares, the first ones more by one."""
     each, more = divmod(points, clients)
     return np.full(clients, each, np.int64) + (np.arange(clients) < more)
-
-
-def fuse(source: Source, messages: Floats, points: int, seed: int) -> Learned:
-    """Regenerate in equal shares of the clients, and train the global classifier on the union."""
-    classes = source.layout.classes
-    if not classes:
-        return Learned(source, messages, np.zeros(0), None)
-    x, labels = union(source, points, seed)
-    frequencies = np.bincount(labels, minlength=classes) / len(labels)
-    classifier = Classifier.train(x, labels, classes, seed=seed)
-    return Learned(source, messages, frequencies, classifier)
 
 
 def union(source: Source, points: int, seed: int) -> tuple[Floats, Whole]:

@@ -11,7 +11,7 @@ from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.calibration import calibrate
 from fedsynth.privacy.sampling import Everyone, Poisson
 from fedsynth.privacy.terms import Terms
-from fedsynth.privacy.trail.job import Job, Planned
+from fedsynth.privacy.trail.job import Planned
 
 
 def planned(settings: FusionGANSettings, budget: Budget) -> Planned:
@@ -42,14 +42,3 @@ def planned(settings: FusionGANSettings, budget: Budget) -> Planned:
         budget.resolved_delta,
     )
     return Planned(PRIVATE_GAN.name, training(multiplier), steps)
-
-
-def message_terms(job: Job) -> Terms:
-    """Of the planned message."""
-    return job.plan[0].terms
-
-
-def task_of(job: Job) -> tuple[str, int | None]:
-    """The planned message's task, and the sums that a client takes in training; None without."""
-    (message,) = job.plan
-    return message.label, message.count if message.label == PRIVATE_GAN.name else None

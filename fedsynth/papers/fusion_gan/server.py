@@ -5,16 +5,24 @@ Everything here is made of the clients' messages, so all of it is post-processin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from fedsynth.codec import GIVEN
+from fedsynth.data.images import Images
+from fedsynth.encoding import image
 from fedsynth.errors import ConfigError, ReleaseError
-from fedsynth.methods.sampling.intervals import cells_of
+from fedsynth.methods.sampling.drawing import Columns, demanded, draw_table
+from fedsynth.methods.sampling.intervals import Encoding, cells_of
+from fedsynth.methods.sampling.labels import wanted_labels
 from fedsynth.methods.training.learner import Learner
 from fedsynth.models.vae import unflatten
 from fedsynth.papers.fusion_gan.networks import Networks, Records
@@ -44,6 +52,7 @@ class Learned:
             nonnegative, and estimates where noise is in them.
         frequencies: of the target's classes among the united rows [classes]; empty without any.
         classifier: flat weights of the global one, [.].
+        schema: of the rows.
     """
 
     networks: Networks
@@ -52,8 +61,32 @@ class Learned:
     counts: NDArray[np.float64]
     frequencies: NDArray[np.float64]
     classifier: Floats
+    schema: Annotated[Schema | ImageSchema, GIVEN]
 
     def draw(
+        self,
+        rows: int,
+        where: Mapping[str, Any] | None,
+        proportions: Mapping[Any, float] | None,
+        seed: int | None,
+    ) -> pd.DataFrame | Images:
+        """Rows whose labels are those that a conditional generator was given, or what the
+        classifier of the generator's client says; then conditions on the target are met by drawing
+        until there are enough rows."""
+        schema = self.schema
+        if isinstance(schema, ImageSchema):
+            rng = demanded(rows, seed)
+            labels = wanted_labels(schema, self.frequencies, rows, where, proportions, rng)
+            cells, labels = self.cells(labels, rows, rng)
+            return Images(image.decode(cells, schema), labels)
+        encoding = Encoding(schema)
+
+        def draw(labels: Labels | None, count: int, rng: np.random.Generator) -> Columns:
+            return encoding.decode(self.cells(labels, count, rng)[0])
+
+        return draw_table(schema, self.frequencies, rows, where, proportions, seed, draw)
+
+    def cells(
         self, labels: Labels | None, rows: int, rng: np.random.Generator
     ) -> tuple[Floats, Labels | None]:
         """Cells [rows, width], and labels [rows]: those given, else those that come.
@@ -151,10 +184,10 @@ class Learned:
         with torch.no_grad():
             return torch.cat([scorer.logits(weights, part) for part in torch.split(cells, _CHUNK)])
 
-    def check(self, schema: Schema | ImageSchema) -> None:
+    def check(self) -> None:
         """Raises ReleaseError where the parts do not fit the schema or one another."""
         networks, clients = self.networks, len(self.generators)
-        classes = conditions(schema)
+        classes, schema = conditions(self.schema), self.schema
         wanted = {
             "the networks' cells": (networks.generator.cells, cells_of(schema)),
             "the networks' classes": (networks.classes, classes),
@@ -183,7 +216,11 @@ def _chosen(shares: NDArray[np.float64], rows: int, rng: np.random.Generator) ->
 
 
 def fuse(
-    networks: Networks, messages: NDArray[np.float64], settings: FusionGANSettings, seed: int
+    networks: Networks,
+    messages: NDArray[np.float64],
+    settings: FusionGANSettings,
+    seed: int,
+    schema: Schema | ImageSchema,
 ) -> Learned:
     """Unite rows of all generators and train the global classifier on them (Algorithm 6).
 
@@ -202,18 +239,19 @@ def fuse(
         counts,
         shares / shares.sum() if networks.classes else empty,
         empty.astype(np.float32),
+        schema,
     )
     if not networks.classes:
         return learned
     rng = np.random.default_rng(seed)
-    cells, labels = learned.draw(None, settings.union, rng)
+    cells, labels = learned.cells(None, settings.union, rng)
     assert labels is not None
     frequencies = learned.frequencies
     if not networks.conditional:
         frequencies = np.bincount(labels, minlength=networks.classes) / len(labels)
     united = Records(torch.from_numpy(cells), torch.from_numpy(labels))
     classifier = _taught(networks, united, settings, int(rng.integers(2**62)))
-    return Learned(networks, generators, classifiers, counts, frequencies, classifier)
+    return replace(learned, frequencies=frequencies, classifier=classifier)
 
 
 def _taught(networks: Networks, united: Records, settings: FusionGANSettings, seed: int) -> Floats:

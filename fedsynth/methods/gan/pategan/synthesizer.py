@@ -5,15 +5,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from fedsynth.methods.gan.networks import Learned
 from fedsynth.methods.gan.pategan.settings import PATEGANSettings
 from fedsynth.methods.gan.pategan.tasks import VERDICTS
 from fedsynth.methods.gan.pategan.training import tutored
+from fedsynth.methods.gan.sampling import Learned
 from fedsynth.methods.gan.settings import FedGANSettings
 from fedsynth.methods.gan.synthesizer import FedGAN
 from fedsynth.privacy.budget import Budget
-from fedsynth.queries.fit import Fitting
-from fedsynth.queries.rounds import Named, Plan
+from fedsynth.queries.session import Session
 
 
 class PATEGAN(FedGAN):
@@ -32,19 +31,13 @@ class PATEGAN(FedGAN):
 
     A job can be resumed. Teachers live in their client's memory together with the assignment of
     records to them; a resumed job draws both anew and lets the teachers catch up (``warmup``).
-
-    Args:
-        schema: what the parties agreed on.
-        settings: see :class:`PATEGANSettings`; or its fields as keywords.
     """
 
     name: ClassVar[str] = "pate-gan"
     settings_type: ClassVar[type[FedGANSettings]] = PATEGANSettings
 
-    @staticmethod
-    def _task(budget: Budget) -> Named:
-        return VERDICTS
+    def task(self, budget: Budget) -> str:
+        return VERDICTS.name
 
-    def _trained(self, settings: FedGANSettings, plan: Plan, fitting: Fitting) -> Learned:
-        assert isinstance(settings, PATEGANSettings)
-        return tutored(self.schema, settings, plan, fitting)
+    def train(self, session: Session) -> Learned:
+        return tutored(self.schema, session)

@@ -13,17 +13,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from fedsynth.codec import pack
 from fedsynth.federation.client.groups import GROUPS
-from fedsynth.methods.gan.networks import Learned, game_of
+from fedsynth.methods.gan.networks import game_of
 from fedsynth.methods.gan.pategan.settings import PATEGANSettings
 from fedsynth.methods.gan.pategan.tasks import VERDICTS
+from fedsynth.methods.gan.sampling import Learned
 from fedsynth.methods.gan.server import forger_of
 from fedsynth.methods.training.learner import Learner
 from fedsynth.methods.training.saving import Arrays, Part, packed, unpack
 from fedsynth.methods.training.watch import Watch
-from fedsynth.queries.fit import Fitting
 from fedsynth.queries.preliminaries import Preliminaries, ask_preliminaries
-from fedsynth.queries.rounds import Plan
+from fedsynth.queries.session import Session
 from fedsynth.queries.votes import Votes
 from fedsynth.schema import ImageSchema, Schema
 
@@ -39,14 +40,14 @@ class Tuition:
     def __init__(
         self,
         schema: Schema | ImageSchema,
-        settings: PATEGANSettings,
-        plan: Plan,
-        fitting: Fitting,
+        session: Session,
         known: Preliminaries,
     ) -> None:
-        self.settings, self.plan, self.fitting, self.known = settings, plan, fitting, known
+        settings: PATEGANSettings = session.settings
+        self.schema, self.settings, self.session, self.known = schema, settings, session, known
+        self.training = session.plan.releases[-1]
         self.game = game_of(settings, schema, known.encoding)
-        self.source = torch.Generator().manual_seed(fitting.options.seed)
+        self.source = torch.Generator().manual_seed(session.options.seed)
         rate = settings.discriminator_learning_rate
         self.student = Learner(self.game.discriminator.layers, rate, self.source)
         self.forger = forger_of(settings, self.game, known, self.source)
@@ -56,18 +57,18 @@ class Tuition:
 
     def run(self) -> Learned:
         """All rounds that are left."""
-        channel, rounds = self.fitting.channel, self.plan.rounds
+        channel, rounds = self.session.channel, self.training.count
         channel.announce("game", self.game.to_dict())
         while self.round < rounds and not (self.watch.diverged or self.watch.stalled):
             # Rounds that an interrupted run lost stay charged, so a resumed one may end early.
-            if channel.ledger.would_exceed(self.plan.training):
+            if channel.ledger.would_exceed(self.training.terms):
                 break
             self._step()
             self.round += 1
             if self.round % self.settings.look_every == 0:
                 self._look()
-            self.fitting.progress("training", self.round, rounds)
-            if self.round % self.fitting.options.checkpoint_every == 0 and self.round < rounds:
+            self.session.progress("training", self.round, rounds)
+            if self.round % self.session.options.checkpoint_every == 0 and self.round < rounds:
                 self.save()
         if not self.watch.looks or self.watch.looks[-1].round < self.round:
             self._look()
@@ -75,15 +76,16 @@ class Tuition:
         remarks = self.watch.remarks("the generator")
         average = self.forger.learner.average
         kept = self.watch.kept if remarks or self.watch.patience else average
-        return Learned(self.game, kept.numpy().astype(np.float32), self.known, remarks)
+        flat = kept.numpy().astype(np.float32)
+        return Learned(self.game, flat, self.known, remarks, self.schema)
 
     def _look(self) -> None:
-        average, seed = self.forger.learner.average, self.fitting.options.seed
+        average, seed = self.forger.learner.average, self.session.options.seed
         self.watch.look(self.forger, average, self.round, seed)
 
     def _step(self) -> None:
         """One round: a release of verdicts, the student's steps and the generator's."""
-        settings, done = self.settings, self.round / max(1, self.plan.rounds)
+        settings, done = self.settings, self.round / max(1, self.training.count)
         left = 1.0 if settings.schedule == "constant" else 1.0 - done
         self.student.pace(left * (settings.discriminator_learning_rate or 1e-3))
         self.forger.learner.pace(left * (settings.learning_rate or 1e-3))
@@ -105,13 +107,13 @@ class Tuition:
 
     def verdicts(self, queries: Tensor, labels: Tensor | None) -> Tensor:
         """Released noisy shares [queries] of the teachers that take a row for real."""
-        settings, terms = self.settings, self.plan.training
+        settings, terms = self.settings, self.training.terms
         fakes, fake_labels = self.forger.rows(settings.generator_batch or 2)
         arrays: Arrays = {"queries": self._sent(queries), "fakes": self._sent(fakes)}
         if labels is not None and fake_labels is not None:
             arrays |= {"query_labels": labels.numpy(), "fake_labels": fake_labels.numpy()}
         teachers = settings.teachers or 1
-        released = self.fitting.channel.sum(
+        released = self.session.channel.sum(
             VERDICTS.name,
             terms,
             2 * len(queries),
@@ -141,9 +143,9 @@ class Tuition:
 
     def save(self) -> None:
         """Checkpoint everything that :meth:`restore` needs; the teachers are their clients'."""
-        arrays, meta = self.known.to_state()
+        arrays, meta = pack(self.known)
         arrays |= {"source": self.source.get_state().numpy(), **packed(self._parts())}
-        self.fitting.checkpoint(arrays, {**meta, "round": self.round})
+        self.session.checkpoint(arrays, {**meta, "round": self.round})
 
     def restore(self, arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any]) -> None:
         """Go on from a checkpoint."""
@@ -156,18 +158,16 @@ class Tuition:
         return {"student": self.student, "generator": self.forger.learner, "watch": self.watch}
 
 
-def tutored(
-    schema: Schema | ImageSchema, settings: PATEGANSettings, plan: Plan, fitting: Fitting
-) -> Learned:
+def tutored(schema: Schema | ImageSchema, session: Session) -> Learned:
     """A whole fit, or the rest of an interrupted one."""
-    if fitting.restored is None:
-        known = ask_preliminaries(fitting, schema, plan, settings.bins)
-        tuition = Tuition(schema, settings, plan, fitting, known)
+    known = session.saved(Preliminaries)
+    if known is None or session.restored is None:
+        known = ask_preliminaries(session, schema, session.settings.bins)
+        tuition = Tuition(schema, session, known)
         tuition.save()
         return tuition.run()
-    known = Preliminaries.from_state(*fitting.restored)
     if known.encoding is not None:
-        fitting.channel.announce("encoding", known.encoding.to_dict())
-    tuition = Tuition(schema, settings, plan, fitting, known)
-    tuition.restore(*fitting.restored)
+        session.channel.announce("encoding", known.encoding.to_dict())
+    tuition = Tuition(schema, session, known)
+    tuition.restore(*session.restored)
     return tuition.run()

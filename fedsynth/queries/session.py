@@ -1,4 +1,4 @@
-"""One fit, whatever the method: clients, ledger, channel, checkpoints, progress.
+"""A fit under way, whatever the method: plan, ledger, channel, checkpoints, progress.
 
 A checkpoint holds only what was released and what was computed from that, so it is as public as the
 release; private vectors of simulated clients lie beside it and are deleted when the job is done.
@@ -6,15 +6,14 @@ release; private vectors of simulated clients lie beside it and are deleted when
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +22,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
+from fedsynth.agreed import suggestion
+from fedsynth.codec import Arrays, pack, unpack
 from fedsynth.errors import ConfigError, PrivacyError, ReleaseError
 from fedsynth.federation.runtime import Federation
 from fedsynth.federation.server.channel import Channel
@@ -30,14 +31,14 @@ from fedsynth.federation.simulation.simulation import Owners, Simulation
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.trail.certificate import LEDGER
-from fedsynth.privacy.trail.job import Job, Planned
+from fedsynth.privacy.trail.job import Job
 from fedsynth.privacy.trail.ledger import Ledger
+from fedsynth.queries.plan import Plan, digest_of, for_clients
 from fedsynth.release import CHECKPOINT, discard_checkpoint
 from fedsynth.schema import ImageSchema, Schema
 
 _SHOW_EPSILON_EVERY = 5.0
 
-Arrays = Mapping[str, NDArray[np.generic]]
 Progress = Callable[[str, int, int, float], None]
 """Called with the step's name, rounds done, rounds in all, and the epsilon spent so far."""
 
@@ -75,27 +76,62 @@ class Options:
     insecure_noise_seed: int | None = None
 
     def __post_init__(self) -> None:
-        if not 0 < self.survivors <= 1:
-            raise ConfigError(f"survivors must be in (0, 1], not {self.survivors}")
-        if self.checkpoint_every < 1:
-            raise ConfigError(f"checkpoint_every must be at least 1, not {self.checkpoint_every}")
+        if not (_number(self.survivors) and 0 < self.survivors <= 1):
+            raise ConfigError(f"survivors must be in (0, 1], not {self.survivors!r}")
+        if not (_whole(self.checkpoint_every) and self.checkpoint_every >= 1):
+            raise ConfigError(
+                f"checkpoint_every must be a whole number of at least 1, not "
+                f"{self.checkpoint_every!r}"
+            )
+        for name in ("seed", "insecure_noise_seed"):
+            value = getattr(self, name)
+            if not (value is None and name != "seed") and not (_whole(value) and value >= 0):
+                raise ConfigError(f"{name} must be a whole number of at least 0, not {value!r}")
         if self.resume and self.folder is None:
             raise ConfigError("resume needs the folder of the interrupted job")
 
-    def surviving(self, clients: int) -> int:
-        """How many of the clients are sure to answer, at least 1."""
-        return max(1, math.ceil(self.survivors * clients - 1e-9))
+    @staticmethod
+    def of(folder: str | Path | None = None, **given: Any) -> Options:
+        """From a fit's keywords.
+
+        Raises:
+            ConfigError: a keyword that no fit has, or a value that it cannot take.
+        """
+        known = [own.name for own in fields(Options)]
+        for word in given:
+            if word not in known:
+                raise ConfigError(f"fit has no option {word!r}{suggestion(word, [*known, 'plan'])}")
+        if not isinstance(folder, str | Path | None):
+            raise ConfigError(f"folder must be a path, as text or a Path, not {folder!r}")
+        return Options(folder=None if folder is None else Path(folder), **given)
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
 Restored = tuple[dict[str, NDArray[Any]], dict[str, Any]]
+T = TypeVar("T")
 
 
 @dataclass
-class Fitting:
-    """A fit under way; ``restored`` is the last checkpoint of a resumed job, if there is one."""
+class Session:
+    """A fit under way. It reaches clients through its channel alone.
+
+    Attributes:
+        plan: what it may ask.
+        settings: of the method, resolved.
+        restored: the last checkpoint of a resumed job, if there is one.
+    """
 
     channel: Channel
     options: Options
+    plan: Plan
+    settings: Any
     restored: Restored | None = None
     _shown: tuple[float, float] = (-math.inf, 0.0)
 
@@ -127,6 +163,20 @@ class Fitting:
             os.fsync(file.fileno())
         fresh.replace(folder / "state.safetensors")
 
+    def save(self, state: Any) -> None:
+        """Checkpoint a dataclass: :meth:`saved` gives it back when the job is resumed."""
+        self.checkpoint(*pack(state))
+
+    def saved(self, kind: type[T], **known: Any) -> T | None:
+        """The dataclass that the interrupted job saved last; None where it saved nothing.
+
+        Args:
+            known: its :func:`fedsynth.codec.given` fields.
+        """
+        if self.restored is None:
+            return None
+        return unpack(kind, *self.restored, known)
+
     def _drawn(self) -> dict[str, Any]:
         """How often each client was drawn, where that is limited: then the server knows anyway."""
         if self.ledger.job.participations is None:
@@ -136,7 +186,7 @@ class Fitting:
             "participations": self.channel.drawn,
         }
 
-    def __enter__(self) -> Fitting:
+    def __enter__(self) -> Session:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -153,16 +203,15 @@ def begin(
     owners: Owners | Federation,
     schema: Schema | ImageSchema,
     budget: Budget,
-    plan: Callable[[Budget, int], tuple[Sequence[Planned], int | None]],
+    plan: Callable[[Budget, int], Plan],
     options: Options,
     settings: BaseModel,
-) -> Fitting:
+) -> Session:
     """Prepare the clients, calibrate the plan and open the ledger; nothing is asked yet.
 
     Args:
         owners: data to simulate clients with, or a federation of clients.
-        plan: from the budget and the number of clients, the releases of the whole job and the
-            number of rounds after which a drawn client refuses.
+        plan: from the budget and the number of clients.
         settings: of the method, all defaults filled in; a job is resumed with the same ones.
 
     Raises:
@@ -173,25 +222,24 @@ def begin(
     private = None if options.folder is None else options.folder / CHECKPOINT
     runtime = federation.open(noise, options.owners_ledgers, private)
     clients = runtime.clients
-    if not budget.protects.per_record and budget.units is None:
-        budget = replace(budget, units=len(clients))
+    budget = for_clients(budget, len(clients))
     path = None if options.folder is None else options.folder / LEDGER
     if options.resume and path is not None:
         ledger = Ledger.open(path)
         try:
-            _demand_same(ledger.job, budget, schema, options, _digest(settings))
+            _demand_same(ledger.job, budget, schema, options, digest_of(settings))
         except BaseException:
             ledger.close()
             raise
     else:
-        releases, participations = plan(budget, len(clients))
+        made = plan(budget, len(clients))
         job = Job(
             budget=budget,
-            plan=tuple(releases),
-            participations=participations,
+            plan=made.releases,
+            participations=made.participations,
             schema_digest=schema.digest,
             schema_provenance=schema.provenance,
-            settings_digest=_digest(settings),
+            settings_digest=digest_of(settings),
             insecure=options.insecure_noise_seed is not None,
         )
         ledger = Ledger.create(job, path)
@@ -204,7 +252,7 @@ def begin(
         ledger.close()
         raise
     channel.announce("schema", schema.to_dict())
-    return Fitting(channel, options, restored)
+    return Session(channel, options, Plan.of(ledger.job, len(clients)), settings, restored)
 
 
 def _demand_something_left(ledger: Ledger) -> None:
@@ -247,12 +295,6 @@ def _drawn(restored: Restored | None, ledger: Ledger) -> dict[str, int] | None:
         return None
     lost = len(ledger.events) - int(restored[1]["events"])
     return {name: count + lost for name, count in restored[1]["participations"].items()}
-
-
-def _digest(settings: BaseModel) -> str:
-    """Hash of a method's settings, and of which method's they are."""
-    plain = {"of": type(settings).__name__, **settings.model_dump(mode="json")}
-    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
 def _demand_same(

@@ -1,0 +1,45 @@
+"""Methods that train in many rounds, after a first histogram."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, TypeVar
+
+from threadpoolctl import threadpool_limits
+
+from fedsynth.methods.synthesizer import Learned, Synthesizer
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.trail.job import Planned
+from fedsynth.queries.rounds import participations_of, plan_rounds
+from fedsynth.queries.session import Session
+
+L = TypeVar("L", bound=Learned)
+
+
+class RoundsSynthesizer(Synthesizer[L]):
+    """A synthesizer whose last release is a training of many rounds.
+
+    Its settings are :class:`fedsynth.queries.rounds.Rounds`.
+    """
+
+    @abstractmethod
+    def task(self, budget: Budget) -> str:
+        """Name of what clients are asked in the training's rounds."""
+
+    @abstractmethod
+    def train(self, session: Session) -> L:
+        """The whole training, or the rest of an interrupted one."""
+
+    def releases(
+        self, settings: Any, budget: Budget, clients: int, survivors: float
+    ) -> tuple[Planned, ...]:
+        task = self.task(budget)
+        return plan_rounds(settings, self.schema, budget, clients, survivors, task)
+
+    def participations(self, settings: Any, budget: Budget, clients: int) -> int | None:
+        return participations_of(settings, budget, clients)
+
+    def learn(self, session: Session) -> L:
+        # Products this small are slower on several threads, which OpenBLAS keeps spinning.
+        with threadpool_limits(limits=1, user_api="blas"):
+            return self.train(session)

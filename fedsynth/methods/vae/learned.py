@@ -1,0 +1,128 @@
+"""What a fit of FedVAE leaves behind, and the rows that it draws; all of it is post-processing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+
+from fedsynth.codec import GIVEN
+from fedsynth.data.images import Images
+from fedsynth.encoding import image
+from fedsynth.encoding.table import TableEncoding
+from fedsynth.errors import ReleaseError
+from fedsynth.methods.sampling.drawing import demanded
+from fedsynth.methods.sampling.labels import wanted_labels
+from fedsynth.methods.vae.records import Model
+from fedsynth.methods.vae.redrawing import redrawn
+from fedsynth.models import vae
+from fedsynth.schema import ImageSchema, Schema
+from fedsynth.schema.target import target_index
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What a fit leaves behind, all of it released or computed from released values.
+
+    Attributes:
+        model: the VAE's spec, and how many stand side by side.
+        theta: decoder weights of all parts.
+        frequencies: estimated share of each class, [classes]; empty without classes.
+        encoding: bins of a table; None for images.
+        schema: of the rows.
+    """
+
+    model: Model
+    theta: Floats
+    frequencies: NDArray[np.float64]
+    encoding: TableEncoding | None
+    schema: Annotated[Schema | ImageSchema, GIVEN]
+
+    def check(self) -> None:
+        if self.theta.shape != (self.model.parts * self.model.spec.decoder_dim,):
+            raise ReleaseError("the model's weights are not of the length that its spec says")
+        if (self.encoding is None) != isinstance(self.schema, ImageSchema):
+            raise ReleaseError("the model's encoding is not of the schema's kind")
+
+    def draw(
+        self,
+        rows: int,
+        where: Mapping[str, Any] | None,
+        proportions: Mapping[Any, float] | None,
+        seed: int | None,
+    ) -> pd.DataFrame | Images:
+        """Rows whose condition on the target is met exactly, and not by rejection."""
+        rng = demanded(rows, seed)
+        labels = wanted_labels(self.schema, self.frequencies, rows, where, proportions, rng)
+        generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
+        fixed = bool(where or proportions)
+        if isinstance(self.schema, ImageSchema):
+            drawn, labels = self._draw(labels, rows, fixed, generator, rng)
+            return Images(image.decode(drawn, self.schema), labels)
+        assert self.encoding is not None
+        place = 0 if labels is None else target_index(self.schema)
+
+        def draw(at: NDArray[np.intp]) -> NDArray[np.int64]:
+            own = labels if labels is None else labels[at]
+            drawn, own = self._draw(own, len(at), fixed, generator, rng)
+            codes = drawn.astype(np.int64)
+            return codes if own is None else np.insert(codes, place, own, axis=1)
+
+        codes = draw(np.arange(rows))
+        if self.schema.constraints:
+            kinds = labels if fixed else None
+            codes = redrawn(self.encoding, codes, draw, kinds, rng)
+        return self.encoding.decode(codes, rng)
+
+    def _draw(
+        self,
+        labels: NDArray[np.int64] | None,
+        rows: int,
+        fixed: bool,
+        generator: torch.Generator,
+        rng: np.random.Generator,
+    ) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
+        """Records without the target's column, and labels: those, or if not `fixed` better ones."""
+        drawn = self._decode(labels, rows, generator)
+        if self.model.spec.classifier_weight and not fixed:
+            labels = self._classified(drawn, rng)
+        return drawn, labels
+
+    def _classified(self, drawn: NDArray[Any], rng: np.random.Generator) -> NDArray[np.int64]:
+        """A label for each drawn record, from the auxiliary classifier's probabilities.
+
+        The decoder's classes tell columns and label apart one by one; the classifier weighs all
+        columns together, so rows labelled by it teach other classifiers more.
+        """
+        theta = torch.from_numpy(self.theta)
+        chances = vae.classify(self.model.spec, theta, torch.from_numpy(drawn)).double().numpy()
+        drawn_at = rng.random(len(chances))[:, None] * chances.sum(axis=1, keepdims=True)
+        labels: NDArray[np.int64] = (chances.cumsum(axis=1) < drawn_at).sum(axis=1)
+        return labels.clip(max=chances.shape[1] - 1)
+
+    def _decode(
+        self, labels: NDArray[np.int64] | None, rows: int, generator: torch.Generator
+    ) -> NDArray[Any]:
+        """Codes without the target's column, or pixel intensities, [rows, ...]."""
+        model, theta = self.model, torch.from_numpy(self.theta)
+        if model.parts == 1:
+            own = None
+            if model.spec.classes and labels is not None:
+                own = torch.from_numpy(labels)
+            drawn: NDArray[Any] = vae.sample(model.spec, theta, own, generator, rows).numpy()
+            return drawn
+        assert labels is not None
+        width = len(model.spec.sizes) or model.spec.width
+        found = np.zeros((rows, width), np.int32 if model.spec.sizes else np.float32)
+        for part in np.unique(labels):
+            at = labels == part
+            weights = model.decoder_part(theta, int(part))
+            found[at] = vae.sample(model.spec, weights, None, generator, int(at.sum())).numpy()
+        return found

@@ -1,0 +1,101 @@
+"""What a job asks, in order, with the noise of each release: pure, from public facts alone."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass, replace
+
+from pydantic import BaseModel
+
+from fedsynth.privacy.accounting import charged, spent
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.job import Job, Planned
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """The releases of a job, as its ledger's first line will name them.
+
+    Attributes:
+        budget: that they fit together.
+        clients: how many were reckoned with, a public number.
+        releases: in order; their labels differ.
+        participations: rounds after which a client refuses, where clients are drawn.
+        schema, settings: hashes of the schema and the resolved settings that it was made for.
+    """
+
+    budget: Budget
+    clients: int
+    releases: tuple[Planned, ...]
+    participations: int | None = None
+    schema: str = ""
+    settings: str = ""
+
+    @staticmethod
+    def of(job: Job, clients: int) -> Plan:
+        """The plan of a job that has begun, from its ledger's first line."""
+        return Plan(
+            budget=job.budget,
+            clients=clients,
+            releases=job.plan,
+            participations=job.participations,
+            schema=job.schema_digest,
+            settings=job.settings_digest,
+        )
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(planned.label for planned in self.releases)
+
+    def terms(self, label: str) -> Terms:
+        """What the releases under ``label`` are protected by. Raises KeyError where none is."""
+        return self._under(label).terms
+
+    def count(self, label: str) -> int:
+        """How many releases there are under ``label``. Raises KeyError where there is none."""
+        return self._under(label).count
+
+    @property
+    def total(self) -> int:
+        """How many releases there are."""
+        return sum(planned.count for planned in self.releases)
+
+    def epsilon(self, delta: float | None = None) -> float:
+        """What all of it costs, as the ledger reckons.
+
+        Args:
+            delta: in (0, 1); by default the budget's.
+        """
+        counts: dict[Terms, int] = {}
+        for planned in self.releases:
+            counts[planned.terms] = counts.get(planned.terms, 0) + planned.count
+        cost = charged(counts, self.participations, self.budget.unit)
+        return spent(cost, self.budget.resolved_delta if delta is None else delta).epsilon
+
+    def _under(self, label: str) -> Planned:
+        return {planned.label: planned for planned in self.releases}[label]
+
+
+def for_clients(budget: Budget, clients: int) -> Budget:
+    """The budget of so many clients: where they are the units, their number is known."""
+    if budget.unit == "client" and budget.units is None:
+        return replace(budget, units=clients)
+    return budget
+
+
+def surviving(survivors: float, clients: int) -> int:
+    """How many of the clients are sure to answer, at least 1.
+
+    Args:
+        survivors: their share, in (0, 1].
+    """
+    return max(1, math.ceil(survivors * clients - 1e-9))
+
+
+def digest_of(settings: BaseModel) -> str:
+    """Hash of a method's settings, and of which method's they are."""
+    plain = {"of": type(settings).__name__, **settings.model_dump(mode="json")}
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
