@@ -21,8 +21,17 @@ class Agreed(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     fault: ClassVar[type[FedsynthError]] = SchemaError
+    renamed: ClassVar[Mapping[str, str]] = {}
+    """Names that fields had before, and those that they have now: files of then still load."""
 
     def __init__(self, **values: object) -> None:
+        for before, now in self.renamed.items():
+            if before in values:
+                if now in values:
+                    raise self.fault(
+                        f"{self.whereabouts(values)}: `{before}` is now called `{now}`: give one"
+                    )
+                values[now] = values.pop(before)
         try:
             super().__init__(**values)
         except ValidationError as error:

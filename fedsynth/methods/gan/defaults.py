@@ -19,7 +19,7 @@ QUADRATIC: dict[str, Any] = {
     "loss": "wasserstein",
     "penalty": 0.0,
     "smoothing": 0.0,
-    "obedience": 0.0,
+    "conditional_loss": 0.0,
     "rounds": 100,
     "generator_steps": 10,
     "generator_batch": 1000,
@@ -31,8 +31,8 @@ _BOTH: dict[str, Any] = {
     "asks": False,
     "loss": "logistic",
     "penalty": 0.0,
-    "obedience": 0.0,
-    "guidance": 0.0,
+    "conditional_loss": 0.0,
+    "auxiliary_loss": 0.0,
     "schedule": "linear",
     "clip": 1.0,
 }
@@ -68,7 +68,7 @@ GAN: dict[tuple[bool, bool], dict[str, Any]] = {
         "generator_batch": 64,
         "smoothing": 0.3,
         "matching": 0.0,
-        "diversity": 0.3,
+        "mode_seeking_loss": 0.3,
     },
     (False, False): {
         **_CLIENT,
@@ -77,7 +77,7 @@ GAN: dict[tuple[bool, bool], dict[str, Any]] = {
         "generator_batch": 100,
         "smoothing": 0.1,
         "matching": 3.0,
-        "diversity": 0.0,
+        "mode_seeking_loss": 0.0,
     },
     (True, True): {
         **_RECORD,
@@ -86,8 +86,8 @@ GAN: dict[tuple[bool, bool], dict[str, Any]] = {
         "generator_batch": 64,
         "smoothing": 0.3,
         "matching": 0.0,
-        "guidance": 1.0,
-        "diversity": 0.1,
+        "auxiliary_loss": 1.0,
+        "mode_seeking_loss": 0.1,
         "label_table_share": 0.0,
     },
     (True, False): {
@@ -97,7 +97,7 @@ GAN: dict[tuple[bool, bool], dict[str, Any]] = {
         "latent": 16,
         "smoothing": 0.1,
         "matching": 3.0,
-        "diversity": 0.0,
+        "mode_seeking_loss": 0.0,
         "label_table_share": 0.2,
     },
 }
@@ -105,7 +105,7 @@ GAN: dict[tuple[bool, bool], dict[str, Any]] = {
 _OWN: dict[str, Any] = {
     "discriminator": "mlp",
     "asks": True,
-    "obedience": 1.0,
+    "conditional_loss": 1.0,
     "loss": "wasserstein",
     "penalty": 1.0,
 }

@@ -21,7 +21,7 @@ from fedsynth.methods.gan.sampling import Learned
 from fedsynth.methods.gan.settings import FedGANSettings
 from fedsynth.methods.gan.tasks.gradient import GRADIENT, row_of
 from fedsynth.methods.gan.tasks.local_training import TRAINING, plain_conditions
-from fedsynth.methods.training.generating import Forger, Objective
+from fedsynth.methods.training.generating import GeneratorTrainer, Objective
 from fedsynth.methods.training.learner import Learner
 from fedsynth.methods.training.saving import Part, packed, unpack
 from fedsynth.methods.training.watch import Watch
@@ -37,9 +37,9 @@ def training_task(budget: Budget) -> Task:
     return GRADIENT if budget.protects.per_record else TRAINING
 
 
-def forger_of(
+def trainer_of(
     settings: FedGANSettings, game: Game, known: Preliminaries, source: torch.Generator
-) -> Forger:
+) -> GeneratorTrainer:
     """The generator of one part, that starts from the released tables and strives as set."""
     tables = tables_of(game, known)
     profiles = None if tables is None else torch.from_numpy(tables).float()
@@ -48,14 +48,16 @@ def forger_of(
     objective = Objective(
         game.loss,
         matching=settings.matching or 0.0,
-        obedience=settings.obedience or 0.0,
-        guidance=settings.guidance or 0.0,
-        diversity=settings.diversity or 0.0,
-        steepest=settings.steepest,
+        conditional_loss=settings.conditional_loss or 0.0,
+        auxiliary_loss=settings.auxiliary_loss or 0.0,
+        mode_seeking_loss=settings.mode_seeking_loss or 0.0,
+        max_gradient_norm=settings.max_gradient_norm,
     )
     # Tables of all rows together are no aim for the rows of one class.
     aim = profiles if game.parts == 1 else None
-    return Forger(game.generator, learner, objective, conditions_of(game, known), aim, source)
+    return GeneratorTrainer(
+        game.generator, learner, objective, conditions_of(game, known), aim, source
+    )
 
 
 class Training:
@@ -84,15 +86,15 @@ class Training:
         if game.classifier is not None:
             rate = settings.discriminator_learning_rate
             self.classifier = Learner(game.classifier.layers, rate, self.source, (0.9, 0.999))
-        self.forgers = [forger_of(settings, game, known, self.source) for _ in range(game.parts)]
+        self.trainers = [trainer_of(settings, game, known, self.source) for _ in range(game.parts)]
         self.watches = [
-            Watch(forger.learner.average.clone(), patience=settings.patience)
-            for forger in self.forgers
+            Watch(trainer.learner.average.clone(), patience=settings.patience)
+            for trainer in self.trainers
         ]
         self.row = row_of(game, self.training.terms.clip)
         self.matcher = None
         if game.quadratic:
-            (units,), centre = game.discriminator.hidden, self.forgers[0].profiles
+            (units,), centre = game.discriminator.hidden, self.trainers[0].profiles
             assert centre is not None
             self.matcher = Matcher(units, centre, self.row.discriminator_clip, self.source)
         self.round = 0
@@ -101,7 +103,7 @@ class Training:
         channel, rounds = self.channel, self.training.count
         channel.announce("game", self.game.to_dict())
         if not self.record:
-            channel.announce("conditions", plain_conditions(self.forgers[0].conditions))
+            channel.announce("conditions", plain_conditions(self.trainers[0].conditions))
         if self.matcher is not None:
             channel.announce("centre", self.matcher.centre.tolist())
         every = self.session.options.checkpoint_every
@@ -128,17 +130,17 @@ class Training:
         )
 
     def _look(self) -> None:
-        for forger, watch in zip(self.forgers, self.watches, strict=True):
-            watch.look(forger, forger.learner.average, self.round, self.session.options.seed)
+        for trainer, watch in zip(self.trainers, self.watches, strict=True):
+            watch.look(trainer, trainer.learner.average, self.round, self.session.options.seed)
 
     def _learned(self) -> Learned:
         kept: list[Tensor] = []
         remarks: list[str] = []
-        for part, (forger, watch) in enumerate(zip(self.forgers, self.watches, strict=True)):
-            name = "the generator" if len(self.forgers) == 1 else f"the generator of class {part}"
+        for part, (trainer, watch) in enumerate(zip(self.trainers, self.watches, strict=True)):
+            name = "the generator" if len(self.trainers) == 1 else f"the generator of class {part}"
             found = watch.remarks(name)
             remarks += found
-            kept.append(watch.kept if found or watch.patience else forger.learner.average)
+            kept.append(watch.kept if found or watch.patience else trainer.learner.average)
         flat = torch.cat(kept).numpy().astype(np.float32)
         return Learned(self.game, flat, self.known, tuple(remarks), self.schema)
 
@@ -152,14 +154,16 @@ class Training:
             self._descend(rate)
         else:
             self._average(rate)
-        for part, forger in enumerate(self.forgers):
-            forger.learner.pace(left * (settings.learning_rate or 1e-3))
+        for part, trainer in enumerate(self.trainers):
+            trainer.learner.pace(left * (settings.learning_rate or 1e-3))
             for _ in range(settings.generator_steps or 0):
-                forger.step(settings.generator_batch or 2, self._verdict(part), self._classify())
-                forger.learner.follow(min(settings.average, (self.round + 1) / (self.round + 10)))
+                trainer.step(
+                    settings.generator_batch or 2, self._discriminate(part), self._classify()
+                )
+                trainer.learner.follow(min(settings.average, (self.round + 1) / (self.round + 10)))
         if self.matcher is not None:
             rows = 4 * (settings.generator_batch or 2)
-            self.matcher.turn(*self.forgers[0].rows(rows))
+            self.matcher.turn(*self.trainers[0].rows(rows))
 
     def _match(self, matcher: Matcher) -> None:
         """A round of a quadratic discriminator: what its present vectors say of real rows."""
@@ -190,14 +194,14 @@ class Training:
     def _descend(self, rate: float) -> None:
         """Record level: one step along the mean gradient of real rows and of generated ones."""
         real = self._asked({}, {})
-        discriminator, forger = self.discriminators[0], self.forgers[0]
+        discriminator, trainer = self.discriminators[0], self.trainers[0]
         discriminator.pace(rate)
-        cells, labels = forger.rows(self.settings.generator_batch or 2)
+        cells, labels = trainer.rows(self.settings.generator_batch or 2)
         fakes = self.row.generated_gradient(self._blurred(cells), labels, discriminator.weights)
         size = self.game.discriminator.dim
         gradient = real[:size] + torch.from_numpy(fakes).float()
         if self.game.penalty:
-            gradient = gradient + self.game.penalty * self.game.steepness(
+            gradient = gradient + self.game.penalty * self.game.penalty_gradient(
                 discriminator.weights, cells, labels
             )
         discriminator.descend_along(gradient)
@@ -211,7 +215,7 @@ class Training:
 
     def _average(self, rate: float) -> None:
         """Client level: the mean of the clients' ways (Algorithm 3)."""
-        generators = torch.cat([forger.learner.flat for forger in self.forgers]).numpy()
+        generators = torch.cat([trainer.learner.flat for trainer in self.trainers]).numpy()
         asked = {
             "steps": self.settings.local_steps or 1,
             "batch_size": self.settings.batch_size or 1,
@@ -222,13 +226,13 @@ class Training:
         for learner, way in zip(self.discriminators, parts, strict=True):
             learner.move(way)
 
-    def _verdict(self, part: int) -> Any:
+    def _discriminate(self, part: int) -> Any:
         matcher = self.matcher
         if matcher is not None:
-            # How near all rows together come: the mean of one verdict is its loss.
+            # How near all rows together come: the mean of one logit is its loss.
             return lambda cells, labels: -matcher.gap(cells, labels)[None]
         weights = self.discriminators[part].weights
-        return lambda cells, labels: self.game.verdict(weights, self._blurred(cells), labels)
+        return lambda cells, labels: self.game.discriminate(weights, self._blurred(cells), labels)
 
     def _classify(self) -> Any:
         learner, network = self.classifier, self.game.classifier
@@ -260,8 +264,8 @@ class Training:
     def _parts(self) -> dict[str, Part]:
         """All that learns or watches, by name."""
         found: dict[str, Part] = {}
-        for part, (forger, watch) in enumerate(zip(self.forgers, self.watches, strict=True)):
-            found |= {f"generator{part}": forger.learner, f"watch{part}": watch}
+        for part, (trainer, watch) in enumerate(zip(self.trainers, self.watches, strict=True)):
+            found |= {f"generator{part}": trainer.learner, f"watch{part}": watch}
         found |= {f"discriminator{part}": own for part, own in enumerate(self.discriminators)}
         if self.classifier is not None:
             found["classifier"] = self.classifier

@@ -17,7 +17,7 @@ from typing import ClassVar
 
 from fedsynth.marginals import Model
 from fedsynth.methods.marginal.graphical import GraphicalSynthesizer
-from fedsynth.methods.marginal.interview import Interview
+from fedsynth.methods.marginal.measurer import Measurer
 from fedsynth.methods.marginal.search import COARSE, FINE, SELECT, Search
 from fedsynth.methods.marginal.settings import AIMSettings
 from fedsynth.privacy.budget import Budget
@@ -60,8 +60,8 @@ class AIM(GraphicalSynthesizer):
             ),
         ]
 
-    def model(self, settings: AIMSettings, interview: Interview) -> Model:
-        search = Search(self.schema, settings, interview)
+    def model(self, settings: AIMSettings, measurer: Measurer) -> Model:
+        search = Search(self.schema, settings, measurer)
         if not search.workload:
             return search.fitted(settings.iterations)
         if settings.selection == "exponential":

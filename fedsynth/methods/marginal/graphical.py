@@ -18,7 +18,7 @@ from fedsynth.data.tables import conform
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.marginals import Domain, Measurement, Model, direct
-from fedsynth.methods.marginal.interview import Interview
+from fedsynth.methods.marginal.measurer import Measurer
 from fedsynth.methods.marginal.settings import GraphicalSettings
 from fedsynth.methods.sampling.drawing import demanded
 from fedsynth.methods.sampling.labels import wanted_shares
@@ -120,7 +120,7 @@ class GraphicalSynthesizer(Synthesizer[Learned]):
         """The questions after the histogram."""
 
     @abstractmethod
-    def model(self, settings: Any, interview: Interview) -> Model:
+    def model(self, settings: Any, measurer: Measurer) -> Model:
         """Ask the questions and fit."""
 
     def stages(self, settings: Any, budget: Budget, clients: int, surviving: int) -> list[Stage]:
@@ -133,9 +133,9 @@ class GraphicalSynthesizer(Synthesizer[Learned]):
         return [first, *self.questions(settings, budget, surviving)]
 
     def learn(self, session: Session) -> Learned:
-        interview = Interview(self.schema, session)
-        model = self.model(session.settings, interview)
-        return Learned(interview.encoding, model, tuple(interview.measurements))
+        measurer = Measurer(self.schema, session)
+        model = self.model(session.settings, measurer)
+        return Learned(measurer.encoding, model, tuple(measurer.measurements))
 
     def sample_weighted(
         self, rows: int, where: Mapping[str, Any] | None = None, seed: int | None = None

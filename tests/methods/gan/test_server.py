@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from fedsynth.queries.fit import CHECKPOINT, Fitting
 
 from fedsynth.federation.request import Released
 from fedsynth.federation.server.channel import Channel
@@ -18,7 +19,7 @@ from fedsynth.methods.gan import server
 from fedsynth.methods.gan.matching import Matcher, mean_gradients
 from fedsynth.methods.gan.synthesizer import FedCTGAN, FedGAN
 from fedsynth.methods.gan.tasks.gradient import GradientTask
-from fedsynth.methods.training.generating import Forger
+from fedsynth.methods.training.generating import GeneratorTrainer
 from fedsynth.methods.training.learner import Learner
 from fedsynth.methods.training.rows import Row
 from fedsynth.models import gan
@@ -26,7 +27,6 @@ from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.rows.factored import FactoredRows
 from fedsynth.privacy.trail.ledger import Ledger
-from fedsynth.queries.fit import CHECKPOINT, Fitting
 from fedsynth.schema import Categorical
 from tests.methods.small import SCHEMA, owners, table
 
@@ -47,9 +47,9 @@ KINDS = {
     "record": (
         FedGAN,
         FREE,
-        {"discriminator": "mlp", "guidance": 1.0, "penalty": 1.0, "diversity": 0.5},
+        {"discriminator": "mlp", "auxiliary_loss": 1.0, "penalty": 1.0, "mode_seeking_loss": 0.5},
     ),
-    "quadratic": (FedGAN, FREE, {"discriminator": "quadratic", "guidance": 1.0}),
+    "quadratic": (FedGAN, FREE, {"discriminator": "quadratic", "auxiliary_loss": 1.0}),
     "asks": (FedCTGAN, FREE, {}),
     "client": (FedGAN, FREE_CLIENTS, LOCAL),
     "sep": (FedGAN, FREE_CLIENTS, {"scheme": "sep", **LOCAL}),
@@ -202,7 +202,7 @@ def test_a_discriminator_moves_by_the_sum_over_the_expected_number_whoever_answe
 
 def test_a_step_follows_the_released_mean_of_real_rows_and_the_mean_of_generated_ones(monkeypatch):
     weights, fakes, values = [], [], []
-    genuine, rows, rng = Channel.sum, Forger.rows, np.random.default_rng(0)
+    genuine, rows, rng = Channel.sum, GeneratorTrainer.rows, np.random.default_rng(0)
 
     def drawn(self, task, terms, dim, **rest):
         if task != "gan-gradient":
@@ -212,7 +212,9 @@ def test_a_step_follows_the_released_mean_of_real_rows_and_the_mean_of_generated
         return Released(values[-1], 2, 2)
 
     monkeypatch.setattr(Channel, "sum", drawn)
-    monkeypatch.setattr(Forger, "rows", lambda self, n: fakes.append(rows(self, n)) or fakes[-1])
+    monkeypatch.setattr(
+        GeneratorTrainer, "rows", lambda self, n: fakes.append(rows(self, n)) or fakes[-1]
+    )
     synth = quick(
         rounds=2, rate=0.5, discriminator="mlp", smoothing=0.0, clip=1e3, penalty=2.0,
         schedule="constant", discriminator_learning_rate=0.01, loss="wasserstein",
@@ -242,9 +244,9 @@ def test_a_step_follows_the_released_mean_of_real_rows_and_the_mean_of_generated
     )
 
 
-@pytest.mark.parametrize("guidance", [0.0, 1.0])
+@pytest.mark.parametrize("auxiliary_loss", [0.0, 1.0])
 def test_real_and_generated_rows_are_clipped_alike_before_a_quadratic_discriminator(
-    monkeypatch, guidance
+    monkeypatch, auxiliary_loss
 ):
     # A generator brings its mean gradient to the released one: of the same rows they must agree.
     rows, compared = [], []
@@ -261,7 +263,7 @@ def test_real_and_generated_rows_are_clipped_alike_before_a_quadratic_discrimina
 
     monkeypatch.setattr(Row, "of", noted)
     monkeypatch.setattr(Matcher, "remember", watched)
-    quick(discriminator="quadratic", guidance=guidance, clip=0.3).fit(owners(40), FREE)
+    quick(discriminator="quadratic", auxiliary_loss=auxiliary_loss, clip=0.3).fit(owners(40), FREE)
     assert len(compared) == 6
     for own, released in compared:
         assert released.abs().max() > 1e-3
@@ -323,7 +325,7 @@ def test_a_checkpoint_holds_released_values_and_what_was_made_of_them_alone(monk
         genuine(self, arrays, meta)
 
     monkeypatch.setattr(Fitting, "checkpoint", watched)
-    quick(guidance=1.0, discriminator="mlp").fit(owners(20), FREE, folder=tmp_path)
+    quick(auxiliary_loss=1.0, discriminator="mlp").fit(owners(20), FREE, folder=tmp_path)
     first, last = kept[0], kept[-1]
     networks = ("discriminator0", "generator0", "classifier")
     public = {"source", "frequencies", "profiles"}
@@ -348,13 +350,13 @@ def test_a_job_that_lost_rounds_is_looked_at_once_more_before_it_ends(monkeypatc
     with pytest.raises(KeyboardInterrupt):
         quick(**settings).fit(owners(30), budget, progress=crash, **options)
     gc.collect()
-    genuine = Forger.step
+    genuine = GeneratorTrainer.step
 
     def broken(self, *arguments):
         self.learner.move(torch.full((self.generator.dim,), float("nan")))
         return genuine(self, *arguments)
 
-    monkeypatch.setattr(Forger, "step", broken)
+    monkeypatch.setattr(GeneratorTrainer, "step", broken)
     told = []
     resumed = quick(**settings).fit(
         owners(30), budget, resume=True, progress=lambda *step: told.append(step[:2]), **options
@@ -421,7 +423,7 @@ def test_what_is_released_are_the_generators_moving_averages(monkeypatch, kind):
     method, budget, settings = KINDS[kind]
     synth = quick(method, **settings, average=0.9).fit(owners(60, 40), budget)
     assert not synth.remarks
-    learners = [forger.learner for forger in seen[0].forgers]
+    learners = [trainer.learner for trainer in seen[0].trainers]
     released = torch.from_numpy(synth.model_state()[0]["generators"])
     assert torch.equal(released, torch.cat([learner.average for learner in learners]))
     assert not torch.equal(released, torch.cat([learner.flat for learner in learners]))

@@ -18,7 +18,7 @@ from fedsynth.methods.gan.pategan.settings import PATEGANSettings
 from fedsynth.methods.gan.sampling import wished
 from fedsynth.methods.gan.settings import FedCTGANSettings, FedGANSettings
 from fedsynth.methods.gan.synthesizer import FedCTGAN, FedGAN
-from fedsynth.methods.training.generating import Forger
+from fedsynth.methods.training.generating import GeneratorTrainer
 from fedsynth.privacy.budget import Budget
 from fedsynth.release import write_release
 from fedsynth.schema import (
@@ -60,7 +60,7 @@ def budget_of(unit, trust="central", epsilon=2.0):
     ("method", "unit", "settings"),
     [
         (FedGAN, "record", {"discriminator": "quadratic"}),
-        (FedGAN, "record", {"discriminator": "mlp", "guidance": 1.0, "penalty": 1.0}),
+        (FedGAN, "record", {"discriminator": "mlp", "auxiliary_loss": 1.0, "penalty": 1.0}),
         (FedCTGAN, "record", {}),
         (FedGAN, "client", LOCAL),
         (FedGAN, "client", {"scheme": "sep", **LOCAL}),
@@ -85,7 +85,7 @@ def test_a_sampled_training_spends_its_budget_too():
 
 def test_two_gradients_of_a_record_and_those_of_generated_rows_are_one_event_a_round():
     for settings in ({"discriminator": "mlp", "penalty": 1.0}, {"discriminator": "quadratic"}):
-        synth = quick(guidance=1.0, **settings).fit(owners(40), budget_of("record"))
+        synth = quick(auxiliary_loss=1.0, **settings).fit(owners(40), budget_of("record"))
         labels = [event.label for event in synth.ledger.events]
         assert labels == ["histogram", "label-tables", *["gan-gradient"] * 3]
         assert len({event.round for event in synth.ledger.events}) == 5
@@ -319,7 +319,7 @@ def test_a_run_never_ends_in_nan(unit, name, rate):
 
 def breaking(monkeypatch, call):
     """Has a generator's weights become no numbers at a step."""
-    genuine, steps = Forger.step, []
+    genuine, steps = GeneratorTrainer.step, []
 
     def step(self, *arguments):
         steps.append(1)
@@ -327,7 +327,7 @@ def breaking(monkeypatch, call):
             self.learner.move(torch.full((self.generator.dim,), float("nan")))
         return genuine(self, *arguments)
 
-    monkeypatch.setattr(Forger, "step", step)
+    monkeypatch.setattr(GeneratorTrainer, "step", step)
 
 
 @pytest.mark.parametrize("unit", ["record", "client"])
@@ -424,10 +424,10 @@ def test_a_budget_that_noise_of_ones_own_would_break_is_kept():
         (FedGAN, PIXELS, "record", {"discriminator": "quadratic"}, "for tables"),
         (FedGAN, SCHEMA, "record", {"local_steps": 2}, "training at clients"),
         (FedGAN, SCHEMA, "record", {"sampling": "fixed"}, "Poisson"),
-        (FedGAN, SCHEMA, "client", {"guidance": 1.0}, "unit record"),
-        (FedGAN, TWINS, "record", {"guidance": 1.0}, "data with classes"),
+        (FedGAN, SCHEMA, "client", {"auxiliary_loss": 1.0}, "unit record"),
+        (FedGAN, TWINS, "record", {"auxiliary_loss": 1.0}, "data with classes"),
         (FedGAN, TWINS, "client", {"scheme": "sep"}, "one GAN a class"),
-        (FedGAN, SCHEMA, "record", {"obedience": 1.0}, "needs asks"),
+        (FedGAN, SCHEMA, "record", {"conditional_loss": 1.0}, "needs asks"),
         (FedGAN, SCHEMA, "record", {"learning_rate": 1e39}, "at most a million"),
         (FedGAN, PIXELS, "record", {"architecture": "residual"}, "for tables"),
         (FedGAN, PIXELS, "record", {"matching": 1.0}, "for tables"),
@@ -437,8 +437,8 @@ def test_a_budget_that_noise_of_ones_own_would_break_is_kept():
         (FedGAN, SCHEMA, "record", {"loss": "logistic"}, "with loss wasserstein"),
         (FedGAN, SCHEMA, "client", {"scheme": "sep", "matching": 1.0}, "under scheme uni"),
         (FedGAN, SCHEMA, "client", {"scheme": "sep", "patience": 1}, "under scheme uni"),
-        (FedGAN, SCHEMA, "record", {"classifier_hidden": (8,)}, "needs guidance"),
-        (FedGAN, PIXELS, "client", {"classifier_hidden": (8,)}, "needs guidance"),
+        (FedGAN, SCHEMA, "record", {"classifier_hidden": (8,)}, "needs auxiliary_loss"),
+        (FedGAN, PIXELS, "client", {"classifier_hidden": (8,)}, "needs auxiliary_loss"),
     ],
 )
 def test_settings_that_contradict_the_job_are_named(method, schema, unit, settings, said):
@@ -458,14 +458,15 @@ def test_fedctgan_is_for_tables():
 def test_defaults_of_fedctgan_give_way_to_what_is_asked(plain):
     settings = FedCTGANSettings(**plain).resolved(FREE_CLIENTS, SCHEMA)
     assert not settings.asks
-    assert settings.obedience == 0
+    assert settings.conditional_loss == 0
 
 
 @pytest.mark.parametrize("kind", [FedGANSettings, FedCTGANSettings, PATEGANSettings])
 @pytest.mark.parametrize("schema", [SCHEMA, TWINS, PIXELS, ImageSchema(shape=(8, 8), maximum=16)])
 @pytest.mark.parametrize("budget", [FREE, FREE_CLIENTS])
 @pytest.mark.parametrize(
-    "given", [{}, {"scheme": "sep"}, {"architecture": "conv"}, {"guidance": 1.0}, {"asks": True}]
+    "given",
+    [{}, {"scheme": "sep"}, {"architecture": "conv"}, {"auxiliary_loss": 1.0}, {"asks": True}],
 )
 def test_settled_settings_settle_to_themselves(kind, schema, budget, given):
     try:

@@ -301,7 +301,7 @@ LOCAL = {
 }
 
 
-def plain_loop(game, weights, drill, asked):
+def plain_loop(game, weights, rows, asked):
     """A client's training of one discriminator as it would be written for one client alone."""
     settings = asked.settings
     own = gan.leaves(weights, game.discriminator.layers)
@@ -317,15 +317,15 @@ def plain_loop(game, weights, drill, asked):
 
     for step in range(settings["steps"]):
         at = slice(step * settings["batch_size"], (step + 1) * settings["batch_size"])
-        labels = None if drill.labels is None else drill.labels[at]
-        given = None if drill.asked is None else drill.asked[at]
-        real, fake = verdict(drill.real[at], labels), verdict(drill.fakes[at], given)
+        labels = None if rows.labels is None else rows.labels[at]
+        given = None if rows.asked is None else rows.asked[at]
+        real, fake = verdict(rows.real[at], labels), verdict(rows.fakes[at], given)
         if game.loss == "logistic":
             loss = functional.softplus(-real).mean() + functional.softplus(fake).mean()
         else:
             loss = fake.mean() - real.mean()
         if game.penalty:
-            cells = drill.fakes[at].clone().requires_grad_()
+            cells = rows.fakes[at].clone().requires_grad_()
             (slopes,) = torch.autograd.grad(verdict(cells, given).sum(), cells, create_graph=True)
             excess = (slopes.norm(dim=1) - 1).clamp(min=0)
             loss = loss + game.penalty * excess.square().mean()
@@ -346,9 +346,9 @@ def test_local_training_is_a_plain_loop_for_each_client_and_class(kind):
     size, flat = game.discriminator.dim, tensor(asked.arrays["weights"])
     for index, client in enumerate(again):
         view = View(client, "")
-        for part, drill in local_training._drills(view, Rules.of(view, asked)):
+        for part, rows in local_training._local_rows(view, Rules.of(view, asked)):
             at = slice(part * size, (part + 1) * size)
-            wanted = plain_loop(game, flat[at], drill, asked) - flat[at]
+            wanted = plain_loop(game, flat[at], rows, asked) - flat[at]
             np.testing.assert_allclose(moved[index, at], wanted.numpy(), atol=2e-5)
             assert np.abs(moved[index, at]).max() > 1e-3
 
@@ -372,15 +372,15 @@ def test_a_clients_rows_are_gone_through_again_where_a_round_wants_more_than_it_
     game = game_on()
     (client,) = federation(owners(5), game)
     rules = Rules.of(View(client, ""), request(TRAINING, game, CLIENT, steps=3, batch_size=4))
-    ((_, drill),) = local_training._drills(View(client, ""), rules)
+    ((_, rows),) = local_training._local_rows(View(client, ""), rules)
     known = game.seen(View(client, ""), np.arange(5), np.random.default_rng(0))
     rows = [tuple(row) for row in known.cells.tolist()]
     assert len(set(rows)) == 5
-    places = [rows.index(tuple(row)) for row in drill.real.tolist()]
+    places = [rows.index(tuple(row)) for row in rows.real.tolist()]
     for start in (0, 5):
         assert sorted(places[start : start + 5]) == list(range(5))
     assert len(places) == 12 and len(set(places[10:])) == 2
-    assert drill.labels.tolist() == known.classes[places].tolist()
+    assert rows.labels.tolist() == known.classes[places].tolist()
 
 
 def test_under_sep_a_discriminator_sees_rows_of_its_class_alone_and_no_label():
@@ -388,12 +388,14 @@ def test_under_sep_a_discriminator_sees_rows_of_its_class_alone_and_no_label():
     (client,) = federation(owners(30), game)
     view = View(client, "")
     known = game.seen(view, np.arange(30), np.random.default_rng(0))
-    drills = dict(local_training._drills(view, Rules.of(view, request(TRAINING, game, CLIENT))))
-    assert sorted(drills) == [0, 1]
-    for part, drill in drills.items():
+    local_rows = dict(
+        local_training._local_rows(view, Rules.of(view, request(TRAINING, game, CLIENT)))
+    )
+    assert sorted(local_rows) == [0, 1]
+    for part, rows in local_rows.items():
         allowed = {tuple(row) for row in known.cells[known.classes == part].tolist()}
-        assert {tuple(row) for row in drill.real.tolist()} <= allowed
-        assert drill.labels is None and drill.asked is None
+        assert {tuple(row) for row in rows.real.tolist()} <= allowed
+        assert rows.labels is None and rows.asked is None
 
 
 def test_generated_rows_are_asked_for_by_released_shares_and_not_by_a_clients_own():
@@ -401,10 +403,10 @@ def test_generated_rows_are_asked_for_by_released_shares_and_not_by_a_clients_ow
     ill = table(60)
     (client,) = federation({"a": ill[ill["outcome"] == "ill"]}, game)
     rules = Rules.of(View(client, ""), request(TRAINING, game, CLIENT, steps=50, batch_size=40))
-    ((_, drill),) = local_training._drills(View(client, ""), rules)
-    assert (drill.labels == 1).all()
+    ((_, rows),) = local_training._local_rows(View(client, ""), rules)
+    assert (rows.labels == 1).all()
     low, high = binom.ppf([1e-9, 1 - 1e-9], 2000, 0.3)
-    assert low <= int((drill.asked == 1).sum()) <= high
+    assert low <= int((rows.asked == 1).sum()) <= high
 
 
 @pytest.mark.parametrize("parts", [1, 2])

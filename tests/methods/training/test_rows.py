@@ -10,7 +10,7 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from fedsynth.methods.training.generating import sameness
+from fedsynth.methods.training.generating import mode_seeking_ratio
 from fedsynth.methods.training.rows import Row, Seen, Weights
 from fedsynth.models import gan
 from fedsynth.models.cells import Cells
@@ -139,4 +139,4 @@ def test_pairs_count_as_alike_by_their_distance_for_that_of_their_latent_vectors
     cells = torch.tensor([[0.0], [0.5], [1.0], [0.5]])
     # First pair: 1 apart over 2; second: not apart at all.
     expected = (1 / (0.5 + 0.01) + 1 / 0.01) / 2
-    assert float(sameness(latent, cells, 2)) == pytest.approx(expected, rel=1e-5)
+    assert float(mode_seeking_ratio(latent, cells, 2)) == pytest.approx(expected, rel=1e-5)

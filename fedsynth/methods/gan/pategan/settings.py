@@ -84,8 +84,8 @@ _FIXED: dict[str, Any] = {
     "discriminator": "mlp",
     "loss": "logistic",
     "penalty": 0.0,
-    "obedience": 0.0,
-    "guidance": 0.0,
+    "conditional_loss": 0.0,
+    "auxiliary_loss": 0.0,
     "rate": 1.0,
     "sampling": "poisson",
     "classifier_hidden": (),
@@ -100,7 +100,7 @@ _BOTH: dict[str, Any] = {
     "schedule": "linear",
     "generator_steps": 5,
     "generator_batch": 256,
-    "diversity": 0.0,
+    "mode_seeking_loss": 0.0,
 }
 _TABLE = {
     **_BOTH,
@@ -116,7 +116,7 @@ _IMAGE = {
     "latent": 30,
     "smoothing": 0.3,
     "matching": 0.0,
-    "diversity": 0.1,
+    "mode_seeking_loss": 0.1,
     "label_table_share": 0.0,
 }
 

@@ -95,15 +95,15 @@ def test_a_job_costs_its_budget_and_hardly_less(unit, trust):
     assert neighbours == ("zero-out-one" if apart else "add-or-remove-one")
 
 
-def test_the_student_learns_the_shares_of_the_verdicts(monkeypatch):
+def test_the_student_learns_the_shares_of_the_votes(monkeypatch):
     # Half of all rows, by one cell, are said to be real: a student that learns tells them apart.
     seen = {}
 
-    def verdicts(self, queries, labels):
-        seen["tuition"] = self
+    def ask_shares(self, queries, labels):
+        seen["training"] = self
         return (queries[:, 0] > 0.5).float() + 0.5 * torch.randn(len(queries))
 
-    monkeypatch.setattr(training_module.Tuition, "verdicts", verdicts)
+    monkeypatch.setattr(training_module.StudentTraining, "_ask_shares", ask_shares)
     fitted(
         small.SCHEMA,
         small.owners(100),
@@ -115,10 +115,10 @@ def test_the_student_learns_the_shares_of_the_verdicts(monkeypatch):
         learning_rate=1e-9,
         discriminator_learning_rate=1e-2,
     )
-    tuition = seen["tuition"]
-    rows, labels = tuition.forger.rows(400)
+    training = seen["training"]
+    rows, labels = training.trainer.rows(400)
     with torch.no_grad():
-        said = tuition.game.verdict(tuition.student.weights, rows, labels).sigmoid()
+        said = training.game.discriminate(training.student.weights, rows, labels).sigmoid()
     gap = said[rows[:, 0] > 0.5].mean() - said[rows[:, 0] < 0.5].mean()
     assert gap > 0.5
 
@@ -181,7 +181,7 @@ class Crash(Exception):
 
 
 def test_an_interrupted_job_goes_on_with_teachers_begun_anew(tmp_path, monkeypatch):
-    real = training_module.Tuition.verdicts
+    real = training_module.StudentTraining._ask_shares
 
     def job(resume=False):
         synth = PATEGAN(small.SCHEMA, **{**QUICK, "rounds": 6})
@@ -200,7 +200,7 @@ def test_an_interrupted_job_goes_on_with_teachers_begun_anew(tmp_path, monkeypat
         return real(self, *given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(training_module.Tuition, "verdicts", crash)
+        patch.setattr(training_module.StudentTraining, "_ask_shares", crash)
         with pytest.raises(Crash):
             job()
     synth = job(resume=True)
@@ -215,7 +215,7 @@ def test_an_interrupted_job_goes_on_with_teachers_begun_anew(tmp_path, monkeypat
         ({"scheme": "sep"}, "no setting scheme"),
         ({"rate": 0.5}, "no setting rate"),
         ({"sampling": "fixed"}, "no setting sampling"),
-        ({"guidance": 1.0}, "no setting guidance"),
+        ({"auxiliary_loss": 1.0}, "no setting auxiliary_loss"),
         ({"discriminator": "quadratic"}, "no setting discriminator"),
         ({"classifier_hidden": (8,)}, "no setting classifier_hidden"),
         ({"clip": 3.0}, "clip is that of the votes"),
@@ -230,7 +230,8 @@ def test_settings_of_fedgan_that_do_not_apply_are_refused(settings, words):
 USED = """
 architecture latent hidden discriminator_hidden smoothing bins rounds clip noise_multiplier
 histogram_share label_table_share local_steps batch_size discriminator_learning_rate learning_rate
-schedule generator_steps generator_batch matching diversity steepest average look_every patience
+schedule generator_steps generator_batch matching mode_seeking_loss max_gradient_norm average
+look_every patience
 """
 
 
@@ -268,24 +269,24 @@ def test_a_resumed_job_begins_where_the_last_checkpoint_was_but_for_the_teachers
     monkeypatch, tmp_path
 ):
     saved, begun = [], []
-    save, run = training_module.Tuition.save, training_module.Tuition.run
+    save, run = training_module.StudentTraining.save, training_module.StudentTraining.run
 
-    def known(tuition):
-        arrays = {"draws": tuition.source.get_state().numpy(), "round": np.array(tuition.round)}
-        for name, learner in (("student", tuition.student), ("own", tuition.forger.learner)):
+    def known(training):
+        arrays = {"draws": training.source.get_state().numpy(), "round": np.array(training.round)}
+        for name, learner in (("student", training.student), ("own", training.trainer.learner)):
             arrays |= {f"{name}.{key}": values for key, values in learner.state().items()}
         return [np.array(values) for values in arrays.values()]
 
-    def saving(tuition):
-        save(tuition)
-        saved.append(known(tuition))
+    def saving(training):
+        save(training)
+        saved.append(known(training))
 
-    def running(tuition):
-        begun.append(known(tuition))
-        return run(tuition)
+    def running(training):
+        begun.append(known(training))
+        return run(training)
 
-    monkeypatch.setattr(training_module.Tuition, "save", saving)
-    monkeypatch.setattr(training_module.Tuition, "run", running)
+    monkeypatch.setattr(training_module.StudentTraining, "save", saving)
+    monkeypatch.setattr(training_module.StudentTraining, "run", running)
 
     def stopping(label, done, total, epsilon):
         if (label, done) == ("training", 2):

@@ -19,7 +19,7 @@ from fedsynth.federation.request import Request
 from fedsynth.methods.gan.networks import game_of
 from fedsynth.methods.gan.pategan.settings import PATEGANSettings
 from fedsynth.methods.gan.pategan.tasks import _records
-from fedsynth.methods.gan.pategan.teachers import Teacher, lessons, trained
+from fedsynth.methods.gan.pategan.teachers import Teacher, trained, training_set
 from fedsynth.models import gan
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
@@ -198,16 +198,20 @@ def test_stacked_steps_are_those_of_torchs_adam():
     for seed in (1, 2):
         own, labels = (torch.from_numpy(part) for part in codes(30, seed))
         rng = np.random.default_rng(seed)
-        given.append(lessons(own.float(), labels, fakes.float(), fake_labels, 4, 8, rng))
+        given.append(training_set(own.float(), labels, fakes.float(), fake_labels, 4, 8, rng))
         teachers.append(Teacher.new(GAME.discriminator, seed))
     found = trained(GAME, teachers, given, 1e-2)
-    for teacher, lesson, after in zip(teachers, given, found, strict=True):
+    for teacher, own_set, after in zip(teachers, given, found, strict=True):
         weights = gan.leaves(teacher.flat, GAME.discriminator.layers)
         adam = torch.optim.Adam(weights, lr=1e-2, betas=(0.5, 0.999))
-        for real, fake in zip(lesson.real, lesson.fake, strict=True):
+        for real, fake in zip(own_set.real, own_set.fake, strict=True):
             adam.zero_grad()
-            one = GAME.verdict(weights, GAME.dense(lesson.records[real]), lesson.labels[real])
-            two = GAME.verdict(weights, GAME.dense(lesson.fakes[fake]), lesson.fake_labels[fake])
+            one = GAME.discriminate(
+                weights, GAME.dense(own_set.records[real]), own_set.labels[real]
+            )
+            two = GAME.discriminate(
+                weights, GAME.dense(own_set.fakes[fake]), own_set.fake_labels[fake]
+            )
             loss = torch.nn.functional.softplus(-one).mean()
             (loss + torch.nn.functional.softplus(two).mean()).backward()
             adam.step()
@@ -219,10 +223,10 @@ def test_generated_rows_have_the_classes_of_the_records_they_stand_against():
     own, _ = (torch.from_numpy(part) for part in codes(30, 1))
     fakes, fake_labels = (torch.from_numpy(part) for part in codes(50, 3))
     ones = torch.ones(30, dtype=torch.int64)
-    lesson = lessons(own, ones, fakes, fake_labels, 5, 8, np.random.default_rng(0))
-    assert (fake_labels[lesson.fake] == 1).all()
+    own_set = training_set(own, ones, fakes, fake_labels, 5, 8, np.random.default_rng(0))
+    assert (fake_labels[own_set.fake] == 1).all()
     # A class that was not generated is met by any row.
-    none = lessons(own, ones, fakes, torch.zeros(50), 5, 8, np.random.default_rng(0))
+    none = training_set(own, ones, fakes, torch.zeros(50), 5, 8, np.random.default_rng(0))
     assert none.fake.shape == (5, 8)
 
 

@@ -1,4 +1,4 @@
-"""Verdicts of discriminators: which of their logits count, losses, slopes, gradients of records."""
+"""Discriminators: which of their logits count, losses, gradient penalty, gradients of records."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from fedsynth.models.vae import finite
 Loss = Literal["logistic", "wasserstein"]
 
 
-def judged(logits: Tensor, labels: Tensor | None) -> Tensor:
-    """A discriminator's verdict [b]: its first logit, and where labels are given those of them.
+def conditional_logits(logits: Tensor, labels: Tensor | None) -> Tensor:
+    """A logit [b] of each record: the first one, and where labels are given those of them added.
 
     A head for each class beside one for all (after Miyato and Koyama 2018, "cGANs with projection
     discriminator").
@@ -32,28 +32,28 @@ def judged(logits: Tensor, labels: Tensor | None) -> Tensor:
     return logits[..., 0] + logits.gather(-1, own + 1).sum(-1)
 
 
-def verdict_losses(verdicts: Tensor, real: bool, loss: Loss) -> Tensor:
+def adversarial_losses(logits: Tensor, real: bool, loss: Loss) -> Tensor:
     """A discriminator's loss on each record: that it takes for real, or for generated.
 
     The generator's, which wants its own taken for real, is that of real ones: non-saturating
     (Goodfellow et al. 2014) or Wasserstein (Arjovsky et al. 2017).
     """
-    signed = -verdicts if real else verdicts
+    signed = -logits if real else logits
     return functional.softplus(signed) if loss == "logistic" else signed
 
 
-def slope_penalty(
-    verdict: Callable[[Tensor], Tensor], cells: Tensor, steepest: float = 1.0
+def gradient_penalty(
+    discriminate: Callable[[Tensor], Tensor], cells: Tensor, bound: float = 1.0
 ) -> Tensor:
-    """Mean squared excess of the slope of a verdict over ``steepest``, at records [..., b, width].
+    """Mean squared excess of a logit's gradient norm over ``bound``, at records [..., b, width].
 
     The one-sided gradient penalty (Gulrajani et al. 2017; Petzka et al. 2018). At generated records
     it depends on no real one.
     """
     at = cells.detach().requires_grad_()
-    (slopes,) = torch.autograd.grad(verdict(at).sum(), at, create_graph=True)
+    (slopes,) = torch.autograd.grad(discriminate(at).sum(), at, create_graph=True)
     norms = (slopes.square().sum(-1) + 1e-12).sqrt()
-    return (norms - steepest).clamp(min=0).square().mean(-1)
+    return (norms - bound).clamp(min=0).square().mean(-1)
 
 
 def record_gradients(

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from fedsynth.models import gan, verdicts
+from fedsynth.models import adversarial, gan
 from fedsynth.models.cells import Cells
 from fedsynth.models.gan import Scorer
 
@@ -36,7 +36,7 @@ def test_factors_are_each_records_own_gradient(scorer):
     def loss(logits, at=slice(None)):
         return functional.softplus(signs[at] * logits.sum(1))
 
-    pairs = verdicts.record_gradients(scorer, weights, cells, loss)
+    pairs = adversarial.record_gradients(scorer, weights, cells, loss)
     for row in range(4):
         single = slice(row, row + 1)
         own = loss(scorer.logits(weights, cells[single]), single).sum()
@@ -45,38 +45,44 @@ def test_factors_are_each_records_own_gradient(scorer):
         assert torch.allclose(found, expected, atol=1e-5)
 
 
-def test_a_verdict_with_a_label_adds_the_labels_own_logit():
+def test_a_logit_with_a_label_adds_the_labels_own_logit():
     logits = torch.tensor([[1.0, 10.0, 20.0], [2.0, 30.0, 40.0]])
-    assert verdicts.judged(logits, None).tolist() == [1.0, 2.0]
-    assert verdicts.judged(logits, torch.tensor([1, 0])).tolist() == [21.0, 32.0]
+    assert adversarial.conditional_logits(logits, None).tolist() == [1.0, 2.0]
+    assert adversarial.conditional_logits(logits, torch.tensor([1, 0])).tolist() == [21.0, 32.0]
 
 
-def test_a_verdict_with_several_labels_adds_the_logit_of_each():
+def test_a_logit_with_several_labels_adds_the_logit_of_each():
     logits = torch.tensor([[1.0, 10.0, 20.0, 40.0], [2.0, 30.0, 50.0, 70.0]])
-    assert verdicts.judged(logits, torch.tensor([[0, 2], [1, 0]])).tolist() == [51.0, 82.0]
+    assert adversarial.conditional_logits(logits, torch.tensor([[0, 2], [1, 0]])).tolist() == [
+        51.0,
+        82.0,
+    ]
 
 
 def test_networks_side_by_side_are_judged_each_by_its_own_labels():
     logits = torch.tensor([[[1.0, 10.0, 20.0]], [[2.0, 30.0, 40.0]]])
-    assert verdicts.judged(logits, None).tolist() == [[1.0], [2.0]]
-    assert verdicts.judged(logits, torch.tensor([[1], [0]])).tolist() == [[21.0], [32.0]]
+    assert adversarial.conditional_logits(logits, None).tolist() == [[1.0], [2.0]]
+    assert adversarial.conditional_logits(logits, torch.tensor([[1], [0]])).tolist() == [
+        [21.0],
+        [32.0],
+    ]
     several = torch.tensor([[[0, 1]], [[0, 1]]])
-    assert verdicts.judged(logits, several).tolist() == [[31.0], [72.0]]
+    assert adversarial.conditional_logits(logits, several).tolist() == [[31.0], [72.0]]
 
 
-def test_verdicts_lose_by_the_written_formulas():
+def test_logits_lose_by_the_written_formulas():
     said = torch.tensor([0.0, 2.0, -3.0], dtype=torch.float64)
     real, fake = torch.sigmoid(said).log().neg(), (1 - torch.sigmoid(said)).log().neg()
-    assert torch.allclose(verdicts.verdict_losses(said, True, "logistic"), real)
-    assert torch.allclose(verdicts.verdict_losses(said, False, "logistic"), fake)
-    assert verdicts.verdict_losses(said, True, "wasserstein").tolist() == [0.0, -2.0, 3.0]
-    assert verdicts.verdict_losses(said, False, "wasserstein").tolist() == [0.0, 2.0, -3.0]
+    assert torch.allclose(adversarial.adversarial_losses(said, True, "logistic"), real)
+    assert torch.allclose(adversarial.adversarial_losses(said, False, "logistic"), fake)
+    assert adversarial.adversarial_losses(said, True, "wasserstein").tolist() == [0.0, -2.0, 3.0]
+    assert adversarial.adversarial_losses(said, False, "wasserstein").tolist() == [0.0, 2.0, -3.0]
 
 
 @pytest.mark.parametrize(("direction", "expected"), [((3.0, 4.0), 16.0), ((0.3, 0.4), 0.0)])
-def test_the_penalty_is_the_squared_excess_of_a_linear_verdicts_slope(direction, expected):
+def test_the_penalty_is_the_squared_excess_of_a_linear_logits_slope(direction, expected):
     slope = torch.tensor(direction, requires_grad=True)
-    penalty = verdicts.slope_penalty(
+    penalty = adversarial.gradient_penalty(
         lambda cells: cells @ slope, torch.randn(7, 2, generator=source())
     )
     assert float(penalty.detach()) == pytest.approx(expected, rel=1e-5)
@@ -90,7 +96,7 @@ def test_the_penalty_is_the_squared_excess_of_a_linear_verdicts_slope(direction,
 def test_the_penalty_of_networks_side_by_side_is_each_ones_own():
     slopes = torch.tensor([[3.0, 4.0], [0.0, 2.0]])
     cells = torch.randn(2, 5, 2, generator=source())
-    found = verdicts.slope_penalty(lambda at: (at * slopes[:, None]).sum(-1), cells)
+    found = adversarial.gradient_penalty(lambda at: (at * slopes[:, None]).sum(-1), cells)
     assert torch.allclose(found, torch.tensor([16.0, 1.0]), rtol=1e-5)
 
 
@@ -103,7 +109,7 @@ def test_the_penalty_of_a_network_is_that_of_each_records_gradient():
         own = row.clone().requires_grad_()
         (slope,) = torch.autograd.grad(scorer.logits(weights, own[None])[0, 0], own)
         excess.append((slope.norm() - 0.1).clamp(min=0) ** 2)
-    found = verdicts.slope_penalty(lambda at: scorer.logits(weights, at)[:, 0], cells, 0.1)
+    found = adversarial.gradient_penalty(lambda at: scorer.logits(weights, at)[:, 0], cells, 0.1)
     assert float(found.detach()) == pytest.approx(
         float(torch.stack(excess).mean().detach()), rel=1e-4
     )

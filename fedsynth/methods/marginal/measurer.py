@@ -25,7 +25,7 @@ from fedsynth.schema import Schema
 Array = NDArray[np.float64]
 
 
-class Interview:
+class Measurer:
     """The questions of a fit, in order; those that an interrupted run had answered are not asked
     again.
 
