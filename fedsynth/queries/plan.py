@@ -81,7 +81,7 @@ class Plan:
 
 def for_clients(budget: Budget, clients: int) -> Budget:
     """The budget of so many clients: where they are the units, their number is known."""
-    if budget.unit == "client" and budget.units is None:
+    if not budget.protects.per_record and budget.units is None:
         return replace(budget, units=clients)
     return budget
 

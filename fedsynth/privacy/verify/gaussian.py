@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from scipy.optimize import brentq
 from scipy.special import erfcx, ndtr
 
+from fedsynth.privacy.mechanisms.gaussian import Gaussian
 from fedsynth.privacy.sampling import Everyone, Poisson
 from fedsynth.privacy.terms import Terms
 
@@ -40,7 +41,7 @@ def _covered(terms: Terms) -> bool:
     everybody = isinstance(sampling, Everyone) or (
         isinstance(sampling, Poisson) and sampling.rate == 1
     )
-    return terms.mechanism == "gaussian" and everybody and terms.noise_multiplier > 0
+    return isinstance(terms.kind, Gaussian) and everybody and terms.noise_multiplier > 0
 
 
 def _delta(epsilon: float, mu: float) -> float:

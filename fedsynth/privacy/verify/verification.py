@@ -130,7 +130,7 @@ def _second_opinion(ledger: Ledger, derived: Certificate) -> Iterator[Check]:
     yield from _pure_opinion(counts, delta, pld)
     if not math.isfinite(pld):
         return
-    summed = {t: n for t, n in counts.items() if t.mechanism == "gaussian"}
+    summed = {t: n for t, n in counts.items() if isinstance(t.kind, Gaussian)}
     exact = gaussian.epsilon(summed, delta)
     if exact is not None:
         yield _gaussian_opinion(exact, pld, alone=len(summed) == len(counts))
