@@ -105,7 +105,7 @@ class MeanEmbedding(Synthesizer[Learned]):
 
     Example:
         >>> synth = MeanEmbedding(schema, steps=600)                      # doctest: +SKIP
-        >>> synth.fit(sites, Budget(epsilon=1.0)).sample(1000)            # doctest: +SKIP
+        >>> synth.fit(tables, Budget(epsilon=1.0)).sample(1000)            # doctest: +SKIP
     """
 
     name: ClassVar[str] = "mean-embedding"

@@ -167,7 +167,7 @@ class FedGANSettings(Agreed):
         )
         given = {k: v for k, v in self.model_dump().items() if v is not None}
         full = type(self)(**{**defaults, **given})
-        full._check(budget, schema)
+        full._check(budget, schema)  # noqa: SLF001
         return full
 
     def _check(self, budget: Budget, schema: Schema | ImageSchema) -> None:

@@ -27,7 +27,7 @@ class FedGAN(RoundsSynthesizer[Learned]):
 
     Example:
         >>> synth = FedGAN(schema, rounds=100)                      # doctest: +SKIP
-        >>> synth.fit(sites, Budget(epsilon=1.0)).sample(1000)      # doctest: +SKIP
+        >>> synth.fit(tables, Budget(epsilon=1.0)).sample(1000)      # doctest: +SKIP
     """
 
     name: ClassVar[str] = "fedgan"

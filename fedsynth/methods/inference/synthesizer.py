@@ -43,7 +43,7 @@ class FedInfer(Synthesizer[Learned]):
     """One-shot federated inference for tables.
 
     Example:
-        >>> found = FedInfer(schema).fit(sites, Budget(epsilon=1.0))        # doctest: +SKIP
+        >>> found = FedInfer(schema).fit(tables, Budget(epsilon=1.0))        # doctest: +SKIP
         >>> found.regression("dose", on=["age"]).intervals()                # doctest: +SKIP
     """
 

@@ -29,7 +29,7 @@ class AIM(GraphicalSynthesizer):
     """AIM for tables of one or several owners.
 
     Example:
-        >>> synth = AIM(schema).fit(sites, Budget(epsilon=1.0))      # doctest: +SKIP
+        >>> synth = AIM(schema).fit(tables, Budget(epsilon=1.0))      # doctest: +SKIP
         >>> synth.sample(1000, where={"income": ">50K"})             # doctest: +SKIP
     """
 

@@ -22,7 +22,7 @@ class FedVAE(RoundsSynthesizer[Learned]):
 
     Example:
         >>> synth = FedVAE(schema, rounds=100)                      # doctest: +SKIP
-        >>> synth.fit(sites, Budget(epsilon=1.0)).sample(1000)      # doctest: +SKIP
+        >>> synth.fit(tables, Budget(epsilon=1.0)).sample(1000)      # doctest: +SKIP
     """
 
     name: ClassVar[str] = "fedvae"

@@ -144,7 +144,7 @@ class Ledger(Account):
         fresh.unlink(missing_ok=True)
         copy = Ledger.create(self.job, fresh)
         for event in self.events:
-            copy._chain.append(event.to_dict())
+            copy._chain.append(event.to_dict())  # noqa: SLF001
         copy.close()
         fresh.replace(path)
 

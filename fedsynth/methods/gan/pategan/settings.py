@@ -120,7 +120,7 @@ _IMAGE = {
     "label_table_share": 0.0,
 }
 
-PATEGANSettings._defaults = {
+PATEGANSettings._defaults = {  # noqa: SLF001
     (per_record, images): _IMAGE if images else _TABLE
     for per_record in (True, False)
     for images in (True, False)
