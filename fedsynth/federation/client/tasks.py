@@ -73,8 +73,8 @@ class GroupTask(Protocol):
     """The client half of a method whose rows are functions of many records, such as teachers.
 
     The door assigns records to groups (:mod:`fedsynth.federation.client.groups`), and the task sees
-    groups instead of clients. A row may depend on its own group, the request, what was announced and
-    coins, and on nothing else.
+    groups instead of clients. A row may depend on its own group, the request, what was announced
+    and coins, and on nothing else.
     """
 
     @property
