@@ -277,10 +277,10 @@ def _fresh(parent: Path, name: str) -> Path:
 def _outcome_json(outcome: Outcome) -> dict[str, Any]:
     certificate = outcome.certificate
     scores = None
-    if outcome.worth is not None:
+    if outcome.scores is not None:
         scores = {
             "note": "computed on real rows, not covered by epsilon: do not publish them",
-            **asdict(outcome.worth),
+            **asdict(outcome.scores),
         }
     return {
         "release": str(outcome.folder),
