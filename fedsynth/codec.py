@@ -129,7 +129,7 @@ def _first(hint: Any, name: str, arrays: Arrays, plain: Mapping[str, Any], known
         try:
             return _read(member, name, arrays, plain, known)
         except ReleaseError as error:
-            fault = error
+            fault = fault or (None if member is types.NoneType else error)
     raise fault or ReleaseError(f"the model's {name} is missing")
 
 

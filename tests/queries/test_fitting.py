@@ -13,8 +13,8 @@ from fedsynth.methods.marginal.mst import MST
 from fedsynth.methods.vae import FedVAE
 from fedsynth.privacy.terms import Budget, Terms
 from fedsynth.privacy.trail.ledger import Event, Job, Ledger
-from fedsynth.queries import fit as fitting
-from fedsynth.queries.fit import CHECKPOINT, Options
+from fedsynth.queries import session as fitting
+from fedsynth.queries.session import CHECKPOINT, Options
 from tests.methods.small import SCHEMA, owners, table
 
 BUDGET = Budget(epsilon=1.0)
