@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from fedsynth.federation.client.answering import _clipped_sums
 from fedsynth.federation.client.client import Client
 from fedsynth.federation.client.tasks import Task
 from fedsynth.federation.client.view import View
-from fedsynth.federation.request import Plain, Request
+from fedsynth.federation.request import Incident, Plain, Request, Summed
+from fedsynth.federation.runtimes.local import LocalRuntime
 from fedsynth.federation.server.channel import Channel
 from fedsynth.federation.simulation.simulation import (
     AnySchema,
@@ -98,3 +101,15 @@ def silent_channel(tables: Owners, unit: str = "record", schema: AnySchema = SCH
     units = len(by_name(tables))
     budget = Budget(epsilon=float("inf"), unit=unit, trust="central", units=units)
     return channel_to(tables, budget, schema)
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    """Has only the first clients of every cohort answer."""
+    genuine = LocalRuntime.sum
+
+    def some(self: LocalRuntime, request: Request, cohort: Sequence[str]) -> Summed:
+        summed = genuine(self, request, cohort[:count])
+        silent = (Incident(name, request.round, "did not answer") for name in cohort[count:])
+        return replace(summed, incidents=(*summed.incidents, *silent))
+
+    monkeypatch.setattr(LocalRuntime, "sum", some)

@@ -1,11 +1,9 @@
 import gc
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from fedsynth.errors import ConfigError, FederationError, PrivacyError, ReleaseError
-from fedsynth.federation.request import Incident
 from fedsynth.federation.runtimes.local import PRIVATE, LocalRuntime
 from fedsynth.federation.runtimes.state_file import StateFile
 from fedsynth.federation.server.channel import Channel
@@ -15,7 +13,7 @@ from fedsynth.privacy.terms import Budget, Terms
 from fedsynth.privacy.trail.ledger import Event, Job, Ledger
 from fedsynth.queries import session as fitting
 from fedsynth.queries.session import CHECKPOINT, Options
-from tests.methods.small import SCHEMA, owners, table
+from tests.methods.small import SCHEMA, answering, owners, table
 
 BUDGET = Budget(epsilon=1.0)
 
@@ -209,18 +207,6 @@ def test_a_resumed_client_cannot_take_part_more_often_than_was_accounted_for(tmp
     assert drawn[0] == first
     assert all(last[name] == min(drawn[1][name], cap) for name in tables)
     assert made.ledger.spent().epsilon <= 50
-
-
-def answering(monkeypatch, count):
-    """Has only the first clients of every cohort answer."""
-    genuine = LocalRuntime.sum
-
-    def some(self, request, cohort):
-        summed = genuine(self, request, cohort[:count])
-        silent = (Incident(name, request.round, "did not answer") for name in cohort[count:])
-        return replace(summed, incidents=(*summed.incidents, *silent))
-
-    monkeypatch.setattr(LocalRuntime, "sum", some)
 
 
 def test_too_few_answers_end_the_job_with_the_round_charged(tmp_path, monkeypatch):

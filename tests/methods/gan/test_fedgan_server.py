@@ -61,7 +61,7 @@ def quick(method=FedGAN, **settings):
 
 @pytest.fixture
 def known_coins(monkeypatch):
-    """Coins that fall the same for every site in every round, whoever else there is."""
+    """Coins that fall the same for every client in every round, whoever else there is."""
     monkeypatch.setattr(NoiseSource, "generator", lambda self: np.random.default_rng(7))
     monkeypatch.setattr(NoiseSource, "seed", lambda self: 3)
 
@@ -78,7 +78,7 @@ def announced(monkeypatch):
     return told
 
 
-# Two federations that differ in one row, alone at its site, of a colour nobody else has.
+# Two federations that differ in one row, alone at its client, of a colour nobody else has.
 WITHOUT = {"a": table(30).replace({"colour": {"blue": "green"}})}
 WITH_IT = {**WITHOUT, "b": table(1, seed=5).assign(colour="blue")}
 
@@ -100,9 +100,9 @@ def test_a_rare_category_leaves_a_trace_in_its_clipped_gradient_alone(
     monkeypatch.setattr(server, "ask_preliminaries", asked)
     contribute, silenced = GradientTask.contribute, []
 
-    def without_the_row(self, sites, samples, request):
-        for index, rows in contribute(self, sites, samples, request):
-            if silenced and sites[index].name == "b":
+    def without_the_row(self, clients, samples, request):
+        for index, rows in contribute(self, clients, samples, request):
+            if silenced and clients[index].name == "b":
                 layers = [(left * 0, right) for left, right in rows.layers]
                 rows = FactoredRows(layers, width=rows.dim)
             yield index, rows

@@ -8,14 +8,13 @@ import torch
 
 from fedsynth.errors import FederationError
 from fedsynth.federation.request import Released
-from fedsynth.federation.server import channel
 from fedsynth.federation.server.channel import Channel
 from fedsynth.methods.vae import FedVAE, server
 from fedsynth.models import vae
 from fedsynth.privacy.terms import Budget
 from fedsynth.privacy.trail.certificate import LEDGER
 from fedsynth.privacy.trail.ledger import Ledger
-from tests.methods.small import SCHEMA, owners, table
+from tests.methods.small import SCHEMA, answering, owners, table
 
 
 @pytest.mark.parametrize(
@@ -88,12 +87,10 @@ def test_the_released_decoder_has_the_label_tables_one_way_distributions(monkeyp
 
 
 def test_a_failed_fit_lets_go_of_its_ledger_in_the_same_process(monkeypatch, tmp_path):
-    genuine = channel.answer
-    monkeypatch.setattr(channel, "answer", lambda sites, *rest: genuine(sites[:1], *rest))
     made, budget = FedVAE(SCHEMA, rounds=3, hidden=(4,), latent=2), Budget(epsilon=math.inf)
-    with pytest.raises(FederationError):
+    with monkeypatch.context() as few, pytest.raises(FederationError):
+        answering(few, 1)
         made.fit(owners(20, 20, 20), budget, folder=tmp_path)
-    monkeypatch.setattr(channel, "answer", genuine)
     # `made` is still there, and with it everything that the failed fit held.
     made.fit(owners(20, 20, 20), budget, folder=tmp_path, resume=True)
     labels = [event.label for event in Ledger.read(tmp_path / LEDGER).events]
