@@ -16,11 +16,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fedsynth.agreed import Agreed
 from fedsynth.codec import GIVEN
 from fedsynth.data.conforming import conform
 from fedsynth.data.images import Images
-from fedsynth.errors import ConfigError, FedsynthError
+from fedsynth.errors import ConfigError
 from fedsynth.federation.request import Plain
 from fedsynth.methods.copula.cells import TableCells
 from fedsynth.methods.copula.model import FusionModel, Marginals, learn
@@ -30,6 +29,7 @@ from fedsynth.methods.sampling.classifier import Classifier
 from fedsynth.methods.sampling.design import Design
 from fedsynth.methods.sampling.drawing import draw_table
 from fedsynth.methods.sampling.predicting import conform_unlabelled
+from fedsynth.methods.settings import MethodSettings
 from fedsynth.methods.synthesizer import Synthesizer
 from fedsynth.privacy.mechanisms.stable import best_alpha
 from fedsynth.privacy.terms import Budget, Terms
@@ -43,7 +43,7 @@ Mechanism = Literal["gaussian", "laplace", "stable"]
 _LEAST_ROWS, _MOST_ROWS = 1_000, 20_000
 
 
-class PrivateFusionSettings(Agreed):
+class PrivateFusionSettings(MethodSettings):
     """What is asked, and what is made of it.
 
     Attributes:
@@ -67,7 +67,7 @@ class PrivateFusionSettings(Agreed):
             messages grow with the square of the scores.
     """
 
-    fault: ClassVar[type[FedsynthError]] = ConfigError
+    method: ClassVar[str] = "private-fusion"
 
     mechanism: Annotated[Mechanism, Field(description="gaussian, laplace or stable")] = "gaussian"
     alpha: Annotated[float | None, Field(ge=1, lt=2, description="a number in [1, 2)")] = None
@@ -77,10 +77,6 @@ class PrivateFusionSettings(Agreed):
     moment_share: Annotated[float, Field(gt=0, lt=1, description="a share in (0, 1)")] = 0.3
     marginals: Annotated[Marginals, Field(description="auto, families or histogram")] = "histogram"
     learned_orders: Annotated[int, Field(ge=0, description="a whole number of at least 0")] = 0
-
-    @classmethod
-    def whereabouts(cls, values: Mapping[str, Any]) -> str:
-        return "settings of private-fusion"
 
     def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> PrivateFusionSettings:
         """All defaults filled in.

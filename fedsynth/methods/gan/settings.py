@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from fedsynth.agreed import Agreed
-from fedsynth.errors import ConfigError, FedsynthError
+from fedsynth.errors import ConfigError
 from fedsynth.methods.gan.defaults import CTGAN, GAN, GENERATORS, QUADRATIC, SCORERS
+from fedsynth.methods.settings import MethodSettings
 from fedsynth.models.cells import Cells
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import Boolean, Categorical, ImageSchema, Schema
@@ -33,7 +33,7 @@ Widths = Annotated[
 ]
 
 
-class FedGANSettings(Agreed):
+class FedGANSettings(MethodSettings):
     """How the networks look and learn. None means the default for the kind of job.
 
     Attributes:
@@ -73,8 +73,6 @@ class FedGANSettings(Agreed):
         patience: looks without coming nearer to the released tables after which the training
             stops; None for never.
     """
-
-    fault: ClassVar[type[FedsynthError]] = ConfigError
 
     scheme: Annotated[Literal["uni", "sep"] | None, Field(description="uni or sep")] = None
     asks: Annotated[bool | None, Field(description="true or false")] = None
@@ -126,11 +124,7 @@ class FedGANSettings(Agreed):
     method: ClassVar[str] = "fedgan"
     _defaults: ClassVar[Mapping[tuple[str, bool], Mapping[str, Any]]] = GAN
 
-    @classmethod
-    def whereabouts(cls, values: Mapping[str, Any]) -> str:
-        return f"settings of {cls.method}"
-
-    def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> FedGANSettings:
+    def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> Self:
         """All defaults filled in.
 
         Raises:
@@ -256,7 +250,7 @@ class FedCTGANSettings(FedGANSettings):
     method: ClassVar[str] = "fedctgan"
     _defaults: ClassVar[Mapping[tuple[str, bool], Mapping[str, Any]]] = CTGAN
 
-    def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> FedGANSettings:
+    def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> Self:
         """All defaults filled in.
 
         Raises:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from fedsynth.agreed import Agreed
-from fedsynth.errors import ConfigError, FedsynthError
+from fedsynth.errors import ConfigError
+from fedsynth.methods.settings import MethodSettings
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import ImageSchema, Schema
 
@@ -19,7 +18,7 @@ Selection = Annotated[
 ]
 
 
-class GraphicalSettings(Agreed):
+class GraphicalSettings(MethodSettings):
     """How a table's graphical model is asked for and fitted.
 
     Attributes:
@@ -33,7 +32,6 @@ class GraphicalSettings(Agreed):
         iterations: steps of the last fit, at the most.
     """
 
-    fault: ClassVar[type[FedsynthError]] = ConfigError
     method: ClassVar[str]
 
     bins: Annotated[int, Field(ge=1, description="a whole number of at least 1")] = 24
@@ -41,10 +39,6 @@ class GraphicalSettings(Agreed):
     histogram_share: Share = 0.1
     max_cells: Annotated[int, Field(ge=1, description="a whole number of at least 1")] = 60_000
     iterations: Annotated[int, Field(ge=1, description="a whole number of at least 1")] = 300
-
-    @classmethod
-    def whereabouts(cls, values: Mapping[str, Any]) -> str:
-        return f"settings of {cls.method}"
 
     def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> Self:
         """All defaults filled in.

@@ -10,7 +10,6 @@ event. All that follows is post-processing.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -51,14 +50,12 @@ class HybridFusionSettings(FusionSettings):
             default 0.05 (a distant data centre) and 0.005 (the short hop).
     """
 
+    method: ClassVar[str] = "hybrid-fusion"
+
     edges: Annotated[int, Field(ge=1, description="a whole number of at least 1")] = 2
     epochs: Annotated[int, Field(ge=1, description="a whole number of at least 1")] = 20
     edge_cloud_latency: Latency = 0.05
     client_edge_latency: Latency = 0.005
-
-    @classmethod
-    def whereabouts(cls, values: Mapping[str, Any]) -> str:
-        return "settings of hybrid-fusion"
 
     def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> HybridFusionSettings:
         """All defaults filled in. Raises ConfigError for images under privacy."""

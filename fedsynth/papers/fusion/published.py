@@ -8,7 +8,7 @@ what joins them is the label alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -17,11 +17,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fedsynth.agreed import Agreed
 from fedsynth.data.images import Images
-from fedsynth.errors import ConfigError, FedsynthError, PrivacyError
+from fedsynth.errors import PrivacyError
 from fedsynth.federation.client.progress import watched
 from fedsynth.methods.copula.families import FAMILIES, Effort
+from fedsynth.methods.settings import MethodSettings
 from fedsynth.methods.synthesizer import Synthesizer
 from fedsynth.papers.fusion.message import Layout
 from fedsynth.papers.fusion.regenerated import Learned, classify, fuse
@@ -36,7 +36,7 @@ _ALL = 2**31 - 1
 Count = Annotated[int, Field(ge=1, description="a whole number of at least 1")]
 
 
-class FusionSettings(Agreed):
+class FusionSettings(MethodSettings):
     """How clients fit and what the server makes of it. None means the default for the schema.
 
     Attributes:
@@ -51,7 +51,7 @@ class FusionSettings(Agreed):
             fitted to every row by an unbounded search, as published and slowly.
     """
 
-    fault: ClassVar[type[FedsynthError]] = ConfigError
+    method: ClassVar[str] = "fusion"
 
     categories: Annotated[
         Literal["frequencies", "numbers"], Field(description="frequencies or numbers")
@@ -63,10 +63,6 @@ class FusionSettings(Agreed):
     effort: Annotated[
         Literal["quick", "thorough", "full"] | None, Field(description="quick, thorough or full")
     ] = None
-
-    @classmethod
-    def whereabouts(cls, values: Mapping[str, Any]) -> str:
-        return "settings of fusion"
 
     def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> FusionSettings:
         """All defaults filled in. Raises PrivacyError for a budget that promises any privacy."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from fedsynth.agreed import Agreed
-from fedsynth.errors import ConfigError, FedsynthError, PrivacyError
+from fedsynth.errors import ConfigError, PrivacyError
 from fedsynth.methods.sampling.intervals import cells_of
+from fedsynth.methods.settings import MethodSettings
 from fedsynth.models.cells import Cells
 from fedsynth.privacy.terms import Budget
 from fedsynth.schema import ImageSchema, Schema
@@ -23,7 +22,7 @@ Widths = Annotated[
 ]
 
 
-class FusionGANSettings(Agreed):
+class FusionGANSettings(MethodSettings):
     """How the clients' networks look and learn. None means the default for the kind of job.
 
     Attributes:
@@ -51,7 +50,7 @@ class FusionGANSettings(Agreed):
         union_steps: of the global classifier's training, of 128 rows each.
     """
 
-    fault: ClassVar[type[FedsynthError]] = ConfigError
+    method: ClassVar[str] = "fusion-gan"
 
     conditional: Annotated[bool | None, Field(description="true or false")] = None
     architecture: Annotated[Literal["mlp", "conv"] | None, Field(description="mlp or conv")] = None
@@ -73,10 +72,6 @@ class FusionGANSettings(Agreed):
     average: Annotated[float, Field(ge=0, lt=1, description="a number from 0 to below 1")] = 0.99
     union: Annotated[int, Field(ge=1, description="a whole number of at least 1")] = 30_000
     union_steps: Count = None
-
-    @classmethod
-    def whereabouts(cls, values: Mapping[str, Any]) -> str:
-        return "settings of fusion-gan"
 
     def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> FusionGANSettings:
         """All defaults filled in.
