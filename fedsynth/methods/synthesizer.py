@@ -357,8 +357,8 @@ class Synthesizer(ABC, Generic[L]):
 
     def saved_settings(self) -> dict[str, Any]:
         """The settings that a model is loaded with."""
-        found: dict[str, Any] = self.settings.model_dump(exclude_unset=True, mode="json")
-        return found
+        settings: dict[str, Any] = self.settings.model_dump(exclude_unset=True, mode="json")
+        return settings
 
     @classmethod
     def from_state(
@@ -366,15 +366,15 @@ class Synthesizer(ABC, Generic[L]):
     ) -> Self:
         """The inverse of :meth:`model_state`. Raises ReleaseError where the parts do not fit."""
         try:
-            found = cls(schema, meta["settings"])
-            learned = unpack(cls.learned_type, arrays, meta, found.known())
+            synthesizer = cls(schema, meta["settings"])
+            learned = unpack(cls.learned_type, arrays, meta, synthesizer.known())
             learned.check()
         except ReleaseError:
             raise
         except (FedsynthError, KeyError, TypeError, ValueError, AssertionError):
             raise ReleaseError("the model's files do not fit together") from None
-        found._learned = learned
-        return found
+        synthesizer._learned = learned
+        return synthesizer
 
 
 def budget_of(given: Budget | Mapping[str, Any] | float) -> Budget:

@@ -205,11 +205,11 @@ def classify(spec: VAESpec, theta: Tensor, x: Tensor) -> Tensor:
     if not spec.classifier_weight:
         raise ValueError("the model has no auxiliary classifier")
     weight, bias = unflatten(theta, spec.decoder_layers)[-2:]
-    found = []
+    probabilities = []
     for piece in torch.split(x, max(1, _SAMPLE_CELLS // spec.width)):
-        guess = mlp.affine(weight, bias, dense_input(spec, piece))
-        found.append(mlp.bounded(guess).softmax(-1))
-    return torch.cat(found)
+        logits = mlp.affine(weight, bias, dense_input(spec, piece))
+        probabilities.append(mlp.bounded(logits).softmax(-1))
+    return torch.cat(probabilities)
 
 
 def probabilities(spec: VAESpec, logits: Tensor) -> Tensor:

@@ -278,7 +278,7 @@ def _restored(options: Options, clients: Sequence[str]) -> Restored | None:
     try:
         length = int.from_bytes(body[:8], "little")
         meta = json.loads(json.loads(body[8 : 8 + length])["__metadata__"]["meta"])
-        found, owners = (load_tensors(body), meta), meta["sites"]
+        restored, owners = (load_tensors(body), meta), meta["sites"]
     except (SafetensorError, KeyError, ValueError, TypeError):
         raise ReleaseError(f"{path} is damaged: delete it to start the training anew") from None
     if tuple(owners) != tuple(clients):
@@ -286,7 +286,7 @@ def _restored(options: Options, clients: Sequence[str]) -> Restored | None:
             f"{options.folder}: the job to resume was started with other owners, or in another "
             "order: give the same ones as before, or private vectors would change hands"
         )
-    return found
+    return restored
 
 
 def _drawn(restored: Restored | None, ledger: Ledger) -> dict[str, int] | None:

@@ -67,7 +67,7 @@ def share_out(stages: Sequence[Stage], budget: Budget) -> tuple[Planned, ...]:
 
 def _counts(plan: Sequence[Planned], budget: Budget) -> dict[Terms, int]:
     """How often each terms are to be charged."""
-    found: dict[Terms, int] = {}
+    counts: dict[Terms, int] = {}
     for planned in plan:
-        found[planned.terms] = found.get(planned.terms, 0) + planned.count
-    return charged(found, unit=budget.unit)
+        counts[planned.terms] = counts.get(planned.terms, 0) + planned.count
+    return charged(counts, unit=budget.unit)

@@ -149,14 +149,14 @@ def _directions(covariances: Floats, at: list[slice]) -> list[Floats]:
     others = covariances.copy()
     for a in at:
         others[a, a] = 0.0
-    found = [np.linalg.eigh(others[a] @ others[:, a])[1][:, -1] for a in at]
+    directions = [np.linalg.eigh(others[a] @ others[:, a])[1][:, -1] for a in at]
     for _ in range(_SWEEPS):
         for i, a in enumerate(at):
             if len(at) > 1 and a.stop - a.start > 1:
                 rest = [k for k in range(len(at)) if k != i]
-                along = np.stack([others[a, at[k]] @ found[k] for k in rest], axis=1)
-                found[i] = np.linalg.eigh(along @ along.T)[1][:, -1]
-    return found
+                along = np.stack([others[a, at[k]] @ directions[k] for k in rest], axis=1)
+                directions[i] = np.linalg.eigh(along @ along.T)[1][:, -1]
+    return directions
 
 
 def _coefficients(scores: Floats, profile: Floats, order: Whole) -> Floats:
@@ -171,11 +171,11 @@ def _coefficients(scores: Floats, profile: Floats, order: Whole) -> Floats:
     density = np.exp(-0.5 * t**2) / np.sqrt(2 * np.pi)
     # Hermite functions He_k(t) / sqrt(k!) by their recurrence.
     before, now = np.zeros_like(t), np.ones_like(t)
-    found = np.zeros((_TERMS, scores.shape[1]))
+    coefficients = np.zeros((_TERMS, scores.shape[1]))
     for k in range(1, _TERMS + 1):
-        found[k - 1] = (density * now) @ heights / np.sqrt(k)
+        coefficients[k - 1] = (density * now) @ heights / np.sqrt(k)
         before, now = now, (t * now - np.sqrt(k - 1) * before) / np.sqrt(k)
-    return found
+    return coefficients
 
 
 def _matched(
@@ -230,12 +230,12 @@ def _best(grams: Floats, projected: Floats, i: Whole, j: Whole) -> Floats:
     """
     powers = _GRID[:, None] ** np.arange(1, _TERMS + 1)
     squares = (powers[:, :, None] * powers[:, None, :]).reshape(len(_GRID), -1)
-    found = np.zeros(len(i))
+    rho = np.zeros(len(i))
     for start in range(0, len(i), _CHUNK):
         own = slice(start, start + _CHUNK)
         norms = (grams[i[own]] * grams[j[own]]).reshape(-1, _TERMS**2) @ squares.T
-        found[own] = _lowest(norms - 2 * projected[own] @ powers.T)
-    return found
+        rho[own] = _lowest(norms - 2 * projected[own] @ powers.T)
+    return rho
 
 
 def _lowest(misfit: Floats) -> Floats:
@@ -246,5 +246,5 @@ def _lowest(misfit: Floats) -> Floats:
     bend = left - 2 * middle + right
     shift = np.where(bend > 0, 0.5 * (left - right) / np.where(bend > 0, bend, 1.0), 0.0)
     angles = np.arcsin(_GRID)
-    found: Floats = np.sin(angles[best] + np.clip(shift, -1, 1) * (angles[1] - angles[0]))
-    return found
+    rho: Floats = np.sin(angles[best] + np.clip(shift, -1, 1) * (angles[1] - angles[0]))
+    return rho

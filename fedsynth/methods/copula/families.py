@@ -146,18 +146,18 @@ def fit_feature(values: Floats, effort: Effort) -> Outcome:
 
 def _nearest(points: Floats, few: Floats, effort: Effort) -> Outcome:
     able = [k for k in range(len(FAMILIES)) if parameters_of(k) <= len(points) and _holds(k, few)]
-    found: dict[int, tuple[float, ...]] = {}
+    estimates: dict[int, tuple[float, ...]] = {}
     for family in able:
         parameters = _fitted(family, few, _bounded(effort.evaluations * parameters_of(family)))
         if parameters is not None:
-            found[family] = parameters
-    near = {family: distance(family, own, few) for family, own in found.items()}
-    failed = {f for f in able if f not in found or not math.isfinite(near[f])}
+            estimates[family] = parameters
+    near = {family: distance(family, own, few) for family, own in estimates.items()}
+    failed = {f for f in able if f not in estimates or not math.isfinite(near[f])}
     ranked = sorted((f for f in able if f not in failed), key=lambda f: (near[f], f))
     fits = []
     for family in ranked[: effort.finalists]:
         again = _fitted(family, points, None)
-        for own in (again, found[family]):
+        for own in (again, estimates[family]):
             if own is not None and math.isfinite(gap := distance(family, own, points)):
                 fits.append(Fit(family, own, gap))
     best = min(fits, key=lambda one: one.statistic, default=None)
@@ -169,8 +169,8 @@ def spaced(ordered: Floats, count: int) -> Floats:
     n = len(ordered)
     if n <= count:
         return ordered
-    found: Floats = ordered[((np.arange(count) + 0.5) * n / count).astype(np.int64)]
-    return found
+    points: Floats = ordered[((np.arange(count) + 0.5) * n / count).astype(np.int64)]
+    return points
 
 
 def distance(family: int, parameters: Sequence[float], ordered: Floats) -> float:
@@ -182,8 +182,8 @@ def distance(family: int, parameters: Sequence[float], ordered: Floats) -> float
     heights = np.clip(heights, 0.0, 1.0)
     above = (np.arange(1, n + 1) / n - heights).max()
     below = (heights - np.arange(n) / n).max()
-    found = float(max(above, below))
-    return found if 0 <= found <= 1 else math.inf
+    statistic = float(max(above, below))
+    return statistic if 0 <= statistic <= 1 else math.inf
 
 
 def _holds(family: int, ordered: Floats) -> bool:
@@ -201,17 +201,17 @@ def _fitted(
     """Shapes, location and scale, or None where the fit failed."""
     try:
         given = {} if search is None else {"optimizer": search}
-        found = tuple(float(own) for own in _family(family).fit(points, **given))
+        parameters = tuple(float(own) for own in _family(family).fit(points, **given))
     except _FAILURES:
         return None
-    if not all(abs(own) <= LARGEST for own in found) or found[-1] <= 0:
+    if not all(abs(own) <= LARGEST for own in parameters) or parameters[-1] <= 0:
         return None
     if FAMILIES[family] == "vonmises":
         # Scipy's location is an angle: the turn of the circle that the feature lies on.
-        *shapes, location, scale = found
+        *shapes, location, scale = parameters
         turns = round((float(np.median(points)) - location) / (2 * math.pi))
         return (*shapes, location + turns * 2 * math.pi, scale)
-    return found
+    return parameters
 
 
 @contextmanager

@@ -40,9 +40,10 @@ def fit_features(
     if processes is None:
         count = min(count, len(hard) // _FEATURES_A_PROCESS)
     count = max(1, min(count, len(hard)))
-    found = dict(zip(hard, _spread([reduced[k] for k in hard], effort, count), strict=True))
+    outcomes = dict(zip(hard, _spread([reduced[k] for k in hard], effort, count), strict=True))
     return [
-        found[k] if k in found else fit_feature(points, effort) for k, points in enumerate(reduced)
+        outcomes[k] if k in outcomes else fit_feature(points, effort)
+        for k, points in enumerate(reduced)
     ]
 
 
@@ -54,13 +55,13 @@ def _processors() -> int:
 
 def _spread(features: Sequence[Floats], effort: Effort, count: int) -> list[Outcome]:
     """This process takes a share itself, and that of one which fails to answer."""
-    found: list[Outcome | None] = [None] * len(features)
+    outcomes: list[Outcome | None] = [None] * len(features)
     helpers = [_start(features[k::count], effort) for k in range(1, count)]
     try:
-        found[0::count] = [_fitted(values, effort, count) for values in features[0::count]]
+        outcomes[0::count] = [_fitted(values, effort, count) for values in features[0::count]]
         for k, helper in enumerate(helpers, start=1):
             share = features[k::count]
-            found[k::count] = _answers(helper, len(share)) or [
+            outcomes[k::count] = _answers(helper, len(share)) or [
                 fit_feature(values, effort) for values in share
             ]
     finally:
@@ -68,7 +69,7 @@ def _spread(features: Sequence[Floats], effort: Effort, count: int) -> list[Outc
             if helper is not None:
                 helper.kill()
                 helper.wait()
-    return [one for one in found if one is not None]
+    return [one for one in outcomes if one is not None]
 
 
 def _fitted(values: Floats, effort: Effort, count: int) -> Outcome:
@@ -116,8 +117,8 @@ def _answers(helper: subprocess.Popen[bytes] | None, wanted: int) -> list[Outcom
     helper.stdout.close()
     if helper.wait() != 0:
         return []
-    found = [_parsed(plain) for plain in json.loads(body)]
-    return found if len(found) == wanted else []
+    outcomes = [_parsed(plain) for plain in json.loads(body)]
+    return outcomes if len(outcomes) == wanted else []
 
 
 def _plain(outcome: Outcome) -> list[object]:

@@ -133,7 +133,7 @@ def _families(
 ) -> dict[tuple[int, str], Fitted]:
     """The families that fit, by class and column, where they are wanted."""
     cells, sigma = statistics.question.cells, statistics.sigma
-    found = {}
+    families = {}
     for own, at in zip(cells.columns, cells.slices(), strict=True):
         for label, records in enumerate(profiles.records):
             poor = records < _POOR * sigma * own.size**0.5
@@ -142,5 +142,5 @@ def _families(
             counts = statistics.counts[group, label, at]
             fitted = fit_family(own, counts, profiles.shares[label, at], sigma)
             if fitted is not None and fitted.fits:
-                found[label, own.name] = fitted
-    return found
+                families[label, own.name] = fitted
+    return families

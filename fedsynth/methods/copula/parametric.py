@@ -59,11 +59,11 @@ def parametric_shares(own: ColumnCells, shares: Floats, fitted: Fitted) -> Float
     Their sum stays; missing values and single values keep their own shares.
     """
     cells = smooth_cells(own)
-    found = shares.copy()
+    smoothed = shares.copy()
     with _quiet():
         held, _ = _conditional(fitted.family, fitted.parameters, own)
-    found[cells] = shares[cells].sum() * held
-    return found
+    smoothed[cells] = shares[cells].sum() * held
+    return smoothed
 
 
 def smooth_cells(own: ColumnCells) -> NDArray[np.int64]:
@@ -146,12 +146,12 @@ def _guess(name: str, points: Floats) -> tuple[float, ...] | None:
         if name == "weibull_max":
             # Its mirror image, which scipy finds from its first guess and this it does not.
             shape, location, scale = stats.weibull_min.fit(-points, optimizer=descend)
-            found = (shape, -location, scale)
+            estimate = (shape, -location, scale)
         else:
-            found = getattr(stats, name).fit(points, optimizer=descend)
+            estimate = getattr(stats, name).fit(points, optimizer=descend)
     except (ValueError, RuntimeError, ArithmeticError, TypeError, NotImplementedError):
         return None
-    parameters = tuple(float(p) for p in found)
+    parameters = tuple(float(p) for p in estimate)
     return parameters if np.isfinite(parameters).all() and parameters[-1] > 0 else None
 
 
@@ -201,7 +201,7 @@ def _polished(
 
     before = _distance(name, guess, own, noisy, total, sigma)
     search: Any = optimize.fmin
-    found, after, *_ = search(
+    parameters, after, *_ = search(
         lambda p: _distance(name, p, own, noisy, total, sigma),
         np.array(guess),
         maxiter=_STEPS,
@@ -210,5 +210,5 @@ def _polished(
         disp=0,
     )
     if after < before:
-        return float(after), name, tuple(float(p) for p in found)
+        return float(after), name, tuple(float(p) for p in parameters)
     return before, name, guess

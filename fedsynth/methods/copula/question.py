@@ -118,10 +118,10 @@ class Question:
         scale = self.bound / self.product_weight if self.share else 0.0
         if self.share:
             upper = np.triu_indices(width)
-            found = values[split:].reshape(*table, triangle(width)) * scale
-            found = found / np.where(upper[0] == upper[1], 1.0, ROOT)
-            products[..., upper[0], upper[1]] = found
-            products[..., upper[1], upper[0]] = found
+            entries = values[split:].reshape(*table, triangle(width)) * scale
+            entries = entries / np.where(upper[0] == upper[1], 1.0, ROOT)
+            products[..., upper[0], upper[1]] = entries
+            products[..., upper[1], upper[0]] = entries
         return Statistics(
             self, counts, sigma / self.count_weight, products, sigma * scale, (values, sigma)
         )

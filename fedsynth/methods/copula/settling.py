@@ -32,11 +32,11 @@ def settled(raw: Floats, precisions: Floats) -> Floats:
     # About half of the noise is gone.
     near = near * signal / (signal + 0.5 * noise + 1e-12)
     apart = _beyond((pairs - near) ** 2, variances)
-    found = near + (pairs - near) * apart / (apart + variances + 1e-12)
+    shrunk = near + (pairs - near) * apart / (apart + variances + 1e-12)
     return np.stack(
         [
             nearest_correlation(_symmetric(own, columns), precision)
-            for own, precision in zip(found, precisions, strict=True)
+            for own, precision in zip(shrunk, precisions, strict=True)
         ]
     )
 
@@ -51,12 +51,12 @@ def _symmetric(pairs: Floats, columns: int) -> Floats:
 
 def _beyond(squares: Floats, variances: Floats) -> float:
     """Mean square beyond the noise, precise pairs weighing more (DerSimonian and Laird 1986)."""
-    found = float(np.mean(squares)) if squares.size else 0.0
+    excess = float(np.mean(squares)) if squares.size else 0.0
     for _ in range(_ROUNDS):
-        if found > 0:
-            weights = 1 / (variances + found) ** 2
-            found = max(0.0, float((weights * (squares - variances)).sum() / weights.sum()))
-    return found
+        if excess > 0:
+            weights = 1 / (variances + excess) ** 2
+            excess = max(0.0, float((weights * (squares - variances)).sum() / weights.sum()))
+    return excess
 
 
 def nearest_correlation(matrix: Floats, precisions: Floats | None = None) -> Floats:
@@ -79,9 +79,9 @@ def nearest_correlation(matrix: Floats, precisions: Floats | None = None) -> Flo
         np.fill_diagonal(near, 1.0)
     raised = _raised(near, _LEAST)
     root = np.sqrt(np.diag(raised))
-    found: Floats = raised / np.outer(root, root)
-    np.fill_diagonal(found, 1.0)
-    return found
+    correlation: Floats = raised / np.outer(root, root)
+    np.fill_diagonal(correlation, 1.0)
+    return correlation
 
 
 def _raised(matrix: Floats, least: float) -> Floats:

@@ -96,8 +96,8 @@ class Embedding:
         rng = np.random.default_rng(_FOURIER)
         drawn = rng.standard_normal((self.coding.width, pairs))
         each = np.resize(np.array(bandwidths), pairs) * math.sqrt(self.coding.width)
-        found: Floats = drawn / each
-        return found
+        frequencies: Floats = drawn / each
+        return frequencies
 
     @cached_property
     def filters(self) -> Floats:
@@ -108,8 +108,8 @@ class Embedding:
         channels, side = self.coding.shape[2], settings.patch
         rng = np.random.default_rng(_PATCHES)
         drawn = rng.standard_normal((max(1, settings.patch_features // 2), channels, side, side))
-        found: Floats = drawn / (settings.patch_bandwidth * side * math.sqrt(channels))
-        return found
+        filters: Floats = drawn / (settings.patch_bandwidth * side * math.sqrt(channels))
+        return filters
 
     @property
     def own(self) -> int:
@@ -153,8 +153,8 @@ class Embedding:
         images = records.reshape(-1, height, width, channels).permute(0, 3, 1, 2)
         filters = torch.as_tensor(self.filters, dtype=records.dtype)
         phases = functional.conv2d(images, filters, stride=2).flatten(2)
-        found = torch.cat([phases.cos().mean(dim=2), phases.sin().mean(dim=2)], dim=1)
-        return found / math.sqrt(len(filters))
+        features = torch.cat([phases.cos().mean(dim=2), phases.sin().mean(dim=2)], dim=1)
+        return features / math.sqrt(len(filters))
 
     def rows(self, records: Floats) -> tuple[Floats, Floats]:
         """Records [n, width] as a class's block [n, own] and the shared one [n, shared]."""
@@ -181,18 +181,18 @@ def flattened(vectors: Floats) -> Floats:
     """
     at, to = np.triu_indices(vectors.shape[1])
     scale = np.where(at == to, 1.0, math.sqrt(2))
-    found: Floats = vectors[:, at] * vectors[:, to] * scale
-    return found
+    triangles: Floats = vectors[:, at] * vectors[:, to] * scale
+    return triangles
 
 
 def unflattened(triangles: Floats, size: int) -> Floats:
     """Symmetric matrices [c, size, size] from triangles [c, size (size + 1) / 2]."""
     at, to = np.triu_indices(size)
     scale = np.where(at == to, 1.0, math.sqrt(0.5))
-    found = np.zeros((len(triangles), size, size))
-    found[:, at, to] = triangles * scale
-    found[:, to, at] = triangles * scale
-    return found
+    matrices = np.zeros((len(triangles), size, size))
+    matrices[:, at, to] = triangles * scale
+    matrices[:, to, at] = triangles * scale
+    return matrices
 
 
 def _lowest(shape: tuple[int, int, int], wanted: int, tilt: float) -> Projection:
@@ -215,8 +215,8 @@ def _cosines(size: int) -> Floats:
     """The orthonormal DCT-II, [frequencies, places]."""
     waves = np.cos(np.pi * np.arange(size)[:, None] * (np.arange(size)[None, :] + 0.5) / size)
     waves[0] /= math.sqrt(2)
-    found: Floats = waves * math.sqrt(2 / size)
-    return found
+    basis: Floats = waves * math.sqrt(2 / size)
+    return basis
 
 
 def _directions(width: int, wanted: int) -> Projection:

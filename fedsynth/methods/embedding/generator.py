@@ -138,11 +138,11 @@ class Generator(nn.Module):
     def draw(self, classes: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
         """Records float64 [n, width] of classes [n], the same for a seed."""
         generator = torch.Generator().manual_seed(seed)
-        found = [np.zeros((0, self.embedding.coding.width))]
+        records = [np.zeros((0, self.embedding.coding.width))]
         with torch.no_grad():
             for part in torch.split(torch.from_numpy(classes), _SAMPLED):
-                found.append(self(part, generator).double().numpy())
-        return np.concatenate(found)
+                records.append(self(part, generator).double().numpy())
+        return np.concatenate(records)
 
     def vector(self) -> NDArray[np.float32]:
         """All weights, flat."""

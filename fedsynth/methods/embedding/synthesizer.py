@@ -62,14 +62,14 @@ class Learned:
 
     @cached_property
     def generator(self) -> Generator:
-        found = Generator(self.embedding, Start(self.means, self.roots), torch.Generator())
-        found.take(self.weights)
-        return found
+        generator = Generator(self.embedding, Start(self.means, self.roots), torch.Generator())
+        generator.take(self.weights)
+        return generator
 
     def check(self) -> None:
         classes, few = conditions(self.embedding.schema), self.embedding.components
-        found = self.means.shape, self.roots.shape, self.frequencies.shape
-        if found != ((max(1, classes), few), (max(1, classes), few, few), (classes,)):
+        shapes = self.means.shape, self.roots.shape, self.frequencies.shape
+        if shapes != ((max(1, classes), few), (max(1, classes), few, few), (classes,)):
             raise ReleaseError("the model's arrays do not fit its settings")
         if self.weights.shape != self.generator.vector().shape:
             raise ReleaseError("the model's weights do not fit its settings")
@@ -140,8 +140,8 @@ class MeanEmbedding(Synthesizer[Learned]):
 
     def saved_settings(self) -> dict[str, Any]:
         """All of them resolved, for coordinates and features follow from them."""
-        found: dict[str, Any] = self.learned.embedding.settings.model_dump(mode="json")
-        return found
+        settings: dict[str, Any] = self.learned.embedding.settings.model_dump(mode="json")
+        return settings
 
 
 def _released(embedding: Embedding, session: Session) -> Sums:

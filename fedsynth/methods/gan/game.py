@@ -79,10 +79,10 @@ class Game:
             lambda rows: self.discriminate(weights, rows, labels), cells
         )
         # The last bias moves no slope.
-        found = torch.autograd.grad(penalty, weights, allow_unused=True)
+        gradients = torch.autograd.grad(penalty, weights, allow_unused=True)
         parts = [
             torch.zeros_like(weight) if slope is None else slope
-            for weight, slope in zip(weights, found, strict=True)
+            for weight, slope in zip(weights, gradients, strict=True)
         ]
         return gan.flattened(parts)
 

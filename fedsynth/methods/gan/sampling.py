@@ -72,7 +72,7 @@ class Learned:
         classes, width = conditions(schema), game.cells.width
         labels = (classes if game.parts == 1 else 0) + (width if game.asks else 0)
         tables = None if known.profiles is None else known.profiles.shape
-        wanted: dict[str, tuple[object, object]] = {
+        demands: dict[str, tuple[object, object]] = {
             "the generators": (self.generators.shape, (game.parts * game.generator.dim,)),
             "the frequencies": (known.frequencies.shape, (classes,)),
             "the networks' classes": (game.classes, classes),
@@ -82,14 +82,14 @@ class Learned:
             "the encoding": (encoding is not None, isinstance(schema, Schema)),
         }
         if isinstance(schema, ImageSchema):
-            wanted["the networks' cells"] = (game.cells.shape, tuple(schema.shape))
+            demands["the networks' cells"] = (game.cells.shape, tuple(schema.shape))
         elif encoding is not None:
-            wanted["the encoding's columns"] = (encoding.schema.digest, schema.digest)
+            demands["the encoding's columns"] = (encoding.schema.digest, schema.digest)
             if encoding.schema.digest == schema.digest:
                 own = game_of(FedGANSettings(scheme="uni"), schema, encoding).cells
-                wanted["the networks' cells"] = (game.cells, own)
-        for what, (found, fitting) in wanted.items():
-            if found != fitting:
+                demands["the networks' cells"] = (game.cells, own)
+        for what, (actual, expected) in demands.items():
+            if actual != expected:
                 raise ReleaseError(f"{what} are not those of the schema and the other parts")
         if not np.isfinite(self.generators).all():
             raise ReleaseError("the generators are not all numbers")
@@ -145,12 +145,12 @@ class Learned:
             part = game.generator_weights(weights, 0)
             return np.asarray(game.generator.sample(part, asked, rows, source).numpy())
         assert labels is not None
-        found = np.zeros((rows, game.cells.width), np.float32)
+        cells = np.zeros((rows, game.cells.width), np.float32)
         for number in np.unique(labels):
             at = np.flatnonzero(labels == number)
             part = game.generator_weights(weights, int(number))
-            found[at] = game.generator.sample(part, None, len(at), source).numpy()
-        return found
+            cells[at] = game.generator.sample(part, None, len(at), source).numpy()
+        return cells
 
     def _columns(
         self,

@@ -151,9 +151,9 @@ class Training:
         remarks: list[str] = []
         for part, (trainer, watch) in enumerate(zip(self.trainers, self.watches, strict=True)):
             name = "the generator" if len(self.trainers) == 1 else f"the generator of class {part}"
-            found = watch.remarks(name)
-            remarks += found
-            kept.append(watch.kept if found or watch.patience else trainer.learner.average)
+            warnings = watch.remarks(name)
+            remarks += warnings
+            kept.append(watch.kept if warnings or watch.patience else trainer.learner.average)
         flat = torch.cat(kept).numpy().astype(np.float32)
         return Learned(self.game, flat, self.known, tuple(remarks), self.schema)
 
@@ -189,12 +189,12 @@ class Training:
 
     def _parts(self) -> dict[str, Part]:
         """All that learns or watches, by name."""
-        found: dict[str, Part] = {}
+        parts: dict[str, Part] = {}
         for part, (trainer, watch) in enumerate(zip(self.trainers, self.watches, strict=True)):
-            found |= {f"generator{part}": trainer.learner, f"watch{part}": watch}
+            parts |= {f"generator{part}": trainer.learner, f"watch{part}": watch}
         if self.auxiliary is not None:
-            found["classifier"] = self.auxiliary.learner
-        return found | self.discriminators.parts()
+            parts["classifier"] = self.auxiliary.learner
+        return parts | self.discriminators.parts()
 
 
 def trained(schema: Schema | ImageSchema, session: Session) -> Learned:

@@ -96,12 +96,12 @@ def _cleared(covariance: Floats, deviation: float) -> Floats:
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
     edge = deviation * np.sqrt(2 * len(values))
     shrunk = np.sqrt(np.maximum(np.maximum(values, 0) ** 2 - edge**2, 0))
-    found = (vectors * shrunk) @ vectors.T
-    left = np.diag(covariance) - np.diag(found)
+    denoised = (vectors * shrunk) @ vectors.T
+    left = np.diag(covariance) - np.diag(denoised)
     if len(left):
         spread = float(((left - left.mean()) ** 2).mean())
         left = left + min(1.0, deviation**2 / max(spread, 1e-300)) * (left.mean() - left)
-    return np.asarray(found + np.diag(np.maximum(left, 0)))
+    return np.asarray(denoised + np.diag(np.maximum(left, 0)))
 
 
 def discriminate(classes: Classes, v: Floats) -> Floats:
@@ -117,8 +117,8 @@ def discriminate(classes: Classes, v: Floats) -> Floats:
     floor = _FLOOR * float(weights @ classes.floor)
     middle = classes.frequencies @ classes.means
     apart = classes.means - middle
-    found, sizes, _ = np.linalg.svd(_inverse(pooled, floor) @ apart.T, full_matrices=False)
-    axes = found[:, sizes > 1e-10 * sizes.max(initial=0.0)]
+    directions, sizes, _ = np.linalg.svd(_inverse(pooled, floor) @ apart.T, full_matrices=False)
+    axes = directions[:, sizes > 1e-10 * sizes.max(initial=0.0)]
     share = np.sqrt(max(1, axes.shape[1]) / max(1, len(pooled)))
     apart = apart @ axes
     slopes = apart @ _inverse(axes.T @ pooled @ axes, floor * share)

@@ -69,7 +69,7 @@ class Generator:
 
     def draw(self, labels: NDArray[np.int64], rng: np.random.Generator) -> dict[str, NDArray[Any]]:
         """Columns of one row for each class in ``labels`` [n], as `Conformed.columns`."""
-        found: dict[str, NDArray[Any]] = {
+        columns: dict[str, NDArray[Any]] = {
             part.column.name: np.zeros(
                 len(labels), np.int64 if isinstance(part, CategoryPart) else np.float64
             )
@@ -78,13 +78,13 @@ class Generator:
         for index in np.unique(labels):
             at = labels == index
             for name, values in self._drawn(self.chains[index], int(at.sum()), rng).items():
-                found[name][at] = values
-        return found
+                columns[name][at] = values
+        return columns
 
     def _drawn(
         self, chain: tuple[Link, ...], rows: int, rng: np.random.Generator
     ) -> dict[str, NDArray[Any]]:
-        found: dict[str, NDArray[Any]] = {}
+        columns: dict[str, NDArray[Any]] = {}
         deviations = np.zeros((rows, self.coordinates.width))
         for link in chain:
             part = link.part
@@ -96,19 +96,19 @@ class Generator:
             )
             here = slice(part.start, part.start + part.width)
             deviations[:, here] = part.encode(values) - link.mean
-            found[part.column.name] = values
-        return found
+            columns[part.column.name] = values
+        return columns
 
 
 def _slopes(coordinates: Coordinates, covariance: Floats, floor: float) -> list[Floats]:
     """Of every part on the coordinates before it."""
     # Directions of less variance than the noise would be followed without being known.
     shrunk = covariance + max(floor, 1e-9) * np.eye(len(covariance))
-    found = []
+    slopes = []
     for part in coordinates.parts:
         here, before = slice(part.start, part.start + part.width), slice(0, part.start)
-        found.append(np.asarray(np.linalg.solve(shrunk[before, before], covariance[before, here])))
-    return found
+        slopes.append(np.asarray(np.linalg.solve(shrunk[before, before], covariance[before, here])))
+    return slopes
 
 
 def _chain(

@@ -73,10 +73,10 @@ def ask(session: Session, schema: Schema, statistic: Statistic) -> Learned:
     channel, terms = session.channel, session.plan.terms(MOMENTS.name)
     asked = request_settings(settings.clip, settings.class_conditional)
     if terms.trusts.alone:
-        found = channel.collect(MOMENTS.name, terms, statistic.dim, settings=asked)
-        scales = np.full(len(found.clients), terms.noise.deviation(terms.client_scale))
-        groups = tuple((name,) for name in found.clients)
-        return Learned(found.values, scales, groups, terms.unit, schema, statistic)
+        collected = channel.collect(MOMENTS.name, terms, statistic.dim, settings=asked)
+        scales = np.full(len(collected.clients), terms.noise.deviation(terms.client_scale))
+        groups = tuple((name,) for name in collected.clients)
+        return Learned(collected.values, scales, groups, terms.unit, schema, statistic)
     released = channel.sum(MOMENTS.name, terms, statistic.dim, settings=asked)
     scale = terms.noise.deviation(released_scale(terms, released.answered))
     absent = {incident.client for incident in released.incidents}

@@ -109,14 +109,14 @@ class Regression:
 
 def _kept(coordinates: Coordinates) -> NDArray[np.bool_]:
     """Which natural terms have coefficients: all but first categories and constant columns."""
-    found: list[bool] = []
+    kept: list[bool] = []
     for part in coordinates.parts:
         terms = len(part.terms())
         if isinstance(part, CategoryPart):
-            found += [False, *[True] * (terms - 1)]
+            kept += [False, *[True] * (terms - 1)]
         else:
-            found += [part.varies, *[True] * (terms - 1)]
-    return np.array(found, bool)
+            kept += [part.varies, *[True] * (terms - 1)]
+    return np.array(kept, bool)
 
 
 @dataclass(frozen=True)

@@ -127,21 +127,21 @@ class Statistic:
         number = np.arange(len(b))
         weight = np.where(i == j, 1.0, 0.5) * self.clip**2
         apart = i != j
-        found = [(1 + i, 1 + j, weight, number)]
-        found.append((1 + j[apart], 1 + i[apart], weight[apart], number[apart]))
+        entries = [(1 + i, 1 + j, weight, number)]
+        entries.append((1 + j[apart], 1 + i[apart], weight[apart], number[apart]))
         start = len(b)
         for row in range(self.rows_of_sums):
             at = start + row * (1 + d)
             places = [0, *y[row : row + 1].tolist()]
             for place in places:
                 for other in places:
-                    found.append(_entries([place], [other], 1 / COUNT, [at]))
+                    entries.append(_entries([place], [other], 1 / COUNT, [at]))
                 k = np.arange(d)
                 scale = self.clip / np.sqrt(2 * COUNT)
-                found.append(_entries(np.full(d, place), 1 + k, scale, at + 1 + k))
-                found.append(_entries(1 + k, np.full(d, place), scale, at + 1 + k))
+                entries.append(_entries(np.full(d, place), 1 + k, scale, at + 1 + k))
+                entries.append(_entries(1 + k, np.full(d, place), scale, at + 1 + k))
         rows, columns, weights, numbers = (
-            np.concatenate(part) for part in zip(*found, strict=True)
+            np.concatenate(part) for part in zip(*entries, strict=True)
         )
         return rows, columns, weights, numbers
 

@@ -43,8 +43,8 @@ class FedInfer(Synthesizer[Learned]):
     """One-shot federated inference for tables.
 
     Example:
-        >>> found = FedInfer(schema).fit(tables, Budget(epsilon=1.0))        # doctest: +SKIP
-        >>> found.regression("dose", on=["age"]).intervals()                # doctest: +SKIP
+        >>> fitted = FedInfer(schema).fit(tables, Budget(epsilon=1.0))        # doctest: +SKIP
+        >>> fitted.regression("dose", on=["age"]).intervals()                # doctest: +SKIP
     """
 
     name: ClassVar[str] = "fedinfer"
@@ -154,15 +154,15 @@ class FedInfer(Synthesizer[Learned]):
                 f"both fits hold an owner called {both[0]!r}: if its records answered twice they "
                 "cost twice, and would count twice. Fit owners under names of their own, each once"
             )
-        found = FedInfer(self.schema, self.settings)
-        found._learned = replace(
+        merged = FedInfer(self.schema, self.settings)
+        merged._learned = replace(
             ours,
             messages=np.concatenate([ours.messages, theirs.messages]),
             scales=np.concatenate([ours.scales, theirs.scales]),
             clients=(*ours.clients, *theirs.clients),
         )
-        found._merged = (*(self._merged or (self._ledger,)), *(other._merged or (other._ledger,)))
-        return found
+        merged._merged = (*(self._merged or (self._ledger,)), *(other._merged or (other._ledger,)))
+        return merged
 
     def arrivals(self, order: Sequence[str] | None = None) -> Iterator[Estimate]:
         """The estimate after each message, valid every time: it is of the clients so far.

@@ -173,17 +173,17 @@ class GraphicalSynthesizer(Synthesizer[Learned]):
         }
         model = learned.model.given(evidence) if evidence else learned.model
         filled = learned.encoding.decode(model.impute(codes, rng), rng)
-        found = frame.copy()
+        imputed = frame.copy()
         for k, column in enumerate(self.schema.modelled):
-            if column.name not in found:
-                found[column.name] = filled[column.name].to_numpy()
+            if column.name not in imputed:
+                imputed[column.name] = filled[column.name].to_numpy()
             elif absent[:, k].any():
-                at = found.index[absent[:, k]]
+                at = imputed.index[absent[:, k]]
                 values = filled[column.name].to_numpy()[absent[:, k]]
-                found[column.name] = found[column.name].astype(object)
-                found.loc[at, column.name] = values
-                found[column.name] = found[column.name].infer_objects()
-        return found
+                imputed[column.name] = imputed[column.name].astype(object)
+                imputed.loc[at, column.name] = values
+                imputed[column.name] = imputed[column.name].infer_objects()
+        return imputed
 
     def marginal(
         self, columns: Sequence[str], where: Mapping[str, Any] | None = None, level: float = 0.95
@@ -219,13 +219,13 @@ class GraphicalSynthesizer(Synthesizer[Learned]):
         table = (model.marginal(clique) * model.total).ravel()
         labels = [learned.encoding.labels(names[k]) for k in clique]
         index = pd.MultiIndex.from_product(labels, names=[names[k] for k in clique])
-        found = index.to_frame(index=False).assign(count=table, low=np.nan, high=np.nan)
+        rows = index.to_frame(index=False).assign(count=table, low=np.nan, high=np.nan)
         known = None if evidence else direct(learned.measurements, clique)
         if known is not None:
             reach = NormalDist().inv_cdf(0.5 + level / 2) * known.sigma
-            found["low"] = np.maximum(known.values.ravel() - reach, 0.0)
-            found["high"] = np.maximum(known.values.ravel() + reach, 0.0)
-        return found[[*columns, "count", "low", "high"]]
+            rows["low"] = np.maximum(known.values.ravel() - reach, 0.0)
+            rows["high"] = np.maximum(known.values.ravel() + reach, 0.0)
+        return rows[[*columns, "count", "low", "high"]]
 
 
 def _with_gaps(schema: Schema) -> Schema:

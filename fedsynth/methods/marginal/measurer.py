@@ -57,12 +57,12 @@ class Measurer:
         Where rare categories share a code, the root mean square over codes of what is summed.
         """
         encoding = self.encoding
-        found = []
+        measurements = []
         for k, (bins, shares) in enumerate(zip(encoding.bins, encoding.frequencies, strict=True)):
             summed = len(bins.codes) / bins.size if isinstance(bins, Groups) else 1.0
             sigma = self._sigma * summed**0.5
-            found.append(Measurement((k,), shares * encoding.records, sigma))
-        return found
+            measurements.append(Measurement((k,), shares * encoding.records, sigma))
+        return measurements
 
     def terms(self, label: str) -> Terms:
         return self.plan.terms(label)

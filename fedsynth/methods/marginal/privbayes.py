@@ -136,5 +136,5 @@ def _conditional(family: Family, measured: Measurement, total: float) -> Array:
     shares = np.where(above > 0, table / np.where(above > 0, above, 1.0), alone / alone.sum())
     # Noise makes zeros too. Were they exact, those of several tables and the schema's constraints
     # might leave no row at all.
-    found: Array = np.log(np.maximum(shares, _LEAST))
-    return found
+    logarithms: Array = np.log(np.maximum(shares, _LEAST))
+    return logarithms

@@ -59,10 +59,10 @@ class Search:
 
     def _base(self, schema: Schema) -> list[Clique]:
         """Columns and, where the target has few values, each column with it: always modelled."""
-        found: list[Clique] = [(k,) for k in range(len(self.domain))]
+        cliques: list[Clique] = [(k,) for k in range(len(self.domain))]
         if self.target is not None and 0 < schema.classes <= FEW:
-            found += [_with(k, self.target) for k in range(len(self.domain)) if k != self.target]
-        return found
+            cliques += [_with(k, self.target) for k in range(len(self.domain)) if k != self.target]
+        return cliques
 
     def _workload(self, schema: Schema) -> list[Clique]:
         """The marginals that matter, none larger than a model may be."""

@@ -65,11 +65,11 @@ class Smoother:
 
     def shares(self, inputs: Floats) -> Floats:
         """Of every class, [n, classes], nonnegative with sum 1, for rows [n, width]."""
-        found = np.zeros((len(inputs), len(self.prior)))
+        shares = np.zeros((len(inputs), len(self.prior)))
         for at in range(0, len(inputs), _CHUNK):
             rows = standardised(inputs[at : at + _CHUNK], self.mean, self.scale)
-            found[at : at + _CHUNK] = _kernel(rows, self.rows, self.length) @ self.weights
-        return np.stack([to_simplex(own, 1.0) for own in found + self.prior])
+            shares[at : at + _CHUNK] = _kernel(rows, self.rows, self.length) @ self.weights
+        return np.stack([to_simplex(own, 1.0) for own in shares + self.prior])
 
 
 def _kernel(a: Floats, b: Floats, length: float) -> Floats:

@@ -67,9 +67,9 @@ class Learned:
         return Classifier.from_vector(self.vector, self.inputs.width, self.inputs.classes)
 
     def check(self) -> None:
-        found, classes = self.frequencies, self.inputs.classes
-        fits = found.shape == (classes,) and np.isfinite(found).all()
-        if not fits or (found < 0).any() or abs(found.sum() - 1) > 1e-6:
+        frequencies, classes = self.frequencies, self.inputs.classes
+        fits = frequencies.shape == (classes,) and np.isfinite(frequencies).all()
+        if not fits or (frequencies < 0).any() or abs(frequencies.sum() - 1) > 1e-6:
             raise ReleaseError("pate: the frequencies are not those of the schema's classes")
         self.source.check(self.inputs.schema)
         _ = self.student
@@ -113,8 +113,8 @@ class Learned:
     def probabilities(self, rows: Floats) -> Floats:
         """Of every class [n, classes], for rows [n, width]: sharpened shares times frequencies."""
         shares = self.student.probabilities(rows) ** _SHARPNESS
-        found = shares * (self.frequencies if isinstance(self.source, Drawn) else 1.0)
-        return np.asarray(found / found.sum(axis=1, keepdims=True))
+        weighted = shares * (self.frequencies if isinstance(self.source, Drawn) else 1.0)
+        return np.asarray(weighted / weighted.sum(axis=1, keepdims=True))
 
     def chosen(self, labels: Whole, rng: np.random.Generator) -> Rows:
         """Rows of these classes, by Bayes' rule: of many rows each is chosen as often as the

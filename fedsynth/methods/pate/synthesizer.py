@@ -132,10 +132,10 @@ class PATE(Synthesizer[Learned]):
     def from_state(
         cls, schema: Schema | ImageSchema, arrays: Arrays, meta: Mapping[str, Any]
     ) -> Self:
-        found = super().from_state(schema, arrays, meta)
-        if isinstance(found.learned.source, Public):
-            found.public = found.learned.source
-        return found
+        synthesizer = super().from_state(schema, arrays, meta)
+        if isinstance(synthesizer.learned.source, Public):
+            synthesizer.public = synthesizer.learned.source
+        return synthesizer
 
     def probabilities(self, data: pd.DataFrame | Images) -> Floats:
         """The student's probability of every class, float64 [n, classes].
@@ -218,12 +218,12 @@ class _Vote:
 
     @property
     def _meta(self) -> Mapping[str, Any]:
-        found = {} if self.session.restored is None else self.session.restored[1]
-        if found and found.get("public") != self._digest:
+        meta = {} if self.session.restored is None else self.session.restored[1]
+        if meta and meta.get("public") != self._digest:
             raise ConfigError(
                 "pate: the job to resume was started with other public rows: give the same ones"
             )
-        return found
+        return meta
 
     @property
     def _digest(self) -> str | None:

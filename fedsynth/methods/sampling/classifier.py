@@ -111,12 +111,12 @@ class Classifier:
     def probabilities(self, x: Floats) -> Floats:
         """Of every class, float64 [n, classes], rows summing to 1. `x` is [n, width], finite."""
         weights = [torch.from_numpy(w) for w in self.weights]
-        found = np.zeros((len(x), self.classes))
+        probabilities = np.zeros((len(x), self.classes))
         with one_thread(), torch.no_grad():
             for at in range(0, len(x), _CHUNK):
                 scores = mlp.forward(weights, self._standardised(x[at : at + _CHUNK]))
-                found[at : at + _CHUNK] = torch.softmax(scores.double(), 1).numpy()
-        return found
+                probabilities[at : at + _CHUNK] = torch.softmax(scores.double(), 1).numpy()
+        return probabilities
 
     def to_vector(self) -> Floats:
         """Standardisation and weights in one float64 vector of :meth:`size` numbers."""

@@ -127,8 +127,8 @@ def draw_table(
     rng = demanded(rows, seed)
     wish = Wish.of(schema, frequencies, where, proportions)
     labels = wish.labels(rows, rng)
-    found = _drawn(schema, draw, labels, rows, rng)
-    pending = np.flatnonzero(~_met(schema, wish, found))
+    columns = _drawn(schema, draw, labels, rows, rng)
+    pending = np.flatnonzero(~_met(schema, wish, columns))
     left = max(_DRAWS * rows, _LEAST_DRAWS)
     while len(pending):
         if left <= 0:
@@ -145,10 +145,10 @@ def draw_table(
         good = _met(schema, wish, fresh).reshape(len(pending), tries)
         at = pending[good.any(axis=1)]
         chosen = (np.arange(len(pending)) * tries + good.argmax(axis=1))[good.any(axis=1)]
-        for name, values in found.items():
+        for name, values in columns.items():
             values[at] = fresh[name][chosen]
         pending, left = pending[~good.any(axis=1)], left - count
-    return restore(found, schema, rng)
+    return restore(columns, schema, rng)
 
 
 def _drawn(

@@ -64,14 +64,14 @@ class Encoding:
 
     def decode(self, cells: Floats) -> dict[str, NDArray[Any]]:
         """Arrays such as `Conformed.columns` of cells [n, width]; numbers are not on the grid."""
-        found: dict[str, NDArray[Any]] = {}
+        columns: dict[str, NDArray[Any]] = {}
         at = 0
         for column in self.columns:
             if isinstance(column, Categorical | Boolean):
                 size = _sizes(column)[0]
                 codes = cells[:, at : at + size].argmax(axis=1).astype(np.int64)
                 gap = column.missing & (codes == size - 1)
-                found[column.name] = np.where(gap, -1, codes)
+                columns[column.name] = np.where(gap, -1, codes)
                 at += size
                 continue
             values = _stretched(cells[:, at].astype(np.float64), column)
@@ -79,8 +79,8 @@ class Encoding:
             if column.missing:
                 values = np.where(cells[:, at + 1] > cells[:, at], np.nan, values)
                 at += 2
-            found[column.name] = values
-        return found
+            columns[column.name] = values
+        return columns
 
 
 def cells_of(schema: Schema | ImageSchema) -> Cells:

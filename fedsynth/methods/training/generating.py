@@ -96,8 +96,8 @@ class Conditions:
             asked = torch.zeros(rows, dtype=torch.int64)
             for number in torch.unique(classes):
                 own = classes == number
-                found = torch.searchsorted(sums[number], drawn[own], right=True)
-                asked[own] = found.clamp(max=sums.shape[1] - 1)
+                places = torch.searchsorted(sums[number], drawn[own], right=True)
+                asked[own] = places.clamp(max=sums.shape[1] - 1)
         cells = asked + len(self.classes)
         return cells if classes is None else torch.stack([classes, cells], dim=1)
 

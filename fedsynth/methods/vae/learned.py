@@ -120,9 +120,9 @@ class Learned:
             return drawn
         assert labels is not None
         width = len(model.spec.sizes) or model.spec.width
-        found = np.zeros((rows, width), np.int32 if model.spec.sizes else np.float32)
+        records = np.zeros((rows, width), np.int32 if model.spec.sizes else np.float32)
         for part in np.unique(labels):
             at = labels == part
             weights = model.decoder_part(theta, int(part))
-            found[at] = vae.sample(model.spec, weights, None, generator, int(at.sum())).numpy()
-        return found
+            records[at] = vae.sample(model.spec, weights, None, generator, int(at.sum())).numpy()
+        return records

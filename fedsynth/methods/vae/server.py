@@ -80,10 +80,10 @@ class Training:
     def _matched(self, spec: VAESpec, theta: Floats, profiles: NDArray[np.float64]) -> Floats:
         """The decoder with each class's one-way distributions as the label tables have them."""
         generator = torch.Generator().manual_seed(self.session.options.seed)
-        found: Floats = match_profiles(
+        matched: Floats = match_profiles(
             spec, torch.from_numpy(theta.copy()), torch.from_numpy(profiles), generator
         ).numpy()
-        return found
+        return matched
 
     def _begun(self) -> State:
         """Ask the histogram and the label tables, and draw the first weights."""

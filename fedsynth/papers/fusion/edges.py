@@ -75,13 +75,13 @@ class PublishedEdges:
     def points(self, dealt: Mapping[str, int], points: int, seed: int) -> Points:
         source = self.learned.source
         shares = shares_of(max(points, len(self.owners)), len(self.owners))
-        found = []
+        sets = []
         for edge in range(1 + max(dealt.values())):
             own = [k for k, name in enumerate(self.owners) if dealt[name] == edge]
             rng = np.random.default_rng([seed, 1, edge])
             cells, labels = source.points_of(np.repeat(own, shares[own]).astype(np.int64), rng)
-            found.append((source.layout.inputs(cells), labels))
-        return found
+            sets.append((source.layout.inputs(cells), labels))
+        return sets
 
     def trained(self, classifier: Classifier, frequencies: Floats) -> PublishedEdges:
         """With the cloud's model, and the classes' shares among the points."""
@@ -145,7 +145,7 @@ class PrivateEdges:
     def points(self, dealt: Mapping[str, int], points: int, seed: int) -> Points:
         clients = np.bincount(list(dealt.values()), minlength=len(self.models))
         shares = shares_of(max(points, len(dealt)), len(dealt))
-        schema, found = self.schema, []
+        schema, sets = self.schema, []
         for edge, (model, rows) in enumerate(
             zip(self.models, _blocks(shares, clients), strict=True)
         ):
@@ -154,8 +154,8 @@ class PrivateEdges:
             )
             columns = conform(drawn, schema, where="synthetic rows").columns
             labels = columns[str(schema.target)].astype(np.int64)
-            found.append((Design(schema).matrix(columns), labels))
-        return found
+            sets.append((Design(schema).matrix(columns), labels))
+        return sets
 
     def trained(self, classifier: Classifier, frequencies: Floats) -> PrivateEdges:
         """With the cloud's model."""
@@ -183,13 +183,13 @@ class PrivateEdges:
         classes = np.zeros(rows, np.int64) if labels is None else labels
         reached = (records / records.sum(axis=0)).cumsum(axis=0)[:, classes]
         edges = np.minimum((reached < rng.random(rows)).sum(axis=0), len(self.models) - 1)
-        found: dict[str, NDArray[Any]] = {}
+        columns: dict[str, NDArray[Any]] = {}
         for edge, model in enumerate(self.models):
             at = np.flatnonzero(edges == edge)
-            drawn = model.columns(None if labels is None else labels[at], len(at), rng)
-            for name, values in drawn.items():
-                found.setdefault(name, np.zeros(rows, values.dtype))[at] = values
-        return found
+            samples = model.columns(None if labels is None else labels[at], len(at), rng)
+            for name, values in samples.items():
+                columns.setdefault(name, np.zeros(rows, values.dtype))[at] = values
+        return columns
 
 
 def _blocks(shares: Whole, sizes: Sequence[int] | NDArray[np.integer]) -> list[int]:

@@ -131,9 +131,9 @@ def messages_of(session: Session, schema: Schema | ImageSchema) -> Learned:
 
     def learned(messages: NDArray[np.float64], clients: Sequence[str]) -> Learned:
         own = {**known, "clients": tuple(clients)}
-        found = Learned(messages, np.zeros(layout.classes), np.zeros(0), **own)
-        _ = found.source
-        return found
+        model = Learned(messages, np.zeros(layout.classes), np.zeros(0), **own)
+        _ = model.source
+        return model
 
     session.progress("features", 0, total)
     if session.restored is not None:

@@ -99,9 +99,9 @@ class Learned:
         ) -> dict[str, NDArray[Any]]:
             if labels is not None:
                 return source.layout.named(source.points_labelled(labels, rng))
-            cells, own = source.points(count, rng)
-            found = source.layout.named(cells)
-            return {**found, str(schema.target): own} if source.layout.classes else found
+            cells, predicted = source.points(count, rng)
+            columns = source.layout.named(cells)
+            return {**columns, str(schema.target): predicted} if source.layout.classes else columns
 
         # Without a wish for the label it is drawn with the row, as the paper does.
         labelled = bool(proportions) or str(schema.target) in (where or {})

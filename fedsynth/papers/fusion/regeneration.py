@@ -46,15 +46,15 @@ class Source:
             owners: positions in `models`, [n].
         """
         labels = np.zeros(len(owners), np.int64)
-        found: Cells = []
+        points: Cells = []
         for one in np.unique(owners) if len(owners) else [0]:
             at = np.flatnonzero(owners == one)
             cells, own = self._of(self.models[one], len(at), rng)
-            found = found or [np.zeros(len(owners), values.dtype) for values in cells]
-            for whole, values in zip(found, cells, strict=True):
+            points = points or [np.zeros(len(owners), values.dtype) for values in cells]
+            for whole, values in zip(points, cells, strict=True):
                 whole[at] = values
             labels[at] = own
-        return found, labels
+        return points, labels
 
     def _of(self, model: ClientModel, rows: int, rng: np.random.Generator) -> tuple[Cells, Whole]:
         features = zip(self.layout.features, model.features, strict=True)
@@ -76,8 +76,8 @@ class Source:
         """
         most = max(_DRAWS * len(labels), _LEAST_DRAWS)
         pending = [np.flatnonzero(labels == c) for c in range(self.layout.classes)]
-        found, left = self.points_of(np.zeros(0, np.int64), rng)[0], most
-        found = [np.zeros(len(labels), values.dtype) for values in found]
+        points, left = self.points_of(np.zeros(0, np.int64), rng)[0], most
+        points = [np.zeros(len(labels), values.dtype) for values in points]
         while wanted := sum(map(len, pending)):
             if left <= 0:
                 raise ConfigError(
@@ -86,14 +86,14 @@ class Source:
                     "rows, or use a method that conditions exactly, such as private-fusion or aim"
                 )
             count = min(_BATCH, left, 2 * self.layout.classes * wanted)
-            cells, drawn = self.points(count, rng)
+            cells, predicted = self.points(count, rng)
             for c, places in enumerate(pending):
-                fits = np.flatnonzero(drawn == c)[: len(places)]
-                for whole, values in zip(found, cells, strict=True):
+                fits = np.flatnonzero(predicted == c)[: len(places)]
+                for whole, values in zip(points, cells, strict=True):
                     whole[places[: len(fits)]] = values[fits]
                 pending[c] = places[len(fits) :]
             left -= count
-        return found
+        return points
 
 
 def source_of(

@@ -104,19 +104,19 @@ class Learned:
 
     def _agreed(self, labels: Labels, rng: np.random.Generator) -> Floats:
         """Rows drawn by their labels, again where the client's classifier says another."""
-        found = np.zeros((len(labels), self.networks.generator.cells.width), np.float32)
+        rows = np.zeros((len(labels), self.networks.generator.cells.width), np.float32)
         pending = np.arange(len(labels))
         for _ in range(_TRIES):
-            cells, said = self._from_all(labels[pending], len(pending), rng)
-            found[pending] = cells
-            pending = pending[said != labels[pending]]
+            cells, predicted = self._from_all(labels[pending], len(pending), rng)
+            rows[pending] = cells
+            pending = pending[predicted != labels[pending]]
             if not len(pending):
                 break
-        return found
+        return rows
 
     def _sought(self, labels: Labels, rng: np.random.Generator) -> tuple[Floats, Labels]:
         """Rows whose labels the classifiers say are those given: drawn until there are enough."""
-        found = np.zeros((len(labels), self.networks.generator.cells.width), np.float32)
+        rows = np.zeros((len(labels), self.networks.generator.cells.width), np.float32)
         pending = np.arange(len(labels))
         left = max(_DRAWS * len(labels), _LEAST_DRAWS)
         while len(pending):
@@ -128,17 +128,20 @@ class Learned:
                     "draws by class"
                 )
             count = min(left, 2 * len(pending) + 500)
-            cells, own = self._from_all(None, count, rng)
-            assert own is not None
+            cells, predicted = self._from_all(None, count, rng)
+            assert predicted is not None
             left -= count
             waiting = []
             for label in np.unique(labels[pending]):
-                wanted, drawn = pending[labels[pending] == label], np.flatnonzero(own == label)
+                wanted, drawn = (
+                    pending[labels[pending] == label],
+                    np.flatnonzero(predicted == label),
+                )
                 most = min(len(wanted), len(drawn))
-                found[wanted[:most]] = cells[drawn[:most]]
+                rows[wanted[:most]] = cells[drawn[:most]]
                 waiting.append(wanted[most:])
             pending = np.concatenate(waiting)
-        return found, labels
+        return rows, labels
 
     def _from_all(
         self, labels: Labels | None, rows: int, rng: np.random.Generator
@@ -188,7 +191,7 @@ class Learned:
         """Raises ReleaseError where the parts do not fit the schema or one another."""
         networks, clients = self.networks, len(self.generators)
         classes, schema = conditions(self.schema), self.schema
-        wanted = {
+        demands = {
             "the networks' cells": (networks.generator.cells, cells_of(schema)),
             "the networks' classes": (networks.classes, classes),
             "the generators": (self.generators.shape, (clients, networks.generator.dim)),
@@ -197,16 +200,16 @@ class Learned:
             "the frequencies": (self.frequencies.shape, (classes,)),
             "the global classifier": (self.classifier.shape, (networks.classifier_dim,)),
         }
-        for what, (found, fitting) in wanted.items():
-            if found != fitting or not clients:
+        for what, (actual, expected) in demands.items():
+            if actual != expected or not clients:
                 raise ReleaseError(f"{what} are not those of the schema and the other parts")
 
     def probabilities(self, cells: Tensor) -> NDArray[np.float64]:
         """The global classifier's, of cells [n, width]: [n, classes]."""
-        found: NDArray[np.float64] = (
+        probabilities: NDArray[np.float64] = (
             self._logits(self.classifier, cells).double().softmax(1).numpy()
         )
-        return found
+        return probabilities
 
 
 def _chosen(shares: NDArray[np.float64], rows: int, rng: np.random.Generator) -> Labels:

@@ -123,16 +123,16 @@ def _voted(
     rate = number(request, "learning_rate")
     for index in fresh:
         groups[index].memory[_MEMORY] = Teacher.new(game.discriminator, _seed(groups[index]))
-    found: dict[int, Teacher] = {}
+    teacher_of: dict[int, Teacher] = {}
     old = [index for index in range(len(groups)) if index not in set(fresh)]
     for who in (fresh, old):
         # Those that begin take more steps, so they learn beside others that do.
         teachers = [groups[index].memory[_MEMORY] for index in who]
         own = trained(game, teachers, [made[index] for index in who], rate) if who else []
-        found |= dict(zip(who, own, strict=True))
-    for index, teacher in found.items():
+        teacher_of |= dict(zip(who, own, strict=True))
+    for index, teacher in teacher_of.items():
         groups[index].memory[_MEMORY] = teacher
-    weights = torch.stack([found[index].flat for index in range(len(groups))])
+    weights = torch.stack([teacher_of[index].flat for index in range(len(groups))])
     real = _logits(game, weights, asked) > 0
     known = _known(groups, asked)
     votes = torch.stack([~real & known, real & known], dim=-1)

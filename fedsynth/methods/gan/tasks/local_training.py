@@ -135,7 +135,7 @@ class _LocalRows:
 def _moved(clients: Sequence[View], rules: Rules) -> NDArray[np.float32]:
     """How far the discriminators of all parts moved at each client, [clients, parts * dim]."""
     game, size = rules.game, rules.game.discriminator.dim
-    found = np.zeros((len(clients), game.parts * size), np.float32)
+    updates = np.zeros((len(clients), game.parts * size), np.float32)
     local_rows: list[_LocalRows] = []
     places: list[tuple[int, int]] = []
     for index, client in enumerate(clients):
@@ -143,12 +143,12 @@ def _moved(clients: Sequence[View], rules: Rules) -> NDArray[np.float32]:
             local_rows.append(rows)
             places.append((index, part))
     if not local_rows:
-        return found
+        return updates
     starts = torch.stack([rules.discriminators[p * size : (p + 1) * size] for _, p in places])
     moved = (_trained(rules, starts, local_rows) - starts).numpy()
     for (index, part), row in zip(places, moved, strict=True):
-        found[index, part * size : (part + 1) * size] = row
-    return found
+        updates[index, part * size : (part + 1) * size] = row
+    return updates
 
 
 def _local_rows(client: View, rules: Rules) -> Iterator[tuple[int, _LocalRows]]:
@@ -175,14 +175,14 @@ def _cycled(own: NDArray[np.int64], count: int, rng: np.random.Generator) -> NDA
 
 def _trained(rules: Rules, starts: Tensor, local_rows: Sequence[_LocalRows]) -> Tensor:
     """Flat weights [models, dim] after all steps; models learn side by side, as if alone."""
-    found = torch.empty_like(starts)
+    weights = torch.empty_like(starts)
 
     def work(models: Tensor) -> None:
         own = [local_rows[model] for model in models.tolist()]
-        found[models] = _stepped(rules, starts[models], own)
+        weights[models] = _stepped(rules, starts[models], own)
 
     side_by_side(work, torch.split(torch.arange(len(local_rows)), _stack(rules, len(local_rows))))
-    return found
+    return weights
 
 
 def _stack(rules: Rules, models: int) -> int:
@@ -234,13 +234,13 @@ def _losses(game: Game, weights: list[Tensor], sides: Sequence[Tensor | None]) -
     """
     real, labels, fakes, asked = sides
     assert real is not None and fakes is not None
-    said = game.discriminate(weights, real, labels)
-    found = adversarial.adversarial_losses(said, True, game.loss).mean(-1)
-    said = game.discriminate(weights, fakes, asked)
-    found = found + adversarial.adversarial_losses(said, False, game.loss).mean(-1)
+    logits = game.discriminate(weights, real, labels)
+    losses = adversarial.adversarial_losses(logits, True, game.loss).mean(-1)
+    logits = game.discriminate(weights, fakes, asked)
+    losses = losses + adversarial.adversarial_losses(logits, False, game.loss).mean(-1)
     if game.penalty:
         slope = adversarial.gradient_penalty(
             lambda cells: game.discriminate(weights, cells, asked), fakes
         )
-        found = found + game.penalty * slope
-    return found
+        losses = losses + game.penalty * slope
+    return losses
