@@ -43,7 +43,7 @@ Progress = Callable[[str, int, int, float], None]
 """Called with the step's name, rounds done, rounds in all, and the epsilon spent so far."""
 
 
-def silent(label: str, done: int, total: int, epsilon: float) -> None:
+def show_nothing(label: str, done: int, total: int, epsilon: float) -> None:
     """Show nothing."""
 
 
@@ -72,7 +72,7 @@ class Options:
     survivors: float = 1.0
     owners_ledgers: Mapping[str, Ledger] = field(default_factory=dict)
     checkpoint_every: int = 25
-    progress: Progress = silent
+    progress: Progress = show_nothing
     insecure_noise_seed: int | None = None
 
     def __post_init__(self) -> None:
@@ -97,7 +97,7 @@ class Options:
         Raises:
             ConfigError: a keyword that no fit has, or a value that it cannot take.
         """
-        known = [own.name for own in fields(Options)]
+        known = [field.name for field in fields(Options)]
         for word in given:
             if word not in known:
                 raise ConfigError(f"fit has no option {word!r}{suggestion(word, [*known, 'plan'])}")
@@ -154,7 +154,8 @@ class Session:
         folder.mkdir(parents=True, exist_ok=True)
         plain = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
         body = save_tensors(
-            plain, {"meta": json.dumps({**meta, **self._drawn(), "sites": self.channel.names})}
+            plain,
+            {"meta": json.dumps({**meta, **self._participations(), "sites": self.channel.names})},
         )
         fresh = folder / "state.new"
         with fresh.open("wb") as file:
@@ -164,10 +165,10 @@ class Session:
         fresh.replace(folder / "state.safetensors")
 
     def save(self, state: Any) -> None:
-        """Checkpoint a dataclass: :meth:`saved` gives it back when the job is resumed."""
+        """Checkpoint a dataclass: :meth:`restore` gives it back when the job is resumed."""
         self.checkpoint(*pack(state))
 
-    def saved(self, kind: type[T], **known: Any) -> T | None:
+    def restore(self, kind: type[T], **known: Any) -> T | None:
         """The dataclass that the interrupted job saved last; None where it saved nothing.
 
         Args:
@@ -177,13 +178,13 @@ class Session:
             return None
         return unpack(kind, *self.restored, known)
 
-    def _drawn(self) -> dict[str, Any]:
+    def _participations(self) -> dict[str, Any]:
         """How often each client was drawn, where that is limited: then the server knows anyway."""
         if self.ledger.job.participations is None:
             return {}
         return {
             "events": len(self.ledger.events),
-            "participations": self.channel.drawn,
+            "participations": self.channel.participations,
         }
 
     def __enter__(self) -> Session:
@@ -232,11 +233,11 @@ def begin(
             ledger.close()
             raise
     else:
-        made = plan(budget, len(clients))
+        job_plan = plan(budget, len(clients))
         job = Job(
             budget=budget,
-            plan=made.releases,
-            participations=made.participations,
+            plan=job_plan.releases,
+            participations=job_plan.participations,
             schema_digest=schema.digest,
             schema_provenance=schema.provenance,
             settings_digest=digest_of(settings),
@@ -244,10 +245,10 @@ def begin(
         )
         ledger = Ledger.create(job, path)
     try:
-        restored = _restored(options, clients)
+        restored = _read_checkpoint(options, clients)
         if restored is None:
             _demand_something_left(ledger)
-        channel = Channel(runtime, ledger, noise, drawn=_drawn(restored, ledger))
+        channel = Channel(runtime, ledger, noise, participations=_participations(restored, ledger))
     except BaseException:
         ledger.close()
         raise
@@ -257,8 +258,8 @@ def begin(
 
 def _demand_something_left(ledger: Ledger) -> None:
     """Raises PrivacyError where all that a job planned was asked and the answers were lost."""
-    asked = sum(event.steps for event in ledger.events)
-    if asked and asked >= sum(planned.count for planned in ledger.job.plan):
+    charged = sum(event.steps for event in ledger.events)
+    if charged and charged >= sum(planned.count for planned in ledger.job.plan):
         raise PrivacyError(
             "everything that this job planned was asked, and the answers were lost before they "
             "were saved: its epsilon is spent, so there is nothing to resume. Start a new job in "
@@ -266,7 +267,7 @@ def _demand_something_left(ledger: Ledger) -> None:
         )
 
 
-def _restored(options: Options, clients: Sequence[str]) -> Restored | None:
+def _read_checkpoint(options: Options, clients: Sequence[str]) -> Restored | None:
     if not options.resume or options.folder is None:
         return None
     path = options.folder / CHECKPOINT / "state.safetensors"
@@ -289,7 +290,7 @@ def _restored(options: Options, clients: Sequence[str]) -> Restored | None:
     return restored
 
 
-def _drawn(restored: Restored | None, ledger: Ledger) -> dict[str, int] | None:
+def _participations(restored: Restored | None, ledger: Ledger) -> dict[str, int] | None:
     """Rounds in which each client was drawn; in those since the checkpoint, perhaps every one."""
     if restored is None or "participations" not in restored[1]:
         return None

@@ -7,6 +7,7 @@ from fedsynth.errors import ConfigError, FederationError, PrivacyError, ReleaseE
 from fedsynth.federation.runtimes.local import PRIVATE, LocalRuntime
 from fedsynth.federation.runtimes.state_file import StateFile
 from fedsynth.federation.server.channel import Channel
+from fedsynth.federation.server.door import Door
 from fedsynth.methods.marginal.mst import MST
 from fedsynth.methods.vae.synthesizer import FedVAE
 from fedsynth.privacy.budget import Budget
@@ -159,9 +160,9 @@ def test_rounds_lost_since_the_checkpoint_count_as_taken_by_everybody():
     for number in range(8):
         ledger.charge(Event("task", number, terms))
     meta = {"events": 5, "participations": {"a": 2, "b": 0}}
-    assert fitting._drawn(({}, meta), ledger) == {"a": 5, "b": 3}
-    assert fitting._drawn(({}, {}), ledger) is None
-    assert fitting._drawn(None, ledger) is None
+    assert fitting._participations(({}, meta), ledger) == {"a": 5, "b": 3}
+    assert fitting._participations(({}, {}), ledger) is None
+    assert fitting._participations(None, ledger) is None
 
 
 def test_a_damaged_checkpoint_is_named(tmp_path):
@@ -189,7 +190,7 @@ def test_a_resumed_client_cannot_take_part_more_often_than_was_accounted_for(tmp
         end(self, job, finished=finished)
 
     def left(self, *, finished):
-        drawn.append(dict(self.drawn))
+        drawn.append(dict(self.participations))
         leave(self, finished=finished)
 
     monkeypatch.setattr(LocalRuntime, "close", ended)
@@ -299,7 +300,7 @@ def test_a_single_message_lost_in_a_crash_is_said_to_be_lost(name, tmp_path, mon
 
     folder, budget = tmp_path / "job", Budget(epsilon=1.0)
     with monkeypatch.context() as broken, pytest.raises(KeyboardInterrupt):
-        broken.setattr(Channel, "_take", crash)
+        broken.setattr(Door, "_take", crash)
         METHODS[name](SCHEMA).fit(owners(20, 20), budget, folder=folder)
     with pytest.raises(PrivacyError, match="nothing to resume"):
         METHODS[name](SCHEMA).fit(owners(20, 20), budget, folder=folder, resume=True)

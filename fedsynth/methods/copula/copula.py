@@ -20,7 +20,7 @@ from scipy.special import ndtri
 
 from fedsynth.methods.copula.cells import TableCells
 from fedsynth.methods.copula.question import Statistics
-from fedsynth.methods.copula.settling import settled
+from fedsynth.methods.copula.settling import shrink_correlations
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -67,9 +67,9 @@ def fit_copula(statistics: Statistics, group: int, profiles: Floats) -> Copula:
     cells = statistics.question.cells
     moments = _moments(statistics, group)
     orders = _orders(cells, moments, profiles)
-    raw, precisions = _matched(cells, moments, profiles, orders)
+    raw, precisions = _match(cells, moments, profiles, orders)
     ranks = np.concatenate([np.argsort(order) for order in orders])
-    return Copula(ranks.astype(np.int64), settled(raw, precisions))
+    return Copula(ranks.astype(np.int64), shrink_correlations(raw, precisions))
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ def _moments(statistics: Statistics, group: int) -> _Moments:
 
 def _slices(cells: TableCells) -> list[slice]:
     """Where each column's scores stand among all but the constant."""
-    widths = [own.scores.shape[1] for own in cells.columns]
+    widths = [column.scores.shape[1] for column in cells.columns]
     return [slice(b - w, b) for b, w in zip(np.cumsum(widths).tolist(), widths, strict=True)]
 
 
@@ -122,15 +122,17 @@ def _orders(cells: TableCells, moments: _Moments, profiles: Floats) -> list[Whol
     noise = float(np.sqrt((shares**2) @ (moments.noise**2)))
     scales = np.concatenate(
         [
-            np.full(own.scores.shape[1], _deviation(own.scores, profiles[:, s], shares) + 1e-9)
-            for own, s in zip(cells.columns, cells.slices(), strict=True)
+            np.full(
+                column.scores.shape[1], _deviation(column.scores, profiles[:, s], shares) + 1e-9
+            )
+            for column, s in zip(cells.columns, cells.slices(), strict=True)
         ]
     )
     directions = _directions(pooled / np.outer(scales, scales), at)
     orders = []
-    for own, s, direction in zip(cells.columns, cells.slices(), directions, strict=True):
-        if own.grid is not None or len(direction) < 2:
-            orders.append(np.arange(own.size))
+    for column, s, direction in zip(cells.columns, cells.slices(), directions, strict=True):
+        if column.grid is not None or len(direction) < 2:
+            orders.append(np.arange(column.size))
         else:
             latent = direction / (together[s] + noise + _RARE)
             orders.append(np.argsort(latent, kind="stable"))
@@ -178,7 +180,7 @@ def _coefficients(scores: Floats, profile: Floats, order: Whole) -> Floats:
     return coefficients
 
 
-def _matched(
+def _match(
     cells: TableCells, moments: _Moments, profiles: Floats, orders: list[Whole]
 ) -> tuple[Floats, Floats]:
     """Noisy correlations [classes, columns, columns], and how precise they are.
@@ -196,8 +198,8 @@ def _matched(
     precisions = np.zeros((len(profiles), columns))
     for c, (profile, covariances) in enumerate(zip(profiles, moments.covariances, strict=True)):
         steps = [
-            _coefficients(own.scores, profile[s], order)
-            for own, s, order in zip(cells.columns, cells.slices(), orders, strict=True)
+            _coefficients(column.scores, profile[s], order)
+            for column, s, order in zip(cells.columns, cells.slices(), orders, strict=True)
         ]
         grams = np.stack([step @ step.T for step in steps])
         best = _best(grams, _projections(steps, covariances, at)[i, j], i, j)
@@ -232,9 +234,9 @@ def _best(grams: Floats, projected: Floats, i: Whole, j: Whole) -> Floats:
     squares = (powers[:, :, None] * powers[:, None, :]).reshape(len(_GRID), -1)
     rho = np.zeros(len(i))
     for start in range(0, len(i), _CHUNK):
-        own = slice(start, start + _CHUNK)
-        norms = (grams[i[own]] * grams[j[own]]).reshape(-1, _TERMS**2) @ squares.T
-        rho[own] = _lowest(norms - 2 * projected[own] @ powers.T)
+        chunk = slice(start, start + _CHUNK)
+        norms = (grams[i[chunk]] * grams[j[chunk]]).reshape(-1, _TERMS**2) @ squares.T
+        rho[chunk] = _lowest(norms - 2 * projected[chunk] @ powers.T)
     return rho
 
 

@@ -45,8 +45,8 @@ def estimate(statistics: Statistics, group: int) -> Profiles:
     counts = statistics.counts[group]
     records = class_records(statistics, group)
     shares = np.zeros_like(counts)
-    for own, at in zip(cells.columns, cells.slices(), strict=True):
-        shares[:, at] = column_shares(own, counts[:, at], records, statistics.sigma)
+    for column, at in zip(cells.columns, cells.slices(), strict=True):
+        shares[:, at] = column_shares(column, counts[:, at], records, statistics.sigma)
     return Profiles(records, shares)
 
 
@@ -64,15 +64,15 @@ def class_records(statistics: Statistics, group: int) -> Floats:
     return np.maximum(to_simplex(records, total), max(1e-3 * statistics.sigma, 1e-9 * total))
 
 
-def column_shares(own: ColumnCells, counts: Floats, records: Floats, sigma: float) -> Floats:
+def column_shares(column: ColumnCells, counts: Floats, records: Floats, sigma: float) -> Floats:
     """Shares [classes, size] of a column's cells.
 
     All classes together are shrunk towards the public measure of the cells, then each class towards
     all together, by what the noise explains.
     """
     classes = len(counts)
-    shrink: Callable[..., Floats] = _tree if own.grid is not None else _flat
-    measure = own.measure
+    shrink: Callable[..., Floats] = _tree if column.grid is not None else _flat
+    measure = column.measure
     total = float(records.sum())
     together = shrink(counts.sum(axis=0), total, measure, sigma * classes**0.5)
     # Nothing is impossible.

@@ -118,7 +118,7 @@ class TableCoding:
             if slot.numeric:
                 numbers = values.astype(np.float64)
                 gaps = np.isnan(numbers)
-                coordinates[:, slot.start] = np.where(gaps, 0.0, _placed(numbers, slot.column))
+                coordinates[:, slot.start] = np.where(gaps, 0.0, _scale(numbers, slot.column))
                 codes = gaps.astype(np.int64)
             else:
                 codes = np.where(values < 0, slot.size - 1, values).astype(np.int64)
@@ -146,7 +146,7 @@ class TableCoding:
                 number = raw[:, slot.start : slot.start + 1]
                 parts.append(number + (number.clamp(-1, 1) - number).detach())
             if stop > start:
-                parts.append(_drawn(raw[:, start:stop], generator))
+                parts.append(_sample_categories(raw[:, start:stop], generator))
         return torch.cat(parts, dim=1)
 
     def columns(self, records: Floats) -> Mapping[str, NDArray[Any]]:
@@ -160,7 +160,9 @@ class TableCoding:
                 low, high = slot.column.low, slot.column.high
                 share = (records[:, slot.start].clip(-1, 1) + 1) / 2
                 values = low * (1 - share) + high * share
-                columns[slot.column.name] = values if codes is None else _gapped(values, codes == 1)
+                columns[slot.column.name] = (
+                    values if codes is None else _insert_gaps(values, codes == 1)
+                )
             else:
                 assert codes is not None
                 gone = slot.gap & (codes == slot.size - 1)
@@ -176,7 +178,7 @@ def coding_of(schema: Schema | ImageSchema) -> Coding:
     return ImageCoding(schema) if isinstance(schema, ImageSchema) else TableCoding(schema)
 
 
-def _placed(values: Floats, column: Modelled) -> Floats:
+def _scale(values: Floats, column: Modelled) -> Floats:
     """Places in [-1, 1] between the bounds; 0 where these are one."""
     assert not isinstance(column, Categorical | Boolean)
     # Halves first: the distance between huge bounds may overflow.
@@ -187,11 +189,11 @@ def _placed(values: Floats, column: Modelled) -> Floats:
     return places
 
 
-def _gapped(values: Floats, gaps: NDArray[np.bool_]) -> Floats:
+def _insert_gaps(values: Floats, gaps: NDArray[np.bool_]) -> Floats:
     return np.where(gaps, np.nan, values)
 
 
-def _drawn(logits: Tensor, generator: torch.Generator) -> Tensor:
+def _sample_categories(logits: Tensor, generator: torch.Generator) -> Tensor:
     """One-hot draws less their mean coordinate, by the Gumbel-max trick."""
     size = logits.shape[1]
     uniform = torch.rand(logits.shape, generator=generator).clamp(1e-6, 1 - 1e-6)

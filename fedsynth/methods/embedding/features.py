@@ -64,11 +64,11 @@ class Embedding:
 
     @cached_property
     def projection(self) -> Projection:
-        wanted = self.settings.components
-        assert wanted is not None
+        components = self.settings.components
+        assert components is not None
         if isinstance(self.coding, ImageCoding):
-            return _lowest(self.coding.shape, wanted, self.settings.tilt)
-        return _directions(self.coding.width, wanted)
+            return _lowest(self.coding.shape, components, self.settings.tilt)
+        return _directions(self.coding.width, components)
 
     @property
     def components(self) -> int:
@@ -133,11 +133,11 @@ class Embedding:
         ``(sqrt(a), sqrt(1 - a) c / sqrt(|c|^2 + floor))`` with the constant's share ``a``.
         """
         matrix = torch.as_tensor(self.projection.matrix, dtype=records.dtype)
-        few = records @ matrix
-        few = few * torch.rsqrt((few**2).sum(dim=1, keepdim=True) + self.floor)
+        projected = records @ matrix
+        projected = projected * torch.rsqrt((projected**2).sum(dim=1, keepdim=True) + self.floor)
         share = self.settings.constant_share
         constant = torch.full((len(records), 1), math.sqrt(share), dtype=records.dtype)
-        return torch.cat([constant, math.sqrt(1 - share) * few], dim=1)
+        return torch.cat([constant, math.sqrt(1 - share) * projected], dim=1)
 
     def fourier(self, records: Tensor) -> Tensor:
         """Random Fourier features, [n, features], with norm 1."""
@@ -158,13 +158,13 @@ class Embedding:
 
     def rows(self, records: Floats) -> tuple[Floats, Floats]:
         """Records [n, width] as a class's block [n, own] and the shared one [n, shared]."""
-        given = torch.from_numpy(np.ascontiguousarray(records, np.float64))
+        tensor = torch.from_numpy(np.ascontiguousarray(records, np.float64))
         moments, fourier, patches = (math.sqrt(share) for share in self.shares)
         with torch.no_grad():
-            vectors = self.vectors(given).numpy()
-            waves, local = self.fourier(given).numpy(), self.patches(given).numpy()
-        own = np.concatenate([moments * flattened(vectors), fourier * waves], axis=1)
-        return own, patches * local
+            vectors = self.vectors(tensor).numpy()
+            waves, local = self.fourier(tensor).numpy(), self.patches(tensor).numpy()
+        features = np.concatenate([moments * flatten(vectors), fourier * waves], axis=1)
+        return features, patches * local
 
 
 def embedding_of(plain: Mapping[str, Any]) -> Embedding:
@@ -174,7 +174,7 @@ def embedding_of(plain: Mapping[str, Any]) -> Embedding:
     return Embedding(kind.from_dict(content), MeanEmbeddingSettings(**plain["settings"]))
 
 
-def flattened(vectors: Floats) -> Floats:
+def flatten(vectors: Floats) -> Floats:
     """Outer products of rows [n, m] with themselves as upper triangles [n, m (m + 1) / 2].
 
     Off the diagonal they are times sqrt(2), so that the norm is that of the whole matrix.
@@ -185,7 +185,7 @@ def flattened(vectors: Floats) -> Floats:
     return triangles
 
 
-def unflattened(triangles: Floats, size: int) -> Floats:
+def unflatten(triangles: Floats, size: int) -> Floats:
     """Symmetric matrices [c, size, size] from triangles [c, size (size + 1) / 2]."""
     at, to = np.triu_indices(size)
     scale = np.where(at == to, 1.0, math.sqrt(0.5))
@@ -195,14 +195,14 @@ def unflattened(triangles: Floats, size: int) -> Floats:
     return matrices
 
 
-def _lowest(shape: tuple[int, int, int], wanted: int, tilt: float) -> Projection:
+def _lowest(shape: tuple[int, int, int], components: int, tilt: float) -> Projection:
     """The lowest frequencies of each channel's discrete cosine transform, higher ones raised."""
     height, width, channels = shape
     down, across = _cosines(height), _cosines(width)
     side = max(height, width)
     rows, columns = np.arange(height) * side / height, np.arange(width) * side / width
     radius = np.hypot(rows[:, None], columns[None, :])
-    count = min(height * width, max(1, wanted // channels))
+    count = min(height * width, max(1, components // channels))
     chosen = np.argsort(radius.ravel(), kind="stable")[:count]
     waves = np.stack([np.outer(down[i // width], across[i % width]).ravel() for i in chosen])
     # [count, pixels] a channel, pixels of all channels interleaved.
@@ -219,10 +219,10 @@ def _cosines(size: int) -> Floats:
     return basis
 
 
-def _directions(width: int, wanted: int) -> Projection:
+def _directions(width: int, components: int) -> Projection:
     """All coordinates where they are few, else random orthonormal directions."""
-    if width <= wanted:
+    if width <= components:
         return Projection(np.eye(width), np.eye(width))
     rng = np.random.default_rng(_DIRECTIONS)
-    basis, _ = np.linalg.qr(rng.standard_normal((width, wanted)))
+    basis, _ = np.linalg.qr(rng.standard_normal((width, components)))
     return Projection(basis, basis.T)

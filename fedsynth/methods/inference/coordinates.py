@@ -56,7 +56,7 @@ class NumberPart:
             columns.append(gaps.astype(np.float64))
         return np.stack(columns, axis=1) if columns else np.zeros((len(values), 0))
 
-    def largest(self, norm: Norm) -> float:
+    def largest_norm(self, norm: Norm) -> float:
         """The largest norm of the coordinates: a gap has no value."""
         return float(self.width > 0)
 
@@ -100,7 +100,7 @@ class CategoryPart:
         codes = values.astype(np.int64)
         return np.asarray(self.basis[np.where(codes < 0, self.levels - 1, codes)])
 
-    def largest(self, norm: Norm) -> float:
+    def largest_norm(self, norm: Norm) -> float:
         sizes = np.abs(self.basis) if norm == "l1" else self.basis**2
         most = float(sizes.sum(axis=1).max()) if self.width else 0.0
         return most if norm == "l1" else float(np.sqrt(most))
@@ -149,9 +149,9 @@ class Coordinates:
             [part.encode(columns[part.column.name]) for part in self.parts], axis=1
         )
 
-    def largest(self, norm: Norm) -> float:
+    def largest_norm(self, norm: Norm) -> float:
         """The largest norm of a record's coordinates, whatever the record."""
-        each = [part.largest(norm) for part in self.parts]
+        each = [part.largest_norm(norm) for part in self.parts]
         return float(sum(each)) if norm == "l1" else float(np.sqrt(sum(e * e for e in each)))
 
     def terms(self) -> tuple[list[str], Floats]:

@@ -60,14 +60,14 @@ def classes_of(statistic: Statistic, values: Floats, sigma: float) -> Classes:
     else:
         within = second - held[:, None, None] * means[:, :, None] * means[:, None, :]
         sizes = np.maximum(held, max(1.0, deviation))
-        own = within / sizes[:, None, None]
-        covariances = _towards(own, within.sum(axis=0) / records, each / sizes)
+        scatter = within / sizes[:, None, None]
+        covariances = _shrink(scatter, within.sum(axis=0) / records, each / sizes)
     floors = each * np.sqrt(2 * statistic.width) / sizes
-    cleared = [_cleared(c, each / size) for c, size in zip(covariances, sizes, strict=True)]
+    cleared = [_denoise(c, each / size) for c, size in zip(covariances, sizes, strict=True)]
     return Classes(frequencies, means, np.stack(cleared), floors)
 
 
-def _towards(own: Floats, pooled: Floats, deviations: Floats) -> Floats:
+def _shrink(covariances: Floats, pooled: Floats, deviations: Floats) -> Floats:
     """Each class's covariance [classes, width, width], shrunk towards the pooled one.
 
     By the share that noise has in their squared distance (James and Stein 1961).
@@ -77,12 +77,12 @@ def _towards(own: Floats, pooled: Floats, deviations: Floats) -> Floats:
     """
     width = pooled.shape[0]
     noise = deviations**2 * width * (width + 1) / 2
-    apart = ((own - pooled) ** 2).sum(axis=(1, 2))
-    share = np.minimum(1.0, noise / np.maximum(apart, 1e-300))
-    return np.asarray(own + share[:, None, None] * (pooled - own))
+    distances = ((covariances - pooled) ** 2).sum(axis=(1, 2))
+    share = np.minimum(1.0, noise / np.maximum(distances, 1e-300))
+    return np.asarray(covariances + share[:, None, None] * (pooled - covariances))
 
 
-def _cleared(covariance: Floats, deviation: float) -> Floats:
+def _denoise(covariance: Floats, deviation: float) -> Floats:
     """The positive semidefinite matrix that symmetric noise has most likely hidden.
 
     Noise alone has eigenvalues up to an edge e, and lengthens those beyond it while it turns their

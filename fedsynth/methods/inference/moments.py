@@ -79,7 +79,7 @@ def moments(statistic: Statistic, reading: Reading, values: Floats, sigma: float
     with np.errstate(divide="ignore", invalid="ignore"):  # Where no record is left: infinite.
         sampled = spread / np.diag(least)
         crossed = (np.outer(spread, spread) + covariance**2) / least
-    noise = _simulated(statistic, reading, values, sigma)
+    noise = _simulate(statistic, reading, values, sigma)
     enough = shared > 2
     return Moments(
         reading.names,
@@ -132,7 +132,7 @@ def _over_present(joint: Floats, reading: Reading) -> tuple[Floats, Floats]:
     return sums, products
 
 
-def _simulated(
+def _simulate(
     statistic: Statistic, reading: Reading, values: Floats, sigma: float
 ) -> tuple[Floats, Floats]:
     """Variances of means and covariances by the noise."""

@@ -64,7 +64,7 @@ class Statistic:
         classes = conditions(schema)
         others = [c for c in schema.modelled if not classes or c.name != schema.target]
         coordinates = Coordinates.of(others)
-        clip = float(settings["clip"]) * coordinates.largest(norm)
+        clip = float(settings["clip"]) * coordinates.largest_norm(norm)
         by_class = bool(settings["by_class"]) and classes > 0
         return cls(coordinates, classes, by_class, clip or 1.0, norm)
 
@@ -90,14 +90,14 @@ class Statistic:
         """The largest norm of a record's contribution."""
         return 1 + COUNT if self.norm == "l2" else 1 + COUNT + float(np.sqrt(2 * COUNT))
 
-    def shortened(self, v: Floats) -> Floats:
+    def clip_norms(self, v: Floats) -> Floats:
         """Coordinates [n, width] as records count: none with a norm above the clip."""
         norms = np.linalg.norm(v, 1 if self.norm == "l1" else 2, axis=1)
         return np.asarray(v * (self.clip / np.maximum(norms, self.clip))[:, None])
 
     def contributions(self, v: Floats, labels: NDArray[np.int64] | None) -> FactoredRows:
         """Of records with coordinates ``v`` [n, width] and, where there are any, classes [n]."""
-        u = self.shortened(v) / self.clip
+        u = self.clip_norms(v) / self.clip
         ones = np.ones((len(v), 1)) if labels is None else np.eye(self.rows_of_sums)[labels]
         spread = u
         if self.by_class:

@@ -58,15 +58,15 @@ class FedInfer(Synthesizer[Learned]):
     @property
     def statistic(self) -> Statistic:
         """What is summed: public."""
-        asked = request_settings(self.settings.clip, self.settings.class_conditional)
-        return Statistic.of(self.schema, asked, self.settings.norm)
+        request = request_settings(self.settings.clip, self.settings.class_conditional)
+        return Statistic.of(self.schema, request, self.settings.norm)
 
     def stages(
         self, settings: FedInferSettings, budget: Budget, clients: int, surviving: int
     ) -> list[Stage]:
         def terms(multiplier: float) -> Terms:
-            own = self.statistic, budget, multiplier, surviving
-            return moments_terms(*own, settings.mechanism)
+            arguments = self.statistic, budget, multiplier, surviving
+            return moments_terms(*arguments, settings.mechanism)
 
         return [Stage(MOMENTS.name, 1.0, terms)]
 
@@ -74,7 +74,7 @@ class FedInfer(Synthesizer[Learned]):
         """One message with the whole budget; under local trust the owners' are kept apart, for
         :meth:`arrivals`."""
         self._merged = ()
-        learned = session.saved(Learned, **self.known())
+        learned = session.restore(Learned, **self.known())
         if learned is None:
             learned = ask(session, self.schema, self.statistic)
             session.save(learned)

@@ -20,8 +20,8 @@ from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.marginals import Domain, Measurement, Model, direct
 from fedsynth.methods.marginal.measurer import Measurer
 from fedsynth.methods.marginal.settings import GraphicalSettings
-from fedsynth.methods.sampling.drawing import demanded
-from fedsynth.methods.sampling.labels import wanted_shares
+from fedsynth.methods.sampling.drawing import demand_rows
+from fedsynth.methods.sampling.labels import label_shares
 from fedsynth.methods.synthesizer import Synthesizer
 from fedsynth.privacy.budget import Budget
 from fedsynth.queries.counting import counting_terms, question
@@ -69,10 +69,10 @@ class Learned:
         seed: int | None,
     ) -> pd.DataFrame:
         """Rows that meet all conditions, exactly through the model and not by rejection."""
-        codes, given, rng = self.drawn(rows, where, proportions, seed)
+        codes, given, rng = self.sample_codes(rows, where, proportions, seed)
         return self.encoding.decode(codes, rng, given)
 
-    def drawn(
+    def sample_codes(
         self,
         rows: int,
         where: Mapping[str, Any] | None,
@@ -80,16 +80,16 @@ class Learned:
         seed: int | None,
     ) -> tuple[NDArray[np.int32], dict[str, Condition], np.random.Generator]:
         """Codes [rows, columns], the conditions that they meet, and the generator's state."""
-        rng = demanded(rows, seed)
+        rng = demand_rows(rows, seed)
         given, evidence = self.conditions(where or {})
         if proportions:
-            wanted, at = wanted_shares(self.schema, proportions), target_index(self.schema)
+            shares, at = label_shares(self.schema, proportions), target_index(self.schema)
             if self.schema.target in given:
                 raise ConfigError("give either proportions or a condition on the target, not both")
             known = self.model.given(evidence).marginal((at,))
-            if (wanted[known <= 0] > 0).any():
+            if (shares[known <= 0] > 0).any():
                 raise ConfigError("proportions ask for values that no row has under the conditions")
-            ratio = np.divide(wanted, known, out=np.zeros_like(wanted), where=known > 0)
+            ratio = np.divide(shares, known, out=np.zeros_like(shares), where=known > 0)
             evidence[at] = evidence.get(at, np.ones(len(ratio))) * ratio / ratio.max()
         model = self.model.given(evidence) if evidence else self.model
         return model.sample(rows, rng), given, rng
@@ -145,7 +145,7 @@ class GraphicalSynthesizer(Synthesizer[Learned]):
         Returns:
             The distinct rows and their weights, whole numbers that sum to ``rows``.
         """
-        codes, given, rng = self.learned.drawn(rows, where, None, seed)
+        codes, given, rng = self.learned.sample_codes(rows, where, None, seed)
         distinct, counts = np.unique(codes, axis=0, return_counts=True)
         return self.learned.encoding.decode(distinct, rng, given), counts.astype(np.int64)
 

@@ -17,8 +17,8 @@ from fedsynth.errors import ReleaseError
 from fedsynth.methods.pate.inputs import Inputs
 from fedsynth.methods.pate.sources import Drawn, Public, Rows, size_of
 from fedsynth.methods.sampling.classifier import Classifier
-from fedsynth.methods.sampling.drawing import Columns, demanded, draw_table
-from fedsynth.methods.sampling.labels import wanted_labels
+from fedsynth.methods.sampling.drawing import Columns, demand_rows, draw_table
+from fedsynth.methods.sampling.labels import draw_labels
 from fedsynth.schema import ImageSchema
 
 Floats = NDArray[np.float64]
@@ -59,8 +59,8 @@ class Learned:
             return Learned(inputs, source, vector, source.model.frequencies)
         everything = source.candidates(0, np.random.default_rng(0))
         even = np.full(inputs.classes, 1 / inputs.classes)
-        said = Learned(inputs, source, vector, even)._said(everything)  # noqa: SLF001
-        return Learned(inputs, source, vector, _weights(inputs, said).mean(axis=0))
+        predicted = Learned(inputs, source, vector, even)._predict(everything)  # noqa: SLF001
+        return Learned(inputs, source, vector, _weights(inputs, predicted).mean(axis=0))
 
     @cached_property
     def student(self) -> Classifier:
@@ -84,22 +84,22 @@ class Learned:
         """Labelled rows that meet all conditions, those on other columns by drawing again."""
         schema = self.inputs.schema
         if isinstance(schema, ImageSchema):
-            rng = demanded(rows, seed)
-            labels = wanted_labels(schema, self.frequencies, rows, where, proportions, rng)
+            rng = demand_rows(rows, seed)
+            labels = draw_labels(schema, self.frequencies, rows, where, proportions, rng)
             assert labels is not None
-            drawn = self.chosen(labels, rng)
+            drawn = self.choose(labels, rng)
             assert isinstance(drawn, Images)
             return Images(drawn.pixels, labels)
 
         def columns(labels: Whole | None, count: int, rng: np.random.Generator) -> Columns:
             assert labels is not None
-            drawn = self.chosen(labels, rng)
+            drawn = self.choose(labels, rng)
             assert not isinstance(drawn, Images)
             return drawn.columns
 
         return draw_table(schema, self.frequencies, rows, where, proportions, seed, columns)
 
-    def _said(self, rows: Rows) -> Floats:
+    def _predict(self, rows: Rows) -> Floats:
         """:meth:`probabilities` of rows that are not encoded yet, some at a time: of wide tables
         all cells of many rows do not fit in memory."""
         step = max(1, _CELLS // self.inputs.width)
@@ -116,18 +116,18 @@ class Learned:
         weighted = shares * (self.frequencies if isinstance(self.source, Drawn) else 1.0)
         return np.asarray(weighted / weighted.sum(axis=1, keepdims=True))
 
-    def chosen(self, labels: Whole, rng: np.random.Generator) -> Rows:
+    def choose(self, labels: Whole, rng: np.random.Generator) -> Rows:
         """Rows of these classes, by Bayes' rule: of many rows each is chosen as often as the
         student gives it the class. An image is of its likeliest class, where it has any."""
         count = min(max(_CHOICE * len(labels), _LEAST_CHOICE), _MOST_CHOICE)
         rows = self.source.candidates(count, rng)
-        weights = _weights(self.inputs, self._said(rows))
+        weights = _weights(self.inputs, self._predict(rows))
         chosen = np.zeros(len(labels), np.int64)
         for label in np.unique(labels):
             at = np.flatnonzero(labels == label)
-            own = weights[:, label]
-            own = own if own.sum() > 0 else np.ones(size_of(rows))
-            chosen[at] = rng.choice(len(own), len(at), p=own / own.sum())
+            column = weights[:, label]
+            column = column if column.sum() > 0 else np.ones(size_of(rows))
+            chosen[at] = rng.choice(len(column), len(at), p=column / column.sum())
         return rows.take(chosen)
 
 

@@ -112,7 +112,7 @@ class Row:
                 seen.cells,
                 lambda logits: functional.cross_entropy(logits, classes, reduction="none"),
             )
-            parts += _clipped(gradients, self.classifier_clip)
+            parts += _clip(gradients, self.classifier_clip)
         if self.marks:
             rows = len(seen.cells)
             places = torch.zeros(rows, dtype=torch.int64) if seen.classes is None else seen.classes
@@ -132,7 +132,7 @@ class Row:
                 adversarial.conditional_logits(logits, labels), real, self.loss
             ),
         )
-        return _clipped(gradients, self.discriminator_clip)
+        return _clip(gradients, self.discriminator_clip)
 
     def generated_gradient(
         self, cells: Tensor, labels: Tensor | None, weights: Sequence[Tensor]
@@ -143,7 +143,7 @@ class Row:
         return clip_and_sum(rows, self.clip) / len(cells)
 
 
-def _clipped(gradients: list[tuple[Tensor, Tensor]], clip: float) -> Factors:
+def _clip(gradients: list[tuple[Tensor, Tensor]], clip: float) -> Factors:
     """Factors of gradients [b] with the norm of each at most `clip`."""
     pairs = [(left.numpy(), right.numpy()) for left, right in gradients]
     scale = factors(FactoredRows(pairs), clip).astype(np.float32)[:, None]

@@ -19,7 +19,7 @@ Rows = NDArray[np.intp]
 REDRAWS = 64
 
 
-def redrawn(
+def redraw(
     encoding: TableEncoding,
     codes: Codes,
     draw: Callable[[Rows], Codes],
@@ -49,10 +49,10 @@ def redrawn(
         rows = rows[impossible(encoding, result[rows])]
     valid = np.ones(len(result), bool)
     valid[rows] = False
-    own: NDArray[Any] = np.zeros(len(result), np.int64) if kinds is None else kinds
-    for kind in np.unique(own[rows]):
-        at = rows[own[rows] == kind]
-        like = np.flatnonzero(valid & (own == kind))
+    kind_of: NDArray[Any] = np.zeros(len(result), np.int64) if kinds is None else kinds
+    for kind in np.unique(kind_of[rows]):
+        at = rows[kind_of[rows] == kind]
+        like = np.flatnonzero(valid & (kind_of == kind))
         if not len(like):
             raise ConfigError(
                 "no row that this model draws meets the schema's constraints"

@@ -17,14 +17,14 @@ from fedsynth.data.images import Images
 from fedsynth.errors import ReleaseError
 from fedsynth.methods.copula.model import FusionModel, learn
 from fedsynth.methods.copula.settings import PrivateFusionSettings
-from fedsynth.methods.copula.statistics import statistics_once, statistics_terms
+from fedsynth.methods.copula.statistics import restore_statistics, statistics_terms
 from fedsynth.methods.copula.tasks import STATISTICS
 from fedsynth.methods.sampling.classifier import Classifier
 from fedsynth.methods.sampling.design import Design
 from fedsynth.methods.sampling.drawing import draw_table
 from fedsynth.papers.fusion.message import Layout
-from fedsynth.papers.fusion.published import messages_of
-from fedsynth.papers.fusion.regenerated import Learned, trained
+from fedsynth.papers.fusion.published import collect_messages
+from fedsynth.papers.fusion.regenerated import Learned, with_classifier
 from fedsynth.papers.fusion.regeneration import shares_of
 from fedsynth.privacy.budget import Budget
 from fedsynth.queries.session import Session
@@ -61,13 +61,11 @@ class PublishedEdges:
         return self.learned.classifier
 
     @classmethod
-    def asked(
-        cls, session: Session, schema: Schema | ImageSchema, dealt: Mapping[str, int]
-    ) -> Self:
+    def ask(cls, session: Session, schema: Schema | ImageSchema, dealt: Mapping[str, int]) -> Self:
         """Ask every client once."""
-        learned = messages_of(session, schema)
+        learned = collect_messages(session, schema)
         pairs = zip(learned.clients, learned.messages, strict=True)
-        return cls(learned, tuple(name for name, own in pairs if own.any()))
+        return cls(learned, tuple(name for name, message in pairs if message.any()))
 
     def check(self) -> None:
         self.learned.check()
@@ -77,15 +75,17 @@ class PublishedEdges:
         shares = shares_of(max(points, len(self.owners)), len(self.owners))
         sets = []
         for edge in range(1 + max(dealt.values())):
-            own = [k for k, name in enumerate(self.owners) if dealt[name] == edge]
+            members = [k for k, name in enumerate(self.owners) if dealt[name] == edge]
             rng = np.random.default_rng([seed, 1, edge])
-            cells, labels = source.points_of(np.repeat(own, shares[own]).astype(np.int64), rng)
+            cells, labels = source.points_of(
+                np.repeat(members, shares[members]).astype(np.int64), rng
+            )
             sets.append((source.layout.inputs(cells), labels))
         return sets
 
-    def trained(self, classifier: Classifier, frequencies: Floats) -> PublishedEdges:
+    def with_classifier(self, classifier: Classifier, frequencies: Floats) -> PublishedEdges:
         """With the cloud's model, and the classes' shares among the points."""
-        return replace(self, learned=trained(self.learned, classifier, frequencies))
+        return replace(self, learned=with_classifier(self.learned, classifier, frequencies))
 
     def draw(
         self,
@@ -129,17 +129,15 @@ class PrivateEdges:
         _ = self.classifier
 
     @classmethod
-    def asked(
-        cls, session: Session, schema: Schema | ImageSchema, dealt: Mapping[str, int]
-    ) -> Self:
+    def ask(cls, session: Session, schema: Schema | ImageSchema, dealt: Mapping[str, int]) -> Self:
         """Ask every client once, unless an interrupted run has the answer."""
         assert isinstance(schema, Schema)
-        own = PrivateFusionSettings().resolved(session.plan.budget, schema)
-        question = {**own.question(schema), "groups": dict(dealt)}
-        statistics = statistics_once(session, schema, question)
+        settings = PrivateFusionSettings().resolved(session.plan.budget, schema)
+        question = {**settings.question(schema), "groups": dict(dealt)}
+        statistics = restore_statistics(session, schema, question)
         session.progress("message", 1, 1)
         edges = range(1 + max(dealt.values()))
-        models = tuple(learn(statistics, edge, own.marginals) for edge in edges)
+        models = tuple(learn(statistics, edge, settings.marginals) for edge in edges)
         return cls(schema, models, np.zeros(0))
 
     def points(self, dealt: Mapping[str, int], points: int, seed: int) -> Points:
@@ -157,7 +155,7 @@ class PrivateEdges:
             sets.append((Design(schema).matrix(columns), labels))
         return sets
 
-    def trained(self, classifier: Classifier, frequencies: Floats) -> PrivateEdges:
+    def with_classifier(self, classifier: Classifier, frequencies: Floats) -> PrivateEdges:
         """With the cloud's model."""
         return replace(self, vector=classifier.to_vector())
 

@@ -198,9 +198,9 @@ def test_a_generator_that_can_be_asked_draws_a_rare_cell_when_it_is(monkeypatch)
     blue, genuine = [], TableEncoding.columns
 
     def watched(self, codes, rng):
-        found = genuine(self, codes, rng)
-        blue.append((found["colour"] == 2).mean())
-        return found
+        result = genuine(self, codes, rng)
+        blue.append((result["colour"] == 2).mean())
+        return result
 
     monkeypatch.setattr(TableEncoding, "columns", watched)
     rows = synth.sample(500, where={"colour": "blue"}, seed=0)
@@ -243,13 +243,13 @@ def test_a_release_read_back_draws_the_same_rows(name, tmp_path):
     method, budget, settings = FITS[name]
     synth = quick(method, **settings).fit(owners(60, 30), budget)
     write_release(tmp_path / "out", synth, synth.sample(20, seed=0))
-    found = load(tmp_path / "out")
-    pd.testing.assert_frame_equal(found.sample(30, seed=3), synth.sample(30, seed=3))
+    loaded = load(tmp_path / "out")
+    pd.testing.assert_frame_equal(loaded.sample(30, seed=3), synth.sample(30, seed=3))
     where = {"outcome": "ill", "smoker": True}
     pd.testing.assert_frame_equal(
-        found.sample(9, where=where, seed=3), synth.sample(9, where=where, seed=3)
+        loaded.sample(9, where=where, seed=3), synth.sample(9, where=where, seed=3)
     )
-    assert found.remarks == synth.remarks
+    assert loaded.remarks == synth.remarks
 
 
 def test_a_state_gives_back_a_sampler_without_a_ledger():
@@ -570,9 +570,9 @@ def test_classes_of_asked_rows_are_those_of_the_released_tables_by_bayes_rule():
     # Colours stand behind ages; red ones are mostly ill.
     red = tables[:, sizes[0]]
     expected = learned.known.frequencies * red
-    wish = learned.wished(SCHEMA, {"colour": "red"})
-    np.testing.assert_allclose(wish.frequencies, expected / expected.sum(), atol=1e-6)
-    assert wish.frequencies[1] > 0.95
+    request = learned.request_condition(SCHEMA, {"colour": "red"})
+    np.testing.assert_allclose(request.frequencies, expected / expected.sum(), atol=1e-6)
+    assert request.frequencies[1] > 0.95
     assert learned.known.frequencies[1] < 0.5
 
 

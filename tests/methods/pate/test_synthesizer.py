@@ -99,10 +99,10 @@ def test_probabilities_do_not_look_at_labels(learned):
 
 def test_a_release_read_back_draws_the_same_rows(tmp_path, learned):
     learned.release(tmp_path / "out", learned.sample(20, seed=0))
-    found = load(tmp_path / "out")
-    pd.testing.assert_frame_equal(found.sample(30, seed=5), learned.sample(30, seed=5))
+    loaded = load(tmp_path / "out")
+    pd.testing.assert_frame_equal(loaded.sample(30, seed=5), learned.sample(30, seed=5))
     test = small.table(20, seed=3)
-    assert np.array_equal(found.probabilities(test), learned.probabilities(test))
+    assert np.array_equal(loaded.probabilities(test), learned.probabilities(test))
     assert Certificate.load(tmp_path / "out").content["guarantee"]["unit"] == "record"
 
 
@@ -151,8 +151,8 @@ def test_labels_of_public_rows_are_not_looked_at():
 def test_public_rows_survive_a_release():
     synth = fitted(small.SCHEMA, small.owners(60, 50), public=small.table(40, seed=40))
     arrays, meta = synth.model_state()
-    found = PATE.from_state(small.SCHEMA, arrays, meta)
-    pd.testing.assert_frame_equal(found.sample(30, seed=5), synth.sample(30, seed=5))
+    loaded = PATE.from_state(small.SCHEMA, arrays, meta)
+    pd.testing.assert_frame_equal(loaded.sample(30, seed=5), synth.sample(30, seed=5))
     with pytest.raises(ReleaseError, match="public rows"):
         PATE.from_state(small.SCHEMA, {**arrays, "public:age": arrays["public:age"][:-1]}, meta)
     broken = np.full_like(arrays["public:colour"], 9)
@@ -174,8 +174,8 @@ def test_public_images_teach_a_student(unit):
     above = drawn.pixels[:, :2].mean(axis=(1, 2)) > drawn.pixels[:, 2:].mean(axis=(1, 2))
     assert (above == (drawn.labels == 0)).mean() > 0.9
     assert (synth.sample(9, where={"d": "b"}, seed=0).labels == 1).all()
-    found = PATE.from_state(DIGITS, *synth.model_state())
-    assert np.array_equal(found.sample(9, seed=3).pixels, synth.sample(9, seed=3).pixels)
+    loaded = PATE.from_state(DIGITS, *synth.model_state())
+    assert np.array_equal(loaded.sample(9, seed=3).pixels, synth.sample(9, seed=3).pixels)
 
 
 def test_images_need_public_ones():

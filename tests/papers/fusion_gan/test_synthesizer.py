@@ -229,10 +229,10 @@ def test_images_of_any_size_with_and_without_labels(shape, budget, labelled):
 def test_a_release_read_back_draws_the_same_rows(tmp_path, monkeypatch, learned):
     monkeypatch.setitem(methods.METHODS, FusionGAN.name, FusionGAN)
     learned.release(tmp_path / "out", learned.sample(20, seed=0))
-    found = load(tmp_path / "out")
-    pd.testing.assert_frame_equal(found.sample(30, seed=5), learned.sample(30, seed=5))
+    loaded = load(tmp_path / "out")
+    pd.testing.assert_frame_equal(loaded.sample(30, seed=5), learned.sample(30, seed=5))
     test = small.table(20, seed=3)
-    assert np.array_equal(found.probabilities(test), learned.probabilities(test))
+    assert np.array_equal(loaded.probabilities(test), learned.probabilities(test))
     assert Certificate.load(tmp_path / "out") is not None
 
 
@@ -297,6 +297,6 @@ def test_with_little_noise_released_counts_are_the_rows_of_each_class():
     tables = small.owners(400, 250)
     generous = Budget(epsilon=400.0, delta=1e-5, trust="local")
     synth = fitted(small.SCHEMA, tables, generous, steps=60, rate=0.5)
-    for found, frame in zip(synth.learned.counts, tables.values(), strict=True):
+    for counts, frame in zip(synth.learned.counts, tables.values(), strict=True):
         true = [(frame["outcome"] == label).sum() for label in ("well", "ill")]
-        np.testing.assert_allclose(found, true, rtol=0.15)
+        np.testing.assert_allclose(counts, true, rtol=0.15)

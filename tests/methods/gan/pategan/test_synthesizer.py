@@ -72,9 +72,9 @@ def test_conditions_and_proportions_are_met(learned):
 
 def test_a_release_read_back_draws_the_same_rows(tmp_path, learned):
     learned.release(tmp_path / "out", learned.sample(20, seed=0))
-    found = load(tmp_path / "out")
-    assert isinstance(found, PATEGAN)
-    pd.testing.assert_frame_equal(found.sample(30, seed=5), learned.sample(30, seed=5))
+    loaded = load(tmp_path / "out")
+    assert isinstance(loaded, PATEGAN)
+    pd.testing.assert_frame_equal(loaded.sample(30, seed=5), learned.sample(30, seed=5))
 
 
 @pytest.mark.parametrize(
@@ -299,5 +299,5 @@ def test_a_resumed_job_begins_where_the_last_checkpoint_was_but_for_the_teachers
     last = saved[-1]
     synth.fit(small.owners(60, 40), OPEN, **options, resume=True)
     assert last[1] == 1
-    for found, wanted in zip(begun[1], last, strict=True):
-        np.testing.assert_array_equal(found, wanted)
+    for result, wanted in zip(begun[1], last, strict=True):
+        np.testing.assert_array_equal(result, wanted)
