@@ -215,7 +215,7 @@ class Generator:
         labels: Tensor | None,
         source: torch.Generator,
     ) -> Tensor:
-        """Records [rows, width]: :meth:`drawn` of :meth:`scores`."""
+        """Records [rows, width]: :meth:`sample_records` of :meth:`scores`."""
         return self.sample_records(self.scores(weights, latent, labels), source)
 
     def sample(

@@ -80,7 +80,7 @@ def train_stacked(
 
     The same as a loop over clients, to float tolerance; a short last batch is averaged over its
     own rows, and a client without rows keeps its weights. Batches follow the order of the rows:
-    see `shuffled`.
+    see `shuffle`.
 
     Args:
         spec: the model.
