@@ -261,7 +261,7 @@ class Crash(Exception):
     pass
 
 
-@pytest.mark.parametrize("step", ["ask_votes", "taught"])
+@pytest.mark.parametrize("step", ["ask_votes", "train"])
 @pytest.mark.parametrize("drawn", [True, False])
 def test_an_interrupted_job_asks_nothing_twice_and_ends_as_if_never_interrupted(
     tmp_path, monkeypatch, step, drawn
@@ -287,7 +287,7 @@ def test_an_interrupted_job_asks_nothing_twice_and_ends_as_if_never_interrupted(
     synth = job(tmp_path / "a", resume=True)
     assert len(synth.ledger.events) == 1 + drawn
     assert synth.ledger.spent().epsilon <= 40
-    if step == "taught":
+    if step == "train":
         pd.testing.assert_frame_equal(
             synth.sample(20, seed=1), job(tmp_path / "b").sample(20, seed=1)
         )
@@ -298,7 +298,7 @@ def test_a_job_is_resumed_with_the_same_public_rows(tmp_path, monkeypatch):
         raise Crash
 
     with monkeypatch.context() as patch:
-        patch.setattr(synthesizer_module, "taught", crash)
+        patch.setattr(synthesizer_module, "train", crash)
         with pytest.raises(Crash):
             PATE(small.SCHEMA, public=small.table(40, seed=1), **QUICK).fit(
                 small.owners(30), OPEN, folder=tmp_path, insecure_noise_seed=7

@@ -41,14 +41,14 @@ def test_a_client_step_is_the_sum_over_the_expected_number_whoever_answered(
 
     monkeypatch.setattr(Channel, "sum", ones)
     began = []
-    begun = server.Training._begun
+    begun = server.Training._begin
 
     def remembered(self):
         state = begun(self)
         began.append(state.optimiser.weights.copy())
         return state
 
-    monkeypatch.setattr(server.Training, "_begun", remembered)
+    monkeypatch.setattr(server.Training, "_begin", remembered)
     budget = Budget(epsilon=math.inf, unit="client", trust="central", units=clients)
     synth = FedVAE(SCHEMA, rounds=3, hidden=(4,), latent=2, **settings)
     synth.fit({f"c{i}": table(5, seed=i) for i in range(clients)}, budget)
@@ -66,14 +66,14 @@ def decoded(spec, theta, label):
 
 def test_the_released_decoder_has_the_label_tables_one_way_distributions(monkeypatch):
     seen = []
-    genuine = server.Training._matched
+    genuine = server.Training._match
 
     def watched(self, spec, theta, profiles):
         after = genuine(self, spec, theta, profiles)
         seen.append((spec, theta.copy(), profiles, after))
         return after
 
-    monkeypatch.setattr(server.Training, "_matched", watched)
+    monkeypatch.setattr(server.Training, "_match", watched)
     synth = FedVAE(SCHEMA, rounds=6, hidden=(8,), latent=2, learning_rate=3.0)
     synth.fit(owners(200, 100), Budget(epsilon=1.0))
     ((spec, before, profiles, after),) = seen
