@@ -70,7 +70,11 @@ def _direction(losses: Loss, point: Point, length: float) -> Factors:
             break
         moved = covariance.times(along)
         image = {c: moved[c] + shift[c] * along[c] for c in along}
-        pace = size / _dot(along, image)
+        bend = _dot(along, image)
+        # What is left is nothing that a double can tell: a loss next to 0 has no direction.
+        if bend <= 0:
+            break
+        pace = size / bend
         for c in found:
             found[c] += pace * along[c]
             left[c] -= pace * image[c]
