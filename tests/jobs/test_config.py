@@ -44,7 +44,7 @@ def test_no_privacy_is_said_in_one_word(tmp_path):
         ("privacy.epsilon=abc", "privacy: `epsilon` must be a number above 0, or inf"),
         ("privacy=nothing", "privacy: holds no keys"),
         ("privacy.delta=2", "delta must be between 0 and 1"),
-        ("privacy.unit=person", "privacy: `unit` must be record or client, not 'person'"),
+        ("privacy.unit=person", "privacy: unit must be one of record, client, not 'person'"),
         ("sample.rows=0", "sample: `rows` must be a whole number of at least 1, not 0"),
         ("sites.column=age", "sites: give one of `scheme` (with `clients`), `column` and `paths`"),
         ("data.builtin=digits", "job: give one of `data.path`, `data.builtin` and `sites.paths`"),
@@ -65,7 +65,7 @@ def test_a_wrong_key_or_value_is_named_with_its_place(tmp_path, change, message)
 
 def test_a_fault_in_the_file_names_the_file(tmp_path):
     path = write_job(tmp_path, privacy={"epsilon": 1, "trust": "nobody"})
-    with pytest.raises(ConfigError, match=r"job\.yaml: privacy: `trust` must be central"):
+    with pytest.raises(ConfigError, match=r"job\.yaml: privacy: trust must be one of central"):
         load(path)
 
 

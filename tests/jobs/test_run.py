@@ -14,7 +14,7 @@ import pytest
 from fedsynth import release
 from fedsynth.cli import app as cli
 from fedsynth.federation.runtimes.local import LocalRuntime
-from fedsynth.federation.server.channel import Channel
+from fedsynth.federation.server.door import Door
 from fedsynth.jobs import run as job
 from fedsynth.privacy.trail.certificate import Certificate
 from fedsynth.privacy.trail.ledger import Ledger
@@ -47,11 +47,11 @@ STAGES = {
     "before the job file": (job.Config, "save", 1, True),
     "before the ledger": (Ledger, "create", 1, True),
     "after the ledger": (Ledger, "create", 1, False),
-    "histogram charged, not asked": (Channel, "_draw", 1, True),
+    "histogram charged, not asked": (LocalRuntime, "sum", 1, True),
     "histogram asked, not saved": (fitting.Session, "checkpoint", 1, True),
     "first checkpoint": (fitting.Session, "checkpoint", 1, False),
-    "third round charged": (Channel, "_draw", 5, True),
-    "third round released": (Channel, "_summed", 5, False),
+    "third round charged": (LocalRuntime, "sum", 5, True),
+    "third round released": (Door, "sum", 5, False),
     "last round, not saved": (fitting.Session, "checkpoint", 2, True),
     "trained": (fitting.Session, "__exit__", 1, False),
     "before the rows": (release, "_write_rows", 1, True),

@@ -19,7 +19,7 @@ import pytest
 import fedsynth as fs
 from fedsynth.data.conforming import conform
 from fedsynth.errors import ConfigError, PrivacyError, ReleaseError
-from fedsynth.federation.server.channel import Channel
+from fedsynth.federation.server.door import Door
 from fedsynth.methods.copula.families import Effort
 from fedsynth.methods.pate import student
 from fedsynth.methods.sampling import drawing
@@ -271,7 +271,7 @@ def check_failing(name: str, folder: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Channel, "_take", interrupted)
+        patch.setattr(Door, "_take", interrupted)
         with pytest.raises(KeyboardInterrupt):
             synth.fit(frames, budget_for(name))
     for use in (lambda: synth.sample(3), lambda: synth.release(folder, rows)):

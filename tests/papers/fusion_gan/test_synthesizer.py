@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 import tests.methods.small as small
-from fedsynth import registry as methods
 from fedsynth.data.images import Images
 from fedsynth.errors import BudgetExceeded, ConfigError, PrivacyError, ReleaseError
 from fedsynth.jobs.loading import load
@@ -227,7 +226,6 @@ def test_images_of_any_size_with_and_without_labels(shape, budget, labelled):
 
 
 def test_a_release_read_back_draws_the_same_rows(tmp_path, monkeypatch, learned):
-    monkeypatch.setitem(methods.METHODS, FusionGAN.name, FusionGAN)
     learned.release(tmp_path / "out", learned.sample(20, seed=0))
     found = load(tmp_path / "out")
     pd.testing.assert_frame_equal(found.sample(30, seed=5), learned.sample(30, seed=5))
