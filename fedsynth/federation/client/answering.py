@@ -38,6 +38,8 @@ def answers(clients: Sequence[Client], request: Request) -> Iterator[Answer | In
             willing.append(client)
         else:
             yield Incident(client.name, request.round, f"refuses: {reason}")
+    if not willing:
+        return
     views = [View(client, request.job) for client in willing]
     if request.steps is not None:
         messages = _learned(views, request)
