@@ -1,18 +1,27 @@
 PYTHON ?= python3
 BIN := .venv/bin
+# By files, so that what a file fits is fitted once.
+PYTEST := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
-.PHONY: demo demo-images test lint types contracts clean
+.PHONY: demo demo-images quick test slow lint types contracts clean
 
+# Into a new folder each time, which is printed: runs/demo, runs/demo-2, ..
 demo: .venv/installed
-	rm -rf runs/demo
-	$(BIN)/fedsynth run configs/demo.yaml --out runs/demo
+	$(BIN)/fedsynth run configs/demo.yaml
 
 demo-images: .venv/installed
-	rm -rf runs/digits
-	$(BIN)/fedsynth run configs/digits.yaml --out runs/digits
+	$(BIN)/fedsynth run configs/digits.yaml
+
+# What is fast and needs neither a browser nor shared data.
+quick: .venv/installed-dev
+	$(PYTEST) -m "not slow" --hypothesis-profile=quick
 
 test: .venv/installed-dev
-	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -n 2
+	$(PYTEST) --durations=15
+
+# Measures anew what `make quick` leaves out: on a quiet machine, now and then.
+slow: .venv/installed-dev
+	$(PYTEST) --list-slow
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check .

@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from fedsynth.federation.simulation.partitions import partition
     from fedsynth.jobs.loading import load
     from fedsynth.methods.copula.private import PrivateFusion
-    from fedsynth.methods.embedding import MeanEmbedding
-    from fedsynth.methods.gan import FedCTGAN, FedGAN
-    from fedsynth.methods.gan.pategan import PATEGAN
-    from fedsynth.methods.inference import FedInfer
+    from fedsynth.methods.embedding.synthesizer import MeanEmbedding
+    from fedsynth.methods.gan.pategan.synthesizer import PATEGAN
+    from fedsynth.methods.gan.synthesizer import FedCTGAN, FedGAN
+    from fedsynth.methods.inference.synthesizer import FedInfer
     from fedsynth.methods.marginal.aim import AIM
     from fedsynth.methods.marginal.mst import MST
     from fedsynth.methods.marginal.privbayes import PrivBayes
-    from fedsynth.methods.pate import PATE
-    from fedsynth.methods.vae import FedVAE
+    from fedsynth.methods.pate.synthesizer import PATE
+    from fedsynth.methods.vae.synthesizer import FedVAE
     from fedsynth.papers.fusion.hybrid import HybridFusion
     from fedsynth.papers.fusion.published import Fusion
-    from fedsynth.papers.fusion_gan import FusionGAN
-    from fedsynth.privacy.terms import Budget
+    from fedsynth.papers.fusion_gan.synthesizer import FusionGAN
+    from fedsynth.privacy.budget import Budget
     from fedsynth.privacy.trail.certificate import Certificate
     from fedsynth.privacy.verify.verification import verify
     from fedsynth.registry import choose, synthesizer
@@ -107,33 +107,27 @@ _HOMES = {
     "fedsynth.federation.simulation.partitions": ("partition",),
     "fedsynth.data.images": ("Images", "read_images", "write_images"),
     "fedsynth.privacy.trail.certificate": ("Certificate",),
-    "fedsynth.privacy.terms": ("Budget",),
+    "fedsynth.privacy.budget": ("Budget",),
     "fedsynth.privacy.verify.verification": ("verify",),
     "fedsynth.jobs.loading": ("load",),
     "fedsynth.schema": ("ImageSchema", "Schema", "load_schema"),
-    "fedsynth.methods.marginal.aim": ("AIM",),
-    "fedsynth.methods.embedding": ("MeanEmbedding",),
-    "fedsynth.methods.gan": ("FedCTGAN", "FedGAN"),
-    "fedsynth.methods.inference": ("FedInfer",),
-    "fedsynth.methods.vae": ("FedVAE",),
-    "fedsynth.papers.fusion.hybrid": ("HybridFusion",),
-    "fedsynth.methods.copula.private": ("PrivateFusion",),
-    "fedsynth.papers.fusion.published": ("Fusion",),
-    "fedsynth.papers.fusion_gan": ("FusionGAN",),
     "fedsynth.registry": ("choose", "synthesizer"),
-    "fedsynth.methods.marginal.mst": ("MST",),
-    "fedsynth.methods.pate": ("PATE",),
-    "fedsynth.methods.gan.pategan": ("PATEGAN",),
-    "fedsynth.methods.marginal.privbayes": ("PrivBayes",),
     "fedsynth.data.tables": ("read_table", "write_table"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
+    home = _HOME_OF.get(name) or _home_of_method(name)
+    if home is None:
         raise AttributeError(f"module 'fedsynth' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOME_OF[name]), name)
+    return getattr(importlib.import_module(home), name)
+
+
+def _home_of_method(name: str) -> str | None:
+    from fedsynth.registry import ENTRIES
+
+    return next((entry.module for entry in ENTRIES.values() if entry.kind == name), None)
 
 
 def __dir__() -> list[str]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
@@ -22,8 +21,17 @@ class Agreed(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     fault: ClassVar[type[FedsynthError]] = SchemaError
+    renamed: ClassVar[Mapping[str, str]] = {}
+    """Names that fields had before, and those that they have now: files of then still load."""
 
     def __init__(self, **values: object) -> None:
+        for before, now in self.renamed.items():
+            if before in values:
+                if now in values:
+                    raise self.fault(
+                        f"{self.whereabouts(values)}: `{before}` is now called `{now}`: give one"
+                    )
+                values[now] = values.pop(before)
         try:
             super().__init__(**values)
         except ValidationError as error:
@@ -40,6 +48,8 @@ class Agreed(BaseModel):
 
 def suggestion(word: object, known: Iterable[str]) -> str:
     """`"; did you mean 'lower'?"` where a known word is near, else the list of known words."""
+    import difflib
+
     words = sorted(known)
     near = difflib.get_close_matches(str(word), words, n=1, cutoff=0.6)
     return f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(words)}"
@@ -47,9 +57,11 @@ def suggestion(word: object, known: Iterable[str]) -> str:
 
 def plain(value: object) -> object:
     """Turn NumPy scalars and arrays into Python's own, so that types are kept as declared."""
-    if isinstance(value, np.generic):
+    # Where nobody imported NumPy, no value is of it.
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.generic):
         return value.item()
-    if isinstance(value, np.ndarray):
+    if numpy is not None and isinstance(value, numpy.ndarray):
         return value.tolist()
     if isinstance(value, list | tuple | range):
         return [plain(entry) for entry in value]

@@ -1,104 +1,193 @@
-"""All methods by name, and which of them suits a job."""
+"""The methods: one list, from which names in Python, job files and the command line are derived.
+
+A method's module is imported when the method is used; its settings' modules need no PyTorch.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
-from fedsynth.agreed import suggestion
-from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError
-from fedsynth.federation.server.traffic import Traffic
-from fedsynth.federation.simulation.simulation import Owners
-from fedsynth.methods.copula.private import PrivateFusion, PrivateFusionSettings
-from fedsynth.methods.embedding import MeanEmbedding, MeanEmbeddingSettings
-from fedsynth.methods.gan import FedCTGAN, FedCTGANSettings, FedGAN, FedGANSettings
-from fedsynth.methods.gan.pategan import PATEGAN, PATEGANSettings
-from fedsynth.methods.inference import FedInfer, FedInferSettings
-from fedsynth.methods.marginal.aim import AIM
-from fedsynth.methods.marginal.aim_settings import AIMSettings
-from fedsynth.methods.marginal.mst import MST, MSTSettings
-from fedsynth.methods.marginal.privbayes import PrivBayes, PrivBayesSettings
-from fedsynth.methods.pate import PATE, PATESettings
-from fedsynth.methods.vae import FedVAE, FedVAESettings
-from fedsynth.papers.fusion.hybrid import HybridFusion, HybridFusionSettings
-from fedsynth.papers.fusion.published import Fusion, FusionSettings
-from fedsynth.papers.fusion_gan import FusionGAN, FusionGANSettings
-from fedsynth.privacy.terms import Budget
-from fedsynth.privacy.trail.certificate import Certificate
-from fedsynth.release import Fitted, Report
-from fedsynth.schema import ImageSchema, Schema
 
-Settings = (
-    AIMSettings
-    | FedCTGANSettings
-    | FedGANSettings
-    | FedInferSettings
-    | FedVAESettings
-    | FusionGANSettings
-    | FusionSettings
-    | HybridFusionSettings
-    | MeanEmbeddingSettings
-    | MSTSettings
-    | PATEGANSettings
-    | PATESettings
-    | PrivateFusionSettings
-    | PrivBayesSettings
-)
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from fedsynth.data.images import Images
+    from fedsynth.methods.synthesizer import Synthesizer
+    from fedsynth.privacy.budget import Budget
+    from fedsynth.release import Settings
+    from fedsynth.schema import ImageSchema, Schema
 
 # Columns beyond which the sums of all pairs drown in their own noise: AIM was ahead of FedVAE on
 # a table of 55 and behind on one of 179.
 _WIDE = 100
 
 
-class Synthesizer(Fitted, Protocol):
-    """What every method offers."""
+@dataclass(frozen=True)
+class Entry:
+    """A method; its settings are in the module ``settings`` beside its own, without PyTorch.
 
-    @property
-    def traffic(self) -> Traffic: ...
+    Attributes:
+        name: in job files and on the command line.
+        kind: its class's name, as in ``fedsynth.AIM``; its settings' is that and "Settings".
+        module: of the class.
+        description: what it does, in a line.
+        labels_public: whether it takes public rows, to label them.
+    """
 
-    @property
-    def remarks(self) -> tuple[str, ...]: ...
+    name: str
+    kind: str
+    module: str
+    description: str
+    labels_public: bool = False
 
-    def fit(self, owners: Owners, budget: Budget, **options: Any) -> Self: ...
+    def load(self) -> Any:
+        """The method's class."""
+        return getattr(importlib.import_module(self.module), self.kind)
 
-    def sample(
-        self,
-        rows: int,
-        where: Mapping[str, Any] | None = None,
-        proportions: Mapping[Any, float] | None = None,
-        seed: int | None = None,
-    ) -> pd.DataFrame | Images: ...
-
-    def release(
-        self, folder: str | Path, rows: Any, report: Report | None = None
-    ) -> Certificate: ...
+    def load_settings(self) -> Any:
+        """The class of its settings."""
+        package = self.module.rpartition(".")[0]
+        return getattr(importlib.import_module(f"{package}.settings"), f"{self.kind}Settings")
 
 
-METHODS: dict[str, Any] = {
-    method.name: method
-    for method in (
-        AIM,
-        MST,
-        PrivBayes,
-        FedVAE,
-        FedGAN,
-        FedCTGAN,
-        MeanEmbedding,
-        PrivateFusion,
-        Fusion,
-        HybridFusion,
-        FusionGAN,
-        FedInfer,
-        PATE,
-        PATEGAN,
+def by_name(entries: Iterable[Entry]) -> dict[str, Entry]:
+    """The entries by their methods' names.
+
+    Raises:
+        ConfigError: two methods, or two classes, of one name.
+    """
+    found: dict[str, Entry] = {}
+    for entry in entries:
+        for other in found.values():
+            if entry.name == other.name or entry.kind == other.kind:
+                raise ConfigError(
+                    f"the method {entry.name!r} ({entry.module}.{entry.kind}) cannot be registered "
+                    f"beside {other.name!r} ({other.module}.{other.kind}): rename one of them"
+                )
+        found[entry.name] = entry
+    return found
+
+
+ENTRIES = by_name(
+    (
+        Entry(
+            "aim",
+            "AIM",
+            "fedsynth.methods.marginal.aim",
+            "marginals that a graphical model explains worst, measured and fitted",
+        ),
+        Entry(
+            "mst",
+            "MST",
+            "fedsynth.methods.marginal.mst",
+            "a tree of the pairs of columns that depend most on each other",
+        ),
+        Entry(
+            "privbayes",
+            "PrivBayes",
+            "fedsynth.methods.marginal.privbayes",
+            "a Bayesian network of noisy conditional tables",
+        ),
+        Entry(
+            "fedvae",
+            "FedVAE",
+            "fedsynth.methods.vae.synthesizer",
+            "variational autoencoders that share their decoders alone",
+        ),
+        Entry(
+            "fedgan",
+            "FedGAN",
+            "fedsynth.methods.gan.synthesizer",
+            "a GAN whose discriminators learn at the clients",
+        ),
+        Entry(
+            "fedctgan",
+            "FedCTGAN",
+            "fedsynth.methods.gan.synthesizer",
+            "FedGAN with CTGAN's networks, losses and conditions",
+        ),
+        Entry(
+            "mean-embedding",
+            "MeanEmbedding",
+            "fedsynth.methods.embedding.synthesizer",
+            "sums of public random features that a generator learns to match",
+        ),
+        Entry(
+            "private-fusion",
+            "PrivateFusion",
+            "fedsynth.methods.copula.private",
+            "histograms and second moments in one message, a copula for every class",
+        ),
+        Entry(
+            "fusion",
+            "Fusion",
+            "fedsynth.papers.fusion.published",
+            "Fusion Learning as published, without privacy",
+        ),
+        Entry(
+            "hybrid-fusion",
+            "HybridFusion",
+            "fedsynth.papers.fusion.hybrid",
+            "Fusion from clients to edge servers, averaged by a cloud",
+        ),
+        Entry(
+            "fusion-gan",
+            "FusionGAN",
+            "fedsynth.papers.fusion_gan.synthesizer",
+            "a GAN and a classifier of every client, sent once",
+        ),
+        Entry(
+            "fedinfer",
+            "FedInfer",
+            "fedsynth.methods.inference.synthesizer",
+            "means and second moments, for answers with intervals",
+        ),
+        Entry(
+            "pate",
+            "PATE",
+            "fedsynth.methods.pate.synthesizer",
+            "rows labelled by the noisy votes of the clients' teachers",
+            labels_public=True,
+        ),
+        Entry(
+            "pate-gan",
+            "PATEGAN",
+            "fedsynth.methods.gan.pategan.synthesizer",
+            "a generator whose discriminator learns from the votes of teachers",
+        ),
     )
-}
-SETTINGS: dict[str, Any] = {name: method.settings_type for name, method in METHODS.items()}
+)
+
+
+class _WhenUsed(Mapping[str, Any]):
+    """What a method's entry loads, by the method's name; a look at the names imports nothing."""
+
+    def __init__(self, load: Callable[[Entry], Any]) -> None:
+        self._load = load
+
+    def __getitem__(self, name: str) -> Any:
+        return self._load(ENTRIES[name])
+
+    def __contains__(self, name: object) -> bool:
+        return name in ENTRIES
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(ENTRIES)
+
+    def __len__(self) -> int:
+        return len(ENTRIES)
+
+
+METHODS = _WhenUsed(Entry.load)
+"""The methods' classes."""
+SETTINGS = _WhenUsed(Entry.load_settings)
+"""The classes of their settings."""
+LABEL_PUBLIC = tuple(entry.name for entry in ENTRIES.values() if entry.labels_public)
+"""The methods that take public rows, to label them."""
 
 
 @dataclass(frozen=True)
@@ -114,9 +203,11 @@ def choose(schema: Schema | ImageSchema, budget: Budget) -> Choice:
 
     The rules are what the studies of `evaluation/` measured.
     """
+    from fedsynth.schema import ImageSchema
+
     if isinstance(schema, ImageSchema):
         return Choice(
-            MeanEmbedding.name,
+            "mean-embedding",
             "the data are images, whose pixels no few marginals describe, and one noisy "
             "sum of public features teaches as much of them as hundreds of training rounds",
         )
@@ -124,11 +215,11 @@ def choose(schema: Schema | ImageSchema, budget: Budget) -> Choice:
     if columns > _WIDE:
         pairs = columns * (columns - 1) // 2
         return Choice(
-            FedVAE.name,
+            "fedvae",
             f"{columns} columns make {pairs:,} pairs, too many to ask for within the noise",
         )
     return Choice(
-        AIM.name,
+        "aim",
         f"for a table of {columns} columns, marginals with a graphical model come nearest to the "
         "real counts in few messages and answer any condition exactly (fedvae may teach a "
         "classifier slightly more)",
@@ -140,7 +231,7 @@ def synthesizer(
     schema: Schema | ImageSchema,
     settings: Settings | None = None,
     public: pd.DataFrame | Images | None = None,
-) -> Synthesizer:
+) -> Synthesizer[Any]:
     """A synthesizer by its method's name.
 
     Args:
@@ -149,10 +240,12 @@ def synthesizer(
     Raises:
         ConfigError: there is no such method, or it is not for this kind of data.
     """
-    if method not in METHODS:
-        raise ConfigError(f"there is no method {method!r}{suggestion(method, METHODS)}")
+    from fedsynth.agreed import suggestion
+
+    if method not in ENTRIES:
+        raise ConfigError(f"there is no method {method!r}{suggestion(method, ENTRIES)}")
     more = {} if public is None else {"public": public}
-    if more and method != PATE.name:
-        raise ConfigError(f"public rows are for the method {PATE.name}, not {method}")
-    found: Synthesizer = METHODS[method](schema, settings, **more)
-    return found
+    if more and method not in LABEL_PUBLIC:
+        raise ConfigError(f"public rows are for the method {', '.join(LABEL_PUBLIC)}, not {method}")
+    made: Synthesizer[Any] = METHODS[method](schema, settings, **more)
+    return made

@@ -24,7 +24,7 @@ from safetensors.numpy import load_file, save
 from fedsynth.data.images import Images, write_images
 from fedsynth.data.tables import write_table
 from fedsynth.errors import PrivacyError, ReleaseError, SchemaError
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.certificate import LEDGER, NAME, Certificate, certify, sha256
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.schema import ImageSchema, Schema, load_schema

@@ -1,13 +1,109 @@
+"""What all tests share: data, command lines, hypothesis' effort, and the accountant's answers."""
+
 from __future__ import annotations
 
+import functools
+import hashlib
 import os
+import pickle
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from fedsynth.cli import app as cli
+from fedsynth.privacy import accounting, curves
+from fedsynth.privacy.mechanisms import gaussian, laplace
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# Machines differ; no test has a time limit. `make quick` tries fewer examples of everything.
+settings.register_profile("whole", deadline=None)
+settings.register_profile("quick", deadline=None, max_examples=10)
+settings.load_profile("whole")
+
+SLOW, SECONDS = ROOT / "tests" / "slow.txt", 0.5
+_seconds: Counter[str] = Counter()
+
+
+def pytest_addoption(parser):
+    parser.addoption("--list-slow", action="store_true", help=f"write {SLOW.name} anew")
+
+
+def pytest_collection_modifyitems(items):
+    """Marks what takes long, all its cases together, and what needs a browser or shared data."""
+    listed = set(SLOW.read_text(encoding="utf-8").split())
+    for item in items:
+        if item.originalname in listed or {"shared_data", "browser"} & set(item.fixturenames):
+            item.add_marker("slow")
+
+
+def pytest_runtest_logreport(report):
+    name = report.nodeid.partition("[")[0].rpartition("::")[2]
+    _seconds[name] += report.duration
+
+
+def pytest_sessionfinish(session):
+    if session.config.option.list_slow and not hasattr(session.config, "workerinput"):
+        slow = sorted(name for name, seconds in _seconds.items() if seconds > SECONDS)
+        SLOW.write_text("\n".join(slow) + "\n", encoding="utf-8")
+
+
+COSTLY = ((accounting, "tight"), (accounting, "_curve"))
+# Wider than the accountant's own 1e-4: a bound as sound, less than 0.1 % above, ten times as soon.
+MESH, EXACT_MESH = 1e-3, curves.MESH
+MESHED = (accounting, curves, gaussian, laplace)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_costs(tmp_path_factory):
+    """Composing losses takes seconds: on a wide mesh, and each composition once a run.
+
+    The answers lie in the run's own temporary folder, where its processes share them and no later
+    run finds them.
+    """
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "costs"
+    folder.mkdir(exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        for module in MESHED:
+            patch.setattr(module, "MESH", MESH)
+        for module, name in COSTLY:
+            patch.setattr(module, name, _remembered(getattr(module, name), folder))
+        yield
+
+
+def _remembered(compute, folder):
+    """The same function, its answers in memory and in files, by the repr of its arguments."""
+    memory = {}
+
+    @functools.wraps(compute)
+    def known(*arguments):
+        question = f"{compute.__module__}.{compute.__qualname__}{arguments!r}"
+        if question not in memory:
+            answer = folder / hashlib.sha256(question.encode()).hexdigest()
+            if not answer.exists():
+                fresh = answer.with_suffix(f".{os.getpid()}")
+                fresh.write_bytes(pickle.dumps(compute(*arguments)))
+                fresh.replace(answer)
+            memory[question] = pickle.loads(answer.read_bytes())
+        return memory[question]
+
+    return known
+
+
+@pytest.fixture(scope="module")
+def exact_costs():
+    """The accountant as it is, for tests of what it says."""
+    accounting._spent.cache_clear()
+    with pytest.MonkeyPatch.context() as patch:
+        for module in MESHED:
+            patch.setattr(module, "MESH", EXACT_MESH)
+        for module, name in COSTLY:
+            patch.setattr(module, name, getattr(module, name).__wrapped__)
+        yield
+    accounting._spent.cache_clear()
 
 
 @pytest.fixture(scope="session")

@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from small_jobs import SCHEMA, SETTINGS, table
 
 import fedsynth as fs
+from fedsynth.registry import ENTRIES
+from tests.small_jobs import SCHEMA, SETTINGS, table
 
 
 @pytest.mark.parametrize("name", fs.__all__)
 def test_every_public_name_is_there(name):
     assert getattr(fs, name) is not None
     assert name in dir(fs)
+
+
+def test_types_are_told_of_the_names_that_there_are():
+    """What a type checker reads, against what is imported when used, the methods' included."""
+    tree = ast.parse(Path(fs.__file__).read_text(encoding="utf-8"))
+    checked = next(node for node in tree.body if isinstance(node, ast.If))
+    homes = {
+        name.name: node.module
+        for node in checked.body
+        if isinstance(node, ast.ImportFrom)
+        for name in node.names
+    }
+    assert sorted(homes) == sorted(fs.__all__)
+    assert {entry.kind: entry.module for entry in ENTRIES.values()}.items() <= homes.items()
+    for name, home in homes.items():
+        assert getattr(importlib.import_module(home), name) is getattr(fs, name)
 
 
 def test_an_unknown_name_is_an_attribute_error():

@@ -2,33 +2,77 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from fedsynth.errors import ConfigError
-from fedsynth.privacy.terms import Budget
-from fedsynth.registry import METHODS, SETTINGS, choose, synthesizer
+from fedsynth.jobs.config import load_config
+from fedsynth.privacy.budget import Budget
+from fedsynth.registry import ENTRIES, METHODS, SETTINGS, by_name, choose, synthesizer
 from fedsynth.schema import Categorical, ImageSchema, Schema
 from tests.methods.small import SCHEMA
 
+IMAGES = ImageSchema(shape=(8, 8))
+WIDE = Schema(columns=[Categorical(name=f"c{k}", values=["a", "b"]) for k in range(400)])
 
-def test_every_method_is_known_by_its_name_and_takes_its_settings():
-    tables = {"aim", "mst", "privbayes", "fedinfer", "private-fusion", "fedctgan", "pate"}
-    both = {"fedvae", "mean-embedding", "fusion", "hybrid-fusion", "fusion-gan"}
-    both |= {"fedgan", "pate-gan"}
-    assert set(METHODS) == set(SETTINGS) == tables | both
-    for name, method in METHODS.items():
-        assert method.name == name
-        assert isinstance(synthesizer(name, SCHEMA).settings, SETTINGS[name])
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_a_method_is_what_its_entry_says(name):
+    entry, method = ENTRIES[name], METHODS[name]
+    assert (method.name, method.__name__) == (name, entry.kind)
+    assert method.settings_type is SETTINGS[name]
+    assert isinstance(synthesizer(name, SCHEMA).settings, SETTINGS[name])
+    assert entry.description
+
+
+def test_a_look_at_names_imports_no_method():
+    code = (
+        "import sys; from fedsynth.registry import METHODS, SETTINGS; "
+        "found = list(METHODS), 'aim' in SETTINGS, len(METHODS); "
+        "print([m for m in sys.modules if m.startswith(('fedsynth.methods', 'fedsynth.papers'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("taken", [{"name": "aim"}, {"kind": "AIM"}])
+def test_no_name_is_registered_twice(taken):
+    other = replace(ENTRIES["mst"], **{"name": "new", "kind": "New", **taken})
+    message = r"cannot be registered beside 'aim' \(fedsynth\.methods\.marginal\.aim\.AIM\)"
+    with pytest.raises(ConfigError, match=message):
+        by_name([*ENTRIES.values(), other])
+
+
+def test_a_misspelt_method_is_told_the_right_one(tmp_path):
     with pytest.raises(ConfigError, match="did you mean 'aim'"):
         synthesizer("aims", SCHEMA)
+    with pytest.raises(ConfigError, match="did you mean 'privbayes'"):
+        load_config("demo", ["method=privbaies"])
+    with pytest.raises(KeyError):
+        _ = METHODS["aims"]
+
+
+def test_the_readme_tells_of_every_method_and_of_no_other():
+    text = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    table = text.split("## Which method")[1].split("\n\n")[1].splitlines()[2:]
+    told = [name.strip("` ") for row in table for name in row.split("|")[1].split(",")]
+    assert sorted(told) == sorted(ENTRIES)
 
 
 def test_the_choice_rests_on_public_facts_and_says_why():
     budget = Budget(epsilon=1.0)
     assert choose(SCHEMA, budget).method == "aim"
     assert "5 columns" in choose(SCHEMA, budget).reason
-    images = choose(ImageSchema(shape=(8, 8)), budget)
+    images = choose(IMAGES, budget)
     assert (images.method, "images" in images.reason) == ("mean-embedding", True)
-    wide = Schema(columns=[Categorical(name=f"c{k}", values=["a", "b"]) for k in range(400)])
-    assert choose(wide, budget).method == "fedvae"
-    assert "79,800 pairs" in choose(wide, budget).reason
+    assert choose(WIDE, budget).method == "fedvae"
+    assert "79,800 pairs" in choose(WIDE, budget).reason
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, IMAGES, WIDE], ids=["table", "images", "wide"])
+def test_a_chosen_method_is_registered(schema):
+    assert choose(schema, Budget(epsilon=1.0)).method in ENTRIES

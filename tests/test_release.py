@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from safetensors.numpy import load_file, save
-from small_jobs import SCHEMA, SETTINGS, table
 
 import fedsynth as fs
 from fedsynth.errors import ConfigError, PrivacyError, ReleaseError
 from fedsynth.jobs.loading import released
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.release import write_release
+from tests.small_jobs import SCHEMA, SETTINGS, table
 
 FILES = {
     "certificate.json",

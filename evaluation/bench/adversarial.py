@@ -20,7 +20,7 @@ from torch.func import functional_call, grad, vmap
 from torch.nn import functional
 
 from fedsynth.methods.gan.game import Game
-from fedsynth.methods.gan.tasks.local_training import Rules, _Drill, _trained
+from fedsynth.methods.gan.tasks.local_training import Rules, _LocalRows, _trained
 from fedsynth.methods.training.generating import Conditions
 from fedsynth.methods.training.learner import BETAS
 from fedsynth.methods.training.rows import Row, Seen, Weights
@@ -56,14 +56,14 @@ def local_training():
     flat = flat_of(module())
     asked = rules(flat)
     rows = torch.rand(CLIENTS, 2, STEPS * BATCH, WIDTH)
-    drills = [_Drill(real, None, fake, None) for real, fake in rows]
+    local_rows = [_LocalRows(real, None, fake, None) for real, fake in rows]
 
     def ours():
-        return _trained(asked, flat.expand(CLIENTS, -1), drills)
+        return _trained(asked, flat.expand(CLIENTS, -1), local_rows)
 
     def loop():
         found = []
-        for drill in drills:
+        for rows in local_rows:
             net = module()
             with torch.no_grad():
                 for layer, (start, stop) in (
@@ -76,8 +76,8 @@ def local_training():
             optimiser = torch.optim.Adam(net.parameters(), lr=1e-4, betas=BETAS)
             for step in range(STEPS):
                 at = slice(step * BATCH, (step + 1) * BATCH)
-                loss = functional.softplus(-net(drill.real[at])).mean()
-                loss = loss + functional.softplus(net(drill.fakes[at])).mean()
+                loss = functional.softplus(-net(rows.real[at])).mean()
+                loss = loss + functional.softplus(net(rows.fakes[at])).mean()
                 optimiser.zero_grad()
                 loss.backward()
                 optimiser.step()
@@ -96,7 +96,7 @@ def gradients():
 
     def ours():
         found = row.of(Seen(x, x, None, None), weights)
-        return torch.from_numpy(clip_and_sum(found, 1.0).values).float()
+        return torch.from_numpy(clip_and_sum(found, 1.0)).float()
 
     parameters = {name: p.detach() for name, p in net.named_parameters()}
 

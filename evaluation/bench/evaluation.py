@@ -29,7 +29,7 @@ from fedsynth.evaluation.measures.columns import column_scores
 from fedsynth.evaluation.measures.fidelity import correlation_similarity, fidelity
 from fedsynth.evaluation.measures.marginals import pair_distances
 from fedsynth.evaluation.measures.quality import metadata, plain_frame
-from fedsynth.evaluation.reading.codes import coded
+from fedsynth.evaluation.reading.codes import encode_tables
 from fedsynth.evaluation.reading.rows import Rows, read_rows
 
 HOME = Path(__file__).resolve().parents[2]
@@ -130,7 +130,7 @@ def same_scores(synthetic: Rows, real: Rows) -> None:
     """What the quality report scores: columns, correlations, pairs."""
     column_scores(synthetic, real, real)
     correlation_similarity(real, synthetic)
-    pair_distances(coded([real, synthetic]))
+    pair_distances(encode_tables([real, synthetic]))
 
 
 def their_report(synthetic: Rows, real: Rows) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from fedsynth.data.tables import read_table
 from fedsynth.federation.simulation.partitions import partition
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.registry import METHODS
 from fedsynth.schema import Schema
 

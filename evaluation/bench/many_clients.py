@@ -27,8 +27,8 @@ def simulate(clients, rounds):
     import numpy as np
 
     from fedsynth.data.images import Images
-    from fedsynth.methods.vae import FedVAE
-    from fedsynth.privacy.terms import Budget
+    from fedsynth.methods.vae.synthesizer import FedVAE
+    from fedsynth.privacy.budget import Budget
     from fedsynth.schema import Categorical, ImageSchema
 
     rng = np.random.default_rng(0)

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from fedsynth.methods.marginal.aim import AIM
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import Categorical, Continuous, Schema
 
 

@@ -24,7 +24,8 @@ from torch.func import grad, vmap
 
 from fedsynth.models import vae
 from fedsynth.models.spec import VAESpec
-from fedsynth.privacy.rows.clipping import DenseRows, FactoredRows, clip_and_sum
+from fedsynth.privacy.rows.clipping import DenseRows, clip_and_sum
+from fedsynth.privacy.rows.factored import FactoredRows
 
 SIZES = (50, 9, 32, 16, 16, 7, 15, 6, 5, 2, 18, 15, 32, 42)
 SPEC = VAESpec(kind="mlp", latent=8, sizes=SIZES, hidden=(128,), classes=2, activation="tanh")
@@ -75,7 +76,7 @@ def steps(records):
     def factored():
         layers = vae.record_gradients(SPEC, phi, theta, x, y, noise)
         rows = FactoredRows([(left.numpy(), right.numpy()) for left, right in layers])
-        return clip_and_sum(rows, CLIP).values
+        return clip_and_sum(rows, CLIP)
 
     def opacus():
         modules.zero_grad(set_to_none=True)
@@ -94,7 +95,7 @@ def steps(records):
 
     def torch_func():
         found = per_record(phi, theta, x, y, noise)
-        return clip_and_sum(DenseRows(torch.cat(found, dim=1).numpy()), CLIP).values
+        return clip_and_sum(DenseRows(torch.cat(found, dim=1).numpy()), CLIP)
 
     return {"factored": factored, "opacus": opacus, "torch.func": torch_func}
 
@@ -119,8 +120,8 @@ def compare(records, repeats):
 def whole_fit():
     from fedsynth.data.tables import read_table
     from fedsynth.federation.simulation.partitions import partition
-    from fedsynth.methods.vae import FedVAE
-    from fedsynth.privacy.terms import Budget
+    from fedsynth.methods.vae.synthesizer import FedVAE
+    from fedsynth.privacy.budget import Budget
     from fedsynth.schema import Schema
 
     home = Path(__file__).resolve().parents[2]

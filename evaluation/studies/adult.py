@@ -26,8 +26,8 @@ import numpy as np
 from fedsynth.data.tables import read_table
 from fedsynth.evaluation.measures import marginals, utility
 from fedsynth.federation.simulation.partitions import partition
-from fedsynth.methods.vae import FedVAE
-from fedsynth.privacy.terms import Budget
+from fedsynth.methods.vae.synthesizer import FedVAE
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import Schema
 
 HOME = Path(__file__).resolve().parents[2]

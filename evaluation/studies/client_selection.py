@@ -23,9 +23,9 @@ from fedsynth.data.tables import conform, read_table
 from fedsynth.evaluation.measures import marginals, utility
 from fedsynth.federation.simulation.partitions import partition
 from fedsynth.marginals import count
-from fedsynth.methods.marginal import interview
+from fedsynth.methods.marginal import measurer
 from fedsynth.methods.marginal.aim import AIM
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import Schema
 
 # The rows of every client of the run, which a study may look at and a method may not.
@@ -33,17 +33,17 @@ OWNERS = []
 
 
 def chosen_by_a_client(self, label, cliques, estimate, weights, penalties):
-    """Stands for Interview.choose: the exponential mechanism on one client's own rows."""
+    """Stands for Measurer.choose: the exponential mechanism on one client's own rows."""
     channel, terms = self.fitting.channel, self.terms(label)
     # Charged as the release that it would be: the client's records and nobody else's are in it.
     channel.select(
-        interview.MARGINALS.name,
+        measurer.MARGINALS.name,
         terms,
         estimate,
         starts=np.cumsum([0, *[self.domain.cells(c) for c in cliques][:-1]]),
         weights=weights,
         penalties=penalties,
-        arrays=interview.table_arrays(cliques, np.ones(len(cliques))),
+        arrays=measurer.table_arrays(cliques, np.ones(len(cliques))),
     )
     # Who chooses is this client, on its own rows, which the server's half never sees.
     rows = OWNERS[len(self.measurements) % len(OWNERS)]
@@ -67,13 +67,13 @@ def run(seed, beta, way):
     owners = partition(train, 10, "dirichlet", schema=schema, seed=seed, **options)
     OWNERS[:] = [conform(rows, schema, where=name) for name, rows in owners.items()]
     budget = Budget(epsilon=1.0, delta=1e-5, trust="distributed" if way == "sums" else "central")
-    original = interview.Interview.choose
+    original = measurer.Measurer.choose
     if way == "client":
-        interview.Interview.choose = chosen_by_a_client
+        measurer.Measurer.choose = chosen_by_a_client
     try:
         synth = AIM(schema).fit(owners, budget, seed=seed)
     finally:
-        interview.Interview.choose = original
+        measurer.Measurer.choose = original
     rows = synth.sample(ROWS, seed=seed)
     scores = utility.train_on_synthetic(rows, test, schema, seed=0)
     errors = [marginals.marginal_error(train, rows, schema, order).mean for order in (2, 3)]

@@ -24,7 +24,7 @@ import pandas as pd
 
 import fedsynth as fs
 from fedsynth.evaluation.evaluating import Evaluation
-from fedsynth.evaluation.findings.summary import kept
+from fedsynth.evaluation.findings.results import share_of_gain
 
 HOME = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("FEDSYNTH_DATA", HOME.parent / "shared" / "data"))
@@ -79,7 +79,7 @@ def figures(found: Evaluation) -> dict[str, object]:
     assert fidelity is not None and utility is not None
     first = utility.models[0]
     strongest = max(privacy.membership, key=lambda attack: attack.auroc)
-    share = kept(utility)
+    share = share_of_gain(utility)
     return {
         "auroc": first.synthetic["auroc"],
         "auroc_real": first.real["auroc"],

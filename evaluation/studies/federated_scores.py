@@ -26,7 +26,7 @@ from fedsynth.data.tables import read_table
 from fedsynth.evaluation.federated import federated_scores
 from fedsynth.federation.simulation.partitions import partition
 from fedsynth.methods.marginal.aim import AIM
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import Schema
 
 SEED, SILOS = 4, 10

@@ -37,10 +37,10 @@ import pandas as pd
 from scipy.optimize import brentq
 
 from fedsynth.data.tables import conform, read_table
-from fedsynth.methods.inference import FedInfer
 from fedsynth.methods.inference.coordinates import Coordinates
-from fedsynth.privacy.accounting import optimal_gaussian_sigma
-from fedsynth.privacy.terms import Budget
+from fedsynth.methods.inference.synthesizer import FedInfer
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.calibration import optimal_gaussian_sigma
 from fedsynth.schema import Categorical, Continuous, Schema
 
 HOME = Path(__file__).resolve().parents[2]

@@ -3,7 +3,7 @@
     FEDSYNTH_DATA=../shared/data python evaluation/studies/fusion.py [--table NAME] [--seeds 1 2]
 
 Every run cuts a data set 80/20 by its seed and the training rows among clients uniformly. A
-classifier with the paper's two hidden layers of 100 is judged on the real test rows:
+classifier with the paper's two hidden layers of 100 is conditional_logits on the real test rows:
 
 `paper` (table 2.3, ten clients): trained centrally; by federated averaging, 20 epochs; by Fusion as
 published; by private Fusion at epsilon 1 and 3 (delta 1e-5, records protected, nobody trusted); and
@@ -26,7 +26,7 @@ import numpy as np
 from adult import DATA, HOME
 
 from fedsynth.data.tables import conform, read_table
-from fedsynth.evaluation.reading.scores import always, score
+from fedsynth.evaluation.reading.scores import answer_always, score
 from fedsynth.federation.simulation.partitions import partition
 from fedsynth.methods.copula.private import PrivateFusion
 from fedsynth.methods.marginal.aim import AIM
@@ -34,7 +34,7 @@ from fedsynth.methods.sampling.classifier import Classifier, standardisation
 from fedsynth.methods.sampling.design import Design
 from fedsynth.papers.fusion.hybrid import HybridFusion
 from fedsynth.papers.fusion.published import Fusion
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import Schema
 
 EPOCHS = 20
@@ -111,7 +111,7 @@ def answered(method, options, schema, owners, train, test, seed):
     x, y = examples(test, schema)
     learned_x, learned_y = examples(train, schema)
     if method == "commonest class":
-        return always(int(np.bincount(learned_y).argmax()), len(y), schema.classes), 0, 0
+        return answer_always(int(np.bincount(learned_y).argmax()), len(y), schema.classes), 0, 0
     if method == "central":
         model = Classifier.train(learned_x, learned_y, schema.classes, seed=seed)
         return model.probabilities(x), 0, 0

@@ -35,9 +35,10 @@ from fedsynth.federation.simulation.partitions import partition
 from fedsynth.models import gan
 from fedsynth.models.vae import unflatten
 from fedsynth.papers.fusion.published import Fusion
-from fedsynth.papers.fusion_gan import FusionGAN, FusionGANSettings
 from fedsynth.papers.fusion_gan.networks import Networks, records_of
-from fedsynth.privacy.terms import Budget
+from fedsynth.papers.fusion_gan.settings import FusionGANSettings
+from fedsynth.papers.fusion_gan.synthesizer import FusionGAN
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import ImageSchema, Schema
 
 HOME = Path(__file__).resolve().parents[2]

@@ -40,12 +40,14 @@ from fedsynth.data.images import Images
 from fedsynth.data.tables import read_table
 from fedsynth.evaluation.measures import marginals, utility
 from fedsynth.evaluation.models import students
-from fedsynth.evaluation.report import radar as charts
-from fedsynth.evaluation.report.radar import Axis
+from fedsynth.evaluation.report.charts import radar as charts
+from fedsynth.evaluation.report.charts.radar import Axis
 from fedsynth.evaluation.report.wording import count, score
 from fedsynth.federation.simulation.partitions import partition
 from fedsynth.privacy.accounting import spent
-from fedsynth.privacy.terms import Budget, Everyone, Poisson, Terms
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.sampling import Everyone, Poisson
+from fedsynth.privacy.terms import Terms
 from fedsynth.registry import METHODS, synthesizer
 from fedsynth.schema import ImageSchema, Schema
 

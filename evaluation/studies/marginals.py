@@ -31,7 +31,7 @@ from fedsynth.data.datasets import builtin_schema, load_builtin
 from fedsynth.data.tables import conform, read_table
 from fedsynth.evaluation.measures import marginals, utility
 from fedsynth.federation.simulation.partitions import partition
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.registry import METHODS
 from fedsynth.schema import Schema
 

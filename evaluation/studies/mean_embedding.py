@@ -29,8 +29,8 @@ from fedsynth.data.images import Images
 from fedsynth.evaluation.measures import utility
 from fedsynth.evaluation.models import students
 from fedsynth.federation.simulation.partitions import partition
-from fedsynth.methods.embedding import MeanEmbedding
-from fedsynth.privacy.terms import Budget
+from fedsynth.methods.embedding.synthesizer import MeanEmbedding
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import ImageSchema, Schema
 
 HERE = Path(__file__).resolve().parent

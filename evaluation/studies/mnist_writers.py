@@ -24,8 +24,8 @@ import numpy as np
 from fedsynth.data.images import Images
 from fedsynth.evaluation.models import students
 from fedsynth.federation.simulation.partitions import partition
-from fedsynth.methods.vae import FedVAE
-from fedsynth.privacy.terms import Budget
+from fedsynth.methods.vae.synthesizer import FedVAE
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import ImageSchema
 
 HERE = Path(__file__).resolve().parent

@@ -37,9 +37,9 @@ from fedsynth.data.tables import conform, read_table
 from fedsynth.evaluation.measures import marginals, utility
 from fedsynth.evaluation.reading.scores import score
 from fedsynth.federation.simulation.partitions import partition
-from fedsynth.methods.gan.pategan import PATEGAN
-from fedsynth.methods.pate import PATE
-from fedsynth.privacy.terms import Budget
+from fedsynth.methods.gan.pategan.synthesizer import PATEGAN
+from fedsynth.methods.pate.synthesizer import PATE
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import ImageSchema, Schema
 
 HOME = Path(__file__).resolve().parents[2]

@@ -10,8 +10,8 @@ training rows (20 quantile bins).
 
 `correlations`: the copula, in the schema's order of categories and in a learned one, beside columns
 independent within a class, at equal epsilon (1 and 3; distributed trust). `noise`: Gaussian,
-Laplace and stable noise at equal epsilon (1 and 3), under local trust, and where the server adds
-the noise or shares of it add up. `marginals`: smoothed histograms beside families of distributions
+Laplace and stable noise at equal epsilon (1 and 3), under local trust, and by
+shares that add up. `marginals`: smoothed histograms beside families of distributions
 on small tables, and how often a family fits. `labels`: each client alone under local trust, as in
 paper 004: half the budget for the statistics and half for a classifier trained by DP-SGD (Opacus),
 which labels the client's regenerated points; beside the classifier trained on rows regenerated at
@@ -37,7 +37,7 @@ from fedsynth.methods.copula.cells import TableCells
 from fedsynth.methods.copula.private import PrivateFusion
 from fedsynth.methods.sampling.classifier import Classifier
 from fedsynth.methods.sampling.design import Design
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import Schema
 
 HOME = Path(__file__).resolve().parents[2]
@@ -67,12 +67,8 @@ PARTS = {
     "noise": [
         {"data": "adult", "epsilon": epsilon, "trust": trust, "settings": {"mechanism": mechanism}}
         for epsilon in (1.0, 3.0)
-        for mechanism, others in (
-            ("gaussian", "distributed"),
-            ("laplace", "central"),
-            ("stable", "distributed"),
-        )
-        for trust in (others, "local")
+        for mechanism in ("gaussian", "laplace", "stable")
+        for trust in ("distributed", "local")
     ],
     "marginals": [
         {"data": data, "epsilon": epsilon, "settings": {"marginals": kind}}

@@ -31,10 +31,13 @@ import numpy as np
 from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy.special import ndtri
 
-from fedsynth.privacy.accounting import calibrate, spent
-from fedsynth.privacy.mechanisms import stable
+from fedsynth.privacy.accounting import spent
+from fedsynth.privacy.calibration import calibrate
+from fedsynth.privacy.mechanisms import norm_of
+from fedsynth.privacy.mechanisms import stable_law as stable
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.terms import Poisson, Terms
+from fedsynth.privacy.sampling import Poisson
+from fedsynth.privacy.terms import Terms
 
 DELTA = 1e-5
 DRAWS = 200_000
@@ -58,7 +61,7 @@ def terms(mechanism, alpha, clip, multiplier, trust="central", survivors=1, samp
         trust=trust,
         clip=clip,
         noise_multiplier=multiplier,
-        norm="l2" if mechanism == "gaussian" else "l1",
+        norm=norm_of(mechanism),
         mechanism=mechanism,
         alpha=alpha,
         survivors=survivors,
@@ -82,23 +85,22 @@ def errors():
                     lambda m, k=(mechanism, alpha, clip): {terms(*k, m): 1}, epsilon, DELTA
                 )
                 for trust, survivors in ways:
-                    if (mechanism, trust) != ("laplace", "distributed"):
-                        given = terms(mechanism, alpha, clip, multiplier, trust, survivors)
-                        yield {"blocks": blocks, "epsilon": epsilon, **error(given)}
+                    given = terms(mechanism, alpha, clip, multiplier, trust, survivors)
+                    yield {"blocks": blocks, "epsilon": epsilon, **error(given)}
 
 
 def error(given):
     """Of one released count, measured on draws as clients and server would make them."""
     source = NoiseSource(20)
     answers = 1 if given.trust == "central" else CLIENTS
-    each = given.scale if given.trust == "central" else given.client_scale
     noise = np.zeros(DRAWS)
     for _ in range(answers):
-        noise += source.perturb(np.zeros(DRAWS), each, given.mechanism, given.alpha)
+        own = given.noised if given.trust == "central" else given.client_noised
+        noise += own(np.zeros(DRAWS), source)
     size = np.abs(noise)
     mean = given.summed_scale(answers) * mean_magnitude(given.mechanism, given.alpha)
-    if given.mechanism == "laplace" and answers > 1:
-        # A sum of Laplace variables is none.
+    if given.mechanism == "laplace" and answers not in (1, given.shares):
+        # A sum of Laplace variables is none, nor one of more shares than carry the whole.
         mean, exact = None, [None] * 3
     else:
         exact = [given.summed_scale(answers) * beyond(given, p) for p in (0.5, 0.01, 1e-4)]
@@ -181,7 +183,9 @@ def thesis():
             if parameters:
                 # An L2 clip of 1 allows an L1 norm of sqrt(parameters).
                 one = terms("stable", 1.999, math.sqrt(parameters), heavy / math.sqrt(parameters))
-                row["pure_epsilon_of_one_step_as_a_vector"] = stable.release_epsilon(one)
+                row["pure_epsilon_of_one_step_as_a_vector"] = one.kind.pure_epsilon(
+                    one.noise_multiplier, one.sampling, False
+                )
             row["pure_epsilon_of_one_step_of_one_number"] = stable.scalar_epsilon(1.999, heavy)
             yield row
 

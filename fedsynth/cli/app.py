@@ -89,9 +89,8 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _complain(message: str, code: int) -> int:
-    from rich.console import Console
-
-    Console(stderr=True).print(f"Error: {message}", style="red", markup=False, soft_wrap=True)
+    colour = None if os.environ.get("NO_COLOR") else "red"
+    typer.secho(f"Error: {message}", fg=colour, err=True)
     return code
 
 
@@ -127,7 +126,7 @@ def run_job(
         raise ConfigError("--resume continues the job as it was: leave --set and --out away")
     folder = resume or out or _fresh(Path("runs"), Path(str(config)).stem)
     try:
-        outcome = _run(config, changes or [], folder, resumed=resume is not None, quiet=quiet)
+        outcome = _run(config, changes or [], folder, quiet=quiet)
     except KeyboardInterrupt:
         print(f"\nInterrupted. Continue: fedsynth run --resume {folder}", file=sys.stderr)
         raise typer.Exit(130) from None
@@ -139,18 +138,19 @@ def run_job(
     show_outcome(outcome)
 
 
-def _run(
-    config: str | None, changes: list[str], folder: Path, *, resumed: bool, quiet: bool
-) -> Outcome:
-    from fedsynth.cli.terminal import Display
-    from fedsynth.jobs import run as job
+def _run(config: str | None, changes: list[str], folder: Path, *, quiet: bool) -> Outcome:
     from fedsynth.jobs.config import load_config
 
+    # Before what takes long to import: a mistake in the job file is told at once.
+    loaded = None if config is None else load_config(config, changes)
+
+    from fedsynth.cli.terminal import Display
+    from fedsynth.jobs import run as job
+
     with Display(quiet=quiet) as progress:
-        if resumed or config is None:
+        if loaded is None:
             return job.resume(folder, progress)
-        loaded, base = load_config(config, changes)
-        return job.start(loaded, base, folder, progress)
+        return job.start(*loaded, folder, progress)
 
 
 @app.command()
@@ -277,10 +277,10 @@ def _fresh(parent: Path, name: str) -> Path:
 def _outcome_json(outcome: Outcome) -> dict[str, Any]:
     certificate = outcome.certificate
     scores = None
-    if outcome.worth is not None:
+    if outcome.scores is not None:
         scores = {
             "note": "computed on real rows, not covered by epsilon: do not publish them",
-            **asdict(outcome.worth),
+            **asdict(outcome.scores),
         }
     return {
         "release": str(outcome.folder),

@@ -1,32 +1,24 @@
-"""`fedsynth evaluate`: what synthetic rows are worth, and what they give away."""
+"""`fedsynth evaluate`: fidelity and utility of synthetic rows, and attacks on their privacy."""
 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fedsynth.cli.queries import demand_new
-from fedsynth.errors import ConfigError, DataError
+from fedsynth.cli.score import load_job, score_release
+from fedsynth.errors import ConfigError
 from fedsynth.plain import print_json
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from fedsynth.data.images import Images
     from fedsynth.evaluation.evaluating import Evaluation
-    from fedsynth.evaluation.federated import FederatedScores
-    from fedsynth.jobs.data import Prepared
-    from fedsynth.privacy.terms import Budget
-    from fedsynth.privacy.trail.certificate import Certificate
+    from fedsynth.jobs.data import Prepared, Rows
     from fedsynth.schema import ImageSchema, Schema
-
-    Data = pd.DataFrame | Images
 
 Columns = list[str] | None
 
@@ -92,50 +84,122 @@ def evaluate(
         raise ConfigError("say what to evaluate: the folder of a release, or --synthetic FILE")
     out = out or _default(release)
     _demand_place(out, release)
+    options: dict[str, Any] = {
+        "target": target,
+        "public": public,
+        "secrets": secret,
+        "quasi_identifiers": quasi_identifier or (),
+        "sensitive": sensitive or (),
+    }
     if epsilon is not None:
         if release is None or real is not None:
             raise ConfigError("--epsilon needs a RELEASE, whose job file tells owners and trust")
-        if epsilon == math.inf:
-            raise ConfigError(
-                "--epsilon inf would give exact scores, which nothing covers: leave it away for a "
-                "report, which is private"
-            )
-        _demand_none(
-            {
-                "--target": target,
-                "--public": public,
-                "--models": models != "all",
-                "--secret": secret,
-                "--quasi-identifier": quasi_identifier,
-                "--sensitive": sensitive,
-            }
-        )
-        compared = _compared(release, real, synthetic, schema, train)
-        _ask_scores(compared, release, epsilon, delta, out, seed, as_json=as_json, quiet=quiet)
+        _demand_none({**options, "schema": schema, "train": train, "models": models != "all"})
+        score_release(release, epsilon, delta, out=out, seed=seed, as_json=as_json, quiet=quiet)
         return
     if delta is not None:
         raise ConfigError("--delta belongs to --epsilon: give both")
     if models not in ("standard", "all"):
         raise ConfigError(f"--models is standard or all, not {models!r}")
-    found = _evaluated(
-        _compared(release, real, synthetic, schema, train),
-        quiet=quiet,
-        target=target,
-        public=public,
-        models=models,
-        secrets=secret,
-        quasi_identifiers=quasi_identifier or (),
-        sensitive=sensitive or (),
-        title=(release or synthetic or out).resolve().name,
-        seed=seed,
-    )
-    page, _ = found.save(out)
+    title = (release or synthetic or out).resolve().name
+    options |= {"models": models, "title": title, "seed": seed}
+    if release is not None:
+        if schema is not None:
+            raise ConfigError("a release brings its schema along: leave --schema away")
+        evaluation = evaluate_release(release, real, train, quiet=quiet, **options)
+    else:
+        evaluation = evaluate_pair(real, synthetic, schema, train, quiet=quiet, **options)
+    page, _ = evaluation.save(out)
     if as_json:
-        print_json(found.to_dict())
+        print_json(evaluation.to_dict())
         return
     from fedsynth.cli.terminal import show_evaluation
 
-    show_evaluation(found, page)
+    show_evaluation(evaluation, page)
+
+
+def evaluate_release(
+    release: Path, real: Path | None, train: Path | None, *, quiet: bool, **options: Any
+) -> Evaluation:
+    """A release against the rows that its job held out, or against others.
+
+    options: of `fs.evaluate`.
+    """
+    from fedsynth.cli.terminal import Display
+    from fedsynth.evaluation.evaluating import evaluate as look
+    from fedsynth.jobs.loading import released
+
+    rows, schema, certificate = released(release)
+    options |= {"certificate": certificate}
+    if real is not None:
+        options["train"] = None if train is None else _read(train, schema)
+        with Display(quiet=quiet) as display:
+            return look(_read(real, schema), rows, schema, progress=display.of, **options)
+    if train is not None:
+        raise ConfigError("--train goes with --real: the release's job file tells both")
+    job = load_job(release)
+    options["train"] = job.data.train
+    with Display(quiet=quiet) as display:
+        evaluation = look(job.test, rows, schema, progress=display.of, **options)
+        return replace(evaluation, clients=_client_scores(job.data, rows, evaluation.seed))
+
+
+def _client_scores(data: Prepared, rows: Rows, seed: int) -> tuple[dict[str, Any], ...] | None:
+    """Exact scores on each owner's own rows: like the rest of a report, for the eyes of those who
+    hold the rows. None of a single owner."""
+    from fedsynth.evaluation.federated import federated_scores
+    from fedsynth.privacy.budget import Budget
+
+    if len(data.held) < 2:
+        return None
+    exact = Budget(epsilon=math.inf, delta=1e-5, unit="record", trust="central")
+    return tuple(federated_scores(data.held, rows, data.schema, exact, seed=seed).clients)
+
+
+def evaluate_pair(
+    real: Path | None,
+    synthetic: Path | None,
+    schema: Path | None,
+    train: Path | None,
+    *,
+    quiet: bool,
+    **options: Any,
+) -> Evaluation:
+    """Synthetic rows of any tool against real ones.
+
+    options: of `fs.evaluate`.
+    """
+    from fedsynth.cli.terminal import Display
+    from fedsynth.evaluation.evaluating import evaluate as look
+    from fedsynth.schema import load_schema
+
+    if real is None or synthetic is None:
+        raise ConfigError("give the real rows to hold the synthetic ones against: --real FILE")
+    agreed = None if schema is None else load_schema(schema)
+    options["train"] = None if train is None else _read(train, agreed)
+    tables = _read(real, agreed), _read(synthetic, agreed)
+    with Display(quiet=quiet) as display:
+        return look(*tables, agreed, progress=display.of, **options)
+
+
+def _read(path: Path, schema: Schema | ImageSchema | None) -> Rows:
+    from fedsynth.data.images import read_images
+    from fedsynth.data.tables import read_table
+    from fedsynth.schema import ImageSchema
+
+    if isinstance(schema, ImageSchema):
+        return read_images(path, schema)
+    if path.suffix == ".npz":
+        raise ConfigError(f"{path}: images need a schema: give --schema FILE")
+    return read_table(path, schema)
+
+
+def _default(release: Path | None) -> Path:
+    if release is None:
+        return Path("report")
+    # Of "." or "..", neither name nor parent is what it says.
+    place = release if release.name not in ("", "..") else release.resolve()
+    return place.parent / f"{place.name}-report"
 
 
 def _demand_place(out: Path, release: Path | None) -> None:
@@ -148,200 +212,14 @@ def _demand_place(out: Path, release: Path | None) -> None:
         )
 
 
+_FLAGS = {"secrets": "--secret", "quasi_identifiers": "--quasi-identifier"}
+"""Of options that the command line calls otherwise than Python."""
+
+
 def _demand_none(given: Mapping[str, object]) -> None:
     for option, value in given.items():
         if value:
             raise ConfigError(
-                f"{option} has no meaning with --epsilon, whose scores are always the same few: "
-                "leave it away"
+                f"{_FLAGS.get(option, f'--{option}')} has no meaning with --epsilon, whose scores "
+                "are always the same few: leave it away"
             )
-
-
-@dataclass(frozen=True, eq=False)
-class _Compared:
-    """What is evaluated; `job`: the release's own data, where they are what it is held against."""
-
-    real: Data
-    synthetic: Data
-    schema: Schema | ImageSchema | None
-    train: Data | None
-    certificate: Certificate | None
-    job: Prepared | None
-
-
-def _compared(
-    release: Path | None,
-    real: Path | None,
-    synthetic: Path | None,
-    schema: Path | None,
-    train: Path | None,
-) -> _Compared:
-    from fedsynth.jobs.loading import released
-    from fedsynth.schema import load_schema
-
-    if release is None:
-        if real is None or synthetic is None:
-            raise ConfigError("give the real rows to hold the synthetic ones against: --real FILE")
-        agreed = None if schema is None else load_schema(schema)
-        beside = None if train is None else _read(train, agreed)
-        return _Compared(_read(real, agreed), _read(synthetic, agreed), agreed, beside, None, None)
-    if schema is not None:
-        raise ConfigError("a release brings its schema along: leave --schema away")
-    rows, own, certificate = released(release)
-    if real is not None:
-        beside = None if train is None else _read(train, own)
-        return _Compared(_read(real, own), rows, own, beside, certificate, None)
-    if train is not None:
-        raise ConfigError("--train goes with --real: the release's job file tells both")
-    job = _job(release)
-    if job.test is None:
-        raise ConfigError(
-            f"{release}: its job held no rows out, so there is nothing to hold the rows against: "
-            "give --real FILE, with rows that it did not learn from"
-        )
-    return _Compared(job.test, rows, own, job.train, certificate, job)
-
-
-def _job(release: Path) -> Prepared:
-    from fedsynth.jobs.config import load_config
-    from fedsynth.jobs.data import prepare
-    from fedsynth.release import CONFIG
-
-    try:
-        config, base = load_config(str(release / CONFIG), [])
-        return prepare(config, base)
-    except (ConfigError, DataError) as error:
-        # Its last words tell of an option that this command lacks.
-        reason, _, _ = str(error).rstrip(".").partition(", or name the file by --set")
-        raise type(error)(f"{reason}; or give other real rows: --real FILE") from None
-
-
-def _read(path: Path, schema: Schema | ImageSchema | None) -> Data:
-    from fedsynth.data.images import read_images
-    from fedsynth.data.tables import read_table
-    from fedsynth.schema import ImageSchema
-
-    if isinstance(schema, ImageSchema):
-        return read_images(path, schema)
-    if path.suffix == ".npz":
-        raise ConfigError(f"{path}: images need a schema: give --schema FILE")
-    return read_table(path, schema)
-
-
-def _evaluated(compared: _Compared, *, quiet: bool, **options: Any) -> Evaluation:
-    from fedsynth.cli.terminal import Display
-    from fedsynth.evaluation.evaluating import evaluate as look
-
-    with Display(quiet=quiet) as display:
-        found = look(
-            compared.real,
-            compared.synthetic,
-            compared.schema,
-            train=compared.train,
-            certificate=compared.certificate,
-            progress=display.of,
-            **options,
-        )
-        job = compared.job
-        if job is None or len(job.held) < 2:
-            return found
-        from fedsynth.evaluation.federated import federated_scores
-        from fedsynth.privacy.terms import Budget
-
-        # Exact: like the rest of this report, for the eyes of those who hold the rows.
-        nothing = Budget(epsilon=math.inf, delta=1e-5, unit="record", trust="central")
-        scores = federated_scores(
-            job.held, compared.synthetic, job.schema, nothing, seed=found.seed
-        )
-    return replace(found, clients=tuple(scores.clients))
-
-
-def _ask_scores(
-    compared: _Compared,
-    release: Path,
-    epsilon: float,
-    delta: float | None,
-    out: Path,
-    seed: int,
-    *,
-    as_json: bool,
-    quiet: bool,
-) -> None:
-    from fedsynth.cli.terminal import Display, show_scores
-    from fedsynth.evaluation.federated import federated_scores
-
-    assert compared.job is not None
-    budget, ledgers, survivors = _terms(release, epsilon, delta, compared.job)
-    try:
-        with Display(quiet=quiet) as display:
-            scores: FederatedScores = federated_scores(
-                compared.job.held,
-                compared.synthetic,
-                compared.job.schema,
-                budget,
-                folder=out,
-                owners_ledgers=ledgers,
-                survivors=survivors,
-                seed=seed,
-                progress=display,
-            )
-    finally:
-        for ledger in ledgers.values():
-            ledger.close()
-    who = _WHO_PAID[budget.unit]
-    if as_json:
-        print_json({**scores.to_dict(), "who_paid": who})
-        return
-    show_scores(scores, out)
-    print(who, file=sys.stderr)
-
-
-_WHO_PAID = {
-    "record": (
-        "Held-out records paid for these scores; those that the generator learned from paid for "
-        "the release alone, if nobody has records among both. Every such run adds its epsilon and "
-        "its delta to what the same held-out records paid before."
-    ),
-    "client": (
-        "Every client paid for these scores besides the release: add both epsilons and both "
-        "deltas, and those of every other such run."
-    ),
-}
-_LARGEST_DELTA = 1e-3
-
-
-def _terms(
-    release: Path, epsilon: float, delta: float | None, job: Prepared
-) -> tuple[Budget, dict[str, Any], float]:
-    """The scores' budget, the owners' own accounts and the share that is sure to answer."""
-    from fedsynth.jobs.config import load_config
-    from fedsynth.jobs.run import owners_ledgers
-    from fedsynth.privacy.terms import Budget
-    from fedsynth.release import CONFIG
-
-    config, base = load_config(str(release / CONFIG), [])
-    privacy = config.privacy
-    nobodys = "holdout" in job.held and "holdout" not in job.owners
-    if nobodys and (privacy.unit == "client" or config.federation.ledgers is not None):
-        raise ConfigError(
-            "the held-out rows of this job are no owner's (its owners are simulated, or the rows "
-            "came apart): scores that protect clients, or that are charged to owners' accounts, "
-            "need an owner for every row; fs.federated_scores takes any in Python"
-        )
-    if delta is not None and delta > _LARGEST_DELTA:
-        raise ConfigError(f"--delta {delta:g} promises nothing: give at most {_LARGEST_DELTA:g}")
-    budget = Budget(
-        epsilon=epsilon,
-        delta=privacy.budget.resolved_delta if delta is None else delta,
-        unit=privacy.unit,
-        trust=privacy.trust,
-    )
-    return budget, owners_ledgers(config, job.held, base), config.federation.survivors
-
-
-def _default(release: Path | None) -> Path:
-    if release is None:
-        return Path("report")
-    # Of "." or "..", neither name nor parent is what it says.
-    place = release if release.name not in ("", "..") else release.resolve()
-    return place.parent / f"{place.name}-report"

@@ -21,13 +21,12 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from fedsynth.federation.server.traffic import Traffic
-from fedsynth.jobs.run import Outcome, Worth
-from fedsynth.privacy.verify.verification import Check
-
 if TYPE_CHECKING:
     from fedsynth.evaluation.evaluating import Evaluation
     from fedsynth.evaluation.federated import FederatedScores, Figure
+    from fedsynth.federation.server.traffic import Traffic
+    from fedsynth.jobs.run import Outcome, Scores
+    from fedsynth.privacy.verify.verification import Check
 
 _LINES = 10
 
@@ -114,8 +113,8 @@ def show_outcome(outcome: Outcome) -> None:
     for line in (*content["not_covered"], *content["cautions"]):
         console.print(f"  {line}", markup=False)
     console.print(f"  Check it: fedsynth verify {outcome.folder}", markup=False)
-    if outcome.worth is not None:
-        _show_worth(outcome.worth, outcome.folder, console)
+    if outcome.scores is not None:
+        _show_run_scores(outcome.scores, outcome.folder, console)
 
 
 def _show_traffic(traffic: Traffic, console: Console) -> None:
@@ -130,19 +129,19 @@ def _show_traffic(traffic: Traffic, console: Console) -> None:
     )
 
 
-def _show_worth(worth: Worth, folder: Path, console: Console) -> None:
-    console.print(f"\nScores on {worth.rows:,} real rows held out", style="bold")
-    if worth.comparison is not None:
+def _show_run_scores(scores: Scores, folder: Path, console: Console) -> None:
+    console.print(f"\nScores on {scores.rows:,} real rows held out", style="bold")
+    if scores.comparison is not None:
         table = Table("trained on", "accuracy", "AUROC")
-        for name, scores in (
-            ("synthetic rows", worth.comparison.synthetic),
-            ("real rows", worth.comparison.real),
-            ("nothing: commonest class", worth.comparison.majority),
+        for name, score in (
+            ("synthetic rows", scores.comparison.synthetic),
+            ("real rows", scores.comparison.real),
+            ("nothing: commonest class", scores.comparison.majority),
         ):
-            figures = (scores.accuracy, scores.auroc)
+            figures = (score.accuracy, score.auroc)
             table.add_row(name, *(f"{x:.3f}" if math.isfinite(x) else "-" for x in figures))
         console.print(table)
-    for error in worth.marginals:
+    for error in scores.marginals:
         worst = " x ".join(error.worst_columns)
         what = "each column" if error.order == 1 else "pairs of columns"
         console.print(

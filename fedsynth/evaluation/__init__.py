@@ -1,1 +1,1 @@
-"""What synthetic rows are worth and what they give away: fidelity, utility, attacks, a report."""
+"""Synthetic rows evaluated: fidelity, utility, privacy attacks, and a report of them."""

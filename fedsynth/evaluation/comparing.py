@@ -11,14 +11,16 @@ from numpy.typing import NDArray
 
 from fedsynth.data.images import Images
 from fedsynth.errors import DataError
+from fedsynth.evaluation.attacks.images import image_keys
 from fedsynth.evaluation.attacks.neighbours import row_keys
-from fedsynth.evaluation.findings.findings import Found
+from fedsynth.evaluation.attacks.suite import UNKNOWN, Privacy, attack_images, attack_table
+from fedsynth.evaluation.findings.results import Results
 from fedsynth.evaluation.measures.fidelity import fidelity
-from fedsynth.evaluation.measures.pictures import image_fidelity, image_keys
-from fedsynth.evaluation.measures.privacy import UNKNOWN, Privacy, attacked, attacked_images
+from fedsynth.evaluation.measures.images import image_fidelity
 from fedsynth.evaluation.measures.utility import Utility, utility
-from fedsynth.evaluation.reading.intervals import ALARM, shares_differ
+from fedsynth.evaluation.reading.confidence import ALARM, shares_differ
 from fedsynth.evaluation.reading.labelled import why_no_task
+from fedsynth.evaluation.reading.notes import Note
 from fedsynth.evaluation.reading.rows import Rows, read_rows
 from fedsynth.evaluation.reading.steps import Steps
 from fedsynth.schema import ImageSchema, Schema
@@ -30,9 +32,11 @@ Models = Literal["standard", "all"] | Sequence[str]
 Side = TypeVar("Side", Rows, Images)
 
 _MOSTLY = 0.5
-_HALVED = (
+_HALVED = Note(
+    "data",
+    "",
     "The rows that the generator learned from were not given: one half of the real rows stands for "
-    "other real rows, and all is measured against the other half."
+    "other real rows, and all is measured against the other half.",
 )
 
 
@@ -44,7 +48,7 @@ def compare_tables(
     secrets: Sequence[str] | None,
     seed: int,
     progress: Progress,
-) -> tuple[Found, list[str]]:
+) -> tuple[Results, list[Note]]:
     """The tables "real" and "synthetic", perhaps "train", and what there is to note.
 
     Raises:
@@ -53,22 +57,22 @@ def compare_tables(
     tables = {side: _table(data, schema, side) for side, data in sides.items() if data is not None}
     _demand_two(tables)
     synthetic, members = tables["synthetic"], tables.get("train")
-    train, real, notes = _yardstick(members, tables["real"], seed)
-    shared = None if members is None else _shared(row_keys(members), row_keys(real))
+    train, real, notes = _choose_reference(members, tables["real"], seed)
+    shared = None if members is None else _warn_of_shared(row_keys(members), row_keys(real))
     fitting = fidelity(synthetic, train, real, seed=seed, progress=_step("fidelity", progress))
     # Where nobody told how many rows were learned from, as many of either teach the models.
     taught = synthetic if members is not None else synthetic.sample(len(train), seed)
-    useful, reason = _useful(taught, train, real, models, seed, progress)
+    useful, reason = _measure_utility(taught, train, real, models, seed, progress)
     notes += fitting.notes
-    notes += [f"Utility: {reason}"] if useful is None else useful.notes
+    notes += [Note("utility", "Utility", str(reason))] if useful is None else useful.notes
     privacy = Privacy(skipped=(UNKNOWN,))
     if members is not None:
         step = _step("attacks", progress)
-        privacy = attacked(synthetic, members, real, secrets=secrets, seed=seed, progress=step)
-    return Found(fitting, useful, None, privacy, reason, shared, len(real)), notes
+        privacy = attack_table(synthetic, members, real, secrets=secrets, seed=seed, progress=step)
+    return Results(fitting, useful, None, privacy, reason, shared, len(real)), notes
 
 
-def _shared(train: NDArray[Any], real: NDArray[Any]) -> str | None:
+def _warn_of_shared(train: NDArray[Any], real: NDArray[Any]) -> str | None:
     """What to beware of where more real rows equal a training row than chance explains: than
     training rows equal another one.
 
@@ -94,7 +98,7 @@ def _shared(train: NDArray[Any], real: NDArray[Any]) -> str | None:
     )
 
 
-def _useful(
+def _measure_utility(
     synthetic: Rows, train: Rows, real: Rows, models: Models, seed: int, progress: Progress
 ) -> tuple[Utility | None, str | None]:
     """What models learn, or why they learn nothing."""
@@ -110,7 +114,7 @@ def _useful(
 
 def compare_images(
     sides: Mapping[str, Data | None], schema: ImageSchema, *, seed: int, progress: Progress
-) -> tuple[Found, list[str]]:
+) -> tuple[Results, list[Note]]:
     """The images "real" and "synthetic", perhaps "train", and what there is to note.
 
     Raises:
@@ -121,16 +125,16 @@ def compare_images(
     }
     _demand_two(images)
     synthetic, members = images["synthetic"], images.get("train")
-    train, real, notes = _yardstick(members, images["real"], seed)
+    train, real, notes = _choose_reference(members, images["real"], seed)
     step = _step("student", progress)
     pictures = image_fidelity(synthetic, train, real, schema, seed=seed, progress=step)
     privacy, shared = Privacy(skipped=(UNKNOWN,)), None
     if members is not None:
-        shared = _shared(image_keys(members), image_keys(real))
+        shared = _warn_of_shared(image_keys(members), image_keys(real))
         step = _step("attacks", progress)
-        privacy = attacked_images(synthetic, members, real, schema, seed=seed, progress=step)
-    found = Found(None, None, pictures, privacy, shared=shared, tested=len(real))
-    return found, [*notes, *pictures.notes]
+        privacy = attack_images(synthetic, members, real, schema, seed=seed, progress=step)
+    results = Results(None, None, pictures, privacy, shared=shared, tested=len(real))
+    return results, [*notes, *pictures.notes]
 
 
 def _table(data: Data, schema: Schema, where: str) -> Rows:
@@ -156,7 +160,7 @@ def _demand_two(data: Mapping[str, Rows] | Mapping[str, Images]) -> None:
         raise DataError("real: one row cannot be compared with other real rows; give at least two")
 
 
-def _yardstick(members: Side | None, real: Side, seed: int) -> tuple[Side, Side, list[str]]:
+def _choose_reference(members: Side | None, real: Side, seed: int) -> tuple[Side, Side, list[Note]]:
     """Other real rows, the rows that all is measured against, and what there is to note."""
     if members is not None:
         return members, real, []

@@ -1,4 +1,4 @@
-"""Evaluate synthetic rows: what they are worth, and what they give away."""
+"""Evaluate synthetic rows: fidelity, utility, and attacks on privacy."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from fedsynth.agreed import suggestion
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.evaluation.attacks.anonymity import Anonymity, anonymity
+from fedsynth.evaluation.attacks.suite import Privacy
 from fedsynth.evaluation.comparing import (
     Data,
     Models,
@@ -22,13 +23,13 @@ from fedsynth.evaluation.comparing import (
     compare_images,
     compare_tables,
 )
-from fedsynth.evaluation.findings.findings import caught
+from fedsynth.evaluation.findings.results import Results, successful_attacks
 from fedsynth.evaluation.findings.summary import Summary, summarise
 from fedsynth.evaluation.measures.fidelity import Fidelity
-from fedsynth.evaluation.measures.pictures import ImageFidelity
-from fedsynth.evaluation.measures.privacy import Privacy
+from fedsynth.evaluation.measures.images import ImageFidelity
 from fedsynth.evaluation.measures.utility import Utility
 from fedsynth.evaluation.reading.labelled import task_of
+from fedsynth.evaluation.reading.notes import Note, texts_by_part
 from fedsynth.plain import plain
 from fedsynth.privacy.trail.certificate import Certificate, version_of
 from fedsynth.schema import ImageSchema, Schema
@@ -36,9 +37,11 @@ from fedsynth.schema import ImageSchema, Schema
 FORMAT = 1
 PRIVATE = "computed on real data: not covered by epsilon, do not publish beside the release"
 PUBLIC = "computed on real rows that were declared public"
-_DRAFTED = (
+_DRAFTED = Note(
+    "data",
+    "",
     "No schema was given: kinds, bounds and categories were read off the real rows, so values "
-    "outside them are those that the real rows lack."
+    "outside them are those that the real rows lack.",
 )
 
 
@@ -55,7 +58,7 @@ class Evaluation:
         about: what was compared, as in the JSON's "data".
         certificate: the release's, in brief; None without one.
         clients: scores by owner, if some were computed.
-        notes: what was sampled, left out or drafted, as sentences.
+        notes: what was sampled, left out or drafted, as sentences that know their part.
     """
 
     title: str
@@ -67,14 +70,14 @@ class Evaluation:
     public: bool
     about: dict[str, Any]
     certificate: dict[str, Any] | None
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     seed: int
     clients: tuple[dict[str, Any], ...] | None = None
 
     @property
     def caught(self) -> list[str]:
         """Names of the attacks that told training rows from others."""
-        return caught(self.privacy)
+        return successful_attacks(self.privacy)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, as the report's JSON: plain values, None for what is no finite number."""
@@ -94,6 +97,7 @@ class Evaluation:
             "images": None if self.images is None else asdict(self.images),
             "clients": None if self.clients is None else list(self.clients),
             "notes": list(self.notes),
+            "reasons": texts_by_part([*self.privacy.skipped, *self.notes]),
         }
         return dict(plain(content))
 
@@ -132,7 +136,7 @@ def evaluate(
         synthetic: the rows to judge.
         schema: of all tables; None drafts one from `real` and says so.
         train: the rows that the generator learned from. Attacks need them; without them the
-            yardstick "other real rows" is one half of `real`, and the other half is what all is
+            reference "other real rows" is one half of `real`, and the other half is what all is
             measured against.
         target: the column to predict, where a schema is drafted; other schemas name theirs.
         public: whether all real rows given are public. If not, the result is itself private.
@@ -149,36 +153,20 @@ def evaluate(
         ConfigError: arguments that do not go together.
         DataError: a table that does not fit the schema, or is too small: at least two real rows.
     """
-    sides = {"real": real, "synthetic": synthetic, "train": train}
-    _demand_data(sides)
+    sides = _demand_data({"real": real, "synthetic": synthetic, "train": train})
     _demand_plain(seed, title, models)
-    notes = []
-    if schema is None:
-        if not isinstance(real, pd.DataFrame):
-            raise ConfigError("images cannot be evaluated without a schema: give one")
-        schema = Schema.draft(real, target)
-        notes.append(_DRAFTED)
-    elif target is not None:
-        raise ConfigError("the schema names the target: leave `target` away, or the schema")
+    schema, notes = _agree(schema, real, target)
     _demand_options(schema, secrets, quasi_identifiers, sensitive)
-    if isinstance(schema, Schema):
-        # First, since it is quick, and a column that it does not know would stop all.
-        family = _anonymity(real, synthetic, schema, quasi_identifiers, sensitive)
-        found, more = compare_tables(
-            sides, schema, models=models, secrets=secrets, seed=seed, progress=progress
-        )
-        found = replace(found, privacy=replace(found.privacy, anonymity=family))
-    else:
-        found, more = compare_images(sides, schema, seed=seed, progress=progress)
+    attacked = _Attacked(secrets, tuple(quasi_identifiers), tuple(sensitive))
+    results, more = _compare(sides, schema, attacked, models, seed, progress)
     brief = None if certificate is None else _brief(certificate)
-    epsilon = None if brief is None else brief["epsilon"]
     return Evaluation(
         title=title,
-        fidelity=found.fidelity,
-        utility=found.utility,
-        images=found.images,
-        privacy=found.privacy,
-        summary=summarise(found, public=public, epsilon=epsilon, certified=brief is not None),
+        fidelity=results.fidelity,
+        utility=results.utility,
+        images=results.images,
+        privacy=results.privacy,
+        summary=_summarise(results, public, brief),
         public=public,
         about=_about(schema, sides),
         certificate=brief,
@@ -187,11 +175,52 @@ def evaluate(
     )
 
 
-def _demand_data(sides: Mapping[str, Data | None]) -> None:
+def _agree(
+    schema: Schema | ImageSchema | None, real: Data, target: str | None
+) -> tuple[Schema | ImageSchema, list[Note]]:
+    """The schema given, or one drafted from the real rows and a note of that."""
+    if schema is not None:
+        if target is not None:
+            raise ConfigError("the schema names the target: leave `target` away, or the schema")
+        return schema, []
+    if not isinstance(real, pd.DataFrame):
+        raise ConfigError("images cannot be evaluated without a schema: give one")
+    return Schema.draft(real, target), [_DRAFTED]
+
+
+@dataclass(frozen=True)
+class _Attacked:
+    """The columns that attacks are about, as named in the arguments of `evaluate`."""
+
+    secrets: Sequence[str] | None
+    quasi_identifiers: tuple[str, ...]
+    sensitive: tuple[str, ...]
+
+
+def _compare(
+    sides: Mapping[str, Data | None],
+    schema: Schema | ImageSchema,
+    attacked: _Attacked,
+    models: Models,
+    seed: int,
+    progress: Progress,
+) -> tuple[Results, list[Note]]:
+    if isinstance(schema, ImageSchema):
+        return compare_images(sides, schema, seed=seed, progress=progress)
+    # First, since it is quick, and a column that it does not know would stop all.
+    family = _anonymity(sides, schema, attacked)
+    results, notes = compare_tables(
+        sides, schema, models=models, secrets=attacked.secrets, seed=seed, progress=progress
+    )
+    return replace(results, privacy=replace(results.privacy, anonymity=family)), notes
+
+
+def _demand_data(sides: dict[str, Data | None]) -> dict[str, Data | None]:
     for side, data in sides.items():
         if not isinstance(data, pd.DataFrame | Images) and (data is not None or side != "train"):
             kind = type(data).__name__
             raise DataError(f"{side}: give a pandas DataFrame or fedsynth.Images, not {kind}")
+    return sides
 
 
 def _demand_plain(seed: object, title: object, models: object) -> None:
@@ -230,21 +259,23 @@ def _demand_options(
             raise ConfigError(f"secrets: there is no column {name!r}{suggestion(name, names)}")
 
 
+def _summarise(results: Results, public: bool, brief: dict[str, Any] | None) -> Summary:
+    epsilon = None if brief is None else brief["epsilon"]
+    return summarise(results, public=public, epsilon=epsilon, certified=brief is not None)
+
+
 def _anonymity(
-    real: Data,
-    synthetic: Data,
-    schema: Schema,
-    quasi_identifiers: Sequence[str],
-    sensitive: Sequence[str],
+    sides: Mapping[str, Data | None], schema: Schema, attacked: _Attacked
 ) -> Anonymity | None:
-    if not quasi_identifiers:
+    if not attacked.quasi_identifiers:
         return None
     tables = {}
-    for side, data in (("synthetic", synthetic), ("real", real)):
+    for side in ("synthetic", "real"):
+        data = sides[side]
         if not isinstance(data, pd.DataFrame):
             raise DataError(f"{side}: the schema is a table's and the data are images")
         tables[side] = data
-    return anonymity(tables, schema, tuple(quasi_identifiers), tuple(sensitive))
+    return anonymity(tables, schema, attacked.quasi_identifiers, attacked.sensitive)
 
 
 def _about(schema: Schema | ImageSchema, sides: Mapping[str, Data | None]) -> dict[str, Any]:

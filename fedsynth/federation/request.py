@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.privacy.terms import Terms
-from fedsynth.privacy.trail.ledger import Event
+from fedsynth.privacy.trail.job import Event
 
 Plain = None | bool | int | float | str | Sequence["Plain"] | Mapping[str, "Plain"]
 

@@ -12,16 +12,27 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_serializer, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    field_serializer,
+    model_validator,
+)
 
 from fedsynth.agreed import Agreed, plain, suggestion
 from fedsynth.errors import ConfigError, FedsynthError
-from fedsynth.methods.pate import PATE
-from fedsynth.privacy.terms import Budget
-from fedsynth.registry import SETTINGS, Settings
+from fedsynth.privacy.budget import Budget
+from fedsynth.registry import LABEL_PUBLIC, SETTINGS
 from fedsynth.yaml_files import parse_value, read_yaml, write_yaml
+
+if TYPE_CHECKING:
+    from fedsynth.release import Settings
+else:
+    # Which class it is, the method tells: see `_build_settings`.
+    Settings = Agreed
 
 DATA_VARIABLE = "FEDSYNTH_DATA"
 AUTO = "auto"
@@ -145,11 +156,8 @@ class Privacy(_Section):
 
     epsilon: Annotated[float, Field(description="a number above 0, or inf for no privacy")]
     delta: Annotated[float | None, Field(description="a number between 0 and 1")] = None
-    unit: Annotated[Literal["record", "client"], Field(description="record or client")] = "record"
-    trust: Annotated[
-        Literal["central", "distributed", "local"],
-        Field(description="central, distributed or local"),
-    ] = "distributed"
+    unit: Annotated[str, Field(description="record or client")] = "record"
+    trust: Annotated[str, Field(description="central, distributed or local")] = "distributed"
     units: Count = None
 
     @model_validator(mode="after")
@@ -270,14 +278,15 @@ class Config(Agreed):
         sources = [self.data.path, self.data.builtin, self.sites.paths]
         if sum(source is not None for source in sources) != 1:
             raise ValueError("give one of `data.path`, `data.builtin` and `sites.paths`")
-        if self.public is not None and self.method != PATE.name:
-            raise ValueError(f"`public` rows are for the method {PATE.name}, not {self.method}")
+        if self.public is not None and self.method not in LABEL_PUBLIC:
+            takers = ", ".join(LABEL_PUBLIC)
+            raise ValueError(f"`public` rows are for the method {takers}, not {self.method}")
         if self.schema_ is None and self.data.builtin is None:
             raise ValueError("`schema` is needed: the path of a schema file, see `fedsynth schema`")
         return self
 
     @field_serializer("settings")
-    def _given(self, settings: Settings | None) -> dict[str, Any] | None:
+    def _given(self, settings: Agreed | None) -> dict[str, Any] | None:
         return None if settings is None else settings.model_dump(mode="json", exclude_none=True)
 
     def to_dict(self) -> dict[str, Any]:

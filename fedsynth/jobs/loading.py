@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -10,12 +11,15 @@ from fedsynth.data.images import Images, read_images
 from fedsynth.data.tables import read_table
 from fedsynth.errors import ReleaseError, SchemaError
 from fedsynth.privacy.trail.certificate import Certificate, sha256
-from fedsynth.registry import METHODS, Synthesizer
+from fedsynth.registry import METHODS
 from fedsynth.release import CONFIG, MODEL, SCHEMA, WEIGHTS, read_model
 from fedsynth.schema import ImageSchema, Schema, load_schema
 
+if TYPE_CHECKING:
+    from fedsynth.methods.synthesizer import Synthesizer
 
-def load(folder: str | Path) -> Synthesizer:
+
+def load(folder: str | Path) -> Synthesizer[Any]:
     """The synthesizer of a release, to sample more rows from, at no further cost.
 
     Raises:
@@ -28,8 +32,8 @@ def load(folder: str | Path) -> Synthesizer:
     method, schema, arrays, content = read_model(folder)
     if method not in METHODS:
         raise ReleaseError(f"{folder / MODEL}: of a method or format that this fedsynth lacks")
-    found: Synthesizer = METHODS[method].from_state(schema, arrays, content)
-    return found
+    made: Synthesizer[Any] = METHODS[method].from_state(schema, arrays, content)
+    return made
 
 
 def released(folder: str | Path) -> tuple[pd.DataFrame | Images, Schema | ImageSchema, Certificate]:

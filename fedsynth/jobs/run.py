@@ -20,7 +20,7 @@ from fedsynth.evaluation.measures.utility import Comparison, compare
 from fedsynth.federation.server.traffic import Traffic
 from fedsynth.jobs.config import AUTO, Config, expanded, load_config
 from fedsynth.jobs.data import Prepared, Rows, prepare
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.certificate import LEDGER, Certificate
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.registry import SETTINGS, choose, synthesizer
@@ -31,7 +31,7 @@ Progress = Callable[[str, int, int, float], None]
 
 
 @dataclass(frozen=True)
-class Worth:
+class Scores:
     """Scores on real rows held out. They are not covered by epsilon.
 
     Attributes:
@@ -50,7 +50,7 @@ class Outcome:
     """A finished job.
 
     Attributes:
-        worth: None without a holdout, or where the job was finished before.
+        scores: None without a holdout, or where the job was finished before.
         method: that was used; None where the job was finished before.
         reason: why `method: auto` chose it, None where it was named.
         traffic: calls and bytes of the fit; None where not all of it was made here.
@@ -59,7 +59,7 @@ class Outcome:
 
     folder: Path
     certificate: Certificate
-    worth: Worth | None
+    scores: Scores | None
     method: str | None = None
     reason: str | None = None
     traffic: Traffic | None = None
@@ -190,25 +190,25 @@ def _released(
     sample = config.sample
     rows = synth.sample(sample.rows, sample.where, sample.proportions, sample.seed)
     certificate = write_release(folder, synth, rows, config=config.to_dict(), kind=sample.format)
-    worth = None
+    scores = None
     if prepared.test is not None:
         progress("scores", 0, 1, certificate.epsilon)
-        worth = _worth(prepared, prepared.test, rows, config.seed)
+        scores = score_rows(prepared, prepared.test, rows, config.seed)
         progress("scores", 1, 1, certificate.epsilon)
     traffic = None if resume else synth.traffic
     return Outcome(
-        folder, certificate, worth, config.method, traffic=traffic, remarks=synth.remarks
+        folder, certificate, scores, config.method, traffic=traffic, remarks=synth.remarks
     )
 
 
-def _worth(prepared: Prepared, test: Rows, rows: Rows, seed: int) -> Worth:
+def score_rows(prepared: Prepared, test: Rows, rows: Rows, seed: int) -> Scores:
     schema = prepared.schema
     comparison = None
     if schema.classes:
         comparison = compare(prepared.train, test, rows, schema, seed)
     if not isinstance(schema, Schema):
-        return Worth(comparison, (), len(test))
+        return Scores(comparison, (), len(test))
     assert not isinstance(test, Images) and not isinstance(rows, Images)
     orders = range(1, min(2, len(schema.modelled)) + 1)
     errors = tuple(marginal_error(test, rows, schema, order) for order in orders)
-    return Worth(comparison, errors, len(test))
+    return Scores(comparison, errors, len(test))

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 from fedsynth.agreed import Agreed
 from fedsynth.errors import ConfigError, FedsynthError
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import ImageSchema, Schema
 
 

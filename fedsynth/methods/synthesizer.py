@@ -20,9 +20,10 @@ from fedsynth.errors import ConfigError, FedsynthError, ReleaseError
 from fedsynth.federation.runtime import Federation
 from fedsynth.federation.server.traffic import Traffic
 from fedsynth.federation.simulation.simulation import Owners
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.certificate import Certificate
-from fedsynth.privacy.trail.ledger import Ledger, Planned
+from fedsynth.privacy.trail.job import Planned
+from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.queries.plan import Plan, digest_of, for_clients, surviving
 from fedsynth.queries.session import Options, Progress, Session, begin, silent
 from fedsynth.queries.shares import Stage, share_out

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.federation.server.channel import Channel
-from fedsynth.privacy.terms import Budget, Everyone, Terms
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.sampling import Everyone
+from fedsynth.privacy.terms import Terms
 from fedsynth.queries.tasks.counting import HISTOGRAM, LABELS, CountTask
 from fedsynth.schema import ImageSchema, Schema
 

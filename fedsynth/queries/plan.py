@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from pydantic import BaseModel
 
 from fedsynth.privacy.accounting import charged, spent
-from fedsynth.privacy.terms import Budget, Terms
-from fedsynth.privacy.trail.ledger import Job, Planned
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.job import Job, Planned
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +81,7 @@ class Plan:
 
 def for_clients(budget: Budget, clients: int) -> Budget:
     """The budget of so many clients: where they are the units, their number is known."""
-    if budget.unit == "client" and budget.units is None:
+    if not budget.protects.per_record and budget.units is None:
         return replace(budget, units=clients)
     return budget
 

@@ -10,9 +10,12 @@ from collections.abc import Mapping
 from typing import Literal, Protocol
 
 from fedsynth.errors import BudgetExceeded
-from fedsynth.privacy.accounting import calibrate, charged, optimal_gaussian_sigma, spent
-from fedsynth.privacy.terms import Budget, Everyone, FixedSize, Poisson, Sampling, Terms
-from fedsynth.privacy.trail.ledger import Planned
+from fedsynth.privacy.accounting import charged, spent
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.calibration import calibrate, optimal_gaussian_sigma
+from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson, Sampling
+from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.job import Planned
 from fedsynth.queries.counting import counting_terms, question
 from fedsynth.queries.plan import surviving
 from fedsynth.queries.tasks.counting import LABEL_TABLES
@@ -96,7 +99,7 @@ def plan_rounds(
             clip=settings.clip or 1.0,
             noise_multiplier=multiplier,
             sampling=sampling,
-            survivors=whole if budget.unit == "record" else _drawn(sampling, clients, survivors),
+            survivors=whole if budget.protects.per_record else _drawn(sampling, clients, survivors),
         )
 
     def everything(multiplier: float) -> Mapping[Terms, int]:
@@ -150,7 +153,7 @@ def _sampling(settings: Rounds, budget: Budget, clients: int) -> Sampling:
 def participations_of(settings: Rounds, budget: Budget, clients: int) -> int | None:
     """Rounds in which one client takes part at the most, where drawing it hides nothing."""
     sampling = _sampling(settings, budget, clients)
-    if budget.unit == "record" or budget.trust == "central" or sampling == Everyone():
+    if budget.protects.per_record or budget.trusts.server_adds or sampling == Everyone():
         return None
     rate = sampling.rate if isinstance(sampling, Poisson) else sampling.size / clients  # type: ignore[union-attr]
     rounds = settings.rounds or 0

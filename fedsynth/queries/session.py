@@ -28,10 +28,11 @@ from fedsynth.errors import ConfigError, PrivacyError, ReleaseError
 from fedsynth.federation.runtime import Federation
 from fedsynth.federation.server.channel import Channel
 from fedsynth.federation.simulation.simulation import Owners, Simulation
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.terms import Budget
 from fedsynth.privacy.trail.certificate import LEDGER
-from fedsynth.privacy.trail.ledger import Job, Ledger
+from fedsynth.privacy.trail.job import Job
+from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.queries.plan import Plan, digest_of, for_clients
 from fedsynth.release import CHECKPOINT, discard_checkpoint
 from fedsynth.schema import ImageSchema, Schema

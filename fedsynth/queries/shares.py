@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fedsynth.privacy.accounting import calibrate, charged, optimal_gaussian_sigma, spent
-from fedsynth.privacy.terms import Budget, Terms
-from fedsynth.privacy.trail.ledger import Planned
+from fedsynth.privacy.accounting import charged, spent
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.calibration import calibrate, optimal_gaussian_sigma
+from fedsynth.privacy.mechanisms.gaussian import Gaussian
+from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.job import Planned
 
 _MARGIN = 2e-4
 
@@ -54,7 +57,7 @@ def share_out(stages: Sequence[Stage], budget: Budget) -> tuple[Planned, ...]:
     if not budget.private:
         return plan(0.0)
     epsilon, delta = budget.epsilon, budget.resolved_delta
-    if all(p.terms.mechanism == "gaussian" for p in plan(1.0)):
+    if all(isinstance(p.terms.kind, Gaussian) for p in plan(1.0)):
         # The closed form of all of them together, and what the accountant's mesh adds to it.
         alone = optimal_gaussian_sigma(epsilon, delta) * (1 + _MARGIN)
         if spent(_counts(plan(alone), budget), delta).epsilon <= epsilon:

@@ -9,7 +9,10 @@ from numpy.typing import NDArray
 
 from fedsynth.federation.server.channel import Channel
 from fedsynth.marginals import Clique, Domain, Measurement
-from fedsynth.privacy.terms import Budget, Everyone, Mechanism, Terms
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.mechanisms import norm_of
+from fedsynth.privacy.sampling import Everyone
+from fedsynth.privacy.terms import Terms
 from fedsynth.queries.counting import released_scale
 from fedsynth.queries.tasks.marginals import MARGINALS
 
@@ -18,7 +21,7 @@ CLIP = 1 + 1e-5
 
 
 def table_terms(
-    budget: Budget, noise_multiplier: float, survivors: int, mechanism: Mechanism = "gaussian"
+    budget: Budget, noise_multiplier: float, survivors: int, mechanism: str = "gaussian"
 ) -> Terms:
     """Terms of one message of marginals, asked of everybody."""
     return Terms(
@@ -26,7 +29,7 @@ def table_terms(
         trust=budget.trust,
         clip=CLIP,
         noise_multiplier=noise_multiplier,
-        norm="l2" if mechanism == "gaussian" else "l1",
+        norm=norm_of(mechanism),
         mechanism=mechanism,
         sampling=Everyone(),
         survivors=survivors,

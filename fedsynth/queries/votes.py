@@ -8,8 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.mechanisms import norm_of
 from fedsynth.privacy.rows.exchanging import exchange
-from fedsynth.privacy.terms import Budget, Everyone, Terms
+from fedsynth.privacy.sampling import Everyone
+from fedsynth.privacy.terms import Terms
 
 Floats = NDArray[np.float64]
 
@@ -22,16 +25,16 @@ def vote_terms(
     budget: Budget, noise_multiplier: float, survivors: int, queries: int, noise: str
 ) -> Terms:
     """Terms of the votes on so many queries, asked of everybody."""
-    gaussian = noise == "gaussian"
-    length = math.sqrt(queries) if gaussian else float(queries)
-    reach = exchange("l2" if gaussian else "l1") if budget.unit == "record" else 1.0
+    norm = norm_of(noise)
+    length = math.sqrt(queries) if norm == "l2" else float(queries)
+    reach = exchange(norm) if budget.protects.per_record else 1.0
     return Terms(
         unit=budget.unit,
         trust=budget.trust,
         clip=length * reach * _MARGIN,
         noise_multiplier=noise_multiplier,
-        norm="l2" if gaussian else "l1",
-        mechanism="gaussian" if gaussian else "laplace",
+        norm=norm,
+        mechanism=noise,
         sampling=Everyone(),
         survivors=survivors,
     )

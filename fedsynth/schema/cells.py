@@ -6,10 +6,9 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from fedsynth.errors import DataError, SchemaError
@@ -23,6 +22,9 @@ from fedsynth.schema.columns import (
     Numeric,
     text_of,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MISSING, UNREADABLE = -1, -2
 """Codes of a discrete cell that holds no category."""
@@ -52,6 +54,8 @@ class Cells:
 
 def demand_frame(frame: pd.DataFrame, where: str) -> None:
     """Raise DataError unless it is a frame whose columns all have a name of their own."""
+    import pandas as pd
+
     if not isinstance(frame, pd.DataFrame):
         raise DataError(f"{where}: is a {type(frame).__name__}; give a pandas DataFrame")
     names = list(frame.columns)
@@ -104,6 +108,8 @@ def missing_text(column: Modelled, missing_values: Sequence[str]) -> str:
     Raises:
         SchemaError: if every marker is a category.
     """
+    import pandas as pd
+
     markers = (*missing_values, "")
     cells = read_cells(pd.Series(markers, dtype=object), column, missing_values)
     for marker, missing in zip(markers, cells.missing, strict=True):
@@ -127,6 +133,8 @@ def _read_discrete(series: pd.Series, column: Discrete, markers: set[str]) -> Ce
 
 def _factorize(series: pd.Series) -> tuple[NDArray[np.intp], list[object]]:
     """Position of each cell among the distinct ones; -1 (the last) for None, NaN and the like."""
+    import pandas as pd
+
     try:
         positions, uniques = pd.factorize(series)
     except TypeError:
@@ -187,6 +195,8 @@ def _number(value: object) -> float:
 
 
 def _read_numeric(series: pd.Series, column: Numeric, markers: set[str]) -> Cells:
+    import pandas as pd
+
     native = series.isna().to_numpy(dtype=bool)
     values = _numbers_of(series, column)
     missing = native.copy()
@@ -203,6 +213,8 @@ def _read_numeric(series: pd.Series, column: Numeric, markers: set[str]) -> Cell
 
 def _numbers_of(series: pd.Series, column: Numeric) -> NDArray[np.float64]:
     """The cells as float64, NaN where they are none."""
+    import pandas as pd
+
     if isinstance(column, Datetime):
         return _units_of(series, column)
     if pd.api.types.is_numeric_dtype(series.dtype) and not pd.api.types.is_complex_dtype(series):
@@ -218,6 +230,8 @@ def _numbers_of(series: pd.Series, column: Numeric) -> NDArray[np.float64]:
 
 def _units_of(series: pd.Series, column: Datetime) -> NDArray[np.float64]:
     """Moments as whole units since `lower`, NaN where a cell is none."""
+    import pandas as pd
+
     if pd.api.types.is_datetime64_any_dtype(series.dtype):
         return _count_units(series, column)
     positions, uniques = _factorize(series)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from fedsynth.agreed import plain, suggestion
@@ -79,6 +78,8 @@ def condition_on(column: Modelled | Identifier, given: object) -> Condition:
 
 
 def _listed(column: Modelled, entries: list[object]) -> Condition:
+    import pandas as pd
+
     where = f"column {column.name!r}"
     cells = read_cells(pd.Series(entries, dtype=object), column, ("",))
     missing = bool(cells.missing.any())
@@ -102,6 +103,8 @@ def _listed(column: Modelled, entries: list[object]) -> Condition:
 
 def _range(column: Numeric, given: Mapping[object, object]) -> tuple[float, float]:
     """The range's ends on the column's grid, within its bounds."""
+    import pandas as pd
+
     where = f"column {column.name!r}"
     unknown = next((key for key in given if key not in _ENDS), None)
     if unknown is not None:

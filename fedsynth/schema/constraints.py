@@ -8,7 +8,6 @@ from itertools import combinations, pairwise
 from typing import Annotated, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
@@ -30,6 +29,8 @@ def _stated(value: object) -> object:
     value = plain(value)
     if isinstance(value, list):
         return [_stated(entry) for entry in value]
+    import pandas as pd
+
     if pd.isna(value):  # type: ignore[call-overload]
         return None
     return value.isoformat() if isinstance(value, date) else value

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -27,10 +26,11 @@ from fedsynth.schema.columns import (
 )
 from fedsynth.schema.constraints import Constraint, build_constraint
 from fedsynth.schema.documents import Document, build_column
-from fedsynth.schema.drafting import draft_columns
 from fedsynth.schema.image import ImageSchema
-from fedsynth.schema.sdv_metadata import columns_from_sdv, sdv_content
 from fedsynth.yaml_files import read_yaml
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class SDVMetadata(Protocol):
@@ -131,6 +131,8 @@ class Schema(Document):
             DataError: if the table has no rows.
             SchemaError: if there is no such target, or it has missing values.
         """
+        from fedsynth.schema.drafting import draft_columns
+
         columns, missing_values = draft_columns(frame, target)
         return cls(
             columns=columns,
@@ -154,6 +156,8 @@ class Schema(Document):
         Raises:
             SchemaError: if there are several tables, or a column's range stands nowhere.
         """
+        from fedsynth.schema.sdv_metadata import columns_from_sdv
+
         content = metadata if isinstance(metadata, Mapping) else metadata.to_dict()
         columns = columns_from_sdv(content, table)
         return cls(columns=columns, target=target, provenance="private-data")
@@ -168,6 +172,8 @@ class Schema(Document):
             from sdv.metadata import Metadata
         except ImportError:
             raise DataError("SDV is not installed: pip install fedsynth[sdv]") from None
+        from fedsynth.schema.sdv_metadata import sdv_content
+
         version = "V1" if Metadata.METADATA_SPEC_VERSION == "V1" else "V2"
         metadata: SDVMetadata = Metadata.load_from_dict(sdv_content(self.columns, version))
         return metadata

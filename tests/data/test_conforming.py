@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from schemas import arrays, schemas
 
 from fedsynth.data.conforming import conform, restore, spell
 from fedsynth.errors import DataError
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Identifier, Integer, Schema
+from tests.schemas import arrays, schemas
 
 NAN = np.nan
 

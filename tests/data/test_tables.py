@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from schemas import arrays, schemas
 
 from fedsynth.data.tables import conform, read_table, restore, write_table
 from fedsynth.errors import DataError
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Integer, Schema
+from tests.schemas import arrays, schemas
 
 SCHEMA = Schema(columns=[Integer(name="a", lower=0, upper=9, missing=True)])
 

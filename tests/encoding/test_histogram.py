@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from encoding_strategies import frames, schemas
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from fedsynth.data.tables import Conformed, conform
 from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.errors import DataError
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Identifier, Integer, Schema
+from tests.encoding.encoding_strategies import frames, schemas
 
 
 @given(schemas(), st.data())

@@ -7,7 +7,6 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from encoding_strategies import frames, schemas
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -18,6 +17,7 @@ from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import DataError, ReleaseError, SchemaError
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Integer, Schema
+from tests.encoding.encoding_strategies import frames, schemas
 
 
 def histogram(frame, schema):

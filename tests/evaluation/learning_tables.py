@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from fedsynth.evaluation.reading.labelled import Examples, examples
+from fedsynth.evaluation.reading.labelled import Examples, label_rows
 from fedsynth.evaluation.reading.rows import Rows, read_rows
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Integer, Schema
 
@@ -61,4 +61,4 @@ def rows(n: int, schema: Schema = BINARY, seed: int = 0, **changes: object) -> R
 
 def taught(n: int, schema: Schema = BINARY, seed: int = 0, **changes: object) -> Examples:
     """The same, as examples."""
-    return examples(rows(n, schema, seed, **changes))
+    return label_rows(rows(n, schema, seed, **changes))

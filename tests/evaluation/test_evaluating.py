@@ -8,12 +8,12 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from attacked_people import SCHEMA, people
 
 import fedsynth as fs
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.evaluation.evaluating import PRIVATE, PUBLIC
 from fedsynth.schema import Schema
+from tests.evaluation.attacked_people import SCHEMA, people
 
 QUICK = ("logistic regression",)
 MEMBERSHIP = {
@@ -163,6 +163,9 @@ def test_a_table_of_one_column(look):
     assert "The column is off by" in found.summary.verdict
     skipped = " ".join(found.privacy.skipped)
     assert "Linkability: " in skipped and "Inference: " in skipped
+    reasons = found.to_dict()["reasons"]
+    assert any(text.startswith("Linkability: ") for text in reasons["risks"])
+    assert f"Inference: {reasons['attributes'][0]}" in found.privacy.skipped
     target = Schema(columns=(SCHEMA.column("x"),), target="x")
     assert "no column besides the target" in look(parts[0], parts[1], target).notes[-1]
 

@@ -15,9 +15,10 @@ from fedsynth.federation.client.steps import Steps
 from fedsynth.federation.client.tasks import register
 from fedsynth.privacy.accounting import spent
 from fedsynth.privacy.rows.clipping import DenseRows
-from fedsynth.privacy.terms import Poisson
+from fedsynth.privacy.sampling import Poisson
 from fedsynth.privacy.trail.certificate import certify
-from fedsynth.privacy.trail.ledger import Event, Ledger
+from fedsynth.privacy.trail.job import Event
+from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.verify.verification import require
 from tests.federation.vectors import channel, clients, ledger, terms
 

@@ -15,9 +15,11 @@ from fedsynth.errors import BudgetExceeded, ConfigError, FederationError, Privac
 from fedsynth.federation.client.client import Client
 from fedsynth.federation.request import Summed
 from fedsynth.federation.server.scores import Scores
-from fedsynth.privacy.losses import bounded_range_delta
-from fedsynth.privacy.terms import Budget, Terms
-from fedsynth.privacy.trail.ledger import Job, Ledger
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.mechanisms.exponential import bounded_range_delta
+from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.job import Job
+from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.queries.tables import table_arrays, table_terms
 from fedsynth.queries.tasks.marginals import MARGINALS
 from fedsynth.schema import Categorical, Schema
@@ -105,7 +107,7 @@ def test_a_whole_client_weighs_one_record_and_is_clipped_block_by_block():
     estimate[6] += 0.1
     channel = house(tables, budget, 0)
     assert select(channel, terms, estimate) == 1
-    assert channel.incidents == []
+    assert channel.incidents == ()
 
 
 def test_the_choice_is_charged_before_anybody_is_asked_and_refused_beyond_the_budget():

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from fedsynth.privacy.accounting import spent
-from fedsynth.privacy.mechanisms import stable
+from fedsynth.privacy.mechanisms import stable_law as law
 from fedsynth.queries.counting import released_scale
 from tests.federation.vectors import channel, clients, ledger, terms
 
@@ -24,7 +24,7 @@ def promised(alpha: float, **changes):
 
 def is_stable(values: np.ndarray, alpha: float) -> bool:
     places = np.sinh(np.linspace(1e-9, 30, 3000))
-    tails = np.log(stable.survival(places, alpha))
+    tails = np.log(law.survival(places, alpha))
 
     def below(x: np.ndarray) -> np.ndarray:
         beyond = np.exp(np.interp(np.abs(x), places, tails))

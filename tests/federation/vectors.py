@@ -16,10 +16,13 @@ from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Answer, Incident, Request, Summed
 from fedsynth.federation.runtimes.local import LocalRuntime
 from fedsynth.federation.server.channel import Channel
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.rows.clipping import DenseRows, Rows
-from fedsynth.privacy.terms import Budget, Everyone, Terms
-from fedsynth.privacy.trail.ledger import Job, Ledger
+from fedsynth.privacy.sampling import Everyone
+from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.job import Job
+from fedsynth.privacy.trail.ledger import Ledger
 
 
 class Vectors:

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_jobs import write_job
 
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.jobs.config import Config, builtin_jobs, expanded, load_config
 from fedsynth.jobs.data import prepare
 from fedsynth.yaml_files import write_yaml
+from tests.small_jobs import write_job
 
 
 def load(path, *changes):
@@ -159,7 +159,7 @@ def test_held_out_rows_of_simulated_owners_are_nobodys(tmp_path):
 
 
 def test_every_owner_of_a_column_holds_rows_out_if_only_none(tmp_path):
-    from small_jobs import table
+    from tests.small_jobs import table
 
     frame = table().assign(town=["tiny"] * 1 + ["large"] * 199)
     job = load(write_job(tmp_path, frame, sites={"column": "town"}))
@@ -176,7 +176,7 @@ def test_without_a_holdout_nothing_is_held(tmp_path):
 
 
 def test_each_owners_file_holds_out_rows_of_its_own(tmp_path):
-    from small_jobs import table
+    from tests.small_jobs import table
 
     write_job(tmp_path / "a", table(50, 1))
     write_job(tmp_path / "b", table(100, 2))
@@ -211,7 +211,8 @@ def test_test_images_of_a_file_are_held_as_one(tmp_path):
 @pytest.mark.parametrize("file", ["table.csv", "owners.csv", "owners.npz"])
 def test_a_column_names_each_rows_owner(tmp_path, file):
     import numpy as np
-    from small_jobs import table
+
+    from tests.small_jobs import table
 
     frame = table().assign(town=np.arange(200) % 4)
     if file == "table.csv":

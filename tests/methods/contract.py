@@ -25,7 +25,7 @@ from fedsynth.methods.copula.families import Effort
 from fedsynth.methods.pate import student
 from fedsynth.methods.sampling import drawing
 from fedsynth.papers.fusion import published
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.queries.session import Session
 from fedsynth.registry import METHODS
 from fedsynth.schema import Boolean, Categorical, Identifier, ImageSchema, Integer, Schema

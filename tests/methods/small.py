@@ -23,9 +23,10 @@ from fedsynth.federation.simulation.simulation import (
     by_name,
     prepared,
 )
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.terms import Budget
-from fedsynth.privacy.trail.ledger import Job, Ledger
+from fedsynth.privacy.trail.job import Job
+from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.schema import Boolean, Categorical, Continuous, Integer, Schema
 
 SCHEMA = Schema(

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from vae_reference import SPECS
+
+from tests.models.vae_reference import SPECS
 
 
 @pytest.fixture(params=list(SPECS))

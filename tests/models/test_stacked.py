@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from vae_reference import SPECS, ReferenceVAE
 
 from fedsynth.models import stacked, vae
 from fedsynth.models.stacked import shuffled, train_stacked
+from tests.models.vae_reference import SPECS, ReferenceVAE
 
 LENGTHS = torch.tensor([5, 0, 1, 12, 4, 13])
 OPTIONS = {"batch_size": 4, "learning_rate": 0.05}

@@ -7,10 +7,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.func import grad, vmap
-from vae_reference import SPECS, ReferenceVAE
 
 from fedsynth.models import vae
 from fedsynth.models.vae import VAESpec
+from tests.models.vae_reference import SPECS, ReferenceVAE
 
 ONE_BIT = VAESpec("mlp", 1, sizes=(2,))
 

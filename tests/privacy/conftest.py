@@ -1,7 +1,10 @@
+"""The accountant under test answers for itself."""
+
 from __future__ import annotations
 
-from hypothesis import settings
+import pytest
 
-# Machines differ; no test has a time limit.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+
+@pytest.fixture(autouse=True, scope="module")
+def _exact_costs(exact_costs):
+    pass

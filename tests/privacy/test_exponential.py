@@ -14,12 +14,15 @@ from scipy.special import softmax
 from scipy.stats import chisquare, norm
 
 from fedsynth.errors import PrivacyError
-from fedsynth.privacy import losses
-from fedsynth.privacy.accounting import calibrate, spent
-from fedsynth.privacy.losses import bounded_range_delta
+from fedsynth.privacy.accounting import spent, tight
+from fedsynth.privacy.calibration import calibrate
+from fedsynth.privacy.mechanisms.exponential import Exponential, bounded_range_delta
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.rows.clipping import DenseRows, FactoredRows, MarginalRows, clip_blocks
-from fedsynth.privacy.terms import FixedSize, Poisson, Terms
+from fedsynth.privacy.rows.clipping import DenseRows, clip_blocks
+from fedsynth.privacy.rows.counting import MarginalRows
+from fedsynth.privacy.rows.factored import FactoredRows
+from fedsynth.privacy.sampling import FixedSize, Poisson
+from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.verify import moments
 
 DELTA = 1e-5
@@ -118,7 +121,7 @@ def test_whoever_adapts_each_worst_pair_to_the_last_choice_is_covered_too(multip
     worst = adaptive(epsilons, multiplier, 3)
     for epsilon, reached in zip(epsilons, worst, strict=True):
         if 1e-9 < reached < 1:
-            assert losses.epsilon({choice(multiplier): 3}, reached) >= epsilon - 1e-9
+            assert tight({choice(multiplier): 3}, reached) >= epsilon - 1e-9
 
 
 @pytest.mark.parametrize(("multiplier", "sigma"), [(2.0, 1.5), (20.0, 8.0), (0.7, 3.0)])
@@ -149,7 +152,7 @@ def test_choices_beside_a_sum_cost_what_an_integral_says(multiplier, sigma, coun
 
     for epsilon in (0.3 * eps0, eps0 + 1 / sigma):
         delta = delta_at(epsilon)
-        found = losses.epsilon({gaussian(sigma): 1, choice(multiplier): count}, delta)
+        found = tight({gaussian(sigma): 1, choice(multiplier): count}, delta)
         assert found == pytest.approx(epsilon, abs=3e-4)
         assert found >= epsilon - 1e-6
 
@@ -157,12 +160,12 @@ def test_choices_beside_a_sum_cost_what_an_integral_says(multiplier, sigma, coun
 @settings(max_examples=15)
 @given(st.floats(0.4, 40))
 def test_one_choice_costs_its_pure_epsilon_at_the_most(multiplier):
-    assert losses.epsilon({choice(multiplier): 1}, 1e-9) <= 2 / multiplier + 2e-4
+    assert tight({choice(multiplier): 1}, 1e-9) <= 2 / multiplier + 2e-4
     # Exactly: where the curve meets delta.
     delta = 0.01
     eps0 = 2 / multiplier
     exact = eps0 + 2 * math.log1p(-math.sqrt(delta * -math.expm1(-eps0)))
-    found = losses.epsilon({choice(multiplier): 1}, delta)
+    found = tight({choice(multiplier): 1}, delta)
     assert max(exact, 0) - 1e-9 <= found <= max(exact, 0) + 2e-4
 
 
@@ -229,9 +232,11 @@ def test_calibration_mixes_choices_and_sums():
 def test_choices_follow_the_softmax_of_their_scores():
     scores, scale = np.array([0.0, 1.0, 3.0, -2.0]), 2.0
     noise = NoiseSource(0)
-    drawn = np.bincount([noise.choose(scores, scale) for _ in range(20_000)], minlength=4)
+    drawn = np.bincount(
+        [Exponential().choose(scores, scale, noise) for _ in range(20_000)], minlength=4
+    )
     assert chisquare(drawn, 20_000 * softmax(scores / scale)).pvalue > 1e-4
-    assert noise.choose(scores, 0.0) == 2
+    assert Exponential().choose(scores, 0.0, noise) == 2
 
 
 def test_a_choice_needs_a_trusted_server_and_everybody():
@@ -244,7 +249,7 @@ def test_a_choice_needs_a_trusted_server_and_everybody():
         with pytest.raises(PrivacyError):
             choice(1.0, **changes)
     with pytest.raises(PrivacyError, match="choice"):
-        NoiseSource(0).perturb(np.zeros(3), 1.0, "exponential")
+        choice(1.0).noised(np.zeros(3), NoiseSource(0))
     assert Terms.from_dict(choice(2.0).to_dict()) == choice(2.0)
 
 
@@ -255,17 +260,17 @@ def test_no_block_of_a_clipped_row_exceeds_the_clip(rows, seed):
     values[0, 3] = rng.choice([np.inf, np.nan, 1.0])
     starts = np.array([0, 2, 3])
     for one in values:
-        kept = clip_blocks(DenseRows(one[None]), starts, 1.0).values
+        kept = clip_blocks(DenseRows(one[None]), starts, 1.0)
         assert (np.add.reduceat(np.abs(kept), starts) <= 1.0).all()
-    whole = clip_blocks(DenseRows(values), starts, 1.0).values
-    less = clip_blocks(DenseRows(values[1:]), starts, 1.0).values
+    whole = clip_blocks(DenseRows(values), starts, 1.0)
+    less = clip_blocks(DenseRows(values[1:]), starts, 1.0)
     assert (np.add.reduceat(np.abs(whole - less), starts) <= 1 + 1e-9).all()
 
 
 def test_blocks_of_marginal_rows_are_their_tables():
     codes = np.array([[0, 1, 2], [1, 0, 0]])
     rows = MarginalRows(codes, (2, 2, 3), [(0, 1), (2,)])
-    found = clip_blocks(rows, np.array([0, 4]), 1 + 1e-5).values
+    found = clip_blocks(rows, np.array([0, 4]), 1 + 1e-5)
     assert found.tolist() == [0, 1, 1, 0, 1, 0, 1]
     for starts in ([0, 3], [0], [1, 4], []):
         with pytest.raises(PrivacyError):

@@ -15,31 +15,46 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from fedsynth.privacy import noise as noise_module
+from fedsynth.privacy.mechanisms import norm_of
+from fedsynth.privacy.mechanisms.gaussian import Gaussian
+from fedsynth.privacy.mechanisms.laplace import Laplace
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.terms import Poisson
+from fedsynth.privacy.sampling import FixedSize, Poisson
+from fedsynth.privacy.terms import Terms
 
 FALSE_ALARM = 1e-8
 DRAWS = 200_000
+
+
+def noised(values, scale: float, mechanism: str = "gaussian", seed: int | None = None):
+    norm = norm_of(mechanism)
+    kind = {"mechanism": mechanism, "norm": norm, "clip": 1.0, "noise_multiplier": scale}
+    promised = Terms(unit="record", trust="central", **kind)
+    return promised.noised(np.asarray(values), NoiseSource(seed))
+
+
+def normal(count: int, seed: int | None = None):
+    return Gaussian().draw(count, NoiseSource(seed))
 
 
 @pytest.mark.parametrize("seed", [None, 0])
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 def test_noise_has_the_distribution_of_its_mechanism(mechanism: str, seed: int | None):
     scale = 3.7
-    noisy = NoiseSource(seed).perturb(np.zeros(DRAWS), scale, mechanism)
+    noisy = noised(np.zeros(DRAWS), scale, mechanism, seed)
     law = stats.norm(scale=scale) if mechanism == "gaussian" else stats.laplace(scale=scale)
     assert stats.kstest(noisy, law.cdf).pvalue > FALSE_ALARM
 
 
 def test_gaussian_noise_has_the_promised_variance():
-    noisy = NoiseSource().perturb(np.full(DRAWS, 5.0), 0.3)
+    noisy = noised(np.full(DRAWS, 5.0), 0.3)
     statistic = float(((noisy - 5) ** 2).sum()) / 0.3**2
     low, high = stats.chi2(DRAWS).ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2])
     assert low < statistic < high
 
 
 def test_laplace_noise_has_the_promised_scale():
-    noisy = NoiseSource().perturb(np.full(DRAWS, 5.0), 0.3, "laplace")
+    noisy = noised(np.full(DRAWS, 5.0), 0.3, "laplace")
     # Magnitudes over the scale are exponential, so twice their sum is chi-square.
     statistic = 2 * float(np.abs(noisy - 5).sum()) / 0.3
     low, high = stats.chi2(2 * DRAWS).ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2])
@@ -47,7 +62,7 @@ def test_laplace_noise_has_the_promised_scale():
 
 
 def test_draws_are_independent_of_their_neighbours_and_of_their_own_sign():
-    draws = NoiseSource().gaussian(DRAWS)
+    draws = normal(DRAWS)
     bound = stats.norm.isf(FALSE_ALARM / 4) / math.sqrt(DRAWS)
     assert abs(np.mean(draws[1:] * draws[:-1])) < bound
     assert abs(np.mean(np.sign(draws) * (np.abs(draws) - np.abs(draws).mean()))) < bound
@@ -56,7 +71,7 @@ def test_draws_are_independent_of_their_neighbours_and_of_their_own_sign():
 def test_uniforms_are_uniform_and_never_reach_the_ends():
     uniform = NoiseSource().uniform(DRAWS)
     assert stats.kstest(uniform, "uniform").pvalue > FALSE_ALARM
-    ends = noise_module._to_unit(np.array([0, 2**64 - 1], np.uint64))
+    ends = noise_module.to_unit(np.array([0, 2**64 - 1], np.uint64))
     assert ends[0] > 0 and ends[1] < 1
     assert ends[0] == 1 - ends[1] == 2.0**-53
 
@@ -64,27 +79,25 @@ def test_uniforms_are_uniform_and_never_reach_the_ends():
 @pytest.mark.parametrize("word", [0, 1, 2**64 - 2, 2**64 - 1])
 def test_the_most_extreme_words_give_finite_noise(word: int, monkeypatch: pytest.MonkeyPatch):
     source = NoiseSource()
-    monkeypatch.setattr(source, "_words", lambda n: np.full(n, word, np.uint64))
-    draws = [source.gaussian(1)[0], source.laplace(1)[0]]
+    monkeypatch.setattr(source, "words", lambda n: np.full(n, word, np.uint64))
+    draws = [Gaussian().draw(1, source)[0], Laplace().draw(1, source)[0]]
     assert np.isfinite(draws).all()
     assert all(np.sign(draw) in (0, -1 if word & 1 else 1) for draw in draws)
 
 
 def test_a_seeded_source_repeats_and_says_that_it_is_insecure():
-    first, second = (NoiseSource(7) for _ in range(2))
-    assert first.insecure
-    np.testing.assert_array_equal(
-        first.perturb(np.zeros(50), 1.0), second.perturb(np.zeros(50), 1.0)
-    )
-    assert not np.array_equal(first.gaussian(50), first.gaussian(50))
-    assert not np.array_equal(NoiseSource(1).gaussian(50), NoiseSource(2).gaussian(50))
+    source = NoiseSource(7)
+    assert source.insecure
+    np.testing.assert_array_equal(normal(50, 7), Gaussian().draw(50, source))
+    assert not np.array_equal(normal(50, 7), Gaussian().draw(50, source))
+    assert not np.array_equal(normal(50, 1), normal(50, 2))
 
 
 def test_the_default_source_never_repeats_whatever_numpy_is_seeded_with():
     drawn = []
     for _ in range(2):
         np.random.seed(0)  # noqa: NPY002
-        drawn += [NoiseSource().gaussian(100), NoiseSource().uniform(100)]
+        drawn += [normal(100), NoiseSource().uniform(100)]
     assert not NoiseSource().insecure
     assert len(np.unique(np.concatenate(drawn))) == 400
 
@@ -97,7 +110,7 @@ def test_the_default_source_never_repeats_whatever_numpy_is_seeded_with():
 def test_what_is_released_lies_on_a_public_grid_far_below_the_noise(
     scale: float, value: float, mechanism: str
 ):
-    noisy = NoiseSource(0).perturb(np.full(20, value * scale), scale, mechanism)
+    noisy = noised(np.full(20, value * scale), scale, mechanism, 0)
     grid = 2.0 ** (math.floor(math.log2(scale)) - 20)
     assert scale * 2.0**-21 < grid <= scale * 2.0**-20
     np.testing.assert_array_equal(np.remainder(noisy, grid), 0)
@@ -106,14 +119,14 @@ def test_what_is_released_lies_on_a_public_grid_far_below_the_noise(
 @given(st.lists(st.floats(-1e300, 1e300), max_size=5))
 def test_no_noise_changes_nothing(values: list):
     array = np.array(values, np.float64)
-    np.testing.assert_array_equal(NoiseSource(0).perturb(array, 0.0), array)
+    np.testing.assert_array_equal(noised(array, 0.0), array)
 
 
 def test_poisson_samples_are_independent_coin_flips():
     source, rate, units, samples = NoiseSource(), 0.3, 40, 5000
     taken = np.zeros((samples, units))
     for sample in taken:
-        sample[source.poisson_sample(units, Poisson(rate))] = 1
+        sample[Poisson(rate).draw(units, source)] = 1
     # Each unit's own rate, all at once: sum of squared standardised counts.
     counts = taken.sum(axis=0)
     fit = float(((counts - samples * rate) ** 2).sum() / (samples * rate * (1 - rate)))
@@ -128,14 +141,14 @@ def test_poisson_samples_are_independent_coin_flips():
 
 
 def test_a_rate_of_one_takes_everybody():
-    np.testing.assert_array_equal(NoiseSource().poisson_sample(1000, Poisson(1.0)), np.arange(1000))
+    np.testing.assert_array_equal(Poisson(1.0).draw(1000, NoiseSource()), np.arange(1000))
 
 
 def test_fixed_samples_have_their_size_and_favour_nobody():
     source, units, size, samples = NoiseSource(), 12, 5, 4000
     counts = np.zeros(units)
     for _ in range(samples):
-        drawn = source.fixed_sample(units, size)
+        drawn = FixedSize(size, units).draw(units, source)
         assert len(np.unique(drawn)) == size and (np.diff(drawn) > 0).all()
         counts[drawn] += 1
     share = size / units

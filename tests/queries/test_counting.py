@@ -7,7 +7,7 @@ from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.federation.client.answering import answers
 from fedsynth.federation.request import Request
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.queries.counting import ask_counts, counting_terms, question, released_scale
 from fedsynth.queries.tasks.counting import HISTOGRAM, LABEL_TABLES, pair_starts
 from fedsynth.schema.target import target_index

@@ -4,13 +4,15 @@ import pytest
 
 from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.errors import ConfigError, PrivacyError
-from fedsynth.methods.vae import FedVAE
 from fedsynth.methods.vae.server import training_task
 from fedsynth.methods.vae.settings import FedVAESettings
+from fedsynth.methods.vae.synthesizer import FedVAE
 from fedsynth.methods.vae.tasks.gradient import GRADIENT
 from fedsynth.methods.vae.tasks.local_training import TRAINING
-from fedsynth.privacy.accounting import charged, optimal_gaussian_sigma, spent
-from fedsynth.privacy.terms import Budget, Everyone, FixedSize, Poisson
+from fedsynth.privacy.accounting import charged, spent
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.calibration import optimal_gaussian_sigma
+from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson
 from fedsynth.queries.rounds import expected as expected_of
 from fedsynth.schema import Categorical, Integer, Schema
 from tests.methods.small import SCHEMA

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedsynth.privacy.accounting import optimal_gaussian_sigma, spent
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.accounting import spent
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.calibration import optimal_gaussian_sigma
 from fedsynth.queries.shares import Stage, share_out
 from fedsynth.queries.tables import table_terms
 

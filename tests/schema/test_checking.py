@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from schemas import arrays, schemas
 
 from fedsynth.data.conforming import conform, restore
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Identifier, Integer, Schema
 from fedsynth.schema.checking import Finding, check
+from tests.schemas import arrays, schemas
 
 
 def test_every_value_outside_is_listed_with_its_count():

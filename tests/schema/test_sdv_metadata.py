@@ -3,11 +3,11 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 from hypothesis import given, settings
-from schemas import schemas
 
 from fedsynth.errors import SchemaError
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Identifier, Integer, Schema
 from fedsynth.schema.sdv_metadata import sdv_content
+from tests.schemas import schemas
 
 SCHEMA = Schema(
     columns=[

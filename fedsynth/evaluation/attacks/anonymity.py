@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from fedsynth.agreed import suggestion
 from fedsynth.errors import ConfigError
 from fedsynth.evaluation.attacks.classes import Diversity, diversity
-from fedsynth.evaluation.attacks.vectors import grouped
+from fedsynth.evaluation.attacks.vectors import group_rows
 from fedsynth.evaluation.reading.rows import Rows, read_rows
 from fedsynth.schema import Schema
 
@@ -110,9 +110,9 @@ def anonymity(
         rows = read_rows(frame, schema, name)
         classes = _classes(rows, quasi_identifiers, bins)
         values = {
-            column: grouped(rows.values[:, [rows.names.index(column)]]) for column in sensitive
+            column: group_rows(rows.values[:, [rows.names.index(column)]]) for column in sensitive
         }
-        tables[name] = _figures(classes, values, rows, library)
+        tables[name] = _measure(classes, values, rows, library)
         if not tables[name].library:
             notes.append(
                 f"pyCANON was not asked about {name}: its {tables[name].classes:,} classes would "
@@ -159,17 +159,19 @@ def _classes(rows: Rows, columns: tuple[str, ...], bins: int | None) -> NDArray[
             width = (declared.high - declared.low) / bins or 1.0
             parts = np.floor((seen[:, place] - declared.low) / width)
             seen[:, place] = np.clip(parts, 0, bins - 1)
-    return grouped(seen)
+    return group_rows(seen)
 
 
-def _figures(
+def _measure(
     classes: NDArray[np.int64],
     values: dict[str, NDArray[np.int64]],
     rows: Rows,
     library: ModuleType,
 ) -> Figures:
     numbers = {name: not rows.sizes[rows.names.index(name)] for name in values}
-    found = [diversity(classes, codes, ordered=numbers[name]) for name, codes in values.items()]
+    diversities = [
+        diversity(classes, codes, ordered=numbers[name]) for name, codes in values.items()
+    ]
     sizes = np.bincount(classes)
     work = len(sizes) * sum(int(codes.max()) + 1 for codes in values.values())
     return Figures(
@@ -177,31 +179,31 @@ def _figures(
         classes=len(sizes),
         k=int(sizes.min()),
         identified=1 / int(sizes.min()),
-        diversity=_worst(found),
-        library=_asked(classes, values, numbers, library) if work <= _MOST_WORK else {},
+        diversity=_worst(diversities),
+        library=_ask_library(classes, values, numbers, library) if work <= _MOST_WORK else {},
     )
 
 
-def _worst(found: list[Diversity]) -> Diversity:
+def _worst(diversities: list[Diversity]) -> Diversity:
     """Over sensitive columns, the least l and entropy l, the most of the others.
 
     c belongs to the least l, and is that of the columns that have it.
     """
-    least = min(each.l for each in found)
+    least = min(each.l for each in diversities)
     return Diversity(
-        alpha=max(each.alpha for each in found),
+        alpha=max(each.alpha for each in diversities),
         l=least,
-        entropy_l=min(each.entropy_l for each in found),
-        c=max(each.c for each in found if each.l == least),
-        t=max(each.t for each in found),
-        beta=max(each.beta for each in found),
-        enhanced_beta=max(each.enhanced_beta for each in found),
-        delta=max(each.delta for each in found),
-        information=max(each.information for each in found),
+        entropy_l=min(each.entropy_l for each in diversities),
+        c=max(each.c for each in diversities if each.l == least),
+        t=max(each.t for each in diversities),
+        beta=max(each.beta for each in diversities),
+        enhanced_beta=max(each.enhanced_beta for each in diversities),
+        delta=max(each.delta for each in diversities),
+        information=max(each.information for each in diversities),
     )
 
 
-def _asked(
+def _ask_library(
     classes: NDArray[np.int64],
     values: dict[str, NDArray[np.int64]],
     numbers: dict[str, bool],

@@ -17,9 +17,9 @@ from fedsynth.evaluation.attacks.risks import (
     Hits,
     Risk,
 )
-from fedsynth.evaluation.attacks.vectors import affordable, searched
+from fedsynth.evaluation.attacks.vectors import describe_search, sample_affordable
+from fedsynth.evaluation.reading.confidence import share_interval
 from fedsynth.evaluation.reading.features import Features, nearest
-from fedsynth.evaluation.reading.intervals import share_interval
 from fedsynth.evaluation.reading.rows import Rows
 
 _TOLERANCE = 0.05
@@ -93,11 +93,11 @@ def inference(
     for name in secrets or ():
         if name not in names:
             raise ConfigError(f"secrets: there is no column {name!r}{suggestion(name, names)}")
-    release, unseen = affordable(synthetic, seed), affordable(real, seed)
+    release, unseen = sample_affordable(synthetic, seed), sample_affordable(real, seed)
     targets = _Targets(train.sample(attempts, seed), real.sample(attempts, seed))
     by_release = _Attacker.of(release, (targets.members, targets.others))
     by_unseen = _Attacker.of(unseen, (targets.members,))
-    risks, attributes, part = [], [], searched(release, synthetic)
+    risks, attributes, part = [], [], describe_search(release, synthetic)
     for secret in map(names.index, secrets or default_secrets(synthetic, seed)):
         guesses = by_release.guesses(secret)
         outcome = _Outcome.of(release, targets, secret, guesses, by_unseen.guesses(secret)[0], seed)

@@ -18,7 +18,7 @@ from fedsynth.evaluation.attacks.risks import (
     Hits,
     Risk,
 )
-from fedsynth.evaluation.attacks.vectors import affordable, grouped, searched
+from fedsynth.evaluation.attacks.vectors import describe_search, group_rows, sample_affordable
 from fedsynth.evaluation.reading.features import Features, nearest
 from fedsynth.evaluation.reading.rows import Rows
 
@@ -51,16 +51,16 @@ def linkability(
         DataError: the table has one column, so that there are no two halves.
     """
     first, second = _demand_halves(synthetic.names, halves)
-    release = affordable(synthetic, seed)
+    release = sample_affordable(synthetic, seed)
     one, two = _View.of(release, first), _View.of(release, second)
     k = min(neighbours, len(release))
     members, others = (rows.sample(attempts, seed) for rows in (train, real))
-    hits, missed = (int(_linked(rows, one, two, k).sum()) for rows in (members, others))
+    hits, missed = (int(_link(rows, one, two, k).sum()) for rows in (members, others))
     rng = np.random.default_rng(seed)
     # Whoever guesses names k random rows for either half: how many they share is hypergeometric.
     lucky = int((rng.hypergeometric(k, len(release) - k, k, len(members)) > 0).sum())
     risk = _risk(Hits(hits, len(members), missed, len(others), lucky), k)
-    return replace(risk, sentence=risk.sentence + searched(release, synthetic))
+    return replace(risk, sentence=risk.sentence + describe_search(release, synthetic))
 
 
 def _demand_halves(
@@ -94,7 +94,7 @@ class _View:
     def of(cls, release: Rows, half: tuple[str, ...]) -> _View:
         features = Features.of(release, tuple(name for name in release.names if name not in half))
         seen = release.values[:, [release.names.index(name) for name in half]]
-        group = grouped(seen)
+        group = group_rows(seen)
         _, first = np.unique(group, return_index=True)
         vectors = features.matrix(release.take(first))
         return cls(features, vectors, group, np.bincount(group))
@@ -109,21 +109,21 @@ class _View:
         return places, distances <= limit + _TIED
 
 
-def _linked(rows: Rows, first: _View, second: _View, k: int) -> NDArray[np.bool_]:
+def _link(rows: Rows, first: _View, second: _View, k: int) -> NDArray[np.bool_]:
     """Which rows [n] have a synthetic row among the k nearest, ties included, by both halves."""
     width = len(second.sizes)
     occurring = np.unique(first.group * width + second.group)
     (left, near_left), (right, near_right) = first.near(rows, k), second.near(rows, k)
     pairs = left[:, :, None] * width + right[:, None, :]
-    found = np.isin(pairs, occurring) & near_left[:, :, None] & near_right[:, None, :]
-    return np.asarray(found.any(axis=(1, 2)))
+    linked = np.isin(pairs, occurring) & near_left[:, :, None] & near_right[:, None, :]
+    return np.asarray(linked.any(axis=(1, 2)))
 
 
-def _risk(found: Hits, k: int) -> Risk:
+def _risk(hits: Hits, k: int) -> Risk:
     near = "the nearest synthetic row" if k == 1 else f"one of the {k} nearest synthetic rows"
-    return found.risk(
+    return hits.risk(
         "linkability",
         None,
-        f"Two halves of a record, known to two sources, share {near} for {found.attack:.1%} of the "
-        f"training rows and {found.control:.1%} of rows never seen",
+        f"Two halves of a record, known to two sources, share {near} for {hits.attack:.1%} of the "
+        f"training rows and {hits.control:.1%} of rows never seen",
     )

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.errors import DataError
-from fedsynth.evaluation.attacks.neighbours import SEARCHED, Keys, drawn, row_keys
+from fedsynth.evaluation.attacks.neighbours import SEARCHED, Keys, draw_rows, row_keys
 from fedsynth.evaluation.attacks.scoring import Scoring
-from fedsynth.evaluation.reading.intervals import (
+from fedsynth.evaluation.reading.confidence import (
     ALARM,
     LEVEL,
     auroc,
@@ -117,30 +117,41 @@ def membership(
             "membership attacks need at least two real rows that were not trained on: one for the "
             "attacker and one to attack"
         )
+    attacks, copies = _attack(synthetic, train, real, seed, most)
+    made, known, held = (row_keys(rows) for rows in (synthetic, train, real))
+    attacks.append(equal_rows(made, known, held))
+    if copies is None:
+        return tuple(attacks)
+    copies.append(equal_rows(known, known, held))
+    return tuple(map(_beside_a_copy, attacks, copies))
+
+
+def _attack(
+    synthetic: Rows, train: Rows, real: Rows, seed: int, most: int
+) -> tuple[list[MembershipAttack], list[MembershipAttack] | None]:
+    """The attacks by distances, and where many unseen rows equal a training row, the same on a copy
+    of the training rows."""
     rng = np.random.default_rng(seed)
-    places = drawn(row_keys(real), len(real), rng)
+    places = draw_rows(row_keys(real), len(real), rng)
     half = len(real) // 2
     others, own = real.take(places[half:][:most]), real.take(places[:half][:SEARCHED])
-    members = train.take(drawn(row_keys(train), most, rng))
+    members = train.take(draw_rows(row_keys(train), most, rng))
     scored = np.concatenate([row_keys(members), row_keys(others)])
-    searched = synthetic.take(_searched(row_keys(synthetic), scored, rng))
-    part = searched_for(len(searched), len(synthetic))
+    searched = synthetic.take(_choose_searched(row_keys(synthetic), scored, rng))
+    part = describe_search(len(searched), len(synthetic))
     attack = Scoring.of(members, others, own)
 
     def judge(release: Rows) -> list[MembershipAttack]:
         return [
-            judged(name, scores[: len(members)], scores[len(members) :], seed)
+            judge_scores(name, scores[: len(members)], scores[len(members) :], seed)
             for name, scores in attack.scores(release).items()
         ]
 
-    found = [replace(one, sentence=one.sentence + part) for one in judge(searched)]
-    made, known, held = (row_keys(rows) for rows in (synthetic, train, real))
-    found.append(equal_rows(made, known, held))
-    if np.isin(held, known).mean() <= _ALIKE:
-        return tuple(found)
-    copies = judge(train.take(_searched(known, scored, rng)))
-    copies.append(equal_rows(known, known, held))
-    return tuple(map(_beside_a_copy, found, copies))
+    attacks = [replace(one, sentence=one.sentence + part) for one in judge(searched)]
+    known = row_keys(train)
+    if np.isin(row_keys(real), known).mean() <= _ALIKE:
+        return attacks, None
+    return attacks, judge(train.take(_choose_searched(known, scored, rng)))
 
 
 def _beside_a_copy(attack: MembershipAttack, copy: MembershipAttack) -> MembershipAttack:
@@ -177,13 +188,13 @@ def equal_rows(made: Keys, train: Keys, real: Keys) -> MembershipAttack:
     span = auroc_interval(*scores)
     if span[1] < _BELOW:
         words += EXCHANGED
-    if not able(len(members), len(others)):
+    if not can_alarm(len(members), len(others)):
         words += UNABLE
-    found = described("equal rows", *scores, caught, span, rates_of(*scores))
-    return replace(found, sentence=words)
+    attack = describe_attack("equal rows", *scores, caught, span, tpr_rates(*scores))
+    return replace(attack, sentence=words)
 
 
-def searched_for(used: int, whole: int) -> str:
+def describe_search(used: int, whole: int) -> str:
     """What to add to a sentence about an attack that searched a part of the release."""
     if used == whole:
         return ""
@@ -193,7 +204,7 @@ def searched_for(used: int, whole: int) -> str:
     )
 
 
-def judged(
+def judge_scores(
     name: str, members: NDArray[np.float64], others: NDArray[np.float64], seed: int = 0
 ) -> MembershipAttack:
     """An attack's scores of n members and m others, higher for a likelier member, as its result.
@@ -208,30 +219,30 @@ def judged(
     """
     ps = [scores_differ(members, others, seed)]
     ps += [_top_differs(members, others, share) for share in TOPS]
-    found = described(
+    attack = describe_attack(
         name,
         members,
         others,
         min(ps) <= ALARM / len(ps),
         auroc_interval(members, others),
-        rates_of(members, others),
+        tpr_rates(members, others),
     )
-    if able(len(members), len(others)):
-        return found
-    return replace(found, sentence=found.sentence + UNABLE)
+    if can_alarm(len(members), len(others)):
+        return attack
+    return replace(attack, sentence=attack.sentence + UNABLE)
 
 
-def rates_of(members: NDArray[np.float64], others: NDArray[np.float64]) -> tuple[Rate, ...]:
+def tpr_rates(members: NDArray[np.float64], others: NDArray[np.float64]) -> tuple[Rate, ...]:
     """The share of members found at each of `FPRS`."""
     return tuple(Rate(fpr, *tpr_at(members, others, fpr)) for fpr in FPRS)
 
 
-def able(members: int, others: int) -> bool:
+def can_alarm(members: int, others: int) -> bool:
     """Whether so few rows could raise an alarm at all: whether a perfect attack's p-value would."""
     return math.comb(members + others, members) >= _QUESTIONS / ALARM
 
 
-def described(
+def describe_attack(
     name: str,
     members: NDArray[np.float64],
     others: NDArray[np.float64],
@@ -241,9 +252,9 @@ def described(
 ) -> MembershipAttack:
     """An attack's result in figures and words; `interval` is that of its AUROC."""
     area = auroc(members, others)
-    verdict = "Training rows can be told from others" if caught else "No training row stood out"
+    result = "Training rows can be told from others" if caught else "No training row stood out"
     words = (
-        f"{verdict}: a training row scores above another real row in {area:.1%} of pairs "
+        f"{result}: a training row scores above another real row in {area:.1%} of pairs "
         f"({LEVEL:.0%} interval {interval[0]:.1%} to {interval[1]:.1%}; 50% is guessing)"
     )
     known = [rate for rate in rates[-1:] if rate.value is not None]
@@ -276,11 +287,11 @@ def _top_differs(members: NDArray[np.float64], others: NDArray[np.float64], shar
     return shares_differ(hits[0], len(members), hits[1], len(others))
 
 
-def _searched(
+def _choose_searched(
     made: NDArray[np.uint64], scored: NDArray[np.uint64], rng: np.random.Generator
 ) -> NDArray[np.int64]:
     """Places of the synthetic rows to search."""
-    places = drawn(made, SEARCHED, rng)
+    places = draw_rows(made, SEARCHED, rng)
     if len(made) <= SEARCHED:
         return places
     values, first = np.unique(made, return_index=True)

@@ -60,15 +60,17 @@ def neighbours(
     """
     made, taught, held = row_keys(synthetic), row_keys(train), row_keys(real)
     features, rng = Features.of(train), np.random.default_rng(seed)
-    among = features.matrix(train.take(drawn(taught, SEARCHED, rng)))
+    among = features.matrix(train.take(draw_rows(taught, SEARCHED, rng)))
     distances = {
-        "synthetic": nearest(features.matrix(synthetic.take(drawn(made, most, rng))), among, 2)[0],
-        "real": nearest(features.matrix(real.take(drawn(held, most, rng))), among, 2)[0],
+        "synthetic": nearest(features.matrix(synthetic.take(draw_rows(made, most, rng))), among, 2)[
+            0
+        ],
+        "real": nearest(features.matrix(real.take(draw_rows(held, most, rng))), among, 2)[0],
     }
-    return diagnosed(made, taught, held, distances)
+    return diagnose(made, taught, held, distances)
 
 
-def diagnosed(
+def diagnose(
     made: Keys, taught: Keys, held: Keys, distances: dict[str, NDArray[np.float64]]
 ) -> Neighbours:
     """From keys of synthetic, training and held-out rows, equal for equal rows, and the distances
@@ -80,11 +82,11 @@ def diagnosed(
             "expected": float(np.isin(held, taught).mean()),
         },
         distance={
-            f"{kind}_to_train": np.quantile(found[:, 0], QUANTILES).tolist()
-            for kind, found in distances.items()
+            f"{kind}_to_train": np.quantile(nearest_two[:, 0], QUANTILES).tolist()
+            for kind, nearest_two in distances.items()
         },
-        ratio={kind: _ratio(found) for kind, found in distances.items()},
-        histogram=_histogram({kind: found[:, 0] for kind, found in distances.items()}),
+        ratio={kind: _ratio(nearest_two) for kind, nearest_two in distances.items()},
+        histogram=_histogram({kind: nearest_two[:, 0] for kind, nearest_two in distances.items()}),
     )
 
 
@@ -98,11 +100,11 @@ def row_keys(rows: Rows) -> NDArray[np.uint64]:
         # Adding 0 turns -0.0 into 0.0, which has other bits.
         values = np.round(rows.values[:, j], getattr(column, "decimals", 0)) + 0.0
         values[np.isnan(values)] = np.nan
-        keys = _mixed(keys + values.view(np.uint64) + np.uint64(0x9E3779B97F4A7C15))
+        keys = _mix(keys + values.view(np.uint64) + np.uint64(0x9E3779B97F4A7C15))
     return keys
 
 
-def drawn(keys: NDArray[np.uint64], most: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def draw_rows(keys: NDArray[np.uint64], most: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Places of at most `most` rows at random, each once, in random order.
 
     Which rows these are does not depend on the order of the rows: it is drawn among them sorted by
@@ -111,7 +113,7 @@ def drawn(keys: NDArray[np.uint64], most: int, rng: np.random.Generator) -> NDAr
     return np.argsort(keys, kind="stable")[rng.permutation(len(keys))[:most]]
 
 
-def _mixed(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _mix(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """The finaliser of SplitMix64 (Steele, Lea and Flood 2014)."""
     keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -129,7 +131,7 @@ def _histogram(distances: dict[str, NDArray[np.float64]]) -> dict[str, list[floa
     top = float(np.quantile(np.concatenate(list(distances.values())), 0.99)) or 1.0
     edges = np.linspace(0, top, _BINS + 1)
     shares = {
-        kind: (np.histogram(np.minimum(found, top), edges)[0] / len(found)).tolist()
-        for kind, found in distances.items()
+        kind: (np.histogram(np.minimum(values, top), edges)[0] / len(values)).tolist()
+        for kind, values in distances.items()
     }
     return {"edges": edges.tolist(), **shares}

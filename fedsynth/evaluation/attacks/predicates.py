@@ -94,16 +94,16 @@ def of_one_column(
     made: Indexed, sizes: tuple[int, ...], attempts: int, rng: np.random.Generator
 ) -> Predicates:
     """At most `attempts` conditions [n, 1] on one column that one row of `made` meets."""
-    found: list[tuple[int, float, float]] = []
+    candidates: list[tuple[int, float, float]] = []
     for j, size in enumerate(sizes):
         values, counts = np.unique(made.values[:, j], return_counts=True)
         rare = values[counts == 1]
-        found += [(j, value, value) for value in rare.tolist()]
+        candidates += [(j, value, value) for value in rare.tolist()]
         known = values[np.isfinite(values)]
         if size == 0 and len(known) > 1:
-            found += [(j, -LARGEST, known[0])] if known[0] in rare else []
-            found += [(j, known[-1], LARGEST)] if known[-1] in rare else []
-    drawn = np.array(found).reshape(-1, 3)[rng.permutation(len(found))[:attempts]]
+            candidates += [(j, -LARGEST, known[0])] if known[0] in rare else []
+            candidates += [(j, known[-1], LARGEST)] if known[-1] in rare else []
+    drawn = np.array(candidates).reshape(-1, 3)[rng.permutation(len(candidates))[:attempts]]
     return Predicates(drawn[:, :1].astype(np.int64), drawn[:, 1:2], drawn[:, 2:])
 
 
@@ -116,20 +116,20 @@ def of_several(
     """
     known = np.where(np.isfinite(made.values), made.values, np.nan)
     middle = np.array([np.median(c[~np.isnan(c)]) if (~np.isnan(c)).any() else 0 for c in known.T])
-    left, wanted, found = np.arange(len(made)), attempts, []
+    left, wanted, kept = np.arange(len(made)), attempts, []
     for _ in range(_TRIALS):
         rows = rng.choice(left, min(attempts, len(left)), replace=False)
-        drawn = _described(made, rows, sizes, middle, columns, rng)
+        drawn = _describe(made, rows, sizes, middle, columns, rng)
         alone = np.flatnonzero([len(met) == 1 for met in made.matches(drawn)])[:wanted]
-        found.append(drawn.take(alone))
+        kept.append(drawn.take(alone))
         left, wanted = np.setdiff1d(left, rows[alone]), wanted - len(alone)
         if wanted == 0 or len(left) == 0:
             break
-    parts = zip(*((each.columns, each.low, each.high) for each in found), strict=True)
+    parts = zip(*((each.columns, each.low, each.high) for each in kept), strict=True)
     return Predicates(*map(np.concatenate, parts))
 
 
-def _described(
+def _describe(
     made: Indexed,
     rows: NDArray[np.int64],
     sizes: tuple[int, ...],

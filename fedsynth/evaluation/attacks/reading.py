@@ -50,7 +50,7 @@ class Reading:
         surprising agreement with one of these, and the mean; log likelihoods of the target under
         the release's one-way marginals and under its two-way marginals.
         """
-        found, places = nearest(self.vectors, self.features.matrix(release), _K)
+        nearest_distances, places = nearest(self.vectors, self.features.matrix(release), _K)
         alike = agreement(self.values, release.values[places], self.pool)
         mine, theirs = self._codes(self.values), self._codes(release.values)
         single, double = np.zeros(len(mine)), np.zeros(len(mine))
@@ -59,7 +59,7 @@ class Reading:
         for a, b in self.pairs:
             width = len(self.cuts[b]) + 2
             double += _log_share(*(codes[:, a] * width + codes[:, b] for codes in (mine, theirs)))
-        distances = (-mean_log(found[:, :1]), -mean_log(found))
+        distances = (-mean_log(nearest_distances[:, :1]), -mean_log(nearest_distances))
         return np.column_stack([*distances, alike[:, 0], alike.mean(axis=1), single, double])
 
     def _codes(self, values: NDArray[np.float64]) -> NDArray[np.int64]:

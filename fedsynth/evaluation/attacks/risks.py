@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from fedsynth.evaluation.reading.intervals import ALARM, share_interval, shares_differ
+from fedsynth.evaluation.reading.confidence import ALARM, share_interval, shares_differ
 
 MOST_ROWS = 200_000
 """Rows of a table that an attack uses; of more, so many are drawn at random."""
@@ -70,7 +70,7 @@ class Hits:
         return self.missed / self.others
 
     def risk(self, name: str, column: str | None, words: str) -> Risk:
-        """As a risk; `words` say the rates, and the verdict is added."""
+        """As a risk; `words` say the rates, and how the alarm ended is added."""
         attack, control = self.attack, self.control
         stronger = beats_guessing(self.hits, self.lucky, self.members)
         low, high = residual_interval(attack, self.members, control, self.others)
@@ -78,7 +78,7 @@ class Hits:
             name=name,
             column=column,
             caught=self.caught,
-            sentence=f"{words}; that is {verdict(self.caught, stronger)}",
+            sentence=f"{words}; that is {describe_alarm(self.caught, stronger)}",
             risk=residual(attack, control),
             low=low,
             high=high,
@@ -127,7 +127,7 @@ def beats_guessing(attack: int, baseline: int, attempts: int) -> bool:
     return shares_differ(attack, attempts, baseline, attempts) < 0.05
 
 
-def verdict(caught: bool, stronger: bool) -> str:
+def describe_alarm(caught: bool, stronger: bool) -> str:
     """How an attack's sentence ends."""
     if caught:
         return "more than chance allows: training rows are given away."

@@ -44,13 +44,13 @@ class Scoring:
 
     def scores(self, synthetic: Rows) -> dict[str, NDArray[np.float64]]:
         """Of each attack, the scores [q]."""
-        found, places = nearest(self.vectors, self.features.matrix(synthetic), NEIGHBOURS)
+        distances, places = nearest(self.vectors, self.features.matrix(synthetic), NEIGHBOURS)
         alike = agreement(self.values, synthetic.values[places], self.own)
-        around = found[:, 1:9] if found.shape[1] > 1 else found
+        around = distances[:, 1:9] if distances.shape[1] > 1 else distances
         density = mean_log(self.distances[:, :8]) + mean_log(around)
         return {
-            "density ratio": density - 2 * mean_log(found[:, :1]),
-            "nearest row": -found[:, 0],
+            "density ratio": density - 2 * mean_log(distances[:, :1]),
+            "nearest row": -distances[:, 0],
             "matching cells": alike[:, 0] - self.agreement[:, :3].mean(axis=1),
         }
 

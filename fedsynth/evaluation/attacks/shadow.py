@@ -9,11 +9,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fedsynth.errors import ConfigError, DataError
-from fedsynth.evaluation.attacks.membership import FPRS, TOPS, MembershipAttack, Rate, described
-from fedsynth.evaluation.attacks.neighbours import drawn, row_keys
+from fedsynth.evaluation.attacks.membership import (
+    FPRS,
+    TOPS,
+    MembershipAttack,
+    Rate,
+    describe_attack,
+)
+from fedsynth.evaluation.attacks.neighbours import draw_rows, row_keys
 from fedsynth.evaluation.attacks.reading import Reading
-from fedsynth.evaluation.reading.intervals import ALARM, LEVEL, auroc, share_interval, tpr_at
-from fedsynth.evaluation.reading.rows import read_rows
+from fedsynth.evaluation.reading.confidence import ALARM, LEVEL, auroc, share_interval, tpr_at
+from fedsynth.evaluation.reading.rows import Rows, read_rows
 from fedsynth.evaluation.reading.steps import Steps, silent
 from fedsynth.schema import Schema
 
@@ -74,19 +80,12 @@ def shadow_attack(
         ConfigError: an odd number of shadows or fewer than 4, or no target.
         DataError: a pool of fewer than 4 rows, or rows that are not the schema's.
     """
-    if shadows < 4 or shadows % 2 or targets < 1:
-        raise ConfigError(
-            f"a shadow attack needs an even number of shadows, at least 4, and a target: not "
-            f"{shadows} and {targets}"
-        )
-    rows = read_rows(pool, schema, "pool of the shadow attack")
-    if len(rows) < 4:
-        raise DataError(f"a shadow attack needs a pool of at least 4 rows and has {len(rows)}")
+    rows = _read_pool(pool, schema, shadows, targets)
     rng = np.random.default_rng(seed)
     # Random order, so that the targets are the first rows; an odd row is left out.
-    order = drawn(row_keys(rows), len(rows) // 2 * 2, rng)
+    order = draw_rows(row_keys(rows), len(rows) // 2 * 2, rng)
     chosen = rows.take(order[:targets])
-    inside = _inside(1, shadows // 2, len(order), rng)[0]
+    inside = _draw_halves(1, shadows // 2, len(order), rng)[0]
     reading = Reading.of(rows, chosen, rng)
     read = []
     for place, members in enumerate(inside):
@@ -95,17 +94,29 @@ def shadow_attack(
             reading.statistics(read_rows(made, schema, f"synthetic rows of shadow {place + 1}"))
         )
         progress(place + 1, shadows)
-    return _judged(np.stack(read), inside[:, :targets], len(order), rng)
+    return _judge(np.stack(read), inside[:, :targets], len(order), rng)
 
 
-def _inside(draws: int, pairs: int, rows: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+def _read_pool(pool: pd.DataFrame, schema: Schema, shadows: int, targets: int) -> Rows:
+    if shadows < 4 or shadows % 2 or targets < 1:
+        raise ConfigError(
+            f"a shadow attack needs an even number of shadows, at least 4, and a target: not "
+            f"{shadows} and {targets}"
+        )
+    rows = read_rows(pool, schema, "pool of the shadow attack")
+    if len(rows) < 4:
+        raise DataError(f"a shadow attack needs a pool of at least 4 rows and has {len(rows)}")
+    return rows
+
+
+def _draw_halves(draws: int, pairs: int, rows: int, rng: np.random.Generator) -> NDArray[np.bool_]:
     """Which rows each shadow trains on, [draws, 2 * pairs, rows]: halves, and their complements."""
     halves = np.broadcast_to(np.arange(rows) < rows // 2, (draws, pairs, rows))
     halves = rng.permuted(halves, axis=2)
     return np.stack([halves, ~halves], axis=2).reshape(draws, 2 * pairs, rows)
 
 
-def _judged(
+def _judge(
     read: NDArray[np.float64], inside: NDArray[np.bool_], rows: int, rng: np.random.Generator
 ) -> MembershipAttack:
     """The result of statistics [s, t, q] about targets that were inside [s, t]."""
@@ -115,8 +126,8 @@ def _judged(
     scores = _scores(read, inside[None])
     members, others = scores[0][inside], scores[0][~inside]
     caught = _alarm(read, inside, rows, _extremes(scores, inside[None])[0], rng)
-    low, high = _resampled(scores[0], inside, rng)
-    area, found = auroc(members, others), [tpr_at(members, others, fpr)[0] for fpr in FPRS]
+    low, high = _bootstrap(scores[0], inside, rng)
+    area, rates_found = auroc(members, others), [tpr_at(members, others, fpr)[0] for fpr in FPRS]
     targets = inside.shape[1]
 
     def span(value: float, below: float, above: float) -> tuple[float, float]:
@@ -126,10 +137,10 @@ def _judged(
 
     rates = tuple(
         Rate(fpr, value, *((None, None) if value is None else span(value, below, above)))
-        for fpr, value, below, above in zip(FPRS, found, low[1:], high[1:], strict=True)
+        for fpr, value, below, above in zip(FPRS, rates_found, low[1:], high[1:], strict=True)
     )
     shown = span(area, low[0], high[0])
-    return described("shadow models", members, others, caught, shown, rates)
+    return describe_attack("shadow models", members, others, caught, shown, rates)
 
 
 def _scores(read: NDArray[np.float64], inside: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -173,9 +184,9 @@ def _ratio(
     true = np.maximum(effect.var(axis=1, keepdims=True) - noise, 0)
     effect = common + (effect - common) * true / (true + noise + 1e-12)
     ratio = np.zeros(fresh.shape)
-    for sign, found in within.items():
-        shared = found.mean(axis=1, keepdims=True) / free
-        variance = ((found + _PRIOR * shared) / (free + _PRIOR) + 1e-6)[:, None]
+    for sign, squared in within.items():
+        shared = squared.mean(axis=1, keepdims=True) / free
+        variance = ((squared + _PRIOR * shared) / (free + _PRIOR) + 1e-6)[:, None]
         ratio -= sign * ((fresh - sign * effect[:, None]) ** 2 / variance + np.log(variance)) / 2
     return ratio
 
@@ -185,12 +196,12 @@ def _extremes(scores: NDArray[np.float64], inside: NDArray[np.bool_]) -> NDArray
     from scipy.stats import rankdata
 
     flat, members = scores.reshape(len(scores), -1), inside.reshape(len(scores), -1)
-    found = [(rankdata(flat, axis=1) * members).sum(axis=1)]
+    figures = [(rankdata(flat, axis=1) * members).sum(axis=1)]
     ordered, signs = np.sort(flat, axis=1), np.where(members, 1, -1)
     for share in TOPS:
         cut = ordered[:, -max(1, round(share * flat.shape[1])), None]
-        found.append(((flat >= cut) * signs).sum(axis=1))
-    return np.column_stack(found)
+        figures.append(((flat >= cut) * signs).sum(axis=1))
+    return np.column_stack(figures)
 
 
 def _alarm(
@@ -204,13 +215,13 @@ def _alarm(
     reached, done = np.zeros(_LOOKS), 0
     while done < _REDRAWS and not reached.all():
         draws = min(_BLOCK, _REDRAWS - done)
-        redrawn = _inside(draws, len(read) // 2, rows, rng)[:, :, : read.shape[1]]
+        redrawn = _draw_halves(draws, len(read) // 2, rows, rng)[:, :, : read.shape[1]]
         reached += (_extremes(_scores(read, redrawn), redrawn) >= truth - 1e-9).sum(axis=0)
         done += draws
     return not reached.all()
 
 
-def _resampled(
+def _bootstrap(
     scores: NDArray[np.float64], inside: NDArray[np.bool_], rng: np.random.Generator
 ) -> list[list[float]]:
     """Low and high of AUROC and of the share found at each of `FPRS`, [3] each."""
@@ -220,10 +231,10 @@ def _resampled(
     for _ in range(_RESAMPLES):
         twice = np.repeat(rng.multinomial(pairs, np.full(pairs, 1 / pairs)), 2)
         weights = np.outer(twice, rng.multinomial(targets, np.full(targets, 1 / targets))).ravel()
-        found = np.bincount(groups, weights * inside.ravel(), len(values)) / weights.sum() * 2
+        right = np.bincount(groups, weights * inside.ravel(), len(values)) / weights.sum() * 2
         wrong = np.bincount(groups, weights * ~inside.ravel(), len(values)) / weights.sum() * 2
-        above, false = np.cumsum(found), np.cumsum(wrong)
-        area = ((above - found / 2) * wrong).sum()
+        above, false = np.cumsum(right), np.cumsum(wrong)
+        area = ((above - right / 2) * wrong).sum()
         figures.append([area, *(above[false <= fpr + 1e-12].max(initial=0) for fpr in FPRS)])
     tails: list[list[float]] = np.quantile(
         figures, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0

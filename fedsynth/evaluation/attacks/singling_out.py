@@ -27,12 +27,12 @@ from fedsynth.evaluation.attacks.risks import (
     MOST_ROWS,
     Risk,
     beats_guessing,
+    describe_alarm,
     residual,
     residual_interval,
-    verdict,
 )
-from fedsynth.evaluation.attacks.vectors import searched
-from fedsynth.evaluation.reading.intervals import ALARM
+from fedsynth.evaluation.attacks.vectors import describe_search
+from fedsynth.evaluation.reading.confidence import ALARM
 from fedsynth.evaluation.reading.rows import Rows
 
 _DEALS = 1999
@@ -76,17 +76,17 @@ def singling_out(
     sizes, width = synthetic.sizes, len(synthetic.names)
     single = of_one_column(made, sizes, attempts, rng)
     guesses = at_random(made, sizes, 1, len(single), rng)
-    risks = [_attacked("singling out, one column", single, guesses, tables, rng)]
+    risks = [_attack("singling out, one column", single, guesses, tables, rng)]
     if width > 1:
         together = min(columns or max(2, (width + 1) // 2), width)
         several = of_several(made, sizes, together, attempts, rng)
         guesses = at_random(made, sizes, together, len(several), rng)
-        risks.append(_attacked("singling out, several columns", several, guesses, tables, rng))
-    part = searched(release, synthetic)
+        risks.append(_attack("singling out, several columns", several, guesses, tables, rng))
+    part = describe_search(release, synthetic)
     return tuple(replace(risk, sentence=risk.sentence + part) for risk in risks)
 
 
-def _attacked(
+def _attack(
     name: str,
     predicates: Predicates,
     guesses: Predicates,
@@ -110,7 +110,7 @@ def _attacked(
         sentence=(
             f"Of {tried:,} descriptions that fit one synthetic row, {attack:.1%} fit exactly one "
             f"training row, against {control:.1%} to be expected of as many rows never seen; that "
-            f"is {verdict(caught, stronger)}"
+            f"is {describe_alarm(caught, stronger)}"
         ),
         risk=residual(attack, control),
         low=low,
@@ -141,7 +141,7 @@ class _Outcome:
     @classmethod
     def of(cls, predicates: Predicates, train: Indexed, real: Indexed) -> _Outcome:
         inside, outside = train.matches(predicates), real.matches(predicates)
-        seen, unseen = (np.array([len(rows) for rows in found]) for found in (inside, outside))
+        seen, unseen = (np.array([len(rows) for rows in met_by]) for met_by in (inside, outside))
         met = [
             np.concatenate([a.astype(np.int64), b.astype(np.int64) + len(train)])
             for a, b in zip(inside, outside, strict=True)

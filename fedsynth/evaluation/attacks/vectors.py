@@ -15,12 +15,12 @@ _CELLS = 2**25
 """Cells of a matrix of vectors: 128 MiB of float32."""
 
 
-def affordable(rows: Rows, seed: int) -> Rows:
+def sample_affordable(rows: Rows, seed: int) -> Rows:
     """At most `MOST_VECTORS` of the rows, fewer where categories make vectors long."""
     return rows.sample(min(MOST_VECTORS, max(1, _CELLS // width(rows))), seed)
 
 
-def searched(used: Rows, whole: Rows) -> str:
+def describe_search(used: Rows, whole: Rows) -> str:
     """What to add to a sentence about an attack that used a part of the release."""
     if len(used) == len(whole):
         return ""
@@ -30,7 +30,7 @@ def searched(used: Rows, whole: Rows) -> str:
     )
 
 
-def grouped(values: NDArray[np.float64]) -> NDArray[np.int64]:
+def group_rows(values: NDArray[np.float64]) -> NDArray[np.int64]:
     """Codes [n] from 0, all of which occur, the same for equal rows of [n, d]; gaps are equal."""
     codes = np.zeros(len(values), np.int64)
     for column in np.nan_to_num(values.T, nan=-np.inf, neginf=-np.inf, posinf=np.inf):

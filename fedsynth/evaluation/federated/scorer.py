@@ -18,9 +18,10 @@ from fedsynth.evaluation.federated.recipe import (
     Records,
     Scorer,
 )
-from fedsynth.evaluation.models.classifiers import boosting, taught
+from fedsynth.evaluation.models.classifiers import boosting
+from fedsynth.evaluation.models.classifiers import has_values as taught
 from fedsynth.evaluation.reading.codes import quantile_cuts
-from fedsynth.evaluation.reading.labelled import labelled
+from fedsynth.evaluation.reading.labelled import label_features as labelled
 from fedsynth.evaluation.reading.rows import Rows
 from fedsynth.schema import ImageSchema, Schema
 

@@ -29,7 +29,9 @@ from fedsynth.evaluation.federated.spread import Across, across, across_sums
 from fedsynth.evaluation.federated.tasks import NAME, SCORES, Blocks, client_norm, client_scores
 from fedsynth.federation.request import Released
 from fedsynth.federation.simulation.simulation import Simulation
-from fedsynth.privacy.terms import Budget, Everyone, Terms
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.sampling import Everyone
+from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.certificate import LEDGER, certify, sha256
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.queries.counting import released_scale
@@ -117,7 +119,7 @@ def federated_scores(
         insecure_noise_seed=insecure_noise_seed,
     )
     layout = scorer_of(recipe).layout
-    apart = per_owner and budget.unit == "record" and len(owners) > 1
+    apart = per_owner and budget.protects.per_record and len(owners) > 1
     blocks = Blocks(layout, len(owners) if apart else 0)
     if blocks.dim * len(owners) > _MOST_NUMBERS:
         raise ConfigError(
@@ -135,7 +137,7 @@ def federated_scores(
         released = session.channel.sum(
             NAME,
             session.plan.terms(NAME),
-            blocks.dim if budget.unit == "record" else 3 * len(client_scores(layout)),
+            blocks.dim if budget.protects.per_record else 3 * len(client_scores(layout)),
             arrays=arrays_of(made),
             settings={
                 "owners": list(session.channel.names) if apart else [],
@@ -149,7 +151,7 @@ def federated_scores(
 
 
 def _terms(layout: Layout, multiplier: float, budget: Budget, survivors: int) -> Terms:
-    norm = 1.0 if budget.unit == "record" else client_norm(layout)
+    norm = 1.0 if budget.protects.per_record else client_norm(layout)
     return Terms(
         unit=budget.unit,
         trust=budget.trust,
@@ -174,7 +176,7 @@ def _finished(
         notes.append(f"did not answer: {', '.join(sorted(absent))}")
     pooled: Estimate | None = None
     owners: tuple[Scores, ...] = ()
-    if terms.unit == "client":
+    if not terms.protects.per_record:
         over = _over_clients(layout, released.value, scale, cap)
         vague = [name for name, score in over.items() if score.weighted is None]
         if vague:

@@ -17,7 +17,8 @@ from fedsynth.evaluation.federated.scorer import scorer_of
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
-from fedsynth.privacy.rows.clipping import DenseRows, MarginalRows, Rows
+from fedsynth.privacy.rows.clipping import DenseRows, Rows
+from fedsynth.privacy.rows.counting import MarginalRows
 from fedsynth.schema import build_schema
 
 NAME = "federated-scores"
@@ -163,7 +164,7 @@ class ScoreTask:
         cap: Any = settings["cap"]
         for index, (client, sample) in enumerate(zip(clients, samples, strict=True)):
             codes = scorer.codes(client.data.take(sample))
-            if request.terms.unit == "client":
+            if not request.terms.protects.per_record:
                 yield index, DenseRows(client_row(codes, scorer.layout, cap)[None])
             elif owners and client.name not in places:
                 raise FederationError(f"{client.name}: the server's list of owners lacks this one")

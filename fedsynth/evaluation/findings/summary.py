@@ -6,17 +6,24 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from fedsynth.evaluation.attacks.membership import able
-from fedsynth.evaluation.findings.findings import Found, caught, kept, trivial, warnings
-from fedsynth.evaluation.measures.privacy import Privacy
+from fedsynth.evaluation.attacks.membership import can_alarm
+from fedsynth.evaluation.attacks.suite import Privacy
+from fedsynth.evaluation.findings.results import (
+    Results,
+    best_baseline,
+    share_of_gain,
+    successful_attacks,
+    warnings,
+)
+from fedsynth.evaluation.measures.images import ImageFidelity
 
 _LEAST_TESTED = 50
-"""Real rows from which a verdict on models is dared."""
+"""Real rows from which utility is summed up in words."""
 
 
 @dataclass(frozen=True)
 class Headline:
-    """One figure with its yardsticks, any of which may be None: not measured.
+    """One figure with its references, any of which may be None: not measured.
 
     value: of the synthetic rows. real: of real rows in their place. trivial: of a release that
     knows nothing. low, high: ends of the scale.
@@ -41,55 +48,58 @@ class Summary:
     beware: tuple[str, ...]
 
 
-def summarise(found: Found, *, public: bool, epsilon: float | None, certified: bool) -> Summary:
+def summarise(results: Results, *, public: bool, epsilon: float | None, certified: bool) -> Summary:
     """Args: `epsilon` of the certificate, None if it is infinite; `certified`: there is one."""
-    headlines = [*_worth(found), *_likeness(found), _attack(found.privacy)]
-    beware = warnings(found, public=public, epsilon=epsilon, certified=certified)
-    return Summary(_verdict(found), tuple(headlines), beware)
+    headlines = [
+        *_utility_headlines(results),
+        *_fidelity_headlines(results),
+        _attack_headline(results.privacy),
+    ]
+    beware = warnings(results, public=public, epsilon=epsilon, certified=certified)
+    return Summary(_write_verdict(results), tuple(headlines), beware)
 
 
-def _verdict(found: Found) -> str:
+def _write_verdict(results: Results) -> str:
     parts = []
-    names = caught(found.privacy)
+    names = successful_attacks(results.privacy)
     if names:
         number = "one attack tells" if len(names) == 1 else f"{len(names)} attacks tell"
         parts.append(f"Do not hand these rows out: {number} training rows from others.")
-    parts.append(_usefulness(found))
-    if found.fidelity is not None:
-        error = found.fidelity.marginals[min(1, len(found.fidelity.marginals) - 1)]
+    parts.append(_describe_utility(results))
+    if results.fidelity is not None:
+        error = results.fidelity.marginals[min(1, len(results.fidelity.marginals) - 1)]
         subject = "Pairs of columns are" if error.order == 2 else "The column is"
         parts.append(
             f"{subject} off by {error.mean:.1%}, where other real rows are off by {error.real:.1%}."
         )
-    parts += [] if names else [_silence(found.privacy, found.shared is not None)]
+    parts += [] if names else [_describe_silence(results.privacy, results.shared is not None)]
     return " ".join(part for part in parts if part)
 
 
-def _silence(privacy: Privacy, shared: bool) -> str:
+def _describe_silence(privacy: Privacy, shared: bool) -> str:
     """What it means that no attack found anything."""
     if shared:
         return "Training rows stand among the real ones, so attacks that find nothing say nothing."
     if not privacy.membership and not privacy.risks:
         return "No attack was run, so nothing is known here of what the rows give away."
-    if not any(able(one.members, one.others) for one in privacy.membership):
+    if not any(can_alarm(one.members, one.others) for one in privacy.membership):
         return "So few rows could raise no alarm, so nothing is known of what they give away."
     return "No attack told training rows from others."
 
 
-def _usefulness(found: Found) -> str:
-    if found.images is not None and found.images.student is not None:
-        student = found.images.student
+def _describe_utility(results: Results) -> str:
+    if results.images is not None and results.images.student is not None:
+        student = results.images.student
         return (
             f"A network trained on these images reads {student['synthetic']:.1%} of real ones "
             f"right, against {student['real']:.1%} after real ones."
         )
-    if found.utility is None:
+    if results.utility is None:
         return ""
-    share, utility = kept(found.utility), found.utility
-    if found.tested < _LEAST_TESTED:
-        return (
-            f"What models learn from these rows cannot be told: too few real rows ({found.tested})."
-        )
+    share, utility = share_of_gain(results.utility), results.utility
+    if results.tested < _LEAST_TESTED:
+        few = f"too few real rows ({results.tested})."
+        return f"What models learn from these rows cannot be told: {few}"
     first = utility.models[0]
     if None in (first.synthetic[utility.primary], first.real[utility.primary]):
         metric = _metric(utility.primary)
@@ -116,37 +126,12 @@ def _metric(name: str) -> str:
     return {"auroc": "AUROC", "r2": "R2"}.get(name, name.replace("_", " "))
 
 
-def _worth(found: Found) -> list[Headline]:
-    if found.images is not None:
-        student = found.images.student or {}
-        recalls = [one for one in found.images.classes if one.synthetic is not None]
-        worst = min(recalls, key=lambda one: one.synthetic or 0.0, default=None)
-        return [
-            Headline(
-                "Accuracy of a student network",
-                student.get("synthetic"),
-                student.get("real"),
-                student.get("majority"),
-                "higher",
-                0,
-                1,
-                "Share of real images read right after training on synthetic ones. Trivial: the "
-                "commonest class.",
-            ),
-            Headline(
-                "Worst class",
-                None if worst is None else worst.synthetic,
-                None if worst is None else worst.real,
-                0.0,
-                "higher",
-                0,
-                1,
-                f"Recall of {'a class' if worst is None else worst.name}, the class read worst.",
-            ),
-        ]
-    utility = found.utility
+def _utility_headlines(results: Results) -> list[Headline]:
+    if results.images is not None:
+        return _student_headlines(results.images)
+    utility = results.utility
     if utility is None:
-        reason = found.unlearned or "There is nothing to predict."
+        reason = results.unlearned or "There is nothing to predict."
         return [Headline("Usefulness", None, None, None, "higher", 0, 1, reason)]
     model = utility.models[0]
     return [
@@ -154,7 +139,7 @@ def _worth(found: Found) -> list[Headline]:
             f"{_metric(utility.primary)} on real rows",
             model.synthetic[utility.primary],
             model.real[utility.primary],
-            trivial(utility),
+            best_baseline(utility),
             "higher",
             0,
             1,
@@ -164,12 +149,41 @@ def _worth(found: Found) -> list[Headline]:
     ]
 
 
-def _likeness(found: Found) -> list[Headline]:
-    if found.images is not None:
+def _student_headlines(images: ImageFidelity) -> list[Headline]:
+    student = images.student or {}
+    recalls = [one for one in images.classes if one.synthetic is not None]
+    worst = min(recalls, key=lambda one: one.synthetic or 0.0, default=None)
+    return [
+        Headline(
+            "Accuracy of a student network",
+            student.get("synthetic"),
+            student.get("real"),
+            student.get("majority"),
+            "higher",
+            0,
+            1,
+            "Share of real images read right after training on synthetic ones. Trivial: the "
+            "commonest class.",
+        ),
+        Headline(
+            "Worst class",
+            None if worst is None else worst.synthetic,
+            None if worst is None else worst.real,
+            0.0,
+            "higher",
+            0,
+            1,
+            f"Recall of {'a class' if worst is None else worst.name}, the class read worst.",
+        ),
+    ]
+
+
+def _fidelity_headlines(results: Results) -> list[Headline]:
+    if results.images is not None:
         return [
             Headline(
                 "Pixel means",
-                found.images.pixels["mean_error"],
+                results.images.pixels["mean_error"],
                 None,
                 None,
                 "lower",
@@ -178,10 +192,10 @@ def _likeness(found: Found) -> list[Headline]:
                 "Mean difference of a pixel's average from the real one, white being 1.",
             )
         ]
-    if found.fidelity is None:
+    if results.fidelity is None:
         return []
-    error = found.fidelity.marginals[min(1, len(found.fidelity.marginals) - 1)]
-    told = found.fidelity.detection[-1] if found.fidelity.detection else None
+    error = results.fidelity.marginals[min(1, len(results.fidelity.marginals) - 1)]
+    told = results.fidelity.detection[-1] if results.fidelity.detection else None
     what = "pairs of columns" if error.order == 2 else "the column"
     return [
         Headline(
@@ -199,7 +213,7 @@ def _likeness(found: Found) -> list[Headline]:
             "Told from real rows",
             None if told is None else told.auroc,
             None if told is None else told.real,
-            found.fidelity.distinguished,
+            results.fidelity.distinguished,
             "lower",
             0.5,
             1,
@@ -209,7 +223,7 @@ def _likeness(found: Found) -> list[Headline]:
     ]
 
 
-def _attack(privacy: Privacy) -> Headline:
+def _attack_headline(privacy: Privacy) -> Headline:
     strongest = max(privacy.membership, key=lambda attack: attack.auroc, default=None)
     return Headline(
         "Membership attack",

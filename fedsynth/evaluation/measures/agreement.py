@@ -109,12 +109,12 @@ def _settings() -> tuple[Learner, ...]:
 
     Without any regularisation, fast rates diverge at random where there are several classes.
     """
-    found = []
+    learners = []
     for rate, leaves in itertools.product((0.02, 0.1, 0.4), (2, 4, 16, 64)):
         train = functools.partial(_train, learning_rate=rate, max_leaf_nodes=leaves)
         name = f"rate {rate}, {leaves} leaves"
-        found.append(Learner(name, train, most=10_000, boosts=True))
-    return tuple(found)
+        learners.append(Learner(name, train, most=10_000, boosts=True))
+    return tuple(learners)
 
 
 SETTINGS = _settings()

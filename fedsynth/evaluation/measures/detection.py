@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.evaluation.models.classifiers import boosting, taught
+from fedsynth.evaluation.models.classifiers import boosting, has_values
+from fedsynth.evaluation.reading.confidence import LEVEL, auroc, auroc_interval
 from fedsynth.evaluation.reading.features import Features
-from fedsynth.evaluation.reading.intervals import LEVEL, auroc, auroc_interval
 from fedsynth.evaluation.reading.rows import Rows
 
 MOST = 10_000
@@ -58,14 +58,16 @@ def detection(synthetic: Rows, train: Rows, real: Rows, seed: int = 0) -> tuple[
 
     Too few rows in `train` only leave out `real`.
     """
-    found = attempts(synthetic, real, seed)
-    beside = attempts(train, real, seed)
-    if not (found and beside):
-        return found
-    return tuple(replace(one, real=other.auroc) for one, other in zip(found, beside, strict=True))
+    attempts = attempt_all(synthetic, real, seed)
+    beside = attempt_all(train, real, seed)
+    if not (attempts and beside):
+        return attempts
+    return tuple(
+        replace(one, real=other.auroc) for one, other in zip(attempts, beside, strict=True)
+    )
 
 
-def attempts(made: Rows, real: Rows, seed: int = 0) -> tuple[Detection, ...]:
+def attempt_all(made: Rows, real: Rows, seed: int = 0) -> tuple[Detection, ...]:
     """Of each classifier against one table; both tables give the same number of rows."""
     size = min(len(made), len(real), MOST)
     if size < _LEAST:
@@ -77,7 +79,7 @@ def attempts(made: Rows, real: Rows, seed: int = 0) -> tuple[Detection, ...]:
     held = np.concatenate([rng.permutation(size) < size // 2 for _ in tables])
     logistic = _logistic(tables, truth, held)
     values = np.concatenate([rows.values for rows in tables])
-    boosted = _boosted(values, truth, held, real, seed)
+    boosted = _boost(values, truth, held, real, seed)
     return logistic, boosted
 
 
@@ -85,8 +87,8 @@ def _logistic(tables: list[Rows], truth: NDArray[np.int64], held: NDArray[np.boo
     features = Features.of(tables[0])
     x = np.concatenate([features.matrix(rows) for rows in tables]).astype(np.float64)
     x = x[:, np.ptp(x, axis=0) > 0]
-    scores = _fitted(x[~held], truth[~held], x[held])
-    fitted = _fitted(x, truth, x)
+    scores = _fit_logistic(x[~held], truth[~held], x[held])
+    fitted = _fit_logistic(x, truth, x)
     pmse = float(np.mean((fitted - 0.5) ** 2))
     parameters = np.linalg.matrix_rank(np.column_stack([np.ones(len(x)), x]))
     expected = (parameters - 1) / 4 / len(x)
@@ -94,7 +96,7 @@ def _logistic(tables: list[Rows], truth: NDArray[np.int64], held: NDArray[np.boo
     return _attempt("logistic regression", scores, truth[held], pmse, ratio)
 
 
-def _fitted(
+def _fit_logistic(
     x: NDArray[np.float64], truth: NDArray[np.int64], at: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Probabilities [rows of `at`] of being synthetic; .5 where nothing varies."""
@@ -115,14 +117,14 @@ def _fitted(
     return probabilities
 
 
-def _boosted(
+def _boost(
     values: NDArray[np.float64],
     truth: NDArray[np.int64],
     held: NDArray[np.bool_],
     real: Rows,
     seed: int,
 ) -> Detection:
-    known = taught(values[~held])
+    known = has_values(values[~held])
     chances = np.full(int(held.sum()), 0.5)
     if known.any():
         sizes = np.array(real.sizes)[known].tolist()

@@ -1,6 +1,6 @@
 """How like the real rows synthetic rows are: columns, pairs, marginals, and what tells them apart.
 
-Everything is measured against real rows that the generator never saw, beside two yardsticks: other
+Everything is measured against real rows that the generator never saw, beside two references: other
 real rows, which no release can beat, and real columns shuffled each on its own, which know nothing
 of how columns hang together.
 """
@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 
 from fedsynth.evaluation.measures.columns import ColumnScore, column_scores
-from fedsynth.evaluation.measures.detection import MOST, Detection, attempts, detection
-from fedsynth.evaluation.measures.marginals import MarginalError, errors_between, pair_distances
+from fedsynth.evaluation.measures.detection import MOST, Detection, attempt_all, detection
+from fedsynth.evaluation.measures.marginals import MarginalError, marginal_errors, pair_distances
 from fedsynth.evaluation.measures.quality import (
     MOST_COLUMNS,
     MOST_ROWS,
@@ -24,8 +24,9 @@ from fedsynth.evaluation.measures.quality import (
     diagnostic,
     quality,
 )
-from fedsynth.evaluation.reading.codes import Codes, coded
-from fedsynth.evaluation.reading.rows import Rows, independent
+from fedsynth.evaluation.reading.codes import Codes, encode_tables
+from fedsynth.evaluation.reading.notes import Note
+from fedsynth.evaluation.reading.rows import Rows, shuffle_columns
 from fedsynth.evaluation.reading.steps import Steps, silent
 
 _LEAST = 50
@@ -34,6 +35,7 @@ _SET_ROWS = 200_000
 """Rows of a table in which sets of columns are counted."""
 _MAP = 60
 """Columns in the map of pairs."""
+_TELLING = "Telling synthetic from real"
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class Fidelity:
     distinguished: float | None
     quality: Quality
     diagnostic: Diagnostic
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
 
 def fidelity(
@@ -99,15 +101,10 @@ def fidelity(
     Sets of columns are counted in at most 200,000 rows of each table; triples are all of them, or
     1,000 drawn by the seed; the map of pairs shows the 60 columns that are furthest off.
     """
-    notes: list[str] = []
     every, size = synthetic, min(len(synthetic), max(len(train), _LEAST))
-    if len(synthetic) > size or len(train) > size:
-        notes.append(
-            f"Fidelity: of {len(synthetic):,} synthetic and {len(train):,} other real rows "
-            f"{size:,} each are compared at most, since fewer rows lie further off by chance alone."
-        )
+    notes = _note_sizes(synthetic, train, size)
     synthetic, train = synthetic.sample(size, seed), train.sample(size, seed)
-    alone = independent(train, seed)
+    alone = shuffle_columns(train, seed)
     columns = tuple(
         replace(column, outside=float(broken))
         for column, broken in zip(
@@ -116,21 +113,19 @@ def fidelity(
     )
     progress(1, 5)
     few = [rows.sample(_SET_ROWS, seed) for rows in (real, synthetic, train, alone)]
-    codes = coded(few)
+    codes = encode_tables(few)
     orders = range(1, min(3, len(real.names)) + 1)
     marginals = tuple(_marginal(codes, real.names, order, seed) for order in orders)
     progress(2, 5)
     pairs = _pairs(codes, few[0], few[1], seed) if len(real.names) > 1 else None
     progress(3, 5)
     told = detection(synthetic, train, real, seed)
-    beside = attempts(alone, real, seed)
+    beside = attempt_all(alone, real, seed)
     progress(4, 5)
     scores = quality(synthetic, train, alone, real)
-    found = diagnostic(synthetic, real)
+    validity = diagnostic(synthetic, real)
     progress(5, 5)
-    if max(map(len, (real, synthetic, train))) > _SET_ROWS:
-        notes.append(f"Marginals and pairs: counted in {_SET_ROWS:,} rows of each table at most.")
-    notes += _remarks(synthetic, real, marginals, pairs, told)
+    notes += _note_limits(synthetic, train, real, marginals, pairs, told)
     return Fidelity(
         columns=columns,
         pairs=pairs,
@@ -138,46 +133,69 @@ def fidelity(
         detection=told,
         distinguished=beside[-1].auroc if beside else None,
         quality=scores,
-        diagnostic=found,
+        diagnostic=validity,
         notes=tuple(notes),
     )
 
 
-def _remarks(
+def _note_sizes(synthetic: Rows, train: Rows, size: int) -> list[Note]:
+    if max(len(synthetic), len(train)) <= size:
+        return []
+    text = (
+        f"of {len(synthetic):,} synthetic and {len(train):,} other real rows {size:,} each are "
+        "compared at most, since fewer rows lie further off by chance alone."
+    )
+    return [Note("fidelity", "Fidelity", text)]
+
+
+def _note_limits(
     synthetic: Rows,
+    train: Rows,
     real: Rows,
     marginals: tuple[Marginal, ...],
     pairs: Pairs | None,
     told: tuple[Detection, ...],
-) -> list[str]:
+) -> list[Note]:
     size, columns = min(len(synthetic), len(real)), len(real.names)
-    notes = [
-        f"Marginals of {error.order} columns: {error.sets:,} sets drawn at random."
+    notes: list[Note] = []
+    if max(map(len, (real, synthetic, train))) > _SET_ROWS:
+        text = f"counted in {_SET_ROWS:,} rows of each table at most."
+        notes.append(Note("marginals", "Marginals and pairs", text))
+    notes += [
+        Note(
+            "marginals",
+            f"Marginals of {error.order} columns",
+            f"{error.sets:,} sets drawn at random.",
+        )
         for error in marginals
         if error.sets < math.comb(columns, error.order)
     ]
     if pairs is not None and len(pairs.names) < columns:
-        notes.append(f"Pairs: the map shows the {_MAP} of {columns} columns that are furthest off.")
+        text = f"the map shows the {_MAP} of {columns} columns that are furthest off."
+        notes.append(Note("pairs", "Pairs", text))
     if not told:
-        notes.append(f"Telling synthetic from real: {size} rows are too few to try.")
+        notes.append(Note("detection", _TELLING, f"{size} rows are too few to try."))
     elif size > MOST:
-        notes.append(f"Telling synthetic from real: tried on {MOST:,} rows of each table.")
+        notes.append(Note("detection", _TELLING, f"tried on {MOST:,} rows of each table."))
     if max(len(synthetic), len(real)) > MOST_ROWS:
-        notes.append(f"SDMetrics: given {MOST_ROWS:,} rows of each table at most.")
+        text = f"given {MOST_ROWS:,} rows of each table at most."
+        notes.append(Note("quality", "SDMetrics", text))
     if columns > MOST_COLUMNS:
-        notes.append(f"SDMetrics: given {MOST_COLUMNS} of the {columns} columns.")
+        text = f"given {MOST_COLUMNS} of the {columns} columns."
+        notes.append(Note("quality", "SDMetrics", text))
     empty = [
         name
         for j, name in enumerate(real.names)
         if any(np.isnan(rows.values[:, j]).all() for rows in (real, synthetic))
     ]
     if empty:
-        notes.append(f"SDMetrics: left out columns without a value: {', '.join(empty[:10])}.")
+        text = f"left out columns without a value: {', '.join(empty[:10])}."
+        notes.append(Note("quality", "SDMetrics", text))
     return notes
 
 
 def _marginal(codes: Codes, names: tuple[str, ...], order: int, seed: int) -> Marginal:
-    ours, real, trivial = errors_between(codes, names, order, seed=seed)
+    ours, real, trivial = marginal_errors(codes, names, order, seed=seed)
     return Marginal(
         order=order,
         mean=ours.mean,
@@ -193,10 +211,10 @@ def _pairs(codes: Codes, real: Rows, synthetic: Rows, seed: int) -> Pairs:
     shown = np.arange(len(codes.sizes))
     if len(shown) > _MAP:
         own = np.array(
-            [errors_between(_only(codes, [j]), ("",), 1)[0].mean for j in range(len(shown))]
+            [marginal_errors(_select(codes, [j]), ("",), 1)[0].mean for j in range(len(shown))]
         )
         shown = np.sort(np.argsort(-own, kind="stable")[:_MAP])
-    ours, theirs, _ = pair_distances(_only(codes, shown.tolist()))
+    ours, theirs, _ = pair_distances(_select(codes, shown.tolist()))
     return Pairs(
         names=tuple(real.names[j] for j in shown),
         distance=tuple(map(tuple, ours.tolist())),
@@ -206,7 +224,7 @@ def _pairs(codes: Codes, real: Rows, synthetic: Rows, seed: int) -> Pairs:
     )
 
 
-def _only(codes: Codes, columns: list[int]) -> Codes:
+def _select(codes: Codes, columns: list[int]) -> Codes:
     return Codes(tuple(table[columns] for table in codes.tables), codes.sizes[columns])
 
 
@@ -215,7 +233,7 @@ def _contingency(codes: Codes, sizes: tuple[int, ...], seed: int) -> float | Non
     if len(categories) < 2:
         return None
     names = tuple(map(str, categories))
-    return 1 - errors_between(_only(codes, categories), names, 2, seed=seed)[0].mean
+    return 1 - marginal_errors(_select(codes, categories), names, 2, seed=seed)[0].mean
 
 
 def correlation_similarity(real: Rows, synthetic: Rows) -> float | None:

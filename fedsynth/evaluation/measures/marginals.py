@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fedsynth.errors import ConfigError
-from fedsynth.evaluation.reading.codes import Codes, coded
+from fedsynth.evaluation.reading.codes import Codes, encode_tables
 from fedsynth.evaluation.reading.rows import read_rows
 from fedsynth.schema import Schema
 
@@ -61,23 +61,23 @@ def marginal_error(
     if min(bins, limit) < 1:
         raise ConfigError(f"bins and limit must be at least 1 and are {bins} and {limit}")
     tables = (read_rows(real, schema, "real"), read_rows(synthetic, schema, "synthetic"))
-    return errors_between(coded(tables, bins), names, order, limit=limit, seed=seed)[0]
+    return marginal_errors(encode_tables(tables, bins), names, order, limit=limit, seed=seed)[0]
 
 
-def errors_between(
+def marginal_errors(
     codes: Codes, names: tuple[str, ...], order: int, *, limit: int = 1000, seed: int = 0
 ) -> tuple[MarginalError, ...]:
     """Of every table but the first, against the first; all over the same sets of columns."""
     sets = column_sets(len(names), order, limit, np.random.default_rng(seed))
-    distances = np.array([distances_of(codes, chosen) for chosen in sets])
-    found = []
+    distances = np.array([total_variations(codes, chosen) for chosen in sets])
+    of_tables = []
     for errors in distances.T:
         worst = int(np.argmax(errors))
         where = tuple(names[j] for j in sets[worst])
-        found.append(
+        of_tables.append(
             MarginalError(order, float(errors.mean()), float(errors[worst]), where, len(sets))
         )
-    return tuple(found)
+    return tuple(of_tables)
 
 
 def pair_distances(codes: Codes) -> NDArray[np.float64]:
@@ -86,12 +86,12 @@ def pair_distances(codes: Codes) -> NDArray[np.float64]:
     The diagonal holds the columns' own.
     """
     columns = len(codes.sizes)
-    found = np.zeros((len(codes.tables) - 1, columns, columns))
+    distances = np.zeros((len(codes.tables) - 1, columns, columns))
     for i in range(columns):
         for j in range(i, columns):
             chosen = np.unique([i, j])
-            found[:, i, j] = found[:, j, i] = distances_of(codes, chosen)
-    return found
+            distances[:, i, j] = distances[:, j, i] = total_variations(codes, chosen)
+    return distances
 
 
 def column_sets(
@@ -107,7 +107,7 @@ def column_sets(
     return [np.array(chosen, dtype=np.int64) for chosen in sorted(drawn)]
 
 
-def distances_of(codes: Codes, columns: NDArray[np.int64]) -> list[float]:
+def total_variations(codes: Codes, columns: NDArray[np.int64]) -> list[float]:
     """Total variation of the joint frequencies of these columns, of each other table to the first.
 
     With many cells only those that occur in some table are counted.

@@ -47,14 +47,14 @@ class Diagnostic:
 
 def quality(synthetic: Rows, train: Rows, independent: Rows, real: Rows) -> Quality:
     """The quality report's figures for synthetic rows, other real rows and independent columns."""
-    told = _told(real, synthetic)
-    found, beside, trivial = (
-        _figures("QualityReport", rows, real, told) for rows in (synthetic, train, independent)
+    told = _choose_columns(real, synthetic)
+    scores, beside, trivial = (
+        _report("QualityReport", rows, real, told) for rows in (synthetic, train, independent)
     )
     return Quality(
-        score=found.get("score"),
-        column_shapes=found.get("Column Shapes"),
-        column_pair_trends=found.get("Column Pair Trends"),
+        score=scores.get("score"),
+        column_shapes=scores.get("Column Shapes"),
+        column_pair_trends=scores.get("Column Pair Trends"),
         real=beside.get("score"),
         trivial=trivial.get("score"),
     )
@@ -62,8 +62,10 @@ def quality(synthetic: Rows, train: Rows, independent: Rows, real: Rows) -> Qual
 
 def diagnostic(synthetic: Rows, real: Rows) -> Diagnostic:
     """The diagnostic report's figures."""
-    found = _figures("DiagnosticReport", synthetic, real, _told(real, synthetic))
-    return Diagnostic(found.get("score"), found.get("Data Validity"), found.get("Data Structure"))
+    scores = _report("DiagnosticReport", synthetic, real, _choose_columns(real, synthetic))
+    return Diagnostic(
+        scores.get("score"), scores.get("Data Validity"), scores.get("Data Structure")
+    )
 
 
 def metadata(rows: Rows, columns: list[int]) -> dict[str, Any]:
@@ -95,7 +97,7 @@ def _plain(rows: Rows, j: int) -> Any:
     return spelled[np.where(np.isnan(values), len(texts) + 1, values).astype(np.int64)]
 
 
-def _told(real: Rows, synthetic: Rows) -> list[int]:
+def _choose_columns(real: Rows, synthetic: Rows) -> list[int]:
     """The columns to compare: those with a value in both tables, at most `MOST_COLUMNS`."""
     known = [~np.isnan(rows.values).all(axis=0) for rows in (real, synthetic)]
     columns = np.flatnonzero(known[0] & known[1])
@@ -105,7 +107,7 @@ def _told(real: Rows, synthetic: Rows) -> list[int]:
     return [int(j) for j in columns]
 
 
-def _figures(kind: str, rows: Rows, real: Rows, columns: list[int]) -> dict[str, float]:
+def _report(kind: str, rows: Rows, real: Rows, columns: list[int]) -> dict[str, float]:
     """A report's score and those of its properties, without the ones that are not numbers."""
     if not columns:
         return {}
@@ -117,6 +119,6 @@ def _figures(kind: str, rows: Rows, real: Rows, columns: list[int]) -> dict[str,
         report = getattr(single_table, kind)()
         report.generate(*tables, metadata(real, columns), verbose=False)
         properties = report.get_properties()
-        found = dict(zip(properties["Property"], properties["Score"], strict=True))
-        found["score"] = report.get_score()
-    return {name: float(value) for name, value in found.items() if np.isfinite(value)}
+        scores = dict(zip(properties["Property"], properties["Score"], strict=True))
+        scores["score"] = report.get_score()
+    return {name: float(value) for name, value in scores.items() if np.isfinite(value)}

@@ -17,9 +17,9 @@ from fedsynth.agreed import suggestion
 from fedsynth.data.tables import Images
 from fedsynth.errors import ConfigError
 from fedsynth.evaluation.measures.agreement import SETTINGS, Agreement, agreement
-from fedsynth.evaluation.measures.remarks import ROLES, remarks
+from fedsynth.evaluation.measures.utility_notes import ROLES, utility_notes
 from fedsynth.evaluation.models.classifiers import CLASSIFIERS, STANDARD, train_boosting
-from fedsynth.evaluation.models.learners import Learner, commonest, fitted
+from fedsynth.evaluation.models.learners import Learner, answer_commonest, fit
 from fedsynth.evaluation.models.regressors import REGRESSORS
 from fedsynth.evaluation.models.trials import (
     Arena,
@@ -30,18 +30,19 @@ from fedsynth.evaluation.models.trials import (
     mean_figures,
     metrics_of,
 )
-from fedsynth.evaluation.reading.intervals import roc
+from fedsynth.evaluation.reading.confidence import roc
 from fedsynth.evaluation.reading.labelled import (
     Examples,
     Labelled,
     Task,
-    examples,
-    labelled,
+    label_features,
+    label_rows,
     task_of,
     why_no_task,
 )
-from fedsynth.evaluation.reading.rows import Rows, independent, read_rows
-from fedsynth.evaluation.reading.scores import Scores, always, score
+from fedsynth.evaluation.reading.notes import Note
+from fedsynth.evaluation.reading.rows import Rows, read_rows, shuffle_columns
+from fedsynth.evaluation.reading.scores import Scores, answer_always, score
 from fedsynth.evaluation.reading.steps import Steps, silent
 from fedsynth.schema import ImageSchema, Schema
 
@@ -103,7 +104,7 @@ class Utility:
     baselines: tuple[Baseline, ...]
     curves: dict[str, dict[str, list[float]]] | None
     agreement: RankAgreement
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
 
 def utility(
@@ -136,15 +137,15 @@ def utility(
     task, target = task_of(schema), schema.target_column
     if task is None or target is None:
         raise ConfigError(str(why_no_task(schema)))
-    learners = _chosen(models, task)
+    learners = _choose_models(models, task)
     tables = {"synthetic": synthetic, "train": train, "real": real}
-    known = {side: examples(rows, ROLES[side]) for side, rows in tables.items()}
+    known = {side: label_rows(rows, ROLES[side]) for side, rows in tables.items()}
     test = Pool.of(known["real"], seed).part(_TESTED)
     arena = Arena(Pool.of(known["synthetic"], seed), Pool.of(known["train"], seed), test, seed)
     steps = len(learners) + 2
     trials = []
     for learner in learners:
-        trials.append(arena.tried(learner, augment))
+        trials.append(arena.run(learner, augment))
         progress(len(trials), steps)
     baselines = _baselines(arena, learners[0])
     progress(steps - 1, steps)
@@ -160,11 +161,11 @@ def utility(
         baselines=baselines,
         curves=_curves(trials[0], test),
         agreement=ranks,
-        notes=tuple(f"Utility: {note}" for note in remarks(known, arena, trials, groups)),
+        notes=tuple(utility_notes(known, arena, trials, groups)),
     )
 
 
-def _chosen(models: str | Sequence[str], task: Task) -> Sequence[Learner]:
+def _choose_models(models: str | Sequence[str], task: Task) -> Sequence[Learner]:
     every = CLASSIFIERS if task == "classification" else REGRESSORS
     if models == "all":
         return every
@@ -183,12 +184,12 @@ def _chosen(models: str | Sequence[str], task: Task) -> Sequence[Learner]:
 def _baselines(arena: Arena, learner: Learner) -> tuple[Baseline, ...]:
     table = arena.real.part(learner.rows(arena.real.examples))
     shuffles = [
-        arena.figures(fitted(learner, examples(independent(table.rows, seed)), seed))
+        arena.figures(fit(learner, label_rows(shuffle_columns(table.rows, seed)), seed))
         for seed in range(arena.seed, arena.seed + _SHUFFLES)
     ]
     first = "commonest class" if arena.test.classes else "mean"
     return (
-        Baseline(first, arena.figures(commonest(arena.real.examples))),
+        Baseline(first, arena.figures(answer_commonest(arena.real.examples))),
         Baseline("independent columns", mean_figures(shuffles)),
     )
 
@@ -204,21 +205,21 @@ def _of_models(arena: Arena, trials: Sequence[Trial]) -> Agreement:
 def _of_settings(arena: Arena) -> Agreement:
     return agreement(
         [setting.name for setting in SETTINGS],
-        [arena.tuned(setting) for setting in SETTINGS],
-        [arena.tested(setting) for setting in SETTINGS],
+        [arena.tune(setting) for setting in SETTINGS],
+        [arena.test_on_real(setting) for setting in SETTINGS],
     )
 
 
 def _curves(trial: Trial, test: Examples) -> dict[str, dict[str, list[float]]] | None:
     if test.classes != 2 or len(np.unique(test.y)) < 2:
         return None
-    found = {}
+    curves = {}
     for side in ("synthetic", "real"):
         answers = trial.answers[side]
         if answers is None:
             return None
-        found[side] = roc(answers[test.y == 1, 1], answers[test.y == 0, 1])
-    return found
+        curves[side] = roc(answers[test.y == 1, 1], answers[test.y == 0, 1])
+    return curves
 
 
 def compare(
@@ -237,15 +238,15 @@ def compare(
         ConfigError: the schema has no target of categories.
         DataError: data that do not fit the schema, are empty or carry no labels.
     """
-    test = _known(real_test, schema, "real test")
-    train = _known(real_train, schema, "real train")
-    made = _known(synthetic, schema, "synthetic")
+    test = _read_labelled(real_test, schema, "real test")
+    train = _read_labelled(real_train, schema, "real train")
+    made = _read_labelled(synthetic, schema, "synthetic")
     truth = test.y.astype(np.int64)
     majority = int(np.bincount(train.y.astype(np.int64)).argmax())
     return Comparison(
-        synthetic=_scored(made, test, seed),
-        real=_scored(train, test, seed),
-        majority=score(always(majority, len(truth), test.classes), truth),
+        synthetic=_train_and_score(made, test, seed),
+        real=_train_and_score(train, test, seed),
+        majority=score(answer_always(majority, len(truth), test.classes), truth),
     )
 
 
@@ -263,21 +264,21 @@ def train_on_synthetic(
         ConfigError: the schema has no target of categories.
         DataError: data that do not fit the schema, are empty or carry no labels.
     """
-    made = _known(synthetic, schema, "synthetic")
-    return _scored(made, _known(real_test, schema, "real test"), seed)
+    made = _read_labelled(synthetic, schema, "synthetic")
+    return _train_and_score(made, _read_labelled(real_test, schema, "real test"), seed)
 
 
-def _known(
+def _read_labelled(
     data: pd.DataFrame | Images, schema: Schema | ImageSchema, where: str
 ) -> Examples | Labelled:
     if isinstance(schema, Schema) and schema.classes and isinstance(data, pd.DataFrame):
-        return examples(read_rows(data, schema, where), where)
-    return labelled(data, schema, where)
+        return label_rows(read_rows(data, schema, where), where)
+    return label_features(data, schema, where)
 
 
-def _scored(train: Examples | Labelled, test: Examples | Labelled, seed: int) -> Scores:
+def _train_and_score(train: Examples | Labelled, test: Examples | Labelled, seed: int) -> Scores:
     if len(np.unique(train.y)) == 1:
-        probabilities = always(int(train.y[0]), len(test.y), test.classes)
+        probabilities = answer_always(int(train.y[0]), len(test.y), test.classes)
     elif isinstance(train, Examples) and isinstance(test, Examples):
         probabilities = train_boosting(train, seed)(test)
     else:

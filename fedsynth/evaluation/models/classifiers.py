@@ -14,7 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.evaluation.models.learners import Answers, Learner, on_vectors, prior, scores_of
+from fedsynth.evaluation.models.learners import (
+    Answers,
+    Learner,
+    answer_prior,
+    on_vectors,
+    scores_of,
+)
 from fedsynth.evaluation.reading.labelled import Examples, Labelled
 
 _MOST_CODES = 255
@@ -47,16 +53,16 @@ def boosting(
     )
 
 
-def taught(x: NDArray[np.float64]) -> NDArray[np.bool_]:
+def has_values(x: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Columns [d] of rows [n, d] with a value; one without teaches nothing and cannot be binned."""
     return np.asarray((~np.isnan(x)).any(axis=0))
 
 
 def train_boosting(examples: Examples, seed: int, **settings: Any) -> Answers:
     """Histogram gradient boosting, with scikit-learn's `settings`, on rows as they are."""
-    known = taught(examples.x)
+    known = has_values(examples.x)
     if not known.any():
-        return prior(examples)
+        return answer_prior(examples)
     columns = zip(examples.rows.names, examples.rows.sizes, strict=True)
     sizes = np.array([size for name, size in columns if name != examples.rows.schema.target])
     model = boosting(sizes[known].tolist(), examples.classes, seed, **settings)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fedsynth.evaluation.reading.features import width
 from fedsynth.evaluation.reading.labelled import Examples
-from fedsynth.evaluation.reading.scores import always
+from fedsynth.evaluation.reading.scores import answer_always
 
 Answers = Callable[[Examples], NDArray[np.float64]]
 """Of n rows: scores [n, classes], a row's largest being the answer, or predicted numbers [n]."""
@@ -63,41 +63,41 @@ class Learner:
         return min(len(examples), max(int(self.most * share), _LEAST))
 
 
-def fitted(learner: Learner, examples: Examples, seed: int) -> Answers | None:
+def fit(learner: Learner, examples: Examples, seed: int) -> Answers | None:
     """The learner's answers after training on all of these examples; None where it cannot fit them.
 
     Examples of one answer alone make it the answer to everything. No warning gets through.
     """
     if (examples.y == examples.y[0]).all():
-        return prior(examples)
-    with quiet():
+        return answer_prior(examples)
+    with silence_warnings():
         try:
             return learner.train(examples, seed % _SEEDS)
         except (ValueError, ArithmeticError):
             return None
 
 
-def answered(answers: Answers | None, examples: Examples) -> NDArray[np.float64] | None:
+def answer(answers: Answers | None, examples: Examples) -> NDArray[np.float64] | None:
     """What is answered for these examples; None where there is nothing, or something not finite."""
     if answers is None:
         return None
-    with quiet():
+    with silence_warnings():
         try:
-            found = answers(examples)
+            predicted = answers(examples)
         except (ValueError, ArithmeticError):
             return None
-    return found if np.isfinite(found).all() else None
+    return predicted if np.isfinite(predicted).all() else None
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def silence_warnings() -> Iterator[None]:
     """Without warnings, of Python's or of NumPy's kind."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         yield
 
 
-def prior(examples: Examples) -> Answers:
+def answer_prior(examples: Examples) -> Answers:
     """What is answered without looking: the classes' shares, or the mean."""
     if not examples.classes:
         mean = float(examples.y.mean())
@@ -107,12 +107,12 @@ def prior(examples: Examples) -> Answers:
     return lambda others: np.tile(shares, (len(others), 1))
 
 
-def commonest(examples: Examples) -> Answers:
+def answer_commonest(examples: Examples) -> Answers:
     """One answer to everything: the commonest class with certainty, or the mean."""
     if not examples.classes:
-        return prior(examples)
+        return answer_prior(examples)
     answer = int(np.bincount(examples.y.astype(np.int64)).argmax())
-    return lambda others: always(answer, len(others), examples.classes)
+    return lambda others: answer_always(answer, len(others), examples.classes)
 
 
 def on_vectors(
@@ -120,13 +120,13 @@ def on_vectors(
 ) -> Callable[[Examples, int], Answers]:
     """Training of a scikit-learn estimator, made from a number of rows and a seed, on `vectors`.
 
-    Where they are the same in all rows, the answer is `prior`.
+    Where they are the same in all rows, the answer is `answer_prior`.
     """
 
     def train(examples: Examples, seed: int) -> Answers:
         x = examples.vectors(examples)
         if x.shape[1] == 0:
-            return prior(examples)
+            return answer_prior(examples)
         model = make(len(examples), seed).fit(x.astype(dtype, copy=False), examples.y)
         return lambda others: scores_of(
             model, examples.vectors(others).astype(dtype, copy=False), examples.classes

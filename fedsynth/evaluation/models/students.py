@@ -20,8 +20,8 @@ from torch.nn import functional
 
 from fedsynth.data.tables import Images
 from fedsynth.errors import ConfigError
-from fedsynth.evaluation.reading.labelled import Labelled, features_of, labelled
-from fedsynth.evaluation.reading.scores import Scores, always, score
+from fedsynth.evaluation.reading.labelled import Labelled, features_of, label_features
+from fedsynth.evaluation.reading.scores import Scores, answer_always, score
 from fedsynth.schema import Boolean, Categorical, ImageSchema, Schema
 
 _CHUNK = 2000
@@ -59,8 +59,8 @@ def train_on_synthetic(
         ConfigError: the schema has no target of categories.
         DataError: data that do not fit the schema, are empty or carry no labels.
     """
-    made = labelled(synthetic, schema, "synthetic")
-    test = labelled(real_test, schema, "real test")
+    made = label_features(synthetic, schema, "synthetic")
+    test = label_features(real_test, schema, "real test")
     if isinstance(schema, Schema):
         probabilities = table_probabilities(made, test.x, schema, seed, training)
     else:
@@ -165,8 +165,8 @@ class TableStudent(nn.Module):
         _initialise(self, generator)
 
     def forward(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
-        hidden = _dropped(functional.relu(self.first(x)), 0.25, generator)
-        hidden = _dropped(torch.sigmoid(self.second(hidden)), 0.4, generator)
+        hidden = _drop(functional.relu(self.first(x)), 0.25, generator)
+        hidden = _drop(torch.sigmoid(self.second(hidden)), 0.4, generator)
         logits: Tensor = self.output(hidden)
         return logits
 
@@ -184,7 +184,7 @@ def _initialise(net: nn.Module, generator: torch.Generator) -> None:
             nn.init.xavier_uniform_(parameter, generator=generator)
 
 
-def _dropped(x: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
+def _drop(x: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
     """Dropout by a generator of our own, which torch's layer does not take."""
     if generator is None:
         return x
@@ -212,7 +212,7 @@ def _probabilities(
 ) -> NDArray[np.float64]:
     """A student's answers; the one label of `train` if there is only one."""
     if len(np.unique(train.y)) == 1:
-        return always(int(train.y[0]), len(tests), train.classes)
+        return answer_always(int(train.y[0]), len(tests), train.classes)
     with torch.no_grad():
         chunks = torch.split(torch.as_tensor(tests, dtype=torch.float32), _CHUNK)
         parts = [student(chunk, None).softmax(dim=1) for chunk in chunks]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.evaluation.models.learners import Answers, Learner, answered, fitted
+from fedsynth.evaluation.models.learners import Answers, Learner, answer, fit
 from fedsynth.evaluation.reading.labelled import Examples
 from fedsynth.evaluation.reading.scores import RegressionScores, Scores, score, score_numbers
 
@@ -110,9 +110,9 @@ class Arena:
 
     def figures(self, answers: Answers | None) -> Figures:
         """Scores on the test rows."""
-        return figures(answered(answers, self.test), self.test)
+        return score_figures(answer(answers, self.test), self.test)
 
-    def tuned(
+    def tune(
         self, learner: Learner, known: tuple[Examples, Answers | None] | None = None
     ) -> float | None:
         """The main score, trained and validated on synthetic rows; `known` is a fit at hand."""
@@ -121,30 +121,28 @@ class Arena:
             return None
         train, held = split
         reused = known is not None and known[0] is train
-        answers = known[1] if known and reused else fitted(learner, train, self.seed)
-        return figures(answered(answers, held), held)[self.primary]
+        answers = known[1] if known and reused else fit(learner, train, self.seed)
+        return score_figures(answer(answers, held), held)[self.primary]
 
-    def tested(self, learner: Learner) -> float | None:
+    def test_on_real(self, learner: Learner) -> float | None:
         """The main score, trained on real rows and tested on the test rows."""
         part = self.real.part(learner.rows(self.real.examples))
-        return self.figures(fitted(learner, part, self.seed))[self.primary]
+        return self.figures(fit(learner, part, self.seed))[self.primary]
 
-    def tried(self, learner: Learner, augment: bool) -> Trial:
+    def run(self, learner: Learner, augment: bool) -> Trial:
         """Trained on each kind of row."""
         start = time.perf_counter()
         made = self.synthetic.part(learner.rows(self.synthetic.examples))
         real = self.real.part(learner.rows(self.real.examples))
         fits = {
-            "synthetic": fitted(learner, made, self.seed),
-            "real": fitted(learner, real, self.seed),
+            "synthetic": fit(learner, made, self.seed),
+            "real": fit(learner, real, self.seed),
         }
-        answers = {side: answered(fit, self.test) for side, fit in fits.items()}
+        answers = {side: answer(each, self.test) for side, each in fits.items()}
         if augment and (not learner.slow or len(made) + len(real) == self.all_rows):
-            answers["augmented"] = answered(
-                fitted(learner, made.and_also(real), self.seed), self.test
-            )
-        scores = {side: figures(found, self.test) for side, found in answers.items()}
-        tuned = self.tuned(learner, (made, fits["synthetic"]))
+            answers["augmented"] = answer(fit(learner, made.and_also(real), self.seed), self.test)
+        scores = {side: score_figures(predicted, self.test) for side, predicted in answers.items()}
+        tuned = self.tune(learner, (made, fits["synthetic"]))
         model = Model(
             name=learner.name,
             rows={"synthetic": len(made), "real": len(real)},
@@ -153,7 +151,7 @@ class Arena:
             augmented=scores.get("augmented"),
             seconds=time.perf_counter() - start,
         )
-        failed = tuple(side for side, found in answers.items() if found is None)
+        failed = tuple(side for side, predicted in answers.items() if predicted is None)
         return Trial(model, tuned, answers, failed)
 
 
@@ -164,7 +162,7 @@ def metrics_of(classes: int) -> tuple[str, ...]:
     return "r2", "mae"
 
 
-def figures(predicted: NDArray[np.float64] | None, test: Examples) -> Figures:
+def score_figures(predicted: NDArray[np.float64] | None, test: Examples) -> Figures:
     """The scores of what was predicted for the test rows, and f1_positive for two classes."""
     names = metrics_of(test.classes) + (("f1_positive",) if test.classes == 2 else ())
     if predicted is None:
@@ -174,15 +172,15 @@ def figures(predicted: NDArray[np.float64] | None, test: Examples) -> Figures:
         scores = score(predicted, test.y.astype(np.int64))
     else:
         scores = score_numbers(predicted, test.y.astype(np.float64))
-    found = {name: float(getattr(scores, name)) for name in names}
-    return {name: value if math.isfinite(value) else None for name, value in found.items()}
+    known = {name: float(getattr(scores, name)) for name in names}
+    return {name: value if math.isfinite(value) else None for name, value in known.items()}
 
 
 def mean_figures(several: Sequence[Figures]) -> Figures:
     """The mean of each score; None where one of them is."""
-    found: Figures = {}
+    means: Figures = {}
     for name in several[0]:
         values = [each[name] for each in several]
         known = [value for value in values if value is not None]
-        found[name] = sum(known) / len(known) if len(known) == len(values) else None
-    return found
+        means[name] = sum(known) / len(known) if len(known) == len(values) else None
+    return means

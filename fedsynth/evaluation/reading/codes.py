@@ -24,7 +24,7 @@ class Codes:
     sizes: NDArray[np.int64]
 
 
-def coded(tables: Sequence[Rows], bins: int = 20) -> Codes:
+def encode_tables(tables: Sequence[Rows], bins: int = 20) -> Codes:
     """All tables cut alike, by the first of them, which stands for the real rows.
 
     A number is cut at the first table's `bins` quantiles, where a value that several quantiles

@@ -108,7 +108,7 @@ def why_no_task(schema: Schema | ImageSchema) -> str | None:
     return None
 
 
-def labelled(
+def label_features(
     data: pd.DataFrame | Images, schema: Schema | ImageSchema, where: str = "data"
 ) -> Labelled:
     """The features and labels of a table or of images; `where` names them in errors.
@@ -126,8 +126,8 @@ def labelled(
     if isinstance(schema, Schema):
         if not isinstance(data, pd.DataFrame):
             raise DataError(f"{where}: the schema is a table's and the data are images")
-        found = examples(read_rows(data, schema, where), where)
-        return Labelled(found.x, found.y.astype(np.int64), found.classes)
+        known = label_rows(read_rows(data, schema, where), where)
+        return Labelled(known.x, known.y.astype(np.int64), known.classes)
     if not isinstance(data, Images):
         raise DataError(f"{where}: the schema is an image schema and the data are a table")
     return _labelled_images(data, schema, where)
@@ -138,7 +138,7 @@ def features_of(schema: Schema) -> tuple[Modelled, ...]:
     return tuple(column for column in schema.modelled if column.name != schema.target)
 
 
-def examples(rows: Rows, where: str = "data") -> Examples:
+def label_rows(rows: Rows, where: str = "data") -> Examples:
     """The rows whose answer is known; `where` names them in errors.
 
     Not known is an answer that is missing, unreadable, none of the categories (unless the target
@@ -154,7 +154,7 @@ def examples(rows: Rows, where: str = "data") -> Examples:
         raise ConfigError("the schema has no target, so there is nothing to predict: set `target`")
     if not features_of(schema):
         raise ConfigError("the schema has no column besides the target to predict it by")
-    rows = _with_others(rows)
+    rows = _merge_undeclared(rows)
     place = rows.names.index(target.name)
     answers = rows.values[:, place]
     if isinstance(target, Categorical | Boolean):
@@ -176,7 +176,7 @@ def examples(rows: Rows, where: str = "data") -> Examples:
     )
 
 
-def _with_others(rows: Rows) -> Rows:
+def _merge_undeclared(rows: Rows) -> Rows:
     """Undeclared values of the columns that have a category for them, in that category."""
     others = {
         j: column.other_code

@@ -88,7 +88,7 @@ def read_rows(frame: pd.DataFrame, schema: Schema, where: str) -> Rows:
     return Rows(schema, values, outside)
 
 
-def independent(rows: Rows, seed: int) -> Rows:
+def shuffle_columns(rows: Rows, seed: int) -> Rows:
     """The rows with every column shuffled on its own: columns as they were, relations gone."""
     rng = np.random.default_rng(seed)
     order = rng.permuted(np.tile(np.arange(len(rows)), (rows.values.shape[1], 1)), axis=1).T

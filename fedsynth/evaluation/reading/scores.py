@@ -50,7 +50,7 @@ class RegressionScores:
     rows: int
 
 
-def always(answer: int, rows: int, classes: int) -> NDArray[np.float64]:
+def answer_always(answer: int, rows: int, classes: int) -> NDArray[np.float64]:
     """The probabilities [rows, classes] of a classifier that gives one answer to everything."""
     probabilities = np.zeros((rows, classes))
     probabilities[:, answer] = 1

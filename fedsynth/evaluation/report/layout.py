@@ -2,24 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from fedsynth.evaluation.report.markup import Html, join, tag
-from fedsynth.evaluation.report.wording import capital, interval, known, score, sentence
-
-Content = Mapping[str, Any]
+from fedsynth.evaluation.report.wording import capital, interval, known, score
 
 
-def section(key: str, title: object, *children: object) -> Html:
+@dataclass(frozen=True)
+class Part:
+    """A part of a section. link: how the table of contents names it; None leaves it out."""
+
+    key: str
+    link: str | None
+    body: Html
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the report with those of its parts that it has."""
+
+    key: str
+    link: str
+    body: Html
+    parts: tuple[Part, ...] = ()
+
+
+def section(key: str, link: str, title: object, *children: Part | Html | None) -> Section:
     """A part of the report under a heading of the second level; key is its address."""
     head = tag("h2", title, id=f"{key}-title")
-    return tag("section", head, *children, id=key, aria_labelledby=f"{key}-title")
+    parts = tuple(child for child in children if isinstance(child, Part))
+    bodies = [child.body if isinstance(child, Part) else child for child in children]
+    body = tag("section", head, *bodies, id=key, aria_labelledby=f"{key}-title")
+    return Section(key, link, body, parts)
 
 
-def part(key: str, title: object, *children: object) -> Html:
-    """A part of a section, under a heading of the third level."""
-    return tag("div", tag("h3", title, id=key), *children, class_="part")
+def part(key: str, title: object, *children: object, link: str | None = None) -> Part:
+    """A part of a section, under a heading of the third level; key is its address."""
+    return Part(key, link, tag("div", tag("h3", title, id=key), *children, class_="part"))
 
 
 def lede(*children: object) -> Html:
@@ -50,24 +70,39 @@ def table(
     rows: Iterable[Sequence[object]],
     *,
     texts: Sequence[int] = (),
+    below: Sequence[object] | None = None,
     class_: str | None = None,
 ) -> Html:
-    """A table in a frame that scrolls; the first cell of each row is its heading.
+    """A table that fits a desk, and on a phone becomes a list of cards, a row each.
 
-    texts: places of the columns that hold text or charts; the others hold figures.
+    Args:
+        head: titles; one that is markup, as the axis of a column of charts, labels no cells.
+        rows: the first cell of each is its heading.
+        texts: places of the columns that hold text or charts; the others hold figures.
+        below: a sentence for each row, which stands under it across the whole table.
     """
     kinds = ["text" if place == 0 or place in texts else "num" for place in range(len(head))]
     top = [tag("th", title, scope="col", class_=kinds[i]) for i, title in enumerate(head)]
-    body = [
-        tag(
-            "tr",
-            tag("th", row[0], scope="row", class_="text"),
-            *(tag("td", cell, class_=kinds[i]) for i, cell in enumerate(row[1:], 1)),
-        )
-        for row in rows
-    ]
+    lines = [_line(row, head, kinds) for row in rows]
+    if below is None:
+        bodies = [tag("tbody", *lines)]
+    else:
+        wide = str(len(head))
+        bodies = [
+            tag("tbody", line, tag("tr", tag("td", tag("p", said), colspan=wide), class_="said"))
+            for line, said in zip(lines, below, strict=True)
+        ]
     inner = [tag("caption", caption, class_="unseen"), tag("thead", tag("tr", *top))]
-    return region(caption, tag("table", *inner, tag("tbody", *body), class_=class_))
+    classes = f"{class_} cards" if class_ else "cards"
+    return region(caption, tag("table", *inner, *bodies, class_=classes))
+
+
+def _line(row: Sequence[object], head: Sequence[object], kinds: Sequence[str]) -> Html:
+    labels = [None if isinstance(title, Html) else title for title in head]
+    cells = [
+        tag("td", cell, class_=kinds[i], data_head=labels[i]) for i, cell in enumerate(row[1:], 1)
+    ]
+    return tag("tr", tag("th", row[0], scope="row", class_="text"), *cells)
 
 
 def pairs_of(entries: Iterable[tuple[object, object]]) -> Html:
@@ -85,82 +120,7 @@ def within(value: object, low: object, high: object, digits: int = 3) -> Html:
 def absent(title: str, why: str) -> Html:
     """Says that a part is not in the report, and why."""
     lead = tag("strong", f"{title}: not in this report.")
-    head, _, rest = why.partition(": ")
-    if rest and head.lower() == title.lower():
-        why = capital(rest)
-    return tag("p", lead, " ", why, class_="absent")
-
-
-_WORDS = {
-    "fidelity": ("fidelity", "marginal", "column"),
-    "columns": ("per column", "column scores"),
-    "pairs": ("pair",),
-    "marginals": ("marginal", "triple"),
-    "detection": ("detect", "two-sample", "propensity", "pmse"),
-    "quality": ("sdmetrics", "quality"),
-    "diagnostic": ("sdmetrics", "diagnostic"),
-    "utility": ("utility", "target", "classifier"),
-    "curves": ("roc", "curve"),
-    "agreement": ("agreement", "rank", "settings"),
-    "membership": ("membership", "shadow", "domias", "lira"),
-    "risks": ("singling", "linkab", "anonymeter"),
-    "attributes": ("attribute",),
-    "neighbours": ("neighbour", "copies", "distance"),
-    "anonymity": ("anonym", "quasi", "pycanon"),
-    "images": ("image", "student"),
-    "clients": ("client", "owner"),
-}
-"""What a note that explains a missing part is likely to say."""
-
-
-def reason(content: Content, key: str) -> str:
-    """Why a part is missing: what the data make plain, else the notes that speak of it."""
-    plain = _plain_reason(content, key)
-    privacy = content.get("privacy") or {}
-    notes = [*(privacy.get("skipped") or []), *(content.get("notes") or [])]
-    told = [note for note in notes if any(word in str(note).lower() for word in _WORDS[key])]
-    if told:
-        return " ".join(sentence(note) for note in told)
-    if not plain and key in _ATTACKS and privacy.get("skipped"):
-        return "See “Attacks that were not run” below."
-    return plain or "The run recorded no reason for it."
-
-
-_ATTACKS = frozenset({"membership", "risks", "attributes"})
-
-
-def _plain_reason(content: Content, key: str) -> str | None:
-    data = content.get("data") or {}
-    if key == "images" and data.get("kind") == "table":
-        return "The data are a table."
-    if key in {"fidelity", "columns", "pairs", "marginals"} and data.get("kind") == "image":
-        return "The data are images, which have no columns to compare one by one."
-    if key == "utility" and data.get("kind") == "image" and content.get("images"):
-        return "What a network learns from the images stands under “Images”."
-    if key == "utility" and not data.get("target"):
-        return "No target was named, so there is nothing to predict."
-    if key == "curves" and (data.get("task") == "regression" or data.get("kind") == "image"):
-        return "A ROC curve needs a target of two classes."
-    if key in {"risks", "attributes"} and data.get("kind") == "image":
-        return "The attack is one on tables, and the data are images."
-    if key in {*_ATTACKS, "neighbours"} and (data.get("rows") or {}).get("train") is None:
-        return "It needs the rows that the generator learned from, and they were not given."
-    if key == "anonymity":
-        return "No quasi-identifiers were named."
-    if key == "clients":
-        return "The rows were not scored at the clients."
-    return None
-
-
-def others(content: Content) -> str:
-    """The rows that stand in place of the synthetic ones: what `real` figures are of."""
-    rows = (content.get("data") or {}).get("rows") or {}
-    return "other real rows" if rows.get("train") is None else "real training rows"
-
-
-def is_void(certificate: Content) -> bool:
-    """Whether nothing is guaranteed, whatever epsilon was reckoned: the sentence says so."""
-    return str(certificate.get("sentence") or "").startswith("Void")
+    return tag("p", lead, " ", capital(why), class_="absent")
 
 
 def several(entries: Iterable[object]) -> Html:

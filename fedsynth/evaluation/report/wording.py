@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TypeGuard
+from collections.abc import Mapping
+from typing import Any, TypeGuard
 
 DASH = "\u2013"
 TIMES = " \u00d7 "
@@ -107,3 +108,18 @@ def sentence(value: object) -> str:
 def capital(value: str) -> str:
     """The first letter in upper case, the others as they are; `k nearest` stays."""
     return value if value[:2] in ("k ", "k-") else value[:1].upper() + value[1:]
+
+
+def cell(value: Any) -> str:
+    """Any value of the JSON, short enough for a cell of a table."""
+    if value is None:
+        return DASH
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if known(value):
+        return amount(value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {cell(each)}" for key, each in value.items()) or DASH
+    if isinstance(value, list | tuple):
+        return ", ".join(cell(each) for each in value) or DASH
+    return str(value)

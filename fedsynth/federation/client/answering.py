@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from fedsynth.errors import PrivacyError
 from fedsynth.federation.client.client import Client
 from fedsynth.federation.client.groups import grouped_sums
-from fedsynth.federation.client.steps import Steps, drawn
-from fedsynth.federation.client.tasks import GroupTask, Keeper, Task, learner, lookup
+from fedsynth.federation.client.steps import drawn
+from fedsynth.federation.client.tasks import GroupTask, Keeper, Task, learn, lookup
 from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Answer, Incident, Request
 from fedsynth.privacy.rows.clipping import clip_and_sum, clip_blocks
@@ -42,7 +42,7 @@ def answers(clients: Sequence[Client], request: Request) -> Iterator[Answer | In
         return
     views = [View(client, request.job) for client in willing]
     if request.steps is not None:
-        messages = _learned(views, request)
+        messages = (learn(view, request) for view in views)
     else:
         task = lookup(request.task)
         if isinstance(task, GroupTask):
@@ -56,22 +56,14 @@ def answers(clients: Sequence[Client], request: Request) -> Iterator[Answer | In
         yield Answer(view.name, request.job, request.round, message)
 
 
-def _learned(views: Sequence[View], request: Request) -> Iterator[NDArray[np.float64]]:
-    """What each client's own training made of its noisy sums; that needs no noise any more."""
-    task = learner(request.task)
-    for view in views:
-        yield np.asarray(task.learn(Steps(view, request), request), np.float64)
-
-
 def _noised(
     task: Task | GroupTask, view: View, total: NDArray[np.float64], request: Request
 ) -> NDArray[np.float64]:
     """What leaves the client of its clipped sum; what is to stay there carries all of the noise."""
-    terms, coins = request.terms, view.coins
+    terms = request.terms
     if request.kept and isinstance(task, Keeper):
-        held = coins.perturb(total[: request.kept], terms.scale, terms.mechanism, terms.alpha)
-        task.keep(view, held, request)
-    return coins.perturb(total[request.kept :], terms.client_scale, terms.mechanism, terms.alpha)
+        task.keep(view, terms.noised(total[: request.kept], view.coins), request)
+    return terms.client_noised(total[request.kept :], view.coins)
 
 
 def _clipped_sums(
@@ -82,7 +74,7 @@ def _clipped_sums(
     if request.kept and not isinstance(task, Keeper):
         raise PrivacyError(f"task {task.name}: nothing of what it gives can be kept at its client")
     samples = [drawn(view, request) for view in views]
-    units = [len(sample) if terms.unit == "record" else 1 for sample in samples]
+    units = [terms.protects.rows(len(sample)) for sample in samples]
     current, total = 0, np.zeros(width)
     for position, rows in task.contribute(views, samples, request):
         if not current <= position < len(views):
@@ -96,11 +88,11 @@ def _clipped_sums(
                 f"task {task.name}: rows of {rows.dim} numbers do not fit the request ({width} "
                 f"numbers), or there are more of them than {terms.unit}s"
             )
-        if terms.mechanism == "exponential":
+        if terms.kind.selects:
             starts = np.asarray(request.arrays["starts"], np.int64)
-            total += clip_blocks(rows, starts, terms.clip).values
+            total += clip_blocks(rows, starts, terms.clip)
         else:
-            total += clip_and_sum(rows, terms.clip, terms.norm).values
+            total += clip_and_sum(rows, terms.clip, terms.norm)
     while current < len(views):
         yield total
         current, total = current + 1, np.zeros(width)

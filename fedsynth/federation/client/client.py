@@ -10,7 +10,8 @@ from fedsynth.federation.client.memory import Memory
 from fedsynth.federation.request import Request
 from fedsynth.privacy.accounting import unsampled
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.trail.ledger import Event, Ledger
+from fedsynth.privacy.trail.job import Event
+from fedsynth.privacy.trail.ledger import Ledger
 
 
 @dataclass
@@ -48,7 +49,7 @@ class Client:
         Rounds that draw clients are limited to those that the job accounts for.
         """
         event, limit = request.event, request.participations
-        if event.terms.unit == "client":
+        if not event.terms.protects.per_record:
             event = replace(event, terms=unsampled(event.terms))
         memory = self.memory(request.job)
         if limit is not None and max(memory.participations, self._charged(event)) >= limit:

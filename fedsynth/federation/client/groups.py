@@ -23,7 +23,7 @@ from fedsynth.federation.request import Request
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.rows.clipping import DenseRows, clip_and_sum
 from fedsynth.privacy.rows.exchanging import clip_exchanged, nonnegative
-from fedsynth.privacy.terms import Everyone
+from fedsynth.privacy.sampling import Everyone
 
 # Of a request: how many groups a client has.
 GROUPS = "groups"
@@ -94,12 +94,12 @@ def grouped_sums(
     for number in range(1, len(clients) + 1):
         total = np.zeros(request.dim)
         for row in islice(rows, count):
-            if terms.unit == "record":
+            if terms.protects.per_record:
                 total += clip_exchanged(row[None], terms.clip, terms.norm)
             else:
                 total += nonnegative(row[None]).values[0]
-        if terms.unit == "client":
-            total = clip_and_sum(DenseRows(total[None]), terms.clip, terms.norm).values
+        if not terms.protects.per_record:
+            total = clip_and_sum(DenseRows(total[None]), terms.clip, terms.norm)
         if number == len(clients):
             # Has the task end, which shows a row too many.
             deque(rows, maxlen=0)
@@ -127,12 +127,12 @@ def _each_once(
 
 def _demand_whole(request: Request) -> None:
     terms = request.terms
-    if terms.unit == "record" and terms.sampling != Everyone():
+    if terms.protects.per_record and terms.sampling != Everyone():
         raise PrivacyError(
             f"task {request.task}: the row of a group depends on all of its records, so drawing "
             "records hides nothing: ask for terms without sampling"
         )
-    if terms.mechanism == "exponential" or request.kept or request.steps is not None:
+    if terms.kind.selects or request.kept or request.steps is not None:
         raise PrivacyError(
             f"task {request.task}: rows of groups are summed and released, neither selected by nor "
             "kept at their client"

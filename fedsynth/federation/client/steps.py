@@ -13,7 +13,6 @@ from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.rows.clipping import Rows, clip_and_sum
-from fedsynth.privacy.terms import Poisson
 
 Contribution = Callable[[View, NDArray[np.int64]], Rows]
 """From a client and the positions of its drawn records to one row for each of them, not clipped."""
@@ -69,13 +68,13 @@ class Steps:
         rows = contribution(self._client, sample)
         if len(rows) > len(sample):
             raise PrivacyError(f"task {self._request.task}: more rows than {terms.unit}s")
-        total = clip_and_sum(rows, terms.clip, terms.norm).values
-        return self.coins.perturb(total, terms.client_scale, terms.mechanism, terms.alpha)
+        total = clip_and_sum(rows, terms.clip, terms.norm)
+        return terms.client_noised(total, self.coins)
 
 
 def drawn(client: View, request: Request) -> NDArray[np.int64]:
     """Positions of a client's records that take part: at the record level drawn in secret."""
-    sampling = request.terms.sampling
-    if request.terms.unit == "record" and isinstance(sampling, Poisson):
-        return client.coins.poisson_sample(client.records, sampling)
+    terms = request.terms
+    if terms.protects.per_record:
+        return terms.sampling.draw(client.records, client.coins)
     return np.arange(client.records)

@@ -73,8 +73,8 @@ class GroupTask(Protocol):
     """The client half of a method whose rows are functions of many records, such as teachers.
 
     The door assigns records to groups (:mod:`fedsynth.federation.client.groups`), and the task sees
-    groups instead of sites. A row may depend on its own group, the request, what was announced and
-    coins, and on nothing else.
+    groups instead of clients. A row may depend on its own group, the request, what was announced
+    and coins, and on nothing else.
     """
 
     @property
@@ -121,12 +121,18 @@ def lookup(name: str) -> Task | GroupTask:
     return task
 
 
-def learner(name: str) -> Learner:
-    """As :func:`lookup`, a task that trains at its client."""
-    task = _known(name)
+def learn(client: View, request: Request) -> NDArray[np.float64]:
+    """What a client's own training made of its noisy sums, [dim]: that needs no noise any more.
+
+    Raises:
+        FederationError: a task that does not train at its client, or that is not known here.
+    """
+    task = _known(request.task)
     if not isinstance(task, Learner):
-        raise FederationError(f"the task {name!r} gives sums: it does not train at its client")
-    return task
+        raise FederationError(
+            f"the task {request.task!r} gives sums: it does not train at its client"
+        )
+    return np.asarray(task.learn(Steps(client, request), request), np.float64)
 
 
 def _known(name: str) -> Task | Learner | GroupTask:

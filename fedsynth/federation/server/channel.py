@@ -1,33 +1,20 @@
-"""The channel: the only way from private data to a value that the server may use.
-
-Past it everything is post-processing. For every release it writes the event to the ledger, then
-draws who takes part, has a runtime bring the sum of their answers, and adds noise where the trust
-model leaves that to the server.
-"""
+"""The channel: what a method knows of a federation. What it releases goes through the door."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.errors import ConfigError, PrivacyError
-from fedsynth.federation.request import (
-    Collected,
-    Incident,
-    Plain,
-    Released,
-    Request,
-    Summed,
-)
+from fedsynth.federation.request import Collected, Incident, Plain, Released, Request
 from fedsynth.federation.runtime import Runtime
-from fedsynth.federation.server.checks import demand_sound, need, sift
+from fedsynth.federation.server.door import Door, draws_clients
 from fedsynth.federation.server.scores import Scores
 from fedsynth.federation.server.traffic import Traffic
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.terms import Everyone, FixedSize, Poisson, Terms
+from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.ledger import Ledger
 
 Arrays = Mapping[str, NDArray[np.generic]]
@@ -35,7 +22,9 @@ Settings = Mapping[str, Plain]
 
 
 class Channel:
-    """What a method knows of a federation, for one job.
+    """The only way from private data to a value that the server may use, for one job.
+
+    Past it everything is post-processing.
 
     Args:
         runtime: carries requests to clients and answers back.
@@ -62,19 +51,8 @@ class Channel:
     ) -> None:
         if not 0 < quorum <= 1:
             raise ConfigError(f"quorum must be in (0, 1], not {quorum}")
-        if (noise.insecure or runtime.insecure) and not ledger.job.insecure:
-            raise PrivacyError(
-                "the noise has a known seed and the ledger does not say so: its certificate would "
-                "be worthless without telling"
-            )
-        self._runtime, self._ledger, self._noise = runtime, ledger, noise
-        self._quorum = quorum
-        self._traffic = Traffic(len(runtime.clients))
-        self.incidents: list[Incident] = []
-        before = sum(_draws_clients(event.terms) for event in ledger.events)
-        known = drawn or {}
-        self.drawn = {name: known.get(name, before) for name in runtime.clients}
-        runtime.open(ledger.job.job, self.drawn)
+        self._door = Door(runtime, ledger, noise, quorum, drawn)
+        self._runtime = runtime
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -88,21 +66,32 @@ class Channel:
 
     @property
     def ledger(self) -> Ledger:
-        return self._ledger
+        """Of the job."""
+        return self._door.ledger
 
     @property
     def traffic(self) -> Traffic:
         """What has passed between server and clients so far."""
-        return self._traffic
+        return self._door.traffic
+
+    @property
+    def incidents(self) -> tuple[Incident, ...]:
+        """Answers that were missing so far, and why."""
+        return tuple(self._door.incidents)
+
+    @property
+    def drawn(self) -> dict[str, int]:
+        """In how many rounds each client has been drawn, of those that draw clients."""
+        return dict(self._door.drawn)
 
     def close(self, *, finished: bool) -> None:
         """End the job; of one that is not finished clients keep what it needs to go on."""
-        self._runtime.close(self._ledger.job.job, finished=finished)
+        self._runtime.close(self.ledger.job.job, finished=finished)
 
     def announce(self, key: str, value: Plain) -> None:
         """Send a public, plain value to every client, for tasks to read in later rounds."""
-        self._runtime.announce(self._ledger.job.job, key, value)
-        self._traffic.announced(value)
+        self._runtime.announce(self.ledger.job.job, key, value)
+        self.traffic.announced(value)
 
     def sum(
         self,
@@ -120,16 +109,8 @@ class Channel:
             BudgetExceeded: it would cost more than the budget; nobody was asked.
             FederationError: too few usable answers; the event stays charged.
         """
-        if terms.mechanism == "exponential":
-            raise PrivacyError("the exponential mechanism selects: it releases no sum")
         request = self._request(task, terms, dim, kept, arrays, settings)
-        cohort = self._charged(request)
-        summed = self._summed(request, cohort)
-        value = summed.total
-        # Where nobody was drawn, nobody added noise, and an exact zero would say so.
-        if terms.trust == "central" or not summed.answered:
-            value = self._noise.perturb(value, terms.scale, terms.mechanism, terms.alpha)
-        return Released(value, len(cohort), summed.answered, summed.incidents)
+        return self._door.sum(request)
 
     def collect(
         self,
@@ -156,24 +137,10 @@ class Channel:
         Raises:
             As :meth:`sum`, and PrivacyError for terms under which a single message is not private.
         """
-        if terms.trust != "local":
-            raise PrivacyError(
-                f"messages are collected under local trust alone, not {terms.trust}: each must "
-                "carry all its noise when it leaves its client"
-            )
-        if steps is not None and (steps < 1 or terms.unit != "record"):
+        if steps is not None and (steps < 1 or not terms.protects.per_record):
             raise PrivacyError("training at a client takes at least one step, and hides records")
         request = self._request(task, terms, dim, 0, arrays, settings, steps)
-        cohort = self._charged(request)
-        answers, incidents = self._runtime.collect(request, cohort) if cohort else ([], [])
-        messages, faults = sift(answers, request, cohort)
-        names = tuple(one.client for one in messages)
-        incidents = [*incidents, *faults]
-        silent = set(cohort) - set(names) - {incident.client for incident in incidents}
-        incidents += [Incident(name, request.round, "did not answer") for name in sorted(silent)]
-        self._take(request, cohort, len(messages), incidents)
-        values = np.array([one.values for one in messages]).reshape(len(messages), dim)
-        return Collected(values, names, len(cohort), tuple(incidents))
+        return self._door.collect(request)
 
     def select(
         self,
@@ -201,12 +168,9 @@ class Channel:
             As :meth:`sum`, and ConfigError for scores that do not fit together.
         """
         scores = Scores(estimate, starts, weights, penalties)
-        if terms.mechanism != "exponential":
-            raise PrivacyError(f"{terms.mechanism} noise protects a sum: it does not select")
         asked = {**(arrays or {}), "starts": starts}
         request = self._request(task, terms, len(estimate), 0, asked)
-        summed = self._summed(request, self._charged(request))
-        return self._noise.choose(scores.of(summed.total), terms.scale)
+        return self._door.select(request, scores)
 
     def _request(
         self,
@@ -218,77 +182,8 @@ class Channel:
         settings: Settings | None = None,
         steps: int | None = None,
     ) -> Request:
-        job, number = self._ledger.job, len(self._ledger.events)
-        limit = job.participations if _draws_clients(terms) else None
+        job, number = self.ledger.job, len(self.ledger.events)
+        limit = job.participations if draws_clients(terms) else None
         return Request(
             task, terms, dim, kept, arrays or {}, settings or {}, job.job, number, steps, limit
         )
-
-    def _charged(self, request: Request) -> list[str]:
-        """Charge a release; only then draw whom to ask."""
-        self._check(request.terms)
-        self._ledger.charge(request.event)
-        return self._draw(request.terms)
-
-    def _summed(self, request: Request, cohort: Sequence[str]) -> Summed:
-        summed = Summed(np.zeros(request.dim), 0)
-        if cohort:
-            summed = self._runtime.sum(request, cohort)
-            demand_sound(summed, request, cohort)
-        self._take(request, cohort, summed.answered, summed.incidents)
-        return summed
-
-    def _take(
-        self,
-        request: Request,
-        cohort: Sequence[str],
-        answered: int,
-        incidents: Sequence[Incident],
-    ) -> None:
-        """Note what came back of a round. Raises FederationError where it is too little."""
-        self._traffic.asked(request, len(cohort))
-        self._traffic.answered(request, answered)
-        self.incidents += incidents
-        need(answered, self._least(len(cohort), request.terms), request, incidents)
-
-    def _check(self, terms: Terms) -> None:
-        """Raises ConfigError for terms that say otherwise than this federation is."""
-        sampling = terms.sampling
-        if isinstance(sampling, FixedSize) and sampling.population != self.clients:
-            raise ConfigError(
-                f"the terms count on {sampling.population} clients to draw from: there are "
-                f"{self.clients}"
-            )
-        if terms.trust == "distributed" and terms.survivors > self.clients:
-            raise ConfigError(
-                f"the noise counts on {terms.survivors} answers, and there are {self.clients} "
-                "clients"
-            )
-
-    def _draw(self, terms: Terms) -> list[str]:
-        """Who is asked: at the record level everybody, for clients draw their own records."""
-        everyone = list(self.names)
-        if not _draws_clients(terms):
-            return everyone
-        if isinstance(terms.sampling, FixedSize):
-            drawn = self._noise.fixed_sample(len(everyone), terms.sampling.size)
-        else:
-            assert isinstance(terms.sampling, Poisson)
-            drawn = self._noise.poisson_sample(len(everyone), terms.sampling)
-        cohort = [everyone[i] for i in drawn]
-        for name in cohort:
-            self.drawn[name] += 1
-        return cohort
-
-    def _least(self, drawn: int, terms: Terms) -> int:
-        """Answers that a round needs; none where coin flips drew nobody, which is a round too."""
-        if not drawn:
-            return 0
-        quorum = math.ceil(self._quorum * drawn)
-        if terms.trust == "distributed" and terms.noise_multiplier > 0:
-            return max(quorum, terms.survivors)
-        return quorum
-
-
-def _draws_clients(terms: Terms) -> bool:
-    return terms.unit == "client" and terms.sampling != Everyone()

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from fedsynth.errors import FederationError, PrivacyError
+from fedsynth.errors import ConfigError, FederationError
 from fedsynth.federation.request import Answer, Incident, Request, Summed
-from fedsynth.privacy.mechanisms.stable import reach
 from fedsynth.privacy.rows.clipping import DenseRows, largest_blocks
+from fedsynth.privacy.sampling import FixedSize
+from fedsynth.privacy.terms import Terms
+
+
+def demand_fitting(terms: Terms, clients: int) -> None:
+    """Raises ConfigError for terms that count on other clients than there are."""
+    sampling = terms.sampling
+    if isinstance(sampling, FixedSize) and sampling.population != clients:
+        raise ConfigError(
+            f"the terms count on {sampling.population} clients to draw from: there are {clients}"
+        )
+    if terms.trusts.shares and terms.survivors > clients:
+        raise ConfigError(
+            f"the noise counts on {terms.survivors} answers, and there are {clients} clients"
+        )
 
 
 def demand_sound(summed: Summed, request: Request, cohort: Collection[str]) -> None:
@@ -54,10 +67,10 @@ def _fault(values: object, request: Request, answers: int) -> str | None:
     if not np.isfinite(values).all():
         return "holds values that are not finite"
     terms = request.terms
-    if terms.unit == "client" and answers:
-        bound = answers * (terms.clip + terms.client_scale * _noise_norm(request))
+    if not terms.protects.per_record and answers:
+        bound = answers * (terms.clip + terms.client_reach(request.dim))
         with np.errstate(over="ignore"):
-            if terms.mechanism == "exponential":
+            if terms.kind.selects:
                 norm = float(
                     largest_blocks(DenseRows(values[None]), np.asarray(request.arrays["starts"]))[0]
                 )
@@ -66,27 +79,6 @@ def _fault(values: object, request: Request, answers: int) -> str | None:
         if not norm <= bound * (1 + 1e-5):
             return f"norm above the bound {bound:.4g}"
     return None
-
-
-def _noise_norm(request: Request) -> float:
-    """What the norm of ``dim`` draws at scale 1 stays below with probability 1 - 1e-14.
-
-    L2 of Gaussian draws: the norm is 1-Lipschitz, so it exceeds its mean, at most ``sqrt(dim)``, by
-    t with probability at most exp(-t^2/2). L1 of Laplace draws: a Gamma variable, above ``dim +
-    sqrt(2 dim t) + t`` with probability at most exp(-t). L1 of stable draws: none of them exceeds
-    what each exceeds with probability 1e-14/dim. Such tails are heavy (``x^-alpha``): the bound is
-    6e13 dim^2 at alpha 1, 2e7 dim^1.6 at 1.8, so it stops what no noise explains, and not a client
-    that means to spoil the sum.
-    """
-    dim = request.dim
-    match request.terms.mechanism:
-        case "gaussian":
-            return math.sqrt(dim) + 8.1
-        case "laplace" | "exponential":
-            return dim + math.sqrt(2 * dim * 32.3) + 32.3
-        case "stable" if request.terms.alpha is not None:
-            return dim * reach(request.terms.alpha, 1e-14 / dim)
-    raise PrivacyError(f"no bound is known for {request.terms.mechanism} noise")
 
 
 def sift(
@@ -117,6 +109,15 @@ def sift(
             good.pop(name, None)
             bad.append(Incident(name, request.round, reason))
     return list(good.values()), bad
+
+
+def with_silent(
+    incidents: Sequence[Incident], answered: Sequence[str], request: Request, cohort: Sequence[str]
+) -> list[Incident]:
+    """The incidents, and one for every client of the cohort of which nothing is known."""
+    silent = set(cohort) - set(answered) - {incident.client for incident in incidents}
+    missing = [Incident(name, request.round, "did not answer") for name in sorted(silent)]
+    return [*incidents, *missing]
 
 
 def need(count: int, least: int, request: Request, incidents: Sequence[Incident]) -> None:

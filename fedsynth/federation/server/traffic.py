@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 
 from fedsynth.federation.request import Plain, Request
-from fedsynth.privacy.terms import Poisson
+from fedsynth.privacy.sampling import Poisson
 
 
 @dataclass
@@ -59,7 +59,7 @@ class Traffic:
     def _told(self, request: Request, clients: int) -> float:
         """How many clients took part, as far as that may be told."""
         terms = request.terms
-        if terms.unit == "client" and isinstance(terms.sampling, Poisson):
+        if not terms.protects.per_record and isinstance(terms.sampling, Poisson):
             return terms.sampling.rate * self.clients
         return clients
 

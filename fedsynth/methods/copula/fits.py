@@ -21,7 +21,7 @@ from fedsynth.federation.client.progress import advanced
 from fedsynth.methods.copula.families import Effort, Fit, Floats, Outcome, fit_feature, spaced
 
 # Features for which a process pays: it takes about a second to start, a feature a tenth.
-_WORTH = 24
+_FEATURES_A_PROCESS = 24
 
 
 def fit_features(
@@ -38,7 +38,7 @@ def fit_features(
     hard = [k for k, points in enumerate(reduced) if len(points) and points[0] != points[-1]]
     count = _processors() if processes is None else processes
     if processes is None:
-        count = min(count, len(hard) // _WORTH)
+        count = min(count, len(hard) // _FEATURES_A_PROCESS)
     count = max(1, min(count, len(hard)))
     found = dict(zip(hard, _spread([reduced[k] for k in hard], effort, count), strict=True))
     return [

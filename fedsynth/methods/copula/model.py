@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,10 @@ from fedsynth.methods.copula.copula import Copula, fit_copula, independent
 from fedsynth.methods.copula.fitted import Profiles, estimate
 from fedsynth.methods.copula.parametric import Fitted, fit_family, parametric_shares
 from fedsynth.methods.copula.question import Statistics
+from fedsynth.methods.copula.settings import Marginals
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
-Marginals = Literal["auto", "families", "histogram"]
 
 # Records over noise, of a column's cells together, below which a family is nearer to the truth than
 # the smoothed histogram where both fit (measured on wdbc, voice, audit, adult).

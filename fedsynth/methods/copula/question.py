@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.methods.copula.cells import TableCells
-from fedsynth.privacy.rows.clipping import IndicatorRows, factors
+from fedsynth.privacy.rows.clipping import Norm, factors
+from fedsynth.privacy.rows.counting import IndicatorRows
 from fedsynth.privacy.rows.stacking import ROOT, SecondMomentRows, StackedRows, triangle
-from fedsynth.privacy.terms import Norm
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]

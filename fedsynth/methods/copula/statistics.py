@@ -11,17 +11,16 @@ from fedsynth.federation.request import Plain
 from fedsynth.federation.server.channel import Channel
 from fedsynth.methods.copula.question import Statistics
 from fedsynth.methods.copula.tasks import STATISTICS, asked
-from fedsynth.privacy.mechanisms.stable import reach
-from fedsynth.privacy.rows.stacking import ROOT
-from fedsynth.privacy.terms import Budget, Everyone, Mechanism, Terms
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.mechanisms import norm_of
+from fedsynth.privacy.sampling import Everyone
+from fedsynth.privacy.terms import Terms
 from fedsynth.queries.session import Session
 from fedsynth.schema import Schema
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
-# What a tenth of standard normal draws exceed in magnitude.
-_TENTH = 1.6448536269514722
 # A hair above the norm of a row, so that clipping leaves honest rows as they are.
 CLIP = 1 + 1e-5
 
@@ -30,7 +29,7 @@ def statistics_terms(
     budget: Budget,
     noise_multiplier: float,
     survivors: int,
-    mechanism: Mechanism = "gaussian",
+    mechanism: str = "gaussian",
     alpha: float | None = None,
 ) -> Terms:
     """Terms of the one message, asked of everybody. ``alpha`` is for stable noise."""
@@ -39,7 +38,7 @@ def statistics_terms(
         trust=budget.trust,
         clip=CLIP,
         noise_multiplier=noise_multiplier,
-        norm="l2" if mechanism == "gaussian" else "l1",
+        norm=norm_of(mechanism),
         mechanism=mechanism,
         sampling=Everyone(),
         survivors=survivors,
@@ -58,7 +57,8 @@ def ask_statistics(
     """
     question = asked(schema, settings, terms.norm)
     released = channel.sum(STATISTICS.name, terms, question.dim, settings=settings)
-    return question.answer(released.value, _deviation(terms, released.answered))
+    scale = terms.summed_scale(released.answered)
+    return question.answer(released.value, terms.noise.deviation(scale))
 
 
 def statistics_once(session: Session, schema: Schema, settings: Mapping[str, Plain]) -> Statistics:
@@ -74,17 +74,3 @@ def statistics_once(session: Session, schema: Schema, settings: Mapping[str, Pla
     values, sigma = statistics.released
     session.checkpoint({"values": values}, {"sigma": sigma})
     return statistics
-
-
-def _deviation(terms: Terms, answered: int) -> float:
-    """Standard deviation of the noise in a released sum.
-
-    Stable noise has none: what stands in is that of the Gaussian noise that a tenth of the draws
-    exceed as they exceed the stable one.
-    """
-    scale = terms.summed_scale(answered)
-    if terms.mechanism == "laplace":
-        return ROOT * scale
-    if terms.alpha is not None and scale > 0:
-        return scale * reach(terms.alpha, 0.1) / _TENTH
-    return scale

@@ -14,8 +14,7 @@ from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Plain, Request
 from fedsynth.methods.copula.cells import TableCells
 from fedsynth.methods.copula.question import Question
-from fedsynth.privacy.rows.clipping import DenseRows, Rows
-from fedsynth.privacy.terms import Norm
+from fedsynth.privacy.rows.clipping import DenseRows, Norm, Rows
 from fedsynth.schema import Schema
 
 Whole = NDArray[np.int64]
@@ -35,7 +34,7 @@ class StatisticsTask:
             question = asked(schema, request.settings, request.terms.norm)
             columns = {name: values[sample] for name, values in client.data.columns.items()}
             rows = question.rows(columns, _group(client, request.settings))
-            if request.terms.unit == "record":
+            if request.terms.protects.per_record:
                 yield index, rows
             else:
                 total = rows.weighted_sum(np.ones(len(rows)))

@@ -11,7 +11,9 @@ from fedsynth.federation.request import Plain
 from fedsynth.federation.server.channel import Channel
 from fedsynth.methods.embedding.features import Embedding
 from fedsynth.methods.embedding.tasks import BOARD, EMBEDDING, blocks
-from fedsynth.privacy.terms import Budget, Everyone, Terms
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.sampling import Everyone
+from fedsynth.privacy.terms import Terms
 from fedsynth.queries.counting import released_scale
 
 # A hair above the norm of a row, so that clipping leaves honest rows as they are.

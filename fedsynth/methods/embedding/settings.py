@@ -9,7 +9,7 @@ from pydantic import Field
 
 from fedsynth.errors import ConfigError
 from fedsynth.methods.settings import MethodSettings
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.schema.target import conditions
 
@@ -79,12 +79,12 @@ class MeanEmbeddingSettings(MethodSettings):
         images = isinstance(schema, ImageSchema)
         if self.components is None:
             # Few clients tell little: noise drowns the moments of many coordinates.
-            changes["components"] = (120 if images else 128) if budget.unit == "record" else 40
+            changes["components"] = (120 if images else 128) if budget.protects.per_record else 40
         if self.bandwidths is None:
             changes["bandwidths"] = (0.18, 0.36) if images else (0.01, 0.03, 0.1, 0.3)
         if self.clip is None:
             # A client with all classes alike sends 1/C in each of C blocks.
-            blocks = max(1, conditions(schema)) if budget.unit == "client" else 1
+            blocks = max(1, conditions(schema)) if not budget.protects.per_record else 1
             changes["clip"] = 1 / math.sqrt(blocks)
         if not isinstance(schema, ImageSchema) or min(schema.shape[:2]) < 2 * self.patch:
             changes.update(patch=0, patch_share=0.0)

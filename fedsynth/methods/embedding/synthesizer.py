@@ -33,7 +33,8 @@ from fedsynth.methods.embedding.training import train
 from fedsynth.methods.sampling.drawing import demanded, draw_table
 from fedsynth.methods.sampling.labels import wanted_labels
 from fedsynth.methods.synthesizer import Synthesizer
-from fedsynth.privacy.terms import Budget, Terms
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.terms import Terms
 from fedsynth.queries.session import Session
 from fedsynth.queries.shares import Stage
 from fedsynth.schema import Schema
@@ -104,7 +105,7 @@ class MeanEmbedding(Synthesizer[Learned]):
 
     Example:
         >>> synth = MeanEmbedding(schema, steps=600)                      # doctest: +SKIP
-        >>> synth.fit(sites, Budget(epsilon=1.0)).sample(1000)            # doctest: +SKIP
+        >>> synth.fit(tables, Budget(epsilon=1.0)).sample(1000)            # doctest: +SKIP
     """
 
     name: ClassVar[str] = "mean-embedding"

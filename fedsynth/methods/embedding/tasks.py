@@ -12,7 +12,8 @@ from fedsynth.federation.client.tasks import register
 from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
 from fedsynth.methods.embedding.features import Embedding, embedding_of
-from fedsynth.privacy.rows.clipping import DenseRows, FactoredRows, Rows
+from fedsynth.privacy.rows.clipping import DenseRows, Rows
+from fedsynth.privacy.rows.factored import FactoredRows
 from fedsynth.schema.target import conditions
 
 BOARD = "embedding"
@@ -37,7 +38,7 @@ class EmbeddingTask:
     ) -> Iterator[tuple[int, Rows]]:
         for index, (client, sample) in enumerate(zip(clients, samples, strict=True)):
             embedding = client.board.read(BOARD, embedding_of)
-            if request.terms.unit == "record":
+            if request.terms.protects.per_record:
                 for start in range(0, len(sample), _CHUNK):
                     yield index, feature_rows(embedding, client, sample[start : start + _CHUNK])
             else:

@@ -19,7 +19,7 @@ QUADRATIC: dict[str, Any] = {
     "loss": "wasserstein",
     "penalty": 0.0,
     "smoothing": 0.0,
-    "obedience": 0.0,
+    "conditional_loss": 0.0,
     "rounds": 100,
     "generator_steps": 10,
     "generator_batch": 1000,
@@ -31,8 +31,8 @@ _BOTH: dict[str, Any] = {
     "asks": False,
     "loss": "logistic",
     "penalty": 0.0,
-    "obedience": 0.0,
-    "guidance": 0.0,
+    "conditional_loss": 0.0,
+    "auxiliary_loss": 0.0,
     "schedule": "linear",
     "clip": 1.0,
 }
@@ -58,46 +58,46 @@ _RECORD: dict[str, Any] = {
     "generator_batch": 500,
 }
 
-GAN: dict[tuple[str, bool], dict[str, Any]] = {
+GAN: dict[tuple[bool, bool], dict[str, Any]] = {
     # Paper 001, Algorithm 3, with its S, batches and generator's learning rate; its discriminator
     # (0.0001) hardly learned here, and under noise more rounds than these made digits worse.
-    ("client", True): {
+    (False, True): {
         **_CLIENT,
         "architecture": "mlp",
         "latent": 100,
         "generator_batch": 64,
         "smoothing": 0.3,
         "matching": 0.0,
-        "diversity": 0.3,
+        "mode_seeking_loss": 0.3,
     },
-    ("client", False): {
+    (False, False): {
         **_CLIENT,
         "architecture": "residual",
         "latent": 30,
         "generator_batch": 100,
         "smoothing": 0.1,
         "matching": 3.0,
-        "diversity": 0.0,
+        "mode_seeking_loss": 0.0,
     },
-    ("record", True): {
+    (True, True): {
         **_RECORD,
         "architecture": "mlp",
         "latent": 100,
         "generator_batch": 64,
         "smoothing": 0.3,
         "matching": 0.0,
-        "guidance": 1.0,
-        "diversity": 0.1,
+        "auxiliary_loss": 1.0,
+        "mode_seeking_loss": 0.1,
         "label_table_share": 0.0,
     },
-    ("record", False): {
+    (True, False): {
         **_RECORD,
         "architecture": "residual",
         "discriminator": "quadratic",
         "latent": 16,
         "smoothing": 0.1,
         "matching": 3.0,
-        "diversity": 0.0,
+        "mode_seeking_loss": 0.0,
         "label_table_share": 0.2,
     },
 }
@@ -105,15 +105,15 @@ GAN: dict[tuple[str, bool], dict[str, Any]] = {
 _OWN: dict[str, Any] = {
     "discriminator": "mlp",
     "asks": True,
-    "obedience": 1.0,
+    "conditional_loss": 1.0,
     "loss": "wasserstein",
     "penalty": 1.0,
 }
 
-CTGAN: dict[tuple[str, bool], dict[str, Any]] = {
-    ("client", False): {**GAN["client", False], **_OWN},
-    ("record", False): {
-        **GAN["record", False],
+CTGAN: dict[tuple[bool, bool], dict[str, Any]] = {
+    (False, False): {**GAN[False, False], **_OWN},
+    (True, False): {
+        **GAN[True, False],
         **_OWN,
         "rounds": 100,
         "learning_rate": 1e-3,

@@ -14,7 +14,7 @@ from torch import Tensor
 from fedsynth.federation.client.view import View
 from fedsynth.methods.training.batches import batch_of
 from fedsynth.methods.training.rows import Seen
-from fedsynth.models import gan, verdicts
+from fedsynth.models import adversarial, gan
 from fedsynth.models.cells import Cells
 from fedsynth.models.gan import Generator, Scorer
 from fedsynth.models.likelihood import one_hot
@@ -49,7 +49,7 @@ class Game:
     parts: int
     classes: int
     asks: bool
-    loss: verdicts.Loss
+    loss: adversarial.Loss
     smoothing: float
     penalty: float
 
@@ -67,13 +67,17 @@ class Game:
         """Whether the generator matches a quadratic discriminator's gradients."""
         return self.discriminator.kind == "quadratic"
 
-    def verdict(self, weights: list[Tensor], cells: Tensor, labels: Tensor | None) -> Tensor:
-        """The discriminator's verdict [b] on records as it sees them."""
-        return verdicts.judged(self.discriminator.logits(weights, cells), labels)
+    def discriminate(self, weights: list[Tensor], cells: Tensor, labels: Tensor | None) -> Tensor:
+        """The discriminator's logits [b] of records as it sees them."""
+        return adversarial.conditional_logits(self.discriminator.logits(weights, cells), labels)
 
-    def steepness(self, weights: list[Tensor], cells: Tensor, labels: Tensor | None) -> Tensor:
+    def penalty_gradient(
+        self, weights: list[Tensor], cells: Tensor, labels: Tensor | None
+    ) -> Tensor:
         """Gradient [discriminator.dim] of the slope penalty at generated rows."""
-        penalty = verdicts.slope_penalty(lambda rows: self.verdict(weights, rows, labels), cells)
+        penalty = adversarial.gradient_penalty(
+            lambda rows: self.discriminate(weights, rows, labels), cells
+        )
         # The last bias moves no slope.
         found = torch.autograd.grad(penalty, weights, allow_unused=True)
         parts = [

@@ -41,7 +41,7 @@ class Matcher:
     Args:
         units: number of vectors.
         centre: of the rows, [classes, width] or [1, width].
-        clip: L2 bound on a record's gradient of the discriminator, as sites clip it.
+        clip: L2 bound on a record's gradient of the discriminator, as clients clip it.
         source: of the first vectors, and of which rounds a step looks at.
     """
 

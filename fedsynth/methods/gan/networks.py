@@ -61,7 +61,7 @@ def game_of(
     kind: gan.Kind = settings.discriminator or "mlp"
     outputs = 1 if kind == "quadratic" else 1 + labels
     classifier = None
-    if settings.guidance:
+    if settings.auxiliary_loss:
         own: gan.Kind = "conv" if kind == "conv" else "mlp"
         classifier = Scorer(cells, own, classes, settings.classifier_hidden or ())
     return Game(

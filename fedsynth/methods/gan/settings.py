@@ -11,7 +11,7 @@ from fedsynth.errors import ConfigError
 from fedsynth.methods.gan.defaults import CTGAN, GAN, GENERATORS, QUADRATIC, SCORERS
 from fedsynth.methods.settings import MethodSettings
 from fedsynth.models.cells import Cells
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import Boolean, Categorical, ImageSchema, Schema
 from fedsynth.schema.target import conditions
 
@@ -64,15 +64,22 @@ class FedGANSettings(MethodSettings):
         learning_rate: the generator's Adam's.
         schedule: of both learning rates over the rounds: constant, or down to zero in a line.
         generator_steps, generator_batch: of the generator in a round, at the server.
-        matching, obedience, guidance, diversity: weights in the generator's loss, see
-            :class:`fedsynth.methods.training.generating.Objective`. Guidance (record level,
-            data with classes) trains an auxiliary classifier beside the discriminator.
-        steepest: norm to which the generator's gradient is cut.
+        matching, conditional_loss, auxiliary_loss, mode_seeking_loss: weights in the generator's
+            loss, see :class:`fedsynth.methods.training.generating.Objective`. With auxiliary_loss
+            (record level, data with classes) a classifier is trained beside the discriminator.
+        max_gradient_norm: norm to which the generator's gradient is cut.
         average: decay of the moving average of the generator's weights, which is what is released.
         look_every: rounds between looks at the generator's samples, for collapse.
         patience: looks without coming nearer to the released tables after which the training
             stops; None for never.
     """
+
+    renamed: ClassVar[Mapping[str, str]] = {
+        "obedience": "conditional_loss",
+        "guidance": "auxiliary_loss",
+        "diversity": "mode_seeking_loss",
+        "steepest": "max_gradient_norm",
+    }
 
     scheme: Annotated[Literal["uni", "sep"] | None, Field(description="uni or sep")] = None
     asks: Annotated[bool | None, Field(description="true or false")] = None
@@ -113,16 +120,16 @@ class FedGANSettings(MethodSettings):
         int | None, Field(ge=2, description="a whole number of at least 2")
     ] = None
     matching: Weight = None
-    obedience: Weight = None
-    guidance: Weight = None
-    diversity: Weight = None
-    steepest: Annotated[float, Field(gt=0, description="a positive number")] = 10.0
+    conditional_loss: Weight = None
+    auxiliary_loss: Weight = None
+    mode_seeking_loss: Weight = None
+    max_gradient_norm: Annotated[float, Field(gt=0, description="a positive number")] = 10.0
     average: Annotated[float, Field(ge=0, lt=1, description="a number from 0 to below 1")] = 0.99
     look_every: Annotated[int, Field(ge=1, description="a whole number of at least 1")] = 25
     patience: Count = None
 
     method: ClassVar[str] = "fedgan"
-    _defaults: ClassVar[Mapping[tuple[str, bool], Mapping[str, Any]]] = GAN
+    _defaults: ClassVar[Mapping[tuple[bool, bool], Mapping[str, Any]]] = GAN
 
     def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> Self:
         """All defaults filled in.
@@ -131,7 +138,7 @@ class FedGANSettings(MethodSettings):
             ConfigError: settings that contradict the unit or the schema.
         """
         images = isinstance(schema, ImageSchema)
-        defaults = dict(self._defaults[budget.unit, images])
+        defaults = dict(self._defaults[budget.protects.per_record, images])
         if isinstance(schema, ImageSchema) and not Cells(shape=schema.shape).convolves:
             defaults["architecture"] = "mlp"
         architecture = self.architecture or defaults["architecture"]
@@ -141,12 +148,12 @@ class FedGANSettings(MethodSettings):
         if kind == "quadratic":
             defaults.update(QUADRATIC)
         if not conditions(schema):
-            defaults.update(scheme="uni", label_table_share=0.0, guidance=0.0)
+            defaults.update(scheme="uni", label_table_share=0.0, auxiliary_loss=0.0)
         if (self.scheme or defaults["scheme"]) == "sep":
-            defaults.update(label_table_share=0.0, asks=False, guidance=0.0, matching=0.0)
+            defaults.update(label_table_share=0.0, asks=False, auxiliary_loss=0.0, matching=0.0)
         if not (defaults["asks"] if self.asks is None else self.asks):
-            defaults["obedience"] = 0.0
-        guided = defaults["guidance"] if self.guidance is None else self.guidance
+            defaults["conditional_loss"] = 0.0
+        guided = defaults["auxiliary_loss"] if self.auxiliary_loss is None else self.auxiliary_loss
         classifier = SCORERS["conv" if kind == "conv" else "mlp"] if images and guided else ()
         defaults.update(
             hidden=GENERATORS[architecture],
@@ -155,11 +162,11 @@ class FedGANSettings(MethodSettings):
         )
         given = {k: v for k, v in self.model_dump().items() if v is not None}
         full = type(self)(**{**defaults, **given})
-        full._check(budget, schema)
+        full._check(budget, schema)  # noqa: SLF001
         return full
 
     def _check(self, budget: Budget, schema: Schema | ImageSchema) -> None:
-        record = budget.unit == "record"
+        record = budget.protects.per_record
         problems = self._misfits(record, schema) | self._idle(record, schema)
         for problem, found in problems.items():
             if found:
@@ -189,7 +196,7 @@ class FedGANSettings(MethodSettings):
             and len(self.hidden or ()) != 1,
             "under discriminator conv discriminator_hidden must be three numbers of channels, and "
             "so must classifier_hidden": self.discriminator == "conv"
-            and not (len(scored) == 3 and (len(classified) == 3 or not self.guidance)),
+            and not (len(scored) == 3 and (len(classified) == 3 or not self.auxiliary_loss)),
             "discriminator quadratic is for tables at the record level, with loss wasserstein, "
             "without asks, penalty and smoothing, and its discriminator_hidden is one number": (
                 self.discriminator == "quadratic"
@@ -226,9 +233,10 @@ class FedGANSettings(MethodSettings):
             and self.sampling == "fixed",
             "local_steps and batch_size are of training at clients, and records take one step a "
             "round": record and (self.local_steps is not None or self.batch_size is not None),
-            "guidance is for unit record and data with classes": bool(self.guidance)
+            "auxiliary_loss is for unit record and data with classes": bool(self.auxiliary_loss)
             and not (record and known),
-            "classifier_hidden needs guidance": bool(self.classifier_hidden) and not self.guidance,
+            "classifier_hidden needs auxiliary_loss": bool(self.classifier_hidden)
+            and not self.auxiliary_loss,
             "label_table_share is for tables with classes, under scheme uni": bool(
                 self.label_table_share
             )
@@ -240,7 +248,7 @@ class FedGANSettings(MethodSettings):
                 self.matching
             )
             and untold,
-            "obedience needs asks: true": bool(self.obedience) and not self.asks,
+            "conditional_loss needs asks: true": bool(self.conditional_loss) and not self.asks,
         }
 
 
@@ -248,7 +256,7 @@ class FedCTGANSettings(FedGANSettings):
     """Settings of FedCTGAN: those of FedGAN, with CTGAN's networks, losses and conditions."""
 
     method: ClassVar[str] = "fedctgan"
-    _defaults: ClassVar[Mapping[tuple[str, bool], Mapping[str, Any]]] = CTGAN
+    _defaults: ClassVar[Mapping[tuple[bool, bool], Mapping[str, Any]]] = CTGAN
 
     def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> Self:
         """All defaults filled in.

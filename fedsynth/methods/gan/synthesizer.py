@@ -14,7 +14,7 @@ from fedsynth.methods.gan.sampling import Learned
 from fedsynth.methods.gan.server import trained, training_task
 from fedsynth.methods.gan.settings import FedCTGANSettings, FedGANSettings
 from fedsynth.methods.training.rounds import RoundsSynthesizer
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.queries.session import Session
 
 
@@ -27,7 +27,7 @@ class FedGAN(RoundsSynthesizer[Learned]):
 
     Example:
         >>> synth = FedGAN(schema, rounds=100)                      # doctest: +SKIP
-        >>> synth.fit(sites, Budget(epsilon=1.0)).sample(1000)      # doctest: +SKIP
+        >>> synth.fit(tables, Budget(epsilon=1.0)).sample(1000)      # doctest: +SKIP
     """
 
     name: ClassVar[str] = "fedgan"

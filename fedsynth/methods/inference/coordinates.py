@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.privacy.terms import Norm
+from fedsynth.privacy.rows.clipping import Norm
 from fedsynth.schema.columns import Boolean, Categorical, Discrete, Modelled, Numeric
 
 Floats = NDArray[np.float64]

@@ -72,15 +72,13 @@ def ask(session: Session, schema: Schema, statistic: Statistic) -> Learned:
     settings: FedInferSettings = session.settings
     channel, terms = session.channel, session.plan.terms(MOMENTS.name)
     asked = request_settings(settings.clip, settings.class_conditional)
-    # The standard deviation of Laplace noise is sqrt(2) scales.
-    deviation = 1.0 if terms.mechanism == "gaussian" else float(np.sqrt(2))
-    if terms.trust == "local":
+    if terms.trusts.alone:
         found = channel.collect(MOMENTS.name, terms, statistic.dim, settings=asked)
-        scales = np.full(len(found.clients), deviation * terms.client_scale)
+        scales = np.full(len(found.clients), terms.noise.deviation(terms.client_scale))
         groups = tuple((name,) for name in found.clients)
         return Learned(found.values, scales, groups, terms.unit, schema, statistic)
     released = channel.sum(MOMENTS.name, terms, statistic.dim, settings=asked)
-    scale = deviation * released_scale(terms, released.answered)
+    scale = terms.noise.deviation(released_scale(terms, released.answered))
     absent = {incident.client for incident in released.incidents}
     group = tuple(name for name in channel.names if name not in absent)
     scales = np.array([scale])

@@ -8,7 +8,9 @@ from pydantic import Field
 
 from fedsynth.errors import ConfigError
 from fedsynth.methods.settings import MethodSettings
-from fedsynth.privacy.terms import Budget, Norm
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.mechanisms import norm_of
+from fedsynth.privacy.rows.clipping import Norm
 from fedsynth.schema import ImageSchema, Schema
 
 
@@ -36,19 +38,14 @@ class FedInferSettings(MethodSettings):
 
     @property
     def norm(self) -> Norm:
-        return "l2" if self.mechanism == "gaussian" else "l1"
+        return norm_of(self.mechanism)
 
     def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> FedInferSettings:
         """All defaults filled in.
 
         Raises:
-            ConfigError: settings that contradict the schema or the trust.
+            ConfigError: settings that contradict the schema.
         """
         if not isinstance(schema, Schema):
             raise ConfigError("fedinfer is for tables: use fedvae for images")
-        if self.mechanism == "laplace" and budget.trust == "distributed":
-            raise ConfigError(
-                "mechanism laplace has no shares that add up to it: use gaussian, or trust central "
-                "or local"
-            )
         return self

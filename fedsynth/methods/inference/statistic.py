@@ -22,8 +22,11 @@ from numpy.typing import NDArray
 
 from fedsynth.federation.request import Plain
 from fedsynth.methods.inference.coordinates import Coordinates
-from fedsynth.privacy.rows.clipping import FactoredRows
-from fedsynth.privacy.terms import Budget, Everyone, Mechanism, Norm, Terms
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.rows.clipping import Norm
+from fedsynth.privacy.rows.factored import FactoredRows
+from fedsynth.privacy.sampling import Everyone
+from fedsynth.privacy.terms import Terms
 from fedsynth.schema import Schema
 from fedsynth.schema.target import conditions
 
@@ -195,7 +198,7 @@ def moments_terms(
     budget: Budget,
     noise_multiplier: float,
     survivors: int,
-    mechanism: Mechanism,
+    mechanism: str,
 ) -> Terms:
     """Terms of the one message, asked of everybody."""
     return Terms(

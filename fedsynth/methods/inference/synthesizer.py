@@ -31,7 +31,8 @@ from fedsynth.methods.inference.settings import FedInferSettings
 from fedsynth.methods.inference.statistic import Statistic, moments_terms, request_settings
 from fedsynth.methods.inference.tasks import MOMENTS
 from fedsynth.methods.synthesizer import Synthesizer
-from fedsynth.privacy.terms import Budget, Terms
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.queries.session import Session
 from fedsynth.queries.shares import Stage
@@ -42,7 +43,7 @@ class FedInfer(Synthesizer[Learned]):
     """One-shot federated inference for tables.
 
     Example:
-        >>> found = FedInfer(schema).fit(sites, Budget(epsilon=1.0))        # doctest: +SKIP
+        >>> found = FedInfer(schema).fit(tables, Budget(epsilon=1.0))        # doctest: +SKIP
         >>> found.regression("dose", on=["age"]).intervals()                # doctest: +SKIP
     """
 

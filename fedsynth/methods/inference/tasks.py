@@ -40,11 +40,11 @@ class MomentsTask:
                 labels = columns[str(schema.target)] if statistic.classes else None
                 v = statistic.coordinates.matrix(columns, len(chunk))
                 rows = statistic.contributions(v, labels)
-                if request.terms.unit == "record":
+                if request.terms.protects.per_record:
                     yield index, rows
                 else:
                     total += rows.weighted_sum(np.ones(len(rows)))
-            if request.terms.unit == "client":
+            if not request.terms.protects.per_record:
                 yield index, DenseRows(total[None] / max(1, len(sample)))
 
 

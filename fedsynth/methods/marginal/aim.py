@@ -16,11 +16,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 from fedsynth.marginals import Model
-from fedsynth.methods.marginal.aim_settings import AIMSettings
 from fedsynth.methods.marginal.graphical import GraphicalSynthesizer
-from fedsynth.methods.marginal.interview import Interview
+from fedsynth.methods.marginal.measurer import Measurer
 from fedsynth.methods.marginal.search import COARSE, FINE, SELECT, Search
-from fedsynth.privacy.terms import Budget
+from fedsynth.methods.marginal.settings import AIMSettings
+from fedsynth.privacy.budget import Budget
 from fedsynth.queries.shares import Stage
 from fedsynth.queries.tables import table_terms
 
@@ -29,7 +29,7 @@ class AIM(GraphicalSynthesizer):
     """AIM for tables of one or several owners.
 
     Example:
-        >>> synth = AIM(schema).fit(sites, Budget(epsilon=1.0))      # doctest: +SKIP
+        >>> synth = AIM(schema).fit(tables, Budget(epsilon=1.0))      # doctest: +SKIP
         >>> synth.sample(1000, where={"income": ">50K"})             # doctest: +SKIP
     """
 
@@ -60,8 +60,8 @@ class AIM(GraphicalSynthesizer):
             ),
         ]
 
-    def model(self, settings: AIMSettings, interview: Interview) -> Model:
-        search = Search(self.schema, settings, interview)
+    def model(self, settings: AIMSettings, measurer: Measurer) -> Model:
+        search = Search(self.schema, settings, measurer)
         if not search.workload:
             return search.fitted(settings.iterations)
         if settings.selection == "exponential":

@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from fedsynth.agreed import suggestion
 from fedsynth.codec import Named
@@ -18,12 +18,12 @@ from fedsynth.data.tables import conform
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.marginals import Domain, Measurement, Model, direct
-from fedsynth.methods.marginal.interview import Interview
+from fedsynth.methods.marginal.measurer import Measurer
 from fedsynth.methods.marginal.settings import GraphicalSettings
 from fedsynth.methods.sampling.drawing import demanded
 from fedsynth.methods.sampling.labels import wanted_shares
 from fedsynth.methods.synthesizer import Synthesizer
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.queries.counting import counting_terms, question
 from fedsynth.queries.session import Session
 from fedsynth.queries.shares import Stage
@@ -120,7 +120,7 @@ class GraphicalSynthesizer(Synthesizer[Learned]):
         """The questions after the histogram."""
 
     @abstractmethod
-    def model(self, settings: Any, interview: Interview) -> Model:
+    def model(self, settings: Any, measurer: Measurer) -> Model:
         """Ask the questions and fit."""
 
     def stages(self, settings: Any, budget: Budget, clients: int, surviving: int) -> list[Stage]:
@@ -133,9 +133,9 @@ class GraphicalSynthesizer(Synthesizer[Learned]):
         return [first, *self.questions(settings, budget, surviving)]
 
     def learn(self, session: Session) -> Learned:
-        interview = Interview(self.schema, session)
-        model = self.model(session.settings, interview)
-        return Learned(interview.encoding, model, tuple(interview.measurements))
+        measurer = Measurer(self.schema, session)
+        model = self.model(session.settings, measurer)
+        return Learned(measurer.encoding, model, tuple(measurer.measurements))
 
     def sample_weighted(
         self, rows: int, where: Mapping[str, Any] | None = None, seed: int | None = None
@@ -222,7 +222,7 @@ class GraphicalSynthesizer(Synthesizer[Learned]):
         found = index.to_frame(index=False).assign(count=table, low=np.nan, high=np.nan)
         known = None if evidence else direct(learned.measurements, clique)
         if known is not None:
-            reach = float(ndtri(0.5 + level / 2)) * known.sigma
+            reach = NormalDist().inv_cdf(0.5 + level / 2) * known.sigma
             found["low"] = np.maximum(known.values.ravel() - reach, 0.0)
             found["high"] = np.maximum(known.values.ravel() + reach, 0.0)
         return found[[*columns, "count", "low", "high"]]

@@ -18,35 +18,17 @@ from numpy.typing import NDArray
 
 from fedsynth.marginals import Clique, Evidence, JunctionTree, Model, fit
 from fedsynth.methods.marginal.graphical import GraphicalSynthesizer
-from fedsynth.methods.marginal.interview import Interview
+from fedsynth.methods.marginal.measurer import Measurer
 from fedsynth.methods.marginal.search import gain
-from fedsynth.methods.marginal.settings import GraphicalSettings, Selection, selection_for
-from fedsynth.privacy.terms import Budget
+from fedsynth.methods.marginal.settings import MSTSettings
+from fedsynth.privacy.budget import Budget
 from fedsynth.queries.shares import Stage
 from fedsynth.queries.tables import table_terms
-from fedsynth.schema import ImageSchema, Schema
 
 COARSE, FINE, SELECT = "pairs: coarse", "pairs: fine", "pairs: select"
 _TOLERANCE = 1e-4
 
 Array = NDArray[np.float64]
-
-
-class MSTSettings(GraphicalSettings):
-    """How MST chooses its tree, beside what all graphical models share.
-
-    Attributes:
-        selection: exponential (central trust: among exact scores) or sums (among coarse noisy
-            sums, for any trust); by default exponential where the server is trusted.
-    """
-
-    method: ClassVar[str] = "mst"
-
-    selection: Selection = None
-
-    def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> MSTSettings:
-        super().resolved(budget, schema)
-        return self.model_copy(update={"selection": selection_for(self.selection, budget)})
 
 
 class MST(GraphicalSynthesizer):
@@ -72,11 +54,11 @@ class MST(GraphicalSynthesizer):
             ]
         return [Stage(COARSE, left / 2, lambda m: table_terms(budget, m, surviving)), fine]
 
-    def model(self, settings: MSTSettings, interview: Interview) -> Model:
-        domain, evidence = interview.domain, Evidence()
-        known = interview.histogram
+    def model(self, settings: MSTSettings, measurer: Measurer) -> Model:
+        domain, evidence = measurer.domain, Evidence()
+        known = measurer.histogram
         columns: list[Clique] = [(k,) for k in range(len(domain))]
-        blocked = [clique for clique, _ in interview.zeros]
+        blocked = [clique for clique, _ in measurer.zeros]
         pairs = [
             pair
             for pair in itertools.combinations(range(len(domain)), 2)
@@ -84,42 +66,42 @@ class MST(GraphicalSynthesizer):
         ]
         edges: list[Clique] = []
         if pairs and settings.selection == "exponential":
-            edges = _grown(interview, pairs)
+            edges = _grown(measurer, pairs)
         elif pairs:
-            evidence.add(interview.ask(COARSE, pairs, [1.0] * len(pairs)))
-            edges = _strongest(interview, evidence, pairs)
-        if pairs and interview.affordable(FINE):
+            evidence.add(measurer.ask(COARSE, pairs, [1.0] * len(pairs)))
+            edges = _strongest(measurer, evidence, pairs)
+        if pairs and measurer.affordable(FINE):
             # Where no pair outweighs its noise, the columns are asked again.
             asked = edges or columns
-            evidence.add(interview.ask(FINE, asked, [domain.cells(c) ** (1 / 3) for c in asked]))
+            evidence.add(measurer.ask(FINE, asked, [domain.cells(c) ** (1 / 3) for c in asked]))
         cliques = [*columns, *edges, *blocked]
         tree = JunctionTree.of(domain, cliques)
         return fit(
             domain,
             [*known, *evidence.within(tree, [*edges, *columns])],
-            zeros=interview.zeros,
+            zeros=measurer.zeros,
             cliques=cliques,
             iterations=settings.iterations,
             tolerance=_TOLERANCE,
         )
 
 
-def _independent(interview: Interview, pair: Clique) -> Array:
+def _independent(measurer: Measurer, pair: Clique) -> Array:
     """Counts of a pair were its columns independent."""
-    a, b = (interview.encoding.frequencies[k] for k in pair)
-    return np.outer(a, b) * interview.encoding.records
+    a, b = (measurer.encoding.frequencies[k] for k in pair)
+    return np.outer(a, b) * measurer.encoding.records
 
 
-def _strongest(interview: Interview, evidence: Evidence, pairs: Sequence[Clique]) -> list[Clique]:
+def _strongest(measurer: Measurer, evidence: Evidence, pairs: Sequence[Clique]) -> list[Clique]:
     """The spanning tree of the largest estimated distances from independence (Kruskal)."""
-    fine = interview.terms(FINE).noise_multiplier * math.sqrt(len(interview.domain) - 1)
+    fine = measurer.terms(FINE).noise_multiplier * math.sqrt(len(measurer.domain) - 1)
     scored = []
     for pair in pairs:
         known = evidence.about(pair)
         assert known is not None
-        scored.append((gain(known, _independent(interview, pair), 0.0, fine), pair))
+        scored.append((gain(known, _independent(measurer, pair), 0.0, fine), pair))
     scored.sort(key=lambda one: (-one[0], one[1]))
-    groups = list(range(len(interview.domain)))
+    groups = list(range(len(measurer.domain)))
     edges = []
     for score, pair in scored:
         if score > 0 and _root(groups, pair[0]) != _root(groups, pair[1]):
@@ -128,17 +110,17 @@ def _strongest(interview: Interview, evidence: Evidence, pairs: Sequence[Clique]
     return edges
 
 
-def _grown(interview: Interview, pairs: Sequence[Clique]) -> list[Clique]:
+def _grown(measurer: Measurer, pairs: Sequence[Clique]) -> list[Clique]:
     """A spanning tree edge by edge, by the exponential mechanism among those that join parts."""
-    groups = list(range(len(interview.domain)))
+    groups = list(range(len(measurer.domain)))
     edges: list[Clique] = []
-    for _ in range(len(interview.domain) - 1):
+    for _ in range(len(measurer.domain) - 1):
         joining = [p for p in pairs if _root(groups, p[0]) != _root(groups, p[1])]
-        if not joining or not interview.affordable(SELECT):
+        if not joining or not measurer.affordable(SELECT):
             break
-        tables = [_independent(interview, pair).ravel() for pair in joining]
+        tables = [_independent(measurer, pair).ravel() for pair in joining]
         none = np.zeros(len(joining))
-        index = interview.choose(
+        index = measurer.choose(
             SELECT, joining, np.concatenate(tables), np.ones(len(joining)), none
         )
         pair = joining[index]

@@ -37,7 +37,7 @@ def network(scores: Array, domain: Domain, degree: int, first: int, limit: float
     found = [Family(first, ())]
     placed, waiting = [first], [k for k in range(len(domain)) if k != first]
     while waiting:
-        best, worth = waiting[0], -math.inf
+        best, highest = waiting[0], -math.inf
         parents: dict[int, Clique] = {}
         for child in waiting:
             chosen: list[int] = []
@@ -47,8 +47,8 @@ def network(scores: Array, domain: Domain, degree: int, first: int, limit: float
                     chosen.append(parent)
             parents[child] = tuple(sorted(chosen))
             told = sum(scores[child, parent] for parent in chosen)
-            if told > worth:
-                best, worth = child, told
+            if told > highest:
+                best, highest = child, told
         found.append(Family(best, parents[best]))
         placed.append(best)
         waiting.remove(best)

@@ -11,20 +11,21 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Annotated, ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from fedsynth.marginals import Clique, Evidence, JunctionTree, Measurement, Model
 from fedsynth.methods.marginal.graphical import GraphicalSynthesizer
-from fedsynth.methods.marginal.interview import Interview
+from fedsynth.methods.marginal.measurer import Measurer
 from fedsynth.methods.marginal.network import Family, network
 from fedsynth.methods.marginal.search import gain
-from fedsynth.methods.marginal.settings import GraphicalSettings
+from fedsynth.methods.marginal.settings import PrivBayesSettings
 from fedsynth.methods.marginal.tasks import VOTE
-from fedsynth.privacy.terms import Budget, Everyone, Terms
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.sampling import Everyone
+from fedsynth.privacy.terms import Terms
 from fedsynth.queries.estimates import to_simplex
 from fedsynth.queries.shares import Stage
 from fedsynth.queries.tables import CLIP, table_terms
@@ -39,21 +40,6 @@ _USEFUL = 4.0
 _LEAST = 1e-9
 
 
-class PrivBayesSettings(GraphicalSettings):
-    """How the network is chosen, beside what all graphical models share.
-
-    Attributes:
-        degree: parents of a column, at the most; fewer where tables would drown in noise.
-        structure: from noisy sums of all pairs (sums), or by a noisy majority vote of the clients
-            (votes), which takes hundreds of clients to outweigh its noise.
-    """
-
-    method: ClassVar[str] = "privbayes"
-
-    degree: Annotated[int, Field(ge=1, le=5, description="a whole number from 1 to 5")] = 2
-    structure: Annotated[Literal["sums", "votes"], Field(description="sums or votes")] = "sums"
-
-
 class PrivBayes(GraphicalSynthesizer):
     """PrivBayes for tables of one or several owners."""
 
@@ -65,7 +51,7 @@ class PrivBayes(GraphicalSynthesizer):
 
         def votes(multiplier: float) -> Terms:
             # A record exchanges its client's vote, which is charged at half the multiplier.
-            exchange = 2.0 if budget.unit == "record" else 1.0
+            exchange = budget.protects.moved["client"]
             return Terms(
                 unit="client",
                 trust=budget.trust,
@@ -85,42 +71,42 @@ class PrivBayes(GraphicalSynthesizer):
             first = Stage(VOTES, left / 2, votes)
         return [first, Stage(CONDITIONALS, left / 2, tables)]
 
-    def model(self, settings: PrivBayesSettings, interview: Interview) -> Model:
-        domain = interview.domain
+    def model(self, settings: PrivBayesSettings, measurer: Measurer) -> Model:
+        domain = measurer.domain
         first = 0 if self.schema.target_column is None else target_index(self.schema)
-        fine = interview.terms(CONDITIONALS).noise_multiplier * math.sqrt(len(domain))
-        useful = interview.encoding.records / max(1e-9, _USEFUL * fine)
+        fine = measurer.terms(CONDITIONALS).noise_multiplier * math.sqrt(len(domain))
+        useful = measurer.encoding.records / max(1e-9, _USEFUL * fine)
         limit = min(float(settings.max_cells), max(useful, 1.0))
         families = [Family(first, ())]
         if len(domain) > 1:
             if settings.structure == "votes":
-                scores = _votes(interview, settings.degree, first, limit)
+                scores = _votes(measurer, settings.degree, first, limit)
             else:
-                scores = _sums(interview, settings.max_cells)
+                scores = _sums(measurer, settings.max_cells)
             families = network(scores, domain, settings.degree, first, limit)
-        asked = interview.ask(CONDITIONALS, [f.clique for f in families], [1.0] * len(families))
+        asked = measurer.ask(CONDITIONALS, [f.clique for f in families], [1.0] * len(families))
         factors: dict[Clique, Array] = {}
-        for clique, impossible in interview.zeros:
+        for clique, impossible in measurer.zeros:
             blocked = np.where(impossible, -np.inf, 0.0)
             factors[clique] = factors.get(clique, np.zeros(blocked.shape)) + blocked
         for family, measured in zip(families, asked, strict=True):
             clique = family.clique
-            factor = _conditional(family, measured, interview.encoding.records)
+            factor = _conditional(family, measured, measurer.encoding.records)
             factors[clique] = factors.get(clique, np.zeros(factor.shape)) + factor
         tree = JunctionTree.of(domain, factors)
-        return Model(tree, factors, interview.encoding.records)
+        return Model(tree, factors, measurer.encoding.records)
 
 
-def _sums(interview: Interview, most: int) -> Array:
+def _sums(measurer: Measurer, most: int) -> Array:
     """Distances from independence estimated from coarse noisy sums of all pairs, [d, d]."""
-    domain, encoding = interview.domain, interview.encoding
+    domain, encoding = measurer.domain, measurer.encoding
     pairs = [
         pair for pair in itertools.combinations(range(len(domain)), 2) if domain.cells(pair) <= most
     ]
     scores = np.zeros((len(domain), len(domain)))
     if not pairs:
         return scores
-    evidence = Evidence(interview.ask(PAIRS, pairs, [1.0] * len(pairs)))
+    evidence = Evidence(measurer.ask(PAIRS, pairs, [1.0] * len(pairs)))
     for pair in pairs:
         known = evidence.about(pair)
         assert known is not None
@@ -129,11 +115,11 @@ def _sums(interview: Interview, most: int) -> Array:
     return scores
 
 
-def _votes(interview: Interview, degree: int, first: int, limit: float) -> Array:
+def _votes(measurer: Measurer, degree: int, first: int, limit: float) -> Array:
     """Noisy numbers of clients that vote for each pair, [d, d]."""
-    size = len(interview.domain)
+    size = len(measurer.domain)
     settings = {"degree": degree, "first": first, "limit": int(limit)}
-    answer = interview.ask_sum(VOTES, VOTE.name, size * (size - 1) // 2, settings)
+    answer = measurer.ask_sum(VOTES, VOTE.name, size * (size - 1) // 2, settings)
     scores = np.zeros((size, size))
     scores[np.triu_indices(size, 1)] = answer
     return scores + scores.T

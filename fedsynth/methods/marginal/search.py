@@ -20,8 +20,8 @@ from fedsynth.marginals import (
     grown_cells,
     model_cells,
 )
-from fedsynth.methods.marginal.aim_settings import FEW, AIMSettings
-from fedsynth.methods.marginal.interview import Interview
+from fedsynth.methods.marginal.measurer import Measurer
+from fedsynth.methods.marginal.settings import FEW, AIMSettings
 from fedsynth.schema import Schema
 from fedsynth.schema.target import target_index
 
@@ -46,9 +46,9 @@ Array = NDArray[np.float64]
 class Search:
     """The server half of a fit: which marginals to measure next."""
 
-    def __init__(self, schema: Schema, settings: AIMSettings, interview: Interview) -> None:
-        self.settings, self.interview = settings, interview
-        self.domain, self.rng = interview.domain, interview.rng
+    def __init__(self, schema: Schema, settings: AIMSettings, measurer: Measurer) -> None:
+        self.settings, self.measurer = settings, measurer
+        self.domain, self.rng = measurer.domain, measurer.rng
         target = schema.target_column
         self.target = None if target is None else target_index(schema)
         self.base = self._base(schema)
@@ -92,11 +92,11 @@ class Search:
     def by_sums(self) -> None:
         """Ask every candidate coarsely, then what the model explains worst, message by message."""
         asked = _widest(self.workload)
-        self.evidence.add(self.interview.ask(COARSE, asked, np.ones(len(asked)).tolist()))
+        self.evidence.add(self.measurer.ask(COARSE, asked, np.ones(len(asked)).tolist()))
         candidates = self._candidates()
         messages = self.settings.messages
         for message in range(messages):
-            if not self.interview.affordable(FINE):
+            if not self.measurer.affordable(FINE):
                 break
             self.model = self.fitted(_STEPS)
             number = len(range(message, self.settings.marginals or 1, messages))
@@ -104,7 +104,7 @@ class Search:
             picked = self._picked(candidates, number) or _widest([*self.base, *self.chosen])
             # Least noise in all tables' cells together: the third root of their number.
             weights = [self.domain.cells(clique) ** (1 / 3) for clique in picked]
-            self.evidence.add(self.interview.ask(FINE, picked, weights))
+            self.evidence.add(self.measurer.ask(FINE, picked, weights))
             self.chosen += [clique for clique in picked if clique not in self.base]
 
     def _candidates(self) -> list[Measurement]:
@@ -120,7 +120,7 @@ class Search:
         """Up to ``number`` cliques by score that the model can hold together."""
         assert self.model is not None
         codes, total = self.model.sample(_DRAWN, self.rng), self.model.total
-        fine = self.interview.terms(FINE).noise_multiplier * math.sqrt(number)
+        fine = self.measurer.terms(FINE).noise_multiplier * math.sqrt(number)
         scored = []
         for m in candidates:
             if m.clique not in self.chosen:
@@ -143,10 +143,10 @@ class Search:
 
     def by_exponential_mechanism(self) -> None:
         """AIM's rounds: choose among exact scores, measure, fit."""
-        terms = self.interview.terms(FINE)
+        terms = self.measurer.terms(FINE)
         heaviest = max(self._weight(clique) for clique in self.workload)
         for _ in range(self.settings.marginals or 0):
-            if not self.interview.affordable(SELECT):
+            if not self.measurer.affordable(SELECT):
                 break
             self.model = self.fitted(_STEPS)
             limit = self.settings.max_cells
@@ -160,7 +160,7 @@ class Search:
             weights = np.array([self._weight(c) / heaviest for c in open_])
             cells = np.array([len(table) for table in tables])
             picked = open_[
-                self.interview.choose(
+                self.measurer.choose(
                     SELECT,
                     open_,
                     np.concatenate(tables),
@@ -169,23 +169,23 @@ class Search:
                     math.sqrt(2 / math.pi) * terms.scale * cells,
                 )
             ]
-            if not self.interview.affordable(FINE):
+            if not self.measurer.affordable(FINE):
                 break
-            self.evidence.add(self.interview.ask(FINE, [picked], [1.0]))
+            self.evidence.add(self.measurer.ask(FINE, [picked], [1.0]))
             self.chosen.append(picked)
 
     def fitted(self, steps: int) -> Model:
         """The model of everything known so far, on the cliques chosen so far."""
-        interview = self.interview
+        measurer = self.measurer
         if self.model is None and not self._fits(self._held()):
             self.base = [clique for clique in self.base if len(clique) == 1]
         cliques = self._held()
         tree = JunctionTree.of(self.domain, cliques)
         return fit(
             self.domain,
-            [*interview.histogram, *self.evidence.within(tree, self._wanted())],
+            [*measurer.histogram, *self.evidence.within(tree, self._wanted())],
             start=self.model,
-            zeros=interview.zeros,
+            zeros=measurer.zeros,
             cliques=cliques,
             iterations=steps,
             tolerance=_TOLERANCE,
@@ -198,7 +198,7 @@ class Search:
 
     def _held(self) -> list[Clique]:
         """All cliques that the next model holds, whatever is chosen beside them."""
-        blocked = [clique for clique, _ in self.interview.zeros]
+        blocked = [clique for clique, _ in self.measurer.zeros]
         factors = [] if self.model is None else list(self.model.factors)
         return list(dict.fromkeys([*self._wanted(), *blocked, *factors]))
 

@@ -59,7 +59,7 @@ class Learned:
             return Learned(inputs, source, vector, source.model.frequencies)
         everything = source.candidates(0, np.random.default_rng(0))
         even = np.full(inputs.classes, 1 / inputs.classes)
-        said = Learned(inputs, source, vector, even)._said(everything)
+        said = Learned(inputs, source, vector, even)._said(everything)  # noqa: SLF001
         return Learned(inputs, source, vector, _weights(inputs, said).mean(axis=0))
 
     @cached_property

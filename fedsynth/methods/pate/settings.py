@@ -8,7 +8,7 @@ from pydantic import Field
 
 from fedsynth.errors import ConfigError
 from fedsynth.methods.settings import MethodSettings
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.schema.target import conditions
 
@@ -57,7 +57,7 @@ class PATESettings(MethodSettings):
         demand_classes(schema)
         if self.teachers is not None:
             return self
-        return self.model_copy(update={"teachers": _TEACHERS if budget.unit == "record" else 1})
+        return self.model_copy(update={"teachers": _TEACHERS if budget.protects.per_record else 1})
 
 
 def demand_classes(schema: Schema | ImageSchema) -> None:

@@ -22,7 +22,7 @@ from fedsynth.errors import ConfigError
 from fedsynth.federation.client.progress import watched
 from fedsynth.methods.copula.cells import TableCells
 from fedsynth.methods.copula.model import learn
-from fedsynth.methods.copula.private import PrivateFusionSettings
+from fedsynth.methods.copula.settings import PrivateFusionSettings
 from fedsynth.methods.copula.statistics import ask_statistics, statistics_terms
 from fedsynth.methods.copula.tasks import STATISTICS, asked
 from fedsynth.methods.pate.inputs import Inputs
@@ -34,7 +34,8 @@ from fedsynth.methods.pate.tasks import VOTES
 from fedsynth.methods.pate.votes import ask_votes
 from fedsynth.methods.sampling.predicting import conform_unlabelled
 from fedsynth.methods.synthesizer import Synthesizer
-from fedsynth.privacy.terms import Budget, Terms
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.terms import Terms
 from fedsynth.queries.session import Session
 from fedsynth.queries.shares import Stage
 from fedsynth.queries.votes import Votes, vote_terms

@@ -49,7 +49,7 @@ class VotesTask:
         queries = _demanded(request, groups)
         steps, count = int(str(request.settings["steps"])), int(str(request.settings[GROUPS]))
         # A whole client has one vote, whatever the number of its teachers.
-        weight = 1.0 if request.terms.unit == "record" else 1 / count
+        weight = 1.0 if request.terms.protects.per_record else 1 / count
         for position, group in enumerate(groups):
             yield position, weight * _voted(group, queries, steps).ravel()
             advanced()

@@ -10,8 +10,6 @@ depends on the votes would itself have to be released privately.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -36,9 +34,7 @@ def ask_votes(
         arrays={"queries": sent},
         settings={GROUPS: teachers, "steps": steps},
     )
-    sigma = terms.summed_scale(released.answered)
-    if terms.mechanism == "laplace":
-        sigma *= math.sqrt(2)
-    each = teachers if terms.unit == "record" else 1
+    sigma = terms.noise.deviation(terms.summed_scale(released.answered))
+    each = teachers if terms.protects.per_record else 1
     counts = released.value.reshape(len(queries), classes)
     return Votes(counts, sigma, max(1, released.answered * each))

@@ -104,7 +104,7 @@ class Classifier:
         passes = max(_EPOCHS, -(-_LEAST_STEPS // steps)) if epochs is None else epochs
         with one_thread():
             weights = [torch.from_numpy(w.copy()).requires_grad_() for w in model.weights]
-            _descend(weights, model._standardised(x), torch.from_numpy(y), passes, batch, seed)
+            _descend(weights, model._standardised(x), torch.from_numpy(y), passes, batch, seed)  # noqa: SLF001
         trained = tuple(w.detach().numpy() for w in weights)
         return Classifier(model.mean, model.scale, trained)
 

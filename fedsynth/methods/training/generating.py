@@ -1,6 +1,6 @@
 """A generator's training against a discriminator: all of it is post-processing, and free.
 
-Whatever is known of the real rows here was released: the discriminator's weights or verdicts,
+Whatever is known of the real rows here was released: the discriminator's weights or logits,
 tables of the columns, a classifier.
 """
 
@@ -16,15 +16,15 @@ from torch import Tensor
 from torch.nn import functional
 
 from fedsynth.methods.training.learner import Learner
-from fedsynth.models import gan, verdicts
+from fedsynth.models import adversarial, gan
 
 # Below it pairs count as equal.
 _LEAST_RATIO = 1e-2
 # Under every class's share, as a part of the mean one: so that no class is never drawn.
 _FLOOR = 1e-3
 
-Verdict = Callable[[Tensor, Tensor | None], Tensor]
-"""From records [b, width] and labels to verdicts [b], with gradients."""
+Discriminate = Callable[[Tensor, Tensor | None], Tensor]
+"""From records [b, width] and labels to a discriminator's logits [b], with gradients."""
 
 
 @dataclass(frozen=True)
@@ -32,23 +32,23 @@ class Objective:
     """What a generator strives for, beside being taken for real.
 
     Attributes:
-        loss: of the verdicts.
+        loss: of the discriminator's logits.
         matching: weight of the squared distance between the cells' means in each class and the
             released tables, summed over cells, over classes by their shares (after the information
             loss of Park et al. 2018, table-GAN, on released values alone).
-        obedience: weight of the cross-entropy of drawing the cell that was asked for (Xu et al.
-            2019, CTGAN, section 4.3).
-        guidance: weight of the classifier's cross-entropy (Odena et al. 2017, AC-GAN).
-        diversity: weight of the mode-seeking term: see :func:`sameness`.
-        steepest: L2 norm to which the gradient of a step is cut.
+        conditional_loss: weight of the cross-entropy of drawing the cell that was asked for (Xu et
+            al. 2019, CTGAN, section 4.3).
+        auxiliary_loss: weight of the classifier's cross-entropy (Odena et al. 2017, AC-GAN).
+        mode_seeking_loss: weight of the mode-seeking term: see :func:`mode_seeking_ratio`.
+        max_gradient_norm: L2 norm to which the gradient of a step is cut.
     """
 
-    loss: verdicts.Loss = "logistic"
+    loss: adversarial.Loss = "logistic"
     matching: float = 0.0
-    obedience: float = 0.0
-    guidance: float = 0.0
-    diversity: float = 0.0
-    steepest: float | None = None
+    conditional_loss: float = 0.0
+    auxiliary_loss: float = 0.0
+    mode_seeking_loss: float = 0.0
+    max_gradient_norm: float | None = None
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Conditions:
 
 
 @dataclass(frozen=True, eq=False)
-class Forger:
+class GeneratorTrainer:
     """A generator that learns.
 
     Attributes:
@@ -137,13 +137,16 @@ class Forger:
         return cells, labels
 
     def step(
-        self, rows: int, verdict: Verdict, classify: Callable[[Tensor], Tensor] | None = None
+        self,
+        rows: int,
+        discriminate: Discriminate,
+        classify: Callable[[Tensor], Tensor] | None = None,
     ) -> float:
         """One step of Adam on fresh rows: pairs of the same labels, which are to differ.
 
         Args:
             rows: how many.
-            verdict: of the discriminator.
+            discriminate: the discriminator.
             classify: from records to the classifier's logits [b, classes].
 
         Returns:
@@ -156,9 +159,11 @@ class Forger:
         latent = self.latent(2 * half)
         scores = self.generator.scores(self.learner.weights, latent, labels)
         cells = self.generator.drawn(scores, self.source)
-        loss = verdicts.verdict_losses(verdict(cells, labels), True, self.objective.loss).mean()
+        loss = adversarial.adversarial_losses(
+            discriminate(cells, labels), True, self.objective.loss
+        ).mean()
         loss = loss + self._extras(latent, scores, cells, labels, classify)
-        self.learner.descend(loss, self.objective.steepest)
+        self.learner.descend(loss, self.objective.max_gradient_norm)
         return float(loss.detach())
 
     def _extras(
@@ -169,18 +174,24 @@ class Forger:
         labels: Tensor | None,
         classify: Callable[[Tensor], Tensor] | None,
     ) -> Tensor:
-        wish, loss = self.objective, torch.zeros(())
+        objective, loss = self.objective, torch.zeros(())
         classes = self._classes(labels)
-        if wish.matching and self.profiles is not None:
+        if objective.matching and self.profiles is not None:
             own = classes if len(self.profiles) > 1 else None
-            loss = loss + wish.matching * mismatch(cells, own, self.profiles)
-        if wish.obedience and labels is not None and self.conditions.cells is not None:
+            loss = loss + objective.matching * profile_distance(cells, own, self.profiles)
+        if objective.conditional_loss and labels is not None and self.conditions.cells is not None:
             asked = (labels if labels.dim() == 1 else labels[:, -1]) - len(self.conditions.classes)
-            loss = loss + wish.obedience * disobedience(scores, asked, self.conditions.sizes)
-        if wish.guidance and classify is not None and classes is not None:
-            loss = loss + wish.guidance * functional.cross_entropy(classify(cells), classes)
-        if wish.diversity:
-            loss = loss + wish.diversity * sameness(latent, cells, len(cells) // 2)
+            loss = loss + objective.conditional_loss * conditional_cross_entropy(
+                scores, asked, self.conditions.sizes
+            )
+        if objective.auxiliary_loss and classify is not None and classes is not None:
+            loss = loss + objective.auxiliary_loss * functional.cross_entropy(
+                classify(cells), classes
+            )
+        if objective.mode_seeking_loss:
+            loss = loss + objective.mode_seeking_loss * mode_seeking_ratio(
+                latent, cells, len(cells) // 2
+            )
         return loss
 
     def _classes(self, labels: Tensor | None) -> Tensor | None:
@@ -189,7 +200,7 @@ class Forger:
         return labels if labels.dim() == 1 else labels[:, 0]
 
 
-def mismatch(cells: Tensor, classes: Tensor | None, profiles: Tensor) -> Tensor:
+def profile_distance(cells: Tensor, classes: Tensor | None, profiles: Tensor) -> Tensor:
     """Squared distance of the cells' means in each class from the profiles, classes by their rows.
 
     Args:
@@ -205,7 +216,7 @@ def mismatch(cells: Tensor, classes: Tensor | None, profiles: Tensor) -> Tensor:
     return (counts / len(cells) * (means - profiles).square().sum(1)).sum()
 
 
-def disobedience(scores: Tensor, asked: Tensor, sizes: tuple[int, ...]) -> Tensor:
+def conditional_cross_entropy(scores: Tensor, asked: Tensor, sizes: tuple[int, ...]) -> Tensor:
     """Mean cross-entropy of the cells asked for [b] under scores [b, width] of all columns."""
     starts = torch.tensor(np.cumsum([0, *sizes[:-1]]))
     column = torch.bucketize(asked, starts, right=True) - 1
@@ -214,7 +225,7 @@ def disobedience(scores: Tensor, asked: Tensor, sizes: tuple[int, ...]) -> Tenso
     return functional.cross_entropy(own, asked)
 
 
-def sameness(latent: Tensor, cells: Tensor, half: int) -> Tensor:
+def mode_seeking_ratio(latent: Tensor, cells: Tensor, half: int) -> Tensor:
     """How little rows of a pair differ for what their latent vectors do, mean over pairs.
 
     The inverse of the ratio of mean absolute differences (Mao et al. 2019, "Mode seeking generative

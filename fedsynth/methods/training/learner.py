@@ -49,16 +49,18 @@ class Learner:
         """The weights as one vector."""
         return gan.flattened(self.weights)
 
-    def descend(self, loss: Tensor, steepest: float | None = None) -> None:
+    def descend(self, loss: Tensor, max_gradient_norm: float | None = None) -> None:
         """One step against the gradient of a loss.
 
         Args:
-            steepest: L2 norm to which the whole gradient is cut; None for as it is.
+            max_gradient_norm: L2 norm to which the whole gradient is cut; None for as it is.
         """
         gradients = torch.autograd.grad(loss, self.weights)
-        if steepest is not None:
+        if max_gradient_norm is not None:
             norm = torch.stack([g.norm() for g in gradients]).norm()
-            gradients = tuple(g * (steepest / norm.clamp(min=steepest)) for g in gradients)
+            gradients = tuple(
+                g * (max_gradient_norm / norm.clamp(min=max_gradient_norm)) for g in gradients
+            )
         self._step(gradients)
 
     def descend_along(self, gradient: Tensor) -> None:

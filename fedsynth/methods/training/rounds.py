@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 from threadpoolctl import threadpool_limits
 
 from fedsynth.methods.synthesizer import Learned, Synthesizer
-from fedsynth.privacy.terms import Budget
-from fedsynth.privacy.trail.ledger import Planned
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.trail.job import Planned
 from fedsynth.queries.rounds import participations_of, plan_rounds
 from fedsynth.queries.session import Session
 

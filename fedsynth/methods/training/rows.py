@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from fedsynth.models import gan, verdicts
-from fedsynth.privacy.rows.clipping import FactoredRows, clip_and_sum, factors
+from fedsynth.models import adversarial, gan
+from fedsynth.privacy.rows.clipping import clip_and_sum, factors
+from fedsynth.privacy.rows.factored import FactoredRows
 
 # Of the squared clip: the marks' part, and of the rest the discriminator's where there is a
 # classifier.
@@ -70,7 +71,7 @@ class Row:
     classifier: gan.Scorer | None
     clip: float
     marks: int = 0
-    loss: verdicts.Loss = "logistic"
+    loss: adversarial.Loss = "logistic"
 
     @property
     def mark(self) -> float:
@@ -99,11 +100,13 @@ class Row:
 
     def of(self, seen: Seen, weights: Weights) -> FactoredRows:
         """Rows of records [b]; a row depends on its own record alone, and on secret noise."""
-        parts = self.verdict_gradients(seen.blurred, seen.labels, weights.discriminator, real=True)
+        parts = self.discriminator_gradients(
+            seen.blurred, seen.labels, weights.discriminator, real=True
+        )
         if self.classifier is not None:
             assert seen.classes is not None
             classes = seen.classes
-            found = verdicts.record_gradients(
+            found = adversarial.record_gradients(
                 self.classifier,
                 weights.classifier,
                 seen.cells,
@@ -117,16 +120,16 @@ class Row:
             parts.append((np.ones((rows, 1), np.float32), marks))
         return FactoredRows(parts, width=self.dim)
 
-    def verdict_gradients(
+    def discriminator_gradients(
         self, cells: Tensor, labels: Tensor | None, weights: Sequence[Tensor], real: bool
     ) -> Factors:
         """Of the discriminator's loss on records as real ones or as generated, clipped."""
-        found = verdicts.record_gradients(
+        found = adversarial.record_gradients(
             self.discriminator,
             weights,
             cells,
-            lambda logits: verdicts.verdict_losses(
-                verdicts.judged(logits, labels), real, self.loss
+            lambda logits: adversarial.adversarial_losses(
+                adversarial.conditional_logits(logits, labels), real, self.loss
             ),
         )
         return _clipped(found, self.discriminator_clip)
@@ -136,8 +139,8 @@ class Row:
     ) -> NDArray[np.float64]:
         """Mean gradient [discriminator.dim] of the loss on generated records, each clipped as a
         real one's: else the generated would weigh more."""
-        rows = FactoredRows(self.verdict_gradients(cells, labels, weights, real=False))
-        return clip_and_sum(rows, self.clip).values / len(cells)
+        rows = FactoredRows(self.discriminator_gradients(cells, labels, weights, real=False))
+        return clip_and_sum(rows, self.clip) / len(cells)
 
 
 def _clipped(found: list[tuple[Tensor, Tensor]], clip: float) -> Factors:

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fedsynth.methods.training.generating import Forger
+from fedsynth.methods.training.generating import GeneratorTrainer
 from fedsynth.methods.training.saving import Arrays
 from fedsynth.models.vae import unflatten
 
@@ -66,9 +66,9 @@ class Watch:
     looks: list[Look] = field(default_factory=list)
     patience: int | None = None
 
-    def look(self, forger: Forger, weights: Tensor, number: int, seed: int) -> None:
+    def look(self, trainer: GeneratorTrainer, weights: Tensor, number: int, seed: int) -> None:
         """Look at flat weights after round ``number``."""
-        self.looks.append(_looked(forger, weights, number, seed))
+        self.looks.append(_looked(trainer, weights, number, seed))
         last = self.looks[-1]
         if not self.collapsed and not self.diverged and (self.patience is None or self._best):
             self.kept, self.at = weights.clone(), last.round
@@ -130,14 +130,14 @@ class Watch:
             return ()
         return (
             f"{subject} {what} by round {self.looks[-1].round}; the weights of round {self.at} are "
-            "kept. Lower learning_rate or discriminator_learning_rate, or raise diversity",
+            "kept. Lower learning_rate or discriminator_learning_rate, or raise mode_seeking_loss",
         )
 
 
-def _looked(forger: Forger, flat: Tensor, number: int, seed: int) -> Look:
+def _looked(trainer: GeneratorTrainer, flat: Tensor, number: int, seed: int) -> Look:
     """Look with random numbers of its own, so that looking changes nothing."""
     source = torch.Generator().manual_seed(seed)
-    generator, conditions = forger.generator, forger.conditions
+    generator, conditions = trainer.generator, trainer.conditions
     labels = conditions.draw(_PAIRS, source)
     if labels is not None:
         labels = torch.cat([labels, labels])
@@ -150,21 +150,21 @@ def _looked(forger: Forger, flat: Tensor, number: int, seed: int) -> Look:
     spread = scale * float((cells[1:] - cells[:-1]).abs().mean())
     if not bool(cells.isfinite().all()) or not bool(flat.isfinite().all()):
         variety = float("nan")
-    return Look(number, variety, spread, _wanted(forger), _distance(forger, cells, labels))
+    return Look(number, variety, spread, _wanted(trainer), _distance(trainer, cells, labels))
 
 
-def _wanted(forger: Forger) -> float | None:
+def _wanted(trainer: GeneratorTrainer) -> float | None:
     """The share of the columns in which two rows of the same class differ by the tables."""
-    profiles, classes = forger.profiles, torch.from_numpy(forger.conditions.classes).float()
-    columns = forger.generator.cells.columns
+    profiles, classes = trainer.profiles, torch.from_numpy(trainer.conditions.classes).float()
+    columns = trainer.generator.cells.columns
     if profiles is None or 0 in columns or (len(classes) and len(profiles) != len(classes)):
         return None
     apart = (profiles * (1 - profiles)).sum(1) / len(columns)
     return float(apart @ (classes / classes.sum())) if len(classes) else float(apart[0])
 
 
-def _distance(forger: Forger, cells: Tensor, labels: Tensor | None) -> float | None:
-    profiles = forger.profiles
+def _distance(trainer: GeneratorTrainer, cells: Tensor, labels: Tensor | None) -> float | None:
+    profiles = trainer.profiles
     if profiles is None:
         return None
     classes = torch.zeros(len(cells), dtype=torch.int64)
@@ -174,5 +174,5 @@ def _distance(forger: Forger, cells: Tensor, labels: Tensor | None) -> float | N
     for number in torch.unique(classes):
         own = cells[classes == number]
         gap = (own.mean(0) - profiles[number]).abs().sum() / 2
-        total += len(own) / len(cells) * float(gap) / len(forger.generator.cells.columns)
+        total += len(own) / len(cells) * float(gap) / len(trainer.generator.cells.columns)
     return total

@@ -3,8 +3,3 @@
 Client half: `gradient` (record level) and `local_training` (client level), on what `records` gives
 them. Server half: `server` and the class, `synthesizer`.
 """
-
-from fedsynth.methods.vae.settings import FedVAESettings
-from fedsynth.methods.vae.synthesizer import FedVAE
-
-__all__ = ["FedVAE", "FedVAESettings"]

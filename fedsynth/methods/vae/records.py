@@ -1,4 +1,4 @@
-"""What FedVAE's tasks share: the announced model, and draws of a site's coins."""
+"""What FedVAE's tasks share: the announced model, and draws of a client's coins."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _running(start: int, sizes: Sequence[int]) -> list[int]:
 
 
 def latent_draws(rng: np.random.Generator, rows: int, latent: int) -> torch.Tensor:
-    """Standard normal draws, float32 [rows, latent], from the site's secret coins.
+    """Standard normal draws, float32 [rows, latent], from the client's secret coins.
 
     Latent draws go with places in a sample. Were they known, removing a record would shift every
     later one to another draw and move the sum without bound; being secret and alike, they can be

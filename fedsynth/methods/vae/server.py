@@ -19,7 +19,7 @@ from fedsynth.methods.vae.tasks.local_training import TRAINING
 from fedsynth.models import vae
 from fedsynth.models.matching import match_profiles
 from fedsynth.models.spec import VAESpec
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.queries.counting import released_scale
 from fedsynth.queries.estimates import naive_bayes
 from fedsynth.queries.preliminaries import ask_preliminaries
@@ -38,7 +38,7 @@ _STEADY = 0.65
 
 def training_task(budget: Budget) -> Task:
     """What clients are asked in the training's rounds."""
-    return GRADIENT if budget.unit == "record" else TRAINING
+    return GRADIENT if budget.protects.per_record else TRAINING
 
 
 @dataclass
@@ -63,7 +63,7 @@ class Training:
         self.settings: FedVAESettings = session.settings
         self.training = session.plan.releases[-1]
         self.terms = self.training.terms
-        self.record = self.terms.unit == "record"
+        self.record = self.terms.protects.per_record
 
     def run(self) -> Learned:
         state = self.session.saved(State) or self._begun()

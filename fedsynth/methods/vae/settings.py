@@ -8,7 +8,7 @@ from pydantic import Field
 
 from fedsynth.errors import ConfigError
 from fedsynth.methods.settings import MethodSettings
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.schema.target import conditions
 
@@ -86,7 +86,7 @@ class FedVAESettings(MethodSettings):
             ConfigError: settings that contradict the unit or the schema.
         """
         images = isinstance(schema, ImageSchema)
-        defaults = dict(_DEFAULTS[budget.unit, images])
+        defaults = dict(_DEFAULTS[budget.protects.per_record, images])
         if isinstance(schema, ImageSchema) and min(schema.shape[:2]) < 16:
             defaults["architecture"] = "mlp"
         if not conditions(schema):
@@ -99,7 +99,7 @@ class FedVAESettings(MethodSettings):
         return full
 
     def _check(self, budget: Budget, schema: Schema | ImageSchema) -> None:
-        record = budget.unit == "record"
+        record = budget.protects.per_record
         problems = {
             "scheme sep needs a categorical target": self.scheme == "sep"
             and not conditions(schema),
@@ -123,8 +123,9 @@ class FedVAESettings(MethodSettings):
                 raise ConfigError(f"fedvae: {problem}")
 
 
-_DEFAULTS: dict[tuple[str, bool], dict[str, Any]] = {
-    ("record", False): {
+# By whether rows are records', and whether the data are images.
+_DEFAULTS: dict[tuple[bool, bool], dict[str, Any]] = {
+    (True, False): {
         "scheme": "uni",
         "encoder": "shared",
         "architecture": "mlp",
@@ -137,7 +138,7 @@ _DEFAULTS: dict[tuple[str, bool], dict[str, Any]] = {
         "activation": "tanh",
         "classifier_weight": 10.0,
     },
-    ("record", True): {
+    (True, True): {
         "scheme": "uni",
         "encoder": "frozen",
         "architecture": "mlp",
@@ -151,7 +152,7 @@ _DEFAULTS: dict[tuple[str, bool], dict[str, Any]] = {
         "classifier_weight": 0.0,
     },
     # Paper 001, tables of section 4.4.3, with S = 0.5.
-    ("client", False): {
+    (False, False): {
         "scheme": "sep",
         "encoder": "private",
         "architecture": "mlp",
@@ -165,7 +166,7 @@ _DEFAULTS: dict[tuple[str, bool], dict[str, Any]] = {
         "activation": "relu",
         "classifier_weight": 0.0,
     },
-    ("client", True): {
+    (False, True): {
         "scheme": "uni",
         "encoder": "private",
         "architecture": "conv",

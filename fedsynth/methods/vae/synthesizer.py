@@ -13,7 +13,7 @@ from fedsynth.methods.training.rounds import RoundsSynthesizer
 from fedsynth.methods.vae.learned import Learned
 from fedsynth.methods.vae.server import Training, training_task
 from fedsynth.methods.vae.settings import FedVAESettings
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.queries.session import Session
 
 
@@ -22,7 +22,7 @@ class FedVAE(RoundsSynthesizer[Learned]):
 
     Example:
         >>> synth = FedVAE(schema, rounds=100)                      # doctest: +SKIP
-        >>> synth.fit(sites, Budget(epsilon=1.0)).sample(1000)      # doctest: +SKIP
+        >>> synth.fit(tables, Budget(epsilon=1.0)).sample(1000)      # doctest: +SKIP
     """
 
     name: ClassVar[str] = "fedvae"

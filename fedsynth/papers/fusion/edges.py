@@ -16,7 +16,7 @@ from fedsynth.data.conforming import conform
 from fedsynth.data.images import Images
 from fedsynth.errors import ReleaseError
 from fedsynth.methods.copula.model import FusionModel, learn
-from fedsynth.methods.copula.private import PrivateFusionSettings
+from fedsynth.methods.copula.settings import PrivateFusionSettings
 from fedsynth.methods.copula.statistics import statistics_once, statistics_terms
 from fedsynth.methods.copula.tasks import STATISTICS
 from fedsynth.methods.sampling.classifier import Classifier
@@ -26,7 +26,7 @@ from fedsynth.papers.fusion.message import Layout
 from fedsynth.papers.fusion.published import messages_of
 from fedsynth.papers.fusion.regenerated import Learned, trained
 from fedsynth.papers.fusion.regeneration import shares_of
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.queries.session import Session
 from fedsynth.queries.shares import Stage
 from fedsynth.schema import ImageSchema, Schema

@@ -10,63 +10,32 @@ event. All that follows is post-processing.
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pydantic import Field
 
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError
 from fedsynth.methods.copula.cells import TableCells
 from fedsynth.methods.synthesizer import Synthesizer
 from fedsynth.papers.fusion.averaging import Exchange, Timing, average, deal
-from fedsynth.papers.fusion.edges import PrivateEdges, PublishedEdges, private_stage
-from fedsynth.papers.fusion.published import FusionSettings, known_of, published_plan
+from fedsynth.papers.fusion.edges import (
+    PrivateEdges,
+    PublishedEdges,
+    private_stage,
+)
+from fedsynth.papers.fusion.published import known_of, published_plan
 from fedsynth.papers.fusion.regenerated import classify
-from fedsynth.privacy.terms import Budget
-from fedsynth.privacy.trail.ledger import Planned
+from fedsynth.papers.fusion.settings import HybridFusionSettings
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.trail.job import Planned
 from fedsynth.queries.plan import surviving
 from fedsynth.queries.session import Session
 from fedsynth.queries.shares import share_out
-from fedsynth.schema import ImageSchema, Schema
+from fedsynth.schema import Schema
 from fedsynth.schema.target import conditions
-
-Latency = Annotated[float, Field(ge=0, allow_inf_nan=False, description="seconds, 0 or more")]
-
-
-class HybridFusionSettings(FusionSettings):
-    """How many edges, and how they and the cloud learn; for the rest see :class:`FusionSettings`.
-
-    With a finite epsilon `categories`, `labelling` and `effort` have no meaning: what is sent are
-    the statistics of Private Fusion at its defaults.
-
-    Attributes:
-        edges: servers between clients and cloud; clients are dealt to them in order, in blocks as
-            even as they can be.
-        epochs: passes of every edge over its points, each followed by an average.
-        edge_cloud_latency, client_edge_latency: seconds a round, for the time model alone; by
-            default 0.05 (a distant data centre) and 0.005 (the short hop).
-    """
-
-    method: ClassVar[str] = "hybrid-fusion"
-
-    edges: Annotated[int, Field(ge=1, description="a whole number of at least 1")] = 2
-    epochs: Annotated[int, Field(ge=1, description="a whole number of at least 1")] = 20
-    edge_cloud_latency: Latency = 0.05
-    client_edge_latency: Latency = 0.005
-
-    def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> HybridFusionSettings:
-        """All defaults filled in. Raises ConfigError for images under privacy."""
-        if budget.private and isinstance(schema, ImageSchema):
-            raise ConfigError(
-                "hybrid-fusion keeps privacy by private-fusion's statistics, which are of tables: "
-                "use fedvae or fusion-gan for images"
-            )
-        effort = "quick" if isinstance(schema, ImageSchema) else "thorough"
-        return self.model_copy(update={"effort": self.effort or effort})
-
 
 Edges = PublishedEdges | PrivateEdges
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -18,62 +18,26 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from fedsynth.data.images import Images
-from fedsynth.errors import PrivacyError
 from fedsynth.federation.client.progress import watched
 from fedsynth.methods.copula.families import FAMILIES, Effort
-from fedsynth.methods.settings import MethodSettings
 from fedsynth.methods.synthesizer import Synthesizer
 from fedsynth.papers.fusion.message import Layout
-from fedsynth.papers.fusion.regenerated import Learned, classify, fuse
+from fedsynth.papers.fusion.regenerated import (
+    Learned,
+    classify,
+    fuse,
+)
+from fedsynth.papers.fusion.settings import FusionSettings
 from fedsynth.papers.fusion.tasks import FUSION
-from fedsynth.privacy.terms import Budget, unprotected
-from fedsynth.privacy.trail.ledger import Planned
+from fedsynth.papers.unprotected import unprotected
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.trail.job import Planned
 from fedsynth.queries.session import Session
 from fedsynth.schema import ImageSchema, Schema
 
 _ALL = 2**31 - 1
 
 Count = Annotated[int, Field(ge=1, description="a whole number of at least 1")]
-
-
-class FusionSettings(MethodSettings):
-    """How clients fit and what the server makes of it. None means the default for the schema.
-
-    Attributes:
-        categories: what a category is: frequencies of its values, or a number like any other (the
-            paper's way), the code rounded when it is drawn.
-        points: that the server regenerates for the global classifier, in equal shares of the
-            clients that have rows.
-        labelling: the class of a regenerated point: the likeliest by its client's classifier (the
-            paper's way), or one drawn by the classifier's probabilities.
-        effort: of fitting a feature: quick, or thorough (see :func:`effort_of`); by default quick
-            for images, whose pixels are many, and thorough for tables; or full: every family is
-            fitted to every row by an unbounded search, as published and slowly.
-    """
-
-    method: ClassVar[str] = "fusion"
-
-    categories: Annotated[
-        Literal["frequencies", "numbers"], Field(description="frequencies or numbers")
-    ] = "frequencies"
-    points: Count = 20_000
-    labelling: Annotated[Literal["likeliest", "drawn"], Field(description="likeliest or drawn")] = (
-        "likeliest"
-    )
-    effort: Annotated[
-        Literal["quick", "thorough", "full"] | None, Field(description="quick, thorough or full")
-    ] = None
-
-    def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> FusionSettings:
-        """All defaults filled in. Raises PrivacyError for a budget that promises any privacy."""
-        if budget.private:
-            raise PrivacyError(
-                "fusion as published sends fitted parameters and classifiers without any noise, so "
-                f"it cannot keep to epsilon {budget.epsilon:g}: use private-fusion, or say that "
-                "there is no privacy (privacy: none, epsilon infinite)"
-            )
-        default = "quick" if isinstance(schema, ImageSchema) else "thorough"
-        return self.model_copy(update={"effort": self.effort or default})
 
 
 def effort_of(settings: FusionSettings) -> Effort:

@@ -37,7 +37,7 @@ class FusionTask:
     def contribute(
         self, clients: Sequence[View], samples: Sequence[NDArray[np.int64]], request: Request
     ) -> Iterator[tuple[int, Rows]]:
-        if request.terms.unit != "client" or request.terms.noise_multiplier:
+        if request.terms.protects.per_record or request.terms.noise_multiplier:
             raise PrivacyError("fusion as published is not private: its terms must say so")
         if not clients:
             return

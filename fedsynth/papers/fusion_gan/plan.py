@@ -5,9 +5,13 @@ from __future__ import annotations
 from fedsynth.papers.fusion_gan.settings import FusionGANSettings
 from fedsynth.papers.fusion_gan.tasks.local_training import LOCAL_GAN
 from fedsynth.papers.fusion_gan.tasks.private_training import PRIVATE_GAN
-from fedsynth.privacy.accounting import calibrate, charged
-from fedsynth.privacy.terms import Budget, Everyone, Poisson, Terms, unprotected
-from fedsynth.privacy.trail.ledger import Planned
+from fedsynth.papers.unprotected import unprotected
+from fedsynth.privacy.accounting import charged
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.calibration import calibrate
+from fedsynth.privacy.sampling import Everyone, Poisson
+from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.job import Planned
 
 
 def planned(settings: FusionGANSettings, budget: Budget) -> Planned:

@@ -21,8 +21,8 @@ from fedsynth.papers.fusion_gan.plan import planned
 from fedsynth.papers.fusion_gan.server import Learned, fuse
 from fedsynth.papers.fusion_gan.settings import FusionGANSettings
 from fedsynth.papers.fusion_gan.tasks.private_training import PRIVATE_GAN
-from fedsynth.privacy.terms import Budget
-from fedsynth.privacy.trail.ledger import Planned
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.trail.job import Planned
 from fedsynth.queries.session import Session
 from fedsynth.schema import Schema
 

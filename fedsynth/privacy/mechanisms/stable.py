@@ -1,202 +1,100 @@
-"""Symmetric alpha-stable (SaS) noise: its density, its score bound, and what a release costs.
-
-SaS noise of index alpha in [1, 2) and scale gamma has the characteristic function
-``exp(-|gamma t|^alpha)`` (Zawacki 2024, "Studies in differential privacy and federated learning",
-chapter 3). Cauchy at alpha 1; towards alpha 2 it becomes ``N(0, 2 gamma^2)``. Its variance is
-infinite for every alpha < 2, and so is its mean magnitude at alpha 1. A sum of K independent draws
-is SaS again, of scale ``K^(1/alpha) gamma``: clients can add shares of it.
-
-**Epsilon.** A statistic f in R^m, moved by d = f(D) - f(D') with ``||d||_1 <= D1`` between
-neighbours, is released as ``f + gamma Z`` with m independent draws Z. Coordinates are independent,
-so the log-ratio of the densities is a sum over coordinates of ``ln p(z_j + d_j / gamma) -
-ln p(z_j)``. By the mean value theorem each is at most ``s_alpha |d_j| / gamma`` in magnitude, where
-``s_alpha = sup_x |p'(x) / p(x)|`` is finite for alpha < 2 (:func:`score_bound`). Together at most
-``s_alpha ||d||_1 / gamma``: the release is pure epsilon-DP with ``epsilon = s_alpha D1 / gamma``,
-whatever m is, without delta. No smaller figure holds for all m: a shift spread over many
-coordinates reaches it in the limit. For one coordinate :func:`scalar_epsilon` is smaller (at alpha
-1 it is ``2 asinh(D1 / 2 gamma)``), and since it is concave in the shift, using it for a vector, as
-that thesis does, under-reports.
-"""
+"""Symmetric alpha-stable noise, for sums that are clipped in L1 (Zawacki 2024)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import lru_cache
+from dataclasses import dataclass
+from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-from scipy.optimize import brentq, minimize_scalar
-from scipy.special import gamma
+from fedsynth.errors import ConfigError, PrivacyError
+from fedsynth.privacy.curves import Curve, Loss, loss_of
+from fedsynth.privacy.mechanisms import stable_law
+from fedsynth.privacy.mechanisms.mechanism import Additive
+from fedsynth.privacy.mechanisms.pure import amplified, pure_curve, pure_delta
+from fedsynth.privacy.noise import Draws, NoiseSource
+from fedsynth.privacy.rows.clipping import Norm
+from fedsynth.privacy.sampling import Everyone, Sampling
 
-from fedsynth.errors import PrivacyError
-from fedsynth.privacy.terms import Everyone, Poisson, Terms
+# The stable indices that are told from 2, which is Gaussian, with ten digits to spare.
+LEAST_ALPHA, LARGEST_ALPHA = 1.0, 2 - 1e-6
 
-Floats = NDArray[np.float64]
-Complexes = NDArray[np.complex128]
-Factor = Callable[[Complexes], Complexes]
-
-# The integrals are good to 2e-10 of themselves (tests); what privacy rests on is raised by more.
-_MARGIN = 1e-7
-# Where the densities of all alpha have reached their tails, in which the score falls.
-_TAIL = 40.0
-_PANELS, _NODES = 64, 12
-# exp(-_REACH) is below what float64 can add to an integral.
-_REACH = 45.0
-# Places that are integrated at once: bounds memory.
-_BLOCK = 512
+# What a tenth of standard normal draws exceed in magnitude.
+_TENTH = 1.6448536269514722
 
 
-def density(x: Floats, alpha: float) -> Floats:
-    """The density of scale 1, to ten digits relative to itself, far tails included. Any shape."""
-    return _integral(np.abs(x), alpha, lambda t: np.ones_like(t))
+@dataclass(frozen=True)
+class Stable(Additive):
+    """Independent noise of index ``alpha`` in [1, 2): Cauchy at 1, Gaussian towards 2.
 
-
-def survival(x: Floats, alpha: float) -> Floats:
-    """``P(X > x)`` at scale 1, for x > 0. Any shape."""
-    return _integral(np.asarray(x, np.float64), alpha, lambda t: 1j / t)
-
-
-def score(x: Floats, alpha: float) -> Floats:
-    """``-p'(x) / p(x)`` at scale 1: odd in x, positive for x > 0. Any shape."""
-    away = np.abs(x)
-    slope = _integral(away, alpha, lambda t: -1j * t)
-    found: Floats = np.sign(x) * slope / density(away, alpha)
-    return found
-
-
-@lru_cache(maxsize=64)
-def score_bound(alpha: float) -> float:
-    """``s_alpha``, the largest magnitude of the score at scale 1, rounded up.
-
-    1 at alpha 1, growing without bound towards alpha 2: 1.48 at 1.9, 2.64 at 1.999.
+    A statistic f in R^m, moved by d = f(D) - f(D') with ``||d||_1 <= D1`` between neighbours, is
+    released as ``f + gamma Z`` with m independent draws Z. Coordinates are independent, so the
+    log-ratio of the densities is a sum over coordinates of ``ln p(z_j + d_j / gamma) - ln p(z_j)``.
+    By the mean value theorem each is at most ``s_alpha |d_j| / gamma`` in magnitude, where
+    ``s_alpha = sup_x |p'(x) / p(x)|`` is finite for alpha < 2 (:func:`stable_law.score_bound`).
+    Together at most ``s_alpha ||d||_1 / gamma``: the release is pure epsilon-DP with ``epsilon =
+    s_alpha D1 / gamma``, whatever m is, without delta. No smaller figure holds for all m: a shift
+    spread over many coordinates reaches it in the limit. For one coordinate
+    :func:`stable_law.scalar_epsilon` is smaller (at alpha 1 it is ``2 asinh(D1 / 2 gamma)``), and
+    since it is concave in the shift, using it for a vector, as that thesis does, under-reports.
     """
-    return _largest(lambda x: score(x, alpha)) * (1 + _MARGIN)
 
+    alpha: float
 
-def scalar_epsilon(alpha: float, noise: float) -> float:
-    """Pure epsilon of one number alone, ``max_x ln(p(x) / p(x + 1/noise))``, rounded up.
-
-    Not for vectors (see above): releases are charged by :func:`release_epsilon`.
-
-    Args:
-        noise: scale over the sensitivity, in [1e-6, 1e6].
-    """
-    # At x < 0 the first density is below its value at 0 and the second above, so x >= 0.
-    shift = 1 / noise
-    worst = _largest(lambda x: np.log(density(x, alpha) / density(x + shift, alpha)))
-    return worst * (1 + _MARGIN)
-
-
-def _largest(curve: Callable[[Floats], Floats]) -> float:
-    """The largest value on x >= 0 of a curve that falls from ``_TAIL`` on."""
-    x = np.linspace(0, _TAIL, 401)
-    best = int(np.argmax(curve(x)))
-    bounds = (x[max(0, best - 1)], x[min(len(x) - 1, best + 1)])
-    found = minimize_scalar(
-        lambda at: -float(curve(np.array([at]))[0]),
-        bounds=bounds,
-        method="bounded",
-        options={"xatol": 1e-9},
+    name: ClassVar[str] = "stable"
+    norm: ClassVar[Norm] = "l1"
+    caution: ClassVar[str] = (
+        "symmetric alpha-stable noise, charged as a pure epsilon that holds for vectors of any "
+        "length within the L1 clip. Its variance is infinite, so single figures may lie far off, "
+        "and no standard error says how far."
     )
-    return max(-float(found.fun), float(curve(x[[best]])[0]))
 
+    def __post_init__(self) -> None:
+        if not LEAST_ALPHA <= self.alpha <= LARGEST_ALPHA:
+            raise ConfigError(
+                f"alpha must be in [1, 2), at most {LARGEST_ALPHA}, not {self.alpha}: use Gaussian "
+                "noise instead of alpha 2"
+            )
 
-def release_epsilon(terms: Terms, replace_one: bool = False) -> float:
-    """Pure epsilon of one release under ``terms``, for vectors of any length.
+    def draw(self, count: int, source: NoiseSource) -> Draws:
+        return stable_law.draws(count, self.alpha, source)
 
-    ``s_alpha clip / scale``; under replace-one twice the clip. With units that take part by coin
-    flips of rate q it is ``ln(1 + q (e^epsilon - 1))`` under add/remove: the ratio of ``(1 - q) P +
-    q P'`` and ``P`` is at most that, and so is its inverse (Balle, Barthe, Gaboardi 2018).
+    def growth(self, shares: float) -> float:
+        """A sum of K independent draws is stable again, of scale ``K^(1/alpha)``."""
+        return float(shares ** (1 / self.alpha))
 
-    Raises:
-        PrivacyError: another mechanism, or sampling that none of this covers.
-    """
-    if terms.mechanism != "stable" or terms.alpha is None:
-        raise PrivacyError(f"no analysis of stable noise covers {terms.mechanism} releases")
-    if terms.noise_multiplier == 0:
-        return math.inf
-    whole = score_bound(terms.alpha) * (2 if replace_one else 1) / terms.noise_multiplier
-    match terms.sampling:
-        case Everyone():
+    def deviation(self, scale: float) -> float:
+        """There is none: what stands in is that of the Gaussian noise that a tenth of the draws
+        exceed as they exceed the stable one."""
+        return scale * stable_law.reach(self.alpha, 0.1) / _TENTH
+
+    def reach(self, dim: int, shares: int) -> float:
+        """None of the draws exceeds what each exceeds with probability 1e-14 / dim. Such tails are
+        heavy (``x^-alpha``): the bound is 6e13 dim^2 at alpha 1, 2e7 dim^1.6 at 1.8, so it stops
+        what no noise explains, and not a client that means to spoil the sum."""
+        return dim * stable_law.reach(self.alpha, 1e-14 / dim) / self.growth(shares)
+
+    def pure_epsilon(self, noise: float, sampling: Sampling, replace_one: bool) -> float:
+        """Pure epsilon of one release, for vectors of any length: ``s_alpha clip / scale``.
+
+        Raises:
+            PrivacyError: sampling that no analysis covers.
+        """
+        if noise == 0:
+            return math.inf
+        whole = stable_law.score_bound(self.alpha) * (2 if replace_one else 1) / noise
+        if sampling == Everyone():
             return whole
-        case Poisson(rate=rate) if not replace_one:
-            return amplified(whole, rate)
-    raise PrivacyError(
-        f"no analysis covers stable noise under {type(terms.sampling).__name__} sampling "
-        f"({'replace-one' if replace_one else 'add/remove'}): ask everybody, or use Gaussian noise"
-    )
+        if sampling.rate is None or replace_one:
+            raise PrivacyError(
+                f"no analysis covers stable noise under {sampling.kind} sampling "
+                f"({'replace-one' if replace_one else 'add/remove'}): ask everybody, or use "
+                "Gaussian noise"
+            )
+        return amplified(whole, sampling.rate)
 
+    def renyi(self, noise: float, sampling: Sampling, replace_one: bool) -> Curve:
+        return pure_curve(self.pure_epsilon(noise, sampling, replace_one))
 
-def amplified(epsilon: float, rate: float) -> float:
-    """``ln(1 + rate (e^epsilon - 1))``: pure epsilon of a Poisson sample, without overflow."""
-    if epsilon < 1:
-        return math.log1p(rate * math.expm1(epsilon))
-    return epsilon + math.log(rate + (1 - rate) * math.exp(-epsilon))
-
-
-def mean_magnitude(alpha: float) -> float:
-    """``E|X| = (2 / pi) Gamma(1 - 1/alpha)`` at scale 1, infinite at alpha 1."""
-    return 2 / math.pi * float(gamma(1 - 1 / alpha)) if alpha > 1 else math.inf
-
-
-@lru_cache(maxsize=1)
-def best_alpha() -> float:
-    """The index of the least mean magnitude at equal epsilon, ``s_alpha E|X|``: about 1.7."""
-    found = minimize_scalar(
-        lambda alpha: score_bound(float(alpha)) * mean_magnitude(float(alpha)),
-        bounds=(1.3, 1.95),
-        method="bounded",
-        options={"xatol": 1e-3},
-    )
-    return round(float(found.x), 2)
-
-
-@lru_cache(maxsize=256)
-def reach(alpha: float, probability: float) -> float:
-    """What the magnitude of a draw of scale 1 exceeds with ``probability``, in (0, 0.9]."""
-
-    def gap(log_x: float) -> float:
-        tail = survival(np.array([math.exp(log_x)]), alpha)
-        return math.log(2 * float(tail[0]) / probability)
-
-    return math.exp(brentq(gap, -10.0, 100.0, xtol=1e-9))
-
-
-def _integral(x: Floats, alpha: float, factor: Factor) -> Floats:
-    """``Re int_0^oo factor(t) exp(-t^alpha + i t x) dt / pi`` for x >= 0.
-
-    The path goes from 0 up the imaginary axis to ``i x / 2`` and from there to the right. On the
-    first part lies the heavy tail, without the cancellation that the real line has: its integrand
-    is ``exp(-s x + ...) sin(s^alpha sin(alpha pi / 2))``. The second is of the magnitude of the
-    Gaussian centre, ``exp(-x^2 / 4)`` near alpha 2. Both by Gauss-Legendre panels in the fifth root
-    of the place, which smooths the branch point at 0.
-    """
-    given = np.asarray(x, np.float64)
-    parts = np.array_split(given.ravel(), 1 + given.size // _BLOCK)
-    return np.concatenate([_block(part, alpha, factor) for part in parts]).reshape(given.shape)
-
-
-def _block(x: Floats, alpha: float, factor: Factor) -> Floats:
-    given, found = x[:, None], np.zeros(len(x))
-    nodes, weights = _rule()
-    # Beyond 80 / x the first part has decayed; beyond x = 40 the second is nothing.
-    height = np.minimum(given / 2, 80 / np.maximum(given, 1e-3))
-    rising = 1j * _integrand(1j * height * nodes, given, alpha, factor)
-    found += (height * rising.real) @ weights
-    near = x < _TAIL
-    level = _integrand(_REACH * nodes + 0.5j * given[near], given[near], alpha, factor)
-    found[near] += (_REACH * level.real) @ weights
-    return found / math.pi
-
-
-def _integrand(t: Complexes, x: Floats, alpha: float, factor: Factor) -> Complexes:
-    return np.asarray(factor(t) * np.exp(1j * t * x - t**alpha), np.complex128)
-
-
-@lru_cache(maxsize=1)
-def _rule() -> tuple[Floats, Floats]:
-    """Places in (0, 1) and weights of the graded rule described above."""
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-    v = ((np.arange(_PANELS)[:, None] + (nodes + 1) / 2) / _PANELS).ravel()
-    return v**5, np.tile(weights / 2 / _PANELS, _PANELS) * 5 * v**4
+    def loss(self, noise: float, sampling: Sampling, count: int) -> Loss:
+        eps0 = self.pure_epsilon(noise, sampling, replace_one=False)
+        return loss_of(lambda e: pure_delta(e, eps0), eps0).self_compose(count)

@@ -19,8 +19,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.privacy.rows.clipping import DenseRows, clip_and_sum
-from fedsynth.privacy.terms import Norm
+from fedsynth.privacy.rows.clipping import DenseRows, Norm, clip_and_sum
 
 
 def row_bound(clip: float, norm: Norm = "l2") -> float:
@@ -47,7 +46,7 @@ def clip_exchanged(
     Returns:
         float64 [dim], nonnegative.
     """
-    return clip_and_sum(nonnegative(rows), row_bound(clip, norm), norm).values
+    return clip_and_sum(nonnegative(rows), row_bound(clip, norm), norm)
 
 
 def nonnegative(rows: NDArray[np.float64]) -> DenseRows:

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.errors import PrivacyError
-from fedsynth.privacy.rows.clipping import Floats, Rows
-from fedsynth.privacy.terms import Norm
+from fedsynth.privacy.rows.clipping import Floats, Norm, Rows
 
 ROOT = math.sqrt(2.0)
 

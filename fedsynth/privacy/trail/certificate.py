@@ -7,7 +7,7 @@ import importlib.metadata
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,26 +15,13 @@ from typing import Any
 from fedsynth.errors import ReleaseError
 from fedsynth.privacy.accounting import Spent, replaces_one
 from fedsynth.privacy.terms import Terms
-from fedsynth.privacy.trail.ledger import Event, Ledger
+from fedsynth.privacy.trail.job import Event
+from fedsynth.privacy.trail.ledger import Ledger
+from fedsynth.privacy.trust import CENTRAL
 
 FORMAT = 1
 NAME = "certificate.json"
 LEDGER = "ledger.jsonl"
-
-_TRUST = {
-    "central": "The server is trusted: it sees what clients send before it adds the noise.",
-    "distributed": (
-        "Nobody sees a client's message alone: the server sees sums (secure aggregation is "
-        "assumed), and every client adds its share of the noise."
-    ),
-    "local": "Nobody is trusted: every client adds the whole noise to its own message.",
-}
-
-
-_PARALLEL = (
-    " A record lies at one client and moves that client's messages alone, so the messages of all "
-    "clients together cost what the dearest client's cost, not their sum (parallel composition)."
-)
 
 _CHANGE = {
     "add-or-remove-one": "Adding or removing",
@@ -137,7 +124,7 @@ def certify(ledger: Ledger, files: Mapping[str, str]) -> Certificate:
                 )
             ],
             "not_covered": list(_not_covered(ledger)),
-            "cautions": [*budget.cautions(), *_exchanges(ledger), *_heavy_tails(ledger)],
+            "cautions": [*budget.cautions(), *_exchanges(ledger), *_mechanisms(ledger)],
             "schema": {"sha256": job.schema_digest, "provenance": job.schema_provenance},
             "ledger": {"events": len(ledger.events), "head": ledger.head},
             "accountant": f"dp-accounting {version_of('dp-accounting')}",
@@ -165,14 +152,13 @@ def _void(ledger: Ledger) -> str | None:
 
 def _sentence(ledger: Ledger, cost: Spent) -> str:
     budget = ledger.job.budget
-    unit = "record" if budget.unit == "record" else "client with all its records"
     change = _CHANGE[_neighbours(ledger)]
     factor = math.exp(cost.epsilon) if cost.epsilon < 700 else math.inf
     shown = f"{factor:.3g}" if math.isfinite(factor) else "an astronomical number"
     return (
-        f"{change} any one {unit} changes the probability of any outcome by at most a factor of "
-        f"{shown} (epsilon {cost.epsilon:.4g}), except with probability {budget.resolved_delta:g} "
-        "(delta)."
+        f"{change} any one {budget.protects.words} changes the probability of any outcome by at "
+        f"most a factor of {shown} (epsilon {cost.epsilon:.4g}), except with probability "
+        f"{budget.resolved_delta:g} (delta)."
     )
 
 
@@ -180,9 +166,9 @@ def _neighbours(ledger: Ledger) -> str:
     """In what neighbouring data sets differ (:class:`~fedsynth.privacy.terms.Terms`)."""
     if replaces_one(ledger.counts):
         return "replace-one"
-    whole = ledger.job.budget.unit == "client"
-    apart = whole and any(t.trust != "central" for t in ledger.counts)
-    return "zero-out-one" if apart else "add-or-remove-one"
+    trusts = [terms.trusts for terms in ledger.counts]
+    least = max(trusts, key=lambda trust: not trust.server_adds, default=CENTRAL)
+    return ledger.job.budget.protects.neighbours(least)
 
 
 def _alike(event: Event, label: str, terms: Terms, steps: int) -> bool:
@@ -190,15 +176,12 @@ def _alike(event: Event, label: str, terms: Terms, steps: int) -> bool:
 
 
 def _trust_in_words(ledger: Ledger) -> str:
-    words = _TRUST[ledger.job.budget.trust]
-    if ledger.job.budget.trust == "local" and ledger.job.budget.unit == "record":
-        words += _PARALLEL
-    if any(terms.mechanism == "exponential" for terms in ledger.counts):
-        words += (
-            " Some releases are choices by the exponential mechanism: whoever chooses sees exact "
-            "sums, and nothing but the choice is released."
-        )
-    return words
+    trust = ledger.job.budget.trusts
+    words = trust.words
+    if trust.alone:
+        words += ledger.job.budget.protects.parallel
+    kinds = dict.fromkeys(terms.kind for terms in ledger.counts)
+    return words + "".join(dict.fromkeys(kind.assumes for kind in kinds))
 
 
 def _exchanges(ledger: Ledger) -> tuple[str, ...]:
@@ -217,17 +200,16 @@ def _exchanges(ledger: Ledger) -> tuple[str, ...]:
     )
 
 
-def _heavy_tails(ledger: Ledger) -> tuple[str, ...]:
-    """What to know of stable noise: how it is charged, and what its figures are not good for."""
-    found = {(e.label, e.terms.alpha) for e in ledger.events if e.terms.mechanism == "stable"}
-    if not found:
-        return ()
-    named = ", ".join(f"{label} (alpha {alpha:g})" for label, alpha in sorted(found))
-    return (
-        f"{named}: symmetric alpha-stable noise, charged as a pure epsilon that holds for vectors "
-        "of any length within the L1 clip. Its variance is infinite, so single figures may lie far "
-        "off, and no standard error says how far.",
-    )
+def _mechanisms(ledger: Ledger) -> Iterator[str]:
+    """What to know of the mechanisms that were used."""
+    warned = [event for event in ledger.events if event.terms.kind.caution]
+    for caution in dict.fromkeys(event.terms.kind.caution for event in warned):
+        found = {(e.label, e.terms.alpha) for e in warned if e.terms.kind.caution == caution}
+        named = (
+            label if alpha is None else f"{label} (alpha {alpha:g})"
+            for label, alpha in sorted(found, key=lambda one: (one[0], one[1] or 0.0))
+        )
+        yield f"{', '.join(named)}: {caution}"
 
 
 def version_of(package: str) -> str:

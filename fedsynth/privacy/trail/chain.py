@@ -14,6 +14,58 @@ from typing import Any
 from fedsynth.errors import PrivacyError, ReleaseError
 
 START = "0" * 64
+# What a chain adds to a line.
+LINK = frozenset({"line", "previous", "hash"})
+
+
+class Chain:
+    """Lines that are numbered and chained, in a file or (``path`` None) nowhere but in their hash.
+
+    Args:
+        file: :func:`locked`; None where nothing is to be written, or nothing any more.
+        head, count: hash of the last line, and number of lines, so far.
+    """
+
+    def __init__(
+        self, path: Path | None, file: FileIO | None, head: str = START, count: int = 0
+    ) -> None:
+        self.path, self.head = path, head
+        self._file, self._count = file, count
+
+    def append(self, line: dict[str, Any]) -> None:
+        """Number, chain and write a line; on disk when this returns.
+
+        Raises:
+            PrivacyError: closed, or the disk does not take it; then nothing may follow it.
+        """
+        line = {"line": self._count, **line, "previous": self.head}
+        line["hash"] = digest(line)
+        if self.path is not None:
+            self._write(canonical(line) + b"\n")
+        self.head = line["hash"]
+        self._count += 1
+
+    def _write(self, line: bytes) -> None:
+        if self._file is None:
+            raise PrivacyError(f"{self.path}: this ledger is closed")
+        try:
+            whole = self._file.write(line) == len(line)
+            os.fsync(self._file.fileno())
+        except OSError:
+            whole = False
+        if not whole:
+            # Part of the line may be there: nothing may follow it before `open` has cut it off.
+            self.close()
+            raise PrivacyError(
+                f"{self.path}: cannot be written, so nothing may be released. Make room on the "
+                "disk, then resume"
+            )
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
 
 def locked(path: Path, *, create: bool) -> FileIO:

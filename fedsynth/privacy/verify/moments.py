@@ -16,7 +16,12 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
 from fedsynth.errors import PrivacyError
-from fedsynth.privacy.terms import Everyone, FixedSize, Mechanism, Poisson, Terms
+from fedsynth.privacy.mechanisms.exponential import Exponential
+from fedsynth.privacy.mechanisms.gaussian import Gaussian
+from fedsynth.privacy.mechanisms.laplace import Laplace
+from fedsynth.privacy.mechanisms.stable import Stable
+from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson
+from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.verify import pure
 
 # Those that dp-accounting optimises over, so that the two can be compared to many digits.
@@ -161,24 +166,23 @@ def curve(terms: Terms, replace_one: bool) -> NDArray[np.float64]:
 
 
 def _single(terms: Terms, sigma: float, order: float, replace_one: bool) -> float:
-    mechanism: Mechanism = terms.mechanism
-    match mechanism, terms.sampling:
-        case "laplace", Everyone():
+    match terms.kind, terms.sampling:
+        case Laplace(), Everyone():
             return laplace(sigma, order)
-        case "gaussian", Everyone():
+        case Gaussian(), Everyone():
             return gaussian(sigma, order)
-        case "exponential", Everyone():
+        case Exponential(), Everyone():
             return bounded_range(2 / sigma, order)
-        case "stable", Everyone():
+        case Stable(), Everyone():
             return pure.renyi(pure.release(terms, replace_one), order)
-        case "stable", Poisson() if not replace_one:
+        case Stable(), Poisson() if not replace_one:
             return pure.renyi(pure.release(terms, replace_one), order)
-        case "gaussian", Poisson(rate=rate) if not replace_one:
+        case Gaussian(), Poisson(rate=rate) if not replace_one:
             return poisson_gaussian(sigma, rate, order)
-        case "gaussian", FixedSize(size=size, population=population) if replace_one:
+        case Gaussian(), FixedSize(size=size, population=population) if replace_one:
             return fixed_size_gaussian(sigma, size / population, order)
     raise PrivacyError(
-        f"no analysis for {mechanism} noise under {type(terms.sampling).__name__} sampling "
+        f"no analysis for {terms.mechanism} noise under {type(terms.sampling).__name__} sampling "
         f"({'replace-one' if replace_one else 'add/remove'})"
     )
 

@@ -1,8 +1,8 @@
 """A second opinion on pure releases (stable noise), written apart from the first.
 
-:mod:`fedsynth.privacy.mechanisms.stable` and :mod:`fedsynth.privacy.losses` find the score bound by
-contour integrals and compose on a mesh; here the bound comes from stable noise as a mixture of
-normals, and randomised responses are composed exactly. `verify` holds certificates against it.
+:mod:`fedsynth.privacy.mechanisms.stable_law` finds the score bound by contour integrals, and losses
+are composed on a mesh; here the bound comes from stable noise as a mixture of normals, and
+randomised responses are composed exactly. `verify` holds certificates against it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.special import gammaln
 
 from fedsynth.errors import PrivacyError
-from fedsynth.privacy.terms import Everyone, Poisson, Terms
+from fedsynth.privacy.mechanisms.stable import Stable
+from fedsynth.privacy.sampling import Everyone, Poisson
+from fedsynth.privacy.terms import Terms
 
 # Compositions of more different outcomes than this are left to the Renyi bound.
 _MOST_OUTCOMES = 200_000
@@ -50,7 +52,7 @@ def epsilon(counts: Mapping[Terms, int], delta: float) -> float | None:
     Returns:
         None where there are too many outcomes, or a mechanism that this does not cover.
     """
-    if any(terms.mechanism != "stable" or terms.noise_multiplier == 0 for terms in counts):
+    if any(not isinstance(terms.kind, Stable) or terms.noise_multiplier == 0 for terms in counts):
         return None
     if math.prod(count + 1.0 for count in counts.values()) > _MOST_OUTCOMES:
         return None
@@ -76,11 +78,11 @@ def release(terms: Terms, replace_one: bool) -> float:
         PrivacyError: another mechanism, or sampling that this does not cover.
     """
     covered = isinstance(terms.sampling, Everyone if replace_one else Everyone | Poisson)
-    if terms.mechanism != "stable" or terms.alpha is None or not covered:
+    if not isinstance(terms.kind, Stable) or not covered:
         raise PrivacyError(
             f"no analysis of pure releases covers {terms.mechanism} noise so sampled"
         )
-    whole = _score_bound(terms.alpha) * (2 if replace_one else 1) / terms.noise_multiplier
+    whole = _score_bound(terms.kind.alpha) * (2 if replace_one else 1) / terms.noise_multiplier
     if not isinstance(terms.sampling, Poisson) or terms.sampling.rate == 1:
         return whole
     rate = terms.sampling.rate

@@ -2,8 +2,8 @@
 
 Files against their hashes, the ledger's chain, every figure derived anew from the ledger, and the
 derived epsilon against a second accountant (:mod:`fedsynth.privacy.verify.moments`; for the privacy
-loss distribution Opacus' PRV accountant, or :mod:`fedsynth.privacy.verify.pure` where all releases
-are pure).
+loss distribution :mod:`fedsynth.privacy.verify.gaussian` or :mod:`fedsynth.privacy.verify.pure`,
+which are exact, or Opacus' PRV accountant where Gaussian releases are of samples).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import numpy as np
 
 from fedsynth.errors import FedsynthError, ReleaseError
 from fedsynth.privacy.accounting import Counts, charged, replaces_one
-from fedsynth.privacy.terms import Everyone, Poisson
+from fedsynth.privacy.mechanisms.gaussian import Gaussian
 from fedsynth.privacy.trail.certificate import LEDGER, NAME, Certificate, certify, sha256
 from fedsynth.privacy.trail.ledger import Ledger
-from fedsynth.privacy.verify import moments, pure
+from fedsynth.privacy.verify import gaussian, moments, pure
 
 # What the second accountants may find above the certified figures: rounding in one case, a mesh in
 # the other. Opacus' mesh grows with epsilon and fails for large ones.
@@ -128,7 +128,13 @@ def _second_opinion(ledger: Ledger, derived: Certificate) -> Iterator[Check]:
     )
     pld = math.inf if claimed["pld"] is None else float(claimed["pld"])
     yield from _pure_opinion(counts, delta, pld)
-    summed = {t: n for t, n in counts.items() if t.mechanism == "gaussian"}
+    if not math.isfinite(pld):
+        return
+    summed = {t: n for t, n in counts.items() if isinstance(t.kind, Gaussian)}
+    exact = gaussian.epsilon(summed, delta)
+    if exact is not None:
+        yield _gaussian_opinion(exact, pld, alone=len(summed) == len(counts))
+        return
     if pld <= _PRV_LIMIT and len(summed) < len(counts) and summed and _prv_applies(summed):
         # Opacus knows Gaussian noise: all together cost no less than its sums alone.
         error = max(1e-3, min(_PRV_ERROR, pld / 20))
@@ -159,10 +165,20 @@ def _pure_opinion(counts: Counts, delta: float, pld: float) -> Iterator[Check]:
         )
 
 
+def _gaussian_opinion(exact: float, pld: float, *, alone: bool) -> Check:
+    """Sums alone cost what is certified; beside other releases no more than that."""
+    slack = _RDP_SLACK * (1 + pld)
+    return Check(
+        "second accountant (Gaussian)",
+        exact <= pld + slack and (not alone or pld <= exact + slack),
+        f"PLD {pld:.6g} certified, {exact:.6g} exactly"
+        + ("" if alone else " for the Gaussian sums alone"),
+    )
+
+
 def _prv_applies(counts: Counts) -> bool:
     return all(
-        terms.mechanism == "gaussian" and isinstance(terms.sampling, Everyone | Poisson)
-        for terms in counts
+        isinstance(terms.kind, Gaussian) and terms.sampling.rate is not None for terms in counts
     )
 
 
@@ -173,7 +189,7 @@ def _prv(counts: Counts, delta: float, error: float) -> float:
     accountant.history = [
         (
             terms.noise_multiplier,
-            terms.sampling.rate if isinstance(terms.sampling, Poisson) else 1.0,
+            terms.sampling.rate,
             count,
         )
         for terms, count in counts.items()

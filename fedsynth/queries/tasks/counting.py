@@ -13,7 +13,8 @@ from fedsynth.encoding.table import TableEncoding
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
-from fedsynth.privacy.rows.clipping import DenseRows, IndicatorRows, Rows
+from fedsynth.privacy.rows.clipping import DenseRows, Rows
+from fedsynth.privacy.rows.counting import IndicatorRows
 from fedsynth.queries.tasks.records import codes_of
 from fedsynth.schema import Schema
 from fedsynth.schema.target import target_index
@@ -38,7 +39,7 @@ class CountTask:
     ) -> Iterator[tuple[int, Rows]]:
         for index, (client, sample) in enumerate(zip(clients, samples, strict=True)):
             touched = self.positions(client)[sample]
-            if request.terms.unit == "record":
+            if request.terms.protects.per_record:
                 yield index, IndicatorRows(touched, request.dim)
             else:
                 counts = np.bincount(touched.ravel(), minlength=request.dim)

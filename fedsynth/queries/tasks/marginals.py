@@ -13,7 +13,8 @@ from fedsynth.federation.client.tasks import register
 from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
 from fedsynth.marginals import Clique
-from fedsynth.privacy.rows.clipping import DenseRows, MarginalRows, Rows
+from fedsynth.privacy.rows.clipping import DenseRows, Rows
+from fedsynth.privacy.rows.counting import MarginalRows
 from fedsynth.queries.tasks.records import codes_of
 
 
@@ -34,7 +35,7 @@ class MarginalTask:
         for index, (client, sample) in enumerate(zip(clients, samples, strict=True)):
             sizes = client.board.read("encoding", TableEncoding.from_dict).sizes
             rows = MarginalRows(codes_of(client)[sample], sizes, cliques, weights.tolist())
-            if request.terms.unit == "record":
+            if request.terms.protects.per_record:
                 yield index, rows
             else:
                 total = rows.weighted_sum(np.ones(len(rows)))

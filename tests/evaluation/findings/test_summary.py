@@ -8,15 +8,15 @@ from types import SimpleNamespace
 import pytest
 
 from fedsynth.evaluation.attacks.inference import Attribute
-from fedsynth.evaluation.attacks.membership import MembershipAttack, Rate, able
+from fedsynth.evaluation.attacks.membership import MembershipAttack, Rate, can_alarm
 from fedsynth.evaluation.attacks.neighbours import Neighbours
 from fedsynth.evaluation.attacks.risks import Risk
-from fedsynth.evaluation.findings.findings import Found, caught, kept
+from fedsynth.evaluation.attacks.suite import Privacy
+from fedsynth.evaluation.findings.results import Results, share_of_gain, successful_attacks
 from fedsynth.evaluation.findings.summary import summarise
 from fedsynth.evaluation.measures.fidelity import Marginal
-from fedsynth.evaluation.measures.pictures import ClassRecall, ImageFidelity
-from fedsynth.evaluation.measures.privacy import Privacy
-from fedsynth.evaluation.reading.intervals import ALARM
+from fedsynth.evaluation.measures.images import ClassRecall, ImageFidelity
+from fedsynth.evaluation.reading.confidence import ALARM
 
 
 def useful(synthetic=0.8, real=0.9, guess=0.5, shuffled=0.6, primary="auroc", rho=1.0, high=None):
@@ -81,7 +81,7 @@ def near(train, expected):
 
 
 SAFE = Privacy(membership=(attack("density ratio"), attack("nearest row", auroc=0.53)))
-GOOD = Found(alike([column("age")]), useful(), None, SAFE, tested=1000)
+GOOD = Results(alike([column("age")]), useful(), None, SAFE, tested=1000)
 PICTURES = ImageFidelity(
     student={"synthetic": 0.8, "real": 0.95, "majority": 0.12},
     classes=(
@@ -93,7 +93,7 @@ PICTURES = ImageFidelity(
     pixels={"mean_error": 0.03, "deviation_error": 0.05},
     notes=(),
 )
-IMAGES = Found(None, None, PICTURES, SAFE)
+IMAGES = Results(None, None, PICTURES, SAFE)
 
 
 def told(found=GOOD, *, public=True, epsilon=1.0, certified=True):
@@ -105,18 +105,18 @@ def with_utility(**options):
 
 
 def test_kept_is_the_share_of_what_real_rows_teach_beyond_guessing():
-    assert kept(useful(0.8, 0.9, 0.5, 0.6)) == pytest.approx(2 / 3)
-    assert kept(useful(0.8, 0.9, 0.7, None)) == pytest.approx(1 / 2)
-    assert kept(useful(0.5, 0.9, 0.5, 0.6)) == pytest.approx(-1 / 3)
-    assert kept(useful(0.95, 0.9, 0.5, 0.5)) == pytest.approx(1.125)
-    assert kept(useful(0.611, 0.611, 0.5, 0.6)) == pytest.approx(1)
+    assert share_of_gain(useful(0.8, 0.9, 0.5, 0.6)) == pytest.approx(2 / 3)
+    assert share_of_gain(useful(0.8, 0.9, 0.7, None)) == pytest.approx(1 / 2)
+    assert share_of_gain(useful(0.5, 0.9, 0.5, 0.6)) == pytest.approx(-1 / 3)
+    assert share_of_gain(useful(0.95, 0.9, 0.5, 0.5)) == pytest.approx(1.125)
+    assert share_of_gain(useful(0.611, 0.611, 0.5, 0.6)) == pytest.approx(1)
     for unknown in (
         useful(0.7, 0.609, 0.5, 0.6),
         useful(None, 0.9),
         useful(0.9, None),
         useful(0.9, 0.9, None, None),
     ):
-        assert kept(unknown) is None
+        assert share_of_gain(unknown) is None
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_attacks_are_named_with_their_columns():
         "inference of age",
         "attribute sex",
     ]
-    assert caught(privacy) == names
+    assert successful_attacks(privacy) == names
     line = "Training rows can be told from others by: " + "; ".join(names) + "."
     assert told(replace(GOOD, privacy=privacy)).beware == (line,)
 
@@ -211,8 +211,8 @@ def test_silence_is_explained_by_what_was_run():
 
 def test_few_rows_raise_no_alarm():
     """A perfect attack on 7 and 7 rows has p = 1 / C(14, 7) = 1 / 3432."""
-    assert ALARM == 0.001 and able(7, 7) and not able(6, 7)
-    assert not able(1, 2998) and able(1, 2999)
+    assert ALARM == 0.001 and can_alarm(7, 7) and not can_alarm(6, 7)
+    assert not can_alarm(1, 2998) and can_alarm(1, 2999)
 
 
 def test_headlines_of_a_table():
@@ -234,7 +234,7 @@ def test_headlines_of_a_table():
 
 
 def test_headlines_without_a_figure():
-    bare = Found(alike(orders=1, told=False), None, None, Privacy(), "No target.")
+    bare = Results(alike(orders=1, told=False), None, None, Privacy(), "No target.")
     utility, column_error, boosting, membership = told(bare).headlines
     assert (utility.value, utility.real, utility.trivial) == (None, None, None)
     assert utility.meaning == "No target."

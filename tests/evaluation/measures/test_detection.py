@@ -11,9 +11,9 @@ import statsmodels.api as sm
 from sklearn.metrics import roc_auc_score
 
 import fedsynth.evaluation.measures.detection as module
-from fedsynth.evaluation.measures.detection import attempts, detection
-from fedsynth.evaluation.reading.intervals import auroc
-from fedsynth.evaluation.reading.rows import Rows, independent, read_rows
+from fedsynth.evaluation.measures.detection import attempt_all, detection
+from fedsynth.evaluation.reading.confidence import auroc
+from fedsynth.evaluation.reading.rows import Rows, read_rows, shuffle_columns
 from fedsynth.schema import Categorical, Continuous, Schema
 from tests.evaluation.compared_people import people
 
@@ -46,7 +46,7 @@ def propensities(made: Rows, real: Rows) -> np.ndarray:
 def test_pmse_and_its_ratio_are_those_of_an_unpenalised_logit():
     for shift in (0.0, 0.5):
         made, real = pair(300, 1, shift), pair(300, 2)
-        found = attempts(made, real)[0]
+        found = attempt_all(made, real)[0]
         pmse = np.mean((propensities(made, real) - 0.5) ** 2)
         assert found.pmse == pytest.approx(pmse, rel=0.01)
         # c (1 - c) (k - 1) / N with k = 5 coefficients, c = 1/2 and N = 600.
@@ -59,7 +59,7 @@ def test_pmse_of_one_binary_column_by_hand():
         read_rows(pd.DataFrame({"c": ["a"] * n + ["b"] * (100 - n)}), schema, "rows")
         for n in (50, 75)
     )
-    found = attempts(made, real)[0]
+    found = attempt_all(made, real)[0]
     # Of a's 125 rows, 75 are synthetic; of b's 75, 25 are.
     expected = (125 * (75 / 125 - 0.5) ** 2 + 75 * (25 / 75 - 0.5) ** 2) / 200
     assert found.pmse == pytest.approx(expected, rel=1e-3)
@@ -67,12 +67,14 @@ def test_pmse_of_one_binary_column_by_hand():
 
 
 def test_two_samples_of_one_population_have_a_ratio_of_one_on_average(monkeypatch):
-    monkeypatch.setattr(module, "_boosted", lambda *_: None)
-    ratios = [attempts(pair(250, seed), pair(250, 1000 + seed))[0].pmse_ratio for seed in range(60)]
+    monkeypatch.setattr(module, "_boost", lambda *_: None)
+    ratios = [
+        attempt_all(pair(250, seed), pair(250, 1000 + seed))[0].pmse_ratio for seed in range(60)
+    ]
     # A ratio is about a chi square of 4 degrees over 4: its deviation is .71, that of the mean .09.
     assert np.mean(ratios) == pytest.approx(1, abs=0.3)
     # Columns with gaps, spikes and categories.
-    mixed = [attempts(people(300, s), people(300, 1000 + s))[0].pmse_ratio for s in range(30)]
+    mixed = [attempt_all(people(300, s), people(300, 1000 + s))[0].pmse_ratio for s in range(30)]
     assert np.mean(mixed) == pytest.approx(1, abs=0.3)
 
 
@@ -95,14 +97,14 @@ def test_the_area_is_near_the_best_there_is():
         )
         for seed in (1, 0)
     )
-    logistic, boosted = attempts(made, real)
+    logistic, boosted = attempt_all(made, real)
     assert logistic.auroc == pytest.approx(0.760, abs=0.03)
     assert boosted.auroc == pytest.approx(0.760, abs=0.05)
 
 
 def test_relations_alone_tell_tables_apart_only_for_boosting():
     real = pair(1500, 1)
-    logistic, boosted = attempts(independent(pair(1500, 2), 0), real)
+    logistic, boosted = attempt_all(shuffle_columns(pair(1500, 2), 0), real)
     assert logistic.low < 0.5 < logistic.high
     assert boosted.low > 0.6
 
@@ -115,7 +117,7 @@ def test_the_area_is_scikit_learns_of_rows_that_were_not_learned_from(monkeypatc
         return auroc(pos, neg)
 
     monkeypatch.setattr(module, "auroc", area)
-    found = attempts(people(201, 1, 0.2), people(300, 2))
+    found = attempt_all(people(201, 1, 0.2), people(300, 2))
     for one, (pos, neg) in zip(found, seen, strict=True):
         # Both tables give 201 rows, half of each held out.
         assert (len(pos), len(neg)) == (100, 100)
@@ -138,14 +140,16 @@ def test_classifiers_cannot_learn_rows_by_heart():
         )
         for _ in "ab"
     )
-    for one in attempts(made, real):
+    for one in attempt_all(made, real):
         assert one.auroc == pytest.approx(0.5, abs=0.12)
 
 
 def test_tables_without_anything_in_common_are_told_apart_for_certain_and_quietly():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        logistic, boosted = attempts(people(60, 1, x=4.9, count=99, day="2020-12-30"), people(60))
+        logistic, boosted = attempt_all(
+            people(60, 1, x=4.9, count=99, day="2020-12-30"), people(60)
+        )
     assert logistic.auroc == boosted.auroc == 1
     assert logistic.high == 1
     assert logistic.pmse == pytest.approx(0.25, abs=0.02)
@@ -153,10 +157,10 @@ def test_tables_without_anything_in_common_are_told_apart_for_certain_and_quietl
 
 def test_constant_tables_are_guessed_at():
     same = {"colour": "red", "shape": "odd", "count": 3, "x": None, "day": None, "flag": True}
-    for one in attempts(people(40, **same), people(40, **same)):
+    for one in attempt_all(people(40, **same), people(40, **same)):
         assert one.auroc == 0.5
         assert one.pmse_ratio is None
-    assert attempts(people(40, **same), people(40, **same))[0].pmse == 0
+    assert attempt_all(people(40, **same), people(40, **same))[0].pmse == 0
 
 
 def test_few_rows_are_not_tried_and_few_others_only_leave_out_the_yardstick():
@@ -172,22 +176,22 @@ def test_many_coordinates_leave_out_the_ratio(monkeypatch):
     monkeypatch.setattr(module, "_NEWTON", 5)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        logistic = attempts(people(200, 1, 0.25), people(200))[0]
+        logistic = attempt_all(people(200, 1, 0.25), people(200))[0]
     assert logistic.pmse_ratio is None
     assert logistic.pmse > 0
 
 
 def test_the_seed_decides_and_no_more_rows_are_seen_than_allowed(monkeypatch):
     made, real = people(300, 1, 0.2), people(300, 2)
-    assert attempts(made, real, 5) == attempts(made, real, 5)
-    assert attempts(made, real, 5) != attempts(made, real, 6)
+    assert attempt_all(made, real, 5) == attempt_all(made, real, 5)
+    assert attempt_all(made, real, 5) != attempt_all(made, real, 6)
     monkeypatch.setattr(module, "MOST", 100)
     sizes = []
-    fitted = module._fitted
+    fitted = module._fit_logistic
     monkeypatch.setattr(
-        module, "_fitted", lambda x, t, at: sizes.append(len(x)) or fitted(x, t, at)
+        module, "_fit_logistic", lambda x, t, at: sizes.append(len(x)) or fitted(x, t, at)
     )
-    attempts(made, real)
+    attempt_all(made, real)
     assert sizes == [100, 200]
 
 
@@ -198,4 +202,4 @@ def test_columns_of_very_many_categories_are_taken():
     made, real = (
         read_rows(pd.DataFrame({"c": rng.choice(names[:n], 500)}), schema, "c") for n in (200, 400)
     )
-    assert attempts(made, real)[1].low > 0.5
+    assert attempt_all(made, real)[1].low > 0.5

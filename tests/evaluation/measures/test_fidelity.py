@@ -19,10 +19,10 @@ import fedsynth as fs
 import fedsynth.evaluation.measures.fidelity as module
 import fedsynth.evaluation.measures.quality as scores
 from fedsynth.evaluation.measures.fidelity import Fidelity, correlation_similarity, fidelity
-from fedsynth.evaluation.measures.marginals import errors_between
+from fedsynth.evaluation.measures.marginals import marginal_errors
 from fedsynth.evaluation.measures.quality import plain_frame
-from fedsynth.evaluation.reading.codes import coded
-from fedsynth.evaluation.reading.rows import Rows, independent, read_rows
+from fedsynth.evaluation.reading.codes import encode_tables
+from fedsynth.evaluation.reading.rows import Rows, read_rows, shuffle_columns
 from fedsynth.plain import plain
 from fedsynth.schema import Continuous, Integer, Schema
 from tests.evaluation.compared_people import SCHEMA, people, table
@@ -156,7 +156,7 @@ def assert_sdmetrics_agrees(real: Rows, made: Rows) -> None:
     found = correlation_similarity(real, made)
     expected = mean_of_pairs(CorrelationSimilarity, real, made, lambda size: size == 0)
     assert found == pytest.approx(expected)
-    pairs = module._pairs(coded([real, made, real, real]), real, made, 0)
+    pairs = module._pairs(encode_tables([real, made, real, real]), real, made, 0)
     expected = mean_of_pairs(ContingencySimilarity, real, made, lambda size: size > 0)
     assert pairs.contingency == pytest.approx(expected)
     assert pairs.correlation == found
@@ -198,7 +198,7 @@ def test_a_copy_of_the_real_rows_scores_best_and_shuffled_columns_lose_relations
     assert found.quality.score == found.diagnostic.score == 1
     # A copy in the other half bears the wrong label: no better than a guess.
     assert max(one.auroc for one in found.detection) < 0.6
-    alone = checked(independent(real, 1), people(500, 1), real)
+    alone = checked(shuffle_columns(real, 1), people(500, 1), real)
     assert alone.marginals[0].worst == 0
     assert alone.marginals[1].mean > 1.2 * alone.marginals[1].real
     assert alone.pairs.correlation < 0.9
@@ -211,9 +211,9 @@ def test_yardsticks_are_other_real_rows_and_their_columns_shuffled():
     found = fidelity(synthetic, train, real, seed=4)
     # As many other real rows as there are synthetic ones.
     train = train.sample(300, 4)
-    codes = coded([real, synthetic, train, independent(train, 4)])
+    codes = encode_tables([real, synthetic, train, shuffle_columns(train, 4)])
     for error in found.marginals:
-        ours, theirs, alone = errors_between(codes, real.names, error.order)
+        ours, theirs, alone = marginal_errors(codes, real.names, error.order)
         assert (error.mean, error.worst) == (ours.mean, ours.worst)
         assert error.worst_columns == ours.worst_columns
         assert (error.real, error.trivial) == (theirs.mean, alone.mean)
@@ -243,7 +243,7 @@ def test_the_order_of_rows_changes_no_distance():
 
 def test_wide_tables_show_the_columns_that_are_furthest_off(monkeypatch):
     monkeypatch.setattr(module, "detection", lambda *_: ())
-    monkeypatch.setattr(module, "attempts", lambda *_: ())
+    monkeypatch.setattr(module, "attempt_all", lambda *_: ())
     monkeypatch.setattr(module, "MOST_COLUMNS", 5)
     monkeypatch.setattr(scores, "MOST_COLUMNS", 5)
     names = [f"x{k}" for k in range(70)]
@@ -273,9 +273,9 @@ def test_large_tables_are_sampled_and_the_notes_say_so(monkeypatch):
     monkeypatch.setattr(module, "MOST", 70)
     monkeypatch.setattr(module, "MOST_ROWS", 80)
     seen = []
-    real_coded = module.coded
+    real_coded = module.encode_tables
     monkeypatch.setattr(
-        module, "coded", lambda tables: seen.extend(map(len, tables)) or real_coded(tables)
+        module, "encode_tables", lambda tables: seen.extend(map(len, tables)) or real_coded(tables)
     )
     notes = checked(people(100), people(100, 1), people(100, 2)).notes
     assert seen == [60] * 4

@@ -13,7 +13,7 @@ from sdmetrics.reports.single_table import DiagnosticReport, QualityReport
 import fedsynth as fs
 import fedsynth.evaluation.measures.quality as module
 from fedsynth.evaluation.measures.quality import diagnostic, metadata, plain_frame, quality
-from fedsynth.evaluation.reading.rows import independent, read_rows
+from fedsynth.evaluation.reading.rows import read_rows, shuffle_columns
 from tests.evaluation.compared_people import people, table
 
 METADATA = {
@@ -39,7 +39,7 @@ def report(kind: type, real: pd.DataFrame, synthetic: pd.DataFrame, meta: dict) 
 def test_figures_are_those_of_the_reports_on_a_users_frames():
     frames = table(300), table(250, 1, 0.2)
     real, made = people(300), people(250, 1, 0.2)
-    found = quality(made, people(200, 2), independent(real, 0), real)
+    found = quality(made, people(200, 2), shuffle_columns(real, 0), real)
     expected = report(QualityReport, *frames, METADATA)
     mine = [found.score, found.column_shapes, found.column_pair_trends]
     assert mine == pytest.approx(expected)
@@ -62,17 +62,17 @@ def test_figures_are_those_of_the_reports_on_adult(shared_data: Path, configs: P
     )
     parts = [frame[frame["age"] < 40], frame[frame["age"] >= 35]]
     real, made = (read_rows(part, schema, "adult") for part in parts)
-    found = quality(made, real, independent(real, 0), real)
+    found = quality(made, real, shuffle_columns(real, 0), real)
     expected = report(QualityReport, *parts, meta)
     assert [found.score, found.column_shapes, found.column_pair_trends] == pytest.approx(expected)
 
 
 def test_identity_gives_one_and_independent_columns_lose_pairs_only():
     real = people(400)
-    found = quality(real, real.take(np.arange(400)[::-1]), independent(real, 0), real)
+    found = quality(real, real.take(np.arange(400)[::-1]), shuffle_columns(real, 0), real)
     assert (found.score, found.column_shapes, found.column_pair_trends) == (1, 1, 1)
     assert found.real == pytest.approx(1)
-    alone = quality(independent(real, 0), real, real, real)
+    alone = quality(shuffle_columns(real, 0), real, real, real)
     assert alone.column_shapes == 1
     assert alone.column_pair_trends < 0.8
     assert alone.score == pytest.approx(found.trivial)
@@ -120,7 +120,7 @@ def test_columns_without_values_are_left_out_and_without_any_there_is_no_figure(
 
 
 def test_no_pair_that_hangs_together_leaves_the_pairs_without_a_figure():
-    apart = [independent(people(300, seed), seed) for seed in (0, 1)]
+    apart = [shuffle_columns(people(300, seed), seed) for seed in (0, 1)]
     assert quality(apart[1], apart[0], apart[0], apart[0]).column_pair_trends is None
 
 

@@ -17,10 +17,10 @@ from fedsynth.evaluation.measures.agreement import SETTINGS
 from fedsynth.evaluation.measures.utility import compare, train_on_synthetic, utility
 from fedsynth.evaluation.models.classifiers import train_boosting
 from fedsynth.evaluation.models.trials import mean_figures
-from fedsynth.evaluation.reading.labelled import examples
-from fedsynth.evaluation.reading.rows import independent, read_rows
+from fedsynth.evaluation.reading.labelled import label_rows
+from fedsynth.evaluation.reading.rows import read_rows, shuffle_columns
 from fedsynth.evaluation.reading.scores import score
-from fedsynth.evaluation.report.usefulness import utility_section
+from fedsynth.evaluation.report.sections.utility import utility_section
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Identifier, Integer, Schema
 from tests.evaluation.learning_tables import (
     BINARY,
@@ -233,8 +233,8 @@ def test_shuffled_labels_are_worth_as_much_as_nothing():
         assert abs(model.synthetic["auroc"] - 0.5) < 0.13, model.name
         assert model.real["auroc"] > 0.75
     figures = [
-        score(train_boosting(examples(independent(train, seed)), seed)(examples(test)),
-              examples(test).y).auroc for seed in range(3)
+        score(train_boosting(label_rows(shuffle_columns(train, seed)), seed)(label_rows(test)),
+              label_rows(test).y).auroc for seed in range(3)
     ]  # fmt: skip
     nothing = {baseline.name: baseline.scores for baseline in found.baselines}
     assert nothing["independent columns"]["auroc"] == pytest.approx(np.mean(figures))
@@ -244,7 +244,7 @@ def test_shuffled_labels_are_worth_as_much_as_nothing():
 
 def test_independent_columns_keep_every_column_and_no_relation():
     table = taught(400)
-    found = examples(independent(table.rows, 0))
+    found = label_rows(shuffle_columns(table.rows, 0))
     assert len(found) == 400
     for j in range(5):
         np.testing.assert_array_equal(np.sort(found.rows.values[:, j]),
@@ -265,11 +265,11 @@ def test_the_mean_of_figures_is_known_where_all_are():
 def test_curves_are_scikit_learns_and_at_most_200_points():
     train, test = rows(500), rows(900, seed=1)
     found = judged(rows(100, seed=2), train, test, augment=False)
-    answers = train_boosting(examples(train), 0)(examples(test))[:, 1]
+    answers = train_boosting(label_rows(train), 0)(label_rows(test))[:, 1]
     curve = found.curves["real"]
     assert len(curve["fpr"]) == len(curve["tpr"]) <= 200
     area = metrics.auc(curve["fpr"], curve["tpr"])
-    truth = examples(test).y
+    truth = label_rows(test).y
     assert area == pytest.approx(metrics.roc_auc_score(truth, answers), abs=0.005)
     assert found.models[0].real["auroc"] == pytest.approx(metrics.roc_auc_score(truth, answers))
     assert judged(rows(90, THREE), rows(90, THREE), rows(90, THREE, 1)).curves is None
@@ -282,7 +282,7 @@ def test_what_a_tuner_sees_is_validated_on_synthetic_rows_alone():
     assert group.names == ("decision tree", "naive Bayes", "AdaBoost")
     assert group.real == tuple(model.real["auroc"] for model in found.models)
     order = np.random.default_rng(5).permutation(200)
-    table = examples(made)
+    table = label_rows(made)
     held, trained = (table.take(np.sort(part)) for part in (order[160:], order[:160]))
     expected = GaussianNB().fit(trained.vectors(trained).astype(float), trained.y)
     chances = expected.predict_proba(trained.vectors(held).astype(float))[:, 1]
@@ -304,9 +304,9 @@ def test_settings_are_ranked_alike_on_rows_of_the_same_kind(monkeypatch):
     assert found.spearman == pytest.approx(pair)
     # The last setting: a rate of .4, 64 leaves; here on the test rows after real ones.
     settings = {"learning_rate": 0.4, "max_leaf_nodes": 64, "min_samples_leaf": 5, "rounds": 50}
-    fit = train_boosting(examples(train), 0, l2_regularization=1.0, **settings)
-    answers = fit(examples(test))
-    assert found.real[-1] == pytest.approx(score(answers, examples(test).y).auroc)
+    fit = train_boosting(label_rows(train), 0, l2_regularization=1.0, **settings)
+    answers = fit(label_rows(test))
+    assert found.real[-1] == pytest.approx(score(answers, label_rows(test).y).auroc)
 
 
 def test_a_part_is_drawn_of_many_rows_and_said():
@@ -350,7 +350,7 @@ def test_synthetic_rows_of_one_class_answer_that_class():
     found = judged(rows(60, seed=2, y="yes"), rows(60), test, models="standard")
     for model in found.models:
         assert model.synthetic["auroc"] == 0.5
-        assert model.synthetic["accuracy"] == (examples(test).y == 1).mean()
+        assert model.synthetic["accuracy"] == (label_rows(test).y == 1).mean()
     assert any("synthetic rows are all of one class" in note for note in found.notes)
     assert found.agreement.classifiers.note is not None
 
@@ -401,7 +401,7 @@ def test_numbers_are_predicted_beside_their_mean():
         assert model.real["r2"] > 0.6
         assert model.synthetic["r2"] > 0.6
     mean, shuffled = found.baselines
-    truth, guess = examples(test).y, examples(train).y.mean()
+    truth, guess = label_rows(test).y, label_rows(train).y.mean()
     assert mean.name == "mean"
     assert mean.scores["r2"] == pytest.approx(metrics.r2_score(truth, np.full(400, guess)))
     assert mean.scores["mae"] == pytest.approx(np.abs(truth - guess).mean())

@@ -10,8 +10,8 @@ import pytest
 from sklearn import ensemble, linear_model, naive_bayes, neighbors, svm
 
 from fedsynth.evaluation.models.classifiers import CLASSIFIERS, STANDARD, boosting
-from fedsynth.evaluation.models.learners import Learner, answered, fitted
-from fedsynth.evaluation.reading.labelled import examples
+from fedsynth.evaluation.models.learners import Learner, answer, fit
+from fedsynth.evaluation.reading.labelled import label_rows
 from fedsynth.evaluation.reading.rows import read_rows
 from fedsynth.evaluation.reading.scores import score
 from fedsynth.schema import Categorical, Continuous, Schema
@@ -22,7 +22,7 @@ EVERY = pytest.mark.parametrize("learner", CLASSIFIERS, ids=lambda learner: lear
 
 
 def scores(learner, train, test, seed=0):
-    return score(answered(fitted(learner, train, seed), test), test.y)
+    return score(answer(fit(learner, train, seed), test), test.y)
 
 
 def test_there_are_the_papers_twelve_its_student_and_logistic_regression():
@@ -48,7 +48,7 @@ def test_every_other_classifier_learns_and_shuffled_answers_teach_nothing(learne
     shuffled[:, -1] = np.random.default_rng(0).permutation(shuffled[:, -1])
     rows = type(train.rows)(schema, shuffled, train.rows.outside)
     # What is learned at random may well be the contrary of the truth.
-    assert scores(learner, examples(rows), test).auroc < 0.65
+    assert scores(learner, label_rows(rows), test).auroc < 0.65
 
 
 @EVERY
@@ -56,7 +56,7 @@ def test_a_seed_gives_one_model_and_no_warning_gets_through(learner):
     train, test = taught(30), taught(30, seed=1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        first, again = (answered(fitted(learner, train, 3), test) for _ in range(2))
+        first, again = (answer(fit(learner, train, 3), test) for _ in range(2))
     np.testing.assert_array_equal(first, again)
     assert first.shape == (30, 2)
 
@@ -80,7 +80,7 @@ def test_odd_rows_give_figures_or_nothing_and_never_noise(learner, case):
     train, test = taught(changes.pop("n"), THREE, 0, **changes), taught(40, THREE, 1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = answered(fitted(learner, train, 0), test)
+        found = answer(fit(learner, train, 0), test)
     # The linear one needs more rows than classes, the quadratic one two classes of many rows.
     if found is None:
         assert (learner.name, case) in {
@@ -106,7 +106,7 @@ def test_one_class_in_training_is_the_answer_to_everything(learner):
 def test_a_class_never_seen_is_never_answered(learner):
     train, test = taught(40, THREE), taught(60, THREE, 1)
     train = train.take(train.y != 1)
-    found = answered(fitted(learner, train, 0), test)
+    found = answer(fit(learner, train, 0), test)
     assert not (found.argmax(axis=1) == 1).any()
     assert np.ptp(found[:, 1]) == 0 or learner.name == "student network"
 
@@ -122,10 +122,10 @@ def test_classifiers_are_scikit_learns_on_the_vectors():
         "naive Bayes": naive_bayes.GaussianNB(),
     }.items():
         expected = model.fit(x, train.y).predict_proba(z)
-        found = answered(fitted(BY_NAME[name], train, 5), test)
+        found = answer(fit(BY_NAME[name], train, 5), test)
         np.testing.assert_allclose(found, expected, atol=1e-5, err_msg=name)
     machine = svm.SVC().fit(x, train.y)
-    found = answered(fitted(BY_NAME["support vectors"], train, 5), test)
+    found = answer(fit(BY_NAME["support vectors"], train, 5), test)
     np.testing.assert_allclose(found, machine.decision_function(z), atol=1e-5)
     assert (found.argmax(axis=1) == machine.predict(z)).mean() > 0.95
 
@@ -133,7 +133,7 @@ def test_classifiers_are_scikit_learns_on_the_vectors():
 def test_two_classes_by_decisions_answer_as_predicted():
     train, test = taught(150), taught(80, seed=1)
     machine = svm.LinearSVC(dual=False).fit(train.vectors(train).astype(float), train.y)
-    found = answered(fitted(BY_NAME["linear support vectors"], train, 0), test)
+    found = answer(fit(BY_NAME["linear support vectors"], train, 0), test)
     vectors = train.vectors(test).astype(float)
     np.testing.assert_array_equal(found.argmax(axis=1), machine.predict(vectors))
     np.testing.assert_allclose(found[:, 1], machine.decision_function(vectors), atol=1e-6)
@@ -150,12 +150,12 @@ def test_boosting_takes_gaps_and_categories_as_they_are_whatever_they_are_called
     ]
     schema = Schema(columns=columns, target="y")
     renamed = [
-        examples(read_rows(table.assign(colour=table["colour"].map(other)), schema, "rows"))
+        label_rows(read_rows(table.assign(colour=table["colour"].map(other)), schema, "rows"))
         for table in (frame(400, THREE), frame(200, THREE, 1))
     ]
     learner = BY_NAME["gradient boosting (histogram)"]
-    one = answered(fitted(learner, train, 0), test)
-    two = answered(fitted(learner, renamed[0], 0), renamed[1])
+    one = answer(fit(learner, train, 0), test)
+    two = answer(fit(learner, renamed[0], 0), renamed[1])
     np.testing.assert_allclose(one, two, atol=1e-9)
     model = boosting([0, 0, 3, 3], 3, 0)
     assert np.array(model.categorical_features).tolist() == [False, False, True, True]
@@ -165,7 +165,7 @@ def test_the_order_of_rows_does_not_matter_to_models_without_chance():
     train, test = taught(300), taught(100, seed=1)
     turned = train.take(np.random.default_rng(0).permutation(300))
     for name in ("gradient boosting (histogram)", "logistic regression", "naive Bayes"):
-        one, two = (answered(fitted(BY_NAME[name], t, 0), test) for t in (train, turned))
+        one, two = (answer(fit(BY_NAME[name], t, 0), test) for t in (train, turned))
         np.testing.assert_allclose(one, two, atol=1e-4, err_msg=name)
 
 
@@ -181,7 +181,7 @@ def test_many_categories_and_undeclared_ones_are_taken(categories):
     spelled = np.array([*values, "undeclared"], object)
     table = pd.DataFrame({"code": spelled[code], "y": y})
     extra = pd.DataFrame({"code": ["undeclared"] * 20, "y": [0] * 20})
-    train = examples(read_rows(pd.concat([table, extra]), schema, "rows"))
+    train = label_rows(read_rows(pd.concat([table, extra]), schema, "rows"))
     assert scores(CLASSIFIERS[0], train, train).accuracy > 0.97
 
 
@@ -189,7 +189,7 @@ def test_a_rare_class_does_not_cost_the_quadratic_discriminant():
     train, test = taught(300, THREE), taught(200, THREE, 1)
     rare = np.flatnonzero(train.y == 2)[1:]
     train = train.take(np.setdiff1d(np.arange(300), rare))
-    found = answered(fitted(BY_NAME["quadratic discriminant"], train, 0), test)
+    found = answer(fit(BY_NAME["quadratic discriminant"], train, 0), test)
     assert score(found[test.y < 2], test.y[test.y < 2]).accuracy > 0.8
     assert not found[:, 2].any()
 
@@ -205,7 +205,7 @@ def test_many_classes_take_no_longer_than_a_few():
     )
     x = np.random.default_rng(0).uniform(0, 60, 1500).round(3)
     table = pd.DataFrame({"x": x, "y": np.minimum(x.astype(int), 59)})
-    train = examples(read_rows(table, schema, "rows"))
+    train = label_rows(read_rows(table, schema, "rows"))
     assert boosting([0], 60, 0).max_iter == 16
     assert scores(CLASSIFIERS[0], train, train).accuracy > 0.5
 
@@ -222,7 +222,7 @@ def test_rows_of_wide_tables_and_many_classes_are_fewer():
         target="y",
     )
     table = pd.DataFrame(np.zeros((9000, 750)), columns=[c.name for c in wide.columns])
-    found = examples(read_rows(table, wide, "rows"))
+    found = label_rows(read_rows(table, wide, "rows"))
     # 749 numbers count for 5,992 coordinates, 33 times what gets all rows: 50,000 become 1,500.
     assert 1490 < BY_NAME["naive Bayes"].rows(found) < 1510
     assert BY_NAME["support vectors"].rows(found) == 1000
@@ -233,12 +233,12 @@ def test_rows_of_wide_tables_and_many_classes_are_fewer():
 
 def test_seeds_may_be_of_any_size():
     train = taught(40)
-    assert answered(fitted(BY_NAME["random forest"], train, 2**40), train) is not None
+    assert answer(fit(BY_NAME["random forest"], train, 2**40), train) is not None
 
 
 def test_answers_that_are_no_numbers_are_none():
     train = taught(20)
     for wrong in (np.nan, np.inf):
         spoiled = Learner("spoiled", lambda *_: lambda others: np.full((len(others), 2), wrong))  # noqa: B023
-        assert answered(fitted(spoiled, train, 0), train) is None
-    assert answered(None, train) is None
+        assert answer(fit(spoiled, train, 0), train) is None
+    assert answer(None, train) is None

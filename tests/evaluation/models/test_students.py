@@ -20,7 +20,7 @@ from fedsynth.evaluation.models.students import (
     table_probabilities,
     train_on_synthetic,
 )
-from fedsynth.evaluation.reading.labelled import labelled
+from fedsynth.evaluation.reading.labelled import label_features
 from fedsynth.schema import Categorical, Continuous, ImageSchema, Schema
 
 DIGITS = ImageSchema(
@@ -127,7 +127,7 @@ def test_a_seed_gives_one_student_and_the_global_generator_stays(kind):
 
 
 def test_a_student_of_a_table_trained_once_answers_for_any_rows():
-    train, test = (labelled(rows(n, seed), TABLE) for n, seed in ((200, 0), (100, 1)))
+    train, test = (label_features(rows(n, seed), TABLE) for n, seed in ((200, 0), (100, 1)))
     answer = table_classifier(train, TABLE, 3, QUICK)
     expected = table_probabilities(train, test.x, TABLE, 3, QUICK)
     np.testing.assert_array_equal(answer(test.x), expected)

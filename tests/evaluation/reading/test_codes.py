@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fedsynth.evaluation.measures.marginals as module
-from fedsynth.evaluation.measures.marginals import distances_of, errors_between, pair_distances
-from fedsynth.evaluation.reading.codes import Codes, coded, quantile_cuts
-from fedsynth.evaluation.reading.rows import independent
+from fedsynth.evaluation.measures.marginals import marginal_errors, pair_distances, total_variations
+from fedsynth.evaluation.reading.codes import Codes, encode_tables, quantile_cuts
+from fedsynth.evaluation.reading.rows import shuffle_columns
 from tests.evaluation.compared_people import people
 
 
@@ -30,13 +30,13 @@ def variation(first: pd.DataFrame, second: pd.DataFrame, columns: tuple[int, ...
 def test_cells_by_hand():
     real = people(8, x=[-4, -3, -2, -1, 0, 1, 2, None], count=[0, 0, 0, 0, 0, 5, 6, 7])
     made = people(4, x=[-5, -3, 5, None], count=[0, 1, 6, 100], colour=["red", "?", "pink", None])
-    codes = coded([real, made], bins=2)
+    codes = encode_tables([real, made], bins=2)
     # x is cut at its median -1; of count, the spike 0 is the median, and a cell of its own only
     # where several quantiles fall on it.
     assert codes.tables[0][3].tolist() == [0, 0, 0, 1, 1, 1, 1, 2]
     assert codes.tables[1][3].tolist() == [0, 0, 1, 2]
     assert codes.sizes[3] == 3
-    quarters = coded([real, made], bins=4)
+    quarters = encode_tables([real, made], bins=4)
     # Quartiles 0, 0, 5: cells below 0, 0, between 0 and 5, from 5; and the gap's.
     assert quarters.tables[0][2].tolist() == [1, 1, 1, 1, 1, 3, 3, 3]
     assert quarters.tables[1][2].tolist() == [1, 2, 3, 3]
@@ -73,10 +73,10 @@ def test_continuous_cells_have_equal_mass():
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_errors_equal_those_by_pandas(order):
     real, made, other = people(400), people(300, 1, 0.2), people(350, 2)
-    codes = coded([real, made, other])
+    codes = encode_tables([real, made, other])
     real_frame, *others = frames(codes)
     sets = list(itertools.combinations(range(6), order))
-    for found, frame in zip(errors_between(codes, real.names, order), others, strict=True):
+    for found, frame in zip(marginal_errors(codes, real.names, order), others, strict=True):
         by_hand = [variation(real_frame, frame, chosen) for chosen in sets]
         assert found.mean == pytest.approx(np.mean(by_hand))
         assert found.worst == pytest.approx(max(by_hand))
@@ -87,7 +87,7 @@ def test_errors_equal_those_by_pandas(order):
 
 def test_the_map_of_pairs_equals_crosstabs():
     real, made = people(400), people(300, 1, 0.2)
-    codes = coded([real, made])
+    codes = encode_tables([real, made])
     (found,) = pair_distances(codes)
     first, second = frames(codes)
     for i, j in itertools.product(range(6), repeat=2):
@@ -107,28 +107,28 @@ def test_the_map_of_pairs_equals_crosstabs():
 
 def test_identity_is_at_zero_and_independence_at_zero_for_single_columns_only():
     real = people(600)
-    codes = coded([real, real, independent(real, 0)])
+    codes = encode_tables([real, real, shuffle_columns(real, 0)])
     same, alone = pair_distances(codes)
     assert same.max() == 0
     assert np.diag(alone).max() == 0
     assert alone[3, 4] > 0.3
-    assert errors_between(codes, real.names, 3)[0].worst == 0
+    assert marginal_errors(codes, real.names, 3)[0].worst == 0
 
 
 def test_few_and_many_cells_are_counted_alike(monkeypatch):
-    codes = coded([people(300), people(200, 1), people(100, 2)])
+    codes = encode_tables([people(300), people(200, 1), people(100, 2)])
     chosen = np.array([0, 2, 3, 4])
-    dense = distances_of(codes, chosen)
+    dense = total_variations(codes, chosen)
     monkeypatch.setattr(module, "_DENSE", 1)
-    np.testing.assert_allclose(distances_of(codes, chosen), dense)
+    np.testing.assert_allclose(total_variations(codes, chosen), dense)
     assert min(dense) > 0
 
 
 def test_the_order_of_rows_and_of_categories_changes_nothing():
     real, made = people(200), people(150, 1, 0.2)
     order = np.random.default_rng(0).permutation(150)
-    (found,) = pair_distances(coded([real, made]))
-    (shuffled,) = pair_distances(coded([real, made.take(order)]))
+    (found,) = pair_distances(encode_tables([real, made]))
+    (shuffled,) = pair_distances(encode_tables([real, made.take(order)]))
     np.testing.assert_allclose(found, shuffled)
     renamed = []
     for rows in (real, made):
@@ -136,4 +136,4 @@ def test_the_order_of_rows_and_of_categories_changes_nothing():
         colour = values[:, 0]
         values[:, 0] = np.where(np.isnan(colour), np.nan, (colour + 1) % 3)
         renamed.append(type(rows)(rows.schema, values, rows.outside))
-    np.testing.assert_allclose(found, pair_distances(coded(renamed))[0])
+    np.testing.assert_allclose(found, pair_distances(encode_tables(renamed))[0])

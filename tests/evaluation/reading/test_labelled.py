@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from fedsynth.errors import ConfigError, DataError
-from fedsynth.evaluation.reading.labelled import examples, labelled, task_of, why_no_task
+from fedsynth.evaluation.reading.labelled import label_features, label_rows, task_of, why_no_task
 from fedsynth.evaluation.reading.rows import read_rows
 from fedsynth.schema import Categorical, Identifier, ImageSchema, Integer, Schema
 from tests.evaluation.learning_tables import BINARY, COLUMNS, DATE, NUMBER, frame, rows, taught
@@ -15,26 +15,26 @@ from tests.evaluation.learning_tables import BINARY, COLUMNS, DATE, NUMBER, fram
 
 def test_rows_without_an_answer_are_left_out_and_counted():
     table = frame(6).assign(y=["yes", None, "perhaps", "no", "", "yes"])
-    found = examples(read_rows(table, BINARY, "rows"))
+    found = label_rows(read_rows(table, BINARY, "rows"))
     assert found.y.tolist() == [1, 0, 1]
     assert found.left_out == 3
     assert found.rows.values[:, 0].tolist() == pytest.approx(
         table["x"].to_numpy()[[0, 3, 5]].tolist(), nan_ok=True
     )
-    assert labelled(table, BINARY).y.tolist() == [1, 0, 1]
+    assert label_features(table, BINARY).y.tolist() == [1, 0, 1]
 
 
 def test_numbers_out_of_bounds_are_no_answers_and_fractions_are():
     schema = Schema(columns=(*COLUMNS, Integer(name="y", lower=0, upper=10)), target="y")
     table = frame(6).assign(y=[0, 10, 2.5, 11, -1, np.nan])
-    found = examples(read_rows(table, schema, "rows"))
+    found = label_rows(read_rows(table, schema, "rows"))
     assert found.y.tolist() == [0, 10, 2.5]
     assert (found.left_out, found.classes) == (3, 0)
 
 
 def test_dates_are_answers_in_units_since_the_lower_bound():
     table = frame(3).assign(y=["2020-01-01", "2020-01-31", "2031-01-01"])
-    assert examples(read_rows(table, DATE, "rows")).y.tolist() == [0, 30]
+    assert label_rows(read_rows(table, DATE, "rows")).y.tolist() == [0, 30]
 
 
 def test_a_value_not_listed_is_the_columns_other_where_there_is_one():
@@ -43,7 +43,7 @@ def test_a_value_not_listed_is_the_columns_other_where_there_is_one():
         columns=(Categorical(name="c", values=("u", "v"), other="w"), target), target="y"
     )
     table = pd.DataFrame({"c": ["u", "?", "w"], "y": ["what", "no", "else"]})
-    found = examples(read_rows(table, schema, "rows"))
+    found = label_rows(read_rows(table, schema, "rows"))
     assert (found.y.tolist(), found.left_out) == ([2, 0, 2], 0)
     assert found.x[:, 0].tolist() == [0, 2, 2]
 
@@ -52,18 +52,18 @@ def test_features_are_all_columns_but_the_target_as_they_are():
     table = pd.DataFrame(
         {"x": [9.5, None], "size": [12, 3], "colour": ["pink", None], "flag": [True, False]}
     )
-    found = examples(read_rows(table.assign(y="no"), BINARY, "rows"))
+    found = label_rows(read_rows(table.assign(y="no"), BINARY, "rows"))
     np.testing.assert_array_equal(found.x, [[9.5, 12, 3, 1], [np.nan, 3, np.nan, 0]])
 
 
 def test_no_answer_at_all_is_an_error_that_names_table_and_column():
     for answer in (None, "perhaps"):
         with pytest.raises(DataError, match="synthetic: no row has a value of the target 'y'"):
-            examples(rows(5, y=answer), "synthetic")
+            label_rows(rows(5, y=answer), "synthetic")
         with pytest.raises(DataError, match="synthetic: no row"):
-            labelled(frame(5).assign(y=answer), BINARY, "synthetic")
+            label_features(frame(5).assign(y=answer), BINARY, "synthetic")
     with pytest.raises(DataError, match="synthetic: no row"):
-        examples(rows(5, NUMBER, y=99.0), "synthetic")
+        label_rows(rows(5, NUMBER, y=99.0), "synthetic")
 
 
 def test_what_there_is_to_learn():
@@ -83,7 +83,7 @@ def test_what_there_is_to_learn():
     assert task_of(digits) == "classification"
     for words in ("names no target", "besides the target"):
         with pytest.raises(ConfigError, match=r"nothing to predict|besides"):
-            examples(read_rows(frame(3)[[c.name for c in nothing[words].modelled]],
+            label_rows(read_rows(frame(3)[[c.name for c in nothing[words].modelled]],
                                nothing[words], "rows"))  # fmt: skip
 
 

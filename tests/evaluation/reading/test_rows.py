@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedsynth.errors import DataError
-from fedsynth.evaluation.reading.rows import independent, read_rows
+from fedsynth.evaluation.reading.rows import read_rows, shuffle_columns
 from fedsynth.schema import Categorical, Continuous, Identifier, Integer, Schema
 from tests.evaluation.compared_people import SCHEMA, people, table
 
@@ -83,16 +83,16 @@ def test_independent_columns_keep_every_column_and_lose_relations():
     rows = people(
         4000, x=np.linspace(-5, 5, 4000).round(2), count=[101, *range(100)] * 39 + [0] * 61
     )
-    alone = independent(rows, 3)
+    alone = shuffle_columns(rows, 3)
     np.testing.assert_array_equal(np.sort(alone.values, axis=0), np.sort(rows.values, axis=0))
     # Marks stay with their cells.
     np.testing.assert_array_equal(alone.outside[:, 2], alone.values[:, 2] > 100)
     before = np.corrcoef(people(4000).values[:, [2, 5]].T)[0, 1]
-    after = np.corrcoef(independent(people(4000), 0).values[:, [2, 5]].T)[0, 1]
+    after = np.corrcoef(shuffle_columns(people(4000), 0).values[:, [2, 5]].T)[0, 1]
     assert before > 0.2
     assert abs(after) < 0.06
-    np.testing.assert_array_equal(independent(rows, 3).values, alone.values)
-    assert (independent(rows, 4).values[:, 2] != alone.values[:, 2]).any()
+    np.testing.assert_array_equal(shuffle_columns(rows, 3).values, alone.values)
+    assert (shuffle_columns(rows, 4).values[:, 2] != alone.values[:, 2]).any()
 
 
 def test_empty_tables_and_other_columns_are_refused():

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from fedsynth.evaluation.reading.scores import always, score, score_numbers
+from fedsynth.evaluation.reading.scores import answer_always, score, score_numbers
 
 
 def test_auroc_of_the_textbook_case():
@@ -73,7 +73,7 @@ def test_multiclass_auroc_is_scikit_learns_macro_one_against_rest():
 
 def test_one_answer_to_everything_scores_its_share_and_half():
     truth = np.array([0] * 7 + [1] * 2 + [2])
-    found = score(always(0, 10, 4), truth)
+    found = score(answer_always(0, 10, 4), truth)
     assert (found.accuracy, found.auroc) == (0.7, 0.5)
     # Every row ties, so each class's precision is its share: (.7 + .2 + .1) / 3.
     assert found.average_precision == pytest.approx(1 / 3)

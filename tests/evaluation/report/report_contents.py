@@ -119,6 +119,7 @@ def images() -> Content:
         "anonymity": None,
         "skipped": ["Membership inference: attacks on images are not built."],
     }
+    content["reasons"] = {"membership": ["attacks on images are not built."]}
     content["notes"] = ["The student network was trained for five epochs."]
     return content
 
@@ -159,6 +160,7 @@ def minimal() -> Content:
         "anonymity": None,
         "skipped": ["Every attack needs at least 50 rows of each kind: there are 5."],
     }
+    content["reasons"] = {"detection": ["it needs at least 20 rows of each kind: there are 5."]}
     content["notes"] = ["Detection needs at least 20 rows of each kind: there are 5."]
     return content
 
@@ -171,6 +173,20 @@ def wide(columns: int, name: str = "measurement {}") -> Content:
     many = [kinds[i % 15] | {"name": name.format(i)} for i in range(columns)]
     content["data"]["columns"] = columns
     content["fidelity"] = fidelity(many, rng)
+    return content
+
+
+def long_names() -> Content:
+    """The report on 60 columns whose names are long, as are those of clients and attacks."""
+    content = wide(60, "systolic blood pressure at admission {}")
+    long = "mean arterial pressure during the first day"
+    for error in content["fidelity"]["marginals"]:
+        error["worst_columns"] = [f"{long} {i}" for i in range(len(error["worst_columns"]))]
+    for entry in [*content["privacy"]["risks"], *content["privacy"]["attributes"]]:
+        entry["column"] = long
+        entry["sentence"] = f"Whoever holds the rows guesses {long} of 100.0% of the people. " * 2
+    for client in content["clients"]:
+        client["name"] = f"university hospital, {long}, {client['name']}"
     return content
 
 
@@ -201,6 +217,7 @@ def _frame(title: str, kind: str) -> Content:
         "images": None,
         "clients": None,
         "notes": [],
+        "reasons": {},
     }
 
 

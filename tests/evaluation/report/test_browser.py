@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-import report_contents as contents
 
+import tests.evaluation.report.report_contents as contents
 from fedsynth.evaluation.report import save
 
 sync_api = pytest.importorskip(
@@ -19,6 +21,10 @@ sync_api = pytest.importorskip(
 
 ARTEFACTS = Path(__file__).parents[2] / "artefacts"
 MAKERS = {"table": contents.table, "images": contents.images, "minimal": contents.minimal}
+FONTS = {"DejaVu": "DejaVu Sans", "Liberation": "Liberation Sans", "none": None}
+"""Sets of fonts that a reader may have, by the family that is then the page's."""
+
+DESKS = (1100, 1200, 1280, 1366, 1440)
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 ARGUMENTS = [
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
@@ -33,15 +39,48 @@ RULES = {
 PHONE = {"width": 360, "height": 740}
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def _launch(playwright: Any, **options: Any) -> Any:
     found = next((path for name in NAMES if (path := shutil.which(name))), None)
-    with sync_api.sync_playwright() as playwright:
-        if found is None and not Path(playwright.chromium.executable_path).exists():
-            pytest.skip("no browser: apt-get install chromium, or playwright install chromium")
-        launched = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
-        yield launched
-        launched.close()
+    if found is None and not Path(playwright.chromium.executable_path).exists():
+        pytest.skip("no browser: apt-get install chromium, or playwright install chromium")
+    return playwright.chromium.launch(executable_path=found, args=ARGUMENTS, **options)
+
+
+@pytest.fixture(scope="module")
+def playwright() -> Iterator[Any]:
+    with sync_api.sync_playwright() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def browser(playwright: Any) -> Iterator[Any]:
+    launched = _launch(playwright)
+    yield launched
+    launched.close()
+
+
+@pytest.fixture(scope="module", params=FONTS)
+def lettered(request: Any, playwright: Any, tmp_path_factory: Any) -> Iterator[tuple[Any, str]]:
+    """A browser that knows one set of fonts alone, and the name of their family."""
+    family, folder = FONTS[request.param], tmp_path_factory.mktemp("fonts")
+    lists = ""
+    if family is not None:
+        if shutil.which("fc-list") is None:
+            pytest.skip("no fc-list to find fonts by: apt-get install fontconfig")
+        files = subprocess.run(["fc-list", family, "file"], capture_output=True, text=True).stdout
+        if not files:
+            pytest.skip(f"no {family}: apt-get install fonts-{request.param.lower()}")
+        home = Path(files.splitlines()[0].rstrip(": ")).parent
+        alias = f"<family>sans-serif</family><prefer><family>{family}</family></prefer>"
+        lists = f"<dir>{home}</dir><alias>{alias}</alias>"
+    config = folder / "fonts.conf"
+    config.write_text(
+        '<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "urn:fontconfig:fonts.dtd">'
+        f"<fontconfig>{lists}<cachedir>{folder / 'cache'}</cachedir></fontconfig>"
+    )
+    launched = _launch(playwright, env={**os.environ, "FONTCONFIG_FILE": str(config)})
+    yield launched, family
+    launched.close()
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +88,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     ARTEFACTS.mkdir(exist_ok=True)
     return {
         name: save(make(), tmp_path_factory.mktemp("report") / name)[0]
-        for name, make in MAKERS.items()
+        for name, make in {**MAKERS, "long names": contents.long_names}.items()
     }
 
 
@@ -227,14 +266,45 @@ def test_frames_that_scroll_take_the_focus_and_others_do_not(opened):
     assert {tuple(frame) for frame in frames} == {(True, True), (False, False)}
 
 
-@pytest.mark.parametrize("width", [1100, 1200, 1280])
-def test_tables_fit_a_desk(opened, width):
-    page = opened("table", viewport={"width": width, "height": 900}).page
-    cut = page.evaluate(
+def _family(page: Any) -> str:
+    """The family of the font that the page's paragraphs are written in."""
+    session = page.context.new_cdp_session(page)
+    session.send("DOM.enable")
+    session.send("CSS.enable")
+    root = session.send("DOM.getDocument")["root"]["nodeId"]
+    node = session.send("DOM.querySelector", {"nodeId": root, "selector": "p.verdict"})["nodeId"]
+    fonts = session.send("CSS.getPlatformFontsForNode", {"nodeId": node})["fonts"]
+    return str(max(fonts, key=lambda font: font["glyphCount"])["familyName"])
+
+
+def _cut(page: Any, width: int) -> list[str]:
+    """Labels of the frames that are too narrow for what they hold, all details open."""
+    page.set_viewport_size({"width": width, "height": 900})
+    page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+    labels: list[str] = page.evaluate(
         "[...document.querySelectorAll('.scroll')].filter(f => f.scrollWidth > f.clientWidth)"
         ".map(f => f.getAttribute('aria-label'))"
     )
-    assert cut == []
+    return labels
+
+
+@pytest.mark.parametrize("name", [*MAKERS, "long names"])
+def test_no_table_is_cut_on_a_desk_or_a_phone_whatever_the_fonts(lettered, saved, name):
+    """On a phone the map of pairs alone scrolls sideways: its cells cannot be narrower."""
+    launched, family = lettered
+    try:
+        page = launched.new_page()
+        page.goto(saved[name].as_uri())
+    except sync_api.Error as error:
+        if family is None:
+            pytest.skip(
+                f"this browser shows no page without fonts: {error.message.split(chr(10))[0]}"
+            )
+        raise
+    assert family is None or _family(page) == family
+    assert {width: cut for width in DESKS if (cut := _cut(page, width))} == {}
+    assert set(_cut(page, PHONE["width"])) <= {"Map of pairs"}
+    page.close()
 
 
 @pytest.mark.parametrize("name", MAKERS)

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import report_contents as contents
-from report_reading import Element, read
 
+import tests.evaluation.report.report_contents as contents
 from fedsynth.errors import ConfigError
 from fedsynth.evaluation.report import page, save
-from fedsynth.evaluation.report.summary import believed
+from fedsynth.evaluation.report.sections.summary import belief_after
 from fedsynth.evaluation.report.wording import amount, one_in, percent, score
+from tests.evaluation.report.report_reading import Element, read
 
 MAKERS = {"table": contents.table, "images": contents.images, "minimal": contents.minimal}
 PAGES = {name: page(make()) for name, make in MAKERS.items()}
@@ -144,10 +144,10 @@ def test_the_first_screen_says_verdict_guarantee_and_figures():
 
 
 def test_belief_follows_the_odds():
-    assert believed(0) == 0.5
-    assert math.isclose(believed(math.log(3)), 0.75)
-    assert math.isclose(believed(1), math.e / (1 + math.e))
-    assert believed(800) == 1.0
+    assert belief_after(0) == 0.5
+    assert math.isclose(belief_after(math.log(3)), 0.75)
+    assert math.isclose(belief_after(1), math.e / (1 + math.e))
+    assert belief_after(800) == 1.0
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_real_rows_are_called_unseen_as_the_user_says(make, what):
     content = make()
     rows = content["data"]["rows"]
     assert (
-        f"judged against {rows['real']:,} real {what}, said to be unseen by the generator, "
+        f"measured against {rows['real']:,} real {what}, said to be unseen by the generator, "
         f"and the {rows['train']:,} it learned from"
     ) in _words(content)
 
@@ -228,7 +228,7 @@ def test_without_training_rows_none_are_spoken_of_and_half_of_the_real_ones_judg
     content["data"]["rows"]["train"] = None
     words = _words(content)
     assert (
-        "judged against one half of 9,769 real rows, the other half standing for other real rows"
+        "measured against one half of 9,769 real rows, the other half standing for other real rows"
     ) in words
     assert "real training" not in words.lower()
     assert words.lower().count("other real rows") == 5 + 1
@@ -301,19 +301,36 @@ def test_what_the_page_can_do_without_may_be_missing(where):
     assert root.all("h1")[0].text == content["title"]
 
 
-def test_reasons_come_from_the_notes_and_from_what_was_skipped():
+def test_a_missing_part_quotes_the_reasons_recorded_under_its_key_and_no_others():
     content = _without("privacy.risks")
-    content["privacy"]["skipped"] = ["Linkability needs 100 rows: there are 9"]
     content["utility"] = None
-    content["notes"] = ["The target has one class, so utility was not measured"]
+    content["reasons"] = {
+        "risks": ["Linkability: needs 100 rows: there are 9"],
+        "utility": ["the target has one class", "Nothing was measured."],
+    }
+    content["notes"] = ["The utility of a target of one class is not measured."]
     lines = {e.text for e in read(page(content)).classed("absent")}
     assert (
         "Singling out, linkability, inference: not in this report. "
-        "Linkability needs 100 rows: there are 9."
+        "Linkability: needs 100 rows: there are 9."
     ) in lines
-    assert (
-        "Utility: not in this report. The target has one class, so utility was not measured."
-    ) in lines
+    assert ("Utility: not in this report. The target has one class. Nothing was measured.") in lines
+
+
+def test_a_part_that_is_there_quotes_no_reasons():
+    content = contents.table()
+    content["reasons"] = {"risks": ["never said"], "utility": ["never said"]}
+    assert "never said" not in page(content)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_the_table_of_contents_is_that_of_the_sections_in_their_order(name):
+    root = read(PAGES[name])
+    links = [e.attributes["href"][1:] for e in root.all("nav")[0].all("a")]
+    sections = [e.attributes["id"] for e in root.all("section")]
+    assert [link for link in links if link in sections] == sections
+    order = [e.attributes["id"] for e in root.everything() if e.attributes.get("id") in links]
+    assert links == order and len(set(links)) == len(links)
 
 
 def test_absence_of_a_target_explains_absence_of_utility():
@@ -380,8 +397,8 @@ def test_the_table_of_columns_holds_every_column_with_its_figures():
 
 def test_leaks_come_first_and_are_marked_by_words_and_shape():
     tables = read(PAGES["table"]).classed("attacks")
-    rows = next(t for t in tables if "Singling out" in t.all("caption")[0].text).all("tbody")[0]
-    first, *others = rows.all("tr")
+    attacks = next(t for t in tables if "Singling out" in t.all("caption")[0].text)
+    first, *others = attacks.all("tbody")
     assert "Inference of income" in first.text and "leak found" in first.text
     assert all("none found" in row.text and "leak found" not in row.text for row in others)
     assert "1 of 7 attacks found a leak." in read(PAGES["table"]).text

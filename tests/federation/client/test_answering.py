@@ -16,7 +16,8 @@ from fedsynth.errors import FederationError, PrivacyError
 from fedsynth.federation.client.answering import answers
 from fedsynth.federation.client.client import Client
 from fedsynth.federation.request import Request
-from fedsynth.privacy.terms import Poisson, Terms
+from fedsynth.privacy.sampling import Poisson
+from fedsynth.privacy.terms import Terms
 from tests.federation.vectors import answered, clients, terms
 
 FALSE_ALARM = 1e-8

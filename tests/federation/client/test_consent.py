@@ -11,7 +11,8 @@ import pytest
 from fedsynth.federation.client.client import Client
 from fedsynth.federation.request import Request
 from fedsynth.privacy.accounting import spent
-from fedsynth.privacy.terms import FixedSize, Poisson, Terms
+from fedsynth.privacy.sampling import FixedSize, Poisson
+from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.ledger import Ledger
 from tests.federation.vectors import clients, ledger, terms
 

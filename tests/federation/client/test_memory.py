@@ -11,7 +11,7 @@ from fedsynth.federation.client.memory import Board
 from fedsynth.federation.client.view import View
 from fedsynth.federation.runtimes.local import LocalRuntime
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.terms import Poisson
+from fedsynth.privacy.sampling import Poisson
 from tests.federation.vectors import channel, clients, ledger, terms
 
 

@@ -19,7 +19,8 @@ from fedsynth.federation.client.groups import assigned, groups_of
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.request import Request
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.terms import Poisson, Terms
+from fedsynth.privacy.sampling import Poisson
+from fedsynth.privacy.terms import Terms
 from tests.federation.vectors import answered, channel, ledger, terms
 
 HOSTILE = [np.nan, np.inf, -np.inf, 1e308, -1e308, -1.0, 0.0, 1.0, 1e3]

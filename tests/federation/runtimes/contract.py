@@ -19,10 +19,13 @@ from fedsynth.federation.client.tasks import register
 from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Answer, Request, Summed
 from fedsynth.federation.runtime import Runtime
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.rows.clipping import DenseRows, IndicatorRows, Rows
-from fedsynth.privacy.terms import Budget, Poisson
-from fedsynth.privacy.trail.ledger import Job, Ledger
+from fedsynth.privacy.rows.clipping import DenseRows, Rows
+from fedsynth.privacy.rows.counting import IndicatorRows
+from fedsynth.privacy.sampling import Poisson
+from fedsynth.privacy.trail.job import Job
+from fedsynth.privacy.trail.ledger import Ledger
 from tests.federation.vectors import Vectors, answered, terms
 
 Build = Callable[[Sequence[Client], Path | None], Runtime]

@@ -24,10 +24,13 @@ from fedsynth.federation.request import Answer, Request, Summed
 from fedsynth.federation.runtimes.local import LocalRuntime
 from fedsynth.federation.server.channel import Channel
 from fedsynth.privacy.accounting import spent
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.terms import Budget, Everyone, FixedSize, Poisson, Terms
+from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson
+from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.certificate import certify
-from fedsynth.privacy.trail.ledger import Job, Ledger
+from fedsynth.privacy.trail.job import Job
+from fedsynth.privacy.trail.ledger import Ledger
 from tests.federation.vectors import Watched, channel, clients, ledger, terms
 
 FALSE_ALARM = 1e-8

@@ -60,7 +60,7 @@ def normal_rows(rows, seed=0):
 
 def statistics_of(frame, sigma, apart, seed=0):
     question = Question(TableCells.of(SCHEMA, apart), 0.5, "l2")
-    total = clip_and_sum(question.rows(conform(frame, SCHEMA).columns, 0), 1.001).values
+    total = clip_and_sum(question.rows(conform(frame, SCHEMA).columns, 0), 1.001)
     noise = np.random.default_rng(seed).standard_normal(len(total))
     return question.answer(total + sigma * noise, sigma)
 

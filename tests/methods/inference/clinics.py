@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import Boolean, Categorical, Continuous, Integer, Schema
 
 SCHEMA = Schema(

@@ -9,9 +9,9 @@ import pytest
 from fedsynth.errors import ConfigError
 from fedsynth.marginals import Measurement
 from fedsynth.methods.marginal.aim import AIM
-from fedsynth.methods.marginal.aim_settings import AIMSettings
 from fedsynth.methods.marginal.search import gain
-from fedsynth.privacy.terms import Budget
+from fedsynth.methods.marginal.settings import AIMSettings
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import Categorical, Schema
 from tests.methods.small import SCHEMA, owners
 

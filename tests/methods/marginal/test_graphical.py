@@ -12,7 +12,7 @@ from fedsynth.errors import ConfigError, DataError, ReleaseError
 from fedsynth.methods.marginal.aim import AIM
 from fedsynth.methods.marginal.mst import MST
 from fedsynth.methods.marginal.privbayes import PrivBayes
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.schema import (
     Categorical,

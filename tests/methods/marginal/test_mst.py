@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from fedsynth.methods.marginal.mst import MST
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import Categorical, Schema
 
 SCHEMA = Schema(

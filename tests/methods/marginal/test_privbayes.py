@@ -12,7 +12,7 @@ from fedsynth.errors import ConfigError
 from fedsynth.marginals import Domain
 from fedsynth.methods.marginal.network import network
 from fedsynth.methods.marginal.privbayes import PrivBayes
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import Categorical, Schema
 from tests.methods.small import SCHEMA, owners
 

@@ -14,11 +14,11 @@ from scipy.stats import binom
 
 from fedsynth.methods.training.generating import (
     Conditions,
-    Forger,
+    GeneratorTrainer,
     Objective,
-    disobedience,
-    mismatch,
-    sameness,
+    conditional_cross_entropy,
+    mode_seeking_ratio,
+    profile_distance,
 )
 from fedsynth.methods.training.learner import Learner
 from fedsynth.models import gan
@@ -128,22 +128,24 @@ def test_a_mismatch_is_the_squared_distance_of_each_classs_means():
     profiles = torch.tensor([[0.5, 0.5], [0.2, 0.8], [0.0, 1.0]])
     # Class 0: means (1, 0) are off by (0.5, -0.5); class 1: (0.5, 0.5), by (0.3, -0.3); class 2 has
     # no rows, so nothing.
-    found = mismatch(cells, torch.tensor([0, 1, 1]), profiles)
+    found = profile_distance(cells, torch.tensor([0, 1, 1]), profiles)
     assert float(found) == pytest.approx(1 / 3 * 0.5 + 2 / 3 * 0.18, rel=1e-5)
-    together = mismatch(cells, None, profiles[:1])
+    together = profile_distance(cells, None, profiles[:1])
     assert float(together) == pytest.approx((2 / 3 - 0.5) ** 2 + (1 / 3 - 0.5) ** 2, rel=1e-5)
 
 
 def test_disobedience_is_the_cross_entropy_within_the_column_asked_for():
     scores = torch.tensor([[0.0, math.log(3.0), 5.0, 7.0, 7.0], [9.0, 9.0, 0.0, 0.0, 0.0]])
-    found = disobedience(scores, torch.tensor([1, 4]), (2, 3))
+    found = conditional_cross_entropy(scores, torch.tensor([1, 4]), (2, 3))
     # 3 of 1 + 3, whatever the other column says; and one of three alike.
     assert float(found) == pytest.approx((math.log(4 / 3) + math.log(3)) / 2, rel=1e-5)
 
 
 def test_disobedience_reaches_the_asked_column_alone():
     scores = torch.randn(1, 5, generator=source()).requires_grad_()
-    (slope,) = torch.autograd.grad(disobedience(scores, torch.tensor([0]), (2, 3)), scores)
+    (slope,) = torch.autograd.grad(
+        conditional_cross_entropy(scores, torch.tensor([0]), (2, 3)), scores
+    )
     assert slope[0, :2].abs().min() > 0
     assert not slope[0, 2:].any()
 
@@ -153,16 +155,16 @@ def test_alike_rows_of_unlike_latent_vectors_count_as_the_same():
     cells = torch.tensor([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
     # Pair (0, 2): 0 apart over 2. Pair (1, 3): 1 apart over 4.
     expected = (1 / 0.01 + 1 / (0.25 + 0.01)) / 2
-    assert float(sameness(latent, cells, 2)) == pytest.approx(expected, rel=1e-5)
+    assert float(mode_seeking_ratio(latent, cells, 2)) == pytest.approx(expected, rel=1e-5)
 
 
 TABLE = Cells(columns=(2, 3))
 
 
-def forger(objective, conditions, profiles=None, kind="residual", rate=0.05):
+def trainer(objective, conditions, profiles=None, kind="residual", rate=0.05):
     generator = Generator(TABLE, kind, 3, conditions.count, (8,))
     learner = Learner(generator.layers, rate, source(1))
-    return Forger(generator, learner, objective, conditions, profiles, source(2))
+    return GeneratorTrainer(generator, learner, objective, conditions, profiles, source(2))
 
 
 def indifferent(cells, labels):
@@ -171,7 +173,7 @@ def indifferent(cells, labels):
 
 def test_matching_brings_a_generator_to_the_released_tables():
     profiles = torch.from_numpy(CELLS).float()
-    own = forger(Objective(matching=1.0), Conditions(np.array([0.5, 0.5])), profiles)
+    own = trainer(Objective(matching=1.0), Conditions(np.array([0.5, 0.5])), profiles)
     for _ in range(150):
         own.step(200, indifferent)
     cells, labels = own.rows(4000)
@@ -181,7 +183,7 @@ def test_matching_brings_a_generator_to_the_released_tables():
 
 def test_obedience_makes_a_generator_draw_what_it_is_asked_for():
     conditions = Conditions(np.zeros(0), np.array([[0.5, 0.5, 0.4, 0.3, 0.3]]), (2, 3))
-    own = forger(Objective(obedience=1.0), conditions)
+    own = trainer(Objective(conditional_loss=1.0), conditions)
     for _ in range(150):
         own.step(200, indifferent)
     cells, labels = own.rows(1000)
@@ -189,7 +191,7 @@ def test_obedience_makes_a_generator_draw_what_it_is_asked_for():
 
 
 def test_guidance_makes_a_generator_draw_what_the_classifier_knows_by_its_class():
-    own = forger(Objective(guidance=1.0), Conditions(np.array([0.5, 0.5])))
+    own = trainer(Objective(auxiliary_loss=1.0), Conditions(np.array([0.5, 0.5])))
     for _ in range(100):
         own.step(100, indifferent, lambda cells: 8 * cells[:, :2])
     cells, labels = own.rows(1000)
@@ -197,7 +199,7 @@ def test_guidance_makes_a_generator_draw_what_the_classifier_knows_by_its_class(
 
 
 def test_a_generator_learns_what_is_taken_for_real():
-    own = forger(Objective(), Conditions(np.zeros(0)))
+    own = trainer(Objective(), Conditions(np.zeros(0)))
     for _ in range(100):
         own.step(100, lambda cells, labels: 4 * cells[:, 4])
     assert own.rows(1000)[0][:, 4].mean() > 0.9
@@ -210,14 +212,14 @@ def test_a_step_draws_pairs_of_the_same_labels_even_where_rows_are_odd():
         seen.append((len(cells), labels))
         return cells.sum(1)
 
-    forger(Objective(), Conditions(np.array([0.5, 0.5]))).step(7, verdict)
+    trainer(Objective(), Conditions(np.array([0.5, 0.5]))).step(7, verdict)
     ((rows, labels),) = seen
     assert rows == 8
     assert torch.equal(labels[:4], labels[4:])
 
 
 def test_a_step_moves_the_generator_no_further_than_its_gradient_is_long(monkeypatch):
-    own = forger(Objective(steepest=1e-3), Conditions(np.zeros(0)))
+    own = trainer(Objective(max_gradient_norm=1e-3), Conditions(np.zeros(0)))
     stepped = []
     monkeypatch.setattr(own.learner, "_step", lambda parts: stepped.append(gan.flattened(parts)))
     own.step(10, lambda cells, labels: 1e6 * cells[:, 0])

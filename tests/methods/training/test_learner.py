@@ -70,7 +70,7 @@ def test_a_gradient_is_cut_to_the_steepest_and_no_shorter_one_is_touched(
     monkeypatch.setattr(own, "_step", lambda parts: stepped.append(flat_of(parts)))
     direction = gradients(1)[0]
     direction = direction / direction.norm() * norm
-    own.descend(along(own, direction), steepest=2.0)
+    own.descend(along(own, direction), max_gradient_norm=2.0)
     assert torch.allclose(stepped[0], direction * (expected / norm), atol=1e-5)
 
 

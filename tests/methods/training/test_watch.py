@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from fedsynth.methods.training.generating import Conditions, Forger, Objective
+from fedsynth.methods.training.generating import Conditions, GeneratorTrainer, Objective
 from fedsynth.methods.training.learner import Learner
 from fedsynth.methods.training.saving import packed, unpack
 from fedsynth.methods.training.watch import Watch
@@ -17,14 +17,14 @@ from fedsynth.models.gan import Generator
 TABLE = Cells(columns=(4,))
 
 
-def forger(classes=0, profiles=None, cells=TABLE):
+def trainer(classes=0, profiles=None, cells=TABLE):
     # Without a hidden layer: the scores of a class are its column of the matrix.
     generator = Generator(cells, "mlp", 1, classes)
     source = torch.Generator().manual_seed(0)
     learner = Learner(generator.layers, 0.1, source)
     shares = np.full(classes, 1 / max(1, classes))
     tables = None if profiles is None else torch.tensor(profiles)
-    return Forger(generator, learner, Objective(), Conditions(shares), tables, source)
+    return GeneratorTrainer(generator, learner, Objective(), Conditions(shares), tables, source)
 
 
 def weights(*columns, bias=(0.0, 0.0, 0.0, 0.0)):
@@ -48,7 +48,7 @@ def watched(own, *states, patience=None, every=1):
 
 
 def test_a_healthy_generator_is_neither_and_its_last_state_is_kept():
-    watch = watched(forger(), EVEN, EVEN + 0.01)
+    watch = watched(trainer(), EVEN, EVEN + 0.01)
     assert not watch.collapsed and not watch.diverged and not watch.stalled
     assert watch.remarks("the generator") == ()
     assert torch.equal(watch.kept, EVEN + 0.01) and watch.at == 2
@@ -57,29 +57,29 @@ def test_a_healthy_generator_is_neither_and_its_last_state_is_kept():
 
 
 def test_a_generator_that_lost_its_variety_has_collapsed_and_the_state_before_is_kept():
-    watch = watched(forger(), EVEN, ALWAYS_FIRST)
+    watch = watched(trainer(), EVEN, ALWAYS_FIRST)
     assert watch.collapsed and not watch.diverged
     assert torch.equal(watch.kept, EVEN) and watch.at == 1
     (remark,) = watch.remarks("the generator of class 3")
     assert "the generator of class 3 collapsed" in remark
     assert "by round 2" in remark and "round 1 are kept" in remark
-    watch.look(forger(), EVEN, 3, 0)
+    watch.look(trainer(), EVEN, 3, 0)
     assert not watch.collapsed and watch.at == 3
 
 
 def test_rows_of_one_label_that_are_all_the_same_are_a_collapse_though_classes_differ():
-    watch = watched(forger(2), ONE_A_CLASS)
+    watch = watched(trainer(2), ONE_A_CLASS)
     assert watch.looks[0].variety == 0 and watch.looks[0].spread > 0.1
     assert watch.collapsed
 
 
 def test_classes_that_differ_are_no_collapse():
-    assert not watched(forger(2), EVEN_IN_BOTH, EVEN_IN_BOTH).collapsed
+    assert not watched(trainer(2), EVEN_IN_BOTH, EVEN_IN_BOTH).collapsed
 
 
 @pytest.mark.parametrize("state", BROKEN)
 def test_weights_that_are_no_numbers_have_diverged_and_the_last_good_ones_are_kept(state):
-    watch = watched(forger(), EVEN, state)
+    watch = watched(trainer(), EVEN, state)
     assert watch.diverged and not watch.collapsed
     assert torch.equal(watch.kept, EVEN) and watch.at == 1
     assert "diverged by round 2" in watch.remarks("it")[0]
@@ -87,7 +87,7 @@ def test_weights_that_are_no_numbers_have_diverged_and_the_last_good_ones_are_ke
 
 def test_a_table_in_which_no_two_rows_can_differ_has_not_collapsed():
     only = Cells(columns=(1, 1))
-    watch = watched(forger(cells=only), torch.zeros(4))
+    watch = watched(trainer(cells=only), torch.zeros(4))
     assert watch.looks[0].variety == 0
     assert not watch.collapsed
 
@@ -103,23 +103,23 @@ def test_a_table_in_which_no_two_rows_can_differ_has_not_collapsed():
     ],
 )
 def test_variety_is_measured_by_what_released_tables_promise(tables, collapsed):
-    assert watched(forger(2, tables), ONE_A_CLASS).collapsed is collapsed
+    assert watched(trainer(2, tables), ONE_A_CLASS).collapsed is collapsed
 
 
 def test_the_variety_that_tables_promise_is_that_of_rows_drawn_from_them():
     shares = [0.4, 0.3, 0.2, 0.1]
-    own = forger(profiles=[shares])
+    own = trainer(profiles=[shares])
     watch = watched(own, weights(bias=tuple(np.log(shares))))
     assert watch.looks[0].wanted == pytest.approx(1 - sum(share**2 for share in shares))
     assert watch.looks[0].variety == pytest.approx(watch.looks[0].wanted, abs=0.08)
 
 
 def test_a_generator_that_never_had_what_the_tables_promise_has_collapsed():
-    assert watched(forger(profiles=[[0.25] * 4]), ALWAYS_FIRST).collapsed
+    assert watched(trainer(profiles=[[0.25] * 4]), ALWAYS_FIRST).collapsed
 
 
 def test_the_distance_is_the_total_variation_from_the_released_tables():
-    own = forger(profiles=[[0.7, 0.1, 0.1, 0.1]])
+    own = trainer(profiles=[[0.7, 0.1, 0.1, 0.1]])
     near, far = weights(bias=tuple(np.log([0.7, 0.1, 0.1, 0.1]))), ALWAYS_FIRST
     watch = watched(own, EVEN, near, far)
     distances = [look.distance for look in watch.looks]
@@ -128,13 +128,13 @@ def test_the_distance_is_the_total_variation_from_the_released_tables():
 
 def test_the_distance_is_taken_in_each_class():
     profiles = [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]]
-    assert watched(forger(2, profiles), ONE_A_CLASS).looks[0].distance == pytest.approx(0.0)
+    assert watched(trainer(2, profiles), ONE_A_CLASS).looks[0].distance == pytest.approx(0.0)
     turned = weights((0.0, 500.0, 0.0, 0.0), (500.0, 0.0, 0.0, 0.0))
-    assert watched(forger(2, profiles), turned).looks[0].distance == pytest.approx(1.0)
+    assert watched(trainer(2, profiles), turned).looks[0].distance == pytest.approx(1.0)
 
 
 def test_patience_ends_by_the_distance_alone_and_keeps_the_nearest():
-    own = forger(profiles=[[0.25, 0.25, 0.25, 0.25]])
+    own = trainer(profiles=[[0.25, 0.25, 0.25, 0.25]])
     off = [weights(bias=(step, 0.0, 0.0, 0.0)) for step in (2.0, 1.0, 0.0, 1.0, 1.1)]
     watch = watched(own, *off[:4], patience=2)
     assert not watch.stalled
@@ -145,12 +145,12 @@ def test_patience_ends_by_the_distance_alone_and_keeps_the_nearest():
 
 
 def test_without_patience_or_without_tables_nothing_stalls():
-    assert not watched(forger(profiles=[[0.25] * 4]), *[EVEN] * 9).stalled
-    assert not watched(forger(), *[EVEN] * 9, patience=1).stalled
+    assert not watched(trainer(profiles=[[0.25] * 4]), *[EVEN] * 9).stalled
+    assert not watched(trainer(), *[EVEN] * 9, patience=1).stalled
 
 
 def test_looking_changes_no_random_stream_and_no_weight():
-    own = forger(2)
+    own = trainer(2)
     torch.manual_seed(3)
     before = own.source.get_state(), torch.get_rng_state(), own.learner.flat
     watched(own, ONE_A_CLASS)
@@ -160,7 +160,7 @@ def test_looking_changes_no_random_stream_and_no_weight():
 
 
 def test_the_state_kept_is_a_copy():
-    own, state = forger(), EVEN.clone()
+    own, state = trainer(), EVEN.clone()
     watch = watched(own, state)
     state += 1
     assert torch.equal(watch.kept, EVEN)
@@ -170,7 +170,7 @@ def test_images_are_looked_at_without_tables():
     generator = Generator(Cells(shape=(2, 2)), "mlp", 3, 0, (8,))
     source = torch.Generator().manual_seed(0)
     learner = Learner(generator.layers, 0.1, source)
-    own = Forger(generator, learner, Objective(), Conditions(np.zeros(0)), None, source)
+    own = GeneratorTrainer(generator, learner, Objective(), Conditions(np.zeros(0)), None, source)
     flat = gan.initial(generator.layers, source)
     assert watched(own, flat * 3).looks[0].distance is None
     assert watched(own, flat * 3, torch.zeros_like(flat)).collapsed
@@ -178,7 +178,7 @@ def test_images_are_looked_at_without_tables():
 
 @pytest.mark.parametrize("tables", [None, [[0.25] * 4]])
 def test_a_restored_watch_goes_on_as_if_nothing_had_happened(tables):
-    own = forger(profiles=tables)
+    own = trainer(profiles=tables)
     watch = watched(own, EVEN, ALWAYS_FIRST, BROKEN[0], patience=2)
     parts = {"watch": Watch(torch.zeros(own.generator.dim), patience=2)}
     unpack(parts, {"other": np.zeros(1), **packed({"watch": watch})})

@@ -9,9 +9,10 @@ import pytest
 from fedsynth.data.tables import conform
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError
-from fedsynth.methods.vae import FedVAE, redrawing
+from fedsynth.methods.vae import redrawing
 from fedsynth.methods.vae.redrawing import redrawn
-from fedsynth.privacy.terms import Budget
+from fedsynth.methods.vae.synthesizer import FedVAE
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import Boolean, Categorical, Integer, Schema
 
 FREE = Budget(epsilon=math.inf, trust="central")

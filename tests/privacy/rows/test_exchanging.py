@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from fedsynth.privacy.rows.clipping import Norm
 from fedsynth.privacy.rows.exchanging import clip_exchanged, exchange, nonnegative, row_bound
-from fedsynth.privacy.terms import Norm
 
 NORMS = st.sampled_from(["l2", "l1"])
 CLIPS = st.floats(1e-6, 1e6)

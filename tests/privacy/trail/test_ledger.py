@@ -11,9 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedsynth.errors import BudgetExceeded, PrivacyError, ReleaseError
-from fedsynth.privacy.accounting import charged, optimal_gaussian_sigma, spent
-from fedsynth.privacy.terms import Budget, Everyone, FixedSize, Poisson, Sampling, Terms
-from fedsynth.privacy.trail.ledger import Event, Job, Ledger, Planned
+from fedsynth.privacy.accounting import charged, spent
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.calibration import optimal_gaussian_sigma
+from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson, Sampling
+from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.job import Event, Job, Planned
+from fedsynth.privacy.trail.ledger import Ledger
 
 BUDGET = Budget(epsilon=2.0, delta=1e-5, unit="record", trust="central")
 EVERYONE = Everyone()
@@ -193,7 +197,7 @@ def test_a_disk_that_cannot_be_written_stops_everything(tmp_path: Path, monkeypa
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("fedsynth.privacy.trail.ledger.os.fsync", full)
+        patched.setattr("fedsynth.privacy.trail.chain.os.fsync", full)
         with pytest.raises(PrivacyError, match="cannot be written"):
             ledger.charge(event(1))
     with pytest.raises(PrivacyError, match="closed"):

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from scipy import integrate
 
 from fedsynth.errors import PrivacyError
-from fedsynth.privacy.terms import Everyone, FixedSize, Poisson, Sampling, Terms
+from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson, Sampling
+from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.verify import moments
 
 INTEGERS = [2, 3, 4, 7, 16, 33, 64]

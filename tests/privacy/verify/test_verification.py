@@ -13,11 +13,15 @@ from hypothesis import strategies as st
 
 from fedsynth.errors import ReleaseError
 from fedsynth.privacy import accounting
-from fedsynth.privacy.mechanisms import stable
-from fedsynth.privacy.terms import Budget, Everyone, FixedSize, Poisson, Sampling, Terms
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.mechanisms import stable_law as law
+from fedsynth.privacy.mechanisms.stable import Stable
+from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson, Sampling
+from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail import chain
 from fedsynth.privacy.trail.certificate import LEDGER, NAME, certify, sha256
-from fedsynth.privacy.trail.ledger import Event, Job, Ledger
+from fedsynth.privacy.trail.job import Event, Job
+from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.verify import verification
 from fedsynth.privacy.verify.verification import require, verify
 
@@ -176,8 +180,8 @@ def test_a_forged_index_or_a_mechanism_that_nobody_knows_is_found(
 def test_a_score_bound_that_is_off_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, factor: float
 ):
-    right = stable.score_bound
-    monkeypatch.setattr(stable, "score_bound", lambda alpha: factor * right(alpha))
+    right = law.score_bound
+    monkeypatch.setattr(law, "score_bound", lambda alpha: factor * right(alpha))
     for cached in (accounting._spent, accounting._curve):
         cached.cache_clear()
     folder = of_stable(tmp_path)
@@ -194,7 +198,7 @@ def test_the_charge_of_one_number_would_not_do_for_a_vector(
 ):
     """The scalar figure, which is smaller, in place of the vectors': both accountants object."""
     monkeypatch.setattr(
-        stable, "release_epsilon", lambda t, exchange=False: stable.scalar_epsilon(t.alpha, 0.5)
+        Stable, "pure_epsilon", lambda kind, *_, **__: law.scalar_epsilon(kind.alpha, 0.5)
     )
     for cached in (accounting._spent, accounting._curve):
         cached.cache_clear()
@@ -221,7 +225,7 @@ def test_a_loss_distribution_that_leaves_the_sums_out_is_found(
 
     monkeypatch.setattr(verification, "certify", wishful)
     edit(folder, lambda c: c["guarantee"].update(pld=wrong))
-    assert failed(folder) == {"second accountant (PRV)"}
+    assert failed(folder) == {"second accountant (Gaussian)"}
 
 
 @settings(max_examples=12)

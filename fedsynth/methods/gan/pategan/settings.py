@@ -8,7 +8,7 @@ from pydantic import Field
 
 from fedsynth.errors import ConfigError
 from fedsynth.methods.gan.settings import FedGANSettings
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.queries.votes import vote_terms
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.schema.target import conditions
@@ -47,7 +47,7 @@ class PATEGANSettings(FedGANSettings):
             ConfigError: settings that contradict the schema, or that PATE-GAN does not have.
         """
         clip = vote_terms(budget, 0.0, 1, self.queries, "gaussian").clip
-        teachers = self.teachers or (100 if budget.unit == "record" else 1)
+        teachers = self.teachers or (100 if budget.protects.per_record else 1)
         known: dict[str, Any] = {"clip": self.clip or clip, "teachers": teachers}
         if self.classifier_hidden is None:
             known["classifier_hidden"] = ()
@@ -84,8 +84,8 @@ _FIXED: dict[str, Any] = {
     "discriminator": "mlp",
     "loss": "logistic",
     "penalty": 0.0,
-    "obedience": 0.0,
-    "guidance": 0.0,
+    "conditional_loss": 0.0,
+    "auxiliary_loss": 0.0,
     "rate": 1.0,
     "sampling": "poisson",
     "classifier_hidden": (),
@@ -100,7 +100,7 @@ _BOTH: dict[str, Any] = {
     "schedule": "linear",
     "generator_steps": 5,
     "generator_batch": 256,
-    "diversity": 0.0,
+    "mode_seeking_loss": 0.0,
 }
 _TABLE = {
     **_BOTH,
@@ -116,12 +116,12 @@ _IMAGE = {
     "latent": 30,
     "smoothing": 0.3,
     "matching": 0.0,
-    "diversity": 0.1,
+    "mode_seeking_loss": 0.1,
     "label_table_share": 0.0,
 }
 
-PATEGANSettings._defaults = {
-    (unit, images): _IMAGE if images else _TABLE
-    for unit in ("record", "client")
+PATEGANSettings._defaults = {  # noqa: SLF001
+    (per_record, images): _IMAGE if images else _TABLE
+    for per_record in (True, False)
     for images in (True, False)
 }

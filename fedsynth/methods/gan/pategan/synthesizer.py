@@ -6,12 +6,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 from fedsynth.methods.gan.pategan.settings import PATEGANSettings
-from fedsynth.methods.gan.pategan.tasks import VERDICTS
-from fedsynth.methods.gan.pategan.training import tutored
+from fedsynth.methods.gan.pategan.tasks import TEACHER_VOTES
+from fedsynth.methods.gan.pategan.training import train_student
 from fedsynth.methods.gan.sampling import Learned
 from fedsynth.methods.gan.settings import FedGANSettings
 from fedsynth.methods.gan.synthesizer import FedGAN
-from fedsynth.privacy.terms import Budget
+from fedsynth.privacy.budget import Budget
 from fedsynth.queries.session import Session
 
 
@@ -37,7 +37,7 @@ class PATEGAN(FedGAN):
     settings_type: ClassVar[type[FedGANSettings]] = PATEGANSettings
 
     def task(self, budget: Budget) -> str:
-        return VERDICTS.name
+        return TEACHER_VOTES.name
 
     def train(self, session: Session) -> Learned:
-        return tutored(self.schema, session)
+        return train_student(self.schema, session)

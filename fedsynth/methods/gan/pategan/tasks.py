@@ -1,4 +1,4 @@
-"""The teachers' verdicts: discriminators that stay with their records, and vote real or generated.
+"""The client half: teachers, discriminators that stay with their records and vote on rows.
 
 PATE-GAN (Jordon, Yoon, van der Schaar 2019, Algorithm 1; with votes summed over clients as in
 G-PATE, Long et al. 2021). A teacher sees its own group's records and rows of the present generator,
@@ -26,9 +26,9 @@ from fedsynth.federation.client.groups import GROUPS
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.request import Request
 from fedsynth.methods.gan.game import Game
-from fedsynth.methods.gan.pategan.teachers import Lesson, Teacher, lessons, trained
+from fedsynth.methods.gan.pategan.teachers import Teacher, TrainingSet, trained, training_set
 from fedsynth.methods.training.batches import number
-from fedsynth.models import gan, verdicts
+from fedsynth.models import adversarial, gan
 from fedsynth.models.cells import Cells
 from fedsynth.models.stacked import STACK_FLOATS
 from fedsynth.schema import ImageSchema
@@ -40,7 +40,7 @@ _MEMORY = "pate-gan"
 
 
 @dataclass(frozen=True)
-class VerdictsTask:
+class TeacherVotesTask:
     """Train each group's teacher some steps more, and have it vote on the queries.
 
     A teacher votes for nothing on a row of a class that none of its records has, and without
@@ -55,7 +55,7 @@ class VerdictsTask:
         game = groups[0].board.read("game", Game.from_dict)
         asked = _Asked.of(game, request)
         weight = 1.0
-        if request.terms.unit == "client":
+        if not request.terms.protects.per_record:
             # A whole client has one vote, whatever the number of its teachers.
             weight = 1 / number(request, GROUPS)
         # Teachers without records learn beside the others, from generated rows: rounding depends on
@@ -67,7 +67,7 @@ class VerdictsTask:
                 yield position, weight * row
 
 
-VERDICTS = register(VerdictsTask())
+TEACHER_VOTES = register(TeacherVotesTask())
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ class _Asked:
     Attributes:
         fakes: generated records to learn from, as codes or pixels [f, ...].
         fake_labels: their labels [f]; None without classes.
-        queries, query_labels: those to be judged.
+        queries, query_labels: those to be conditional_logits.
     """
 
     fakes: Tensor
@@ -118,7 +118,7 @@ def _voted(
     game: Game, groups: Sequence[Group], asked: _Asked, request: Request
 ) -> NDArray[np.float64]:
     """Rows [groups, 2 * queries]: a one for generated and one for real in turn."""
-    made = [_lesson(game, group, asked, request) for group in groups]
+    made = [_training_set(game, group, asked, request) for group in groups]
     fresh = [index for index, group in enumerate(groups) if _MEMORY not in group.memory]
     rate = number(request, "learning_rate")
     for index in fresh:
@@ -133,20 +133,20 @@ def _voted(
     for index, teacher in found.items():
         groups[index].memory[_MEMORY] = teacher
     weights = torch.stack([found[index].flat for index in range(len(groups))])
-    real = _verdicts(game, weights, asked) > 0
+    real = _logits(game, weights, asked) > 0
     known = _known(groups, asked)
     votes = torch.stack([~real & known, real & known], dim=-1)
     return np.asarray(votes.flatten(1).numpy(), np.float64)
 
 
-def _verdicts(game: Game, flat: Tensor, asked: _Asked) -> Tensor:
+def _logits(game: Game, flat: Tensor, asked: _Asked) -> Tensor:
     """Of every teacher on every query, [teachers, queries]."""
     weights = gan.leaves(flat, game.discriminator.layers)
     cells = game.dense(asked.queries).expand(len(flat), -1, -1)
     labels = asked.query_labels
     own = None if labels is None else labels.expand(len(flat), -1)
     with torch.no_grad():
-        return verdicts.judged(game.discriminator.logits(weights, cells), own)
+        return adversarial.conditional_logits(game.discriminator.logits(weights, cells), own)
 
 
 def _known(groups: Sequence[Group], asked: _Asked) -> Tensor:
@@ -158,7 +158,7 @@ def _known(groups: Sequence[Group], asked: _Asked) -> Tensor:
     return torch.stack([torch.isin(labels, group.memory["labels"]) for group in groups])
 
 
-def _lesson(game: Game, group: Group, asked: _Asked, request: Request) -> Lesson:
+def _training_set(game: Game, group: Group, asked: _Asked, request: Request) -> TrainingSet:
     """What a teacher learns from in this round; its records are encoded once."""
     if "records" not in group.memory:
         group.memory["records"], group.memory["labels"] = _records(game, group)
@@ -170,7 +170,7 @@ def _lesson(game: Game, group: Group, asked: _Asked, request: Request) -> Lesson
     records, labels = group.memory["records"], group.memory["labels"] if game.classes else None
     if not group.records:
         records, labels = asked.fakes, asked.fake_labels
-    return lessons(records, labels, asked.fakes, asked.fake_labels, steps, batch, rng)
+    return training_set(records, labels, asked.fakes, asked.fake_labels, steps, batch, rng)
 
 
 def _records(game: Game, group: Group) -> tuple[Tensor, Tensor]:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fedsynth.methods.gan.game import Game
 from fedsynth.methods.training.learner import BETAS
-from fedsynth.models import gan, verdicts
+from fedsynth.models import adversarial, gan
 
 _TINY = 1e-8
 
@@ -39,7 +39,7 @@ class Teacher:
 
 
 @dataclass(frozen=True, eq=False)
-class Lesson:
+class TrainingSet:
     """What one teacher learns from.
 
     Attributes:
@@ -56,7 +56,7 @@ class Lesson:
     fake: Tensor
 
 
-def lessons(
+def training_set(
     records: Tensor,
     labels: Tensor | None,
     fakes: Tensor,
@@ -64,8 +64,8 @@ def lessons(
     steps: int,
     batch: int,
     rng: np.random.Generator,
-) -> Lesson:
-    """A lesson of records in random order against generated rows of the same classes.
+) -> TrainingSet:
+    """A training set of records in random order against generated rows of the same classes.
 
     Else a teacher whose records are mostly of one class would learn to judge by the class.
     """
@@ -78,15 +78,15 @@ def lessons(
             if len(alike):
                 at = own == label
                 fake[at] = rng.choice(alike, int(at.sum()))
-    return Lesson(
+    return TrainingSet(
         records, labels, fakes, fake_labels, torch.from_numpy(real), torch.from_numpy(fake)
     )
 
 
 def trained(
-    game: Game, teachers: Sequence[Teacher], given: Sequence[Lesson], rate: float
+    game: Game, teachers: Sequence[Teacher], given: Sequence[TrainingSet], rate: float
 ) -> list[Teacher]:
-    """The teachers after their lessons, all of as many steps, by Adam; each as if alone."""
+    """The teachers after their training_set, all of as many steps, by Adam; each as if alone."""
     layers = game.discriminator.layers
     flat = torch.stack([teacher.flat for teacher in teachers])
     first = torch.stack([teacher.first for teacher in teachers])
@@ -105,21 +105,21 @@ def trained(
     return [Teacher(flat[i], first[i], second[i], int(taken[i])) for i in range(len(teachers))]
 
 
-def _losses(game: Game, weights: list[Tensor], given: Sequence[Lesson], step: int) -> Tensor:
+def _losses(game: Game, weights: list[Tensor], given: Sequence[TrainingSet], step: int) -> Tensor:
     """The logistic loss of every teacher, [teachers], on records as real and on generated ones."""
     total = torch.zeros(len(given))
     for real in (True, False):
         rows, labels = [], []
-        for lesson in given:
-            at = (lesson.real if real else lesson.fake)[step]
-            rows.append((lesson.records if real else lesson.fakes)[at])
-            known = lesson.labels if real else lesson.fake_labels
+        for own_set in given:
+            at = (own_set.real if real else own_set.fake)[step]
+            rows.append((own_set.records if real else own_set.fakes)[at])
+            known = own_set.labels if real else own_set.fake_labels
             if known is not None:
                 labels.append(known[at])
         stacked = torch.stack(rows)
         cells = game.dense(stacked.flatten(0, 1)).view(*stacked.shape[:2], -1)
-        said = verdicts.judged(
+        said = adversarial.conditional_logits(
             game.discriminator.logits(weights, cells), torch.stack(labels) if labels else None
         )
-        total = total + verdicts.verdict_losses(said, real, "logistic").mean(1)
+        total = total + adversarial.adversarial_losses(said, real, "logistic").mean(1)
     return total

@@ -1,4 +1,4 @@
-"""The server half: a student that learns from noisy verdicts, and the generator that faces it.
+"""The server half: a student that learns from noisy votes, and the generator that faces it.
 
 It sees released values alone, so everything here is post-processing.
 """
@@ -17,9 +17,9 @@ from fedsynth.codec import pack
 from fedsynth.federation.client.groups import GROUPS
 from fedsynth.methods.gan.networks import game_of
 from fedsynth.methods.gan.pategan.settings import PATEGANSettings
-from fedsynth.methods.gan.pategan.tasks import VERDICTS
+from fedsynth.methods.gan.pategan.tasks import TEACHER_VOTES
 from fedsynth.methods.gan.sampling import Learned
-from fedsynth.methods.gan.server import forger_of
+from fedsynth.methods.gan.server import trainer_of
 from fedsynth.methods.training.learner import Learner
 from fedsynth.methods.training.saving import Arrays, Part, packed, unpack
 from fedsynth.methods.training.watch import Watch
@@ -29,7 +29,7 @@ from fedsynth.queries.votes import Votes
 from fedsynth.schema import ImageSchema, Schema
 
 
-class Tuition:
+class StudentTraining:
     """The server half of one fit.
 
     The student sees generated rows alone, and what the teachers together said of them (Jordon et
@@ -50,8 +50,8 @@ class Tuition:
         self.source = torch.Generator().manual_seed(session.options.seed)
         rate = settings.discriminator_learning_rate
         self.student = Learner(self.game.discriminator.layers, rate, self.source)
-        self.forger = forger_of(settings, self.game, known, self.source)
-        start = self.forger.learner.average.clone()
+        self.trainer = trainer_of(settings, self.game, known, self.source)
+        start = self.trainer.learner.average.clone()
         self.watch = Watch(start, patience=settings.patience)
         self.round = 0
 
@@ -74,47 +74,47 @@ class Tuition:
             self._look()
         self.save()
         remarks = self.watch.remarks("the generator")
-        average = self.forger.learner.average
+        average = self.trainer.learner.average
         kept = self.watch.kept if remarks or self.watch.patience else average
         flat = kept.numpy().astype(np.float32)
         return Learned(self.game, flat, self.known, remarks, self.schema)
 
     def _look(self) -> None:
-        average, seed = self.forger.learner.average, self.session.options.seed
-        self.watch.look(self.forger, average, self.round, seed)
+        average, seed = self.trainer.learner.average, self.session.options.seed
+        self.watch.look(self.trainer, average, self.round, seed)
 
     def _step(self) -> None:
-        """One round: a release of verdicts, the student's steps and the generator's."""
+        """One round: a release of votes, the student's steps and the generator's."""
         settings, done = self.settings, self.round / max(1, self.training.count)
         left = 1.0 if settings.schedule == "constant" else 1.0 - done
         self.student.pace(left * (settings.discriminator_learning_rate or 1e-3))
-        self.forger.learner.pace(left * (settings.learning_rate or 1e-3))
-        queries, labels = self.forger.rows(settings.queries)
-        wanted = self.verdicts(queries, labels)
+        self.trainer.learner.pace(left * (settings.learning_rate or 1e-3))
+        queries, labels = self.trainer.rows(settings.queries)
+        wanted = self._ask_shares(queries, labels)
         for _ in range(settings.student_steps):
-            said = self._judge(queries, labels).sigmoid()
-            self.student.descend((said - wanted).square().mean(), settings.steepest)
+            said = self._discriminate(queries, labels).sigmoid()
+            self.student.descend((said - wanted).square().mean(), settings.max_gradient_norm)
         for _ in range(settings.generator_steps or 0):
-            self.forger.step(settings.generator_batch or 2, self._judge)
-            self.forger.learner.follow(min(settings.average, (self.round + 1) / (self.round + 10)))
+            self.trainer.step(settings.generator_batch or 2, self._discriminate)
+            self.trainer.learner.follow(min(settings.average, (self.round + 1) / (self.round + 10)))
 
-    def _judge(self, cells: Tensor, labels: Tensor | None) -> Tensor:
-        """The student's verdict [b]."""
+    def _discriminate(self, cells: Tensor, labels: Tensor | None) -> Tensor:
+        """The student's logits [b]."""
         if self.game.smoothing:
             noise = torch.randn(cells.shape, generator=self.source)
             cells = cells + self.game.smoothing * noise
-        return self.game.verdict(self.student.weights, cells, labels)
+        return self.game.discriminate(self.student.weights, cells, labels)
 
-    def verdicts(self, queries: Tensor, labels: Tensor | None) -> Tensor:
+    def _ask_shares(self, queries: Tensor, labels: Tensor | None) -> Tensor:
         """Released noisy shares [queries] of the teachers that take a row for real."""
         settings, terms = self.settings, self.training.terms
-        fakes, fake_labels = self.forger.rows(settings.generator_batch or 2)
+        fakes, fake_labels = self.trainer.rows(settings.generator_batch or 2)
         arrays: Arrays = {"queries": self._sent(queries), "fakes": self._sent(fakes)}
         if labels is not None and fake_labels is not None:
             arrays |= {"query_labels": labels.numpy(), "fake_labels": fake_labels.numpy()}
         teachers = settings.teachers or 1
         released = self.session.channel.sum(
-            VERDICTS.name,
+            TEACHER_VOTES.name,
             terms,
             2 * len(queries),
             arrays=arrays,
@@ -126,7 +126,7 @@ class Tuition:
                 "learning_rate": settings.discriminator_learning_rate or 1e-3,
             },
         )
-        each = teachers if terms.unit == "record" else 1
+        each = teachers if terms.protects.per_record else 1
         votes = Votes(
             released.value.reshape(len(queries), 2),
             terms.summed_scale(released.answered),
@@ -155,19 +155,19 @@ class Tuition:
 
     def _parts(self) -> dict[str, Part]:
         """All that learns or watches, by name."""
-        return {"student": self.student, "generator": self.forger.learner, "watch": self.watch}
+        return {"student": self.student, "generator": self.trainer.learner, "watch": self.watch}
 
 
-def tutored(schema: Schema | ImageSchema, session: Session) -> Learned:
+def train_student(schema: Schema | ImageSchema, session: Session) -> Learned:
     """A whole fit, or the rest of an interrupted one."""
     known = session.saved(Preliminaries)
     if known is None or session.restored is None:
         known = ask_preliminaries(session, schema, session.settings.bins)
-        tuition = Tuition(schema, session, known)
-        tuition.save()
-        return tuition.run()
+        training = StudentTraining(schema, session, known)
+        training.save()
+        return training.run()
     if known.encoding is not None:
         session.channel.announce("encoding", known.encoding.to_dict())
-    tuition = Tuition(schema, session, known)
-    tuition.restore(*session.restored)
-    return tuition.run()
+    training = StudentTraining(schema, session, known)
+    training.restore(*session.restored)
+    return training.run()

@@ -20,7 +20,8 @@ from fedsynth.methods.gan.game import Game
 from fedsynth.methods.training.batches import tensor
 from fedsynth.methods.training.rows import Row, Seen, Weights
 from fedsynth.models.vae import unflatten
-from fedsynth.privacy.rows.clipping import FactoredRows, Rows
+from fedsynth.privacy.rows.clipping import Rows
+from fedsynth.privacy.rows.factored import FactoredRows
 
 # Records whose gradients are computed at once: their factors stay within 128 MB.
 _CHUNK, _FLOATS = 2048, 2**25
@@ -36,7 +37,7 @@ class GradientTask:
     def contribute(
         self, clients: Sequence[View], samples: Samples, request: Request
     ) -> Iterator[tuple[int, Rows]]:
-        if request.terms.unit != "record":
+        if not request.terms.protects.per_record:
             raise PrivacyError(f"{self.name} gives a row a record, not a {request.terms.unit}")
         game = clients[0].board.read("game", Game.from_dict)
         row = row_of(game, request.terms.clip)

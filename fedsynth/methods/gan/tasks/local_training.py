@@ -22,10 +22,11 @@ from fedsynth.methods.gan.game import Game
 from fedsynth.methods.training.batches import classes_of, number, tensor
 from fedsynth.methods.training.generating import Conditions
 from fedsynth.methods.training.learner import BETAS
-from fedsynth.models import verdicts
+from fedsynth.models import adversarial
 from fedsynth.models.gan import flattened, leaves
 from fedsynth.models.stacked import STACK_FLOATS, side_by_side
-from fedsynth.privacy.rows.clipping import DenseRows, Floats, Rows, clip_parts
+from fedsynth.privacy.rows.clipping import DenseRows, Floats, Rows
+from fedsynth.privacy.rows.parts import clip_parts
 
 # Numbers in the rows and weights of clients that are simulated at once: 32 MB.
 _FLOATS = 2**23
@@ -41,7 +42,7 @@ class TrainingTask:
     def contribute(
         self, clients: Sequence[View], samples: Samples, request: Request
     ) -> Iterator[tuple[int, Rows]]:
-        if request.terms.unit != "client":
+        if request.terms.protects.per_record:
             raise PrivacyError(f"{self.name} gives a row a client, not a {request.terms.unit}")
         rules = Rules.of(clients[0], request)
         size = max(1, _FLOATS // rules.numbers)
@@ -122,7 +123,7 @@ def read_conditions(plain: dict[str, list[float]]) -> Conditions:
 
 
 @dataclass(frozen=True)
-class _Drill:
+class _LocalRows:
     """What one discriminator learns from: real and generated rows [rows, width] in step order."""
 
     real: Tensor
@@ -135,22 +136,22 @@ def _moved(clients: Sequence[View], rules: Rules) -> NDArray[np.float32]:
     """How far the discriminators of all parts moved at each client, [clients, parts * dim]."""
     game, size = rules.game, rules.game.discriminator.dim
     found = np.zeros((len(clients), game.parts * size), np.float32)
-    drills: list[_Drill] = []
+    local_rows: list[_LocalRows] = []
     places: list[tuple[int, int]] = []
     for index, client in enumerate(clients):
-        for part, drill in _drills(client, rules):
-            drills.append(drill)
+        for part, rows in _local_rows(client, rules):
+            local_rows.append(rows)
             places.append((index, part))
-    if not drills:
+    if not local_rows:
         return found
     starts = torch.stack([rules.discriminators[p * size : (p + 1) * size] for _, p in places])
-    moved = (_trained(rules, starts, drills) - starts).numpy()
+    moved = (_trained(rules, starts, local_rows) - starts).numpy()
     for (index, part), row in zip(places, moved, strict=True):
         found[index, part * size : (part + 1) * size] = row
     return found
 
 
-def _drills(client: View, rules: Rules) -> Iterator[tuple[int, _Drill]]:
+def _local_rows(client: View, rules: Rules) -> Iterator[tuple[int, _LocalRows]]:
     """By part; none for a part of whose class the client has no rows."""
     game, rng = rules.game, client.coins.generator()
     source = torch.Generator().manual_seed(client.coins.seed())
@@ -163,7 +164,7 @@ def _drills(client: View, rules: Rules) -> Iterator[tuple[int, _Drill]]:
         asked = rules.conditions.draw(rules.rows, source) if game.parts == 1 else None
         weights = game.generator_weights(rules.generators, part)
         fakes = game.generator.sample(weights, asked, rules.rows, source)
-        yield part, _Drill(real.blurred, real.labels, game.blurred(fakes, rng), asked)
+        yield part, _LocalRows(real.blurred, real.labels, game.blurred(fakes, rng), asked)
 
 
 def _cycled(own: NDArray[np.int64], count: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -172,15 +173,15 @@ def _cycled(own: NDArray[np.int64], count: int, rng: np.random.Generator) -> NDA
     return np.concatenate([rng.permutation(own) for _ in range(passes)])[:count]
 
 
-def _trained(rules: Rules, starts: Tensor, drills: Sequence[_Drill]) -> Tensor:
+def _trained(rules: Rules, starts: Tensor, local_rows: Sequence[_LocalRows]) -> Tensor:
     """Flat weights [models, dim] after all steps; models learn side by side, as if alone."""
     found = torch.empty_like(starts)
 
     def work(models: Tensor) -> None:
-        own = [drills[model] for model in models.tolist()]
+        own = [local_rows[model] for model in models.tolist()]
         found[models] = _stepped(rules, starts[models], own)
 
-    side_by_side(work, torch.split(torch.arange(len(drills)), _stack(rules, len(drills))))
+    side_by_side(work, torch.split(torch.arange(len(local_rows)), _stack(rules, len(local_rows))))
     return found
 
 
@@ -194,7 +195,7 @@ def _stack(rules: Rules, models: int) -> int:
     return max(1, min(fitting, -(-models // torch.get_num_threads())))
 
 
-def _stepped(rules: Rules, starts: Tensor, drills: Sequence[_Drill]) -> Tensor:
+def _stepped(rules: Rules, starts: Tensor, local_rows: Sequence[_LocalRows]) -> Tensor:
     game, alone = rules.game, rules.game.discriminator.kind == "conv"
 
     def joined(rows: Sequence[Tensor | None]) -> Tensor | None:
@@ -205,8 +206,8 @@ def _stepped(rules: Rules, starts: Tensor, drills: Sequence[_Drill]) -> Tensor:
 
     weights = leaves(starts[0] if alone else starts, game.discriminator.layers)
     optimiser = torch.optim.Adam(weights, lr=rules.rate, betas=BETAS)
-    real, fakes = joined([d.real for d in drills]), joined([d.fakes for d in drills])
-    labels, asked = joined([d.labels for d in drills]), joined([d.asked for d in drills])
+    real, fakes = joined([d.real for d in local_rows]), joined([d.fakes for d in local_rows])
+    labels, asked = joined([d.labels for d in local_rows]), joined([d.asked for d in local_rows])
     assert real is not None and fakes is not None
     axis = 0 if alone else 1
     for step in range(rules.steps):
@@ -233,11 +234,13 @@ def _losses(game: Game, weights: list[Tensor], sides: Sequence[Tensor | None]) -
     """
     real, labels, fakes, asked = sides
     assert real is not None and fakes is not None
-    said = game.verdict(weights, real, labels)
-    found = verdicts.verdict_losses(said, True, game.loss).mean(-1)
-    said = game.verdict(weights, fakes, asked)
-    found = found + verdicts.verdict_losses(said, False, game.loss).mean(-1)
+    said = game.discriminate(weights, real, labels)
+    found = adversarial.adversarial_losses(said, True, game.loss).mean(-1)
+    said = game.discriminate(weights, fakes, asked)
+    found = found + adversarial.adversarial_losses(said, False, game.loss).mean(-1)
     if game.penalty:
-        slope = verdicts.slope_penalty(lambda cells: game.verdict(weights, cells, asked), fakes)
+        slope = adversarial.gradient_penalty(
+            lambda cells: game.discriminate(weights, cells, asked), fakes
+        )
         found = found + game.penalty * slope
     return found

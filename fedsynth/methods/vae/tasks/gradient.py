@@ -27,7 +27,8 @@ from fedsynth.methods.training.batches import batch_of, number, tensor
 from fedsynth.methods.training.momentum import Momentum
 from fedsynth.methods.vae.records import Model, latent_draws
 from fedsynth.models import vae
-from fedsynth.privacy.rows.clipping import FactoredRows, Rows
+from fedsynth.privacy.rows.clipping import Rows
+from fedsynth.privacy.rows.factored import FactoredRows
 
 Samples = Sequence[NDArray[np.int64]]
 
@@ -44,7 +45,7 @@ class GradientTask:
     def contribute(
         self, clients: Sequence[View], samples: Samples, request: Request
     ) -> Iterator[tuple[int, Rows]]:
-        if request.terms.unit != "record":
+        if not request.terms.protects.per_record:
             raise PrivacyError(f"{self.name} gives a row a record, not a {request.terms.unit}")
         model = clients[0].board.read("model", Model.from_dict)
         private = request.settings["encoder"] == "private"

@@ -16,7 +16,8 @@ from fedsynth.federation.request import Request
 from fedsynth.methods.training.batches import batch_of, number, tensor
 from fedsynth.methods.vae.records import Model, latent_draws
 from fedsynth.models import stacked
-from fedsynth.privacy.rows.clipping import DenseRows, Rows, clip_parts
+from fedsynth.privacy.rows.clipping import DenseRows, Rows
+from fedsynth.privacy.rows.parts import clip_parts
 
 Samples = Sequence[NDArray[np.int64]]
 
@@ -33,7 +34,7 @@ class TrainingTask:
     def contribute(
         self, clients: Sequence[View], samples: Samples, request: Request
     ) -> Iterator[tuple[int, Rows]]:
-        if request.terms.unit != "client":
+        if request.terms.protects.per_record:
             raise PrivacyError(f"{self.name} gives a row a client, not a {request.terms.unit}")
         model = clients[0].board.read("model", Model.from_dict)
         theta = tensor(request.arrays["theta"])

@@ -19,7 +19,7 @@ from fedsynth.federation.client.tasks import register
 from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
 from fedsynth.methods.training.learner import Learner
-from fedsynth.models import verdicts
+from fedsynth.models import adversarial
 from fedsynth.papers.fusion_gan.networks import Networks, Records, records_of
 from fedsynth.papers.fusion_gan.settings import FusionGANSettings
 from fedsynth.privacy.rows.clipping import DenseRows, Rows
@@ -34,7 +34,7 @@ class LocalGANTask:
     def contribute(
         self, clients: Sequence[View], samples: Sequence[NDArray[np.int64]], request: Request
     ) -> Iterator[tuple[int, Rows]]:
-        if request.terms.unit != "client" or request.terms.noise_multiplier:
+        if request.terms.protects.per_record or request.terms.noise_multiplier:
             raise PrivacyError(f"{self.name} trains without privacy: its terms must say so")
         threads = torch.get_num_threads()
         try:
@@ -130,8 +130,8 @@ class _Trainer:
         latent = torch.randn(len(records), generator.latent, generator=self.source)
         fakes = generator.draw(self.generator.weights, latent, labels, self.source)
         real = records.y if self.networks.conditional else None
-        loss = functional.softplus(-self._verdicts(records.x, real)).mean()
-        loss = loss + functional.softplus(self._verdicts(fakes.detach(), labels)).mean()
+        loss = functional.softplus(-self._logits(records.x, real)).mean()
+        loss = loss + functional.softplus(self._logits(fakes.detach(), labels)).mean()
         self.discriminator.descend(loss)
         if self.classifier is not None and records.y is not None:
             assert self.networks.classifier is not None
@@ -139,10 +139,12 @@ class _Trainer:
             self.classifier.descend(functional.cross_entropy(logits, records.y))
             self.classifier.follow(self.settings.average)
         if number % (self.settings.generator_every or 1) == 0:
-            self.generator.descend(functional.softplus(-self._verdicts(fakes, labels)).mean())
+            self.generator.descend(functional.softplus(-self._logits(fakes, labels)).mean())
             self.generator.follow(self.settings.average)
 
-    def _verdicts(self, cells: Tensor, labels: Tensor | None) -> Tensor:
+    def _logits(self, cells: Tensor, labels: Tensor | None) -> Tensor:
         noise = torch.randn(cells.shape, generator=self.source) * (self.settings.smoothing or 0.0)
         scorer = self.networks.discriminator
-        return verdicts.judged(scorer.logits(self.discriminator.weights, cells + noise), labels)
+        return adversarial.conditional_logits(
+            scorer.logits(self.discriminator.weights, cells + noise), labels
+        )

@@ -18,15 +18,15 @@ from fedsynth.federation.client.steps import Steps
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
-from fedsynth.methods.training.generating import sameness
+from fedsynth.methods.training.generating import mode_seeking_ratio
 from fedsynth.methods.training.learner import Learner
 from fedsynth.methods.training.rows import Row, Seen, Weights
-from fedsynth.models import verdicts
+from fedsynth.models import adversarial
 from fedsynth.papers.fusion_gan.networks import Networks, records_of
 from fedsynth.papers.fusion_gan.settings import FusionGANSettings
 from fedsynth.papers.fusion_gan.tasks.local_training import read_settings
-from fedsynth.privacy.rows.clipping import FactoredRows
-from fedsynth.privacy.terms import Poisson
+from fedsynth.privacy.rows.factored import FactoredRows
+from fedsynth.privacy.sampling import Poisson
 from fedsynth.schema import build_schema
 
 # A message may name any number of rows: those that noise takes below this count as none.
@@ -40,7 +40,7 @@ class PrivateGANTask:
 
     def learn(self, steps: Steps, request: Request) -> NDArray[np.float64]:
         terms = request.terms
-        if terms.unit != "record" or terms.trust != "local":
+        if not terms.protects.per_record or not terms.trusts.alone:
             raise PrivacyError(f"{self.name} hides records, in a message private on its own")
         networks = steps.board.read("networks", Networks.from_dict)
         settings = steps.board.read("settings", read_settings)
@@ -146,11 +146,15 @@ class _Training:
         fakes = self.networks.generator.draw(self.generator.weights, latent, labels, self.source)
         scorer, classifier = self.networks.discriminator, self.networks.classifier
         logits = scorer.logits(self.discriminator.weights, self.smoothed(fakes))
-        loss = functional.softplus(-verdicts.judged(logits, labels)).mean()
+        loss = functional.softplus(-adversarial.conditional_logits(logits, labels)).mean()
         if labels is not None and self.classifier is not None and classifier is not None:
             logits = classifier.logits(self.classifier.weights, fakes)
-            loss = loss + (self.settings.guidance or 0.0) * functional.cross_entropy(logits, labels)
-        loss = loss + (self.settings.diversity or 0.0) * sameness(latent, fakes, half)
+            loss = loss + (self.settings.auxiliary_loss or 0.0) * functional.cross_entropy(
+                logits, labels
+            )
+        loss = loss + (self.settings.mode_seeking_loss or 0.0) * mode_seeking_ratio(
+            latent, fakes, half
+        )
         self.generator.descend(loss)
         self.generator.follow(self.settings.average)
 

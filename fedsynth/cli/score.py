@@ -1,0 +1,148 @@
+"""`fedsynth evaluate RELEASE --epsilon E`: a few scores of a release, asked through the door."""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedsynth.errors import ConfigError, DataError
+from fedsynth.plain import print_json
+
+if TYPE_CHECKING:
+    from fedsynth.jobs.config import Config
+    from fedsynth.jobs.data import Prepared, Rows
+    from fedsynth.privacy.budget import Budget
+
+_WHO_PAID = {
+    True: (
+        "Held-out records paid for these scores; those that the generator learned from paid for "
+        "the release alone, if nobody has records among both. Every such run adds its epsilon and "
+        "its delta to what the same held-out records paid before."
+    ),
+    False: (
+        "Every client paid for these scores besides the release: add both epsilons and both "
+        "deltas, and those of every other such run."
+    ),
+}
+_LARGEST_DELTA = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """The job that made a release; base: the folder that its paths are relative to.
+
+    test: the rows that it held out.
+    """
+
+    config: Config
+    base: Path
+    data: Prepared
+    test: Rows
+
+
+def load_job(release: Path) -> Job:
+    """The job of a release, with its data.
+
+    Raises:
+        ConfigError, DataError: its job file or its data cannot be read, or it held no rows out.
+    """
+    from fedsynth.jobs.config import load_config
+    from fedsynth.jobs.data import prepare
+    from fedsynth.release import CONFIG
+
+    try:
+        config, base = load_config(str(release / CONFIG), [])
+        data = prepare(config, base)
+    except (ConfigError, DataError) as error:
+        raise type(error)(
+            f"{release}: the rows of its own job cannot be had, so give others: --real FILE. "
+            f"`fedsynth run` would say: {error}"
+        ) from None
+    if data.test is None:
+        raise ConfigError(
+            f"{release}: its job held no rows out, so there is nothing to hold the rows against: "
+            "give --real FILE, with rows that it did not learn from"
+        )
+    return Job(config, base, data, data.test)
+
+
+def score_release(
+    release: Path,
+    epsilon: float,
+    delta: float | None,
+    *,
+    out: Path,
+    seed: int,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Ask for the scores, charge them to a ledger of their own in `out`, print them.
+
+    delta: the job's, if None.
+
+    Raises:
+        ConfigError: an epsilon or a delta that promises nothing, or rows that are no owner's.
+    """
+    from fedsynth.cli.terminal import Display, show_scores
+    from fedsynth.evaluation.federated import federated_scores
+    from fedsynth.jobs.loading import released
+    from fedsynth.jobs.run import owners_ledgers
+
+    if epsilon == math.inf:
+        raise ConfigError(
+            "--epsilon inf would give exact scores, which nothing covers: leave it away for a "
+            "report, which is private"
+        )
+    rows, _, _ = released(release)
+    job = load_job(release)
+    budget = _budget(job, epsilon, delta)
+    ledgers: dict[str, Any] = owners_ledgers(job.config, job.data.held, job.base)
+    try:
+        with Display(quiet=quiet) as display:
+            scores = federated_scores(
+                job.data.held,
+                rows,
+                job.data.schema,
+                budget,
+                folder=out,
+                owners_ledgers=ledgers,
+                survivors=job.config.federation.survivors,
+                seed=seed,
+                progress=display,
+            )
+    finally:
+        for ledger in ledgers.values():
+            ledger.close()
+    who = _WHO_PAID[budget.protects.per_record]
+    if as_json:
+        print_json({**scores.to_dict(), "who_paid": who})
+        return
+    show_scores(scores, out)
+    print(who, file=sys.stderr)
+
+
+def _budget(job: Job, epsilon: float, delta: float | None) -> Budget:
+    """The scores' budget: unit and trust are the job's."""
+    from fedsynth.privacy.budget import Budget
+
+    privacy, data = job.config.privacy, job.data
+    nobodys = "holdout" in data.held and "holdout" not in data.owners
+    if nobodys and (
+        not privacy.budget.protects.per_record or job.config.federation.ledgers is not None
+    ):
+        raise ConfigError(
+            "the held-out rows of this job are no owner's (its owners are simulated, or the rows "
+            "came apart): scores that protect clients, or that are charged to owners' accounts, "
+            "need an owner for every row; fs.federated_scores takes any in Python"
+        )
+    if delta is not None and delta > _LARGEST_DELTA:
+        raise ConfigError(f"--delta {delta:g} promises nothing: give at most {_LARGEST_DELTA:g}")
+    return Budget(
+        epsilon=epsilon,
+        delta=privacy.budget.resolved_delta if delta is None else delta,
+        unit=privacy.unit,
+        trust=privacy.trust,
+    )

@@ -1,0 +1,1 @@
+"""What the report draws: SVG that needs no script, told in words for who cannot see it."""

@@ -1,0 +1,1 @@
+"""What the report tells, a module a section."""

@@ -1,0 +1,143 @@
+"""The first screen: the verdict, four figures, what the certificate promises, what to beware of."""
+
+from __future__ import annotations
+
+import math
+
+from fedsynth.evaluation.report.charts.bars import belief, headline
+from fedsynth.evaluation.report.charts.drawing import legend
+from fedsynth.evaluation.report.content import Content, is_void
+from fedsynth.evaluation.report.layout import Section, bullets
+from fedsynth.evaluation.report.markup import Html, join, name, tag
+from fedsynth.evaluation.report.wording import (
+    DASH,
+    capital,
+    count,
+    known,
+    one_in,
+    percent,
+    score,
+    sentence,
+)
+
+
+def banner(content: Content) -> Html | None:
+    """Whether the report may be published; None where its text is missing and it may."""
+    disclosure = content.get("disclosure") or {}
+    words = disclosure.get("text") or ""
+    if disclosure.get("public"):
+        return tag("p", sentence(capital(words)), class_="open") if words else None
+    words = words or "computed on real data: not covered by epsilon"
+    lead = tag("strong", "Confidential. ")
+    return tag("p", lead, sentence(capital(words)), class_="banner", role="note")
+
+
+def first_screen(content: Content) -> Section:
+    """Title, verdict, headline figures, certificate in words and what to beware of."""
+    summary = content.get("summary") or {}
+    head = [
+        tag("p", "Evaluation of synthetic data", class_="kicker"),
+        tag("h1", name(content.get("title") or "Untitled", 80), id="summary-title"),
+        tag("p", *_about(content), class_="about"),
+        banner(content),
+        tag("p", summary.get("verdict") or "No verdict was recorded.", class_="verdict"),
+    ]
+    two = tag("div", _promise(content), _beware(summary.get("beware") or []), class_="two")
+    body = [*head, _headlines(summary.get("headlines") or []), two]
+    shown = tag("section", *body, id="summary", aria_labelledby="summary-title")
+    return Section("summary", "Summary", shown)
+
+
+def _about(content: Content) -> list[object]:
+    data = content.get("data") or {}
+    rows, image = data.get("rows") or {}, data.get("kind") == "image"
+    what = "images" if image else "rows"
+    parts: list[object] = [f"{count(rows.get('synthetic'))} synthetic {what}"]
+    if known(data.get("columns")) and not image:
+        parts[0] = f"{parts[0]} of {count(data['columns'])} columns"
+    real = f"{count(rows.get('real'))} real {what}"
+    if known(rows.get("train")):
+        parts.append(f", measured against {real}, said to be unseen by the generator, ")
+        parts.append(f"and the {count(rows['train'])} it learned from")
+    else:
+        parts.append(f", measured against one half of {real}, ")
+        parts.append(f"the other half standing for other real {what}")
+    if data.get("target"):
+        parts += [". Target: ", name(data["target"], 60)]
+        parts.append(f" ({data['task']})" if data.get("task") else "")
+    return [*parts, "."]
+
+
+def _headlines(entries: list[Content]) -> Html:
+    if not entries:
+        return tag("p", "No headline figures were recorded.", class_="absent")
+    cards = [tag("li", *_card(entry)) for entry in entries]
+    keys = legend("synthetic", "real", "trivial", real="real rows in their place")
+    return join([tag("ul", *cards, class_="headlines"), keys])
+
+
+def _card(entry: Content) -> list[Html]:
+    arrow = "higher is better" if entry.get("better") == "higher" else "lower is better"
+    value = tag("p", score(entry.get("value")), " ", tag("small", arrow), class_="value")
+    said = sentence(entry.get("meaning") or "")
+    if not known(entry.get("value")):
+        said = f"Not measured. {said}"
+        value = tag("p", DASH, class_="value")
+    top = tag("h2", entry.get("name") or DASH)
+    figures = (entry.get("value"), entry.get("real"), entry.get("trivial"))
+    chart = headline(entry) if any(known(figure) for figure in figures) else None
+    return [top, value, *([chart] if chart else []), tag("p", said, class_="meaning")]
+
+
+def _promise(content: Content) -> Html:
+    """The certificate in words, and what its epsilon means for one record or client."""
+    head = tag("h2", "What the certificate promises")
+    certificate = content.get("certificate")
+    if not certificate:
+        words = (
+            "There is no certificate with these rows: no limit is known on what they tell about "
+            "a person. The attacks below show what was tried, not what is possible."
+        )
+        return tag("div", head, tag("p", words), class_="promise")
+    said = tag("p", sentence(certificate.get("sentence") or "It has no sentence."))
+    more = tag("p", tag("a", "The whole certificate", href="#certificate"), class_="more")
+    return tag("div", head, said, *_meaning(certificate), more, class_="promise")
+
+
+def _meaning(certificate: Content) -> list[Html]:
+    epsilon, delta = certificate.get("epsilon"), certificate.get("delta")
+    whole = certificate.get("unit") == "client"
+    unit = "client's records were" if whole else "record was"
+    if is_void(certificate) or not known(epsilon):
+        lead = "It is void" if is_void(certificate) else "It states no finite epsilon"
+        words = (
+            f"{lead}: it sets no limit on what anybody can come to believe about whether a {unit} "
+            "among the data."
+        )
+        return [tag("p", words, class_="void")]
+    after = belief_after(epsilon)
+    sure = f"at most {percent(after)} sure" if after < 0.9995 else "practically certain"
+    words = (
+        f"Somebody who thinks it as likely as not (50 %) that a {unit} among the data, and who "
+        f"then studies all that the certificate covers, can become {sure} of it"
+    )
+    aside = f" (leaving aside delta, {one_in(delta)})" if known(delta) and delta else ""
+    ends = "." if after < 0.99 else ": by itself, that is hardly a promise."
+    how = tag("span", f" (e^ε / (1 + e^ε) with ε = {epsilon:.4g})", class_="quiet")
+    most = f"at most {percent(after)}" if after < 0.9995 else "up to certainty"
+    chart = belief(0.5, after, most, f"Belief before: 50 %. Belief after: {most}")
+    several = (
+        "A record is not a person: for k records of one person, epsilon is up to k times as large."
+    )
+    return [tag("p", words, aside, ends, how), chart, *([] if whole else [tag("p", several)])]
+
+
+def belief_after(epsilon: float) -> float:
+    """The most that a belief of one half can become: e^epsilon / (1 + e^epsilon), for delta 0."""
+    return 1 / (1 + math.exp(-epsilon))
+
+
+def _beware(entries: list[object]) -> Html:
+    said = bullets((sentence(entry) for entry in entries), "plain")
+    none = tag("p", "The run recorded nothing in particular. Read the notes all the same.")
+    return tag("div", tag("h2", "Beware"), said or none, class_="beware")

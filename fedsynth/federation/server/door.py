@@ -1,0 +1,129 @@
+"""The door: a release is charged, then asked for, checked, and noised; there is no other way.
+
+The event is in the ledger, and on disk, before anybody is asked. A runtime brings sums; where the
+server is trusted with the noise it is added here, else clients have added it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from fedsynth.errors import PrivacyError
+from fedsynth.federation.request import Collected, Incident, Released, Request, Summed
+from fedsynth.federation.runtime import Runtime
+from fedsynth.federation.server.checks import demand_fitting, demand_sound, need, sift, with_silent
+from fedsynth.federation.server.scores import Scores
+from fedsynth.federation.server.traffic import Traffic
+from fedsynth.privacy.mechanisms.exponential import Exponential
+from fedsynth.privacy.noise import NoiseSource
+from fedsynth.privacy.sampling import Everyone
+from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.ledger import Ledger
+
+
+class Door:
+    """Releases of one job; arguments as of :class:`~fedsynth.federation.server.channel.Channel`."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        ledger: Ledger,
+        noise: NoiseSource,
+        quorum: float,
+        drawn: Mapping[str, int] | None,
+    ) -> None:
+        if (noise.insecure or runtime.insecure) and not ledger.job.insecure:
+            raise PrivacyError(
+                "the noise has a known seed and the ledger does not say so: its certificate would "
+                "be worthless without telling"
+            )
+        self.ledger, self._runtime, self._noise, self._quorum = ledger, runtime, noise, quorum
+        self.traffic, self.incidents = Traffic(len(runtime.clients)), list[Incident]()
+        before = sum(draws_clients(event.terms) for event in ledger.events)
+        known = drawn or {}
+        self.drawn = {name: known.get(name, before) for name in runtime.clients}
+        runtime.open(ledger.job.job, self.drawn)
+
+    def sum(self, request: Request) -> Released:
+        """The noisy sum of the answers. Raises as the channel's."""
+        terms = request.terms
+        if terms.kind.selects:
+            raise PrivacyError(f"the {terms.mechanism} mechanism selects: it releases no sum")
+        cohort = self._charged(request)
+        summed = self._summed(request, cohort)
+        value = summed.total
+        # Where nobody was drawn, nobody added noise, and an exact zero would say so.
+        if terms.trusts.server_adds or not summed.answered:
+            value = terms.noised(value, self._noise)
+        return Released(value, len(cohort), summed.answered, summed.incidents)
+
+    def select(self, request: Request, scores: Scores) -> int:
+        """The block of the sum that scores highest, chosen by the mechanism."""
+        terms = request.terms
+        if not isinstance(terms.kind, Exponential):
+            raise PrivacyError(f"{terms.mechanism} noise protects a sum: it does not select")
+        total = self._summed(request, self._charged(request)).total
+        return terms.kind.choose(scores.of(total), terms.scale, self._noise)
+
+    def collect(self, request: Request) -> Collected:
+        """Every client's own message, which carries all of its noise when it leaves."""
+        terms = request.terms
+        if not terms.trusts.alone:
+            raise PrivacyError(
+                f"messages are collected under local trust alone, not {terms.trust}: each must "
+                "carry all its noise when it leaves its client"
+            )
+        cohort = self._charged(request)
+        answers, incidents = self._runtime.collect(request, cohort) if cohort else ([], [])
+        messages, faults = sift(answers, request, cohort)
+        names = tuple(one.client for one in messages)
+        incidents = with_silent([*incidents, *faults], names, request, cohort)
+        self._take(len(messages), request, cohort, incidents)
+        values = np.array([one.values for one in messages]).reshape(len(messages), request.dim)
+        return Collected(values, names, len(cohort), tuple(incidents))
+
+    def _charged(self, request: Request) -> list[str]:
+        """Write the release down; only then draw whom to ask. Records are drawn by their client."""
+        demand_fitting(request.terms, len(self.drawn))
+        self.ledger.charge(request.event)
+        everyone = list(self.drawn)
+        if not draws_clients(request.terms):
+            return everyone
+        drawn = request.terms.sampling.draw(len(everyone), self._noise)
+        cohort = [everyone[place] for place in drawn]
+        for name in cohort:
+            self.drawn[name] += 1
+        return cohort
+
+    def _summed(self, request: Request, cohort: Sequence[str]) -> Summed:
+        summed = Summed(np.zeros(request.dim), 0)
+        if cohort:
+            summed = self._runtime.sum(request, cohort)
+            demand_sound(summed, request, cohort)
+        self._take(summed.answered, request, cohort, summed.incidents)
+        return summed
+
+    def _take(
+        self,
+        answered: int,
+        request: Request,
+        cohort: Sequence[str],
+        incidents: Sequence[Incident],
+    ) -> None:
+        """Raises FederationError for too few answers; coin flips that drew nobody need none."""
+        self.traffic.asked(request, len(cohort))
+        self.traffic.answered(request, answered)
+        self.incidents += incidents
+        terms = request.terms
+        least = math.ceil(self._quorum * len(cohort))
+        if cohort and terms.trusts.shares and terms.scale > 0:
+            least = max(least, terms.survivors)
+        need(answered, least, request, incidents)
+
+
+def draws_clients(terms: Terms) -> bool:
+    """Whether the server draws clients, and so knows who takes part."""
+    return not terms.protects.per_record and terms.sampling != Everyone()

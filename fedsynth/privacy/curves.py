@@ -1,0 +1,66 @@
+"""Renyi curves and privacy loss distributions, by dp-accounting."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedsynth.errors import PrivacyError
+
+Curve = NDArray[np.float64]
+# dp-accounting's, which has no types: a DpEvent, a PrivacyLossDistribution.
+DpEvent = Any
+Loss = Any
+
+# Width of the mesh of loss distributions, which are rounded up onto it.
+MESH = 1e-4
+
+
+@lru_cache(maxsize=1)
+def orders() -> Curve:
+    """The orders at which Renyi curves are known: dp-accounting's."""
+    return np.asarray(_accounting().RdpAccountant().orders, np.float64)
+
+
+def _accounting() -> Any:
+    """dp-accounting's RDP, which logs every order that it leaves out of the minimum: that is sound,
+    and of no use to a user."""
+    from dp_accounting import rdp
+
+    logging.getLogger("absl").setLevel(logging.ERROR)
+    return rdp
+
+
+def of_event(event: DpEvent, replace_one: bool) -> Curve:
+    """RDP of one event at :func:`orders`. Raises PrivacyError where no analysis covers it."""
+    from dp_accounting import NeighboringRelation as Relation
+
+    relation = Relation.REPLACE_ONE if replace_one else Relation.ADD_OR_REMOVE_ONE
+    accountant = _accounting().RdpAccountant(neighboring_relation=relation)
+    if not accountant.supports(event):
+        raise PrivacyError(
+            "no analysis covers these releases together: fixed-size samples cannot be combined "
+            "with Poisson samples, and Laplace noise cannot be amplified by sampling"
+        )
+    return np.asarray(accountant.compose(event).rdp, np.float64)
+
+
+def loss_of(divergence: Callable[[Curve], Curve], eps0: float) -> Loss:
+    """The loss distribution, on [-eps0, eps0], of hockey-stick divergences, rounded up.
+
+    A pair of distributions whose divergences are at least a mechanism's for every epsilon, of any
+    sign, *dominates* it, and dominating pairs compose, adaptively too (Zhu, Dong, Wang 2022,
+    "Optimal accounting of differential privacy via characteristic function", theorem 10).
+    """
+    from dp_accounting.pld import pld_pmf, privacy_loss_distribution
+
+    reach = math.ceil(eps0 / MESH)
+    deltas = divergence(np.asarray(np.arange(-reach, reach + 1) * MESH, np.float64))
+    pmf = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(MESH, -reach, reach, deltas)
+    return privacy_loss_distribution.PrivacyLossDistribution(pmf)

@@ -1,0 +1,55 @@
+"""Gaussian noise, for sums that are clipped in L2; the scale is its standard deviation."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fedsynth.errors import PrivacyError
+from fedsynth.privacy.curves import MESH, Curve, Loss, of_event
+from fedsynth.privacy.mechanisms.mechanism import Additive
+from fedsynth.privacy.noise import Draws, NoiseSource
+from fedsynth.privacy.rows.clipping import Norm
+from fedsynth.privacy.sampling import Sampling
+
+
+@dataclass(frozen=True)
+class Gaussian(Additive):
+    """Independent normal noise: under every trust model, of every sample."""
+
+    name: ClassVar[str] = "gaussian"
+    norm: ClassVar[Norm] = "l2"
+
+    def draw(self, count: int, source: NoiseSource) -> Draws:
+        """By the inverse distribution function, in the half where nothing cancels."""
+        from scipy.special import ndtri
+
+        uniform, sign = source.signed(count)
+        draws: Draws = sign * ndtri(0.5 * uniform)
+        return draws
+
+    def deviation(self, scale: float) -> float:
+        return scale
+
+    def reach(self, dim: int, shares: int) -> float:
+        """1-Lipschitz: above its mean, ``sqrt(dim)`` at most, by t with probability
+        ``exp(-t^2/2)`` at most."""
+        return (math.sqrt(dim) + 8.1) / self.growth(shares)
+
+    def renyi(self, noise: float, sampling: Sampling, replace_one: bool) -> Curve:
+        from dp_accounting import GaussianDpEvent
+
+        moved = 2 if replace_one else 1
+        return of_event(sampling.event(GaussianDpEvent(noise / moved)), replace_one)
+
+    def loss(self, noise: float, sampling: Sampling, count: int) -> Loss:
+        from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism as of
+
+        if sampling.rate is None:
+            raise PrivacyError("no loss distribution is known for samples of a fixed size")
+        if sampling.rate == 1:
+            # Exactly one release with less noise, so that the mesh rounds once.
+            return of(noise / math.sqrt(count), value_discretization_interval=MESH)
+        one = of(noise, value_discretization_interval=MESH, sampling_prob=sampling.rate)
+        return one.self_compose(count)

@@ -1,0 +1,14 @@
+"""A client: an owner with all its records."""
+
+from fedsynth.privacy.units.unit import Unit
+
+CLIENT = Unit(
+    name="client",
+    words="client with all its records",
+    per_record=False,
+    moved={"client": 1.0},
+    few=(
+        "A client-level guarantee over {units} clients hides each among few: useful noise levels "
+        "come at epsilons too large to protect anybody. Protect records, or find more clients."
+    ),
+)

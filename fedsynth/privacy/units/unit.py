@@ -1,0 +1,45 @@
+"""A unit: what differential privacy hides, in which neighbouring data sets differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fedsynth.privacy.trust import Trust
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unit:
+    """A unit of privacy.
+
+    Attributes:
+        name: in terms and budgets, and so in ledgers and certificates.
+        words: what one is, for the certificate.
+        per_record: each of a client's rows is one record's, and records are drawn at their client,
+            in secret. Else a client gives one row, and the server draws clients and knows whom.
+        moved: how far one unit moves a sum, in clips, by the name of the unit whose rows it adds
+            up. Of a unit that is not named any number may be moved: a job must refuse such a sum.
+        delta: the default where the number of units is not public.
+        parallel: words where each client's message is collected alone; may be empty.
+        few: what to know of a guarantee over fewer than 100 of them; may be empty.
+    """
+
+    name: str
+    words: str
+    per_record: bool
+    moved: Mapping[str, float]
+    delta: float = 1e-5
+    parallel: str = ""
+    few: str = ""
+
+    def rows(self, records: int) -> int:
+        """How many rows a client may give, of whom so many records take part."""
+        return records if self.per_record else 1
+
+    def neighbours(self, trust: Trust) -> str:
+        """The neighbouring relation, by its name in certificates.
+
+        Where it shows whether a client takes part, only what it contributes is hidden.
+        """
+        blanked = not trust.server_adds and not self.per_record
+        return "zero-out-one" if blanked else "add-or-remove-one"

@@ -1,0 +1,402 @@
+"""The command line: each fault one message and its exit code, each command what it says."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fedsynth
+from fedsynth.cli import app as cli
+from fedsynth.yaml_files import read_yaml, write_yaml
+from tests.small_jobs import SCHEMA, SETTINGS, table, write_job
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("release")
+    assert cli.run(["run", str(write_job(folder)), "--out", str(folder / "r"), "--quiet"]) == 0
+    return folder / "r"
+
+
+def copy(release, target):
+    target.mkdir()
+    for path in release.iterdir():
+        (target / path.name).write_bytes(path.read_bytes())
+    return target
+
+
+def test_help_documents_the_exit_codes(call):
+    code, out, _ = call("--help")
+    assert code == 0
+    assert all(word in out for word in ("Exit codes", "130", "--debug", "run", "verify", "schema"))
+
+
+def test_run_shows_progress_paths_guarantee_and_scores(call, tmp_path):
+    code, out, err = call("run", write_job(tmp_path), "--out", tmp_path / "r")
+    assert code == 0
+    assert "training 6/6, epsilon spent" in err
+    assert str(tmp_path / "r" / "rows.csv") in out
+    assert "Adding or removing any one record" in out
+    assert "real rows" in out and "AUROC" in out and "do not publish" in out
+    assert not (tmp_path / "r" / "checkpoint").exists()
+
+
+def test_scores_are_printed_and_not_released(call, tmp_path):
+    code, out, err = call("run", write_job(tmp_path), "--out", tmp_path / "r", "--json", "--quiet")
+    assert (code, err) == (0, "")
+    content = json.loads(out)
+    assert content["scores"]["rows"] == 40
+    auroc = content["scores"]["comparison"]["synthetic"]["auroc"]
+    released = b"".join(path.read_bytes() for path in (tmp_path / "r").iterdir())
+    assert b"auroc" not in released and repr(auroc).encode() not in released
+
+
+def test_the_jobs_folder_tells_the_whole_job(call, release, tmp_path):
+    """Its own config.yaml runs again, from its own schema and the same data."""
+    assert read_yaml(release / "config.yaml", ValueError)["schema"] == "schema.yaml"
+    code, *_ = call("run", release / "config.yaml", "--out", tmp_path / "again", "--quiet")
+    assert code == 0
+
+
+def test_without_out_each_run_gets_a_folder_of_its_own(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    job = write_job(tmp_path, holdout=0)
+    for name in ("job", "job-2"):
+        assert call("run", job, "--quiet")[0] == 0
+        assert (tmp_path / "runs" / name / "certificate.json").exists()
+
+
+def test_sample_draws_what_is_asked(call, release, tmp_path):
+    target = tmp_path / "more.csv"
+    draw = ("sample", release, "-n", 25, "--where", "income=high", "--seed", 1, "-o")
+    assert call(*draw, target)[0] == 0
+    assert list(pd.read_csv(target)["income"]) == ["high"] * 25
+    assert call(*draw, tmp_path / "same.csv")[0] == 0
+    assert (tmp_path / "same.csv").read_bytes() == target.read_bytes()
+    code, _, err = call(*draw, target)
+    assert code == 2 and "exists already" in err
+
+
+@pytest.fixture(scope="module")
+def chosen(tmp_path_factory):
+    """A release by the method that suits the job."""
+    folder = tmp_path_factory.mktemp("chosen")
+    job = write_job(folder, method="auto", settings=None)
+    assert cli.run(["run", str(job), "--out", str(folder / "r"), "--quiet"]) == 0
+    return folder / "r"
+
+
+def test_auto_says_which_method_and_why(call, tmp_path):
+    job = write_job(tmp_path, method="auto", settings=None)
+    code, out, _ = call("run", job, "--out", tmp_path / "r", "--json", "--quiet")
+    content = json.loads(out)
+    assert (code, content["method"]) == (0, "aim") and "3 columns" in content["reason"]
+    assert read_yaml(tmp_path / "r" / "config.yaml", ValueError)["method"] == "aim"
+    code, out, _ = call("run", job, "--out", tmp_path / "again")
+    assert code == 0 and "Method: aim, because" in out
+    named = write_job(tmp_path / "named", method="mst", settings=None)
+    code, out, _ = call("run", named, "--out", tmp_path / "named" / "r", "--json", "--quiet")
+    assert (json.loads(out)["method"], json.loads(out)["reason"]) == ("mst", None)
+
+
+def test_settings_without_a_method_are_refused(call, tmp_path):
+    code, _, err = call("run", write_job(tmp_path, method="auto"), "--out", tmp_path / "r")
+    assert code == 2 and "name it, instead of auto" in err
+
+
+def test_rows_meet_conditions_on_any_columns(call, chosen, tmp_path):
+    target = tmp_path / "some.csv"
+    conditions = ("--where", "age=30..34", "--where", "colour=[red]", "--where", "income=high")
+    assert call("sample", chosen, "-n", 40, *conditions, "-o", target)[0] == 0
+    rows = pd.read_csv(target)
+    assert rows["age"].between(30, 34).all() and (rows["colour"] == "red").all()
+    assert (rows["income"] == "high").all()
+    for number, (condition, said) in enumerate(
+        [("age=50..20", "no value"), ("agee=3", "did you mean"), ("age=..", "range")]
+    ):
+        code, _, err = call(
+            "sample", chosen, "-n", 5, "--where", condition, "-o", tmp_path / f"{number}.csv"
+        )
+        assert code == 2 and said in err
+    assert not list(tmp_path.glob("[0-9].csv"))
+
+
+def test_counts_are_answered_with_intervals(call, chosen, release, tmp_path):
+    target = tmp_path / "counts.csv"
+    assert call("count", chosen, "income", "colour", "-o", target)[0] == 0
+    found = pd.read_csv(target)
+    assert list(found) == ["income", "colour", "count", "low", "high"] and len(found) == 6
+    assert found["count"].sum() == pytest.approx(160, abs=40)
+    assert (found["low"] <= found["high"]).all()
+    code, out, _ = call("count", chosen, "income", "--where", "age=40..63")
+    assert code == 0 and "high" in out
+    code, _, err = call("count", chosen, "incom")
+    assert code == 2 and "did you mean 'income'" in err
+    code, _, err = call("count", release, "income")
+    assert code == 2 and "made by fedvae" in err
+
+
+def test_gaps_of_a_table_are_filled(call, chosen, tmp_path):
+    gaps = table(400, seed=3)
+    gaps.loc[:299, "income"] = None
+    gaps["age"] = gaps["age"].astype(object)
+    gaps.loc[330:335, "age"] = None
+    gaps.to_csv(tmp_path / "gaps.csv", index=False)
+    target = tmp_path / "whole.csv"
+    assert call("impute", chosen, tmp_path / "gaps.csv", "--seed", 1, "-o", target)[0] == 0
+    whole = pd.read_csv(target)
+    assert whole.notna().all().all() and len(whole) == 400
+    kept = gaps["income"].notna()
+    assert (whole["income"][kept] == gaps["income"][kept]).all()
+    old = whole["age"][:300] > 45
+    assert (whole["income"][:300][old] == "high").mean() > 0.5
+    code, _, err = call("impute", chosen, tmp_path / "gaps.csv", "-o", target)
+    assert code == 2 and "exists already" in err
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [("income", "expected column=value"), ("income=hi", "did you mean"), ("age=3", "alone")],
+)
+def test_a_wrong_condition_is_explained(call, release, tmp_path, where, message):
+    code, _, err = call("sample", release, "-n", 5, "--where", where, "-o", tmp_path / "x.csv")
+    assert code == 2 and message in err
+
+
+def test_verify_passes_a_whole_release(call, release):
+    code, out, _ = call("verify", release, "--json")
+    assert code == 0
+    content = json.loads(out)
+    assert content["verified"] and all(check["passed"] for check in content["checks"])
+    assert "second accountant" in call("verify", release)[1]
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "model.safetensors", "ledger.jsonl", "schema.yaml"])
+def test_verify_fails_a_truncated_release(call, release, tmp_path, name):
+    path = copy(release, tmp_path / "r") / name
+    path.write_bytes(path.read_bytes()[:-20])
+    code, out, err = call("verify", tmp_path / "r")
+    assert code == 6
+    assert "FAILED" in out and name in err
+
+
+def test_a_release_without_certificate_is_none(call, release, tmp_path):
+    (copy(release, tmp_path / "r") / "certificate.json").unlink()
+    for command in (("verify",), ("sample", "-n", 5, "-o", tmp_path / "x.csv")):
+        code, _, err = call(command[0], tmp_path / "r", *command[1:])
+        assert code == 6 and "no complete release" in err
+
+
+def faulty(tmp_path, **changes):
+    return ("run", write_job(tmp_path, **changes), "--out", tmp_path / "r", "--quiet")
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (table().iloc[:0], "has no rows"),
+        (table().assign(shoe=40), "shoe"),
+        (table().drop(columns="colour"), "colour"),
+    ],
+    ids=["empty", "a column too many", "a column too few"],
+)
+def test_a_table_that_does_not_fit_is_one_message(call, tmp_path, frame, message):
+    code, _, err = call(*faulty(tmp_path, frame=frame))
+    assert code == 3
+    assert err.startswith("Error: ") and message in err and "Traceback" not in err
+    assert not (tmp_path / "r").exists()
+
+
+def test_epsilon_0_is_refused_with_the_reason(call, tmp_path):
+    code, _, err = call(*faulty(tmp_path, privacy={"epsilon": 0}))
+    assert code == 2 and "no release may depend on the data" in err
+
+
+def test_a_budget_that_the_noise_asked_for_exceeds_is_refused(call, tmp_path):
+    code, _, err = call(*faulty(tmp_path, settings={**SETTINGS, "noise_multiplier": 0.3}))
+    assert code == 4 and "epsilon" in err
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_typo_in_a_key_is_found(call, tmp_path):
+    code, _, err = call(*faulty(tmp_path, samples={"rows": 5}))
+    assert code == 2 and "did you mean 'sample'?" in err
+
+
+def test_data_that_are_absent_leave_nothing_behind(call, tmp_path):
+    code, _, err = call(*faulty(tmp_path, data={"path": "gone.csv"}))
+    assert code == 3 and "gone.csv" in err
+    assert not (tmp_path / "r").exists()
+
+
+def changed(**columns):
+    return table().assign(**columns)
+
+
+@pytest.mark.parametrize(
+    ("frame", "changes"),
+    [
+        (changed(colour=None), {}),
+        (changed(age=7), {}),
+        (changed(income="low"), {}),
+        (table(), {"sites": {"clients": 2, "scheme": "labels", "per_client": 1}}),
+        (table().head(2), {"sites": {"clients": 1, "scheme": "uniform"}, "holdout": 0}),
+        (table().head(2), {"sites": {"clients": 1, "scheme": "uniform"}, "holdout": 0.5}),
+    ],
+    ids=["all missing", "constant", "one class", "clients of one class", "two rows", "one row"],
+)
+def test_odd_tables_become_correct_releases(call, tmp_path, frame, changes):
+    code, _, err = call(*faulty(tmp_path, frame=frame, **changes))
+    assert (code, err) == (0, "")
+    rows = pd.read_csv(tmp_path / "r" / "rows.csv")
+    assert len(rows) == 50
+    assert rows["age"].between(0, 63).all()
+    assert set(rows["income"]) <= {"low", "high"}
+    assert set(rows["colour"].dropna()) <= {"red", "green"}
+    assert call("verify", tmp_path / "r")[0] == 0
+
+
+def test_images_run_from_a_file_to_a_release(call, tmp_path):
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(0, 255, (80, 6, 6), dtype=np.uint8)
+    np.savez(tmp_path / "i.npz", x=pixels, y=np.arange(80) % 2, who=np.arange(80) % 4)
+    target = {"kind": "categorical", "name": "digit", "values": [0, 1]}
+    job = write_job(
+        tmp_path,
+        data={"path": "i.npz"},
+        sites={"path": "i.npz", "column": "who"},
+        privacy={"epsilon": 5.0, "delta": 1e-4},
+    )
+    write_yaml({"kind": "image", "shape": [6, 6], "target": target}, tmp_path / "people.yaml")
+    code, out, _ = call("run", job, "--out", tmp_path / "r", "--json", "--quiet")
+    assert code == 0 and json.loads(out)["scores"]["marginals"] == []
+    more = ("sample", tmp_path / "r", "-n", 3, "-o")
+    assert call(*more, tmp_path / "m.npz")[0] == 0
+    assert call(*more, tmp_path / "m.csv")[0] == 2
+    assert call("schema", "check", tmp_path / "m.npz", tmp_path / "people.yaml")[0] == 0
+
+
+def test_schema_draft_marks_its_provenance_and_fits_its_table(call, tmp_path):
+    write_job(tmp_path)
+    code, out, err = call("schema", "draft", tmp_path / "table.csv", "--target", "income")
+    assert code == 0 and "provenance: private-data" in out and "Review" in err
+    target = tmp_path / "draft.yaml"
+    assert call("schema", "draft", tmp_path / "table.csv", "-o", target)[0] == 0
+    assert call("schema", "check", tmp_path / "table.csv", target)[0] == 0
+
+
+def test_a_drafted_schema_is_named_on_the_certificate(call, tmp_path):
+    write_job(tmp_path)
+    call("schema", "draft", tmp_path / "table.csv", "--target", "income", "-o", tmp_path / "d.yaml")
+    write_job(tmp_path, schema="d.yaml")
+    code, out, _ = call("run", tmp_path / "job.yaml", "--out", tmp_path / "r", "--quiet")
+    assert code == 0 and "not covered by epsilon" in out.split("Scores")[0]
+
+
+def test_schema_check_lists_values_with_counts(call, tmp_path):
+    frame = table()
+    frame.loc[:4, "income"] = "huge"
+    write_job(tmp_path, frame)
+    check = ("schema", "check", tmp_path / "table.csv", tmp_path / "people.yaml")
+    code, out, err = call(*check, "--json")
+    assert code == 3 and err.startswith("Error: ")
+    assert {"column": "income", "rule": "unknown", "value": "huge", "count": 5} in [
+        {**finding, "rule": "unknown"} for finding in json.loads(out)
+    ]
+    assert "huge" in call(*check)[1]
+
+
+def test_schema_check_counts_rows_that_break_a_constraint(call, tmp_path):
+    frame = table()
+    frame.loc[:4, ["colour", "income"]] = ["red", "high"]
+    frame.loc[5:, "colour"] = "green"
+    write_job(tmp_path, frame)
+    constraints = [{"never": {"colour": "red", "income": "high"}}]
+    write_yaml({**SCHEMA, "constraints": constraints}, tmp_path / "people.yaml")
+    check = ("schema", "check", tmp_path / "table.csv", tmp_path / "people.yaml")
+    code, out, _ = call(*check, "--json")
+    assert code == 3
+    broken = {"column": "colour, income", "rule": "never", "value": "red, high", "count": 5}
+    assert json.loads(out) == [broken]
+    assert "red, high" in call(*check)[1]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("run",), ("run", "demo", "--resume", "x"), ("run", "--resume", "x", "--set", "a=1")],
+)
+def test_run_needs_one_job(call, arguments):
+    assert call(*arguments)[0] == 2
+
+
+def test_a_folder_that_is_not_empty_is_left_alone(call, tmp_path):
+    code, _, err = call("run", write_job(tmp_path), "--out", tmp_path)
+    assert code == 2 and "--resume" in err
+
+
+def test_an_unforeseen_error_is_one_message_and_a_traceback_on_demand(call, tmp_path, monkeypatch):
+    def broken(*_):
+        raise ZeroDivisionError("secret 42")
+
+    monkeypatch.setattr("fedsynth.jobs.run.prepare", broken)
+    arguments = ("run", write_job(tmp_path), "--out", tmp_path / "r")
+    code, _, err = call(*arguments)
+    assert code == 1 and "internal error" in err and "--debug" in err and "secret" not in err
+    with pytest.raises(ZeroDivisionError):
+        call("--debug", *arguments)
+
+
+def test_an_interrupted_run_says_how_to_go_on(call, tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("fedsynth.jobs.run.prepare", interrupted)
+    code, _, err = call("run", write_job(tmp_path), "--out", tmp_path / "r")
+    assert code == 130 and f"fedsynth run --resume {tmp_path / 'r'}" in err
+
+
+def test_version_is_printed(call):
+    assert call("version") == (0, f"{fedsynth.__version__}\n", "")
+
+
+PUBLISHED = {"privacy": {"epsilon": "inf"}, "settings": {"effort": "quick", "points": 2000}}
+
+
+@pytest.mark.parametrize("method", ["private-fusion", "fedinfer", "fusion", "hybrid-fusion"])
+def test_a_release_with_a_classifier_classifies_a_table_without_labels(call, tmp_path, method):
+    changes = {} if method.startswith(("private", "fed")) else PUBLISHED
+    job = write_job(tmp_path, **{"method": method, "settings": None, **changes})
+    release = tmp_path / "r"
+    assert call("run", job, "--out", release, "--quiet")[0] == 0
+    rows = table(50, seed=5)
+    rows.drop(columns="income").to_csv(tmp_path / "some.csv", index=False)
+    target = tmp_path / "classified.csv"
+    assert call("predict", release, tmp_path / "some.csv", "-o", target)[0] == 0
+    found = pd.read_csv(target)
+    shares = found[["probability of high", "probability of low"]].to_numpy()
+    assert list(found["predicted income"]) == [["high", "low"][k] for k in shares.argmax(axis=1)]
+    assert abs(shares.sum(axis=1) - 1).max() < 1e-5
+    if method == "fusion":
+        assert (found["predicted income"] == rows["income"]).mean() > 0.75
+    assert call("predict", release, tmp_path / "some.csv", "-o", target)[0] == 2
+
+
+def test_a_release_without_a_classifier_says_so(call, chosen, tmp_path):
+    table(9).to_csv(tmp_path / "some.csv", index=False)
+    code, _, err = call("predict", chosen, tmp_path / "some.csv", "-o", tmp_path / "x.csv")
+    assert code == 2 and "brings no classifier" in err
+
+
+def test_no_privacy_is_said_beside_what_was_sent(call, tmp_path):
+    job = write_job(tmp_path, method="fusion", **PUBLISHED)
+    code, out, _ = call("run", job, "--out", tmp_path / "r", "--quiet")
+    assert code == 0 and "Void: at least one release carries no noise" in out
+    assert "Messages: 2 a client" in out
+    code, out, _ = call("verify", tmp_path / "r", "--json")
+    assert code != 0 and not {c["name"]: c["passed"] for c in json.loads(out)["checks"]}["not void"]
+    finite = write_job(tmp_path, method="fusion", settings=None)
+    code, _, err = call("run", finite, "--out", tmp_path / "s")
+    assert code == 4 and "private-fusion" in err

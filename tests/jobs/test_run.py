@@ -1,0 +1,178 @@
+"""A job killed at any moment continues, pays once for what it asked, and verifies."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from fedsynth import release
+from fedsynth.cli import app as cli
+from fedsynth.federation.runtimes.local import LocalRuntime
+from fedsynth.federation.server.channel import Channel
+from fedsynth.jobs import run as job
+from fedsynth.privacy.trail.certificate import Certificate
+from fedsynth.privacy.trail.ledger import Ledger
+from fedsynth.privacy.verify.verification import require
+from fedsynth.queries import session as fitting
+from tests.small_jobs import SETTINGS, write_job
+
+
+class Crash(BaseException):
+    """Stands for a kill: nothing in fedsynth may catch it."""
+
+
+def crashing(monkeypatch, owner, name, call=1, *, before=True):
+    """Has the given call of a function crash, before or after it did its work."""
+    original, calls = getattr(owner, name), []
+
+    def replaced(*arguments, **keywords):
+        calls.append(1)
+        if len(calls) == call and before:
+            raise Crash
+        result = original(*arguments, **keywords)
+        if len(calls) == call:
+            raise Crash
+        return result
+
+    monkeypatch.setattr(owner, name, replaced)
+
+
+STAGES = {
+    "before the job file": (job.Config, "save", 1, True),
+    "before the ledger": (Ledger, "create", 1, True),
+    "after the ledger": (Ledger, "create", 1, False),
+    "histogram charged, not asked": (Channel, "_draw", 1, True),
+    "histogram asked, not saved": (fitting.Session, "checkpoint", 1, True),
+    "first checkpoint": (fitting.Session, "checkpoint", 1, False),
+    "third round charged": (Channel, "_draw", 5, True),
+    "third round released": (Channel, "_summed", 5, False),
+    "last round, not saved": (fitting.Session, "checkpoint", 2, True),
+    "trained": (fitting.Session, "__exit__", 1, False),
+    "before the rows": (release, "_write_rows", 1, True),
+    "after the rows": (release, "_write_rows", 1, False),
+    "before the certificate": (Certificate, "save", 1, True),
+    "after the certificate": (Certificate, "save", 1, False),
+}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_crash_at_any_stage_can_be_resumed(tmp_path, monkeypatch, capsys, stage):
+    config, folder = write_job(tmp_path, holdout=0), tmp_path / "r"
+    with monkeypatch.context() as patch:
+        crashing(patch, *STAGES[stage][:3], before=STAGES[stage][3])
+        with pytest.raises(Crash):
+            cli.run(["run", str(config), "--out", str(folder), "--quiet"])
+    gc.collect()  # as the end of a process would, this lets go of the ledger's lock
+    if stage == "before the job file":
+        assert cli.run(["run", "--resume", str(folder)]) == 2
+        assert "start it anew" in capsys.readouterr().err
+        return
+    assert cli.run(["run", "--resume", str(folder), "--quiet"]) == 0
+    demand_sound(folder)
+
+
+def demand_sound(folder):
+    """Verified, within the plan, and nothing left that only a running job needs."""
+    require(folder)
+    ledger = Ledger.read(folder / "ledger.jsonl")
+    assert len(ledger.events) <= sum(planned.count for planned in ledger.job.plan)
+    assert ledger.spent().epsilon <= ledger.job.budget.epsilon
+    assert len({event.round for event in ledger.events}) == len(ledger.events)
+    assert not (folder / "checkpoint").exists()
+    assert not list(folder.glob("*.new"))
+
+
+def test_every_value_released_has_its_line(tmp_path, monkeypatch):
+    """Also those of a run that crashed, whose rounds are asked again and paid for again."""
+    released = []
+    config, folder = write_job(tmp_path, holdout=0), tmp_path / "r"
+    asked = LocalRuntime.sum
+
+    def counted(self, *arguments):
+        released.append((folder / "ledger.jsonl").read_bytes().count(b"\n") - 1)
+        return asked(self, *arguments)
+
+    monkeypatch.setattr(LocalRuntime, "sum", counted)
+    with monkeypatch.context() as patch:
+        crashing(patch, fitting.Session, "checkpoint", 2)
+        with pytest.raises(Crash):
+            cli.run(["run", str(config), "--out", str(folder), "--quiet"])
+    gc.collect()
+    assert cli.run(["run", "--resume", str(folder), "--quiet"]) == 0
+    # Before anybody was asked for a value, the ledger on disk had a line more than before the last.
+    assert released == sorted(set(released))
+    assert len(Ledger.read(folder / "ledger.jsonl").events) == released[-1]
+    demand_sound(folder)
+
+
+def test_a_ledger_whose_first_line_was_cut_short_starts_anew(tmp_path, monkeypatch):
+    config, folder = write_job(tmp_path, holdout=0), tmp_path / "r"
+    with monkeypatch.context() as patch:
+        crashing(patch, Ledger, "create")
+        with pytest.raises(Crash):
+            cli.run(["run", str(config), "--out", str(folder), "--quiet"])
+    (folder / "ledger.jsonl").write_bytes(b'{"line": 0, "ki')
+    assert cli.run(["run", "--resume", str(folder), "--quiet"]) == 0
+    demand_sound(folder)
+
+
+def test_a_finished_job_stays_as_it_is(tmp_path, capsys):
+    config, folder = write_job(tmp_path, holdout=0), tmp_path / "r"
+    assert cli.run(["run", str(config), "--out", str(folder), "--quiet"]) == 0
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert cli.run(["run", "--resume", str(folder)]) == 0
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_job_changed_since_it_began_is_refused(tmp_path, monkeypatch, capsys):
+    config, folder = write_job(tmp_path, holdout=0), tmp_path / "r"
+    with monkeypatch.context() as patch:
+        crashing(patch, fitting.Session, "checkpoint", 2)
+        with pytest.raises(Crash):
+            cli.run(["run", str(config), "--out", str(folder), "--quiet"])
+    gc.collect()
+    saved = (folder / "config.yaml").read_text()
+    (folder / "config.yaml").write_text(saved.replace("epsilon: 5.0", "epsilon: 50.0"))
+    assert cli.run(["run", "--resume", str(folder), "--quiet"]) == 2
+    assert "another budget" in capsys.readouterr().err
+
+
+def test_a_killed_process_resumes(tmp_path):
+    settings = {**SETTINGS, "rounds": 400}
+    config, folder = write_job(tmp_path, holdout=0, settings=settings), tmp_path / "r"
+    command = [sys.executable, "-m", "fedsynth.cli.app", "run", str(config), "--out", str(folder)]
+    ledger = folder / "ledger.jsonl"
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        while not ledger.exists() or ledger.read_bytes().count(b"\n") < 60:
+            assert process.poll() is None
+            time.sleep(0.01)
+        os.kill(process.pid, signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    assert not (folder / "certificate.json").exists()
+    asked = ledger.read_bytes().count(b"\n") - 1
+    assert cli.run(["run", "--resume", str(folder), "--quiet"]) == 0
+    demand_sound(folder)
+    events = Ledger.read(ledger).events
+    assert asked <= len(events)
+
+
+def test_owners_own_ledgers_bound_all_jobs_together(tmp_path):
+    accounts = {"folder": "accounts", "epsilon": 6.0, "delta": 1e-4}
+    path = write_job(tmp_path, federation={"ledgers": accounts})
+    first = cli.run(["run", str(path), "--out", str(tmp_path / "one"), "--quiet"])
+    assert first == 0
+    names = sorted(file.name for file in (tmp_path / "accounts").iterdir())
+    assert names == [f"client-0{i}.jsonl" for i in range(3)]
+    job = Ledger.read(tmp_path / "one" / "ledger.jsonl")
+    for name in names:
+        assert Ledger.read(tmp_path / "accounts" / name).counts == job.counts
+    # A second job of epsilon 5 would take every owner beyond its 6: refused, and remembered.
+    assert cli.run(["run", str(path), "--out", str(tmp_path / "two"), "--quiet"]) == 5
+    for name in names:
+        assert Ledger.read(tmp_path / "accounts" / name).spent().epsilon <= 6.0

@@ -1,0 +1,149 @@
+"""What every registered unit keeps to, and trust models beside them."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from fedsynth.errors import ConfigError, PrivacyError
+from fedsynth.privacy import units
+from fedsynth.privacy.accounting import charged
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.rows.clipping import DenseRows, clip_and_sum
+from fedsynth.privacy.sampling import Everyone, Poisson
+from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.job import Event, Job
+from fedsynth.privacy.trail.ledger import Ledger
+from fedsynth.privacy.trust import TRUSTS, trust_of
+from fedsynth.privacy.units import register, unit_of
+from fedsynth.privacy.units.unit import Unit
+
+DIM, CLIP = 3, 0.5
+
+
+def terms(unit: str, noise: float = 4.0, **changes) -> Terms:
+    given = {"unit": unit, "trust": "central", "clip": CLIP, "noise_multiplier": noise}
+    return Terms(**{**given, **changes})
+
+
+def summed(clients: list[np.ndarray], rows_of: Unit) -> np.ndarray:
+    """The clipped sum of everybody's rows, as they are of this unit."""
+    total = np.zeros(DIM)
+    for records in clients:
+        rows = records if rows_of.per_record else records.sum(axis=0, keepdims=True)
+        assert len(rows) == rows_of.rows(len(records))
+        total += clip_and_sum(DenseRows(rows), CLIP)
+    return total
+
+
+def neighbours(clients: list[np.ndarray], unit: Unit):
+    """The same clients without one record, or without one client."""
+    for i, records in enumerate(clients):
+        if not unit.per_record:
+            yield clients[:i] + clients[i + 1 :]
+            continue
+        for j in range(len(records)):
+            yield [*clients[:i], np.delete(records, j, axis=0), *clients[i + 1 :]]
+
+
+def check_unit(name: str) -> None:
+    """Everything that the rest of fedsynth relies on."""
+    unit = unit_of(name)
+    check_registered(unit)
+    check_moves(unit)
+    check_charges(unit)
+    check_budgets(unit)
+
+
+def check_registered(unit: Unit) -> None:
+    assert unit.name in units.names() and unit.words
+    with pytest.raises(ConfigError, match="already"):
+        register(unit)
+    assert unit.rows(7) == (7 if unit.per_record else 1)
+    assert terms(unit.name).protects is unit and Budget(epsilon=1, unit=unit.name).protects is unit
+
+
+def check_moves(unit: Unit) -> None:
+    """No unit moves a sum further than is said, and some come near."""
+    rng = np.random.default_rng(5)
+    assert unit.moved[unit.name] == 1
+    for other in units.names():
+        furthest = 0.0
+        for trial in range(60):
+            scale = 10.0 ** rng.integers(-2, 2)
+            clients = [rng.normal(0, scale, (3, DIM)) for _ in range(3)]
+            if trial == 0:
+                # A record that turns its client's row round.
+                clients[0] = np.array([[9.0, 0, 0], [-4.0, 0, 0], [0, 0, 0]])
+            whole = summed(clients, unit_of(other))
+            for without in neighbours(clients, unit):
+                moved = np.linalg.norm(whole - summed(without, unit_of(other)))
+                furthest = max(furthest, float(moved) / CLIP)
+        # Of a sum that is refused nothing need be known.
+        if other in unit.moved:
+            assert 0.99 * unit.moved[other] < furthest <= unit.moved[other] * (1 + 1e-9)
+
+
+def check_charges(unit: Unit) -> None:
+    """Rows of another unit are charged for how far they are moved, or refused; everywhere."""
+    for other in units.names():
+        whole = terms(other)
+        ledger = Ledger.create(Job(budget=Budget(epsilon=50, trust="central", unit=unit.name)))
+        if other not in unit.moved:
+            with pytest.raises(PrivacyError, match="bound"):
+                charged({whole: 1}, unit=unit.name)
+            with pytest.raises(PrivacyError, match=f"{unit.name}s"):
+                ledger.charge(Event("t", 0, whole))
+            continue
+        alone = terms(unit.name, 4.0 / unit.moved[other])
+        assert charged({whole: 2}, unit=unit.name) == {alone: 2}
+        ledger.charge(Event("t", 0, whole))
+        drawn = terms(other, sampling=Poisson(0.1))
+        if other != unit.name:
+            # Whoever drew them, this unit's part in them is not amplified.
+            assert charged({drawn: 2}, unit=unit.name) == {alone: 2}
+            with pytest.raises(PrivacyError, match=f"{unit.name}s"):
+                ledger.charge(Event("t", 1, drawn))
+
+
+def check_budgets(unit: Unit) -> None:
+    assert 0 < Budget(epsilon=1, unit=unit.name).resolved_delta <= 1e-5
+    assert Budget(epsilon=1, unit=unit.name, units=10**6).resolved_delta == pytest.approx(10**-6.6)
+    few = Budget(epsilon=1, unit=unit.name, units=20).cautions()
+    assert bool(few) is bool(unit.few) and all("20 " in caution for caution in few)
+    assert not Budget(epsilon=1, unit=unit.name, units=10**6).cautions()
+    for trust in TRUSTS.values():
+        relation = unit.neighbours(trust)
+        assert relation in ("add-or-remove-one", "zero-out-one")
+        # A record's noise stays with its client; a client takes its own along.
+        assert (relation == "zero-out-one") is (not unit.per_record and not trust.server_adds)
+
+
+@pytest.mark.parametrize("name", units.names())
+def test_every_unit_keeps_to_what_is_asked_of_it(name: str):
+    check_unit(name)
+
+
+@pytest.mark.parametrize(("name", "trust"), list(itertools.product(units.names(), TRUSTS)))
+def test_drawing_protects_where_nobody_knows_who_was_drawn(name: str, trust: str):
+    drawn = terms(name, trust=trust, sampling=Poisson(0.1))
+    secret = unit_of(name).per_record or trust_of(trust).server_adds
+    wanted = drawn if secret else terms(name, trust=trust, sampling=Everyone())
+    assert charged({drawn: 5}) == {wanted: 5}
+
+
+def test_trust_models_are_ordered_by_what_they_protect_from():
+    central, distributed, local = (TRUSTS[n] for n in ("central", "distributed", "local"))
+    assert central.protection < distributed.protection < local.protection
+    # Who adds noise: exactly one of them, and only who adds all of it may be heard alone.
+    assert [t.server_adds for t in (central, distributed, local)] == [True, False, False]
+    assert [t.shares for t in (central, distributed, local)] == [False, True, False]
+    assert [t.alone for t in (central, distributed, local)] == [False, False, True]
+
+
+@pytest.mark.parametrize("ask", [unit_of, trust_of])
+def test_names_that_nobody_knows_are_refused(ask):
+    with pytest.raises(ConfigError, match="nobody"):
+        ask("nobody")

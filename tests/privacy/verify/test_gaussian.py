@@ -1,0 +1,69 @@
+"""The exact epsilon of Gaussian releases, against its definition."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from fedsynth.privacy.accounting import spent
+from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson, Sampling
+from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.verify import gaussian
+
+
+def terms(noise: float, sampling: Sampling | None = None, mechanism: str = "gaussian") -> Terms:
+    return Terms(
+        unit="client",
+        trust="central",
+        clip=1.0,
+        noise_multiplier=noise,
+        sampling=sampling or Everyone(),
+        mechanism=mechanism,
+        norm="l2" if mechanism == "gaussian" else "l1",
+    )
+
+
+@settings(max_examples=30)
+@given(noise=st.floats(0.3, 100), more=st.floats(0.3, 100), count=st.integers(1, 50))
+def test_the_hockey_stick_divergence_at_epsilon_is_delta(noise: float, more: float, count: int):
+    """Between N(0, 1) and N(mu, 1) by quadrature, both ways the same."""
+    delta = 1e-5
+    counts = {terms(noise): count, terms(more): 1}
+    found = gaussian.epsilon(counts, delta)
+    assert found is not None
+    mu = math.sqrt(sum(n / t.noise_multiplier**2 for t, n in counts.items()))
+    start = found / mu + mu / 2
+
+    def lost(x: float) -> float:
+        return norm.pdf(x, mu) - math.exp(found + norm.logpdf(x))
+
+    divergence, _ = quad(lost, start, max(start, mu) + 12, epsabs=1e-12)
+    if found > 0:
+        assert divergence == pytest.approx(delta, rel=1e-3)
+    else:
+        assert divergence <= delta * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("noise", [0.6, 1.0, 5.0, 40.0])
+def test_the_loss_distribution_finds_the_same(noise: float):
+    counts = {terms(noise): 3, terms(2 * noise): 1}
+    assert gaussian.epsilon(counts, 1e-5) == pytest.approx(spent(counts, 1e-5).pld, abs=1e-3)
+
+
+def test_a_coin_that_always_falls_on_yes_leaves_nobody_out():
+    assert gaussian.epsilon({terms(1.0, Poisson(1.0)): 2}, 1e-5) == gaussian.epsilon(
+        {terms(1.0): 2}, 1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    "other",
+    [terms(1.0, Poisson(0.5)), terms(1.0, FixedSize(1, 2)), terms(1.0, mechanism="laplace")],
+)
+def test_samples_and_other_noise_are_left_to_others(other: Terms):
+    assert gaussian.epsilon({terms(1.0): 1, other: 1}, 1e-5) is None

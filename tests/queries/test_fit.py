@@ -1,0 +1,305 @@
+import gc
+
+import numpy as np
+import pytest
+
+from fedsynth.errors import ConfigError, FederationError, PrivacyError, ReleaseError
+from fedsynth.federation.runtimes.local import PRIVATE, LocalRuntime
+from fedsynth.federation.runtimes.state_file import StateFile
+from fedsynth.federation.server.channel import Channel
+from fedsynth.methods.marginal.mst import MST
+from fedsynth.methods.vae.synthesizer import FedVAE
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.job import Event, Job
+from fedsynth.privacy.trail.ledger import Ledger
+from fedsynth.queries import session as fitting
+from fedsynth.queries.session import CHECKPOINT, Options
+from tests.methods.small import SCHEMA, answering, owners, table
+
+BUDGET = Budget(epsilon=1.0)
+
+
+class Crash(Exception):
+    """Stands for a power cut."""
+
+
+def crash_at(label, round_):
+    def progress(step, done, total, epsilon):
+        if (step, done) == (label, round_):
+            raise Crash
+
+    return progress
+
+
+def synth(**settings):
+    return FedVAE(SCHEMA, **{"rounds": 12, "hidden": (8,), "latent": 2, **settings})
+
+
+def interrupted(folder, label, round_, budget=BUDGET, **settings):
+    """A job that a crash ended; its ledger is let go of as the end of a process would."""
+    made = synth(**settings)
+    with pytest.raises(Crash):
+        made.fit(
+            owners(30, 30), budget, folder=folder, checkpoint_every=4,
+            progress=crash_at(label, round_),
+        )  # fmt: skip
+    del made
+    gc.collect()
+
+
+@pytest.mark.parametrize(
+    ("label", "round_", "lost"),
+    [
+        ("histogram", 0, 0),
+        ("histogram", 1, 1),
+        ("label-tables", 0, 1),
+        ("label-tables", 1, 2),
+        ("training", 1, 1),
+        ("training", 4, 4),
+        ("training", 7, 3),
+        ("training", 12, 4),
+    ],
+)
+def test_a_resumed_job_spends_no_more_than_its_budget_and_forgets_nothing(
+    tmp_path, label, round_, lost
+):
+    interrupted(tmp_path, label, round_)
+    before = Ledger.read(tmp_path / "ledger.jsonl")
+    resumed = synth().fit(owners(30, 30), BUDGET, folder=tmp_path, resume=True)
+    after = Ledger.read(tmp_path / "ledger.jsonl")
+    assert after.events[: len(before.events)] == before.events
+    assert resumed.ledger.spent().epsilon <= 1.0
+    training = [e for e in after.events if e.label == "vae-gradient"]
+    asked_again = [e for e in after.events if e.label != "vae-gradient"]
+    if label == "training":
+        # Rounds since the last checkpoint are charged and lost, so the job makes fewer.
+        assert len(training) == 12
+        assert len(asked_again) == 2
+    assert len(resumed.sample(10)) == 10
+
+
+def test_nothing_of_a_lost_round_comes_back_for_free(tmp_path):
+    interrupted(tmp_path, "training", 7)
+    kept = len(Ledger.read(tmp_path / "ledger.jsonl").events)
+    synth().fit(owners(30, 30), BUDGET, folder=tmp_path, resume=True)
+    events = Ledger.read(tmp_path / "ledger.jsonl").events
+    rounds = [event.round for event in events]
+    assert rounds == list(range(len(events)))
+    assert len(events) == kept + 5
+
+
+def test_a_checkpoint_holds_no_private_vector_and_the_job_deletes_them(tmp_path):
+    interrupted(tmp_path, "training", 8, encoder="private")
+    (vectors,) = (tmp_path / CHECKPOINT).glob(f"*{PRIVATE}")
+    assert vectors.stat().st_mode & 0o077 == 0
+    synth(encoder="private").fit(owners(30, 30), BUDGET, folder=tmp_path, resume=True)
+    assert not list(tmp_path.rglob(f"*{PRIVATE}"))
+
+
+def test_private_encoders_survive_an_interruption(tmp_path):
+    interrupted(tmp_path, "training", 8, encoder="private")
+    (path,) = (tmp_path / CHECKPOINT).glob(f"*{PRIVATE}")
+    file = StateFile(path)
+    assert np.abs(file.read(0)).max() > 0
+    assert not np.array_equal(file.read(0), file.read(1))
+    file.close()
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"budget": Budget(epsilon=2.0)}, "another budget"),
+        ({"settings": {"latent": 3}}, "other settings"),
+        ({"insecure_noise_seed": 1}, "another insecure_noise_seed"),
+    ],
+)
+def test_a_job_is_resumed_as_it_was_begun_or_not_at_all(tmp_path, changed, said):
+    interrupted(tmp_path, "training", 5)
+    options = {k: v for k, v in changed.items() if k not in ("budget", "settings")}
+    with pytest.raises(ConfigError, match=said):
+        synth(**changed.get("settings", {})).fit(
+            owners(30, 30), changed.get("budget", BUDGET), folder=tmp_path, resume=True, **options
+        )
+
+
+@pytest.mark.parametrize(("label", "round_"), [("histogram", 0), ("label-tables", 0)])
+def test_a_job_without_a_checkpoint_is_resumed_with_its_settings_or_not_at_all(
+    tmp_path, label, round_
+):
+    # Its noise was calibrated for the settings that its ledger names.
+    interrupted(tmp_path, label, round_)
+    assert not (tmp_path / CHECKPOINT / "state.safetensors").exists()
+    for changed in ({"rate": 0.9}, {"rounds": 100}):
+        with pytest.raises(ConfigError, match="another method or other settings"):
+            synth(**changed).fit(owners(30, 30), BUDGET, folder=tmp_path, resume=True)
+    with pytest.raises(ConfigError, match="another method or other settings"):
+        MST(SCHEMA).fit(owners(30, 30), BUDGET, folder=tmp_path, resume=True)
+    assert synth().fit(owners(30, 30), BUDGET, folder=tmp_path, resume=True).ledger.events
+
+
+def test_vectors_without_a_checkpoint_belong_to_nobody_and_are_deleted(tmp_path):
+    interrupted(tmp_path, "label-tables", 0, encoder="private")
+    job = Ledger.read(tmp_path / "ledger.jsonl").job.job
+    stale = tmp_path / CHECKPOINT / f"{job}{PRIVATE}"
+    stale.parent.mkdir(exist_ok=True)
+    stale.write_bytes(b"\xff" * 10_000)
+
+    def watched(step, done, total, epsilon):
+        assert not (step == "histogram" and stale.exists())
+
+    made = synth(encoder="private")
+    made.fit(owners(30, 30), BUDGET, folder=tmp_path, resume=True, progress=watched)
+    assert np.isfinite(made.learned.theta).all()
+
+
+def test_rounds_lost_since_the_checkpoint_count_as_taken_by_everybody():
+    ledger = Ledger.create(Job(budget=Budget(epsilon=float("inf")), participations=9))
+    terms = Terms(unit="record", trust="distributed", clip=1.0, noise_multiplier=5.0)
+    for number in range(8):
+        ledger.charge(Event("task", number, terms))
+    meta = {"events": 5, "participations": {"a": 2, "b": 0}}
+    assert fitting._drawn(({}, meta), ledger) == {"a": 5, "b": 3}
+    assert fitting._drawn(({}, {}), ledger) is None
+    assert fitting._drawn(None, ledger) is None
+
+
+def test_a_damaged_checkpoint_is_named(tmp_path):
+    interrupted(tmp_path, "training", 5)
+    state = tmp_path / CHECKPOINT / "state.safetensors"
+    state.write_bytes(state.read_bytes()[:40])
+    with pytest.raises(ReleaseError, match=r"state\.safetensors"):
+        synth().fit(owners(30, 30), BUDGET, folder=tmp_path, resume=True)
+
+
+def test_a_second_job_in_the_same_folder_is_refused(tmp_path):
+    synth(rounds=1).fit(owners(30), BUDGET, folder=tmp_path)
+    with pytest.raises(PrivacyError, match="never overwritten"):
+        synth(rounds=1).fit(owners(30), BUDGET, folder=tmp_path)
+
+
+def test_a_resumed_client_cannot_take_part_more_often_than_was_accounted_for(tmp_path, monkeypatch):
+    budget = Budget(epsilon=50.0, unit="client", trust="local", units=40)
+    tables = {f"c{i}": table(4, seed=i) for i in range(40)}
+    taken, drawn = [], []
+    end, leave = LocalRuntime.close, Channel.close
+
+    def ended(self, job, *, finished):
+        taken.append({n: client.memory(job).participations for n, client in self._clients.items()})
+        end(self, job, finished=finished)
+
+    def left(self, *, finished):
+        drawn.append(dict(self.drawn))
+        leave(self, finished=finished)
+
+    monkeypatch.setattr(LocalRuntime, "close", ended)
+    monkeypatch.setattr(Channel, "close", left)
+    options = {"folder": tmp_path, "checkpoint_every": 4}
+    with pytest.raises(Crash):
+        synth(scheme="uni", rate=0.5).fit(
+            tables, budget, progress=crash_at("training", 7), **options
+        )
+    gc.collect()
+    made = synth(scheme="uni", rate=0.5).fit(tables, budget, resume=True, **options)
+    cap = made.ledger.job.participations
+    first, last = taken
+    assert max(first.values()) > 0
+    assert all(first[name] <= last[name] <= cap for name in tables)
+    # A client counts the rounds that it agreed to, the server those that it drew it for.
+    assert drawn[0] == first
+    assert all(last[name] == min(drawn[1][name], cap) for name in tables)
+    assert made.ledger.spent().epsilon <= 50
+
+
+def test_too_few_answers_end_the_job_with_the_round_charged(tmp_path, monkeypatch):
+    answering(monkeypatch, 1)
+    with pytest.raises(FederationError, match="needed"):
+        synth().fit(owners(20, 20, 20), BUDGET, folder=tmp_path)
+    gc.collect()
+    assert len(Ledger.read(tmp_path / "ledger.jsonl").events) == 1
+
+
+def test_clients_may_drop_out_as_far_as_was_declared(monkeypatch):
+    answering(monkeypatch, 2)
+    made = synth().fit(owners(20, 20, 20), BUDGET, survivors=0.6)
+    assert made.ledger.job.plan[0].terms.survivors == 2
+    assert made.ledger.spent().epsilon <= 1
+
+
+def test_progress_names_each_step_and_never_overstates_what_is_left():
+    steps = []
+    synth().fit(owners(30), BUDGET, progress=lambda *step: steps.append(step))
+    labels = list(dict.fromkeys(step[0] for step in steps))
+    assert labels == ["histogram", "label-tables", "training"]
+    assert steps[-1][1:3] == (12, 12)
+    assert 0.9 < steps[-1][3] <= 1
+    spent = [step[3] for step in steps]
+    assert spent == sorted(spent)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"survivors": 0}, {"survivors": 1.1}, {"checkpoint_every": 0}, {"resume": True}]
+)
+def test_options_out_of_range_are_refused(wrong):
+    with pytest.raises(ConfigError):
+        Options(**wrong)
+
+
+def test_an_owner_keeps_its_own_account_across_jobs_and_refuses_beyond_it(tmp_path):
+    own = Budget(epsilon=1.2, delta=1e-5)
+    path = tmp_path / "site-0.jsonl"
+
+    def job(**options):
+        ledger = Ledger.of_owner(path, own)
+        try:
+            return synth().fit(
+                owners(20, 20, 20), BUDGET, owners_ledgers={"site-0": ledger}, **options
+            )
+        finally:
+            ledger.close()
+
+    first = job()
+    written = Ledger.read(path)
+    assert written.counts == first.ledger.counts
+    # A second job would cost site-0 more than it is willing to pay, wherever it stands in it.
+    with pytest.raises(FederationError, match="site-0: refuses: its own budget is spent"):
+        job()
+    second = job(survivors=0.6)
+    after = Ledger.read(path)
+    assert after.spent().epsilon <= 1.2
+    assert len(after.events) < len(written.events) + len(second.ledger.events)
+
+
+def test_an_owners_budget_is_set_once(tmp_path):
+    Ledger.of_owner(tmp_path / "own.jsonl", Budget(epsilon=1.0)).close()
+    with pytest.raises(PrivacyError, match="set once"):
+        Ledger.of_owner(tmp_path / "own.jsonl", Budget(epsilon=9.0))
+    Ledger.of_owner(tmp_path / "own.jsonl", Budget(epsilon=1.0)).close()
+
+
+def test_a_ledger_for_somebody_who_takes_no_part_is_refused(tmp_path):
+    ledger = Ledger.of_owner(tmp_path / "own.jsonl", Budget(epsilon=1.0))
+    with pytest.raises(ConfigError, match="did you mean 'site-0'"):
+        synth().fit(owners(20), BUDGET, owners_ledgers={"sitee-0": ledger})
+
+
+def test_private_vectors_never_change_hands_on_resume(tmp_path):
+    interrupted(tmp_path, "training", 8, encoder="private")
+    turned = dict(reversed(owners(30, 30).items()))
+    with pytest.raises(ConfigError, match="other owners, or in another order"):
+        synth(encoder="private").fit(turned, BUDGET, folder=tmp_path, resume=True)
+
+
+@pytest.mark.parametrize("name", ["fedinfer", "mean-embedding", "private-fusion"])
+def test_a_single_message_lost_in_a_crash_is_said_to_be_lost(name, tmp_path, monkeypatch):
+    from fedsynth.registry import METHODS
+
+    def crash(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    folder, budget = tmp_path / "job", Budget(epsilon=1.0)
+    with monkeypatch.context() as broken, pytest.raises(KeyboardInterrupt):
+        broken.setattr(Channel, "_take", crash)
+        METHODS[name](SCHEMA).fit(owners(20, 20), budget, folder=folder)
+    with pytest.raises(PrivacyError, match="nothing to resume"):
+        METHODS[name](SCHEMA).fit(owners(20, 20), budget, folder=folder, resume=True)

@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+
+from fedsynth.errors import DataError, SchemaError
+from fedsynth.schema import (
+    Boolean,
+    Categorical,
+    Continuous,
+    Datetime,
+    Identifier,
+    ImageSchema,
+    Integer,
+    Schema,
+    load_schema,
+)
+from tests.schemas import schemas
+
+AGE = Integer(name="age", lower=17, upper=90)
+SEX = Categorical(name="sex", values=["f", "m"])
+
+
+@given(schemas())
+@settings(max_examples=60, deadline=None)
+def test_dict_json_and_yaml_give_back_an_equal_schema(tmp_path_factory, schema):
+    path = tmp_path_factory.mktemp("schema") / "schema.yaml"
+    schema.save(path)
+    for copy in (
+        Schema.from_dict(schema.to_dict()),
+        Schema.from_dict(json.loads(json.dumps(schema.to_dict()))),
+        Schema.load(path),
+        load_schema(path),
+    ):
+        assert copy == schema
+        assert copy.digest == schema.digest
+    types = [list(map(type, c.values)) for c in schema.columns if isinstance(c, Categorical)]
+    assert types == [
+        list(map(type, c.values)) for c in Schema.load(path).columns if isinstance(c, Categorical)
+    ]
+
+
+def test_digest_is_the_sha256_of_the_content_and_changes_with_it():
+    schema = Schema(columns=[AGE, SEX])
+    assert len(schema.digest) == 64
+    wider = Integer(name="age", lower=17, upper=91)
+    one, text = Categorical(name="sex", values=[1, 2]), Categorical(name="sex", values=["1", "2"])
+    digests = {
+        schema.digest,
+        Schema(columns=[wider, SEX]).digest,
+        Schema(columns=[SEX, AGE]).digest,
+        Schema(columns=[AGE, SEX], target="sex").digest,
+        Schema(columns=[AGE, one]).digest,
+        Schema(columns=[AGE, text]).digest,
+    }
+    assert len(digests) == 6
+
+
+def test_modelled_columns_leave_identifiers_out_and_keep_the_order():
+    schema = Schema(columns=[Identifier(name="id"), SEX, AGE], target="sex")
+    assert [column.name for column in schema.modelled] == ["sex", "age"]
+    assert schema.target_column == SEX
+    assert schema.column("id") == Identifier(name="id")
+
+
+@pytest.mark.parametrize(
+    ("target", "classes"), [("sex", 2), ("known", 2), ("age", 0), (None, 0), ("plus", 3)]
+)
+def test_classes_counts_the_targets_categories(target, classes):
+    plus = Categorical(name="plus", values=["a", "b"], other="rest")
+    schema = Schema(columns=[AGE, SEX, Boolean(name="known"), plus], target=target)
+    assert schema.classes == classes
+
+
+def test_names_that_differ_in_case_are_two_columns():
+    names = [column.name for column in Schema(columns=[_number("PROB"), _number("Prob")]).columns]
+    assert names == ["PROB", "Prob"]
+
+
+def _number(name: str) -> Continuous:
+    return Continuous(name=name, lower=0, upper=1, decimals=1)
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda: Schema(columns=[]), ["columns", "list of columns"]),
+        (lambda: Schema(columns=[AGE, AGE]), ["twice", "'age'"]),
+        (lambda: Schema(columns=[AGE], target="agee"), ["'agee'", "did you mean 'age'"]),
+        (lambda: Schema(columns=[Identifier(name="id")]), ["identifier", "nothing to learn"]),
+        (lambda: Schema(columns=[AGE, Identifier(name="id")], target="id"), ["'id'", "identifier"]),
+        (lambda: Schema(columns=[AGE], tarket="age"), ["'tarket'", "did you mean 'target'"]),
+        (lambda: Schema(columns=[3]), ["columns", "entry 1", "3"]),
+        (lambda: Schema(columns=[{"kind": "integr", "name": "age"}]), ["'age'", "'integer'"]),
+        (lambda: Schema(columns=[{"name": "age"}]), ["'age'", "`kind` is needed", "integer"]),
+        (
+            lambda: Schema(columns=[{"kind": "integer", "name": "age", "lower": 0}]),
+            ["'age'", "`upper` is needed"],
+        ),
+        (
+            lambda: Schema(columns=[Boolean(name="y", missing=True)], target="y"),
+            ["'y'", "may not be missing", "drop the rows"],
+        ),
+        (
+            lambda: Schema(columns=[Categorical(name="c", values=["", "a"], missing=True)]),
+            ["'c'", "missing_values"],
+        ),
+        (lambda: Schema(columns=[AGE]).column("ago"), ["'ago'", "did you mean 'age'"]),
+        (lambda: Schema(columns=[AGE], missing_values="?"), ["missing_values", "list"]),
+    ],
+)
+def test_a_contradictory_schema_is_refused_with_the_place_and_what_to_do(build, words):
+    with pytest.raises(SchemaError) as error:
+        build()
+    for word in words:
+        assert word in str(error.value)
+
+
+def test_a_fault_in_a_file_names_the_file(tmp_path):
+    path = tmp_path / "s.yaml"
+    path.write_text("columns:\n- {kind: integer, name: age, lower: 1, uper: 2}\n")
+    with pytest.raises(SchemaError, match=r"s\.yaml.*'age'.*'uper'; did you mean 'upper'"):
+        Schema.load(path)
+
+
+def test_a_schema_of_the_other_kind_is_refused(tmp_path):
+    path = tmp_path / "s.yaml"
+    ImageSchema(shape=(2, 2)).save(path)
+    assert load_schema(path) == ImageSchema(shape=(2, 2))
+    with pytest.raises(SchemaError, match=r"s\.yaml.*'image'.*'table'"):
+        Schema.load(path)
+    path.write_text("kind: graph\n")
+    with pytest.raises(SchemaError, match="unknown kind 'graph'"):
+        load_schema(path)
+
+
+def test_image_schemas_count_pixels_and_classes_and_round_trip(tmp_path):
+    digit = Categorical(name="digit", values=list(range(10)))
+    schema = ImageSchema(shape=(4, 5, 3), maximum=16, target=digit, name="d")
+    assert (schema.pixels, schema.classes) == (60, 10)
+    assert ImageSchema(shape=(2, 2)).classes == 0
+    schema.save(tmp_path / "s.yaml")
+    assert ImageSchema.load(tmp_path / "s.yaml") == schema
+    assert ImageSchema.from_dict(schema.to_dict()).digest == schema.digest
+
+
+@pytest.mark.parametrize(
+    ("values", "word"),
+    [
+        ({"shape": (28,)}, "shape"),
+        ({"shape": (0, 3)}, "shape"),
+        ({"shape": (3, 3), "maximum": 256}, "maximum"),
+        ({"shape": (3, 3), "target": Categorical(name="y", values=[1], missing=True)}, "target"),
+    ],
+)
+def test_an_impossible_image_schema_is_refused(values, word):
+    with pytest.raises(SchemaError, match=word):
+        ImageSchema(**values)
+
+
+def test_provenance_is_declared_unless_drafted():
+    assert Schema(columns=[AGE]).provenance == "declared"
+    drafted = Schema.draft(pd.DataFrame({"age": [1, 2, 3]}))
+    assert drafted.provenance == "private-data"
+    assert Schema.from_dict(drafted.to_dict()).provenance == "private-data"
+
+
+def test_numpy_values_and_bounds_are_taken_as_pythons_own():
+    column = Categorical(name="c", values=np.array([1, 2]))
+    assert [type(value) for value in column.values] == [int, int]
+    assert Integer(name="i", lower=np.int64(1), upper=np.float64(5.0)).upper == 5
+    dated = Datetime(name="t", lower=pd.Timestamp("2020-01-01"), upper="2020-02-01")
+    assert dated.high == 31
+
+
+@pytest.mark.parametrize("name", ["adult", "epilepsy"])
+def test_the_shipped_schemas_allow_every_value_of_the_real_tables(name, configs, shared_data):
+    from fedsynth.data.tables import read_table
+    from fedsynth.schema.checking import check
+
+    schema = Schema.load(configs / "schemas" / f"{name}.yaml")
+    table = read_table(shared_data / name / f"{name}.csv.gz", schema)
+    assert check(table, schema) == []
+    assert schema.provenance == "declared"
+
+
+def test_sdv_is_asked_for_when_it_is_absent(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "sdv.metadata", None)
+    with pytest.raises(DataError, match=r"pip install fedsynth\[sdv\]"):
+        Schema(columns=[AGE]).to_sdv()
