@@ -292,7 +292,8 @@ def check_failing(name: str, folder: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Channel, "_take", interrupted)
+        for ask in ("sum", "collect", "select"):
+            patch.setattr(Channel, ask, interrupted)
         with pytest.raises(KeyboardInterrupt):
             synth.fit(frames, budget_for(name))
     for use in (lambda: synth.sample(3), lambda: synth.release(folder, rows)):
