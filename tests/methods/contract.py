@@ -305,6 +305,7 @@ def check_failing(name: str, folder: Path) -> None:
 def check_refusals(name: str) -> None:
     """What makes no sense is refused in words, before anything is asked."""
     method, pictures = METHODS[name], ImageSchema(shape=(2, 2))
+    assert method.name == method.settings_type.method == name
     if not method.images:
         with pytest.raises(ConfigError, match="tables"):
             method(pictures)
