@@ -11,7 +11,7 @@ from fedsynth.errors import ConfigError, DataError
 from fedsynth.jobs import run as job
 from fedsynth.jobs.config import load_config
 from fedsynth.jobs.loading import load
-from fedsynth.queries.session import silent
+from fedsynth.queries.options import silent
 from fedsynth.release import CONFIG
 from fedsynth.schema import Categorical, ImageSchema
 from fedsynth.yaml_files import write_yaml

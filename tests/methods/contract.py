@@ -19,7 +19,8 @@ import pytest
 import fedsynth as fs
 from fedsynth.data.conforming import conform
 from fedsynth.errors import ConfigError, PrivacyError, ReleaseError
-from fedsynth.federation.server.door import Door
+from fedsynth.federation.server.channel import Channel
+from fedsynth.methods.copula import private
 from fedsynth.methods.copula.families import Effort
 from fedsynth.methods.pate import student
 from fedsynth.methods.sampling import drawing
@@ -27,7 +28,8 @@ from fedsynth.papers.fusion import published
 from fedsynth.privacy.budget import Budget
 from fedsynth.queries.session import Session
 from fedsynth.registry import METHODS
-from fedsynth.schema import Boolean, Categorical, ImageSchema, Integer, Schema
+from fedsynth.schema import Boolean, Categorical, Identifier, ImageSchema, Integer, Schema
+from fedsynth.schema.target import conditions
 from tests.methods.odd import ODD
 from tests.methods.small import SCHEMA, table
 
@@ -51,7 +53,16 @@ QUICK: dict[str, dict[str, Any]] = {
         "union_steps": 10,
     },
     "pate": {"teachers": 2, "queries": 8, "steps": 2},
-    "pate-gan": {**_NETWORKS, "teachers": 2, "queries": 4, "warmup": 1, "generator_batch": 16},
+    "pate-gan": {
+        **_NETWORKS,
+        "teachers": 2,
+        "queries": 4,
+        "warmup": 1,
+        "generator_batch": 16,
+        "local_steps": 1,
+        "generator_steps": 1,
+        "student_steps": 1,
+    },
 }
 BUDGETS: dict[str, Budget] = {
     "fusion": Budget(epsilon=math.inf, trust="local"),
@@ -133,6 +144,7 @@ def check_synthesizer(name: str, folder: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(student, "_STEPS", 50)
         patch.setattr(drawing, "_LEAST_DRAWS", 5_000)
+        patch.setattr(private, "_LEAST_ROWS", 50)
         patch.setattr(published, "effort_of", lambda settings: Effort(10, 10, 1, 2))
         check_tables(name)
         check_sampling(name)
@@ -146,16 +158,19 @@ def check_synthesizer(name: str, folder: Path) -> None:
 
 def check_tables(name: str) -> None:
     """Rows of any table are rows of its schema, the same for a seed; with noise and without."""
-    free = Budget(epsilon=math.inf)
     for number, (schema, frame) in enumerate(TABLES.values()):
         try:
             synth = made(name, schema)
         except ConfigError:
             continue
         noisy = number % 2 or name == "hybrid-fusion"
+        unit: Any = "client" if number % 4 else "record"
+        free = Budget(epsilon=math.inf, unit=unit, trust="central")
         # One client has no rows.
         synth.fit([frame, frame[:0]], budget_for(name) if noisy else free)
         rows = synth.sample(9, seed=3)
+        if hasattr(synth, "probabilities"):
+            _demand_probabilities(synth, frame)
         _demand_rows(rows, schema, 9)
         pd.testing.assert_frame_equal(rows, synth.sample(9, seed=3))
 
@@ -175,6 +190,7 @@ def check_sampling(name: str) -> None:
         assert met.all()
     shares = synth.sample(40, proportions={"well": 0.0, "ill": 1.0}, seed=0)
     assert (shares["outcome"] == "ill").all()
+    assert not synth.sample(40, seed=0).equals(synth.sample(40, seed=1))
     for wrong in (
         {"rows": 0}, {"rows": 2.5}, {"rows": True}, {"rows": 3, "where": "ill"},
         {"rows": 3, "where": {"outcom": "ill"}}, {"rows": 3, "where": {"outcome": "dead"}},
@@ -219,7 +235,12 @@ def check_saving(name: str, folder: Path) -> None:
     with pytest.raises(ReleaseError):
         synth.save(folder / "model")
     synth.release(str(folder / "release"), rows)
-    pd.testing.assert_frame_equal(fs.load(folder / "release").sample(8, seed=2), rows)
+    loaded = fs.load(folder / "release")
+    pd.testing.assert_frame_equal(loaded.sample(8, seed=2), rows)
+    assert loaded.remarks == synth.remarks
+    if hasattr(synth, "probabilities"):
+        told = synth.probabilities(table(9))
+        np.testing.assert_allclose(loaded.probabilities(table(9)), told, atol=1e-6)
     failed = [check.name for check in fs.verify(folder / "release") if not check.passed]
     assert not failed or not plan_for(name).budget.private
     arrays, plain = synth.model_state()
@@ -271,7 +292,8 @@ def check_failing(name: str, folder: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Door, "_take", interrupted)
+        for ask in ("sum", "collect", "select"):
+            patch.setattr(Channel, ask, interrupted)
         with pytest.raises(KeyboardInterrupt):
             synth.fit(frames, budget_for(name))
     for use in (lambda: synth.sample(3), lambda: synth.release(folder, rows)):
@@ -283,6 +305,7 @@ def check_failing(name: str, folder: Path) -> None:
 def check_refusals(name: str) -> None:
     """What makes no sense is refused in words, before anything is asked."""
     method, pictures = METHODS[name], ImageSchema(shape=(2, 2))
+    assert method.name == method.settings_type.method == name
     if not method.images:
         with pytest.raises(ConfigError, match="tables"):
             method(pictures)
@@ -359,5 +382,18 @@ def _demand_rows(rows: pd.DataFrame, schema: Schema, count: int) -> None:
             assert all(float(value).is_integer() for value in kind)
         if isinstance(column, Boolean):
             assert set(kind.tolist()) <= {True, False}
+        if isinstance(column, Identifier):
+            assert kind.is_unique
         if isinstance(column, Categorical):
             assert set(kind) <= set(column.categories)
+
+
+def _demand_probabilities(synth: Any, frame: pd.DataFrame) -> None:
+    """Of every class, whatever is known of the label; there is nothing to tell without classes."""
+    if not conditions(synth.schema):
+        with pytest.raises(ConfigError):
+            synth.probabilities(frame)
+        return
+    told = synth.probabilities(frame)
+    assert told.shape == (len(frame), synth.schema.classes)
+    np.testing.assert_allclose(told.sum(axis=1), 1, atol=1e-6)
