@@ -15,7 +15,7 @@ Whole = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 # All in standard deviations of a count's noise: what a quantile bin must hold to be kept; what a
-# cell must hold to be a bin of its own (the levels above have vouched for it already); what the
+# cell must hold to be a bin of its own (it has passed at the levels above already); what the
 # rest beside such cells must hold to be believed in. The first two are low because learners lose
 # more to bins that are too wide than to bins that are too many.
 SUPPORT = 1.0
