@@ -51,8 +51,7 @@ def pack(value: Any) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """A dataclass's arrays and its plain values, by name; :func:`unpack` is the inverse."""
     arrays: dict[str, NDArray[Any]] = {}
     plain: dict[str, Any] = {}
-    kind: Any = type(value)
-    for field in _written(kind):
+    for field in _written(value.__class__):
         name, held = field.name, getattr(value, field.own)
         if hasattr(held, "to_arrays"):
             more, plain[name] = held.to_arrays()
@@ -101,7 +100,7 @@ def _read(hint: Any, name: str, arrays: Arrays, plain: Mapping[str, Any], known:
         return _by_itself(hint.from_arrays, arrays, plain.get(name))
     if get_origin(hint) is tuple and _has_arrays(hint):
         return _items(get_args(hint)[0], name, arrays, plain, known)
-    if _has_arrays(hint):
+    if _has_arrays(hint) or (not name and _has_fields(hint)):
         return _dataclass(hint, arrays, plain, known)
     if name not in plain:
         raise ReleaseError(f"the model's {name} is missing")
@@ -129,7 +128,7 @@ def _first(hint: Any, name: str, arrays: Arrays, plain: Mapping[str, Any], known
         try:
             return _read(member, name, arrays, plain, known)
         except ReleaseError as error:
-            fault = error
+            fault = fault or (None if member is types.NoneType else error)
     raise fault or ReleaseError(f"the model's {name} is missing")
 
 
@@ -186,7 +185,7 @@ def _value(hint: Any, plain: Any, name: str) -> Any:
             return tuple(_value(k, v, name) for k, v in zip(kinds, plain, strict=True))
     elif origin is not None and issubclass(origin, Mapping) and isinstance(plain, list):
         return dict(_row(parts, row, name) for row in plain)
-    elif is_dataclass(hint) and isinstance(plain, Mapping):
+    elif _has_fields(hint) and isinstance(plain, Mapping):
         return _dataclass(hint, {}, plain, {})
     elif hint is float and isinstance(plain, int | float) and not isinstance(plain, bool):
         return float(plain)
@@ -206,9 +205,9 @@ def _row(parts: tuple[Any, ...], row: Any, name: str) -> tuple[Any, Any]:
 def _plain(value: Any) -> Any:
     if hasattr(value, "to_dict"):
         return value.to_dict()
-    if is_dataclass(value):
-        kind: Any = type(value)
-        return {field.name: _plain(getattr(value, field.own)) for field in _written(kind)}
+    if _has_fields(value):
+        written = _written(value.__class__)
+        return {field.name: _plain(getattr(value, field.own)) for field in written}
     if isinstance(value, Mapping):
         keys = [list(key) if isinstance(key, tuple) else [key] for key in value]
         return [[*key, _plain(own)] for key, own in zip(keys, value.values(), strict=True)]
@@ -253,8 +252,7 @@ def _has_arrays(hint: Any) -> bool:
         return True
     if hasattr(hint, "to_dict"):
         return False
-    kind: Any = hint
-    if is_dataclass(kind):
+    if _has_fields(hint):
         return any(_has_arrays(field.hint) for field in _written(hint))
     return any(_has_arrays(part) for part in get_args(hint) if part is not ...)
 
@@ -270,6 +268,10 @@ def _leaves(kind: Any) -> Iterator[str]:
 
 def _numbered(name: str, number: int, leaf: str, leaves: Any) -> str:
     return f"{name} {number}" if len(leaves) == 1 else f"{number} {leaf}"
+
+
+def _has_fields(hint: Any) -> bool:
+    return is_dataclass(hint)
 
 
 def _is_union(hint: Any) -> bool:

@@ -119,7 +119,7 @@ def run(seed, data, epsilon, settings, trust="distributed"):
         **auroc(schema, test, synth.probabilities(test)),
         "tv1": round(marginals.marginal_error(train, rows, schema, 1).mean, 4),
         "tv2": round(marginals.marginal_error(train, rows, schema, 2).mean, 4),
-        "families": len(synth.learned.families),
+        "families": len(synth.learned.model.families),
         "numeric_profiles": len(numbers) * schema.classes,
         "seconds": round(seconds, 2),
     }
@@ -182,7 +182,7 @@ def labels(seed, data, epsilon):
         if not len(rows):
             continue
         own = PrivateFusion(schema).fit([rows], half, seed=seed)
-        wanted = int(np.clip(own.learned.profiles.records.sum(), 1, 4000))
+        wanted = int(np.clip(own.learned.model.profiles.records.sum(), 1, 4000))
         drawn = conform(own.sample(wanted, seed=seed), schema).columns
         real = conform(rows, schema).columns
         y = torch.tensor(real[schema.target])

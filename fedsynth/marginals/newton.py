@@ -73,7 +73,11 @@ def _direction(losses: Loss, point: Point, length: float) -> Factors:
             break
         moved = covariance.times(search)
         product = {c: moved[c] + shift[c] * search[c] for c in search}
-        step = size / _dot(search, product)
+        curvature = _dot(search, product)
+        # What is left is nothing that a double can tell: a loss next to 0 has no direction.
+        if curvature <= 0:
+            break
+        step = size / curvature
         for c in solution:
             solution[c] += step * search[c]
             residual[c] -= step * product[c]

@@ -25,20 +25,24 @@ MESH = 1e-4
 @lru_cache(maxsize=1)
 def orders() -> Curve:
     """The orders at which Renyi curves are known: dp-accounting's."""
+    return np.asarray(_accounting().RdpAccountant().orders, np.float64)
+
+
+def _accounting() -> Any:
+    """dp-accounting's RDP, which logs every order that it leaves out of the minimum: that is sound,
+    and of no use to a user."""
     from dp_accounting import rdp
 
-    # It logs every order that it leaves out of the minimum, which is sound and of no use to a user.
     logging.getLogger("absl").setLevel(logging.ERROR)
-    return np.asarray(rdp.RdpAccountant().orders, np.float64)
+    return rdp
 
 
 def of_event(event: DpEvent, replace_one: bool) -> Curve:
     """RDP of one event at :func:`orders`. Raises PrivacyError where no analysis covers it."""
     from dp_accounting import NeighboringRelation as Relation
-    from dp_accounting import rdp
 
     relation = Relation.REPLACE_ONE if replace_one else Relation.ADD_OR_REMOVE_ONE
-    accountant = rdp.RdpAccountant(neighboring_relation=relation)
+    accountant = _accounting().RdpAccountant(neighboring_relation=relation)
     if not accountant.supports(event):
         raise PrivacyError(
             "no analysis covers these releases together: fixed-size samples cannot be combined "

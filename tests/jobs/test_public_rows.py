@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from fedsynth.queries.fit import silent
 
 from fedsynth.data.images import Images, write_images
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.jobs import run as job
 from fedsynth.jobs.config import load_config
 from fedsynth.jobs.loading import load
+from fedsynth.queries.session import silent
 from fedsynth.release import CONFIG
 from fedsynth.schema import Categorical, ImageSchema
 from fedsynth.yaml_files import write_yaml

@@ -18,7 +18,7 @@ from fedsynth.jobs import run as job
 from fedsynth.privacy.trail.certificate import Certificate
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.verify.verification import require
-from fedsynth.queries import fit as fitting
+from fedsynth.queries import session as fitting
 from tests.small_jobs import SETTINGS, write_job
 
 
@@ -47,12 +47,12 @@ STAGES = {
     "before the ledger": (Ledger, "create", 1, True),
     "after the ledger": (Ledger, "create", 1, False),
     "histogram charged, not asked": (LocalRuntime, "sum", 1, True),
-    "histogram asked, not saved": (fitting.Fitting, "checkpoint", 1, True),
-    "first checkpoint": (fitting.Fitting, "checkpoint", 1, False),
+    "histogram asked, not saved": (fitting.Session, "checkpoint", 1, True),
+    "first checkpoint": (fitting.Session, "checkpoint", 1, False),
     "third round charged": (LocalRuntime, "sum", 5, True),
     "third round released": (LocalRuntime, "sum", 5, False),
-    "last round, not saved": (fitting.Fitting, "checkpoint", 2, True),
-    "trained": (fitting.Fitting, "__exit__", 1, False),
+    "last round, not saved": (fitting.Session, "checkpoint", 2, True),
+    "trained": (fitting.Session, "__exit__", 1, False),
     "before the rows": (release, "_write_rows", 1, True),
     "after the rows": (release, "_write_rows", 1, False),
     "before the certificate": (Certificate, "save", 1, True),
@@ -99,7 +99,7 @@ def test_every_value_released_has_its_line(tmp_path, monkeypatch):
 
     monkeypatch.setattr(LocalRuntime, "sum", counted)
     with monkeypatch.context() as patch:
-        crash_at(patch, fitting.Fitting, "checkpoint", 2)
+        crash_at(patch, fitting.Session, "checkpoint", 2)
         with pytest.raises(Crash):
             cli.run(["run", str(config), "--out", str(folder), "--quiet"])
     gc.collect()
@@ -132,7 +132,7 @@ def test_a_finished_job_stays_as_it_is(tmp_path, capsys):
 def test_a_job_changed_since_it_began_is_refused(tmp_path, monkeypatch, capsys):
     config, folder = write_job(tmp_path, holdout=0), tmp_path / "r"
     with monkeypatch.context() as patch:
-        crash_at(patch, fitting.Fitting, "checkpoint", 2)
+        crash_at(patch, fitting.Session, "checkpoint", 2)
         with pytest.raises(Crash):
             cli.run(["run", str(config), "--out", str(folder), "--quiet"])
     gc.collect()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given, settings
@@ -299,3 +301,18 @@ def test_a_plan_that_only_the_tight_bound_admits_is_not_refused():
 
 def test_an_infinite_budget_asks_for_no_noise():
     assert calibrate(lambda m: {terms(m): 1}, math.inf, DELTA) == 0
+
+
+def test_orders_that_the_accountant_leaves_out_are_no_news_to_a_user():
+    """In a process of its own: what is logged first decides."""
+    code = (
+        "from fedsynth.privacy.accounting import spent\n"
+        "from fedsynth.privacy.sampling import Poisson\n"
+        "from fedsynth.privacy.terms import Terms\n"
+        "terms = Terms(unit='record', trust='central', clip=1.0, noise_multiplier=1e6,\n"
+        "              sampling=Poisson(0.5))\n"
+        "print(spent({terms: 3}, 1e-5).epsilon < 1e-3)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "True\n"
+    assert run.stderr == ""

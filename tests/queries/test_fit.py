@@ -2,7 +2,6 @@ import gc
 
 import numpy as np
 import pytest
-from fedsynth.queries.fit import CHECKPOINT, Options
 
 from fedsynth.errors import ConfigError, FederationError, PrivacyError, ReleaseError
 from fedsynth.federation.runtimes.local import PRIVATE, LocalRuntime
@@ -14,7 +13,8 @@ from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.job import Event, Job
 from fedsynth.privacy.trail.ledger import Ledger
-from fedsynth.queries import fit as fitting
+from fedsynth.queries import session as fitting
+from fedsynth.queries.session import CHECKPOINT, Options
 from tests.methods.small import SCHEMA, answering, owners, table
 
 BUDGET = Budget(epsilon=1.0)

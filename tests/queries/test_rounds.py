@@ -6,27 +6,30 @@ from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.errors import ConfigError, PrivacyError
 from fedsynth.methods.vae.server import training_task
 from fedsynth.methods.vae.settings import FedVAESettings
+from fedsynth.methods.vae.synthesizer import FedVAE
 from fedsynth.methods.vae.tasks.gradient import GRADIENT
 from fedsynth.methods.vae.tasks.local_training import TRAINING
 from fedsynth.privacy.accounting import charged, spent
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.calibration import optimal_gaussian_sigma
 from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson
-from fedsynth.queries.rounds import make_plan
+from fedsynth.queries.rounds import expected as expected_of
 from fedsynth.schema import Categorical, Integer, Schema
 from tests.methods.small import SCHEMA
 
 
 def plan_of(budget, clients=10, survivors=1.0, **settings):
-    resolved = FedVAESettings(**settings).resolved(budget, SCHEMA)
-    return make_plan(resolved, SCHEMA, budget, clients, survivors)
+    return FedVAE(SCHEMA, **settings).plan(budget, clients, survivors)
+
+
+def training(plan):
+    return plan.releases[-1].terms
 
 
 def cost(plan, budget):
-    counts = {plan.training: plan.rounds}
-    for terms in (plan.histogram, plan.label_tables):
-        if terms is not None:
-            counts[terms] = counts.get(terms, 0) + 1
+    counts = {}
+    for planned in plan.releases:
+        counts[planned.terms] = counts.get(planned.terms, 0) + planned.count
     return spent(charged(counts, plan.participations), budget.resolved_delta).epsilon
 
 
@@ -37,12 +40,13 @@ def test_the_whole_job_costs_no_more_than_the_budget_and_hardly_less(unit, trust
     budget = Budget(epsilon=epsilon, unit=unit, trust=trust, units=1000)
     plan = plan_of(budget, clients=1000, rounds=50)
     assert 0.99 * epsilon <= cost(plan, budget) <= epsilon
+    assert plan.epsilon() == pytest.approx(cost(plan, budget))
 
 
 def test_fixed_size_rounds_are_paid_for_as_well():
     budget = Budget(epsilon=4.0, unit="client", trust="central", units=1000)
     plan = plan_of(budget, clients=1000, rounds=50, sampling="fixed", rate=0.05)
-    assert plan.training.sampling == FixedSize(50, 1000)
+    assert training(plan).sampling == FixedSize(50, 1000)
     assert 0.98 * 4 <= cost(plan, budget) <= 4
 
 
@@ -55,31 +59,34 @@ def test_a_rounds_sum_is_divided_by_the_public_number_of_clients_in_it(
 ):
     budget = Budget(epsilon=math.inf, unit="client", trust="central", units=clients)
     plan = plan_of(budget, clients, rounds=2, sampling=sampling or "poisson", rate=rate)
-    assert plan.expected(clients) == pytest.approx(expected, rel=1e-12)
+    assert expected_of(training(plan), clients) == pytest.approx(expected, rel=1e-12)
 
 
 def test_records_are_divided_by_their_estimated_number_times_the_rate():
     budget = Budget(epsilon=math.inf)
-    assert plan_of(budget, rate=0.25).expected(1234.5) == 0.25 * 1234.5
-    assert plan_of(budget, rate=1.0).expected(1234.5) == 1234.5
+    assert expected_of(training(plan_of(budget, rate=0.25)), 1234.5) == 0.25 * 1234.5
+    assert expected_of(training(plan_of(budget, rate=1.0)), 1234.5) == 1234.5
 
 
 def test_clips_of_counts_are_the_norms_of_their_rows_and_no_wider():
     plan = plan_of(Budget(epsilon=math.inf))
     columns = len(SCHEMA.modelled)
     # A record adds a one to the table of every other column by the label.
-    assert plan.label_tables.clip == pytest.approx(math.sqrt(columns - 1), rel=1e-4)
-    assert plan.label_tables.clip >= math.sqrt(columns - 1)
+    assert plan.terms("label-tables").clip == pytest.approx(math.sqrt(columns - 1), rel=1e-4)
+    assert plan.terms("label-tables").clip >= math.sqrt(columns - 1)
     ones = HistogramLayout.of(SCHEMA).per_record
-    assert plan.histogram.clip == pytest.approx(math.sqrt(ones), rel=1e-4)
-    assert plan.histogram.clip >= math.sqrt(ones)
+    assert plan.terms("histogram").clip == pytest.approx(math.sqrt(ones), rel=1e-4)
+    assert plan.terms("histogram").clip >= math.sqrt(ones)
 
 
 def test_two_histograms_with_their_shares_cost_what_one_release_with_the_sum_would():
     budget = Budget(epsilon=1.0)
     plan = plan_of(budget, rounds=10, histogram_share=0.3, label_table_share=0.5)
     alone = optimal_gaussian_sigma(1.0, budget.resolved_delta)
-    together = plan.histogram.noise_multiplier**-2 + plan.label_tables.noise_multiplier**-2
+    together = (
+        plan.terms("histogram").noise_multiplier ** -2
+        + plan.terms("label-tables").noise_multiplier ** -2
+    )
     assert together == pytest.approx(0.8 / alone**2)
 
 
@@ -96,32 +103,32 @@ def test_a_server_that_knows_whom_it_drew_is_charged_for_every_round_a_client_ma
 
 def test_shares_of_noise_are_sized_for_those_who_are_sure_to_answer():
     budget = Budget(epsilon=1.0)
-    assert plan_of(budget, clients=10, survivors=0.8).training.survivors == 8
-    assert plan_of(budget, clients=10).training.survivors == 10
+    assert training(plan_of(budget, clients=10, survivors=0.8)).survivors == 8
+    assert training(plan_of(budget, clients=10)).survivors == 10
     client = Budget(epsilon=1.0, unit="client", units=1000)
-    drawn = plan_of(client, clients=1000, rate=0.1).training.survivors
+    drawn = training(plan_of(client, clients=1000, rate=0.1)).survivors
     assert drawn == math.floor(100 - 6 * math.sqrt(90))
 
 
 def test_the_unit_decides_the_task_and_the_sampling():
     record = Budget(epsilon=1.0)
     assert training_task(record) is GRADIENT
-    assert plan_of(record, rate=0.2).training.sampling == Poisson(0.2)
+    assert training(plan_of(record, rate=0.2)).sampling == Poisson(0.2)
     client = Budget(epsilon=1.0, unit="client", units=10)
     assert training_task(client) is TRAINING
-    assert plan_of(client, rate=1.0).training.sampling == Everyone()
+    assert training(plan_of(client, rate=1.0)).sampling == Everyone()
 
 
 def test_a_noise_multiplier_of_ones_own_is_kept_and_accounted_for():
     budget = Budget(epsilon=math.inf, unit="client", trust="central", units=20)
     plan = plan_of(budget, clients=20, noise_multiplier=0.5, rounds=10)
-    assert plan.training.noise_multiplier == plan.histogram.noise_multiplier == 0.5
+    assert training(plan).noise_multiplier == plan.terms("histogram").noise_multiplier == 0.5
     assert math.isfinite(cost(plan, budget))
 
 
 def test_without_a_budget_and_a_multiplier_there_is_no_noise():
     plan = plan_of(Budget(epsilon=math.inf))
-    assert plan.training.noise_multiplier == plan.histogram.noise_multiplier == 0
+    assert training(plan).noise_multiplier == plan.terms("histogram").noise_multiplier == 0
 
 
 def test_a_plan_that_cannot_fit_is_refused_before_anything_is_asked():

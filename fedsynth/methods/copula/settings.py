@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fedsynth.agreed import Agreed
-from fedsynth.errors import ConfigError, FedsynthError
+from fedsynth.errors import ConfigError
+from fedsynth.methods.settings import MethodSettings
 from fedsynth.privacy.budget import Budget
 from fedsynth.schema import ImageSchema, Schema
 
@@ -19,7 +18,7 @@ Mechanism = Literal["gaussian", "laplace", "stable"]
 Marginals = Literal["auto", "families", "histogram"]
 
 
-class PrivateFusionSettings(Agreed):
+class PrivateFusionSettings(MethodSettings):
     """What is asked, and what is made of it.
 
     Attributes:
@@ -43,7 +42,7 @@ class PrivateFusionSettings(Agreed):
             messages grow with the square of the scores.
     """
 
-    fault: ClassVar[type[FedsynthError]] = ConfigError
+    method: ClassVar[str] = "private-fusion"
 
     mechanism: Annotated[Mechanism, Field(description="gaussian, laplace or stable")] = "gaussian"
     alpha: Annotated[float | None, Field(ge=1, lt=2, description="a number in [1, 2)")] = None
@@ -53,10 +52,6 @@ class PrivateFusionSettings(Agreed):
     moment_share: Annotated[float, Field(gt=0, lt=1, description="a share in (0, 1)")] = 0.3
     marginals: Annotated[Marginals, Field(description="auto, families or histogram")] = "histogram"
     learned_orders: Annotated[int, Field(ge=0, description="a whole number of at least 0")] = 0
-
-    @classmethod
-    def whereabouts(cls, values: Mapping[str, Any]) -> str:
-        return "settings of private-fusion"
 
     def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> PrivateFusionSettings:
         """All defaults filled in.

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from fedsynth.agreed import Agreed
-from fedsynth.errors import ConfigError, FedsynthError
+from fedsynth.errors import ConfigError
+from fedsynth.methods.settings import MethodSettings
 from fedsynth.privacy.budget import Budget
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.schema.target import conditions
@@ -19,7 +18,7 @@ Count = Annotated[int, Field(ge=1, description="a whole number of at least 1")]
 Positive = Annotated[float, Field(gt=0, description="a positive number")]
 
 
-class MeanEmbeddingSettings(Agreed):
+class MeanEmbeddingSettings(MethodSettings):
     """What of a record is summed, and how the generator learns from the sum.
 
     All of it is public and fixed before any record is seen. The defaults for images were chosen on
@@ -48,7 +47,7 @@ class MeanEmbeddingSettings(Agreed):
         average: decay of the moving average of the weights that is kept.
     """
 
-    fault: ClassVar[type[FedsynthError]] = ConfigError
+    method: ClassVar[str] = "mean-embedding"
 
     components: Count | None = None
     tilt: Annotated[float, Field(ge=0, le=4, description="a number from 0 to 4")] = 0.75
@@ -69,10 +68,6 @@ class MeanEmbeddingSettings(Agreed):
     batch: Count = 200
     learning_rate: Positive = 2e-3
     average: Share = 0.98
-
-    @classmethod
-    def whereabouts(cls, values: Mapping[str, Any]) -> str:
-        return "settings of mean-embedding"
 
     def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> MeanEmbeddingSettings:
         """All defaults filled in.

@@ -70,9 +70,9 @@ class Learned:
         classes, few = conditions(self.embedding.schema), self.embedding.components
         found = self.means.shape, self.roots.shape, self.frequencies.shape
         if found != ((max(1, classes), few), (max(1, classes), few, few), (classes,)):
-            raise ReleaseError("the model's arrays are of other shapes than its settings say")
+            raise ReleaseError("the model's arrays do not fit its settings")
         if self.weights.shape != self.generator.vector().shape:
-            raise ReleaseError("the model's weights are of another length than its settings say")
+            raise ReleaseError("the model's weights do not fit its settings")
 
     def draw(
         self,

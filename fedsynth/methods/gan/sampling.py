@@ -112,7 +112,7 @@ class Learned:
             rng = demanded(rows, seed)
             labels = wanted_labels(schema, self.known.frequencies, rows, where, proportions, rng)
             return Images(image.decode(self._cells(labels, rows, rng), schema), labels)
-        wish = self._wished(schema, where)
+        wish = self.wished(schema, where)
 
         def draw(labels: Labels | None, count: int, rng: np.random.Generator) -> Columns:
             return self._columns(labels, count, rng, wish.cells)
@@ -174,7 +174,7 @@ class Learned:
             codes = np.insert(codes, target_index(encoding.schema), labels, axis=1)
         return encoding.columns(codes, rng)
 
-    def _wished(self, schema: Schema, where: Mapping[str, Any] | None) -> Wish:
+    def wished(self, schema: Schema, where: Mapping[str, Any] | None) -> Wish:
         """Asks for the first condition that the generator can be asked.
 
         By the released tables, class and cell are then drawn as they are among the rows that meet

@@ -5,22 +5,29 @@ It sees released values alone, so everything here is post-processing.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from fedsynth.codec import pack
 from fedsynth.federation.client.tasks import Task
+from fedsynth.methods.gan.discriminators import (
+    Auxiliary,
+    Averaging,
+    Descending,
+    Discriminators,
+    Matching,
+    Round,
+)
 from fedsynth.methods.gan.game import Game, started
 from fedsynth.methods.gan.matching import Matcher
 from fedsynth.methods.gan.networks import conditions_of, game_of, tables_of
 from fedsynth.methods.gan.sampling import Learned
 from fedsynth.methods.gan.settings import FedGANSettings
 from fedsynth.methods.gan.tasks.gradient import GRADIENT, row_of
-from fedsynth.methods.gan.tasks.local_training import TRAINING, plain_conditions
+from fedsynth.methods.gan.tasks.local_training import TRAINING
 from fedsynth.methods.training.generating import GeneratorTrainer, Objective
 from fedsynth.methods.training.learner import Learner
 from fedsynth.methods.training.saving import Part, packed, unpack
@@ -76,36 +83,42 @@ class Training:
         self.game = game = game_of(settings, schema, known.encoding)
         self.source = torch.Generator().manual_seed(session.options.seed)
         units = known.records if self.record else self.channel.clients
-        self.expected = expected(self.training.terms, units)
-        self.discriminators = [
-            Learner(game.discriminator.layers, settings.discriminator_learning_rate, self.source)
+        self.asking = Round(self.channel, self.training, expected(self.training.terms, units))
+        rate = settings.discriminator_learning_rate
+        learners = [
+            Learner(game.discriminator.layers, rate, self.source)
             for _ in range(game.parts)
             if not game.quadratic
         ]
-        self.classifier = None
+        self.auxiliary = None
         if game.classifier is not None:
-            rate = settings.discriminator_learning_rate
-            self.classifier = Learner(game.classifier.layers, rate, self.source, (0.9, 0.999))
+            learner = Learner(game.classifier.layers, rate, self.source, (0.9, 0.999))
+            self.auxiliary = Auxiliary(game.classifier, learner, settings.average)
         self.trainers = [trainer_of(settings, game, known, self.source) for _ in range(game.parts)]
         self.watches = [
             Watch(trainer.learner.average.clone(), patience=settings.patience)
             for trainer in self.trainers
         ]
-        self.row = row_of(game, self.training.terms.clip)
-        self.matcher = None
+        self.discriminators = self._discriminators(learners)
+        self.round = 0
+
+    def _discriminators(self, learners: Sequence[Learner]) -> Discriminators:
+        """How the networks that see real rows learn in this game."""
+        game, batch = self.game, self.settings.generator_batch or 2
+        row = row_of(game, self.training.terms.clip)
         if game.quadratic:
             (units,), centre = game.discriminator.hidden, self.trainers[0].profiles
             assert centre is not None
-            self.matcher = Matcher(units, centre, self.row.discriminator_clip, self.source)
-        self.round = 0
+            matcher = Matcher(units, centre, row.discriminator_clip, self.source)
+            return Matching(matcher, self.auxiliary, batch)
+        if self.record:
+            return Descending(game, learners, self.source, row, self.auxiliary, batch)
+        return Averaging(game, learners, self.source, self.settings)
 
     def run(self) -> Learned:
         channel, rounds = self.channel, self.training.count
         channel.announce("game", self.game.to_dict())
-        if not self.record:
-            channel.announce("conditions", plain_conditions(self.trainers[0].conditions))
-        if self.matcher is not None:
-            channel.announce("centre", self.matcher.centre.tolist())
+        self.discriminators.announce(channel, self.trainers)
         every = self.session.options.checkpoint_every
         while self.round < rounds and not self._over():
             # Rounds that an interrupted run lost stay charged, so a resumed one may end early.
@@ -148,102 +161,15 @@ class Training:
         settings, done = self.settings, self.round / max(1, self.training.count)
         left = 1.0 if settings.schedule == "constant" else 1.0 - done
         rate = left * (settings.discriminator_learning_rate or 1e-3)
-        if self.matcher is not None:
-            self._match(self.matcher)
-        elif self.record:
-            self._descend(rate)
-        else:
-            self._average(rate)
+        self.discriminators.learn(self.asking, self.trainers, rate)
+        classify = None if self.auxiliary is None else self.auxiliary.classify
         for part, trainer in enumerate(self.trainers):
             trainer.learner.pace(left * (settings.learning_rate or 1e-3))
+            discriminate = self.discriminators.discriminate(part)
             for _ in range(settings.generator_steps or 0):
-                trainer.step(
-                    settings.generator_batch or 2, self._discriminate(part), self._classify()
-                )
+                trainer.step(settings.generator_batch or 2, discriminate, classify)
                 trainer.learner.follow(min(settings.average, (self.round + 1) / (self.round + 10)))
-        if self.matcher is not None:
-            rows = 4 * (settings.generator_batch or 2)
-            self.matcher.turn(*self.trainers[0].rows(rows))
-
-    def _match(self, matcher: Matcher) -> None:
-        """A round of a quadratic discriminator: what its present vectors say of real rows."""
-        size = self.game.discriminator.dim
-        real = self._asked({}, {})
-        matcher.remember(real[:size])
-        self._step_classifier(real[size:])
-
-    def _asked(self, arrays: dict[str, NDArray[Any]], asked: dict[str, float]) -> Tensor:
-        """The round's released mean, [weights]."""
-        held = [learner.flat for learner in self._seeing()]
-        if self.matcher is not None:
-            held.insert(0, self.matcher.weights.flatten())
-        weights = torch.cat(held).numpy()
-        released = self.channel.sum(
-            self.training.label,
-            self.training.terms,
-            dim=len(weights),
-            arrays={"weights": weights, **arrays},
-            settings=asked,
-        )
-        return torch.from_numpy(released.value / self.expected).float()
-
-    def _seeing(self) -> list[Learner]:
-        """The networks that see real rows."""
-        return self.discriminators + ([] if self.classifier is None else [self.classifier])
-
-    def _descend(self, rate: float) -> None:
-        """Record level: one step along the mean gradient of real rows and of generated ones."""
-        real = self._asked({}, {})
-        discriminator, trainer = self.discriminators[0], self.trainers[0]
-        discriminator.pace(rate)
-        cells, labels = trainer.rows(self.settings.generator_batch or 2)
-        fakes = self.row.generated_gradient(self._blurred(cells), labels, discriminator.weights)
-        size = self.game.discriminator.dim
-        gradient = real[:size] + torch.from_numpy(fakes).float()
-        if self.game.penalty:
-            gradient = gradient + self.game.penalty * self.game.penalty_gradient(
-                discriminator.weights, cells, labels
-            )
-        discriminator.descend_along(gradient)
-        self._step_classifier(real[size:])
-
-    def _step_classifier(self, gradient: Tensor) -> None:
-        """A step of the classifier, if there is one."""
-        if self.classifier is not None:
-            self.classifier.descend_along(gradient)
-            self.classifier.follow(self.settings.average)
-
-    def _average(self, rate: float) -> None:
-        """Client level: the mean of the clients' ways (Algorithm 3)."""
-        generators = torch.cat([trainer.learner.flat for trainer in self.trainers]).numpy()
-        asked = {
-            "steps": self.settings.local_steps or 1,
-            "batch_size": self.settings.batch_size or 1,
-            "learning_rate": rate,
-        }
-        moved = self._asked({"generators": generators}, asked)
-        parts = torch.split(moved, self.game.discriminator.dim)
-        for learner, way in zip(self.discriminators, parts, strict=True):
-            learner.move(way)
-
-    def _discriminate(self, part: int) -> Any:
-        matcher = self.matcher
-        if matcher is not None:
-            # How near all rows together come: the mean of one logit is its loss.
-            return lambda cells, labels: -matcher.gap(cells, labels)[None]
-        weights = self.discriminators[part].weights
-        return lambda cells, labels: self.game.discriminate(weights, self._blurred(cells), labels)
-
-    def _classify(self) -> Any:
-        learner, network = self.classifier, self.game.classifier
-        if learner is None or network is None:
-            return None
-        return lambda cells: network.logits(learner.weights, cells)
-
-    def _blurred(self, cells: Tensor) -> Tensor:
-        if not self.game.smoothing:
-            return cells
-        return cells + self.game.smoothing * torch.randn(cells.shape, generator=self.source)
+        self.discriminators.close(self.trainers)
 
     def save(self) -> None:
         """Checkpoint everything that :meth:`restore` needs."""
@@ -266,12 +192,9 @@ class Training:
         found: dict[str, Part] = {}
         for part, (trainer, watch) in enumerate(zip(self.trainers, self.watches, strict=True)):
             found |= {f"generator{part}": trainer.learner, f"watch{part}": watch}
-        found |= {f"discriminator{part}": own for part, own in enumerate(self.discriminators)}
-        if self.classifier is not None:
-            found["classifier"] = self.classifier
-        if self.matcher is not None:
-            found["matcher"] = self.matcher
-        return found
+        if self.auxiliary is not None:
+            found["classifier"] = self.auxiliary.learner
+        return found | self.discriminators.parts()
 
 
 def trained(schema: Schema | ImageSchema, session: Session) -> Learned:

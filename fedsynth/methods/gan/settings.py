@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from fedsynth.agreed import Agreed
-from fedsynth.errors import ConfigError, FedsynthError
+from fedsynth.errors import ConfigError
 from fedsynth.methods.gan.defaults import CTGAN, GAN, GENERATORS, QUADRATIC, SCORERS
+from fedsynth.methods.settings import MethodSettings
 from fedsynth.models.cells import Cells
 from fedsynth.privacy.budget import Budget
 from fedsynth.schema import Boolean, Categorical, ImageSchema, Schema
@@ -33,7 +33,7 @@ Widths = Annotated[
 ]
 
 
-class FedGANSettings(Agreed):
+class FedGANSettings(MethodSettings):
     """How the networks look and learn. None means the default for the kind of job.
 
     Attributes:
@@ -74,7 +74,6 @@ class FedGANSettings(Agreed):
             stops; None for never.
     """
 
-    fault: ClassVar[type[FedsynthError]] = ConfigError
     renamed: ClassVar[Mapping[str, str]] = {
         "obedience": "conditional_loss",
         "guidance": "auxiliary_loss",
@@ -132,11 +131,7 @@ class FedGANSettings(Agreed):
     method: ClassVar[str] = "fedgan"
     _defaults: ClassVar[Mapping[tuple[bool, bool], Mapping[str, Any]]] = GAN
 
-    @classmethod
-    def whereabouts(cls, values: Mapping[str, Any]) -> str:
-        return f"settings of {cls.method}"
-
-    def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> FedGANSettings:
+    def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> Self:
         """All defaults filled in.
 
         Raises:
@@ -263,7 +258,7 @@ class FedCTGANSettings(FedGANSettings):
     method: ClassVar[str] = "fedctgan"
     _defaults: ClassVar[Mapping[tuple[bool, bool], Mapping[str, Any]]] = CTGAN
 
-    def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> FedGANSettings:
+    def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> Self:
         """All defaults filled in.
 
         Raises:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fedsynth.agreed import Agreed
-from fedsynth.errors import ConfigError, FedsynthError
+from fedsynth.errors import ConfigError
+from fedsynth.methods.settings import MethodSettings
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.mechanisms import norm_of
 from fedsynth.privacy.rows.clipping import Norm
 from fedsynth.schema import ImageSchema, Schema
 
 
-class FedInferSettings(Agreed):
+class FedInferSettings(MethodSettings):
     """What the one message holds.
 
     Attributes:
@@ -29,17 +28,13 @@ class FedInferSettings(Agreed):
         mechanism: gaussian noise and L2 norms, or laplace noise and L1 norms.
     """
 
-    fault: ClassVar[type[FedsynthError]] = ConfigError
+    method: ClassVar[str] = "fedinfer"
 
     clip: Annotated[float, Field(gt=0, le=1, description="a share in (0, 1]")] = 1.0
     class_conditional: Annotated[bool, Field(description="true or false")] = True
     mechanism: Annotated[
         Literal["gaussian", "laplace"], Field(description="gaussian or laplace")
     ] = "gaussian"
-
-    @classmethod
-    def whereabouts(cls, values: Mapping[str, Any]) -> str:
-        return "settings of fedinfer"
 
     @property
     def norm(self) -> Norm:

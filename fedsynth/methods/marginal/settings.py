@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from fedsynth.agreed import Agreed, suggestion
-from fedsynth.errors import ConfigError, FedsynthError
+from fedsynth.agreed import suggestion
+from fedsynth.errors import ConfigError
+from fedsynth.methods.settings import MethodSettings
 from fedsynth.privacy.budget import Budget
 from fedsynth.schema import ImageSchema, Schema
 
@@ -25,7 +25,7 @@ FEW = 12
 Names = tuple[tuple[str, ...], ...]
 
 
-class GraphicalSettings(Agreed):
+class GraphicalSettings(MethodSettings):
     """How a table's graphical model is asked for and fitted.
 
     Attributes:
@@ -39,7 +39,6 @@ class GraphicalSettings(Agreed):
         iterations: steps of the last fit, at the most.
     """
 
-    fault: ClassVar[type[FedsynthError]] = ConfigError
     method: ClassVar[str]
 
     bins: Annotated[int, Field(ge=1, description="a whole number of at least 1")] = 24
@@ -47,10 +46,6 @@ class GraphicalSettings(Agreed):
     histogram_share: Share = 0.1
     max_cells: Annotated[int, Field(ge=1, description="a whole number of at least 1")] = 60_000
     iterations: Annotated[int, Field(ge=1, description="a whole number of at least 1")] = 300
-
-    @classmethod
-    def whereabouts(cls, values: Mapping[str, Any]) -> str:
-        return f"settings of {cls.method}"
 
     def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> Self:
         """All defaults filled in.

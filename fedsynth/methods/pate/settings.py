@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fedsynth.agreed import Agreed
-from fedsynth.errors import ConfigError, FedsynthError
+from fedsynth.errors import ConfigError
+from fedsynth.methods.settings import MethodSettings
 from fedsynth.privacy.budget import Budget
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.schema.target import conditions
@@ -19,7 +18,7 @@ Labels = Literal["denoised", "argmax"]
 _TEACHERS = 100
 
 
-class PATESettings(Agreed):
+class PATESettings(MethodSettings):
     """What the teachers are asked, and what is made of their votes.
 
     Attributes:
@@ -34,7 +33,7 @@ class PATESettings(Agreed):
             is known, over all rows), or the class with the most noisy votes, as published.
     """
 
-    fault: ClassVar[type[FedsynthError]] = ConfigError
+    method: ClassVar[str] = "pate"
 
     teachers: Annotated[
         int | None, Field(ge=1, le=10_000, description="a whole number from 1 to 10,000")
@@ -48,10 +47,6 @@ class PATESettings(Agreed):
     row_share: Annotated[float, Field(gt=0, lt=1, description="a share in (0, 1)")] = 0.5
     steps: Annotated[int, Field(ge=1, description="a whole number of at least 1")] = 60
     labels: Annotated[Labels, Field(description="denoised or argmax")] = "denoised"
-
-    @classmethod
-    def whereabouts(cls, values: Mapping[str, Any]) -> str:
-        return "settings of pate"
 
     def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> PATESettings:
         """All defaults filled in.

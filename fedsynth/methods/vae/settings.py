@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from fedsynth.agreed import Agreed
-from fedsynth.errors import ConfigError, FedsynthError
+from fedsynth.errors import ConfigError
+from fedsynth.methods.settings import MethodSettings
 from fedsynth.privacy.budget import Budget
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.schema.target import conditions
@@ -17,7 +16,7 @@ Positive = Annotated[float | None, Field(gt=0, description="a positive number")]
 Share = Annotated[float | None, Field(ge=0, lt=1, description="a number from 0 to below 1")]
 
 
-class FedVAESettings(Agreed):
+class FedVAESettings(MethodSettings):
     """How FedVAE models and trains. None means the default for the unit and the kind of data.
 
     Attributes:
@@ -47,7 +46,7 @@ class FedVAESettings(Agreed):
             Gaussian release could have. A label_table_share of 0 asks for no tables.
     """
 
-    fault: ClassVar[type[FedsynthError]] = ConfigError
+    method: ClassVar[str] = "fedvae"
 
     scheme: Annotated[Literal["uni", "sep"] | None, Field(description="uni or sep")] = None
     encoder: Annotated[
@@ -79,10 +78,6 @@ class FedVAESettings(Agreed):
     )
     histogram_share: Annotated[float, Field(gt=0, lt=1, description="a share in (0, 1)")] = 0.03
     label_table_share: Share = None
-
-    @classmethod
-    def whereabouts(cls, values: Mapping[str, Any]) -> str:
-        return "settings of fedvae"
 
     def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> FedVAESettings:
         """All defaults filled in.

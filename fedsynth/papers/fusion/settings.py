@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fedsynth.agreed import Agreed
-from fedsynth.errors import ConfigError, FedsynthError, PrivacyError
+from fedsynth.errors import ConfigError, PrivacyError
+from fedsynth.methods.settings import MethodSettings
 from fedsynth.privacy.budget import Budget
 from fedsynth.schema import ImageSchema, Schema
 
@@ -16,7 +15,7 @@ Count = Annotated[int, Field(ge=1, description="a whole number of at least 1")]
 Latency = Annotated[float, Field(ge=0, allow_inf_nan=False, description="seconds, 0 or more")]
 
 
-class FusionSettings(Agreed):
+class FusionSettings(MethodSettings):
     """How clients fit and what the server makes of it. None means the default for the schema.
 
     Attributes:
@@ -31,7 +30,7 @@ class FusionSettings(Agreed):
             fitted to every row by an unbounded search, as published and slowly.
     """
 
-    fault: ClassVar[type[FedsynthError]] = ConfigError
+    method: ClassVar[str] = "fusion"
 
     categories: Annotated[
         Literal["frequencies", "numbers"], Field(description="frequencies or numbers")
@@ -43,10 +42,6 @@ class FusionSettings(Agreed):
     effort: Annotated[
         Literal["quick", "thorough", "full"] | None, Field(description="quick, thorough or full")
     ] = None
-
-    @classmethod
-    def whereabouts(cls, values: Mapping[str, Any]) -> str:
-        return "settings of fusion"
 
     def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> FusionSettings:
         """All defaults filled in. Raises PrivacyError for a budget that promises any privacy."""
@@ -74,14 +69,12 @@ class HybridFusionSettings(FusionSettings):
             default 0.05 (a distant data centre) and 0.005 (the short hop).
     """
 
+    method: ClassVar[str] = "hybrid-fusion"
+
     edges: Annotated[int, Field(ge=1, description="a whole number of at least 1")] = 2
     epochs: Annotated[int, Field(ge=1, description="a whole number of at least 1")] = 20
     edge_cloud_latency: Latency = 0.05
     client_edge_latency: Latency = 0.005
-
-    @classmethod
-    def whereabouts(cls, values: Mapping[str, Any]) -> str:
-        return "settings of hybrid-fusion"
 
     def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> HybridFusionSettings:
         """All defaults filled in. Raises ConfigError for images under privacy."""

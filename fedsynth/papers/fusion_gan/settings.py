@@ -7,9 +7,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from fedsynth.agreed import Agreed
-from fedsynth.errors import ConfigError, FedsynthError, PrivacyError
+from fedsynth.errors import ConfigError, PrivacyError
 from fedsynth.methods.sampling.intervals import cells_of
+from fedsynth.methods.settings import MethodSettings
 from fedsynth.models.cells import Cells
 from fedsynth.privacy.budget import Budget
 from fedsynth.schema import ImageSchema, Schema
@@ -23,7 +23,7 @@ Widths = Annotated[
 ]
 
 
-class FusionGANSettings(Agreed):
+class FusionGANSettings(MethodSettings):
     """How the clients' networks look and learn. None means the default for the kind of job.
 
     Attributes:
@@ -51,7 +51,6 @@ class FusionGANSettings(Agreed):
         union_steps: of the global classifier's training, of 128 rows each.
     """
 
-    fault: ClassVar[type[FedsynthError]] = ConfigError
     renamed: ClassVar[Mapping[str, str]] = {
         "guidance": "auxiliary_loss",
         "diversity": "mode_seeking_loss",
@@ -81,10 +80,6 @@ class FusionGANSettings(Agreed):
     average: Annotated[float, Field(ge=0, lt=1, description="a number from 0 to below 1")] = 0.99
     union: Annotated[int, Field(ge=1, description="a whole number of at least 1")] = 30_000
     union_steps: Count = None
-
-    @classmethod
-    def whereabouts(cls, values: Mapping[str, Any]) -> str:
-        return "settings of fusion-gan"
 
     def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> FusionGANSettings:
         """All defaults filled in.

@@ -91,7 +91,7 @@ def test_regenerated_rows_have_the_joint_distribution():
     frame = normal_rows(20_000)
     model = learn(statistics_of(frame, 0.0, 9))
     labels = frame["y"].to_numpy().astype(np.int64)
-    columns = model.draw(labels, len(labels), np.random.default_rng(0))
+    columns = model.columns(labels, len(labels), np.random.default_rng(0))
     real = conform(frame, SCHEMA).columns
     for label in (0, 1):
         ours, theirs = (

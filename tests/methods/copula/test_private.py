@@ -63,7 +63,7 @@ def test_without_privacy_there_is_no_noise():
     truth = pd.concat(owners(700, 500).values())
     assert synth.ledger.spent().epsilon == float("inf")
     share = (truth["outcome"] == "ill").mean()
-    np.testing.assert_allclose(synth.learned.frequencies, [1 - share, share], atol=1e-9)
+    np.testing.assert_allclose(synth.learned.model.frequencies, [1 - share, share], atol=1e-9)
     rows = synth.sample(20_000, seed=0)
     assert rows["dose"].mean() == pytest.approx(truth["dose"].mean(), abs=0.1)
     assert rows["smoker"].mean() == pytest.approx(truth["smoker"].mean(), abs=0.02)
@@ -119,7 +119,7 @@ def test_a_release_can_be_sampled_from_again(fitted, tmp_path):
     ):
         with pytest.raises(ReleaseError):
             PrivateFusion.from_state(SCHEMA, damaged, meta)
-    for damaged in ({}, {"settings": {}}, {**meta, "families": [[0, "age", {}]]}):
+    for damaged in ({}, {**meta, "families": [[0, "age", {}]]}):
         with pytest.raises(ReleaseError):
             PrivateFusion.from_state(SCHEMA, arrays, damaged)
 
@@ -132,13 +132,13 @@ def test_families_that_fit_take_the_place_of_the_histogram():
     budget = Budget(epsilon=0.5, delta=1e-5, trust="central")
     synth = PrivateFusion(schema, marginals="families").fit([frame], budget, insecure_noise_seed=0)
     rows = synth.sample(4000, seed=0)
-    assert set(synth.learned.families) == {(0, "x"), (1, "x")}
+    assert set(synth.learned.model.families) == {(0, "x"), (1, "x")}
     assert rows["x"].mean() == pytest.approx(500, abs=15)
     assert rows["x"].std() == pytest.approx(60, abs=15)
     again = PrivateFusion.from_state(schema, *synth.model_state())
-    assert again.learned.families == synth.learned.families
+    assert again.learned.model.families == synth.learned.model.families
     plain = PrivateFusion(schema, marginals="histogram").fit([frame], budget, insecure_noise_seed=0)
-    assert not plain.learned.families
+    assert not plain.learned.model.families
 
 
 def test_an_answered_job_is_not_asked_again(tmp_path):

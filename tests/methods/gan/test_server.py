@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from fedsynth.queries.fit import CHECKPOINT, Fitting
 
 from fedsynth.federation.request import Released
 from fedsynth.federation.server.channel import Channel
@@ -27,6 +26,7 @@ from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.rows.factored import FactoredRows
 from fedsynth.privacy.trail.ledger import Ledger
+from fedsynth.queries.session import CHECKPOINT, Session
 from fedsynth.schema import Categorical
 from tests.methods.small import SCHEMA, owners, table
 
@@ -91,11 +91,11 @@ def test_a_rare_category_leaves_a_trace_in_its_clipped_gradient_alone(
     method, _, settings = KINDS[kind]
     genuine, first = server.ask_preliminaries, []
 
-    def asked(fitting, schema, plan, bins):
+    def asked(session, schema, bins):
         # As if noise had hidden the row: the same released values for both federations.
         if not first:
-            first.append(genuine(fitting, schema, plan, bins))
-        fitting.channel.announce("encoding", first[0].encoding.to_dict())
+            first.append(genuine(session, schema, bins))
+        session.channel.announce("encoding", first[0].encoding.to_dict())
         return first[0]
 
     monkeypatch.setattr(server, "ask_preliminaries", asked)
@@ -273,7 +273,7 @@ def test_real_and_generated_rows_are_clipped_alike_before_a_quadratic_discrimina
 def interrupted(monkeypatch, folder, kind, saves):
     """A job that crashes right after so many checkpoints of its training."""
     method, budget, settings = KINDS[kind]
-    genuine, done = Fitting.checkpoint, []
+    genuine, done = Session.checkpoint, []
 
     def crashing(self, arrays, meta):
         genuine(self, arrays, meta)
@@ -282,7 +282,7 @@ def interrupted(monkeypatch, folder, kind, saves):
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Fitting, "checkpoint", crashing)
+        patch.setattr(Session, "checkpoint", crashing)
         with pytest.raises(KeyboardInterrupt):
             quick(method, **settings).fit(
                 owners(20, 15), budget, folder=folder, checkpoint_every=2, insecure_noise_seed=4
@@ -318,13 +318,13 @@ def test_a_resumed_job_ends_with_the_generator_of_an_uninterrupted_one(
 
 def test_a_checkpoint_holds_released_values_and_what_was_made_of_them_alone(monkeypatch, tmp_path):
     kept = []
-    genuine = Fitting.checkpoint
+    genuine = Session.checkpoint
 
     def watched(self, arrays, meta):
         kept.append((set(arrays), set(meta)))
         genuine(self, arrays, meta)
 
-    monkeypatch.setattr(Fitting, "checkpoint", watched)
+    monkeypatch.setattr(Session, "checkpoint", watched)
     quick(auxiliary_loss=1.0, discriminator="mlp").fit(owners(20), FREE, folder=tmp_path)
     first, last = kept[0], kept[-1]
     networks = ("discriminator0", "generator0", "classifier")

@@ -15,7 +15,6 @@ from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import BudgetExceeded, ConfigError, DataError, ReleaseError
 from fedsynth.jobs.loading import load
 from fedsynth.methods.gan.pategan.settings import PATEGANSettings
-from fedsynth.methods.gan.sampling import wished
 from fedsynth.methods.gan.settings import FedCTGANSettings, FedGANSettings
 from fedsynth.methods.gan.synthesizer import FedCTGAN, FedGAN
 from fedsynth.methods.training.generating import GeneratorTrainer
@@ -447,10 +446,10 @@ def test_settings_that_contradict_the_job_are_named(method, schema, unit, settin
 
 
 def test_fedctgan_is_for_tables():
-    with pytest.raises(ConfigError, match="use fedgan for images"):
+    with pytest.raises(ConfigError, match="fedgan for images"):
         FedCTGAN(PIXELS)
     # A job settles its settings before it makes the synthesizer.
-    with pytest.raises(ConfigError, match="use fedgan for images"):
+    with pytest.raises(ConfigError, match="fedgan for images"):
         FedCTGANSettings().resolved(FREE, PIXELS)
 
 
@@ -571,7 +570,7 @@ def test_classes_of_asked_rows_are_those_of_the_released_tables_by_bayes_rule():
     # Colours stand behind ages; red ones are mostly ill.
     red = tables[:, sizes[0]]
     expected = learned.known.frequencies * red
-    wish = wished(learned, SCHEMA, {"colour": "red"})
+    wish = learned.wished(SCHEMA, {"colour": "red"})
     np.testing.assert_allclose(wish.frequencies, expected / expected.sum(), atol=1e-6)
     assert wish.frequencies[1] > 0.95
     assert learned.known.frequencies[1] < 0.5

@@ -199,7 +199,7 @@ def test_a_private_edge_is_the_private_fusion_of_its_clients():
     tables = owners(200, 300)
     hybrid = fitted(tables, loose, edges=2)
     alone = PrivateFusion(SCHEMA).fit({"site-1": tables["site-1"]}, loose)
-    ours, theirs = hybrid.learned.models[1], alone.learned
+    ours, theirs = hybrid.learned.models[1], alone.learned.model
     assert ours.profiles.records == pytest.approx(theirs.profiles.records, abs=0.5)
     assert ours.profiles.shares == pytest.approx(theirs.profiles.shares, abs=0.01)
 
