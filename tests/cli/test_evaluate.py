@@ -202,7 +202,7 @@ def test_a_damaged_release_is_not_evaluated(call, release, tmp_path, name, damag
         (copy / name).write_bytes(body[:-20])
     else:
         (copy / name).unlink()
-    code, _, err = call("evaluate", release, *QUICK)
+    code, _, err = call("evaluate", copy, *QUICK)
     assert code == 6 and (name in err or "no complete release" in err)
     assert not (tmp_path / "r-report").exists()
 
