@@ -7,6 +7,7 @@ from fedsynth.errors import ConfigError, FederationError, PrivacyError, ReleaseE
 from fedsynth.federation.runtimes.local import PRIVATE, LocalRuntime
 from fedsynth.federation.runtimes.state_file import StateFile
 from fedsynth.federation.server.channel import Channel
+from fedsynth.federation.server.door import Door
 from fedsynth.methods.marginal.mst import MST
 from fedsynth.methods.vae.synthesizer import FedVAE
 from fedsynth.privacy.budget import Budget
@@ -300,7 +301,7 @@ def test_a_single_message_lost_in_a_crash_is_said_to_be_lost(name, tmp_path, mon
 
     folder, budget = tmp_path / "job", Budget(epsilon=1.0)
     with monkeypatch.context() as broken, pytest.raises(KeyboardInterrupt):
-        broken.setattr(Channel, "_take", crash)
+        broken.setattr(Door, "_take", crash)
         METHODS[name](SCHEMA).fit(owners(20, 20), budget, folder=folder)
     with pytest.raises(PrivacyError, match="nothing to resume"):
         METHODS[name](SCHEMA).fit(owners(20, 20), budget, folder=folder, resume=True)

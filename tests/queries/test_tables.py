@@ -54,7 +54,7 @@ def test_a_client_sends_its_shares_whatever_its_size():
     for measured, clique in zip(found, CLIQUES, strict=True):
         shares = [count(domain, codes(encoding, t), clique) / len(t) for t in tables.values()]
         np.testing.assert_allclose(measured.values, sum(shares), atol=1e-9)
-    assert channel.incidents == []
+    assert channel.incidents == ()
 
 
 @pytest.mark.parametrize(("trust", "factor"), [("central", 1), ("distributed", 1), ("local", 3)])

@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fedsynth.agreed import suggestion
-from fedsynth.data.conforming import on_grid, restore
+from fedsynth.data.conforming import restore, round_to_grid
 from fedsynth.errors import ConfigError
 from fedsynth.methods.sampling.labels import wanted_shares
 from fedsynth.schema import Boolean, Categorical, Schema
@@ -161,7 +161,7 @@ def _drawn(
     return {
         column.name: np.array(given[column.name], np.int64)
         if isinstance(column, Categorical | Boolean)
-        else on_grid(np.asarray(given[column.name], np.float64), column)
+        else round_to_grid(np.asarray(given[column.name], np.float64), column)
         for column in schema.modelled
     }
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.encoding.constraints import impossible
+from fedsynth.encoding.constraints import is_impossible
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError
 
@@ -41,12 +41,12 @@ def redrawn(
         ConfigError: no drawn row of some kind meets them.
     """
     found = codes.copy()
-    rows = np.flatnonzero(impossible(encoding, found))
+    rows = np.flatnonzero(is_impossible(encoding, found))
     for _ in range(REDRAWS):
         if not len(rows):
             return found
         found[rows] = draw(rows)
-        rows = rows[impossible(encoding, found[rows])]
+        rows = rows[is_impossible(encoding, found[rows])]
     valid = np.ones(len(found), bool)
     valid[rows] = False
     own: NDArray[Any] = np.zeros(len(found), np.int64) if kinds is None else kinds

@@ -374,9 +374,9 @@ def test_a_clients_rows_are_gone_through_again_where_a_round_wants_more_than_it_
     rules = Rules.of(View(client, ""), request(TRAINING, game, CLIENT, steps=3, batch_size=4))
     ((_, rows),) = local_training._local_rows(View(client, ""), rules)
     known = game.seen(View(client, ""), np.arange(5), np.random.default_rng(0))
-    rows = [tuple(row) for row in known.cells.tolist()]
-    assert len(set(rows)) == 5
-    places = [rows.index(tuple(row)) for row in rows.real.tolist()]
+    cells = [tuple(row) for row in known.cells.tolist()]
+    assert len(set(cells)) == 5
+    places = [cells.index(tuple(row)) for row in rows.real.tolist()]
     for start in (0, 5):
         assert sorted(places[start : start + 5]) == list(range(5))
     assert len(places) == 12 and len(set(places[10:])) == 2

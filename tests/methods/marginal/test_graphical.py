@@ -340,9 +340,9 @@ def test_choices_of_a_fit_that_was_cut_off_are_not_made_again(method, tmp_path, 
 def test_an_answer_that_was_lost_stays_charged_and_the_fit_ends_early(
     method, trust, call, tmp_path, monkeypatch
 ):
-    from fedsynth.federation.server.channel import Channel
+    from fedsynth.federation.server.door import Door
 
-    original, calls = Channel._summed, []
+    original, calls = Door._summed, []
 
     def failing(self, *arguments, **keywords):
         answers = original(self, *arguments, **keywords)
@@ -351,7 +351,7 @@ def test_an_answer_that_was_lost_stays_charged_and_the_fit_ends_early(
             raise RuntimeError("power cut")
         return answers
 
-    monkeypatch.setattr(Channel, "_summed", failing)
+    monkeypatch.setattr(Door, "_summed", failing)
     tables, budget = owners(90, 60), Budget(epsilon=2.0, delta=1e-5, trust=trust)
     try:
         method(SCHEMA).fit(tables, budget, folder=tmp_path)
