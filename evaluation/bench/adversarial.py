@@ -20,7 +20,7 @@ from torch.func import functional_call, grad, vmap
 from torch.nn import functional
 
 from fedsynth.methods.gan.game import Game
-from fedsynth.methods.gan.tasks.local_training import Rules, _LocalRows, _trained
+from fedsynth.methods.gan.tasks.local_training import Rules, _LocalRows, _train
 from fedsynth.methods.training.generating import Conditions
 from fedsynth.methods.training.learner import BETAS
 from fedsynth.methods.training.rows import Row, Seen, Weights
@@ -59,7 +59,7 @@ def local_training():
     local_rows = [_LocalRows(real, None, fake, None) for real, fake in rows]
 
     def ours():
-        return _trained(asked, flat.expand(CLIENTS, -1), local_rows)
+        return _train(asked, flat.expand(CLIENTS, -1), local_rows)
 
     def loop():
         found = []

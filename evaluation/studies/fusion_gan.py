@@ -77,7 +77,7 @@ def passed(scorer, flat, rows, source):
         adam.zero_grad()
         functional.cross_entropy(scorer.logits(weights, rows.x[at]), rows.y[at]).backward()
         adam.step()
-    return gan.flattened(weights)
+    return gan.flatten(weights)
 
 
 def ordinary(schema, sites, passes, seed):

@@ -29,8 +29,8 @@ from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.certificate import Certificate
 from fedsynth.privacy.trail.job import Planned
 from fedsynth.privacy.trail.ledger import Ledger
-from fedsynth.queries.options import Options, Progress, silent
-from fedsynth.queries.plan import Plan, digest_of, for_clients, surviving
+from fedsynth.queries.options import Options, Progress, show_nothing
+from fedsynth.queries.plan import Plan, count_survivors, digest_of, for_clients
 from fedsynth.queries.session import Session, begin
 from fedsynth.queries.shares import Stage, share_out
 from fedsynth.release import Report, read_model, write_model, write_release
@@ -100,13 +100,13 @@ class Synthesizer(ABC, Generic[L]):
                 f"{self.name} is for tables: use mean-embedding, fedvae or fedgan for images"
             )
         self.schema: Any = schema
-        self.settings = self._settled(settings, overrides)
+        self.settings = self._merge_settings(settings, overrides)
         self._learned: L | None = None
         self._ledger: Ledger | None = None
         self._traffic: Traffic | None = None
 
     @classmethod
-    def _settled(
+    def _merge_settings(
         cls, settings: BaseModel | Mapping[str, Any] | None, overrides: Mapping[str, Any]
     ) -> Any:
         """The settings that were given, with fields as keywords in their place."""
@@ -136,7 +136,7 @@ class Synthesizer(ABC, Generic[L]):
         self, settings: Any, budget: Budget, clients: int, survivors: float
     ) -> tuple[Planned, ...]:
         """What is asked, in order, with all noise; by default the stages share the budget."""
-        whole = surviving(survivors, clients)
+        whole = count_survivors(survivors, clients)
         return share_out(self.stages(settings, budget, clients, whole), budget)
 
     def participations(self, settings: Any, budget: Budget, clients: int) -> int | None:
@@ -196,7 +196,7 @@ class Synthesizer(ABC, Generic[L]):
         survivors: float = 1.0,
         owners_ledgers: Mapping[str, Ledger] | None = None,
         checkpoint_every: int = 25,
-        progress: Progress = silent,
+        progress: Progress = show_nothing,
         insecure_noise_seed: int | None = None,
         **unknown: Any,
     ) -> Self:
@@ -237,18 +237,22 @@ class Synthesizer(ABC, Generic[L]):
         allowed = budget_of(budget)
         settings = self.resolved(allowed)
 
-        def planned(budget: Budget, clients: int) -> Plan:
+        def agree(budget: Budget, clients: int) -> Plan:
             if plan is None:
                 return self.plan(budget, clients, survivors)
             _demand_for(plan, budget, clients, self.schema.digest, digest_of(settings))
             return plan
 
-        with begin(owners, self.schema, allowed, planned, options, settings) as own:
-            if plan is not None and plan.releases != own.plan.releases:
+        with begin(owners, self.schema, allowed, agree, options, settings) as session:
+            if plan is not None and plan.releases != session.plan.releases:
                 raise ConfigError("the job to resume was started with another plan")
             # A release pairs a model with an account: after a fit that fails there is none.
-            self._ledger, self._traffic, self._learned = own.ledger, own.channel.traffic, None
-            self._learned = self.learn(own)
+            self._ledger, self._traffic, self._learned = (
+                session.ledger,
+                session.channel.traffic,
+                None,
+            )
+            self._learned = self.learn(session)
         return self
 
     def sample(
@@ -352,8 +356,8 @@ class Synthesizer(ABC, Generic[L]):
 
     def saved_settings(self) -> dict[str, Any]:
         """The settings that a model is loaded with."""
-        found: dict[str, Any] = self.settings.model_dump(exclude_unset=True, mode="json")
-        return found
+        settings: dict[str, Any] = self.settings.model_dump(exclude_unset=True, mode="json")
+        return settings
 
     @classmethod
     def from_state(
@@ -361,24 +365,24 @@ class Synthesizer(ABC, Generic[L]):
     ) -> Self:
         """The inverse of :meth:`model_state`. Raises ReleaseError where the parts do not fit."""
         try:
-            found = cls(schema, meta["settings"])
-            learned = unpack(cls.learned_type, arrays, meta, found.known())
+            synthesizer = cls(schema, meta["settings"])
+            learned = unpack(cls.learned_type, arrays, meta, synthesizer.known())
             learned.check()
         except ReleaseError:
             raise
         except (FedsynthError, KeyError, TypeError, ValueError, AssertionError):
             raise ReleaseError("the model's files do not fit together") from None
-        found._learned = learned
-        return found
+        synthesizer._learned = learned
+        return synthesizer
 
 
 def _demand_for(plan: Plan, budget: Budget, clients: int, schema: str, settings: str) -> None:
     """Raises ConfigError for the plan of another job."""
-    for what, own, theirs in (
+    for what, ours, theirs in (
         ("another budget", budget, plan.budget),
         (f"{plan.clients} clients, and there are {clients}", clients, plan.clients),
         ("another schema", schema, plan.schema),
         ("another method or other settings", settings, plan.settings),
     ):
-        if own != theirs:
+        if ours != theirs:
             raise ConfigError(f"the plan is for {what}: make it anew with plan(budget, clients)")

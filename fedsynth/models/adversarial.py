@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from fedsynth.models import mlp
 from fedsynth.models.gan import Scorer
-from fedsynth.models.vae import finite
+from fedsynth.models.vae import make_finite
 
 Loss = Literal["logistic", "wasserstein"]
 
@@ -28,8 +28,8 @@ def conditional_logits(logits: Tensor, labels: Tensor | None) -> Tensor:
     """
     if labels is None:
         return logits[..., 0]
-    own = labels.unsqueeze(-1) if labels.dim() < logits.dim() else labels
-    return logits[..., 0] + logits.gather(-1, own + 1).sum(-1)
+    indices = labels.unsqueeze(-1) if labels.dim() < logits.dim() else labels
+    return logits[..., 0] + logits.gather(-1, indices + 1).sum(-1)
 
 
 def adversarial_losses(logits: Tensor, real: bool, loss: Loss) -> Tensor:
@@ -75,4 +75,4 @@ def record_gradients(
         losses = loss(scorer.logits(fixed, cells, tape))
         lefts = torch.autograd.grad(losses.sum(), tape.outputs)
     steps = zip(tape.rules, lefts, tape.inputs, strict=True)
-    return [rule(finite(gradient), inputs) for rule, gradient, inputs in steps]
+    return [rule(make_finite(gradient), inputs) for rule, gradient, inputs in steps]

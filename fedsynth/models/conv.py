@@ -41,7 +41,7 @@ def encode(
         outputs = functional.conv2d(x, kernel, bias, stride, padding=1)
         if tape is not None:
             tape.record(x, outputs, partial(_convolution_factors, stride=stride))
-        x = mlp.rectified(outputs)
+        x = mlp.rectify(outputs)
     return mlp.forward(weights[6:], x.permute(0, 2, 3, 1).flatten(1), tape)
 
 
@@ -69,8 +69,8 @@ def decode(
         )
         if tape is not None:
             tape.record(x, outputs, partial(_transposed_factors, stride=stride))
-        x = mlp.rectified(outputs)
-    return mlp.bounded(outputs).permute(0, 2, 3, 1).flatten(1)
+        x = mlp.rectify(outputs)
+    return mlp.bound(outputs).permute(0, 2, 3, 1).flatten(1)
 
 
 def _inputs(weight: Tensor) -> int:

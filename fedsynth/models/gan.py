@@ -194,10 +194,10 @@ class Generator:
         inputs = latent
         if self.classes:
             assert labels is not None
-            inputs = torch.cat([inputs, marked(labels, self.classes)], dim=1)
+            inputs = torch.cat([inputs, multi_hot(labels, self.classes)], dim=1)
         return self._outputs(weights, inputs)
 
-    def drawn(self, scores: Tensor, source: torch.Generator) -> Tensor:
+    def sample_records(self, scores: Tensor, source: torch.Generator) -> Tensor:
         """Records [rows, width] of scores, through which gradients reach these.
 
         Categories are drawn and one-hot; their gradient is that of a softmax (the straight-through
@@ -206,7 +206,7 @@ class Generator:
         Args:
             source: of the drawn categories.
         """
-        return scores.sigmoid() if self.cells.shape else self._mixed(scores, source)
+        return scores.sigmoid() if self.cells.shape else self._sample_cells(scores, source)
 
     def draw(
         self,
@@ -215,8 +215,8 @@ class Generator:
         labels: Tensor | None,
         source: torch.Generator,
     ) -> Tensor:
-        """Records [rows, width]: :meth:`drawn` of :meth:`scores`."""
-        return self.drawn(self.scores(weights, latent, labels), source)
+        """Records [rows, width]: :meth:`sample_records` of :meth:`scores`."""
+        return self.sample_records(self.scores(weights, latent, labels), source)
 
     def sample(
         self, weights: Sequence[Tensor], labels: Tensor | None, rows: int, source: torch.Generator
@@ -226,9 +226,9 @@ class Generator:
         parts = []
         with torch.no_grad():
             for at in range(0, max(rows, 1), chunk):
-                own = None if labels is None else labels[at : at + chunk]
+                chunk_labels = None if labels is None else labels[at : at + chunk]
                 latent = torch.randn(min(chunk, rows - at), self.latent, generator=source)
-                parts.append(self.draw(weights, latent, own, source))
+                parts.append(self.draw(weights, latent, chunk_labels, source))
         return torch.cat(parts)
 
     def _outputs(self, weights: Sequence[Tensor], inputs: Tensor) -> Tensor:
@@ -236,20 +236,20 @@ class Generator:
             return mlp.forward(weights, inputs)
         if self.kind == "residual":
             for weight, bias in zip(weights[:-2:2], weights[1:-2:2], strict=True):
-                hidden = mlp.rectified(functional.linear(inputs, weight, bias))
+                hidden = mlp.rectify(functional.linear(inputs, weight, bias))
                 inputs = torch.cat([inputs, hidden], dim=1)
-            return mlp.bounded(functional.linear(inputs, *weights[-2:]))
-        x = mlp.rectified(mlp.forward(weights[:2], inputs))
+            return mlp.bound(functional.linear(inputs, *weights[-2:]))
+        x = mlp.rectify(mlp.forward(weights[:2], inputs))
         height, width = self._quarter
         # Channels innermost: see models.conv.
         x = x.view(len(x), height, width, -1).permute(0, 3, 1, 2)
         for weight, bias in zip(weights[2::2], weights[3::2], strict=True):
             kernel = weight.view(len(weight), -1, _KERNEL, _KERNEL).transpose(0, 1)
             outputs = functional.conv_transpose2d(x, kernel, bias, stride=2, padding=1)
-            x = mlp.rectified(outputs)
-        return mlp.bounded(outputs).permute(0, 2, 3, 1).flatten(1)
+            x = mlp.rectify(outputs)
+        return mlp.bound(outputs).permute(0, 2, 3, 1).flatten(1)
 
-    def _mixed(self, outputs: Tensor, source: torch.Generator) -> Tensor:
+    def _sample_cells(self, outputs: Tensor, source: torch.Generator) -> Tensor:
         parts = torch.split(outputs, [max(1, size) for size in self.cells.columns], dim=1)
         race = torch.empty_like(outputs).exponential_(generator=source).clamp_min_(1e-20).log()
         races = torch.split(race, [part.shape[1] for part in parts], dim=1)
@@ -286,13 +286,13 @@ def leaves(flat: Tensor, layers: Sequence[Layer]) -> list[Tensor]:
     return [part.detach().clone().requires_grad_() for part in unflatten(flat, layers)]
 
 
-def flattened(weights: Sequence[Tensor]) -> Tensor:
+def flatten(weights: Sequence[Tensor]) -> Tensor:
     """The inverse of :func:`leaves`; of several networks side by side [networks, dim]."""
     pairs = zip(weights[::2], weights[1::2], strict=True)
     return torch.cat([torch.cat([m, b[..., None]], -1).flatten(-2) for m, b in pairs], -1).detach()
 
 
-def marked(labels: Tensor, classes: int) -> Tensor:
+def multi_hot(labels: Tensor, classes: int) -> Tensor:
     """One-hot rows [rows, classes] of labels [rows], or their sums for [rows, several]."""
     if labels.dim() == 1:
         return one_hot_labels(labels, classes)

@@ -42,14 +42,14 @@ def match_profiles(
     bias = adjusted[spec.label_bias_at].view(spec.width, spec.classes)
     draws = max(1, min(_DRAWS, _CELLS // spec.width))
     u = torch.randn(draws, spec.latent, generator=generator)
-    wanted = profiles.float().clamp_min(_FLOOR)
+    target = profiles.float().clamp_min(_FLOOR)
     with torch.no_grad():
         for label in range(spec.classes):
             logits = vae.decode(spec, adjusted, u, torch.full((draws,), label))
             shift = torch.zeros(spec.width)
             for _ in range(_STEPS):
                 decoded = vae.probabilities(spec, logits + shift).mean(0)
-                ratio = wanted[label] / decoded.clamp_min(_FLOOR)
+                ratio = target[label] / decoded.clamp_min(_FLOOR)
                 shift += _DAMPING * ratio.log().clamp(-2, 2)
             bias[:, label] += shift
     return adjusted

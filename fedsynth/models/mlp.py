@@ -46,18 +46,18 @@ class Tape:
         self.rules.append(rule)
 
 
-def bounded(values: Tensor) -> Tensor:
+def bound(values: Tensor) -> Tensor:
     """Values within +-ACTIVATION_BOUND; the gradient is 0 beyond."""
     return functional.hardtanh(values, -ACTIVATION_BOUND, ACTIVATION_BOUND)
 
 
-def rectified(values: Tensor) -> Tensor:
+def rectify(values: Tensor) -> Tensor:
     """ReLU, at most ACTIVATION_BOUND; the gradient is 0 beyond."""
     return functional.hardtanh(values, 0.0, ACTIVATION_BOUND)
 
 
 _ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
-    "relu": rectified,
+    "relu": rectify,
     "tanh": torch.tanh,
 }
 
@@ -92,5 +92,5 @@ def forward(
         outputs = affine(weight, bias, x)
         if tape is not None:
             tape.record(x, outputs, dense_factors)
-        x = active(outputs) if index + 1 < len(pairs) else bounded(outputs)
+        x = active(outputs) if index + 1 < len(pairs) else bound(outputs)
     return x

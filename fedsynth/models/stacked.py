@@ -57,7 +57,7 @@ class _Rows:
         return cells, labels, self.noise[rows]
 
 
-def shuffled(lengths: Tensor, generator: torch.Generator) -> Tensor:
+def shuffle(lengths: Tensor, generator: torch.Generator) -> Tensor:
     """A random order [sum of lengths] of all rows that keeps each client's rows side by side."""
     owners = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
     keys = torch.rand(len(owners), generator=generator, dtype=torch.float64)
@@ -80,7 +80,7 @@ def train_stacked(
 
     The same as a loop over clients, to float tolerance; a short last batch is averaged over its
     own rows, and a client without rows keeps its weights. Batches follow the order of the rows:
-    see `shuffled`.
+    see `shuffle`.
 
     Args:
         spec: the model.
@@ -166,7 +166,7 @@ def _train_stack(
         gradients = torch.autograd.grad((losses * weights).sum(), tape.outputs)
         targets = _matrices(encoder, spec.encoder_layers) + _matrices(decoder, spec.decoder_layers)
         for (matrix, bias), gradient, inputs in zip(targets, gradients, tape.inputs, strict=True):
-            vae.finite(gradient)
+            vae.make_finite(gradient)
             matrix[:active].baddbmm_(gradient.mT, inputs, alpha=-learning_rate)
             if bias is not None:
                 bias[:active].sub_(gradient.sum(1), alpha=learning_rate)
@@ -192,7 +192,7 @@ def _train_alone(
         gradients = torch.autograd.grad(losses.mean(), phi + theta)
         with torch.no_grad():
             for weight, gradient in zip(phi + theta, gradients, strict=True):
-                weight.sub_(vae.finite(gradient), alpha=learning_rate)
+                weight.sub_(vae.make_finite(gradient), alpha=learning_rate)
 
 
 def _matrices(

@@ -63,8 +63,8 @@ def initial(
     Returns:
         Float32 vectors phi [encoder_dim] and theta [decoder_dim].
     """
-    phi = _drawn(spec.encoder_layers, generator)
-    theta = _drawn(spec.decoder_layers, generator)
+    phi = _draw_weights(spec.encoder_layers, generator)
+    theta = _draw_weights(spec.decoder_layers, generator)
     bias, tail = theta[spec.label_bias_at], theta[spec.classifier_at]
     tail.copy_(torch.zeros_like(tail) if classifier is None else classifier.float().flatten())
     if spec.label_bias:
@@ -77,7 +77,7 @@ def initial(
     return phi, theta
 
 
-def _drawn(layers: Sequence[Layer], generator: torch.Generator) -> Tensor:
+def _draw_weights(layers: Sequence[Layer], generator: torch.Generator) -> Tensor:
     draws = [torch.rand(layer.size, generator=generator) for layer in layers]
     pairs = zip(draws, layers, strict=True)
     return torch.cat([(2 * draw - 1) * layer.inputs**-0.5 for draw, layer in pairs])
@@ -160,7 +160,7 @@ def negative_elbo(
         guess = mlp.affine(decoder[-2], decoder[-1], cells)
         if tape is not None:
             tape.record(cells, guess, mlp.dense_factors)
-        surprise = -(mlp.bounded(guess).log_softmax(-1) * labels).sum(-1)
+        surprise = -(mlp.bound(guess).log_softmax(-1) * labels).sum(-1)
         total = total + spec.classifier_weight * surprise
     return total.clamp(max=spec.bound)
 
@@ -185,7 +185,7 @@ def decode_dense(
     direct = labels @ decoder[-1].mT
     if tape is not None:
         tape.record(labels, direct, lambda gradient, onehot: (gradient, onehot))
-    return logits + mlp.bounded(direct)
+    return logits + mlp.bound(direct)
 
 
 def decode(spec: VAESpec, theta: Tensor, u: Tensor, y: Tensor | None) -> Tensor:
@@ -205,11 +205,11 @@ def classify(spec: VAESpec, theta: Tensor, x: Tensor) -> Tensor:
     if not spec.classifier_weight:
         raise ValueError("the model has no auxiliary classifier")
     weight, bias = unflatten(theta, spec.decoder_layers)[-2:]
-    found = []
+    probabilities = []
     for piece in torch.split(x, max(1, _SAMPLE_CELLS // spec.width)):
-        guess = mlp.affine(weight, bias, dense_input(spec, piece))
-        found.append(mlp.bounded(guess).softmax(-1))
-    return torch.cat(found)
+        logits = mlp.affine(weight, bias, dense_input(spec, piece))
+        probabilities.append(mlp.bound(logits).softmax(-1))
+    return torch.cat(probabilities)
 
 
 def probabilities(spec: VAESpec, logits: Tensor) -> Tensor:
@@ -294,10 +294,10 @@ def record_gradients(
         )
         lefts = torch.autograd.grad(losses.sum(), tape.outputs)
     steps = zip(tape.rules, lefts, tape.inputs, strict=True)
-    factors = [rule(finite(gradient), inputs) for rule, gradient, inputs in steps]
+    factors = [rule(make_finite(gradient), inputs) for rule, gradient, inputs in steps]
     return [(left.cpu(), right.cpu()) for left, right in factors]
 
 
-def finite(gradient: Tensor) -> Tensor:
+def make_finite(gradient: Tensor) -> Tensor:
     """A gradient within +-1e8, NaN as 0, in place."""
     return gradient.clamp_(-GRADIENT_BOUND, GRADIENT_BOUND).nan_to_num_(nan=0.0)

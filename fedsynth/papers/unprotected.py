@@ -8,6 +8,6 @@ from fedsynth.privacy.terms import Terms
 _NO_BOUND = 1e150
 
 
-def unprotected() -> Terms:
+def unprotected_terms() -> Terms:
     """Of a client's message as it is, with no noise: its epsilon is infinite."""
     return Terms(unit="client", trust="local", clip=_NO_BOUND, noise_multiplier=0.0)

@@ -48,8 +48,10 @@ def class_profiles(
     for table in tables:
         together = to_simplex(table.sum(axis=0), totals.sum()) + 0.05 * unit
         together /= together.sum()
-        own = np.stack([to_simplex(row, total) for row, total in zip(table, totals, strict=True)])
-        shrunk = own + unit * together
+        shares = np.stack(
+            [to_simplex(row, total) for row, total in zip(table, totals, strict=True)]
+        )
+        shrunk = shares + unit * together
         profiles.append(shrunk / shrunk.sum(axis=1, keepdims=True))
     return np.concatenate(profiles, axis=1), totals / totals.sum()
 

@@ -15,7 +15,7 @@ Progress = Callable[[str, int, int, float], None]
 """Called with the step's name, rounds done, rounds in all, and the epsilon spent so far."""
 
 
-def silent(label: str, done: int, total: int, epsilon: float) -> None:
+def show_nothing(label: str, done: int, total: int, epsilon: float) -> None:
     """Show nothing."""
 
 
@@ -44,7 +44,7 @@ class Options:
     survivors: float = 1.0
     owners_ledgers: Mapping[str, Ledger] = field(default_factory=dict)
     checkpoint_every: int = 25
-    progress: Progress = silent
+    progress: Progress = show_nothing
     insecure_noise_seed: int | None = None
 
     def __post_init__(self) -> None:

@@ -86,7 +86,7 @@ def for_clients(budget: Budget, clients: int) -> Budget:
     return budget
 
 
-def surviving(survivors: float, clients: int) -> int:
+def count_survivors(survivors: float, clients: int) -> int:
     """How many of the clients are sure to answer, at least 1.
 
     Args:

@@ -17,7 +17,7 @@ from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson, Sampling
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.job import Planned
 from fedsynth.queries.counting import counting_terms, question
-from fedsynth.queries.plan import surviving
+from fedsynth.queries.plan import count_survivors
 from fedsynth.queries.tasks.counting import LABEL_TABLES
 from fedsynth.schema import ImageSchema, Schema
 
@@ -45,7 +45,7 @@ class Rounds(Protocol):
     def label_table_share(self) -> float | None: ...
 
 
-def expected(terms: Terms, units: float) -> float:
+def expected_units(terms: Terms, units: float) -> float:
     """Of so many units, how many a round has on average: what its sum is divided by.
 
     A public figure; how many there really are in a round is private.
@@ -80,7 +80,7 @@ def plan_rounds(
     """
     first, _, ones = question(schema)
     rounds = settings.rounds or 0
-    whole = surviving(survivors, clients)
+    whole = count_survivors(survivors, clients)
     sampling = _sampling(settings, budget, clients)
 
     def counting(task: str, ones: int, share: float) -> Planned:
@@ -99,7 +99,9 @@ def plan_rounds(
             clip=settings.clip or 1.0,
             noise_multiplier=multiplier,
             sampling=sampling,
-            survivors=whole if budget.protects.per_record else _drawn(sampling, clients, survivors),
+            survivors=whole
+            if budget.protects.per_record
+            else _sure_answers(sampling, clients, survivors),
         )
 
     def everything(multiplier: float) -> Mapping[Terms, int]:
@@ -161,14 +163,14 @@ def participations_of(settings: Rounds, budget: Budget, clients: int) -> int | N
     return min(rounds, math.ceil(mean + _SURE * math.sqrt(mean * (1 - rate))))
 
 
-def _drawn(sampling: Sampling, clients: int, survivors: float) -> int:
+def _sure_answers(sampling: Sampling, clients: int, survivors: float) -> int:
     """Answers that a round of drawn clients is sure to bring."""
     match sampling:
         case Everyone():
-            return surviving(survivors, clients)
+            return count_survivors(survivors, clients)
         case FixedSize(size=size):
-            return surviving(survivors, size)
+            return count_survivors(survivors, size)
         case Poisson(rate=rate):
             mean = rate * clients
             least = math.floor(mean - _SURE * math.sqrt(mean * (1 - rate)))
-            return surviving(survivors, max(1, least))
+            return count_survivors(survivors, max(1, least))

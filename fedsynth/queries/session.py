@@ -78,7 +78,8 @@ class Session:
         folder.mkdir(parents=True, exist_ok=True)
         plain = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
         body = save_tensors(
-            plain, {"meta": json.dumps({**meta, **self._drawn(), "sites": self.channel.names})}
+            plain,
+            {"meta": json.dumps({**meta, **self._participations(), "sites": self.channel.names})},
         )
         fresh = folder / "state.new"
         with fresh.open("wb") as file:
@@ -88,10 +89,10 @@ class Session:
         fresh.replace(folder / "state.safetensors")
 
     def save(self, state: Any) -> None:
-        """Checkpoint a dataclass: :meth:`saved` gives it back when the job is resumed."""
+        """Checkpoint a dataclass: :meth:`restore` gives it back when the job is resumed."""
         self.checkpoint(*pack(state))
 
-    def saved(self, kind: type[T], **known: Any) -> T | None:
+    def restore(self, kind: type[T], **known: Any) -> T | None:
         """The dataclass that the interrupted job saved last; None where it saved nothing.
 
         Args:
@@ -101,13 +102,13 @@ class Session:
             return None
         return unpack(kind, *self.restored, known)
 
-    def _drawn(self) -> dict[str, Any]:
+    def _participations(self) -> dict[str, Any]:
         """How often each client was drawn, where that is limited: then the server knows anyway."""
         if self.ledger.job.participations is None:
             return {}
         return {
             "events": len(self.ledger.events),
-            "participations": self.channel.drawn,
+            "participations": self.channel.participations,
         }
 
     def __enter__(self) -> Session:
@@ -156,11 +157,11 @@ def begin(
             ledger.close()
             raise
     else:
-        made = plan(budget, len(clients))
+        job_plan = plan(budget, len(clients))
         job = Job(
             budget=budget,
-            plan=made.releases,
-            participations=made.participations,
+            plan=job_plan.releases,
+            participations=job_plan.participations,
             schema_digest=schema.digest,
             schema_provenance=schema.provenance,
             settings_digest=digest_of(settings),
@@ -168,10 +169,10 @@ def begin(
         )
         ledger = Ledger.create(job, path)
     try:
-        restored = _restored(options, clients)
+        restored = _read_checkpoint(options, clients)
         if restored is None:
             _demand_something_left(ledger)
-        channel = Channel(runtime, ledger, noise, drawn=_drawn(restored, ledger))
+        channel = Channel(runtime, ledger, noise, participations=_participations(restored, ledger))
     except BaseException:
         ledger.close()
         raise
@@ -181,8 +182,8 @@ def begin(
 
 def _demand_something_left(ledger: Ledger) -> None:
     """Raises PrivacyError where all that a job planned was asked and the answers were lost."""
-    asked = sum(event.steps for event in ledger.events)
-    if asked and asked >= sum(planned.count for planned in ledger.job.plan):
+    charged = sum(event.steps for event in ledger.events)
+    if charged and charged >= sum(planned.count for planned in ledger.job.plan):
         raise PrivacyError(
             "everything that this job planned was asked, and the answers were lost before they "
             "were saved: its epsilon is spent, so there is nothing to resume. Start a new job in "
@@ -190,7 +191,7 @@ def _demand_something_left(ledger: Ledger) -> None:
         )
 
 
-def _restored(options: Options, clients: Sequence[str]) -> Restored | None:
+def _read_checkpoint(options: Options, clients: Sequence[str]) -> Restored | None:
     if not options.resume or options.folder is None:
         return None
     path = options.folder / CHECKPOINT / "state.safetensors"
@@ -202,7 +203,7 @@ def _restored(options: Options, clients: Sequence[str]) -> Restored | None:
     try:
         length = int.from_bytes(body[:8], "little")
         meta = json.loads(json.loads(body[8 : 8 + length])["__metadata__"]["meta"])
-        found, owners = (load_tensors(body), meta), meta["sites"]
+        restored, owners = (load_tensors(body), meta), meta["sites"]
     except (SafetensorError, KeyError, ValueError, TypeError):
         raise ReleaseError(f"{path} is damaged: delete it to start the training anew") from None
     if tuple(owners) != tuple(clients):
@@ -210,10 +211,10 @@ def _restored(options: Options, clients: Sequence[str]) -> Restored | None:
             f"{options.folder}: the job to resume was started with other owners, or in another "
             "order: give the same ones as before, or private vectors would change hands"
         )
-    return found
+    return restored
 
 
-def _drawn(restored: Restored | None, ledger: Ledger) -> dict[str, int] | None:
+def _participations(restored: Restored | None, ledger: Ledger) -> dict[str, int] | None:
     """Rounds in which each client was drawn; in those since the checkpoint, perhaps every one."""
     if restored is None or "participations" not in restored[1]:
         return None

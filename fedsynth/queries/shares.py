@@ -33,7 +33,7 @@ class Stage:
     terms: Callable[[float], Terms]
     count: int = 1
 
-    def planned(self, alone: float) -> Planned:
+    def plan(self, alone: float) -> Planned:
         """With the noise, given that of a single release that had the whole budget."""
         multiplier = alone * (self.count / self.share) ** 0.5
         return Planned(self.label, self.terms(multiplier), self.count)
@@ -52,7 +52,7 @@ def share_out(stages: Sequence[Stage], budget: Budget) -> tuple[Planned, ...]:
     scaled = [Stage(s.label, s.share / whole, s.terms, s.count) for s in live]
 
     def plan(alone: float) -> tuple[Planned, ...]:
-        return tuple(stage.planned(alone) for stage in scaled)
+        return tuple(stage.plan(alone) for stage in scaled)
 
     if not budget.private:
         return plan(0.0)
@@ -67,7 +67,7 @@ def share_out(stages: Sequence[Stage], budget: Budget) -> tuple[Planned, ...]:
 
 def _counts(plan: Sequence[Planned], budget: Budget) -> dict[Terms, int]:
     """How often each terms are to be charged."""
-    found: dict[Terms, int] = {}
+    counts: dict[Terms, int] = {}
     for planned in plan:
-        found[planned.terms] = found.get(planned.terms, 0) + planned.count
-    return charged(found, unit=budget.unit)
+        counts[planned.terms] = counts.get(planned.terms, 0) + planned.count
+    return charged(counts, unit=budget.unit)

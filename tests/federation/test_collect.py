@@ -60,20 +60,20 @@ def test_each_message_is_its_clients_own_sum():
     for place, client in enumerate(owners):
         client.data = np.full((2, 3), 0.1 * (place + 1))
         client.records = 2
-    found = channel(owners, ledger("record")).collect(
+    collected = channel(owners, ledger("record")).collect(
         "test-vectors", terms(**LOCAL, noise_multiplier=0.0), 3
     )
-    assert found.clients == ("c0", "c1", "c2")
-    assert np.allclose(found.values, [[0.2] * 3, [0.4] * 3, [0.6] * 3])
-    assert found.asked == 3
+    assert collected.clients == ("c0", "c1", "c2")
+    assert np.allclose(collected.values, [[0.2] * 3, [0.4] * 3, [0.6] * 3])
+    assert collected.asked == 3
 
 
 def test_each_message_carries_the_whole_noise():
-    found = channel(clients(2000, value=0.0), seed=1).collect(
+    collected = channel(clients(2000, value=0.0), seed=1).collect(
         "test-vectors", terms(trust="local", clip=2.0, noise_multiplier=3.0), 3
     )
     # 6,000 draws of a standard deviation of 6: within five standard errors.
-    assert abs(found.values.std() - 6.0) < 5 * 6.0 / math.sqrt(2 * 6000)
+    assert abs(collected.values.std() - 6.0) < 5 * 6.0 / math.sqrt(2 * 6000)
 
 
 @pytest.mark.parametrize("trust", ["central", "distributed"])
@@ -106,8 +106,8 @@ def test_the_certificate_explains_parallel_composition_where_messages_stand_alon
 def test_a_clients_training_is_charged_step_by_step_before_it_begins():
     promised = terms(**LOCAL, noise_multiplier=2.0, sampling=Poisson(0.1))
     account = ledger("record", epsilon=50.0, trust="local")
-    found = channel(clients(3, records=20), account).collect("test-walk", promised, 3, steps=40)
-    assert found.values.shape == (3, 3)
+    collected = channel(clients(3, records=20), account).collect("test-walk", promised, 3, steps=40)
+    assert collected.values.shape == (3, 3)
     assert account.events == (Event("test-walk", 0, promised, account.job.job, 40),)
     assert account.counts == {promised: 40}
     assert account.spent().epsilon == spent({promised: 40}, 1e-5).epsilon
@@ -134,32 +134,32 @@ def test_a_client_takes_no_more_steps_than_were_charged():
 
 def test_a_client_may_take_fewer_steps():
     promised = terms(**LOCAL, noise_multiplier=0.0)
-    found = channel(clients(2), ledger("record")).collect(
+    collected = channel(clients(2), ledger("record")).collect(
         "test-walk", promised, 3, steps=5, settings={"take": 2}
     )
-    assert np.allclose(found.values, 0.2)
+    assert np.allclose(collected.values, 0.2)
 
 
 def test_steps_draw_records_by_coin_flips_and_an_empty_sample_is_noised():
     promised = terms(**LOCAL, noise_multiplier=1.0, sampling=Poisson(0.05))
     WALK.samples.clear()
-    found = channel(
+    collected = channel(
         clients(1, records=10), seed=3, account=ledger("record", insecure=True)
     ).collect("test-walk", promised, 3, steps=400)
     drawn = np.array(WALK.samples)
     assert abs(drawn.mean() - 0.5) < 5 * math.sqrt(10 * 0.05 * 0.95 / 400)
     assert (drawn == 0).any()
-    assert np.isfinite(found.values).all()
+    assert np.isfinite(collected.values).all()
 
 
 def test_a_steps_noise_has_the_accounted_deviation_and_clips_every_row():
     promised = terms(**LOCAL, clip=0.5, noise_multiplier=2.0)
     owners = clients(3000, records=1, value=100.0)
-    found = channel(owners, seed=5, account=ledger("record", insecure=True)).collect(
+    collected = channel(owners, seed=5, account=ledger("record", insecure=True)).collect(
         "test-walk", promised, 3, steps=1
     )
-    assert abs(found.values.std() - 1.0) < 5 / math.sqrt(2 * 9000)
-    assert np.allclose(found.values.mean(axis=0), 0.5 / math.sqrt(3), atol=5 / math.sqrt(3000))
+    assert abs(collected.values.std() - 1.0) < 5 / math.sqrt(2 * 9000)
+    assert np.allclose(collected.values.mean(axis=0), 0.5 / math.sqrt(3), atol=5 / math.sqrt(3000))
 
 
 def test_a_step_with_more_rows_than_records_is_refused():
@@ -216,9 +216,9 @@ def test_an_owner_refuses_training_past_its_own_budget():
     promised = terms(**LOCAL, noise_multiplier=2.0)
     owners = clients(3)
     owners[1].ledger = ledger("record", spent({promised: 9}, 1e-5).epsilon * 1.001, trust="local")
-    found = channel(owners, ledger("record")).collect("test-walk", promised, 3, steps=10)
-    assert found.clients == ("c0", "c2")
-    assert [i.reason for i in found.incidents] == ["refuses: its own budget is spent"]
+    collected = channel(owners, ledger("record")).collect("test-walk", promised, 3, steps=10)
+    assert collected.clients == ("c0", "c2")
+    assert [i.reason for i in collected.incidents] == ["refuses: its own budget is spent"]
 
 
 def test_traffic_is_what_went_over_the_wire():
@@ -229,15 +229,15 @@ def test_traffic_is_what_went_over_the_wire():
         "test-vectors", terms(**LOCAL), 3, arrays={"w": np.zeros(5, np.float32)}, settings={"k": 2}
     )
     where.sum("test-vectors", terms(unit="record"), 3)
-    found = where.traffic
+    traffic = where.traffic
     assert (before.requests, before.answers, before.up, before.down) == (0, 0, 0, 0)
-    assert (found.requests, found.answers) == (8, 8)
-    assert found.up == 2 * 4 * 3 * 8
+    assert (traffic.requests, traffic.answers) == (8, 8)
+    assert traffic.up == 2 * 4 * 3 * 8
     # The announcement {"a":1}, the array's 20 bytes, {"k":2} and {}, and the terms twice.
     fixed = 4 * (len('{"a":1}') + 20 + len('{"k":2}') + len("{}"))
-    assert 0 < found.down - fixed < 2 * 4 * 400
-    assert found.calls_per_client == 4.0
-    assert found.bytes_per_client == (found.up + found.down) / 4
+    assert 0 < traffic.down - fixed < 2 * 4 * 400
+    assert traffic.calls_per_client == 4.0
+    assert traffic.bytes_per_client == (traffic.up + traffic.down) / 4
 
 
 @pytest.mark.parametrize("refused", [300, 17, 2])

@@ -63,10 +63,10 @@ def select(channel, terms, estimate=None, **changes):
 
 def exact(tables):
     rows = np.concatenate(tables)
-    found = [np.zeros(SIZES[:2]), np.zeros(SIZES[1:]), np.zeros(SIZES[0])]
-    for table, clique in zip(found, CLIQUES, strict=True):
+    result = [np.zeros(SIZES[:2]), np.zeros(SIZES[1:]), np.zeros(SIZES[0])]
+    for table, clique in zip(result, CLIQUES, strict=True):
         np.add.at(table, tuple(rows[:, list(clique)].T), 1)
-    return np.concatenate([table.ravel() for table in found])
+    return np.concatenate([table.ravel() for table in result])
 
 
 def made(rng, *rows):

@@ -58,7 +58,7 @@ def test_a_released_sum_carries_noise_of_the_scale_that_is_said(trust, survivors
 
 def test_messages_of_clients_carry_the_whole_noise_each():
     kind = promised(1.6, trust="local", unit="record")
-    found = channel(clients(2, DIM, value=0.0), ledger("record", insecure=True), seed=SEED).collect(
-        TASK, kind, DIM
-    )
-    assert all(is_stable(message / kind.scale, 1.6) for message in found.values)
+    collected = channel(
+        clients(2, DIM, value=0.0), ledger("record", insecure=True), seed=SEED
+    ).collect(TASK, kind, DIM)
+    assert all(is_stable(message / kind.scale, 1.6) for message in collected.values)

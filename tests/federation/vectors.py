@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fedsynth.federation.client.answering import answers
+from fedsynth.federation.client.answering import answer
 from fedsynth.federation.client.client import Client
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.client.view import View
@@ -117,9 +117,9 @@ def clients(count: int = 4, dim: int = 3, records: int = 1, value: float = 0.1) 
 
 def answered(owners: Sequence[Client], request: Request) -> list[Answer]:
     """The answers of clients that all consent."""
-    found = list(answers(owners, request))
-    assert all(isinstance(one, Answer) for one in found)
-    return found
+    replies = list(answer(owners, request))
+    assert all(isinstance(one, Answer) for one in replies)
+    return replies
 
 
 class Watched(LocalRuntime):

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fedsynth.federation.client.answering import _clipped_sums
+from fedsynth.federation.client.answering import _clip_sums
 from fedsynth.federation.client.client import Client
 from fedsynth.federation.client.tasks import Task
 from fedsynth.federation.client.view import View
@@ -21,7 +21,7 @@ from fedsynth.federation.simulation.simulation import (
     Owners,
     Simulation,
     by_name,
-    prepared,
+    prepare_rows,
 )
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
@@ -69,7 +69,7 @@ def federation(
     and what is named."""
     clients = []
     for seed, (name, owned) in enumerate(by_name(tables).items()):
-        data = prepared(owned, schema, name)
+        data = prepare_rows(owned, schema, name)
         clients.append(Client(name, data, len(owned), coins=NoiseSource(seed)))
         for key, value in {"schema": schema.to_dict(), **announced}.items():
             clients[-1].memory(job).board.post(key, value)
@@ -83,7 +83,7 @@ def views(clients: Sequence[Client], job: str = "") -> list[View]:
 
 def sums(task: Task, clients: Sequence[Client], request: Request) -> np.ndarray:
     """Each client's sum of clipped rows [clients, kept + dim], before any noise."""
-    return np.array(list(_clipped_sums(task, views(clients, request.job), request)))
+    return np.array(list(_clip_sums(task, views(clients, request.job), request)))
 
 
 def channel_to(

@@ -40,9 +40,9 @@ def test_factors_are_each_records_own_gradient(scorer):
     for row in range(4):
         single = slice(row, row + 1)
         own = loss(scorer.logits(weights, cells[single]), single).sum()
-        expected = gan.flattened(torch.autograd.grad(own, weights))
-        found = torch.cat([torch.outer(a[row], b[row]).flatten() for a, b in pairs])
-        assert torch.allclose(found, expected, atol=1e-5)
+        expected = gan.flatten(torch.autograd.grad(own, weights))
+        gradients = torch.cat([torch.outer(a[row], b[row]).flatten() for a, b in pairs])
+        assert torch.allclose(gradients, expected, atol=1e-5)
 
 
 def test_a_logit_with_a_label_adds_the_labels_own_logit():
@@ -87,17 +87,17 @@ def test_the_penalty_is_the_squared_excess_of_a_linear_logits_slope(direction, e
     )
     assert float(penalty.detach()) == pytest.approx(expected, rel=1e-5)
     # d/dw (|w| - 1)^2 = 2 (|w| - 1) w / |w| beyond 1.
-    (found,) = torch.autograd.grad(penalty, slope)
+    (gradients,) = torch.autograd.grad(penalty, slope)
     norm = slope.detach().norm()
     wanted = 2 * (norm - 1).clamp(min=0) * slope.detach() / norm
-    assert torch.allclose(found, wanted, atol=1e-5)
+    assert torch.allclose(gradients, wanted, atol=1e-5)
 
 
 def test_the_penalty_of_networks_side_by_side_is_each_ones_own():
     slopes = torch.tensor([[3.0, 4.0], [0.0, 2.0]])
     cells = torch.randn(2, 5, 2, generator=source())
-    found = adversarial.gradient_penalty(lambda at: (at * slopes[:, None]).sum(-1), cells)
-    assert torch.allclose(found, torch.tensor([16.0, 1.0]), rtol=1e-5)
+    penalties = adversarial.gradient_penalty(lambda at: (at * slopes[:, None]).sum(-1), cells)
+    assert torch.allclose(penalties, torch.tensor([16.0, 1.0]), rtol=1e-5)
 
 
 def test_the_penalty_of_a_network_is_that_of_each_records_gradient():
@@ -109,8 +109,10 @@ def test_the_penalty_of_a_network_is_that_of_each_records_gradient():
         own = row.clone().requires_grad_()
         (slope,) = torch.autograd.grad(scorer.logits(weights, own[None])[0, 0], own)
         excess.append((slope.norm() - 0.1).clamp(min=0) ** 2)
-    found = adversarial.gradient_penalty(lambda at: scorer.logits(weights, at)[:, 0], cells, 0.1)
-    assert float(found.detach()) == pytest.approx(
+    penalties = adversarial.gradient_penalty(
+        lambda at: scorer.logits(weights, at)[:, 0], cells, 0.1
+    )
+    assert float(penalties.detach()) == pytest.approx(
         float(torch.stack(excess).mean().detach()), rel=1e-4
     )
     assert not cells.requires_grad

@@ -32,7 +32,7 @@ def weights_of(network, seed=0):
 def test_a_vector_and_its_weights_are_the_same(network):
     flat = gan.initial(network.layers, source())
     assert len(flat) == network.dim
-    assert torch.equal(gan.flattened(gan.leaves(flat, network.layers)), flat)
+    assert torch.equal(gan.flatten(gan.leaves(flat, network.layers)), flat)
 
 
 @pytest.mark.parametrize("size", [1.0, 1e6])
@@ -52,8 +52,8 @@ def test_gradients_pass_through_drawn_categories():
     generator = Generator(Cells(columns=(3,)), "mlp", 2, hidden=(4,))
     weights = weights_of(generator)
     drawn = generator.draw(weights, torch.randn(50, 2, generator=source(3)), None, source(3))
-    found = torch.autograd.grad((drawn * torch.tensor([1.0, 2.0, 3.0])).sum(), weights)
-    assert all(part.abs().sum() > 0 for part in found)
+    gradients = torch.autograd.grad((drawn * torch.tensor([1.0, 2.0, 3.0])).sum(), weights)
+    assert all(part.abs().sum() > 0 for part in gradients)
 
 
 @pytest.mark.parametrize(("kind", "hidden"), [("conv", (3,)), ("mlp", (6,))])
@@ -119,8 +119,8 @@ def test_only_a_residual_generators_last_layer_is_enough_to_follow_the_label(kin
 
 def test_a_generator_of_several_labels_a_row_sees_the_sum_of_their_marks():
     both = torch.tensor([[0, 3], [1, 2]])
-    assert gan.marked(both, 4).tolist() == [[1, 0, 0, 1], [0, 1, 1, 0]]
-    assert gan.marked(torch.tensor([2]), 4).tolist() == [[0, 0, 1, 0]]
+    assert gan.multi_hot(both, 4).tolist() == [[1, 0, 0, 1], [0, 1, 1, 0]]
+    assert gan.multi_hot(torch.tensor([2]), 4).tolist() == [[0, 0, 1, 0]]
 
 
 @pytest.mark.parametrize("cells", [TABLE, IMAGE, Cells(shape=(2, 3, 1))])
@@ -143,7 +143,7 @@ def test_vectors_of_networks_side_by_side_are_each_networks_own():
     scorer = Scorer(TABLE, "mlp", 2, (3,))
     flats = torch.stack([gan.initial(scorer.layers, source(seed)) for seed in range(3)])
     together = gan.leaves(flats, scorer.layers)
-    assert torch.equal(gan.flattened(together), flats)
+    assert torch.equal(gan.flatten(together), flats)
     cells = torch.randn(3, 4, TABLE.width, generator=source(1))
     joint = scorer.logits(together, cells)
     for number in range(3):

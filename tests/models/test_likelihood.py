@@ -42,8 +42,8 @@ def test_a_table_s_loss_is_the_sum_of_its_columns_cross_entropies(sizes, seed):
         functional.cross_entropy(part, codes[:, j], reduction="none")
         for j, part in enumerate(parts)
     )
-    found = likelihood.table_loss(logits, likelihood.one_hot(codes, sizes), sizes)
-    torch.testing.assert_close(found, expected)
+    losses = likelihood.table_loss(logits, likelihood.one_hot(codes, sizes), sizes)
+    torch.testing.assert_close(losses, expected)
 
 
 def test_an_image_s_loss_is_the_bernoulli_log_likelihood():

@@ -62,7 +62,7 @@ def test_record_gradients_cover_classifier_and_tanh():
     x, y, noise = records(6)
     phi, theta = weights()
     factors = vae.record_gradients(SPEC, phi, theta, x, y, noise)
-    found = torch.cat([torch.einsum("bi,bj->bij", a, b).flatten(1) for a, b in factors], dim=1)
+    gradients = torch.cat([torch.einsum("bi,bj->bij", a, b).flatten(1) for a, b in factors], dim=1)
 
     def loss(phi, theta, x, y, noise):
         return vae.loss(SPEC, phi, theta, x[None], y[None], noise[None]).sum()
@@ -70,7 +70,7 @@ def test_record_gradients_cover_classifier_and_tanh():
     wanted = torch.cat(
         vmap(grad(loss, argnums=(0, 1)), in_dims=(None, None, 0, 0, 0))(phi, theta, x, y, noise), 1
     )
-    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(gradients, wanted, rtol=1e-4, atol=1e-6)
 
 
 def test_the_parts_of_the_decoders_vector_are_disjoint_and_complete():
@@ -100,8 +100,8 @@ def test_descent_finds_the_classifier_that_logistic_regression_finds():
         theta[SPEC.classifier_at] -= 0.5 * gradient[SPEC.classifier_at]
     cells = torch.cat([torch.nn.functional.one_hot(x[:, j], s) for j, s in enumerate(SIZES)], 1)
     other = LogisticRegression(C=1e4, max_iter=2000).fit(cells.numpy(), y.numpy())
-    found = vae.classify(SPEC, theta, x).numpy()
-    np.testing.assert_allclose(found, other.predict_proba(cells.numpy()), atol=0.03)
+    probabilities = vae.classify(SPEC, theta, x).numpy()
+    np.testing.assert_allclose(probabilities, other.predict_proba(cells.numpy()), atol=0.03)
 
 
 def test_a_matched_decoder_has_the_wanted_columns_in_every_class_and_nothing_else_changed():
@@ -119,8 +119,10 @@ def test_a_matched_decoder_has_the_wanted_columns_in_every_class_and_nothing_els
         drawn = vae.sample(SPEC, matched, y, torch.Generator().manual_seed(1))
         start = 0
         for j, size in enumerate(SIZES):
-            found = np.bincount(drawn[:, j].numpy(), minlength=size) / len(drawn)
-            np.testing.assert_allclose(found, profiles[label, start : start + size], atol=0.02)
+            frequencies = np.bincount(drawn[:, j].numpy(), minlength=size) / len(drawn)
+            np.testing.assert_allclose(
+                frequencies, profiles[label, start : start + size], atol=0.02
+            )
             start += size
 
 

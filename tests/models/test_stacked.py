@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from fedsynth.models import stacked, vae
-from fedsynth.models.stacked import shuffled, train_stacked
+from fedsynth.models.stacked import shuffle, train_stacked
 from tests.models.vae_reference import SPECS, ReferenceVAE
 
 LENGTHS = torch.tensor([5, 0, 1, 12, 4, 13])
@@ -38,9 +38,9 @@ def looped(spec, phis, thetas, x, y, noise, lengths=LENGTHS):
 def test_stacked_training_equals_a_loop_over_torch_modules(spec, draw):
     phis, thetas = clients(spec)
     x, y, noise = draw(spec, int(LENGTHS.sum()))
-    found = train_stacked(spec, phis, thetas, x, y, LENGTHS, noise, **OPTIONS)
+    weights = train_stacked(spec, phis, thetas, x, y, LENGTHS, noise, **OPTIONS)
     expected = looped(spec, phis, thetas, x, y, noise)
-    for ours, theirs, before in zip(found, expected, (phis, thetas), strict=True):
+    for ours, theirs, before in zip(weights, expected, (phis, thetas), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=2e-6)
         assert torch.equal(ours[1], before[1])  # the client without rows
         assert (ours[2] != before[2]).any()  # the client with one
@@ -71,9 +71,9 @@ def test_the_result_does_not_depend_on_how_many_are_stacked(stack, draw, monkeyp
     x, y, noise = draw(spec, int(LENGTHS.sum()))
     weights = spec.encoder_dim + spec.decoder_dim
     monkeypatch.setattr(stacked, "STACK_FLOATS", stack * weights)
-    found = train_stacked(spec, phis, thetas, x, y, LENGTHS, noise, **OPTIONS)
+    result = train_stacked(spec, phis, thetas, x, y, LENGTHS, noise, **OPTIONS)
     expected = looped(spec, phis, thetas, x, y, noise)
-    for ours, theirs in zip(found, expected, strict=True):
+    for ours, theirs in zip(result, expected, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=2e-6)
 
 
@@ -84,9 +84,9 @@ def test_clients_without_any_rows_keep_their_weights(lengths, draw):
     phis, thetas = phis[: len(lengths)], thetas[: len(lengths)]
     x, y, noise = draw(spec, 0)
     sizes = torch.tensor(lengths, dtype=torch.long)
-    found = train_stacked(spec, phis, thetas, x, y, sizes, noise, **OPTIONS)
-    assert torch.equal(found[0], phis)
-    assert torch.equal(found[1], thetas)
+    weights = train_stacked(spec, phis, thetas, x, y, sizes, noise, **OPTIONS)
+    assert torch.equal(weights[0], phis)
+    assert torch.equal(weights[1], thetas)
 
 
 def test_training_learns(draw):
@@ -112,8 +112,8 @@ def test_training_from_huge_weights_stays_finite(name, scale, draw):
     phis, thetas = (scale * (2 * part - 1) for part in map(torch.rand_like, clients(spec, 2)))
     x, y, noise = draw(spec, 10)
     options = {"batch_size": 4, "learning_rate": 10.0}
-    found = train_stacked(spec, phis, thetas, x, y, torch.tensor([3, 7]), noise, **options)
-    assert all(part.isfinite().all() for part in found)
+    weights = train_stacked(spec, phis, thetas, x, y, torch.tensor([3, 7]), noise, **options)
+    assert all(part.isfinite().all() for part in weights)
 
 
 def test_torch_s_threads_and_gradient_mode_are_left_alone(draw):
@@ -121,10 +121,10 @@ def test_torch_s_threads_and_gradient_mode_are_left_alone(draw):
     threads = torch.get_num_threads()
     with torch.no_grad():
         x, y, noise = draw(spec, int(LENGTHS.sum()))
-        found = train_stacked(spec, *clients(spec), x, y, LENGTHS, noise, **OPTIONS)
+        weights = train_stacked(spec, *clients(spec), x, y, LENGTHS, noise, **OPTIONS)
         assert not torch.is_grad_enabled()
     assert torch.get_num_threads() == threads
-    assert not any(part.requires_grad for part in found)
+    assert not any(part.requires_grad for part in weights)
 
 
 def test_lengths_that_do_not_sum_to_the_rows_are_refused(draw):
@@ -136,9 +136,9 @@ def test_lengths_that_do_not_sum_to_the_rows_are_refused(draw):
 
 
 def test_a_shuffle_keeps_each_client_s_rows_with_it_and_is_its_generator_s():
-    order = shuffled(LENGTHS, torch.Generator().manual_seed(0))
+    order = shuffle(LENGTHS, torch.Generator().manual_seed(0))
     owners = torch.repeat_interleave(torch.arange(len(LENGTHS)), LENGTHS)
     assert torch.equal(owners[order], owners)
     assert torch.equal(order.sort().values, torch.arange(len(owners)))
-    assert torch.equal(order, shuffled(LENGTHS, torch.Generator().manual_seed(0)))
-    assert not torch.equal(order, shuffled(LENGTHS, torch.Generator().manual_seed(1)))
+    assert torch.equal(order, shuffle(LENGTHS, torch.Generator().manual_seed(0)))
+    assert not torch.equal(order, shuffle(LENGTHS, torch.Generator().manual_seed(1)))

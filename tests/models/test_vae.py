@@ -66,9 +66,9 @@ def test_record_gradients_are_those_of_torch_func_row_by_row(spec, draw):
     weights = torch.cat([phi, theta])
     in_dims = (None, 0, None if y is None else 0, 0)
     expected = vmap(grad(one), in_dims=in_dims)(weights, x, y, noise)
-    found = vae.record_gradients(spec, phi, theta, x, y, noise)
-    assert len(found) == len(spec.encoder_layers) + len(spec.decoder_layers)
-    torch.testing.assert_close(dense_rows(found), expected, rtol=1e-4, atol=1e-5)
+    gradients = vae.record_gradients(spec, phi, theta, x, y, noise)
+    assert len(gradients) == len(spec.encoder_layers) + len(spec.decoder_layers)
+    torch.testing.assert_close(dense_rows(gradients), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_the_mean_record_gradient_is_autograd_s_through_torch_s_own_layers(spec, draw):
@@ -80,8 +80,8 @@ def test_the_mean_record_gradient_is_autograd_s_through_torch_s_own_layers(spec,
         for parameter in model.parameters():
             parameter.copy_(parameter.grad)
     expected = torch.cat(model.flat())
-    found = dense_rows(vae.record_gradients(spec, phi, theta, x, y, noise)).mean(0)
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    gradients = dense_rows(vae.record_gradients(spec, phi, theta, x, y, noise)).mean(0)
+    torch.testing.assert_close(gradients, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_norms_from_factors_are_those_of_the_dense_rows(draw):
@@ -162,8 +162,8 @@ def test_samples_follow_the_decoder_s_probabilities():
         codes = vae.sample(spec, theta, torch.full((rows,), label), generator)
         first = torch.bincount(codes[:, 0], minlength=3) / rows
         second = torch.bincount(codes[:, 1], minlength=2) / rows
-        found = torch.cat([first, second])
-        assert ((found - wanted[label]).abs() < 6 * (wanted[label] / rows).sqrt()).all()
+        result = torch.cat([first, second])
+        assert ((result - wanted[label]).abs() < 6 * (wanted[label] / rows).sqrt()).all()
 
 
 def test_output_logits_without_a_label_bias_become_the_output_layer_s_bias():

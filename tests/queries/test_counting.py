@@ -5,7 +5,7 @@ import pytest
 from fedsynth.data.tables import conform
 from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.encoding.table import TableEncoding
-from fedsynth.federation.client.answering import answers
+from fedsynth.federation.client.answering import answer
 from fedsynth.federation.request import Request
 from fedsynth.privacy.budget import Budget
 from fedsynth.queries.counting import ask_counts, counting_terms, question, released_scale
@@ -46,8 +46,8 @@ def test_without_noise_label_tables_are_cross_tabulations():
         size = encoding.sizes[j]
         wanted = np.zeros((2, size))
         np.add.at(wanted, (codes[:, target], codes[:, j]), 1)
-        found = counts.values[start : start + 2 * size].reshape(2, size)
-        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-9)
+        table = counts.values[start : start + 2 * size].reshape(2, size)
+        np.testing.assert_allclose(table, wanted, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("row", range(5))
@@ -67,9 +67,9 @@ def test_a_client_weighs_the_same_however_many_rows_it_has():
     budget = Budget(epsilon=float("inf"), unit="client", trust="central", units=3)
     terms = counting_terms(ones, 0.0, budget, 1)
     frames = {"a": table(10, 0), "b": table(3, 1), "c": table(70, 2)}
-    found = ask_counts(silent_channel(frames, "client"), HISTOGRAM, terms, dim).values
+    result = ask_counts(silent_channel(frames, "client"), HISTOGRAM, terms, dim).values
     means = [exact(frame) / len(frame) for frame in frames.values()]
-    np.testing.assert_allclose(found, sum(means), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(result, sum(means), rtol=1e-9, atol=1e-12)
     for frame, mean in zip(frames.values(), means, strict=True):
         alone = ask_counts(silent_channel({"a": frame}, "client"), HISTOGRAM, terms, dim).values
         np.testing.assert_allclose(alone, mean, rtol=1e-9, atol=1e-12)
@@ -82,7 +82,7 @@ def test_a_client_without_rows_contributes_zeros():
     for unit in ("record", "client"):
         budget = Budget(epsilon=float("inf"), unit=unit, trust="central", units=2)
         request = Request(task.name, counting_terms(ones, 0.0, budget, 1), dim)
-        full, empty = answers(federation(tables), request)
+        full, empty = answer(federation(tables), request)
         assert np.count_nonzero(empty.values) == 0
         assert np.count_nonzero(full.values) > 0
 

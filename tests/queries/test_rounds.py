@@ -13,7 +13,7 @@ from fedsynth.privacy.accounting import charged, spent
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.calibration import optimal_gaussian_sigma
 from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson
-from fedsynth.queries.rounds import expected as expected_of
+from fedsynth.queries.rounds import expected_units as expected_of
 from fedsynth.schema import Categorical, Integer, Schema
 from tests.methods.small import SCHEMA
 

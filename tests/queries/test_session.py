@@ -161,9 +161,9 @@ def test_rounds_lost_since_the_checkpoint_count_as_taken_by_everybody():
     for number in range(8):
         ledger.charge(Event("task", number, terms))
     meta = {"events": 5, "participations": {"a": 2, "b": 0}}
-    assert fitting._drawn(({}, meta), ledger) == {"a": 5, "b": 3}
-    assert fitting._drawn(({}, {}), ledger) is None
-    assert fitting._drawn(None, ledger) is None
+    assert fitting._participations(({}, meta), ledger) == {"a": 5, "b": 3}
+    assert fitting._participations(({}, {}), ledger) is None
+    assert fitting._participations(None, ledger) is None
 
 
 def test_a_damaged_checkpoint_is_named(tmp_path):
@@ -191,7 +191,7 @@ def test_a_resumed_client_cannot_take_part_more_often_than_was_accounted_for(tmp
         end(self, job, finished=finished)
 
     def left(self, *, finished):
-        drawn.append(dict(self.drawn))
+        drawn.append(dict(self.participations))
         leave(self, finished=finished)
 
     monkeypatch.setattr(LocalRuntime, "close", ended)

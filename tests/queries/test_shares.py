@@ -19,11 +19,13 @@ def stages(budget, *shares, mechanism="gaussian"):
     def terms(kind):
         return lambda multiplier: table_terms(budget, multiplier, 1, kind)
 
-    found = [Stage(f"s{i}", share, terms("gaussian"), i + 1) for i, share in enumerate(shares)]
+    planned_stages = [
+        Stage(f"s{i}", share, terms("gaussian"), i + 1) for i, share in enumerate(shares)
+    ]
     return (
-        [*found, Stage("choices", 0.1, terms("exponential"), 3)]
+        [*planned_stages, Stage("choices", 0.1, terms("exponential"), 3)]
         if mechanism != "gaussian"
-        else found
+        else planned_stages
     )
 
 
@@ -41,8 +43,8 @@ def cost(plan, delta):
 @settings(max_examples=15, deadline=None)
 def test_the_whole_budget_is_used_and_no_more(epsilon, shares):
     budget = Budget(epsilon=epsilon, delta=1e-5, trust="distributed")
-    found = cost(share_out(stages(budget, *shares), budget), 1e-5)
-    assert 0.96 * epsilon < found <= epsilon
+    spent = cost(share_out(stages(budget, *shares), budget), 1e-5)
+    assert 0.96 * epsilon < spent <= epsilon
 
 
 def test_gaussian_releases_equal_the_closed_form_of_one():

@@ -36,8 +36,8 @@ def test_every_table_of_one_message_is_everyones_exact_count():
     budget = channel.ledger.job.budget
     encoding = encoded(channel, budget)
     domain = Domain(encoding.sizes)
-    found = ask_marginals(channel, table_terms(budget, 0.0, 1), domain, CLIQUES, WEIGHTS)
-    for measured, clique in zip(found, CLIQUES, strict=True):
+    result = ask_marginals(channel, table_terms(budget, 0.0, 1), domain, CLIQUES, WEIGHTS)
+    for measured, clique in zip(result, CLIQUES, strict=True):
         exact = sum(count(domain, codes(encoding, t), clique) for t in tables.values())
         assert measured.clique == clique
         np.testing.assert_allclose(measured.values, exact, atol=1e-9)
@@ -50,8 +50,8 @@ def test_a_client_sends_its_shares_whatever_its_size():
     budget = channel.ledger.job.budget
     encoding = encoded(channel, budget)
     domain = Domain(encoding.sizes)
-    found = ask_marginals(channel, table_terms(budget, 0.0, 1), domain, CLIQUES, WEIGHTS)
-    for measured, clique in zip(found, CLIQUES, strict=True):
+    result = ask_marginals(channel, table_terms(budget, 0.0, 1), domain, CLIQUES, WEIGHTS)
+    for measured, clique in zip(result, CLIQUES, strict=True):
         shares = [count(domain, codes(encoding, t), clique) / len(t) for t in tables.values()]
         np.testing.assert_allclose(measured.values, sum(shares), atol=1e-9)
     assert channel.incidents == ()
@@ -76,8 +76,8 @@ def test_the_noise_of_every_table_is_the_claimed_one_and_goes_with_its_weight(tr
             weight = WEIGHTS[CLIQUES.index(clique)] / np.linalg.norm(WEIGHTS)
             expected = 5.0 * factor**0.5 / weight
             assert measured.sigma == pytest.approx(expected, rel=1e-4)
-    for found in errors.values():
-        values = np.concatenate(found)
+    for counts in errors.values():
+        values = np.concatenate(counts)
         assert values.std() == pytest.approx(1, abs=4.5 / np.sqrt(2 * len(values)))
         assert abs(values.mean()) < 4.5 / np.sqrt(len(values))
 

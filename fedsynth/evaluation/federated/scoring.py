@@ -35,8 +35,8 @@ from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.certificate import LEDGER, certify, sha256
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.queries.counting import released_scale
-from fedsynth.queries.options import Options, Progress, silent
-from fedsynth.queries.plan import Plan, surviving
+from fedsynth.queries.options import Options, Progress, show_nothing
+from fedsynth.queries.plan import Plan, count_survivors
 from fedsynth.queries.session import Session, begin
 from fedsynth.queries.shares import Stage, share_out
 from fedsynth.release import SCHEMA, sync
@@ -78,7 +78,7 @@ def federated_scores(
     folder: str | Path | None = None,
     survivors: float = 1.0,
     owners_ledgers: Mapping[str, Ledger] | None = None,
-    progress: Progress = silent,
+    progress: Progress = show_nothing,
     insecure_noise_seed: int | None = None,
 ) -> FederatedScores:
     """Score synthetic rows against every owner's records, by one noisy sum and nothing else.
@@ -129,7 +129,7 @@ def federated_scores(
         )
 
     def plan(resolved: Budget, clients: int) -> Plan:
-        whole = surviving(survivors, clients)
+        whole = count_survivors(survivors, clients)
         stage = Stage(NAME, 1.0, lambda multiplier: _terms(layout, multiplier, resolved, whole))
         return Plan(budget=resolved, clients=clients, releases=share_out([stage], resolved))
 

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 
 from fedsynth.errors import PrivacyError
 from fedsynth.federation.client.client import Client
-from fedsynth.federation.client.groups import grouped_sums
-from fedsynth.federation.client.steps import drawn
+from fedsynth.federation.client.groups import sum_groups
+from fedsynth.federation.client.steps import draw_records
 from fedsynth.federation.client.tasks import GroupTask, Keeper, Task, learn, lookup
 from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Answer, Incident, Request
 from fedsynth.privacy.rows.clipping import clip_and_sum, clip_blocks
 
 
-def answers(clients: Sequence[Client], request: Request) -> Iterator[Answer | Incident]:
+def answer(clients: Sequence[Client], request: Request) -> Iterator[Answer | Incident]:
     """Answer a request as one client, or as several that are simulated together.
 
     Yields:
@@ -29,7 +29,7 @@ def answers(clients: Sequence[Client], request: Request) -> Iterator[Answer | In
 
     Raises:
         PrivacyError: a task gave rows of the wrong length or out of order, or more rows than units;
-            or of a task whose rows belong to groups of records, see :func:`grouped_sums`.
+            or of a task whose rows belong to groups of records, see :func:`sum_groups`.
     """
     willing = []
     for client in clients:
@@ -46,17 +46,17 @@ def answers(clients: Sequence[Client], request: Request) -> Iterator[Answer | In
     else:
         task = lookup(request.task)
         if isinstance(task, GroupTask):
-            sums = grouped_sums(task, willing, request)
+            sums = sum_groups(task, willing, request)
         else:
-            sums = _clipped_sums(task, views, request)
+            sums = _clip_sums(task, views, request)
         messages = (
-            _noised(task, view, total, request) for view, total in zip(views, sums, strict=True)
+            _add_noise(task, view, total, request) for view, total in zip(views, sums, strict=True)
         )
     for view, message in zip(views, messages, strict=True):
         yield Answer(view.name, request.job, request.round, message)
 
 
-def _noised(
+def _add_noise(
     task: Task | GroupTask, view: View, total: NDArray[np.float64], request: Request
 ) -> NDArray[np.float64]:
     """What leaves the client of its clipped sum; what is to stay there carries all of the noise."""
@@ -66,14 +66,14 @@ def _noised(
     return terms.client_noised(total[request.kept :], view.coins)
 
 
-def _clipped_sums(
+def _clip_sums(
     task: Task, views: Sequence[View], request: Request
 ) -> Iterator[NDArray[np.float64]]:
     """Each client's sum of clipped rows, [kept + dim], in the clients' order."""
     terms, width = request.terms, request.kept + request.dim
     if request.kept and not isinstance(task, Keeper):
         raise PrivacyError(f"task {task.name}: nothing of what it gives can be kept at its client")
-    samples = [drawn(view, request) for view in views]
+    samples = [draw_records(view, request) for view in views]
     units = [terms.protects.rows(len(sample)) for sample in samples]
     current, total = 0, np.zeros(width)
     for position, rows in task.contribute(views, samples, request):

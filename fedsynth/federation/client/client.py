@@ -52,7 +52,7 @@ class Client:
         if not event.terms.protects.per_record:
             event = replace(event, terms=unsampled(event.terms))
         memory = self.memory(request.job)
-        if limit is not None and max(memory.participations, self._charged(event)) >= limit:
+        if limit is not None and max(memory.participations, self._count_rounds(event)) >= limit:
             return f"has taken part in {limit} rounds, the most that this job accounts for"
         if self.ledger is not None:
             try:
@@ -65,7 +65,7 @@ class Client:
             memory.participations += 1
         return None
 
-    def _charged(self, event: Event) -> int:
+    def _count_rounds(self, event: Event) -> int:
         """Rounds like this one in the client's ledger, which remembers those before a restart.
 
         Rounds that ask everybody are charged in full beside the limit, so they do not count.

@@ -30,7 +30,7 @@ GROUPS = "groups"
 _MOST = 10_000
 
 
-def assigned(records: int, groups: int, coins: NoiseSource) -> list[NDArray[np.int64]]:
+def assign(records: int, groups: int, coins: NoiseSource) -> list[NDArray[np.int64]]:
     """Positions of the records of each group: every record's group is a coin of its own."""
     chosen = coins.generator().integers(groups, size=records)
     return [np.flatnonzero(chosen == group) for group in range(groups)]
@@ -42,11 +42,18 @@ def groups_of(client: Client, request: Request) -> tuple[Group, ...]:
     Raises:
         PrivacyError: a request that states no number of groups, or not that of earlier rounds.
     """
-    count, memory = demanded_groups(request), client.memory(request.job)
+    count, memory = group_count(request), client.memory(request.job)
     if memory.groups is None:
         memory.groups = tuple(
-            Group(client.name, number, client.data.take(own), len(own), memory.board, client.coins)
-            for number, own in enumerate(assigned(client.records, count, client.coins))
+            Group(
+                client.name,
+                number,
+                client.data.take(members),
+                len(members),
+                memory.board,
+                client.coins,
+            )
+            for number, members in enumerate(assign(client.records, count, client.coins))
         )
     if len(memory.groups) != count:
         raise PrivacyError(
@@ -56,7 +63,7 @@ def groups_of(client: Client, request: Request) -> tuple[Group, ...]:
     return memory.groups
 
 
-def demanded_groups(request: Request) -> int:
+def group_count(request: Request) -> int:
     """How many groups a request wants of every client.
 
     Raises:
@@ -71,7 +78,7 @@ def demanded_groups(request: Request) -> int:
     return count
 
 
-def grouped_sums(
+def sum_groups(
     task: GroupTask, clients: Sequence[Client], request: Request
 ) -> Iterator[NDArray[np.float64]]:
     """Each client's sum of its groups' rows, clipped so that a unit moves it by at most the clip.
@@ -88,7 +95,7 @@ def grouped_sums(
             but one row of ``dim`` numbers for every group.
     """
     _demand_whole(request)
-    terms, count = request.terms, demanded_groups(request)
+    terms, count = request.terms, group_count(request)
     groups = [group for client in clients for group in groups_of(client, request)]
     rows = _each_once(task, groups, request)
     for number in range(1, len(clients) + 1):

@@ -13,7 +13,7 @@ _WATCHER: ContextVar[Callable[[int], None] | None] = ContextVar("watcher", defau
 
 
 @contextmanager
-def watched(report: Callable[[int], None]) -> Iterator[None]:
+def watch(report: Callable[[int], None]) -> Iterator[None]:
     """Has `report` called with the steps that a client simulated in this process has done."""
     token = _WATCHER.set(report)
     try:
@@ -22,7 +22,7 @@ def watched(report: Callable[[int], None]) -> Iterator[None]:
         _WATCHER.reset(token)
 
 
-def advanced(steps: int = 1) -> None:
+def advance(steps: int = 1) -> None:
     """Tell whoever watches that a simulated client has done some steps more."""
     report = _WATCHER.get()
     if report is not None:

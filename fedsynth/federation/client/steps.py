@@ -64,7 +64,7 @@ class Steps:
             )
         self.left -= 1
         terms = self._request.terms
-        sample = drawn(self._client, self._request)
+        sample = draw_records(self._client, self._request)
         rows = contribution(self._client, sample)
         if len(rows) > len(sample):
             raise PrivacyError(f"task {self._request.task}: more rows than {terms.unit}s")
@@ -72,7 +72,7 @@ class Steps:
         return terms.client_noised(total, self.coins)
 
 
-def drawn(client: View, request: Request) -> NDArray[np.int64]:
+def draw_records(client: View, request: Request) -> NDArray[np.int64]:
     """Positions of a client's records that take part: at the record level drawn in secret."""
     terms = request.terms
     if terms.protects.per_record:

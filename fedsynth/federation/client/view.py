@@ -55,7 +55,7 @@ class View:
         """A vector that the client keeps from round to round of this job."""
         return self._memory.vector
 
-    def derived(self, announced: str, compute: Callable[[View], T]) -> T:
+    def derive(self, announced: str, compute: Callable[[View], T]) -> T:
         """What ``compute`` makes of the client's data and the announcement; computed once.
 
         A newer announcement under the same key makes it anew: codes of an encoding that is no

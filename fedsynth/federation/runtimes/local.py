@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from fedsynth.errors import ConfigError
-from fedsynth.federation.client.answering import answers
+from fedsynth.federation.client.answering import answer
 from fedsynth.federation.client.client import Client
 from fedsynth.federation.client.memory import Board
 from fedsynth.federation.request import Answer, Incident, Plain, Request, Summed
@@ -65,7 +65,7 @@ class LocalRuntime:
 
     def sum(self, request: Request, cohort: Sequence[str]) -> Summed:
         total, answered, incidents = np.zeros(request.dim), 0, []
-        for reply in answers([self._clients[name] for name in cohort], request):
+        for reply in answer([self._clients[name] for name in cohort], request):
             if isinstance(reply, Incident):
                 incidents.append(reply)
             else:
@@ -76,7 +76,7 @@ class LocalRuntime:
     def collect(
         self, request: Request, cohort: Sequence[str]
     ) -> tuple[list[Answer], list[Incident]]:
-        replies = list(answers([self._clients[name] for name in cohort], request))
+        replies = list(answer([self._clients[name] for name in cohort], request))
         return (
             [reply for reply in replies if isinstance(reply, Answer)],
             [reply for reply in replies if isinstance(reply, Incident)],

@@ -31,9 +31,9 @@ class Channel:
         ledger: of the job; every release is written to it first.
         noise: the server's randomness: whom it draws, and its noise where it is trusted with that.
         quorum: share of the asked clients that must answer, in (0, 1].
-        drawn: for a resumed job the rounds in which each client has been drawn, rounds since the
-            last checkpoint included. Where it is not known every client counts as drawn in all of
-            them, or it could take part more often than the job accounts for.
+        participations: for a resumed job the rounds in which each client has been drawn, rounds
+            since the last checkpoint included. Where it is not known every client counts as drawn
+            in all of them, or it could take part more often than the job accounts for.
 
     Raises:
         ConfigError: no such quorum.
@@ -47,11 +47,11 @@ class Channel:
         noise: NoiseSource,
         *,
         quorum: float = 0.5,
-        drawn: Mapping[str, int] | None = None,
+        participations: Mapping[str, int] | None = None,
     ) -> None:
         if not 0 < quorum <= 1:
             raise ConfigError(f"quorum must be in (0, 1], not {quorum}")
-        self._door = Door(runtime, ledger, noise, quorum, drawn)
+        self._door = Door(runtime, ledger, noise, quorum, participations)
         self._runtime = runtime
 
     @property
@@ -80,9 +80,9 @@ class Channel:
         return tuple(self._door.incidents)
 
     @property
-    def drawn(self) -> dict[str, int]:
+    def participations(self) -> dict[str, int]:
         """In how many rounds each client has been drawn, of those that draw clients."""
-        return dict(self._door.drawn)
+        return dict(self._door.participations)
 
     def close(self, *, finished: bool) -> None:
         """End the job; of one that is not finished clients keep what it needs to go on."""
@@ -91,7 +91,7 @@ class Channel:
     def announce(self, key: str, value: Plain) -> None:
         """Send a public, plain value to every client, for tasks to read in later rounds."""
         self._runtime.announce(self.ledger.job.job, key, value)
-        self.traffic.announced(value)
+        self.traffic.add_announcement(value)
 
     def sum(
         self,

@@ -82,7 +82,7 @@ def _fault(values: object, request: Request, answers: int) -> str | None:
 
 
 def sift(
-    answers: Sequence[object], request: Request, asked: Collection[str]
+    answers: Sequence[object], request: Request, cohort: Collection[str]
 ) -> tuple[list[Answer], list[Incident]]:
     """Separate usable answers from the rest.
 
@@ -98,7 +98,7 @@ def sift(
             continue
         name = answer.client
         reason = fault(answer, request)
-        if name not in asked:
+        if name not in cohort:
             reason = "was not asked"
         elif name in seen:
             reason = "answered more than once"
@@ -111,7 +111,7 @@ def sift(
     return list(good.values()), bad
 
 
-def with_silent(
+def add_silent(
     incidents: Sequence[Incident], answered: Sequence[str], request: Request, cohort: Sequence[str]
 ) -> list[Incident]:
     """The incidents, and one for every client of the cohort of which nothing is known."""

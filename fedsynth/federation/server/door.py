@@ -14,7 +14,7 @@ import numpy as np
 from fedsynth.errors import PrivacyError
 from fedsynth.federation.request import Collected, Incident, Released, Request, Summed
 from fedsynth.federation.runtime import Runtime
-from fedsynth.federation.server.checks import demand_fitting, demand_sound, need, sift, with_silent
+from fedsynth.federation.server.checks import add_silent, demand_fitting, demand_sound, need, sift
 from fedsynth.federation.server.scores import Scores
 from fedsynth.federation.server.traffic import Traffic
 from fedsynth.privacy.mechanisms.exponential import Exponential
@@ -33,7 +33,7 @@ class Door:
         ledger: Ledger,
         noise: NoiseSource,
         quorum: float,
-        drawn: Mapping[str, int] | None,
+        participations: Mapping[str, int] | None,
     ) -> None:
         if (noise.insecure or runtime.insecure) and not ledger.job.insecure:
             raise PrivacyError(
@@ -43,17 +43,17 @@ class Door:
         self.ledger, self._runtime, self._noise, self._quorum = ledger, runtime, noise, quorum
         self.traffic, self.incidents = Traffic(len(runtime.clients)), list[Incident]()
         before = sum(draws_clients(event.terms) for event in ledger.events)
-        known = drawn or {}
-        self.drawn = {name: known.get(name, before) for name in runtime.clients}
-        runtime.open(ledger.job.job, self.drawn)
+        known = participations or {}
+        self.participations = {name: known.get(name, before) for name in runtime.clients}
+        runtime.open(ledger.job.job, self.participations)
 
     def sum(self, request: Request) -> Released:
         """The noisy sum of the answers. Raises as the channel's."""
         terms = request.terms
         if terms.kind.selects:
             raise PrivacyError(f"the {terms.mechanism} mechanism selects: it releases no sum")
-        cohort = self._charged(request)
-        summed = self._summed(request, cohort)
+        cohort = self._charge(request)
+        summed = self._sum(request, cohort)
         value = summed.total
         # Where nobody was drawn, nobody added noise, and an exact zero would say so.
         if terms.trusts.server_adds or not summed.answered:
@@ -65,7 +65,7 @@ class Door:
         terms = request.terms
         if not isinstance(terms.kind, Exponential):
             raise PrivacyError(f"{terms.mechanism} noise protects a sum: it does not select")
-        total = self._summed(request, self._charged(request)).total
+        total = self._sum(request, self._charge(request)).total
         return terms.kind.choose(scores.of(total), terms.scale, self._noise)
 
     def collect(self, request: Request) -> Collected:
@@ -76,29 +76,29 @@ class Door:
                 f"messages are collected under local trust alone, not {terms.trust}: each must "
                 "carry all its noise when it leaves its client"
             )
-        cohort = self._charged(request)
+        cohort = self._charge(request)
         answers, incidents = self._runtime.collect(request, cohort) if cohort else ([], [])
         messages, faults = sift(answers, request, cohort)
         names = tuple(one.client for one in messages)
-        incidents = with_silent([*incidents, *faults], names, request, cohort)
+        incidents = add_silent([*incidents, *faults], names, request, cohort)
         self._take(len(messages), request, cohort, incidents)
         values = np.array([one.values for one in messages]).reshape(len(messages), request.dim)
         return Collected(values, names, len(cohort), tuple(incidents))
 
-    def _charged(self, request: Request) -> list[str]:
+    def _charge(self, request: Request) -> list[str]:
         """Write the release down; only then draw whom to ask. Records are drawn by their client."""
-        demand_fitting(request.terms, len(self.drawn))
+        demand_fitting(request.terms, len(self.participations))
         self.ledger.charge(request.event)
-        everyone = list(self.drawn)
+        everyone = list(self.participations)
         if not draws_clients(request.terms):
             return everyone
         drawn = request.terms.sampling.draw(len(everyone), self._noise)
         cohort = [everyone[place] for place in drawn]
         for name in cohort:
-            self.drawn[name] += 1
+            self.participations[name] += 1
         return cohort
 
-    def _summed(self, request: Request, cohort: Sequence[str]) -> Summed:
+    def _sum(self, request: Request, cohort: Sequence[str]) -> Summed:
         summed = Summed(np.zeros(request.dim), 0)
         if cohort:
             summed = self._runtime.sum(request, cohort)
@@ -114,8 +114,8 @@ class Door:
         incidents: Sequence[Incident],
     ) -> None:
         """Raises FederationError for too few answers; coin flips that drew nobody need none."""
-        self.traffic.asked(request, len(cohort))
-        self.traffic.answered(request, answered)
+        self.traffic.add_request(request, len(cohort))
+        self.traffic.add_answers(request, answered)
         self.incidents += incidents
         terms = request.terms
         least = math.ceil(self._quorum * len(cohort))

@@ -39,24 +39,24 @@ class Traffic:
         """In both directions, a client."""
         return (self.down + self.up) / self.clients
 
-    def announced(self, value: Plain) -> None:
+    def add_announcement(self, value: Plain) -> None:
         """A plain value went to everybody."""
         self.down += self.clients * _size(value)
 
-    def asked(self, request: Request, clients: int) -> None:
+    def add_request(self, request: Request, clients: int) -> None:
         """A request went to so many clients."""
-        told = self._told(request, clients)
+        participants = self._participants(request, clients)
         size = sum(array.nbytes for array in request.arrays.values()) + _size(request.settings)
-        self.requests += told
-        self.down += told * (size + _size(request.terms.to_dict()))
+        self.requests += participants
+        self.down += participants * (size + _size(request.terms.to_dict()))
 
-    def answered(self, request: Request, clients: int) -> None:
+    def add_answers(self, request: Request, clients: int) -> None:
         """So many usable answers came back."""
-        told = self._told(request, clients)
-        self.answers += told
-        self.up += told * request.dim * 8
+        participants = self._participants(request, clients)
+        self.answers += participants
+        self.up += participants * request.dim * 8
 
-    def _told(self, request: Request, clients: int) -> float:
+    def _participants(self, request: Request, clients: int) -> float:
         """How many clients took part, as far as that may be told."""
         terms = request.terms
         if not terms.protects.per_record and isinstance(terms.sampling, Poisson):

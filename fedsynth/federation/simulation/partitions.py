@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fedsynth.agreed import suggestion
 from fedsynth.errors import ConfigError, DataError
-from fedsynth.federation.simulation.rows import Data, Rows, disturbed
+from fedsynth.federation.simulation.rows import Data, Rows, add_noise
 from fedsynth.federation.simulation.schemes import (
     Column,
     Dirichlet,
@@ -77,12 +77,12 @@ def partition(
             raise ConfigError(
                 f"the column has {len(names)} values for {clients} clients; leave clients out"
             )
-        return _split(_without(data, rule.column, schema), owners, names)
+        return _split(_drop_column(data, rule.column, schema), owners, names)
     count = _client_count(clients, scheme, len(rows))
     rng = np.random.default_rng(whole_number("seed", seed, 0))
     owners = rule.owners(rows, count, rng)
     if isinstance(rule, Noise):
-        data = disturbed(data, rows, rule.spread(owners, count), rng)
+        data = add_noise(data, rows, rule.spread(owners, count), rng)
     digits = max(2, len(str(count - 1)))
     return _split(data, owners, tuple(f"client-{k:0{digits}d}" for k in range(count)))
 
@@ -109,7 +109,7 @@ def _client_count(clients: int | None, scheme: str, rows: int) -> int:
     return count
 
 
-def _without(data: Data, column: object, schema: Schema | ImageSchema | None) -> Data:
+def _drop_column(data: Data, column: object, schema: Schema | ImageSchema | None) -> Data:
     """Drops the column that names the client where the schema does not know it."""
     if not (isinstance(data, pd.DataFrame) and isinstance(schema, Schema)):
         return data
@@ -122,11 +122,11 @@ def _split(data: Data, owners: Owners, names: Sequence[str]) -> dict[str, Data]:
     order = np.argsort(owners, kind="stable")
     starts = np.searchsorted(owners[order], np.arange(len(names) + 1))
     return {
-        name: _taken(data, order[begin:end])
+        name: _take(data, order[begin:end])
         for name, begin, end in zip(names, starts[:-1], starts[1:], strict=True)
         if end > begin
     }
 
 
-def _taken(data: Data, members: NDArray[np.int64]) -> Data:
+def _take(data: Data, members: NDArray[np.int64]) -> Data:
     return data.iloc[members] if isinstance(data, pd.DataFrame) else data.take(members)

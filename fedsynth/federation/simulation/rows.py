@@ -54,7 +54,7 @@ class Rows:
             raise DataError(f"the table has no column {name!r}{hint}")
         return self.data[name]
 
-    def declared(self, name: str) -> Modelled | Identifier | None:
+    def declaration(self, name: str) -> Modelled | Identifier | None:
         """What the schema says of a column; None where it says nothing."""
         columns = self.schema.columns if isinstance(self.schema, Schema) else ()
         return next((column for column in columns if column.name == name), None)
@@ -95,11 +95,11 @@ def feature_matrix(rows: Rows) -> NDArray[np.float32]:
         pixels = rows.data.pixels.reshape(len(rows), -1)
         return np.asarray(np.divide(pixels, 255, dtype=np.float32))
     parts = [
-        _standardised(_numbers(rows.data[name]))
+        _standardise(_numbers(rows.data[name]))
         if _is_ordered(rows.data[name])
         else _one_hot(rows.data[name])
         for name in rows.data.columns
-        if name != rows.label_column and not isinstance(rows.declared(name), Identifier)
+        if name != rows.label_column and not isinstance(rows.declaration(name), Identifier)
     ]
     matrix = np.concatenate([np.empty((len(rows), 0), dtype=np.float32), *parts], axis=1)
     if matrix.shape[1] == 0:
@@ -107,7 +107,7 @@ def feature_matrix(rows: Rows) -> NDArray[np.float32]:
     return matrix
 
 
-def disturbed(
+def add_noise(
     data: Data, rows: Rows, spread: NDArray[np.float64], rng: np.random.Generator
 ) -> Data:
     """The data of `rows` with Gaussian noise on its numbers.
@@ -118,10 +118,10 @@ def disturbed(
     if isinstance(data, pd.DataFrame):
         noisy = data.copy()
         for name in data.columns:
-            if _may_be_disturbed(rows, name):
-                noisy[name] = _disturbed_column(rows, name, spread, rng)
+            if _takes_noise(rows, name):
+                noisy[name] = _add_noise_to_column(rows, name, spread, rng)
         return noisy
-    return Images(_disturbed_pixels(rows, data.pixels, spread, rng), data.labels)
+    return Images(_add_noise_to_pixels(rows, data.pixels, spread, rng), data.labels)
 
 
 def _is_number(values: pd.Series) -> bool:
@@ -152,7 +152,7 @@ def _deviation(numbers: NDArray[np.float64]) -> float:
     return float(known.std()) if len(known) else 0.0
 
 
-def _standardised(numbers: NDArray[np.float64]) -> NDArray[np.float32]:
+def _standardise(numbers: NDArray[np.float64]) -> NDArray[np.float32]:
     deviation = _deviation(numbers)
     if deviation == 0:
         return np.zeros((len(numbers), 1), dtype=np.float32)
@@ -167,29 +167,29 @@ def _one_hot(values: pd.Series) -> NDArray[np.float32]:
     return np.asarray(codes[:, None] == np.arange(len(levels)), dtype=np.float32)
 
 
-def _may_be_disturbed(rows: Rows, name: str) -> bool:
+def _takes_noise(rows: Rows, name: str) -> bool:
     if name == rows.label_column or not _is_number(rows.column(name)):
         return False
     if isinstance(rows.schema, Schema):
-        return isinstance(rows.declared(name), Integer | Continuous)
+        return isinstance(rows.declaration(name), Integer | Continuous)
     return True
 
 
-def _disturbed_column(
+def _add_noise_to_column(
     rows: Rows, name: str, spread: NDArray[np.float64], rng: np.random.Generator
 ) -> pd.Series:
     values = rows.column(name)
     numbers = _numbers(values)
     noisy = numbers + _deviation(numbers) * spread * rng.standard_normal(len(numbers))
-    column = rows.declared(name)
+    column = rows.declaration(name)
     if isinstance(column, Integer | Continuous):
         noisy = np.clip(noisy, column.lower, column.upper)
     if isinstance(column, Continuous):
         noisy = np.round(noisy, column.decimals)
-    return _as_typed(noisy, values)
+    return _restore_type(noisy, values)
 
 
-def _as_typed(numbers: NDArray[np.float64], like: pd.Series) -> pd.Series:
+def _restore_type(numbers: NDArray[np.float64], like: pd.Series) -> pd.Series:
     """The numbers in the type of `like`: rounded and kept in range if that is an integer."""
     if pd.api.types.is_integer_dtype(like.dtype):
         width = np.dtype(str(getattr(like.dtype, "numpy_dtype", like.dtype)).lower())
@@ -199,7 +199,7 @@ def _as_typed(numbers: NDArray[np.float64], like: pd.Series) -> pd.Series:
     return pd.Series(numbers, index=like.index, name=like.name).astype(like.dtype)
 
 
-def _disturbed_pixels(
+def _add_noise_to_pixels(
     rows: Rows,
     pixels: NDArray[np.uint8],
     spread: NDArray[np.float64],

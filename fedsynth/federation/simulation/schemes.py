@@ -104,8 +104,8 @@ class Dirichlet:
     def owners(self, rows: Rows, clients: int, rng: np.random.Generator) -> Owners:
         """The client of each row: int64 [n] in [0, clients)."""
         labels = label_codes(rows)
-        return _redrawn(
-            lambda: _dealt(labels, clients, self.beta, rng), clients, self.minimum, "dirichlet"
+        return _redraw(
+            lambda: _deal(labels, clients, self.beta, rng), clients, self.minimum, "dirichlet"
         )
 
 
@@ -122,8 +122,8 @@ class Quantity:
     def owners(self, rows: Rows, clients: int, rng: np.random.Generator) -> Owners:
         """The client of each row: int64 [n] in [0, clients)."""
         one = np.zeros(len(rows), dtype=np.int64)
-        return _redrawn(
-            lambda: _dealt(one, clients, self.beta, rng), clients, self.minimum, "quantity"
+        return _redraw(
+            lambda: _deal(one, clients, self.beta, rng), clients, self.minimum, "quantity"
         )
 
 
@@ -239,9 +239,7 @@ def _check_dirichlet(scheme: str, beta: float, minimum: int) -> None:
     whole_number("minimum", minimum, 0)
 
 
-def _dealt(
-    labels: NDArray[np.int64], clients: int, beta: float, rng: np.random.Generator
-) -> Owners:
+def _deal(labels: NDArray[np.int64], clients: int, beta: float, rng: np.random.Generator) -> Owners:
     """Cuts each label's rows, in random order, by its own Dirichlet shares."""
     owners = np.empty(len(labels), dtype=np.int64)
     for label in np.unique(labels):
@@ -253,7 +251,7 @@ def _dealt(
     return owners
 
 
-def _redrawn(draw: Callable[[], Owners], clients: int, minimum: int, scheme: str) -> Owners:
+def _redraw(draw: Callable[[], Owners], clients: int, minimum: int, scheme: str) -> Owners:
     for _ in range(_REDRAWS if minimum else 1):
         owners = draw()
         if np.bincount(owners, minlength=clients).min() >= minimum:

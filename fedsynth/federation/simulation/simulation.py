@@ -44,7 +44,7 @@ class Simulation(Federation):
         named = by_name(owners)
         if not any(len(owned) for owned in named.values()):
             raise DataError("no owner has any rows: there is nothing to learn from")
-        make = prepare or prepared
+        make = prepare or prepare_rows
         self._data = {name: make(owned, schema, name) for name, owned in named.items()}
         self._records = {name: len(owned) for name, owned in named.items()}
 
@@ -76,7 +76,7 @@ def by_name(owners: Owners) -> dict[str, Owned]:
     return {str(name): owned for name, owned in owners.items()}
 
 
-def prepared(owned: Owned, schema: AnySchema, name: str) -> Conformed | Images:
+def prepare_rows(owned: Owned, schema: AnySchema, name: str) -> Conformed | Images:
     """An owner's rows in the schema's arrays.
 
     Raises:
@@ -85,7 +85,7 @@ def prepared(owned: Owned, schema: AnySchema, name: str) -> Conformed | Images:
     if isinstance(schema, ImageSchema):
         if not isinstance(owned, Images):
             raise DataError(f"{name}: the schema describes images, but this owner has a table")
-        return _fitting(owned, schema, name)
+        return _check_images(owned, schema, name)
     if isinstance(owned, Images):
         raise DataError(f"{name}: the schema describes a table, but this owner has images")
     if len(owned):
@@ -98,7 +98,7 @@ def prepared(owned: Owned, schema: AnySchema, name: str) -> Conformed | Images:
     return Conformed(empty, dict.fromkeys(empty, 0), 0)
 
 
-def _fitting(images: Images, schema: ImageSchema, name: str) -> Images:
+def _check_images(images: Images, schema: ImageSchema, name: str) -> Images:
     if images.pixels.shape[1:] != schema.shape:
         raise DataError(
             f"{name}: images of {list(images.pixels.shape[1:])}, the schema says "

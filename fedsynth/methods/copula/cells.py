@@ -215,7 +215,7 @@ class TableCells:
 
     def codes(self, columns: Mapping[str, NDArray[np.generic]]) -> Whole:
         """Codes [n, columns] of conformed columns."""
-        return np.stack([own.codes(columns[own.name]) for own in self.columns], axis=1)
+        return np.stack([column.codes(columns[column.name]) for column in self.columns], axis=1)
 
     def labels(self, columns: Mapping[str, NDArray[np.generic]]) -> Whole:
         """The class of each record, [n]."""

@@ -20,7 +20,7 @@ from scipy.special import ndtri
 
 from fedsynth.methods.copula.cells import TableCells
 from fedsynth.methods.copula.question import Statistics
-from fedsynth.methods.copula.settling import settled
+from fedsynth.methods.copula.settling import shrink_correlations
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -67,9 +67,9 @@ def fit_copula(statistics: Statistics, group: int, profiles: Floats) -> Copula:
     cells = statistics.question.cells
     moments = _moments(statistics, group)
     orders = _orders(cells, moments, profiles)
-    raw, precisions = _matched(cells, moments, profiles, orders)
+    raw, precisions = _match(cells, moments, profiles, orders)
     ranks = np.concatenate([np.argsort(order) for order in orders])
-    return Copula(ranks.astype(np.int64), settled(raw, precisions))
+    return Copula(ranks.astype(np.int64), shrink_correlations(raw, precisions))
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ def _moments(statistics: Statistics, group: int) -> _Moments:
 
 def _slices(cells: TableCells) -> list[slice]:
     """Where each column's scores stand among all but the constant."""
-    widths = [own.scores.shape[1] for own in cells.columns]
+    widths = [column.scores.shape[1] for column in cells.columns]
     return [slice(b - w, b) for b, w in zip(np.cumsum(widths).tolist(), widths, strict=True)]
 
 
@@ -122,15 +122,17 @@ def _orders(cells: TableCells, moments: _Moments, profiles: Floats) -> list[Whol
     noise = float(np.sqrt((shares**2) @ (moments.noise**2)))
     scales = np.concatenate(
         [
-            np.full(own.scores.shape[1], _deviation(own.scores, profiles[:, s], shares) + 1e-9)
-            for own, s in zip(cells.columns, cells.slices(), strict=True)
+            np.full(
+                column.scores.shape[1], _deviation(column.scores, profiles[:, s], shares) + 1e-9
+            )
+            for column, s in zip(cells.columns, cells.slices(), strict=True)
         ]
     )
     directions = _directions(pooled / np.outer(scales, scales), at)
     orders = []
-    for own, s, direction in zip(cells.columns, cells.slices(), directions, strict=True):
-        if own.grid is not None or len(direction) < 2:
-            orders.append(np.arange(own.size))
+    for column, s, direction in zip(cells.columns, cells.slices(), directions, strict=True):
+        if column.grid is not None or len(direction) < 2:
+            orders.append(np.arange(column.size))
         else:
             latent = direction / (together[s] + noise + _RARE)
             orders.append(np.argsort(latent, kind="stable"))
@@ -149,14 +151,14 @@ def _directions(covariances: Floats, at: list[slice]) -> list[Floats]:
     others = covariances.copy()
     for a in at:
         others[a, a] = 0.0
-    found = [np.linalg.eigh(others[a] @ others[:, a])[1][:, -1] for a in at]
+    directions = [np.linalg.eigh(others[a] @ others[:, a])[1][:, -1] for a in at]
     for _ in range(_SWEEPS):
         for i, a in enumerate(at):
             if len(at) > 1 and a.stop - a.start > 1:
                 rest = [k for k in range(len(at)) if k != i]
-                along = np.stack([others[a, at[k]] @ found[k] for k in rest], axis=1)
-                found[i] = np.linalg.eigh(along @ along.T)[1][:, -1]
-    return found
+                along = np.stack([others[a, at[k]] @ directions[k] for k in rest], axis=1)
+                directions[i] = np.linalg.eigh(along @ along.T)[1][:, -1]
+    return directions
 
 
 def _coefficients(scores: Floats, profile: Floats, order: Whole) -> Floats:
@@ -171,14 +173,14 @@ def _coefficients(scores: Floats, profile: Floats, order: Whole) -> Floats:
     density = np.exp(-0.5 * t**2) / np.sqrt(2 * np.pi)
     # Hermite functions He_k(t) / sqrt(k!) by their recurrence.
     before, now = np.zeros_like(t), np.ones_like(t)
-    found = np.zeros((_TERMS, scores.shape[1]))
+    coefficients = np.zeros((_TERMS, scores.shape[1]))
     for k in range(1, _TERMS + 1):
-        found[k - 1] = (density * now) @ heights / np.sqrt(k)
+        coefficients[k - 1] = (density * now) @ heights / np.sqrt(k)
         before, now = now, (t * now - np.sqrt(k - 1) * before) / np.sqrt(k)
-    return found
+    return coefficients
 
 
-def _matched(
+def _match(
     cells: TableCells, moments: _Moments, profiles: Floats, orders: list[Whole]
 ) -> tuple[Floats, Floats]:
     """Noisy correlations [classes, columns, columns], and how precise they are.
@@ -196,8 +198,8 @@ def _matched(
     precisions = np.zeros((len(profiles), columns))
     for c, (profile, covariances) in enumerate(zip(profiles, moments.covariances, strict=True)):
         steps = [
-            _coefficients(own.scores, profile[s], order)
-            for own, s, order in zip(cells.columns, cells.slices(), orders, strict=True)
+            _coefficients(column.scores, profile[s], order)
+            for column, s, order in zip(cells.columns, cells.slices(), orders, strict=True)
         ]
         grams = np.stack([step @ step.T for step in steps])
         best = _best(grams, _projections(steps, covariances, at)[i, j], i, j)
@@ -230,12 +232,12 @@ def _best(grams: Floats, projected: Floats, i: Whole, j: Whole) -> Floats:
     """
     powers = _GRID[:, None] ** np.arange(1, _TERMS + 1)
     squares = (powers[:, :, None] * powers[:, None, :]).reshape(len(_GRID), -1)
-    found = np.zeros(len(i))
+    rho = np.zeros(len(i))
     for start in range(0, len(i), _CHUNK):
-        own = slice(start, start + _CHUNK)
-        norms = (grams[i[own]] * grams[j[own]]).reshape(-1, _TERMS**2) @ squares.T
-        found[own] = _lowest(norms - 2 * projected[own] @ powers.T)
-    return found
+        chunk = slice(start, start + _CHUNK)
+        norms = (grams[i[chunk]] * grams[j[chunk]]).reshape(-1, _TERMS**2) @ squares.T
+        rho[chunk] = _lowest(norms - 2 * projected[chunk] @ powers.T)
+    return rho
 
 
 def _lowest(misfit: Floats) -> Floats:
@@ -246,5 +248,5 @@ def _lowest(misfit: Floats) -> Floats:
     bend = left - 2 * middle + right
     shift = np.where(bend > 0, 0.5 * (left - right) / np.where(bend > 0, bend, 1.0), 0.0)
     angles = np.arcsin(_GRID)
-    found: Floats = np.sin(angles[best] + np.clip(shift, -1, 1) * (angles[1] - angles[0]))
-    return found
+    rho: Floats = np.sin(angles[best] + np.clip(shift, -1, 1) * (angles[1] - angles[0]))
+    return rho

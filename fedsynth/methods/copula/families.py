@@ -105,7 +105,7 @@ class Fit:
         if self.family == POINT:
             return np.full(rows, self.parameters[0])
         *shapes, location, scale = self.parameters
-        with _quietly():
+        with _ignore_warnings():
             # Moved and scaled here: scipy wraps vonmises around the circle after moving it.
             drawn = _family(self.family).rvs(*shapes, size=rows, random_state=rng)
             return np.asarray(location + scale * drawn, np.float64)
@@ -134,56 +134,62 @@ def fit_feature(values: Floats, effort: Effort) -> Outcome:
     Args:
         values: finite, [n].
     """
-    points = spaced(np.sort(values), effort.points)
-    few = spaced(points, effort.screened)
-    if not len(few):
+    points = thin(np.sort(values), effort.points)
+    screened = thin(points, effort.screened)
+    if not len(screened):
         return Outcome(None, ())
     if points[0] == points[-1]:
         return Outcome(Fit(POINT, (float(points[0]),), 0.0), ())
-    with _quietly():
-        return _nearest(points, few, effort)
+    with _ignore_warnings():
+        return _nearest(points, screened, effort)
 
 
-def _nearest(points: Floats, few: Floats, effort: Effort) -> Outcome:
-    able = [k for k in range(len(FAMILIES)) if parameters_of(k) <= len(points) and _holds(k, few)]
-    found: dict[int, tuple[float, ...]] = {}
+def _nearest(points: Floats, screened: Floats, effort: Effort) -> Outcome:
+    able = [
+        k for k in range(len(FAMILIES)) if parameters_of(k) <= len(points) and _holds(k, screened)
+    ]
+    estimates: dict[int, tuple[float, ...]] = {}
     for family in able:
-        parameters = _fitted(family, few, _bounded(effort.evaluations * parameters_of(family)))
+        parameters = _estimate(
+            family, screened, _limit_search(effort.evaluations * parameters_of(family))
+        )
         if parameters is not None:
-            found[family] = parameters
-    near = {family: distance(family, own, few) for family, own in found.items()}
-    failed = {f for f in able if f not in found or not math.isfinite(near[f])}
-    ranked = sorted((f for f in able if f not in failed), key=lambda f: (near[f], f))
+            estimates[family] = parameters
+    distances = {
+        family: distance(family, candidate, screened) for family, candidate in estimates.items()
+    }
+    failed = {f for f in able if f not in estimates or not math.isfinite(distances[f])}
+    ranked = sorted((f for f in able if f not in failed), key=lambda f: (distances[f], f))
     fits = []
     for family in ranked[: effort.finalists]:
-        again = _fitted(family, points, None)
-        for own in (again, found[family]):
-            if own is not None and math.isfinite(gap := distance(family, own, points)):
-                fits.append(Fit(family, own, gap))
+        again = _estimate(family, points, None)
+        for candidate in (again, estimates[family]):
+            if candidate is not None and math.isfinite(gap := distance(family, candidate, points)):
+                fits.append(Fit(family, candidate, gap))
     best = min(fits, key=lambda one: one.statistic, default=None)
     return Outcome(best, tuple(sorted(failed)))
 
 
-def spaced(ordered: Floats, count: int) -> Floats:
+def thin(ordered: Floats, count: int) -> Floats:
     """At most `count` evenly spaced order statistics of ascending values, no extremes."""
     n = len(ordered)
     if n <= count:
         return ordered
-    found: Floats = ordered[((np.arange(count) + 0.5) * n / count).astype(np.int64)]
-    return found
+    points: Floats = ordered[((np.arange(count) + 0.5) * n / count).astype(np.int64)]
+    return points
 
 
 def distance(family: int, parameters: Sequence[float], ordered: Floats) -> float:
     """Kolmogorov-Smirnov statistic of ascending values; infinite where it is none."""
     n = len(ordered)
-    with _quietly():
+    with _ignore_warnings():
         heights = np.asarray(_family(family).cdf(ordered, *parameters), np.float64)
     # The vonmises of scipy goes on rising beyond its circle.
     heights = np.clip(heights, 0.0, 1.0)
     above = (np.arange(1, n + 1) / n - heights).max()
     below = (heights - np.arange(n) / n).max()
-    found = float(max(above, below))
-    return found if 0 <= found <= 1 else math.inf
+    statistic = float(max(above, below))
+    return statistic if 0 <= statistic <= 1 else math.inf
 
 
 def _holds(family: int, ordered: Floats) -> bool:
@@ -195,27 +201,27 @@ def _holds(family: int, ordered: Floats) -> bool:
     return FAMILIES[family] != "vonmises" or ordered[-1] - ordered[0] <= 2 * math.pi
 
 
-def _fitted(
+def _estimate(
     family: int, points: Floats, search: Callable[..., Any] | None
 ) -> tuple[float, ...] | None:
     """Shapes, location and scale, or None where the fit failed."""
     try:
-        given = {} if search is None else {"optimizer": search}
-        found = tuple(float(own) for own in _family(family).fit(points, **given))
+        options = {} if search is None else {"optimizer": search}
+        parameters = tuple(float(value) for value in _family(family).fit(points, **options))
     except _FAILURES:
         return None
-    if not all(abs(own) <= LARGEST for own in found) or found[-1] <= 0:
+    if not all(abs(value) <= LARGEST for value in parameters) or parameters[-1] <= 0:
         return None
     if FAMILIES[family] == "vonmises":
         # Scipy's location is an angle: the turn of the circle that the feature lies on.
-        *shapes, location, scale = found
+        *shapes, location, scale = parameters
         turns = round((float(np.median(points)) - location) / (2 * math.pi))
         return (*shapes, location + turns * 2 * math.pi, scale)
-    return found
+    return parameters
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
+def _ignore_warnings() -> Iterator[None]:
     """Without scipy's warnings: searches walk through parameters where densities overflow, and
     erlang's fit has no whole shape. What is found is judged by its distance."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -232,7 +238,7 @@ def _family(family: int) -> Any:
 
 
 @cache
-def _bounded(most: int) -> Callable[..., Any]:
+def _limit_search(most: int) -> Callable[..., Any]:
     """Scipy's own search, to a coarse tolerance and no longer than screening needs."""
     from scipy.optimize import fmin
 

@@ -17,8 +17,8 @@ from dataclasses import astuple
 
 import numpy as np
 
-from fedsynth.federation.client.progress import advanced
-from fedsynth.methods.copula.families import Effort, Fit, Floats, Outcome, fit_feature, spaced
+from fedsynth.federation.client.progress import advance
+from fedsynth.methods.copula.families import Effort, Fit, Floats, Outcome, fit_feature, thin
 
 # Features for which a process pays: it takes about a second to start, a feature a tenth.
 _FEATURES_A_PROCESS = 24
@@ -34,33 +34,34 @@ def fit_features(
         processes: this one included; by default the processors that this one may use, at most the
             number in OMP_NUM_THREADS, and one for few features.
     """
-    reduced = [spaced(np.sort(values), effort.points) for values in features]
+    reduced = [thin(np.sort(values), effort.points) for values in features]
     hard = [k for k, points in enumerate(reduced) if len(points) and points[0] != points[-1]]
     count = _processors() if processes is None else processes
     if processes is None:
         count = min(count, len(hard) // _FEATURES_A_PROCESS)
     count = max(1, min(count, len(hard)))
-    found = dict(zip(hard, _spread([reduced[k] for k in hard], effort, count), strict=True))
+    outcomes = dict(zip(hard, _spread([reduced[k] for k in hard], effort, count), strict=True))
     return [
-        found[k] if k in found else fit_feature(points, effort) for k, points in enumerate(reduced)
+        outcomes[k] if k in outcomes else fit_feature(points, effort)
+        for k, points in enumerate(reduced)
     ]
 
 
 def _processors() -> int:
     there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-    asked = os.environ.get("OMP_NUM_THREADS", "")
-    return min(there, int(asked)) if asked.isdigit() and int(asked) > 0 else there
+    threads = os.environ.get("OMP_NUM_THREADS", "")
+    return min(there, int(threads)) if threads.isdigit() and int(threads) > 0 else there
 
 
 def _spread(features: Sequence[Floats], effort: Effort, count: int) -> list[Outcome]:
     """This process takes a share itself, and that of one which fails to answer."""
-    found: list[Outcome | None] = [None] * len(features)
+    outcomes: list[Outcome | None] = [None] * len(features)
     helpers = [_start(features[k::count], effort) for k in range(1, count)]
     try:
-        found[0::count] = [_fitted(values, effort, count) for values in features[0::count]]
+        outcomes[0::count] = [_fit(values, effort, count) for values in features[0::count]]
         for k, helper in enumerate(helpers, start=1):
             share = features[k::count]
-            found[k::count] = _answers(helper, len(share)) or [
+            outcomes[k::count] = _read_outcomes(helper, len(share)) or [
                 fit_feature(values, effort) for values in share
             ]
     finally:
@@ -68,13 +69,13 @@ def _spread(features: Sequence[Floats], effort: Effort, count: int) -> list[Outc
             if helper is not None:
                 helper.kill()
                 helper.wait()
-    return [one for one in found if one is not None]
+    return [one for one in outcomes if one is not None]
 
 
-def _fitted(values: Floats, effort: Effort, count: int) -> Outcome:
+def _fit(values: Floats, effort: Effort, count: int) -> Outcome:
     """One of this process's features, which stands for as many as there are processes."""
     outcome = fit_feature(values, effort)
-    advanced(count)
+    advance(count)
     return outcome
 
 
@@ -108,7 +109,7 @@ def _start(share: Sequence[Floats], effort: Effort) -> subprocess.Popen[bytes] |
     return helper
 
 
-def _answers(helper: subprocess.Popen[bytes] | None, wanted: int) -> list[Outcome]:
+def _read_outcomes(helper: subprocess.Popen[bytes] | None, count: int) -> list[Outcome]:
     """What a process found, nothing where it did not answer in full."""
     if helper is None or helper.stdout is None:
         return []
@@ -116,32 +117,32 @@ def _answers(helper: subprocess.Popen[bytes] | None, wanted: int) -> list[Outcom
     helper.stdout.close()
     if helper.wait() != 0:
         return []
-    found = [_parsed(plain) for plain in json.loads(body)]
-    return found if len(found) == wanted else []
+    outcomes = [_parse(plain) for plain in json.loads(body)]
+    return outcomes if len(outcomes) == count else []
 
 
-def _plain(outcome: Outcome) -> list[object]:
+def _to_plain(outcome: Outcome) -> list[object]:
     fit = outcome.fit
-    own = None if fit is None else [fit.family, list(fit.parameters), fit.statistic]
-    return [own, list(outcome.failed)]
+    fields = None if fit is None else [fit.family, list(fit.parameters), fit.statistic]
+    return [fields, list(outcome.failed)]
 
 
-def _parsed(plain: list[object]) -> Outcome:
-    own, failed = plain
+def _parse(plain: list[object]) -> Outcome:
+    fields, failed = plain
     assert isinstance(failed, list)
-    if own is None:
+    if fields is None:
         return Outcome(None, tuple(failed))
-    assert isinstance(own, list)
-    family, parameters, statistic = own
+    assert isinstance(fields, list)
+    family, parameters, statistic = fields
     return Outcome(Fit(family, tuple(parameters), statistic), tuple(failed))
 
 
 def _main() -> None:
     """Fit the features on standard input; answer on standard output."""
     with np.load(io.BytesIO(sys.stdin.buffer.read()), allow_pickle=False) as content:
-        effort = Effort(*(int(own) for own in content["effort"]))
+        effort = Effort(*(int(number) for number in content["effort"]))
         features = [content[f"arr_{k}"] for k in range(len(content.files) - 1)]
-    sys.stdout.write(json.dumps([_plain(fit_feature(values, effort)) for values in features]))
+    sys.stdout.write(json.dumps([_to_plain(fit_feature(values, effort)) for values in features]))
 
 
 if __name__ == "__main__":

@@ -45,8 +45,8 @@ def estimate(statistics: Statistics, group: int) -> Profiles:
     counts = statistics.counts[group]
     records = class_records(statistics, group)
     shares = np.zeros_like(counts)
-    for own, at in zip(cells.columns, cells.slices(), strict=True):
-        shares[:, at] = column_shares(own, counts[:, at], records, statistics.sigma)
+    for column, at in zip(cells.columns, cells.slices(), strict=True):
+        shares[:, at] = column_shares(column, counts[:, at], records, statistics.sigma)
     return Profiles(records, shares)
 
 
@@ -59,20 +59,20 @@ def class_records(statistics: Statistics, group: int) -> Floats:
     counts = statistics.counts[group]
     sums = np.stack([counts[:, at].sum(axis=1) for at in question.cells.slices()])
     weights = 1.0 / np.array(question.cells.sizes)
-    found = np.average(sums, axis=0, weights=weights)
-    total = max(float(found.sum()), 1e-9)
-    return np.maximum(to_simplex(found, total), max(1e-3 * statistics.sigma, 1e-9 * total))
+    records = np.average(sums, axis=0, weights=weights)
+    total = max(float(records.sum()), 1e-9)
+    return np.maximum(to_simplex(records, total), max(1e-3 * statistics.sigma, 1e-9 * total))
 
 
-def column_shares(own: ColumnCells, counts: Floats, records: Floats, sigma: float) -> Floats:
+def column_shares(column: ColumnCells, counts: Floats, records: Floats, sigma: float) -> Floats:
     """Shares [classes, size] of a column's cells.
 
     All classes together are shrunk towards the public measure of the cells, then each class towards
     all together, by what the noise explains.
     """
     classes = len(counts)
-    shrink: Callable[..., Floats] = _tree if own.grid is not None else _flat
-    measure = own.measure
+    shrink: Callable[..., Floats] = _tree if column.grid is not None else _flat
+    measure = column.measure
     total = float(records.sum())
     together = shrink(counts.sum(axis=0), total, measure, sigma * classes**0.5)
     # Nothing is impossible.
@@ -80,8 +80,8 @@ def column_shares(own: ColumnCells, counts: Floats, records: Floats, sigma: floa
     together /= together.sum()
     if classes == 1:
         return np.asarray(together[None])
-    found = [shrink(c, float(n), together, sigma) for c, n in zip(counts, records, strict=True)]
-    own_shares = np.stack(found) + 1e-3 * (sigma + 1e-9) * together
+    shrunk = [shrink(c, float(n), together, sigma) for c, n in zip(counts, records, strict=True)]
+    own_shares = np.stack(shrunk) + 1e-3 * (sigma + 1e-9) * together
     normed: Floats = own_shares / own_shares.sum(axis=1, keepdims=True)
     return normed
 
@@ -107,12 +107,12 @@ def _tree(counts: Floats, total: float, expected: Floats, sigma: float) -> Float
     """
     sums = np.concatenate([[0.0], np.cumsum(counts)])
     mass = np.concatenate([[0.0], np.cumsum(expected)])
-    found = np.zeros(len(counts))
+    estimates = np.zeros(len(counts))
     stretches = [(0, len(counts), max(total, 0.0))]
     while stretches:
         start, stop, held = stretches.pop()
         if stop - start == 1 or held <= 0:
-            found[start:stop] += held if stop - start == 1 else 0.0
+            estimates[start:stop] += held if stop - start == 1 else 0.0
             continue
         middle = (start + stop) // 2
         m, n = middle - start, stop - start
@@ -124,4 +124,4 @@ def _tree(counts: Floats, total: float, expected: Floats, sigma: float) -> Float
         left = prior + float(_garrote(np.array(noisy - prior), np.array(deviation)))
         left = min(max(left, 0.0), held)
         stretches += [(start, middle, left), (middle, stop, held - left)]
-    return found
+    return estimates

@@ -59,8 +59,8 @@ class FusionModel:
             at = np.flatnonzero(classes == one)
             codes[at] = self._codes(int(one), len(at), rng)
         return {
-            own.name: own.values(code, rng.random(rows))
-            for own, code in zip(self.cells.columns, codes.T, strict=True)
+            column.name: column.values(code, rng.random(rows))
+            for column, code in zip(self.cells.columns, codes.T, strict=True)
         }
 
     def _codes(self, label: int, rows: int, rng: np.random.Generator) -> Whole:
@@ -119,9 +119,9 @@ def learn(
     families = _families(statistics, group, profiles, marginals)
     shares = profiles.shares.copy()
     for (label, name), fitted in families.items():
-        for own, at in zip(cells.columns, cells.slices(), strict=True):
-            if own.name == name:
-                shares[label, at] = parametric_shares(own, shares[label, at], fitted)
+        for column, at in zip(cells.columns, cells.slices(), strict=True):
+            if column.name == name:
+                shares[label, at] = parametric_shares(column, shares[label, at], fitted)
     profiles = replace(profiles, shares=shares)
     joined = bool(statistics.question.share)
     copula = fit_copula(statistics, group, shares) if joined else independent(cells)
@@ -133,14 +133,18 @@ def _families(
 ) -> dict[tuple[int, str], Fitted]:
     """The families that fit, by class and column, where they are wanted."""
     cells, sigma = statistics.question.cells, statistics.sigma
-    found = {}
-    for own, at in zip(cells.columns, cells.slices(), strict=True):
+    families = {}
+    for column, at in zip(cells.columns, cells.slices(), strict=True):
         for label, records in enumerate(profiles.records):
-            poor = records < _POOR * sigma * own.size**0.5
-            if own.grid is None or marginals == "histogram" or (marginals == "auto" and not poor):
+            poor = records < _POOR * sigma * column.size**0.5
+            if (
+                column.grid is None
+                or marginals == "histogram"
+                or (marginals == "auto" and not poor)
+            ):
                 continue
             counts = statistics.counts[group, label, at]
-            fitted = fit_family(own, counts, profiles.shares[label, at], sigma)
+            fitted = fit_family(column, counts, profiles.shares[label, at], sigma)
             if fitted is not None and fitted.fits:
-                found[label, own.name] = fitted
-    return found
+                families[label, column.name] = fitted
+    return families

@@ -53,29 +53,29 @@ class Fitted:
         return self.distance <= self.tolerated
 
 
-def parametric_shares(own: ColumnCells, shares: Floats, fitted: Fitted) -> Floats:
+def parametric_shares(column: ColumnCells, shares: Floats, fitted: Fitted) -> Floats:
     """Shares [size] of a column's cells with those of :func:`smooth_cells` as the family has them.
 
     Their sum stays; missing values and single values keep their own shares.
     """
-    cells = smooth_cells(own)
-    found = shares.copy()
-    with _quiet():
-        held, _ = _conditional(fitted.family, fitted.parameters, own)
-    found[cells] = shares[cells].sum() * held
-    return found
+    cells = smooth_cells(column)
+    smoothed = shares.copy()
+    with _ignore_warnings():
+        held, _ = _conditional(fitted.family, fitted.parameters, column)
+    smoothed[cells] = shares[cells].sum() * held
+    return smoothed
 
 
-def smooth_cells(own: ColumnCells) -> NDArray[np.int64]:
+def smooth_cells(column: ColumnCells) -> NDArray[np.int64]:
     """Codes of the cells of numbers that a family is to describe: not those of single values among
     wider ones, which hold what records pile up on."""
-    lengths = own.lengths
+    lengths = column.lengths
     wide = lengths > 1 if (lengths > 1).any() else np.ones(len(lengths), bool)
-    return np.flatnonzero(wide).astype(np.int64) + own.missing
+    return np.flatnonzero(wide).astype(np.int64) + column.missing
 
 
 def fit_family(
-    own: ColumnCells,
+    column: ColumnCells,
     counts: Floats,
     shares: Floats,
     sigma: float,
@@ -87,51 +87,51 @@ def fit_family(
         counts: noisy, [size], with noise of standard deviation ``sigma``.
         shares: smoothed estimates of the cells' shares, [size], for first guesses.
     """
-    cells = smooth_cells(own)
+    cells = smooth_cells(column)
     mass = float(shares[cells].sum())
     noisy = counts[cells]
     total = max(float(noisy.sum()), 1.0)
-    if own.grid is None or len(cells) < 4 or mass <= 0:
+    if column.grid is None or len(cells) < 4 or mass <= 0:
         return None
-    with _quiet():
-        points = _quantiles(own, shares)
+    with _ignore_warnings():
+        points = _quantiles(column, shares)
         guesses = [(name, _guess(name, points)) for name in families]
         scored = sorted(
-            (_distance(name, p, own, noisy, total, sigma), k, name, p)
+            (_distance(name, p, column, noisy, total, sigma), k, name, p)
             for k, (name, p) in enumerate(guesses)
             if p is not None
         )
         finals = [
-            _polished(name, p, own, noisy, total, sigma) for _, _, name, p in scored[:_FINALISTS]
+            _polish(name, p, column, noisy, total, sigma) for _, _, name, p in scored[:_FINALISTS]
         ]
         if not finals or min(finals)[0] >= _BAD:
             return None
         distance, name, parameters = min(finals)
-        return Fitted(name, parameters, distance, _tolerated(len(cells), len(parameters)))
+        return Fitted(name, parameters, distance, _critical_value(len(cells), len(parameters)))
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _ignore_warnings() -> Iterator[None]:
     """Without scipy's warnings of every step that leads nowhere: what is found is judged itself."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         yield
 
 
-def _tolerated(cells: int, parameters: int) -> float:
+def _critical_value(cells: int, parameters: int) -> float:
     from scipy.special import chdtri
 
     return float(chdtri(max(1, cells - 1 - parameters), 1 - _LEVEL))
 
 
-def _quantiles(own: ColumnCells, shares: Floats) -> Floats:
+def _quantiles(column: ColumnCells, shares: Floats) -> Floats:
     """Values at even quantiles of the smooth part, spread evenly within cells."""
-    cells = smooth_cells(own) - own.missing
-    low, high = own.edges[cells], own.edges[cells + 1]
-    held = np.concatenate([[0.0], np.cumsum(shares[cells + own.missing])])
-    wanted = (np.arange(_QUANTILES) + 0.5) / _QUANTILES * held[-1]
-    at = np.clip(np.searchsorted(held, wanted, side="right") - 1, 0, len(cells) - 1)
-    inside = (wanted - held[at]) / np.maximum(held[at + 1] - held[at], 1e-300)
+    cells = smooth_cells(column) - column.missing
+    low, high = column.edges[cells], column.edges[cells + 1]
+    held = np.concatenate([[0.0], np.cumsum(shares[cells + column.missing])])
+    targets = (np.arange(_QUANTILES) + 0.5) / _QUANTILES * held[-1]
+    at = np.clip(np.searchsorted(held, targets, side="right") - 1, 0, len(cells) - 1)
+    inside = (targets - held[at]) / np.maximum(held[at + 1] - held[at], 1e-300)
     return np.asarray(low[at] + np.clip(inside, 0, 1) * (high[at] - low[at]))
 
 
@@ -146,22 +146,24 @@ def _guess(name: str, points: Floats) -> tuple[float, ...] | None:
         if name == "weibull_max":
             # Its mirror image, which scipy finds from its first guess and this it does not.
             shape, location, scale = stats.weibull_min.fit(-points, optimizer=descend)
-            found = (shape, -location, scale)
+            estimate = (shape, -location, scale)
         else:
-            found = getattr(stats, name).fit(points, optimizer=descend)
+            estimate = getattr(stats, name).fit(points, optimizer=descend)
     except (ValueError, RuntimeError, ArithmeticError, TypeError, NotImplementedError):
         return None
-    parameters = tuple(float(p) for p in found)
+    parameters = tuple(float(p) for p in estimate)
     return parameters if np.isfinite(parameters).all() and parameters[-1] > 0 else None
 
 
-def _conditional(name: str, parameters: Sequence[float], own: ColumnCells) -> tuple[Floats, bool]:
+def _conditional(
+    name: str, parameters: Sequence[float], column: ColumnCells
+) -> tuple[Floats, bool]:
     """Shares of the smooth cells within them by a family, and whether it has any there."""
     from scipy import stats
 
-    cells = smooth_cells(own) - own.missing
+    cells = smooth_cells(column) - column.missing
     # Scipy's vonmises goes on around the circle.
-    reached = np.clip(getattr(stats, name).cdf(own.edges, *parameters), 0.0, 1.0)
+    reached = np.clip(getattr(stats, name).cdf(column.edges, *parameters), 0.0, 1.0)
     held = np.maximum(np.diff(reached)[cells], 0.0)
     total = held.sum()
     if not (np.isfinite(total) and total > 1e-12):
@@ -172,7 +174,7 @@ def _conditional(name: str, parameters: Sequence[float], own: ColumnCells) -> tu
 def _distance(
     name: str,
     parameters: Sequence[float],
-    own: ColumnCells,
+    column: ColumnCells,
     noisy: Floats,
     total: float,
     sigma: float,
@@ -180,7 +182,7 @@ def _distance(
     """Chi-square distance of noisy counts and those that a family expects."""
     if not (np.isfinite(parameters).all() and parameters[-1] > 0):
         return _BAD
-    held, known = _conditional(name, parameters, own)
+    held, known = _conditional(name, parameters, column)
     if not known:
         return _BAD
     expected = total * held
@@ -188,10 +190,10 @@ def _distance(
     return distance if np.isfinite(distance) else _BAD
 
 
-def _polished(
+def _polish(
     name: str,
     guess: tuple[float, ...],
-    own: ColumnCells,
+    column: ColumnCells,
     noisy: Floats,
     total: float,
     sigma: float,
@@ -199,10 +201,10 @@ def _polished(
     """Parameters of the least distance near a guess, by Nelder and Mead's simplex."""
     from scipy import optimize
 
-    before = _distance(name, guess, own, noisy, total, sigma)
+    before = _distance(name, guess, column, noisy, total, sigma)
     search: Any = optimize.fmin
-    found, after, *_ = search(
-        lambda p: _distance(name, p, own, noisy, total, sigma),
+    parameters, after, *_ = search(
+        lambda p: _distance(name, p, column, noisy, total, sigma),
         np.array(guess),
         maxiter=_STEPS,
         ftol=1e-3,
@@ -210,5 +212,5 @@ def _polished(
         disp=0,
     )
     if after < before:
-        return float(after), name, tuple(float(p) for p in found)
+        return float(after), name, tuple(float(p) for p in parameters)
     return before, name, guess

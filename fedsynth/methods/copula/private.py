@@ -21,7 +21,7 @@ from fedsynth.data.images import Images
 from fedsynth.methods.copula.cells import TableCells
 from fedsynth.methods.copula.model import FusionModel, learn
 from fedsynth.methods.copula.settings import PrivateFusionSettings
-from fedsynth.methods.copula.statistics import statistics_once, statistics_terms
+from fedsynth.methods.copula.statistics import restore_statistics, statistics_terms
 from fedsynth.methods.copula.tasks import STATISTICS
 from fedsynth.methods.sampling.classifier import Classifier
 from fedsynth.methods.sampling.design import Design
@@ -85,14 +85,14 @@ class PrivateFusion(Synthesizer[Learned]):
         self, settings: PrivateFusionSettings, budget: Budget, clients: int, surviving: int
     ) -> list[Stage]:
         def terms(multiplier: float) -> Terms:
-            own = settings.mechanism, settings.alpha
-            return statistics_terms(budget, multiplier, surviving, *own)
+            mechanism = settings.mechanism, settings.alpha
+            return statistics_terms(budget, multiplier, surviving, *mechanism)
 
         return [Stage(STATISTICS.name, 1.0, terms)]
 
     def learn(self, session: Session) -> Learned:
         settings: PrivateFusionSettings = session.settings
-        statistics = statistics_once(session, self.schema, settings.question(self.schema))
+        statistics = restore_statistics(session, self.schema, settings.question(self.schema))
         model = learn(statistics, marginals=settings.marginals)
         session.progress("message", 1, 1)
         return Learned(model, self.schema)

@@ -53,7 +53,7 @@ class Question:
     @property
     def width(self) -> int:
         """Scores of a record, the constant among them."""
-        return 1 + sum(int(own.scores.shape[1]) for own in self.cells.columns)
+        return 1 + sum(int(column.scores.shape[1]) for column in self.cells.columns)
 
     @property
     def dim(self) -> int:
@@ -100,7 +100,9 @@ class Question:
         )
 
     def _products(self, codes: Whole, blocks: Whole) -> SecondMomentRows:
-        scores = [own.scores[code] for own, code in zip(self.cells.columns, codes.T, strict=True)]
+        scores = [
+            column.scores[code] for column, code in zip(self.cells.columns, codes.T, strict=True)
+        ]
         values = np.concatenate([np.full((len(codes), 1), self.constant), *scores], axis=1)
         values /= math.sqrt(self.bound)
         # Clipped here, so that a record of large products keeps its counts whole.
@@ -118,10 +120,10 @@ class Question:
         scale = self.bound / self.product_weight if self.share else 0.0
         if self.share:
             upper = np.triu_indices(width)
-            found = values[split:].reshape(*table, triangle(width)) * scale
-            found = found / np.where(upper[0] == upper[1], 1.0, ROOT)
-            products[..., upper[0], upper[1]] = found
-            products[..., upper[1], upper[0]] = found
+            entries = values[split:].reshape(*table, triangle(width)) * scale
+            entries = entries / np.where(upper[0] == upper[1], 1.0, ROOT)
+            products[..., upper[0], upper[1]] = entries
+            products[..., upper[1], upper[0]] = entries
         return Statistics(
             self, counts, sigma / self.count_weight, products, sigma * scale, (values, sigma)
         )

@@ -13,7 +13,7 @@ _PROJECTIONS = 60
 _ROUNDS = 8
 
 
-def settled(raw: Floats, precisions: Floats) -> Floats:
+def shrink_correlations(raw: Floats, precisions: Floats) -> Floats:
     """Correlation matrices [classes, columns, columns] from noisy ones.
 
     All classes together are brought to the nearest correlation matrix, which takes away part of the
@@ -27,16 +27,16 @@ def settled(raw: Floats, precisions: Floats) -> Floats:
     noise = 1 / (1 / variances).sum(axis=0)
     pooled = noise * (pairs / variances).sum(axis=0)
     together = (precisions**4).sum(axis=0) ** 0.25
-    signal = _beyond(pooled**2, noise)
+    signal = _excess_variance(pooled**2, noise)
     near = nearest_correlation(_symmetric(pooled, columns), together)[i, j]
     # About half of the noise is gone.
     near = near * signal / (signal + 0.5 * noise + 1e-12)
-    apart = _beyond((pairs - near) ** 2, variances)
-    found = near + (pairs - near) * apart / (apart + variances + 1e-12)
+    apart = _excess_variance((pairs - near) ** 2, variances)
+    shrunk = near + (pairs - near) * apart / (apart + variances + 1e-12)
     return np.stack(
         [
-            nearest_correlation(_symmetric(own, columns), precision)
-            for own, precision in zip(found, precisions, strict=True)
+            nearest_correlation(_symmetric(matrix, columns), precision)
+            for matrix, precision in zip(shrunk, precisions, strict=True)
         ]
     )
 
@@ -49,14 +49,14 @@ def _symmetric(pairs: Floats, columns: int) -> Floats:
     return matrix
 
 
-def _beyond(squares: Floats, variances: Floats) -> float:
+def _excess_variance(squares: Floats, variances: Floats) -> float:
     """Mean square beyond the noise, precise pairs weighing more (DerSimonian and Laird 1986)."""
-    found = float(np.mean(squares)) if squares.size else 0.0
+    excess = float(np.mean(squares)) if squares.size else 0.0
     for _ in range(_ROUNDS):
-        if found > 0:
-            weights = 1 / (variances + found) ** 2
-            found = max(0.0, float((weights * (squares - variances)).sum() / weights.sum()))
-    return found
+        if excess > 0:
+            weights = 1 / (variances + excess) ** 2
+            excess = max(0.0, float((weights * (squares - variances)).sum() / weights.sum()))
+    return excess
 
 
 def nearest_correlation(matrix: Floats, precisions: Floats | None = None) -> Floats:
@@ -74,17 +74,17 @@ def nearest_correlation(matrix: Floats, precisions: Floats | None = None) -> Flo
         if np.linalg.eigvalsh(near)[0] >= _LEAST:
             break
         target = near - correction
-        positive = _raised(target * weights, 0.0) / weights
+        positive = _raise_eigenvalues(target * weights, 0.0) / weights
         correction, near = positive - target, positive.copy()
         np.fill_diagonal(near, 1.0)
-    raised = _raised(near, _LEAST)
+    raised = _raise_eigenvalues(near, _LEAST)
     root = np.sqrt(np.diag(raised))
-    found: Floats = raised / np.outer(root, root)
-    np.fill_diagonal(found, 1.0)
-    return found
+    correlation: Floats = raised / np.outer(root, root)
+    np.fill_diagonal(correlation, 1.0)
+    return correlation
 
 
-def _raised(matrix: Floats, least: float) -> Floats:
+def _raise_eigenvalues(matrix: Floats, least: float) -> Floats:
     """The symmetric matrix with its eigenvalues below ``least`` raised to it."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     raised: Floats = (vectors * np.maximum(values, least)) @ vectors.T

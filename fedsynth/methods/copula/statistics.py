@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fedsynth.federation.request import Plain
 from fedsynth.federation.server.channel import Channel
 from fedsynth.methods.copula.question import Statistics
-from fedsynth.methods.copula.tasks import STATISTICS, asked
+from fedsynth.methods.copula.tasks import STATISTICS, read_question
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.mechanisms import norm_of
 from fedsynth.privacy.sampling import Everyone
@@ -55,20 +55,22 @@ def ask_statistics(
         settings: ``share`` and ``apart`` (see :class:`Question`, :meth:`TableCells.of`), and
             perhaps ``groups``: of every client's name, from 0.
     """
-    question = asked(schema, settings, terms.norm)
+    question = read_question(schema, settings, terms.norm)
     released = channel.sum(STATISTICS.name, terms, question.dim, settings=settings)
     scale = terms.summed_scale(released.answered)
     return question.answer(released.value, terms.noise.deviation(scale))
 
 
-def statistics_once(session: Session, schema: Schema, settings: Mapping[str, Plain]) -> Statistics:
+def restore_statistics(
+    session: Session, schema: Schema, settings: Mapping[str, Plain]
+) -> Statistics:
     """:func:`ask_statistics`, unless an interrupted run has the answer: it is saved before all
     else."""
     terms = session.plan.terms(STATISTICS.name)
     session.progress("message", 0, 1)
     if session.restored is not None:
         arrays, meta = session.restored
-        question = asked(schema, settings, terms.norm)
+        question = read_question(schema, settings, terms.norm)
         return question.answer(np.asarray(arrays["values"]), float(meta["sigma"]))
     statistics = ask_statistics(session.channel, terms, schema, settings)
     values, sigma = statistics.released

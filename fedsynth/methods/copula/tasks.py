@@ -31,7 +31,7 @@ class StatisticsTask:
     ) -> Iterator[tuple[int, Rows]]:
         for index, (client, sample) in enumerate(zip(clients, samples, strict=True)):
             schema = client.board.read("schema", Schema.from_dict)
-            question = asked(schema, request.settings, request.terms.norm)
+            question = read_question(schema, request.settings, request.terms.norm)
             columns = {name: values[sample] for name, values in client.data.columns.items()}
             rows = question.rows(columns, _group(client, request.settings))
             if request.terms.protects.per_record:
@@ -44,7 +44,7 @@ class StatisticsTask:
 STATISTICS = register(StatisticsTask())
 
 
-def asked(schema: Schema, settings: Mapping[str, Plain], norm: Norm) -> Question:
+def read_question(schema: Schema, settings: Mapping[str, Plain], norm: Norm) -> Question:
     """The question that a request's settings state: share, apart, and perhaps groups by client."""
     groups = settings.get("groups")
     count = 1

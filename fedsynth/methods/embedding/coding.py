@@ -91,7 +91,7 @@ class TableCoding:
 
     @cached_property
     def slots(self) -> tuple[Slot, ...]:
-        found, start = [], 0
+        slots, start = [], 0
         for column in self.schema.modelled:
             if conditions(self.schema) and column.name == self.schema.target:
                 continue
@@ -99,9 +99,9 @@ class TableCoding:
             if isinstance(column, Categorical | Boolean):
                 size = len(column.categories) + column.missing
             slot = Slot(column, start, size, column.missing)
-            found.append(slot)
+            slots.append(slot)
             start = max(slot.cells[1], start + 1)
-        return tuple(found)
+        return tuple(slots)
 
     @property
     def width(self) -> int:
@@ -111,21 +111,21 @@ class TableCoding:
 
     def coordinates(self, data: Conformed, rows: NDArray[np.int64]) -> Floats:
         """float64 [len(rows), width], each in [-1, 1]."""
-        found = np.zeros((len(rows), self.width))
+        coordinates = np.zeros((len(rows), self.width))
         for slot in self.slots:
             values = data.columns[slot.column.name][rows]
             start, stop = slot.cells
             if slot.numeric:
                 numbers = values.astype(np.float64)
                 gaps = np.isnan(numbers)
-                found[:, slot.start] = np.where(gaps, 0.0, _placed(numbers, slot.column))
+                coordinates[:, slot.start] = np.where(gaps, 0.0, _scale(numbers, slot.column))
                 codes = gaps.astype(np.int64)
             else:
                 codes = np.where(values < 0, slot.size - 1, values).astype(np.int64)
             if stop > start:
-                found[:, start:stop] = -1 / (stop - start)
-                found[np.arange(len(rows)), start + codes] += 1
-        return found
+                coordinates[:, start:stop] = -1 / (stop - start)
+                coordinates[np.arange(len(rows)), start + codes] += 1
+        return coordinates
 
     def classes_of(self, data: Conformed, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Codes of the classes, all 0 without a categorical target."""
@@ -146,12 +146,12 @@ class TableCoding:
                 number = raw[:, slot.start : slot.start + 1]
                 parts.append(number + (number.clamp(-1, 1) - number).detach())
             if stop > start:
-                parts.append(_drawn(raw[:, start:stop], generator))
+                parts.append(_sample_categories(raw[:, start:stop], generator))
         return torch.cat(parts, dim=1)
 
     def columns(self, records: Floats) -> Mapping[str, NDArray[Any]]:
         """Columns as `Conformed.columns` of finished records [n, width]."""
-        found: dict[str, NDArray[Any]] = {}
+        columns: dict[str, NDArray[Any]] = {}
         for slot in self.slots:
             start, stop = slot.cells
             codes = records[:, start:stop].argmax(axis=1) if stop > start else None
@@ -160,12 +160,14 @@ class TableCoding:
                 low, high = slot.column.low, slot.column.high
                 share = (records[:, slot.start].clip(-1, 1) + 1) / 2
                 values = low * (1 - share) + high * share
-                found[slot.column.name] = values if codes is None else _gapped(values, codes == 1)
+                columns[slot.column.name] = (
+                    values if codes is None else _insert_gaps(values, codes == 1)
+                )
             else:
                 assert codes is not None
                 gone = slot.gap & (codes == slot.size - 1)
-                found[slot.column.name] = np.where(gone, -1, codes).astype(np.int64)
-        return found
+                columns[slot.column.name] = np.where(gone, -1, codes).astype(np.int64)
+        return columns
 
 
 Coding = ImageCoding | TableCoding
@@ -176,7 +178,7 @@ def coding_of(schema: Schema | ImageSchema) -> Coding:
     return ImageCoding(schema) if isinstance(schema, ImageSchema) else TableCoding(schema)
 
 
-def _placed(values: Floats, column: Modelled) -> Floats:
+def _scale(values: Floats, column: Modelled) -> Floats:
     """Places in [-1, 1] between the bounds; 0 where these are one."""
     assert not isinstance(column, Categorical | Boolean)
     # Halves first: the distance between huge bounds may overflow.
@@ -187,11 +189,11 @@ def _placed(values: Floats, column: Modelled) -> Floats:
     return places
 
 
-def _gapped(values: Floats, gaps: NDArray[np.bool_]) -> Floats:
+def _insert_gaps(values: Floats, gaps: NDArray[np.bool_]) -> Floats:
     return np.where(gaps, np.nan, values)
 
 
-def _drawn(logits: Tensor, generator: torch.Generator) -> Tensor:
+def _sample_categories(logits: Tensor, generator: torch.Generator) -> Tensor:
     """One-hot draws less their mean coordinate, by the Gumbel-max trick."""
     size = logits.shape[1]
     uniform = torch.rand(logits.shape, generator=generator).clamp(1e-6, 1 - 1e-6)

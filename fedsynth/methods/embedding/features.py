@@ -64,11 +64,11 @@ class Embedding:
 
     @cached_property
     def projection(self) -> Projection:
-        wanted = self.settings.components
-        assert wanted is not None
+        components = self.settings.components
+        assert components is not None
         if isinstance(self.coding, ImageCoding):
-            return _lowest(self.coding.shape, wanted, self.settings.tilt)
-        return _directions(self.coding.width, wanted)
+            return _lowest(self.coding.shape, components, self.settings.tilt)
+        return _directions(self.coding.width, components)
 
     @property
     def components(self) -> int:
@@ -96,8 +96,8 @@ class Embedding:
         rng = np.random.default_rng(_FOURIER)
         drawn = rng.standard_normal((self.coding.width, pairs))
         each = np.resize(np.array(bandwidths), pairs) * math.sqrt(self.coding.width)
-        found: Floats = drawn / each
-        return found
+        frequencies: Floats = drawn / each
+        return frequencies
 
     @cached_property
     def filters(self) -> Floats:
@@ -108,8 +108,8 @@ class Embedding:
         channels, side = self.coding.shape[2], settings.patch
         rng = np.random.default_rng(_PATCHES)
         drawn = rng.standard_normal((max(1, settings.patch_features // 2), channels, side, side))
-        found: Floats = drawn / (settings.patch_bandwidth * side * math.sqrt(channels))
-        return found
+        filters: Floats = drawn / (settings.patch_bandwidth * side * math.sqrt(channels))
+        return filters
 
     @property
     def own(self) -> int:
@@ -133,11 +133,11 @@ class Embedding:
         ``(sqrt(a), sqrt(1 - a) c / sqrt(|c|^2 + floor))`` with the constant's share ``a``.
         """
         matrix = torch.as_tensor(self.projection.matrix, dtype=records.dtype)
-        few = records @ matrix
-        few = few * torch.rsqrt((few**2).sum(dim=1, keepdim=True) + self.floor)
+        projected = records @ matrix
+        projected = projected * torch.rsqrt((projected**2).sum(dim=1, keepdim=True) + self.floor)
         share = self.settings.constant_share
         constant = torch.full((len(records), 1), math.sqrt(share), dtype=records.dtype)
-        return torch.cat([constant, math.sqrt(1 - share) * few], dim=1)
+        return torch.cat([constant, math.sqrt(1 - share) * projected], dim=1)
 
     def fourier(self, records: Tensor) -> Tensor:
         """Random Fourier features, [n, features], with norm 1."""
@@ -153,18 +153,18 @@ class Embedding:
         images = records.reshape(-1, height, width, channels).permute(0, 3, 1, 2)
         filters = torch.as_tensor(self.filters, dtype=records.dtype)
         phases = functional.conv2d(images, filters, stride=2).flatten(2)
-        found = torch.cat([phases.cos().mean(dim=2), phases.sin().mean(dim=2)], dim=1)
-        return found / math.sqrt(len(filters))
+        features = torch.cat([phases.cos().mean(dim=2), phases.sin().mean(dim=2)], dim=1)
+        return features / math.sqrt(len(filters))
 
     def rows(self, records: Floats) -> tuple[Floats, Floats]:
         """Records [n, width] as a class's block [n, own] and the shared one [n, shared]."""
-        given = torch.from_numpy(np.ascontiguousarray(records, np.float64))
+        tensor = torch.from_numpy(np.ascontiguousarray(records, np.float64))
         moments, fourier, patches = (math.sqrt(share) for share in self.shares)
         with torch.no_grad():
-            vectors = self.vectors(given).numpy()
-            waves, local = self.fourier(given).numpy(), self.patches(given).numpy()
-        own = np.concatenate([moments * flattened(vectors), fourier * waves], axis=1)
-        return own, patches * local
+            vectors = self.vectors(tensor).numpy()
+            waves, local = self.fourier(tensor).numpy(), self.patches(tensor).numpy()
+        features = np.concatenate([moments * flatten(vectors), fourier * waves], axis=1)
+        return features, patches * local
 
 
 def embedding_of(plain: Mapping[str, Any]) -> Embedding:
@@ -174,35 +174,35 @@ def embedding_of(plain: Mapping[str, Any]) -> Embedding:
     return Embedding(kind.from_dict(content), MeanEmbeddingSettings(**plain["settings"]))
 
 
-def flattened(vectors: Floats) -> Floats:
+def flatten(vectors: Floats) -> Floats:
     """Outer products of rows [n, m] with themselves as upper triangles [n, m (m + 1) / 2].
 
     Off the diagonal they are times sqrt(2), so that the norm is that of the whole matrix.
     """
     at, to = np.triu_indices(vectors.shape[1])
     scale = np.where(at == to, 1.0, math.sqrt(2))
-    found: Floats = vectors[:, at] * vectors[:, to] * scale
-    return found
+    triangles: Floats = vectors[:, at] * vectors[:, to] * scale
+    return triangles
 
 
-def unflattened(triangles: Floats, size: int) -> Floats:
+def unflatten(triangles: Floats, size: int) -> Floats:
     """Symmetric matrices [c, size, size] from triangles [c, size (size + 1) / 2]."""
     at, to = np.triu_indices(size)
     scale = np.where(at == to, 1.0, math.sqrt(0.5))
-    found = np.zeros((len(triangles), size, size))
-    found[:, at, to] = triangles * scale
-    found[:, to, at] = triangles * scale
-    return found
+    matrices = np.zeros((len(triangles), size, size))
+    matrices[:, at, to] = triangles * scale
+    matrices[:, to, at] = triangles * scale
+    return matrices
 
 
-def _lowest(shape: tuple[int, int, int], wanted: int, tilt: float) -> Projection:
+def _lowest(shape: tuple[int, int, int], components: int, tilt: float) -> Projection:
     """The lowest frequencies of each channel's discrete cosine transform, higher ones raised."""
     height, width, channels = shape
     down, across = _cosines(height), _cosines(width)
     side = max(height, width)
     rows, columns = np.arange(height) * side / height, np.arange(width) * side / width
     radius = np.hypot(rows[:, None], columns[None, :])
-    count = min(height * width, max(1, wanted // channels))
+    count = min(height * width, max(1, components // channels))
     chosen = np.argsort(radius.ravel(), kind="stable")[:count]
     waves = np.stack([np.outer(down[i // width], across[i % width]).ravel() for i in chosen])
     # [count, pixels] a channel, pixels of all channels interleaved.
@@ -215,14 +215,14 @@ def _cosines(size: int) -> Floats:
     """The orthonormal DCT-II, [frequencies, places]."""
     waves = np.cos(np.pi * np.arange(size)[:, None] * (np.arange(size)[None, :] + 0.5) / size)
     waves[0] /= math.sqrt(2)
-    found: Floats = waves * math.sqrt(2 / size)
-    return found
+    basis: Floats = waves * math.sqrt(2 / size)
+    return basis
 
 
-def _directions(width: int, wanted: int) -> Projection:
+def _directions(width: int, components: int) -> Projection:
     """All coordinates where they are few, else random orthonormal directions."""
-    if width <= wanted:
+    if width <= components:
         return Projection(np.eye(width), np.eye(width))
     rng = np.random.default_rng(_DIRECTIONS)
-    basis, _ = np.linalg.qr(rng.standard_normal((width, wanted)))
+    basis, _ = np.linalg.qr(rng.standard_normal((width, components)))
     return Projection(basis, basis.T)

@@ -51,11 +51,11 @@ class Generator(nn.Module):
         energies = (self.means**2).sum(dim=1) + (self.roots**2).sum(dim=(1, 2))
         self.norms = energies.sqrt().clamp(max=_LARGEST)
         self.lift = torch.as_tensor(embedding.projection.lift, dtype=torch.float32)
-        few, classes, hidden = embedding.components, len(start.means), settings.hidden
+        components, classes, hidden = embedding.components, len(start.means), settings.hidden
         images = isinstance(coding, ImageCoding)
         # An image's corrections are smooth: those of its few coordinates, and a factor.
-        corrected = few + 1 if images else few + coding.width
-        self.first = nn.Linear(2 * few + classes, hidden, device="meta")
+        corrected = components + 1 if images else components + coding.width
+        self.first = nn.Linear(2 * components + classes, hidden, device="meta")
         self.second = nn.Linear(hidden, hidden, device="meta")
         self.last = nn.Linear(hidden, corrected, device="meta")
         self.sharpness = torch.ones(coding.width)
@@ -90,30 +90,32 @@ class Generator(nn.Module):
 
     def forward(self, classes: Tensor, generator: torch.Generator) -> Tensor:
         """Records [n, width] of classes [n]."""
-        rows, few = len(classes), self.means.shape[1]
-        noise = torch.randn((rows, few), generator=generator)
+        rows, components = len(classes), self.means.shape[1]
+        noise = torch.randn((rows, components), generator=generator)
         drawn = self.means[classes] + torch.einsum("nk,nik->ni", noise, self.roots[classes])
-        drawn = self._bounded(drawn, classes)
+        drawn = self._bound(drawn, classes)
         one_hot = functional.one_hot(classes, len(self.means)).to(torch.float32)
-        given = torch.cat([drawn * math.sqrt(few), noise, one_hot], dim=1)
-        hidden = torch.relu(self.second(torch.relu(self.first(given))))
+        inputs = torch.cat([drawn * math.sqrt(components), noise, one_hot], dim=1)
+        hidden = torch.relu(self.second(torch.relu(self.first(inputs))))
         change = self.last(hidden)
-        moved = self._bounded(drawn + _STEP * change[:, :few], classes)
+        moved = self._bound(drawn + _STEP * change[:, :components], classes)
         energy = (moved**2).sum(dim=1, keepdim=True)
         whole = (moved * torch.sqrt(self.embedding.floor / (1 - energy))) @ self.lift
-        return self.embedding.coding.finish(self._raw(whole, change[:, few:], generator), generator)
+        return self.embedding.coding.finish(
+            self._raw(whole, change[:, components:], generator), generator
+        )
 
-    def _bounded(self, few: Tensor, classes: Tensor) -> Tensor:
+    def _bound(self, vectors: Tensor, classes: Tensor) -> Tensor:
         """Vectors with a norm below 1, which a Gaussian's draws need not have.
 
         Images of a class have all the same norm, or faint ones would come of draws near the
         middle; how bright one is is the network's to say.
         """
-        norms = few.norm(dim=1, keepdim=True)
+        norms = vectors.norm(dim=1, keepdim=True)
         factors = _LARGEST / norms.clamp(min=_LARGEST)
         if isinstance(self.embedding.coding, ImageCoding):
             factors = self.norms[classes, None] / norms.clamp(min=1e-6)
-        bounded: Tensor = few * factors
+        bounded: Tensor = vectors * factors
         return bounded
 
     def _raw(self, whole: Tensor, change: Tensor, generator: torch.Generator) -> Tensor:
@@ -123,10 +125,10 @@ class Generator(nn.Module):
             return (whole + _STEP * change) * self.sharpness
         whole = whole * (1 + _STEP * change)
         if hasattr(self, "conv1"):
-            whole = whole + self._refined(whole, coding, generator)
+            whole = whole + self._refine(whole, coding, generator)
         return whole * self.line.weight[0] + self.line.bias
 
-    def _refined(self, whole: Tensor, coding: ImageCoding, generator: torch.Generator) -> Tensor:
+    def _refine(self, whole: Tensor, coding: ImageCoding, generator: torch.Generator) -> Tensor:
         height, width, channels = coding.shape
         images = whole.reshape(-1, height, width, channels).permute(0, 3, 1, 2)
         noise = torch.randn(images.shape, generator=generator)
@@ -138,11 +140,11 @@ class Generator(nn.Module):
     def draw(self, classes: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
         """Records float64 [n, width] of classes [n], the same for a seed."""
         generator = torch.Generator().manual_seed(seed)
-        found = [np.zeros((0, self.embedding.coding.width))]
+        records = [np.zeros((0, self.embedding.coding.width))]
         with torch.no_grad():
             for part in torch.split(torch.from_numpy(classes), _SAMPLED):
-                found.append(self(part, generator).double().numpy())
-        return np.concatenate(found)
+                records.append(self(part, generator).double().numpy())
+        return np.concatenate(records)
 
     def vector(self) -> NDArray[np.float32]:
         """All weights, flat."""

@@ -56,7 +56,7 @@ class Sums:
     sigma: float
 
 
-def announced(embedding: Embedding) -> dict[str, Plain]:
+def announcement(embedding: Embedding) -> dict[str, Plain]:
     """What clients need to know to compute the features."""
     return {
         "schema": embedding.schema.to_dict(),
@@ -66,7 +66,7 @@ def announced(embedding: Embedding) -> dict[str, Plain]:
 
 def ask(channel: Channel, embedding: Embedding, terms: Terms) -> Sums:
     """Release the sums, in one message a client."""
-    channel.announce(BOARD, announced(embedding))
+    channel.announce(BOARD, announcement(embedding))
     released = channel.sum(EMBEDDING.name, terms, length(embedding))
     return split(embedding, released.value, released_scale(terms, released.answered))
 

@@ -30,8 +30,8 @@ from fedsynth.methods.embedding.settings import MeanEmbeddingSettings
 from fedsynth.methods.embedding.targets import targets_of
 from fedsynth.methods.embedding.tasks import EMBEDDING
 from fedsynth.methods.embedding.training import train
-from fedsynth.methods.sampling.drawing import demanded, draw_table
-from fedsynth.methods.sampling.labels import wanted_labels
+from fedsynth.methods.sampling.drawing import demand_rows, draw_table
+from fedsynth.methods.sampling.labels import draw_labels
 from fedsynth.methods.synthesizer import Synthesizer
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
@@ -62,14 +62,18 @@ class Learned:
 
     @cached_property
     def generator(self) -> Generator:
-        found = Generator(self.embedding, Start(self.means, self.roots), torch.Generator())
-        found.take(self.weights)
-        return found
+        generator = Generator(self.embedding, Start(self.means, self.roots), torch.Generator())
+        generator.take(self.weights)
+        return generator
 
     def check(self) -> None:
-        classes, few = conditions(self.embedding.schema), self.embedding.components
-        found = self.means.shape, self.roots.shape, self.frequencies.shape
-        if found != ((max(1, classes), few), (max(1, classes), few, few), (classes,)):
+        classes, components = conditions(self.embedding.schema), self.embedding.components
+        shapes = self.means.shape, self.roots.shape, self.frequencies.shape
+        if shapes != (
+            (max(1, classes), components),
+            (max(1, classes), components, components),
+            (classes,),
+        ):
             raise ReleaseError("the model's arrays do not fit its settings")
         if self.weights.shape != self.generator.vector().shape:
             raise ReleaseError("the model's weights do not fit its settings")
@@ -87,8 +91,8 @@ class Learned:
             return draw_table(
                 schema, self.frequencies, rows, where, proportions, seed, self._columns
             )
-        rng = demanded(rows, seed)
-        labels = wanted_labels(schema, self.frequencies, rows, where, proportions, rng)
+        rng = demand_rows(rows, seed)
+        labels = draw_labels(schema, self.frequencies, rows, where, proportions, rng)
         drawn = self.generator.draw(_classes(labels, rows), int(rng.integers(2**62)))
         return Images(image.decode(drawn.clip(0, 1), schema), labels)
 
@@ -127,7 +131,7 @@ class MeanEmbedding(Synthesizer[Learned]):
         embedding = Embedding(self.schema, session.settings)
         # Products this small are slower on several threads, which OpenBLAS keeps spinning.
         with threadpool_limits(limits=1, user_api="blas"):
-            targets = targets_of(embedding, _released(embedding, session))
+            targets = targets_of(embedding, _release(embedding, session))
             coins = torch.Generator().manual_seed(session.options.seed)
             start = Start.of(targets)
             generator = Generator(embedding, start, coins)
@@ -140,11 +144,11 @@ class MeanEmbedding(Synthesizer[Learned]):
 
     def saved_settings(self) -> dict[str, Any]:
         """All of them resolved, for coordinates and features follow from them."""
-        found: dict[str, Any] = self.learned.embedding.settings.model_dump(mode="json")
-        return found
+        settings: dict[str, Any] = self.learned.embedding.settings.model_dump(mode="json")
+        return settings
 
 
-def _released(embedding: Embedding, session: Session) -> Sums:
+def _release(embedding: Embedding, session: Session) -> Sums:
     """The sums: asked of the clients, or as the interrupted job had them."""
     if session.restored is not None:
         arrays, meta = session.restored

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.methods.embedding.features import Embedding, unflattened
+from fedsynth.methods.embedding.features import Embedding, unflatten
 from fedsynth.methods.embedding.messages import Sums
 from fedsynth.queries.counting import Counts
 from fedsynth.queries.estimates import label_frequencies
@@ -56,16 +56,19 @@ def targets_of(embedding: Embedding, sums: Sums) -> Targets:
     counted = sums.own[:, 0] / (constant * math.sqrt(moments))
     spread = sums.sigma / (constant * math.sqrt(moments))
     frequencies, total = label_frequencies(Counts(counted, spread))
-    own = sums.own.copy()
+    sums_by_class = sums.own.copy()
     counts = np.maximum(counted, 1e-9)
     faint = counted <= max(_FAINT * spread, 1e-6)
     # The sum over all classes has their noise too.
-    sigmas = np.full(len(own), sums.sigma)
-    own[faint], sigmas[faint] = own.sum(axis=0), sums.sigma * math.sqrt(len(own))
+    sigmas = np.full(len(sums_by_class), sums.sigma)
+    sums_by_class[faint], sigmas[faint] = (
+        sums_by_class.sum(axis=0),
+        sums.sigma * math.sqrt(len(sums_by_class)),
+    )
     counts[faint] = max(total, float(counted.sum()))
-    means = own / counts[:, None]
+    means = sums_by_class / counts[:, None]
     size = embedding.components + 1
-    matrices = unflattened(means[:, : embedding.moments] / math.sqrt(moments), size)
+    matrices = unflatten(means[:, : embedding.moments] / math.sqrt(moments), size)
     centres, roots = _gaussians(matrices, constant, sigmas / counts / math.sqrt(moments))
     return Targets(
         frequencies=frequencies if conditions(embedding.schema) else np.zeros(0),

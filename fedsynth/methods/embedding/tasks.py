@@ -59,10 +59,10 @@ def feature_rows(embedding: Embedding, client: View, sample: NDArray[np.int64]) 
     Norms are those of the features; nothing of length classes times features is written out.
     """
     coding = embedding.coding
-    own, shared = embedding.rows(coding.coordinates(client.data, sample))
+    features, shared = embedding.rows(coding.coordinates(client.data, sample))
     classes = coding.classes_of(client.data, sample)
     one_hot = np.eye(blocks(embedding))[classes]
-    layers = [(one_hot, own)]
+    layers = [(one_hot, features)]
     if embedding.shared:
         layers.append((np.ones((len(sample), 1)), shared))
     return FactoredRows(layers)

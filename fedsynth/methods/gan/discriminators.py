@@ -116,15 +116,15 @@ class _Networks:
 
     def discriminate(self, part: int) -> Discriminate:
         weights = self.learners[part].weights
-        return lambda cells, labels: self.game.discriminate(weights, self._blurred(cells), labels)
+        return lambda cells, labels: self.game.discriminate(weights, self._add_noise(cells), labels)
 
     def close(self, trainers: Sequence[GeneratorTrainer]) -> None:
         pass
 
     def parts(self) -> dict[str, Part]:
-        return {f"discriminator{part}": own for part, own in enumerate(self.learners)}
+        return {f"discriminator{part}": learner for part, learner in enumerate(self.learners)}
 
-    def _blurred(self, cells: Tensor) -> Tensor:
+    def _add_noise(self, cells: Tensor) -> Tensor:
         """Cells with the noise that a discriminator sees."""
         if not self.game.smoothing:
             return cells
@@ -147,16 +147,16 @@ class Descending(_Networks):
         self.row, self.auxiliary, self.batch = row, auxiliary, batch
 
     def learn(self, asking: Round, trainers: Sequence[GeneratorTrainer], rate: float) -> None:
-        own, size = self.learners[0], self.game.discriminator.dim
-        real = asking.ask(_flats([own], self.auxiliary))
-        own.pace(rate)
+        learner, size = self.learners[0], self.game.discriminator.dim
+        real = asking.ask(_flats([learner], self.auxiliary))
+        learner.pace(rate)
         cells, labels = trainers[0].rows(self.batch)
-        fakes = self.row.generated_gradient(self._blurred(cells), labels, own.weights)
+        fakes = self.row.generated_gradient(self._add_noise(cells), labels, learner.weights)
         gradient = real[:size] + torch.from_numpy(fakes).float()
         if self.game.penalty:
-            slope = self.game.penalty_gradient(own.weights, cells, labels)
+            slope = self.game.penalty_gradient(learner.weights, cells, labels)
             gradient = gradient + self.game.penalty * slope
-        own.descend_along(gradient)
+        learner.descend_along(gradient)
         if self.auxiliary is not None:
             self.auxiliary.step(real[size:])
 

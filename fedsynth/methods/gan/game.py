@@ -79,12 +79,12 @@ class Game:
             lambda rows: self.discriminate(weights, rows, labels), cells
         )
         # The last bias moves no slope.
-        found = torch.autograd.grad(penalty, weights, allow_unused=True)
+        gradients = torch.autograd.grad(penalty, weights, allow_unused=True)
         parts = [
             torch.zeros_like(weight) if slope is None else slope
-            for weight, slope in zip(weights, found, strict=True)
+            for weight, slope in zip(weights, gradients, strict=True)
         ]
-        return gan.flattened(parts)
+        return gan.flatten(parts)
 
     def discriminator_weights(self, flat: Tensor, part: int) -> list[Tensor]:
         """Matrices and biases of one part of a flat vector of all."""
@@ -116,13 +116,15 @@ class Game:
             return Seen(cells, cells - centre_of(centre, classes), None, classes)
         labels = classes if self.parts == 1 else None
         if self.asks:
-            own = torch.from_numpy(rng.integers(0, batch.x.shape[1], len(rows)))
+            column = torch.from_numpy(rng.integers(0, batch.x.shape[1], len(rows)))
             starts = torch.tensor(np.cumsum([0, *self.cells.columns[:-1]]))
-            asked = batch.x.long().gather(1, own[:, None])[:, 0] + starts[own] + self.classes
-            labels = asked if labels is None else torch.stack([labels, asked], dim=1)
-        return Seen(cells, self.blurred(cells, rng), labels, classes)
+            conditions = (
+                batch.x.long().gather(1, column[:, None])[:, 0] + starts[column] + self.classes
+            )
+            labels = conditions if labels is None else torch.stack([labels, conditions], dim=1)
+        return Seen(cells, self.add_noise(cells, rng), labels, classes)
 
-    def blurred(self, cells: Tensor, rng: np.random.Generator) -> Tensor:
+    def add_noise(self, cells: Tensor, rng: np.random.Generator) -> Tensor:
         """Cells with the noise that a discriminator sees."""
         if not self.smoothing:
             return cells
@@ -170,7 +172,7 @@ def centre_of(centre: Tensor, classes: Tensor | None) -> Tensor:
     return centre[classes] if len(centre) > 1 and classes is not None else centre[:1]
 
 
-def started(
+def initialise(
     generator: Generator, profiles: Tensor | None, source: torch.Generator, asks: bool = False
 ) -> Tensor:
     """First weights of a generator; with tables such that its rows nearly have them.
@@ -196,4 +198,4 @@ def started(
     if asks and generator.kind == "residual":
         cells = torch.arange(generator.cells.width)
         matrix[cells, generator.latent + generator.classes - len(cells) + cells] = _ASKED
-    return gan.flattened([*weights[:-2], matrix, bias])
+    return gan.flatten([*weights[:-2], matrix, bias])

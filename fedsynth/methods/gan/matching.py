@@ -54,9 +54,9 @@ class Matcher:
 
     def remember(self, released: Tensor) -> None:
         """A round's released mean gradient [units * width] of the present vectors."""
-        own = released.view_as(self.weights)
+        gradient = released.view_as(self.weights)
         self.asked = torch.cat([self.asked, self.weights[None]])
-        self.released = torch.cat([self.released, own[None]])
+        self.released = torch.cat([self.released, gradient[None]])
 
     def gap(self, cells: Tensor, classes: Tensor | None) -> Tensor:
         """Squared distance of released and generated mean gradients, mean over some rounds.
@@ -67,19 +67,19 @@ class Matcher:
         count = len(self.asked)
         chosen = torch.randperm(count, generator=self.source)[: min(_ROUNDS, count)]
         asked, released = self.asked[chosen], self.released[chosen]
-        rows, half = self.centred(cells, classes), len(cells) // 2
+        rows, half = self.centre_rows(cells, classes), len(cells) // 2
         first = released - mean_gradients(asked, rows[:half], self.clip)
         second = released - mean_gradients(asked, rows[half:], self.clip)
         return _WEIGHT / self.clip**2 * (first * second).sum() / len(chosen)
 
     def turn(self, cells: Tensor, classes: Tensor | None) -> None:
         """Turn the vectors towards what the last released gradient has and these rows have not."""
-        made = mean_gradients(self.asked[-1:], self.centred(cells, classes), self.clip)[0]
-        left = made - self.released[-1]
+        generated = mean_gradients(self.asked[-1:], self.centre_rows(cells, classes), self.clip)[0]
+        left = generated - self.released[-1]
         self.weights = self.weights + _TURN * left / left.norm(dim=1, keepdim=True).clamp(min=1e-9)
         self.weights = self.weights / self.weights.norm(dim=1, keepdim=True)
 
-    def centred(self, cells: Tensor, classes: Tensor | None) -> Tensor:
+    def centre_rows(self, cells: Tensor, classes: Tensor | None) -> Tensor:
         """Generated rows [b, width], centred at their own means in each class.
 
         The released shares are where real rows are centred, and generated ones soon: until then,

@@ -18,8 +18,8 @@ from fedsynth.errors import ReleaseError
 from fedsynth.methods.gan.game import Game
 from fedsynth.methods.gan.networks import conditions_of, game_of, tables_of
 from fedsynth.methods.gan.settings import FedGANSettings
-from fedsynth.methods.sampling.drawing import Columns, demanded, draw_table
-from fedsynth.methods.sampling.labels import wanted_labels
+from fedsynth.methods.sampling.drawing import Columns, demand_rows, draw_table
+from fedsynth.methods.sampling.labels import draw_labels
 from fedsynth.methods.training.generating import Conditions
 from fedsynth.queries.preliminaries import Preliminaries
 from fedsynth.schema import ImageSchema, Schema
@@ -30,7 +30,7 @@ Labels = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Wish:
+class ConditionRequest:
     """What rows of a table are drawn by.
 
     Attributes:
@@ -72,7 +72,7 @@ class Learned:
         classes, width = conditions(schema), game.cells.width
         labels = (classes if game.parts == 1 else 0) + (width if game.asks else 0)
         tables = None if known.profiles is None else known.profiles.shape
-        wanted: dict[str, tuple[object, object]] = {
+        demands: dict[str, tuple[object, object]] = {
             "the generators": (self.generators.shape, (game.parts * game.generator.dim,)),
             "the frequencies": (known.frequencies.shape, (classes,)),
             "the networks' classes": (game.classes, classes),
@@ -82,14 +82,14 @@ class Learned:
             "the encoding": (encoding is not None, isinstance(schema, Schema)),
         }
         if isinstance(schema, ImageSchema):
-            wanted["the networks' cells"] = (game.cells.shape, tuple(schema.shape))
+            demands["the networks' cells"] = (game.cells.shape, tuple(schema.shape))
         elif encoding is not None:
-            wanted["the encoding's columns"] = (encoding.schema.digest, schema.digest)
+            demands["the encoding's columns"] = (encoding.schema.digest, schema.digest)
             if encoding.schema.digest == schema.digest:
-                own = game_of(FedGANSettings(scheme="uni"), schema, encoding).cells
-                wanted["the networks' cells"] = (game.cells, own)
-        for what, (found, fitting) in wanted.items():
-            if found != fitting:
+                cells = game_of(FedGANSettings(scheme="uni"), schema, encoding).cells
+                demands["the networks' cells"] = (game.cells, cells)
+        for what, (actual, expected) in demands.items():
+            if actual != expected:
                 raise ReleaseError(f"{what} are not those of the schema and the other parts")
         if not np.isfinite(self.generators).all():
             raise ReleaseError("the generators are not all numbers")
@@ -109,72 +109,74 @@ class Learned:
         """Rows that are asked for what the generator knows, and drawn again for the rest."""
         schema = self.schema
         if isinstance(schema, ImageSchema):
-            rng = demanded(rows, seed)
-            labels = wanted_labels(schema, self.known.frequencies, rows, where, proportions, rng)
+            rng = demand_rows(rows, seed)
+            labels = draw_labels(schema, self.known.frequencies, rows, where, proportions, rng)
             return Images(image.decode(self._cells(labels, rows, rng), schema), labels)
-        wish = self.wished(schema, where)
+        request = self.request_condition(schema, where)
 
         def draw(labels: Labels | None, count: int, rng: np.random.Generator) -> Columns:
-            return self._columns(labels, count, rng, wish.cells)
+            return self._columns(labels, count, rng, request.cells)
 
-        return draw_table(schema, wish.frequencies, rows, where, proportions, seed, draw)
+        return draw_table(schema, request.frequencies, rows, where, proportions, seed, draw)
 
     def _cells(
         self,
         labels: Labels | None,
         rows: int,
         rng: np.random.Generator,
-        wish: NDArray[np.float64] | None = None,
+        shares: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float32]:
         """Cells [rows, width] of rows with given classes, or of no class where there are none.
 
         Args:
-            wish: shares [classes, width] or [1, width] of the cells that rows are asked for,
+            shares: [classes, width] or [1, width] of the cells that rows are asked for,
                 instead of the released ones.
         """
         game, weights = self.game, torch.from_numpy(self.generators)
         source = torch.Generator().manual_seed(int(rng.integers(2**62)))
-        own = None if labels is None else torch.from_numpy(labels)
+        classes = None if labels is None else torch.from_numpy(labels)
         if game.parts == 1:
-            asked = own
+            conditions = classes
             if game.asks:
-                given = self.conditions
-                if wish is not None:
-                    given = replace(given, cells=wish)
-                asked = given.complete(own, rows, source)
+                distribution = self.conditions
+                if shares is not None:
+                    distribution = replace(distribution, cells=shares)
+                conditions = distribution.complete(classes, rows, source)
             part = game.generator_weights(weights, 0)
-            return np.asarray(game.generator.sample(part, asked, rows, source).numpy())
+            return np.asarray(game.generator.sample(part, conditions, rows, source).numpy())
         assert labels is not None
-        found = np.zeros((rows, game.cells.width), np.float32)
+        cells = np.zeros((rows, game.cells.width), np.float32)
         for number in np.unique(labels):
             at = np.flatnonzero(labels == number)
             part = game.generator_weights(weights, int(number))
-            found[at] = game.generator.sample(part, None, len(at), source).numpy()
-        return found
+            cells[at] = game.generator.sample(part, None, len(at), source).numpy()
+        return cells
 
     def _columns(
         self,
         labels: Labels | None,
         rows: int,
         rng: np.random.Generator,
-        wish: NDArray[np.float64] | None,
+        shares: NDArray[np.float64] | None,
     ) -> Columns:
         """Columns of rows with given classes, or of no class where there are none: see
         :data:`fedsynth.methods.sampling.drawing.Draw`.
 
         Args:
-            wish: see :class:`Wish`.
+            shares: see :class:`ConditionRequest`.
         """
         encoding = self.known.encoding
         assert encoding is not None
-        cells = self._cells(labels, rows, rng, wish)
+        cells = self._cells(labels, rows, rng, shares)
         stops = np.cumsum(self.game.cells.columns)[:-1]
         codes = np.stack([part.argmax(1) for part in np.split(cells, stops, axis=1)], axis=1)
         if labels is not None:
             codes = np.insert(codes, target_index(encoding.schema), labels, axis=1)
         return encoding.columns(codes, rng)
 
-    def wished(self, schema: Schema, where: Mapping[str, Any] | None) -> Wish:
+    def request_condition(
+        self, schema: Schema, where: Mapping[str, Any] | None
+    ) -> ConditionRequest:
         """Asks for the first condition that the generator can be asked.
 
         By the released tables, class and cell are then drawn as they are among the rows that meet
@@ -185,9 +187,9 @@ class Learned:
         frequencies = known.frequencies if conditions(schema) else np.zeros(0)
         tables = tables_of(game, known)
         if not game.asks or encoding is None or tables is None:
-            return Wish(frequencies)
+            return ConditionRequest(frequencies)
         if len(frequencies) and known.profiles is None:
-            return Wish(frequencies)
+            return ConditionRequest(frequencies)
         modelled = [column.name for column in schema.modelled]
         names = [n for n in modelled if not (game.labelled and n == schema.target)]
         for name, value in (where or {}).items():
@@ -196,12 +198,14 @@ class Learned:
             start = sum(game.cells.columns[: names.index(name)])
             at = slice(start, start + game.cells.columns[names.index(name)])
             # A category that the noise has emptied can be asked for all the same.
-            own = tables[:, at] + 1e-9
-            own = own * encoding.likelihood(name, condition_on(schema.column(name), value))
+            likelihoods = tables[:, at] + 1e-9
+            likelihoods = likelihoods * encoding.likelihood(
+                name, condition_on(schema.column(name), value)
+            )
             cells = np.zeros_like(tables)
-            cells[:, at] = own / own.sum(axis=1, keepdims=True)
+            cells[:, at] = likelihoods / likelihoods.sum(axis=1, keepdims=True)
             if len(frequencies):
-                frequencies = frequencies * own.sum(axis=1)
+                frequencies = frequencies * likelihoods.sum(axis=1)
                 frequencies = frequencies / frequencies.sum()
-            return Wish(frequencies, cells)
-        return Wish(frequencies)
+            return ConditionRequest(frequencies, cells)
+        return ConditionRequest(frequencies)

@@ -21,7 +21,7 @@ from fedsynth.methods.gan.discriminators import (
     Matching,
     Round,
 )
-from fedsynth.methods.gan.game import Game, started
+from fedsynth.methods.gan.game import Game, initialise
 from fedsynth.methods.gan.matching import Matcher
 from fedsynth.methods.gan.networks import conditions_of, game_of, tables_of
 from fedsynth.methods.gan.sampling import Learned
@@ -30,11 +30,11 @@ from fedsynth.methods.gan.tasks.gradient import GRADIENT, row_of
 from fedsynth.methods.gan.tasks.local_training import TRAINING
 from fedsynth.methods.training.generating import GeneratorTrainer, Objective
 from fedsynth.methods.training.learner import Learner
-from fedsynth.methods.training.saving import Part, packed, unpack
+from fedsynth.methods.training.saving import Part, pack_parts, unpack_parts
 from fedsynth.methods.training.watch import Watch
 from fedsynth.privacy.budget import Budget
 from fedsynth.queries.preliminaries import Preliminaries, ask_preliminaries
-from fedsynth.queries.rounds import expected
+from fedsynth.queries.rounds import expected_units
 from fedsynth.queries.session import Session
 from fedsynth.schema import ImageSchema, Schema
 
@@ -50,7 +50,7 @@ def trainer_of(
     """The generator of one part, that starts from the released tables and strives as set."""
     tables = tables_of(game, known)
     profiles = None if tables is None else torch.from_numpy(tables).float()
-    start = started(game.generator, profiles, source, game.asks)
+    start = initialise(game.generator, profiles, source, game.asks)
     learner = Learner(game.generator.layers, settings.learning_rate, source, start=start)
     objective = Objective(
         game.loss,
@@ -83,7 +83,7 @@ class Training:
         self.game = game = game_of(settings, schema, known.encoding)
         self.source = torch.Generator().manual_seed(session.options.seed)
         units = known.records if self.record else self.channel.clients
-        self.asking = Round(self.channel, self.training, expected(self.training.terms, units))
+        self.asking = Round(self.channel, self.training, expected_units(self.training.terms, units))
         rate = settings.discriminator_learning_rate
         learners = [
             Learner(game.discriminator.layers, rate, self.source)
@@ -120,7 +120,7 @@ class Training:
         channel.announce("game", self.game.to_dict())
         self.discriminators.announce(channel, self.trainers)
         every = self.session.options.checkpoint_every
-        while self.round < rounds and not self._over():
+        while self.round < rounds and not self._finished():
             # Rounds that an interrupted run lost stay charged, so a resumed one may end early.
             if channel.ledger.would_exceed(self.training.terms):
                 break
@@ -135,9 +135,9 @@ class Training:
             # Lost rounds may end a resumed job between two looks.
             self._look()
         self.save()
-        return self._learned()
+        return self._to_learned()
 
-    def _over(self) -> bool:
+    def _finished(self) -> bool:
         return any(watch.diverged for watch in self.watches) or all(
             watch.stalled for watch in self.watches
         )
@@ -146,14 +146,14 @@ class Training:
         for trainer, watch in zip(self.trainers, self.watches, strict=True):
             watch.look(trainer, trainer.learner.average, self.round, self.session.options.seed)
 
-    def _learned(self) -> Learned:
+    def _to_learned(self) -> Learned:
         kept: list[Tensor] = []
         remarks: list[str] = []
         for part, (trainer, watch) in enumerate(zip(self.trainers, self.watches, strict=True)):
             name = "the generator" if len(self.trainers) == 1 else f"the generator of class {part}"
-            found = watch.remarks(name)
-            remarks += found
-            kept.append(watch.kept if found or watch.patience else trainer.learner.average)
+            warnings = watch.remarks(name)
+            remarks += warnings
+            kept.append(watch.kept if warnings or watch.patience else trainer.learner.average)
         flat = torch.cat(kept).numpy().astype(np.float32)
         return Learned(self.game, flat, self.known, tuple(remarks), self.schema)
 
@@ -175,7 +175,7 @@ class Training:
         """Checkpoint everything that :meth:`restore` needs."""
         arrays, meta = pack(self.known)
         arrays["source"] = self.source.get_state().numpy()
-        arrays |= packed(self._parts())
+        arrays |= pack_parts(self._parts())
         self.session.checkpoint(arrays, {"round": self.round, **meta})
 
     def restore(self) -> None:
@@ -185,21 +185,21 @@ class Training:
         arrays, meta = self.session.restored
         self.round = int(meta["round"])
         self.source.set_state(torch.from_numpy(arrays["source"].copy()))
-        unpack(self._parts(), arrays)
+        unpack_parts(self._parts(), arrays)
 
     def _parts(self) -> dict[str, Part]:
         """All that learns or watches, by name."""
-        found: dict[str, Part] = {}
+        parts: dict[str, Part] = {}
         for part, (trainer, watch) in enumerate(zip(self.trainers, self.watches, strict=True)):
-            found |= {f"generator{part}": trainer.learner, f"watch{part}": watch}
+            parts |= {f"generator{part}": trainer.learner, f"watch{part}": watch}
         if self.auxiliary is not None:
-            found["classifier"] = self.auxiliary.learner
-        return found | self.discriminators.parts()
+            parts["classifier"] = self.auxiliary.learner
+        return parts | self.discriminators.parts()
 
 
-def trained(schema: Schema | ImageSchema, session: Session) -> Learned:
+def train(schema: Schema | ImageSchema, session: Session) -> Learned:
     """A whole fit, or the rest of an interrupted one."""
-    known = session.saved(Preliminaries)
+    known = session.restore(Preliminaries)
     if known is None:
         known = ask_preliminaries(session, schema, session.settings.bins)
     elif known.encoding is not None:

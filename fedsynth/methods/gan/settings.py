@@ -168,8 +168,8 @@ class FedGANSettings(MethodSettings):
     def _check(self, budget: Budget, schema: Schema | ImageSchema) -> None:
         record = budget.protects.per_record
         problems = self._misfits(record, schema) | self._idle(record, schema)
-        for problem, found in problems.items():
-            if found:
+        for problem, present in problems.items():
+            if present:
                 raise ConfigError(f"{self.method}: {problem}")
 
     def _misfits(self, record: bool, schema: Schema | ImageSchema) -> dict[str, bool]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from fedsynth.methods.gan.sampling import Learned
-from fedsynth.methods.gan.server import trained, training_task
+from fedsynth.methods.gan.server import train, training_task
 from fedsynth.methods.gan.settings import FedCTGANSettings, FedGANSettings
 from fedsynth.methods.training.rounds import RoundsSynthesizer
 from fedsynth.privacy.budget import Budget
@@ -39,7 +39,7 @@ class FedGAN(RoundsSynthesizer[Learned]):
         return training_task(budget).name
 
     def train(self, session: Session) -> Learned:
-        return trained(self.schema, session)
+        return train(self.schema, session)
 
 
 class FedCTGAN(FedGAN):

@@ -49,14 +49,14 @@ class NumberPart:
 
     def encode(self, values: NDArray[Any]) -> Floats:
         gaps = np.isnan(values)
-        found = []
+        columns = []
         if self.varies:
-            found.append(np.where(gaps, 0.0, (values - self.middle) / self.half))
+            columns.append(np.where(gaps, 0.0, (values - self.middle) / self.half))
         if self.column.missing:
-            found.append(gaps.astype(np.float64))
-        return np.stack(found, axis=1) if found else np.zeros((len(values), 0))
+            columns.append(gaps.astype(np.float64))
+        return np.stack(columns, axis=1) if columns else np.zeros((len(values), 0))
 
-    def largest(self, norm: Norm) -> float:
+    def largest_norm(self, norm: Norm) -> float:
         """The largest norm of the coordinates: a gap has no value."""
         return float(self.width > 0)
 
@@ -65,10 +65,10 @@ class NumberPart:
         unit = np.eye(self.width)
         name = self.column.name
         value = self.half * unit[0] if self.varies else np.zeros(self.width)
-        found = [(name, value, self.middle)]
+        terms = [(name, value, self.middle)]
         if self.column.missing:
-            found.append((f"{name} missing", unit[-1], 0.0))
-        return found
+            terms.append((f"{name} missing", unit[-1], 0.0))
+        return terms
 
 
 @dataclass(frozen=True)
@@ -90,17 +90,17 @@ class CategoryPart:
     def basis(self) -> Floats:
         """Helmert's contrasts, [levels, levels - 1]: orthonormal columns that sum to 0."""
         k = self.levels
-        found = np.zeros((k, k - 1))
+        contrasts = np.zeros((k, k - 1))
         for j in range(1, k):
-            found[:j, j - 1] = 1 / np.sqrt(j * (j + 1))
-            found[j, j - 1] = -j / np.sqrt(j * (j + 1))
-        return found
+            contrasts[:j, j - 1] = 1 / np.sqrt(j * (j + 1))
+            contrasts[j, j - 1] = -j / np.sqrt(j * (j + 1))
+        return contrasts
 
     def encode(self, values: NDArray[Any]) -> Floats:
         codes = values.astype(np.int64)
         return np.asarray(self.basis[np.where(codes < 0, self.levels - 1, codes)])
 
-    def largest(self, norm: Norm) -> float:
+    def largest_norm(self, norm: Norm) -> float:
         sizes = np.abs(self.basis) if norm == "l1" else self.basis**2
         most = float(sizes.sum(axis=1).max()) if self.width else 0.0
         return most if norm == "l1" else float(np.sqrt(most))
@@ -125,7 +125,7 @@ class Coordinates:
 
     @classmethod
     def of(cls, columns: Sequence[Modelled]) -> Coordinates:
-        found: list[Part] = []
+        parts: list[Part] = []
         start = 0
         for column in columns:
             part: Part = (
@@ -133,9 +133,9 @@ class Coordinates:
                 if isinstance(column, Categorical | Boolean)
                 else NumberPart(column, start)
             )
-            found.append(part)
+            parts.append(part)
             start += part.width
-        return cls(tuple(found))
+        return cls(tuple(parts))
 
     @property
     def width(self) -> int:
@@ -149,9 +149,9 @@ class Coordinates:
             [part.encode(columns[part.column.name]) for part in self.parts], axis=1
         )
 
-    def largest(self, norm: Norm) -> float:
+    def largest_norm(self, norm: Norm) -> float:
         """The largest norm of a record's coordinates, whatever the record."""
-        each = [part.largest(norm) for part in self.parts]
+        each = [part.largest_norm(norm) for part in self.parts]
         return float(sum(each)) if norm == "l1" else float(np.sqrt(sum(e * e for e in each)))
 
     def terms(self) -> tuple[list[str], Floats]:

@@ -60,14 +60,14 @@ def classes_of(statistic: Statistic, values: Floats, sigma: float) -> Classes:
     else:
         within = second - held[:, None, None] * means[:, :, None] * means[:, None, :]
         sizes = np.maximum(held, max(1.0, deviation))
-        own = within / sizes[:, None, None]
-        covariances = _towards(own, within.sum(axis=0) / records, each / sizes)
+        scatter = within / sizes[:, None, None]
+        covariances = _shrink(scatter, within.sum(axis=0) / records, each / sizes)
     floors = each * np.sqrt(2 * statistic.width) / sizes
-    cleared = [_cleared(c, each / size) for c, size in zip(covariances, sizes, strict=True)]
+    cleared = [_denoise(c, each / size) for c, size in zip(covariances, sizes, strict=True)]
     return Classes(frequencies, means, np.stack(cleared), floors)
 
 
-def _towards(own: Floats, pooled: Floats, deviations: Floats) -> Floats:
+def _shrink(covariances: Floats, pooled: Floats, deviations: Floats) -> Floats:
     """Each class's covariance [classes, width, width], shrunk towards the pooled one.
 
     By the share that noise has in their squared distance (James and Stein 1961).
@@ -77,12 +77,12 @@ def _towards(own: Floats, pooled: Floats, deviations: Floats) -> Floats:
     """
     width = pooled.shape[0]
     noise = deviations**2 * width * (width + 1) / 2
-    apart = ((own - pooled) ** 2).sum(axis=(1, 2))
-    share = np.minimum(1.0, noise / np.maximum(apart, 1e-300))
-    return np.asarray(own + share[:, None, None] * (pooled - own))
+    distances = ((covariances - pooled) ** 2).sum(axis=(1, 2))
+    share = np.minimum(1.0, noise / np.maximum(distances, 1e-300))
+    return np.asarray(covariances + share[:, None, None] * (pooled - covariances))
 
 
-def _cleared(covariance: Floats, deviation: float) -> Floats:
+def _denoise(covariance: Floats, deviation: float) -> Floats:
     """The positive semidefinite matrix that symmetric noise has most likely hidden.
 
     Noise alone has eigenvalues up to an edge e, and lengthens those beyond it while it turns their
@@ -96,12 +96,12 @@ def _cleared(covariance: Floats, deviation: float) -> Floats:
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
     edge = deviation * np.sqrt(2 * len(values))
     shrunk = np.sqrt(np.maximum(np.maximum(values, 0) ** 2 - edge**2, 0))
-    found = (vectors * shrunk) @ vectors.T
-    left = np.diag(covariance) - np.diag(found)
+    denoised = (vectors * shrunk) @ vectors.T
+    left = np.diag(covariance) - np.diag(denoised)
     if len(left):
         spread = float(((left - left.mean()) ** 2).mean())
         left = left + min(1.0, deviation**2 / max(spread, 1e-300)) * (left.mean() - left)
-    return np.asarray(found + np.diag(np.maximum(left, 0)))
+    return np.asarray(denoised + np.diag(np.maximum(left, 0)))
 
 
 def discriminate(classes: Classes, v: Floats) -> Floats:
@@ -117,8 +117,8 @@ def discriminate(classes: Classes, v: Floats) -> Floats:
     floor = _FLOOR * float(weights @ classes.floor)
     middle = classes.frequencies @ classes.means
     apart = classes.means - middle
-    found, sizes, _ = np.linalg.svd(_inverse(pooled, floor) @ apart.T, full_matrices=False)
-    axes = found[:, sizes > 1e-10 * sizes.max(initial=0.0)]
+    directions, sizes, _ = np.linalg.svd(_inverse(pooled, floor) @ apart.T, full_matrices=False)
+    axes = directions[:, sizes > 1e-10 * sizes.max(initial=0.0)]
     share = np.sqrt(max(1, axes.shape[1]) / max(1, len(pooled)))
     apart = apart @ axes
     slopes = apart @ _inverse(axes.T @ pooled @ axes, floor * share)

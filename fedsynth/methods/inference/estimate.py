@@ -133,7 +133,7 @@ class Estimate:
         """
         conformed = conform_unlabelled(data, self.schema)
         v = self.statistic.coordinates.matrix(conformed.columns, conformed.rows)
-        return discriminate(self.classes, self.statistic.shortened(v))
+        return discriminate(self.classes, self.statistic.clip_norms(v))
 
     def sample(
         self,

@@ -69,7 +69,7 @@ class Generator:
 
     def draw(self, labels: NDArray[np.int64], rng: np.random.Generator) -> dict[str, NDArray[Any]]:
         """Columns of one row for each class in ``labels`` [n], as `Conformed.columns`."""
-        found: dict[str, NDArray[Any]] = {
+        columns: dict[str, NDArray[Any]] = {
             part.column.name: np.zeros(
                 len(labels), np.int64 if isinstance(part, CategoryPart) else np.float64
             )
@@ -77,14 +77,14 @@ class Generator:
         }
         for index in np.unique(labels):
             at = labels == index
-            for name, values in self._drawn(self.chains[index], int(at.sum()), rng).items():
-                found[name][at] = values
-        return found
+            for name, values in self._sample(self.chains[index], int(at.sum()), rng).items():
+                columns[name][at] = values
+        return columns
 
-    def _drawn(
+    def _sample(
         self, chain: tuple[Link, ...], rows: int, rng: np.random.Generator
     ) -> dict[str, NDArray[Any]]:
-        found: dict[str, NDArray[Any]] = {}
+        columns: dict[str, NDArray[Any]] = {}
         deviations = np.zeros((rows, self.coordinates.width))
         for link in chain:
             part = link.part
@@ -96,19 +96,19 @@ class Generator:
             )
             here = slice(part.start, part.start + part.width)
             deviations[:, here] = part.encode(values) - link.mean
-            found[part.column.name] = values
-        return found
+            columns[part.column.name] = values
+        return columns
 
 
 def _slopes(coordinates: Coordinates, covariance: Floats, floor: float) -> list[Floats]:
     """Of every part on the coordinates before it."""
     # Directions of less variance than the noise would be followed without being known.
     shrunk = covariance + max(floor, 1e-9) * np.eye(len(covariance))
-    found = []
+    slopes = []
     for part in coordinates.parts:
         here, before = slice(part.start, part.start + part.width), slice(0, part.start)
-        found.append(np.asarray(np.linalg.solve(shrunk[before, before], covariance[before, here])))
-    return found
+        slopes.append(np.asarray(np.linalg.solve(shrunk[before, before], covariance[before, here])))
+    return slopes
 
 
 def _chain(
@@ -116,16 +116,16 @@ def _chain(
 ) -> tuple[Link, ...]:
     links = []
     for part, slope in zip(coordinates.parts, slopes, strict=True):
-        own = mean[part.start : part.start + part.width]
+        means = mean[part.start : part.start + part.width]
         variance = 0.0
         if isinstance(part, NumberPart) and part.varies:
             whole = float(covariance[part.start, part.start])
             explained = float(covariance[part.start, : part.start] @ slope[:, 0])
             # A gap counts as 0: what that adds to the variance is no variance of values.
-            there = 1 - float(np.clip(own[-1], 0, _MOST_GAPS)) if part.column.missing else 1.0
-            gaps = (1 - there) * (float(own[0]) ** 2 + explained) / there**2
+            there = 1 - float(np.clip(means[-1], 0, _MOST_GAPS)) if part.column.missing else 1.0
+            gaps = (1 - there) * (float(means[0]) ** 2 + explained) / there**2
             variance = max(0.0, (whole - explained) / there - gaps)
-        links.append(Link(part, own, slope, variance))
+        links.append(Link(part, means, slope, variance))
     return tuple(links)
 
 
@@ -147,11 +147,11 @@ def _number(
     gap = np.clip(expected[:, -1], 0, 1) if part.column.missing else np.zeros(rows)
     if part.varies:
         mean = expected[:, 0] / (1 - np.minimum(gap, _MOST_GAPS))
-        values = part.middle + part.half * _bounded(mean, variance, rng)
+        values = part.middle + part.half * _sample_bounded(mean, variance, rng)
     return np.where(rng.random(rows) < gap, np.nan, values)
 
 
-def _bounded(mean: Floats, variance: float, rng: np.random.Generator) -> Floats:
+def _sample_bounded(mean: Floats, variance: float, rng: np.random.Generator) -> Floats:
     """Draws from [-1, 1] with given means and variances: beta, close to normal far from the bounds.
 
     A normal draw clamped to the bounds would have another mean and variance.

@@ -71,13 +71,13 @@ def ask(session: Session, schema: Schema, statistic: Statistic) -> Learned:
     """Have every client answer once; under local trust each message is kept for itself."""
     settings: FedInferSettings = session.settings
     channel, terms = session.channel, session.plan.terms(MOMENTS.name)
-    asked = request_settings(settings.clip, settings.class_conditional)
+    request = request_settings(settings.clip, settings.class_conditional)
     if terms.trusts.alone:
-        found = channel.collect(MOMENTS.name, terms, statistic.dim, settings=asked)
-        scales = np.full(len(found.clients), terms.noise.deviation(terms.client_scale))
-        groups = tuple((name,) for name in found.clients)
-        return Learned(found.values, scales, groups, terms.unit, schema, statistic)
-    released = channel.sum(MOMENTS.name, terms, statistic.dim, settings=asked)
+        collected = channel.collect(MOMENTS.name, terms, statistic.dim, settings=request)
+        scales = np.full(len(collected.clients), terms.noise.deviation(terms.client_scale))
+        groups = tuple((name,) for name in collected.clients)
+        return Learned(collected.values, scales, groups, terms.unit, schema, statistic)
+    released = channel.sum(MOMENTS.name, terms, statistic.dim, settings=request)
     scale = terms.noise.deviation(released_scale(terms, released.answered))
     absent = {incident.client for incident in released.incidents}
     group = tuple(name for name in channel.names if name not in absent)

@@ -79,7 +79,7 @@ def moments(statistic: Statistic, reading: Reading, values: Floats, sigma: float
     with np.errstate(divide="ignore", invalid="ignore"):  # Where no record is left: infinite.
         sampled = spread / np.diag(least)
         crossed = (np.outer(spread, spread) + covariance**2) / least
-    noise = _simulated(statistic, reading, values, sigma)
+    noise = _simulate(statistic, reading, values, sigma)
     enough = shared > 2
     return Moments(
         reading.names,
@@ -97,8 +97,8 @@ def _read(joint: Floats, reading: Reading) -> tuple[Floats, Floats, Floats]:
     sums, products = _over_present(joint, reading)
     safe = np.where(np.abs(present) > 1e-9, present, np.nan)
     averages = sums / safe
-    found = products / safe - averages * averages.T
-    return np.diag(averages).copy(), found, present
+    covariances = products / safe - averages * averages.T
+    return np.diag(averages).copy(), covariances, present
 
 
 def _indicator(joint: Floats, place: int) -> Floats:
@@ -132,7 +132,7 @@ def _over_present(joint: Floats, reading: Reading) -> tuple[Floats, Floats]:
     return sums, products
 
 
-def _simulated(
+def _simulate(
     statistic: Statistic, reading: Reading, values: Floats, sigma: float
 ) -> tuple[Floats, Floats]:
     """Variances of means and covariances by the noise."""
@@ -153,11 +153,11 @@ def _variances(
 ) -> tuple[Floats, Floats]:
     """Mean squared distances of repeated draws from a centre."""
     rng = np.random.default_rng(0)
-    found = tuple(np.zeros_like(part) for part in centre)
+    totals = tuple(np.zeros_like(part) for part in centre)
     for _ in range(_REPEATS):
-        for total, drawn, middle in zip(found, draw(rng), centre, strict=True):
+        for total, drawn, middle in zip(totals, draw(rng), centre, strict=True):
             total += (drawn - middle) ** 2
-    return found[0] / _REPEATS, found[1] / _REPEATS
+    return totals[0] / _REPEATS, totals[1] / _REPEATS
 
 
 def reading_of(statistic: Statistic, target: str, categories: tuple[object, ...]) -> Reading:

@@ -103,20 +103,20 @@ class Regression:
         v = coordinates.matrix(conformed.columns, conformed.rows)
         _, weights = coordinates.terms()
         natural = weights[:, :1].T + v @ weights[:, 1:].T
-        kept = _kept(coordinates)
+        kept = _coefficient_mask(coordinates)
         return np.asarray(self.coefficients[0] + natural[:, kept] @ self.coefficients[1:])
 
 
-def _kept(coordinates: Coordinates) -> NDArray[np.bool_]:
+def _coefficient_mask(coordinates: Coordinates) -> NDArray[np.bool_]:
     """Which natural terms have coefficients: all but first categories and constant columns."""
-    found: list[bool] = []
+    kept: list[bool] = []
     for part in coordinates.parts:
         terms = len(part.terms())
         if isinstance(part, CategoryPart):
-            found += [False, *[True] * (terms - 1)]
+            kept += [False, *[True] * (terms - 1)]
         else:
-            found += [part.varies, *[True] * (terms - 1)]
-    return np.array(found, bool)
+            kept += [part.varies, *[True] * (terms - 1)]
+    return np.array(kept, bool)
 
 
 @dataclass(frozen=True)
@@ -214,10 +214,10 @@ def least_squares(
         sampled = np.maximum(np.diag(spread), 0) * rest / (records - len(at))
         errors = np.sqrt(sampled + noise_errors**2)
     errors[lost], noise_errors[lost] = np.inf, np.inf
-    return natural @ b, errors, noise_errors, _explained(joint, r, target), records
+    return natural @ b, errors, noise_errors, _r_squared(joint, r, target), records
 
 
-def _explained(joint: Floats, r: Floats, target: Floats) -> float:
+def _r_squared(joint: Floats, r: Floats, target: Floats) -> float:
     """R2 of the residual ``r q`` of the target ``target q``."""
     total = float(target @ joint @ target)
     total -= float(joint[0] @ target) ** 2 / max(float(joint[0, 0]), 1e-9)

@@ -64,7 +64,7 @@ class Statistic:
         classes = conditions(schema)
         others = [c for c in schema.modelled if not classes or c.name != schema.target]
         coordinates = Coordinates.of(others)
-        clip = float(settings["clip"]) * coordinates.largest(norm)
+        clip = float(settings["clip"]) * coordinates.largest_norm(norm)
         by_class = bool(settings["by_class"]) and classes > 0
         return cls(coordinates, classes, by_class, clip or 1.0, norm)
 
@@ -90,14 +90,14 @@ class Statistic:
         """The largest norm of a record's contribution."""
         return 1 + COUNT if self.norm == "l2" else 1 + COUNT + float(np.sqrt(2 * COUNT))
 
-    def shortened(self, v: Floats) -> Floats:
+    def clip_norms(self, v: Floats) -> Floats:
         """Coordinates [n, width] as records count: none with a norm above the clip."""
         norms = np.linalg.norm(v, 1 if self.norm == "l1" else 2, axis=1)
         return np.asarray(v * (self.clip / np.maximum(norms, self.clip))[:, None])
 
     def contributions(self, v: Floats, labels: NDArray[np.int64] | None) -> FactoredRows:
         """Of records with coordinates ``v`` [n, width] and, where there are any, classes [n]."""
-        u = self.shortened(v) / self.clip
+        u = self.clip_norms(v) / self.clip
         ones = np.ones((len(v), 1)) if labels is None else np.eye(self.rows_of_sums)[labels]
         spread = u
         if self.by_class:
@@ -127,21 +127,21 @@ class Statistic:
         number = np.arange(len(b))
         weight = np.where(i == j, 1.0, 0.5) * self.clip**2
         apart = i != j
-        found = [(1 + i, 1 + j, weight, number)]
-        found.append((1 + j[apart], 1 + i[apart], weight[apart], number[apart]))
+        entries = [(1 + i, 1 + j, weight, number)]
+        entries.append((1 + j[apart], 1 + i[apart], weight[apart], number[apart]))
         start = len(b)
         for row in range(self.rows_of_sums):
             at = start + row * (1 + d)
             places = [0, *y[row : row + 1].tolist()]
             for place in places:
                 for other in places:
-                    found.append(_entries([place], [other], 1 / COUNT, [at]))
+                    entries.append(_entries([place], [other], 1 / COUNT, [at]))
                 k = np.arange(d)
                 scale = self.clip / np.sqrt(2 * COUNT)
-                found.append(_entries(np.full(d, place), 1 + k, scale, at + 1 + k))
-                found.append(_entries(1 + k, np.full(d, place), scale, at + 1 + k))
+                entries.append(_entries(np.full(d, place), 1 + k, scale, at + 1 + k))
+                entries.append(_entries(1 + k, np.full(d, place), scale, at + 1 + k))
         rows, columns, weights, numbers = (
-            np.concatenate(part) for part in zip(*found, strict=True)
+            np.concatenate(part) for part in zip(*entries, strict=True)
         )
         return rows, columns, weights, numbers
 

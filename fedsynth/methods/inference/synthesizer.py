@@ -43,8 +43,8 @@ class FedInfer(Synthesizer[Learned]):
     """One-shot federated inference for tables.
 
     Example:
-        >>> found = FedInfer(schema).fit(tables, Budget(epsilon=1.0))        # doctest: +SKIP
-        >>> found.regression("dose", on=["age"]).intervals()                # doctest: +SKIP
+        >>> fitted = FedInfer(schema).fit(tables, Budget(epsilon=1.0))        # doctest: +SKIP
+        >>> fitted.regression("dose", on=["age"]).intervals()                # doctest: +SKIP
     """
 
     name: ClassVar[str] = "fedinfer"
@@ -58,15 +58,15 @@ class FedInfer(Synthesizer[Learned]):
     @property
     def statistic(self) -> Statistic:
         """What is summed: public."""
-        asked = request_settings(self.settings.clip, self.settings.class_conditional)
-        return Statistic.of(self.schema, asked, self.settings.norm)
+        request = request_settings(self.settings.clip, self.settings.class_conditional)
+        return Statistic.of(self.schema, request, self.settings.norm)
 
     def stages(
         self, settings: FedInferSettings, budget: Budget, clients: int, surviving: int
     ) -> list[Stage]:
         def terms(multiplier: float) -> Terms:
-            own = self.statistic, budget, multiplier, surviving
-            return moments_terms(*own, settings.mechanism)
+            arguments = self.statistic, budget, multiplier, surviving
+            return moments_terms(*arguments, settings.mechanism)
 
         return [Stage(MOMENTS.name, 1.0, terms)]
 
@@ -74,7 +74,7 @@ class FedInfer(Synthesizer[Learned]):
         """One message with the whole budget; under local trust the owners' are kept apart, for
         :meth:`arrivals`."""
         self._merged = ()
-        learned = session.saved(Learned, **self.known())
+        learned = session.restore(Learned, **self.known())
         if learned is None:
             learned = ask(session, self.schema, self.statistic)
             session.save(learned)
@@ -154,15 +154,15 @@ class FedInfer(Synthesizer[Learned]):
                 f"both fits hold an owner called {both[0]!r}: if its records answered twice they "
                 "cost twice, and would count twice. Fit owners under names of their own, each once"
             )
-        found = FedInfer(self.schema, self.settings)
-        found._learned = replace(
+        merged = FedInfer(self.schema, self.settings)
+        merged._learned = replace(
             ours,
             messages=np.concatenate([ours.messages, theirs.messages]),
             scales=np.concatenate([ours.scales, theirs.scales]),
             clients=(*ours.clients, *theirs.clients),
         )
-        found._merged = (*(self._merged or (self._ledger,)), *(other._merged or (other._ledger,)))
-        return found
+        merged._merged = (*(self._merged or (self._ledger,)), *(other._merged or (other._ledger,)))
+        return merged
 
     def arrivals(self, order: Sequence[str] | None = None) -> Iterator[Estimate]:
         """The estimate after each message, valid every time: it is of the clients so far.

@@ -63,9 +63,9 @@ class AIM(GraphicalSynthesizer):
     def model(self, settings: AIMSettings, measurer: Measurer) -> Model:
         search = Search(self.schema, settings, measurer)
         if not search.workload:
-            return search.fitted(settings.iterations)
+            return search.fit_model(settings.iterations)
         if settings.selection == "exponential":
             search.by_exponential_mechanism()
         else:
             search.by_sums()
-        return search.fitted(settings.iterations)
+        return search.fit_model(settings.iterations)

@@ -20,8 +20,8 @@ from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.marginals import Domain, Measurement, Model, estimate_marginal
 from fedsynth.methods.marginal.measurer import Measurer
 from fedsynth.methods.marginal.settings import GraphicalSettings
-from fedsynth.methods.sampling.drawing import demanded
-from fedsynth.methods.sampling.labels import wanted_shares
+from fedsynth.methods.sampling.drawing import demand_rows
+from fedsynth.methods.sampling.labels import label_shares
 from fedsynth.methods.synthesizer import Synthesizer
 from fedsynth.privacy.budget import Budget
 from fedsynth.queries.counting import counting_terms, question
@@ -69,10 +69,10 @@ class Learned:
         seed: int | None,
     ) -> pd.DataFrame:
         """Rows that meet all conditions, exactly through the model and not by rejection."""
-        codes, given, rng = self.drawn(rows, where, proportions, seed)
+        codes, given, rng = self.sample_codes(rows, where, proportions, seed)
         return self.encoding.decode(codes, rng, given)
 
-    def drawn(
+    def sample_codes(
         self,
         rows: int,
         where: Mapping[str, Any] | None,
@@ -80,16 +80,16 @@ class Learned:
         seed: int | None,
     ) -> tuple[NDArray[np.int32], dict[str, Condition], np.random.Generator]:
         """Codes [rows, columns], the conditions that they meet, and the generator's state."""
-        rng = demanded(rows, seed)
+        rng = demand_rows(rows, seed)
         given, evidence = self.conditions(where or {})
         if proportions:
-            wanted, at = wanted_shares(self.schema, proportions), target_index(self.schema)
+            shares, at = label_shares(self.schema, proportions), target_index(self.schema)
             if self.schema.target in given:
                 raise ConfigError("give either proportions or a condition on the target, not both")
             known = self.model.condition(evidence).marginal((at,))
-            if (wanted[known <= 0] > 0).any():
+            if (shares[known <= 0] > 0).any():
                 raise ConfigError("proportions ask for values that no row has under the conditions")
-            ratio = np.divide(wanted, known, out=np.zeros_like(wanted), where=known > 0)
+            ratio = np.divide(shares, known, out=np.zeros_like(shares), where=known > 0)
             evidence[at] = evidence.get(at, np.ones(len(ratio))) * ratio / ratio.max()
         model = self.model.condition(evidence) if evidence else self.model
         return model.sample(rows, rng), given, rng
@@ -145,7 +145,7 @@ class GraphicalSynthesizer(Synthesizer[Learned]):
         Returns:
             The distinct rows and their weights, whole numbers that sum to ``rows``.
         """
-        codes, given, rng = self.learned.drawn(rows, where, None, seed)
+        codes, given, rng = self.learned.sample_codes(rows, where, None, seed)
         distinct, counts = np.unique(codes, axis=0, return_counts=True)
         return self.learned.encoding.decode(distinct, rng, given), counts.astype(np.int64)
 
@@ -173,17 +173,17 @@ class GraphicalSynthesizer(Synthesizer[Learned]):
         }
         model = learned.model.condition(evidence) if evidence else learned.model
         filled = learned.encoding.decode(model.impute(codes, rng), rng)
-        found = frame.copy()
+        imputed = frame.copy()
         for k, column in enumerate(self.schema.modelled):
-            if column.name not in found:
-                found[column.name] = filled[column.name].to_numpy()
+            if column.name not in imputed:
+                imputed[column.name] = filled[column.name].to_numpy()
             elif absent[:, k].any():
-                at = found.index[absent[:, k]]
+                at = imputed.index[absent[:, k]]
                 values = filled[column.name].to_numpy()[absent[:, k]]
-                found[column.name] = found[column.name].astype(object)
-                found.loc[at, column.name] = values
-                found[column.name] = found[column.name].infer_objects()
-        return found
+                imputed[column.name] = imputed[column.name].astype(object)
+                imputed.loc[at, column.name] = values
+                imputed[column.name] = imputed[column.name].infer_objects()
+        return imputed
 
     def marginal(
         self, columns: Sequence[str], where: Mapping[str, Any] | None = None, level: float = 0.95
@@ -219,13 +219,13 @@ class GraphicalSynthesizer(Synthesizer[Learned]):
         table = (model.marginal(clique) * model.total).ravel()
         labels = [learned.encoding.labels(names[k]) for k in clique]
         index = pd.MultiIndex.from_product(labels, names=[names[k] for k in clique])
-        found = index.to_frame(index=False).assign(count=table, low=np.nan, high=np.nan)
+        rows = index.to_frame(index=False).assign(count=table, low=np.nan, high=np.nan)
         known = None if evidence else estimate_marginal(learned.measurements, clique)
         if known is not None:
             reach = NormalDist().inv_cdf(0.5 + level / 2) * known.sigma
-            found["low"] = np.maximum(known.values.ravel() - reach, 0.0)
-            found["high"] = np.maximum(known.values.ravel() + reach, 0.0)
-        return found[[*columns, "count", "low", "high"]]
+            rows["low"] = np.maximum(known.values.ravel() - reach, 0.0)
+            rows["high"] = np.maximum(known.values.ravel() + reach, 0.0)
+        return rows[[*columns, "count", "low", "high"]]
 
 
 def _with_gaps(schema: Schema) -> Schema:

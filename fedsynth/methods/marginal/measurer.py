@@ -41,7 +41,7 @@ class Measurer:
         self._sums: dict[str, Array] = {}
         self._choices: list[Clique] = []
         self._choices_restored: list[Clique] = []
-        self.encoding = self._begun()
+        self.encoding = self._begin()
         self.domain = Domain(self.encoding.sizes)
         self.zeros = structural_zeros(self.encoding)
 
@@ -57,12 +57,12 @@ class Measurer:
         Where rare categories share a code, the root mean square over codes of what is summed.
         """
         encoding = self.encoding
-        found = []
+        measurements = []
         for k, (bins, shares) in enumerate(zip(encoding.bins, encoding.frequencies, strict=True)):
             summed = len(bins.codes) / bins.size if isinstance(bins, Groups) else 1.0
             sigma = self._sigma * summed**0.5
-            found.append(Measurement((k,), shares * encoding.records, sigma))
-        return found
+            measurements.append(Measurement((k,), shares * encoding.records, sigma))
+        return measurements
 
     def terms(self, label: str) -> Terms:
         return self.plan.terms(label)
@@ -115,7 +115,7 @@ class Measurer:
             weights, penalties: of each clique's score (:meth:`Channel.select`).
         """
         if self._choices_restored:
-            index = self._found(cliques, self._choices_restored.pop(0))
+            index = self._position(cliques, self._choices_restored.pop(0))
         else:
             sizes = [self.domain.cells(clique) for clique in cliques]
             index = self.session.channel.select(
@@ -131,7 +131,7 @@ class Measurer:
         self._save()
         return index
 
-    def _found(self, cliques: Sequence[Clique], chosen: Clique) -> int:
+    def _position(self, cliques: Sequence[Clique], chosen: Clique) -> int:
         """Where a choice of the interrupted run stands among the same candidates."""
         if chosen not in cliques:
             raise self._other_questions()
@@ -143,7 +143,7 @@ class Measurer:
             "with the fedsynth that started it"
         )
 
-    def _begun(self) -> TableEncoding:
+    def _begin(self) -> TableEncoding:
         restored = self.session.restored
         if restored is not None:
             return self._read(*restored)
@@ -172,9 +172,9 @@ class Measurer:
             "answers": [[[list(m.clique), m.sigma] for m in answer] for answer in answers],
         }
         self.session.checkpoint(arrays, meta)
-        asked = 1 + len(self._answers) + len(self._choices) + len(self._sums)
+        answered = 1 + len(self._answers) + len(self._choices) + len(self._sums)
         planned = self.plan.total
-        self.session.progress("questions", min(asked, planned), planned)
+        self.session.progress("questions", min(answered, planned), planned)
 
     def _read(self, arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any]) -> TableEncoding:
         self._sigma = float(meta["sigma"])

@@ -66,10 +66,10 @@ class MST(GraphicalSynthesizer):
         ]
         edges: list[Clique] = []
         if pairs and settings.selection == "exponential":
-            edges = _grown(measurer, pairs)
+            edges = _grow_tree(measurer, pairs)
         elif pairs:
             evidence.add(measurer.ask(COARSE, pairs, [1.0] * len(pairs)))
-            edges = _strongest(measurer, evidence, pairs)
+            edges = _spanning_tree(measurer, evidence, pairs)
         if pairs and measurer.affordable(FINE):
             # Where no pair outweighs its noise, the columns are asked again.
             asked = edges or columns
@@ -86,20 +86,20 @@ class MST(GraphicalSynthesizer):
         )
 
 
-def _independent(measurer: Measurer, pair: Clique) -> Array:
+def _expected_counts(measurer: Measurer, pair: Clique) -> Array:
     """Counts of a pair were its columns independent."""
     a, b = (measurer.encoding.frequencies[k] for k in pair)
     return np.outer(a, b) * measurer.encoding.records
 
 
-def _strongest(measurer: Measurer, evidence: Evidence, pairs: Sequence[Clique]) -> list[Clique]:
+def _spanning_tree(measurer: Measurer, evidence: Evidence, pairs: Sequence[Clique]) -> list[Clique]:
     """The spanning tree of the largest estimated distances from independence (Kruskal)."""
     fine = measurer.terms(FINE).noise_multiplier * math.sqrt(len(measurer.domain) - 1)
     scored = []
     for pair in pairs:
         known = evidence.estimate(pair)
         assert known is not None
-        scored.append((gain(known, _independent(measurer, pair), 0.0, fine), pair))
+        scored.append((gain(known, _expected_counts(measurer, pair), 0.0, fine), pair))
     scored.sort(key=lambda one: (-one[0], one[1]))
     groups = list(range(len(measurer.domain)))
     edges = []
@@ -110,7 +110,7 @@ def _strongest(measurer: Measurer, evidence: Evidence, pairs: Sequence[Clique]) 
     return edges
 
 
-def _grown(measurer: Measurer, pairs: Sequence[Clique]) -> list[Clique]:
+def _grow_tree(measurer: Measurer, pairs: Sequence[Clique]) -> list[Clique]:
     """A spanning tree edge by edge, by the exponential mechanism among those that join parts."""
     groups = list(range(len(measurer.domain)))
     edges: list[Clique] = []
@@ -118,7 +118,7 @@ def _grown(measurer: Measurer, pairs: Sequence[Clique]) -> list[Clique]:
         joining = [p for p in pairs if _root(groups, p[0]) != _root(groups, p[1])]
         if not joining or not measurer.affordable(SELECT):
             break
-        tables = [_independent(measurer, pair).ravel() for pair in joining]
+        tables = [_expected_counts(measurer, pair).ravel() for pair in joining]
         none = np.zeros(len(joining))
         index = measurer.choose(
             SELECT, joining, np.concatenate(tables), np.ones(len(joining)), none

@@ -34,7 +34,7 @@ def network(scores: Array, domain: Domain, degree: int, first: int, limit: float
         first: the column without parents.
         limit: entries that a table of a column and its parents may have.
     """
-    found = [Family(first, ())]
+    families = [Family(first, ())]
     placed, waiting = [first], [k for k in range(len(domain)) if k != first]
     while waiting:
         best, highest = waiting[0], -math.inf
@@ -46,10 +46,10 @@ def network(scores: Array, domain: Domain, degree: int, first: int, limit: float
                 if len(chosen) < degree and scores[child, parent] > 0 and fits:
                     chosen.append(parent)
             parents[child] = tuple(sorted(chosen))
-            told = sum(scores[child, parent] for parent in chosen)
-            if told > highest:
-                best, highest = child, told
-        found.append(Family(best, parents[best]))
+            score = sum(scores[child, parent] for parent in chosen)
+            if score > highest:
+                best, highest = child, score
+        families.append(Family(best, parents[best]))
         placed.append(best)
         waiting.remove(best)
-    return found
+    return families

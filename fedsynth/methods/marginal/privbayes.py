@@ -84,12 +84,14 @@ class PrivBayes(GraphicalSynthesizer):
             else:
                 scores = _sums(measurer, settings.max_cells)
             families = network(scores, domain, settings.degree, first, limit)
-        asked = measurer.ask(CONDITIONALS, [f.clique for f in families], [1.0] * len(families))
+        measurements = measurer.ask(
+            CONDITIONALS, [f.clique for f in families], [1.0] * len(families)
+        )
         factors: dict[Clique, Array] = {}
         for clique, impossible in measurer.zeros:
             blocked = np.where(impossible, -np.inf, 0.0)
             factors[clique] = factors.get(clique, np.zeros(blocked.shape)) + blocked
-        for family, measured in zip(families, asked, strict=True):
+        for family, measured in zip(families, measurements, strict=True):
             clique = family.clique
             factor = _conditional(family, measured, measurer.encoding.records)
             factors[clique] = factors.get(clique, np.zeros(factor.shape)) + factor
@@ -136,5 +138,5 @@ def _conditional(family: Family, measured: Measurement, total: float) -> Array:
     shares = np.where(above > 0, table / np.where(above > 0, above, 1.0), alone / alone.sum())
     # Noise makes zeros too. Were they exact, those of several tables and the schema's constraints
     # might leave no row at all.
-    found: Array = np.log(np.maximum(shares, _LEAST))
-    return found
+    logarithms: Array = np.log(np.maximum(shares, _LEAST))
+    return logarithms

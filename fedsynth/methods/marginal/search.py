@@ -59,29 +59,29 @@ class Search:
 
     def _base(self, schema: Schema) -> list[Clique]:
         """Columns and, where the target has few values, each column with it: always modelled."""
-        found: list[Clique] = [(k,) for k in range(len(self.domain))]
+        cliques: list[Clique] = [(k,) for k in range(len(self.domain))]
         if self.target is not None and 0 < schema.classes <= FEW:
-            found += [_with(k, self.target) for k in range(len(self.domain)) if k != self.target]
-        return found
+            cliques += [_pair(k, self.target) for k in range(len(self.domain)) if k != self.target]
+        return cliques
 
     def _workload(self, schema: Schema) -> list[Clique]:
         """The marginals that matter, none larger than a model may be."""
-        wanted, everything = self.settings.workload, range(len(self.domain))
+        workload, everything = self.settings.workload, range(len(self.domain))
         names = [column.name for column in schema.modelled]
-        if isinstance(wanted, tuple):
-            sets = [tuple(sorted(names.index(name) for name in some)) for some in wanted]
+        if isinstance(workload, tuple):
+            sets = [tuple(sorted(names.index(name) for name in some)) for some in workload]
         else:
             sets = list(itertools.combinations(everything, 2))
-            if wanted == "triples":
+            if workload == "triples":
                 sets += itertools.combinations(everything, 3)
-            elif wanted == "target-triples" and self.target is not None:
+            elif workload == "target-triples" and self.target is not None:
                 sets += [
                     tuple(sorted((*pair, self.target))) for pair in sets if self.target not in pair
                 ]
         alone = sum(self.domain.sizes)
         limit = self.settings.max_cells - alone
         fitting = [c for c in dict.fromkeys(sets) if self.domain.cells(c) <= limit]
-        if sum(map(self.domain.cells, _widest(fitting))) > _MOST_COUNTS:
+        if sum(map(self.domain.cells, _maximal(fitting))) > _MOST_COUNTS:
             fitting = [c for c in fitting if len(c) < 3]
         return fitting
 
@@ -91,17 +91,17 @@ class Search:
 
     def by_sums(self) -> None:
         """Ask every candidate coarsely, then what the model explains worst, message by message."""
-        asked = _widest(self.workload)
-        self.evidence.add(self.measurer.ask(COARSE, asked, np.ones(len(asked)).tolist()))
+        cliques = _maximal(self.workload)
+        self.evidence.add(self.measurer.ask(COARSE, cliques, np.ones(len(cliques)).tolist()))
         candidates = self._candidates()
         messages = self.settings.messages
         for message in range(messages):
             if not self.measurer.affordable(FINE):
                 break
-            self.model = self.fitted(_STEPS)
+            self.model = self.fit_model(_STEPS)
             number = len(range(message, self.settings.marginals or 1, messages))
             # Where nothing new would outweigh its noise, what is modelled already is asked again.
-            picked = self._picked(candidates, number) or _widest([*self.base, *self.chosen])
+            picked = self._pick(candidates, number) or _maximal([*self.base, *self.chosen])
             # Least noise in all tables' cells together: the third root of their number.
             weights = [self.domain.cells(clique) ** (1 / 3) for clique in picked]
             self.evidence.add(self.measurer.ask(FINE, picked, weights))
@@ -110,13 +110,13 @@ class Search:
     def _candidates(self) -> list[Measurement]:
         """What the coarse sums tell of every marginal in the workload, and of their pairs."""
         pairs = [c for wide in self.workload for c in itertools.combinations(wide, 2)]
-        wanted = dict.fromkeys(
+        cliques = dict.fromkeys(
             [*self.workload, *(pair for pair in pairs if self.target not in pair)]
         )
-        known = (self.evidence.estimate(c) for c in wanted if len(c) > 1)
+        known = (self.evidence.estimate(c) for c in cliques if len(c) > 1)
         return [m for m in known if m is not None]
 
-    def _picked(self, candidates: Sequence[Measurement], number: int) -> list[Clique]:
+    def _pick(self, candidates: Sequence[Measurement], number: int) -> list[Clique]:
         """Up to ``number`` cliques by score that the model can hold together."""
         assert self.model is not None
         codes, total = self.model.sample(_DRAWN, self.rng), self.model.total
@@ -129,7 +129,7 @@ class Search:
                 scored += [(score, m.clique)] if score > 0 else []
         scored.sort(key=lambda one: (-one[0], one[1]))
         picked: list[Clique] = []
-        held = self._held()
+        held = self._model_cliques()
         for _, clique in scored[:_TRIED]:
             if len(picked) == number:
                 break
@@ -148,10 +148,10 @@ class Search:
         for _ in range(self.settings.marginals or 0):
             if not self.measurer.affordable(SELECT):
                 break
-            self.model = self.fitted(_STEPS)
+            self.model = self.fit_model(_STEPS)
             limit = self.settings.max_cells
             left = [clique for clique in self.workload if clique not in self.chosen]
-            grown = grown_cells(self.domain, self._held(), left, limit)
+            grown = grown_cells(self.domain, self._model_cliques(), left, limit)
             open_ = [clique for clique, cells in zip(left, grown, strict=True) if cells <= limit]
             if not open_:
                 break
@@ -174,16 +174,16 @@ class Search:
             self.evidence.add(self.measurer.ask(FINE, [picked], [1.0]))
             self.chosen.append(picked)
 
-    def fitted(self, steps: int) -> Model:
+    def fit_model(self, steps: int) -> Model:
         """The model of everything known so far, on the cliques chosen so far."""
         measurer = self.measurer
-        if self.model is None and not self._fits(self._held()):
+        if self.model is None and not self._fits(self._model_cliques()):
             self.base = [clique for clique in self.base if len(clique) == 1]
-        cliques = self._held()
+        cliques = self._model_cliques()
         tree = JunctionTree.of(self.domain, cliques)
         return fit(
             self.domain,
-            [*measurer.histogram, *self.evidence.select(tree, self._wanted())],
+            [*measurer.histogram, *self.evidence.select(tree, self._known_cliques())],
             start=self.model,
             zeros=measurer.zeros,
             cliques=cliques,
@@ -191,16 +191,16 @@ class Search:
             tolerance=_TOLERANCE,
         )
 
-    def _wanted(self) -> list[Clique]:
+    def _known_cliques(self) -> list[Clique]:
         """What the model is to know: columns, and what was measured of the base and was chosen."""
         known = [c for c in self.base if len(c) == 1 or self.evidence.estimate(c) is not None]
         return [*known, *self.chosen]
 
-    def _held(self) -> list[Clique]:
+    def _model_cliques(self) -> list[Clique]:
         """All cliques that the next model holds, whatever is chosen beside them."""
         blocked = [clique for clique, _ in self.measurer.zeros]
         factors = [] if self.model is None else list(self.model.factors)
-        return list(dict.fromkeys([*self._wanted(), *blocked, *factors]))
+        return list(dict.fromkeys([*self._known_cliques(), *blocked, *factors]))
 
 
 def gain(m: Measurement, expected: Array, drawn: float, fine: float) -> float:
@@ -223,11 +223,11 @@ def gain(m: Measurement, expected: Array, drawn: float, fine: float) -> float:
     return distance - float(np.minimum(math.sqrt(2 / math.pi) * fine, expected).sum())
 
 
-def _with(column: int, target: int) -> Clique:
+def _pair(column: int, target: int) -> Clique:
     return (min(column, target), max(column, target))
 
 
-def _widest(cliques: Sequence[Clique]) -> list[Clique]:
+def _maximal(cliques: Sequence[Clique]) -> list[Clique]:
     """Those that lie within no other: their sums tell of the others too."""
     inside = {
         part

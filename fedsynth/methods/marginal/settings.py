@@ -134,13 +134,15 @@ class AIMSettings(GraphicalSettings):
         if not isinstance(self.workload, tuple):
             return
         names = [column.name for column in schema.modelled]
-        for wanted in self.workload:
-            for name in wanted:
+        for columns in self.workload:
+            for name in columns:
                 if name not in names:
                     hint = suggestion(name, names)
                     raise ConfigError(f"aim: workload: there is no column {name!r}{hint}")
-            if len(set(wanted)) < len(wanted) or not 1 <= len(wanted) <= 6:
-                raise ConfigError(f"aim: workload: {list(wanted)} must be 1 to 6 different columns")
+            if len(set(columns)) < len(columns) or not 1 <= len(columns) <= 6:
+                raise ConfigError(
+                    f"aim: workload: {list(columns)} must be 1 to 6 different columns"
+                )
 
 
 class MSTSettings(GraphicalSettings):

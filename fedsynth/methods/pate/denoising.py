@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from fedsynth.methods.pate.inputs import standardised
+from fedsynth.methods.pate.inputs import standardise
 from fedsynth.queries.estimates import to_simplex
 from fedsynth.queries.votes import Votes
 
@@ -50,7 +50,7 @@ class Smoother:
     @staticmethod
     def fit(queries: Floats, votes: Votes, standards: tuple[Floats, Floats]) -> Smoother:
         """Of votes on queries [Q, width], under the kernel of the largest evidence."""
-        rows = standardised(queries, *standards)
+        rows = standardise(queries, *standards)
         shares = votes.shares
         prior = shares.mean(axis=0)
         best, chosen = -np.inf, (0.0, np.zeros_like(shares))
@@ -65,11 +65,11 @@ class Smoother:
 
     def shares(self, inputs: Floats) -> Floats:
         """Of every class, [n, classes], nonnegative with sum 1, for rows [n, width]."""
-        found = np.zeros((len(inputs), len(self.prior)))
+        shares = np.zeros((len(inputs), len(self.prior)))
         for at in range(0, len(inputs), _CHUNK):
-            rows = standardised(inputs[at : at + _CHUNK], self.mean, self.scale)
-            found[at : at + _CHUNK] = _kernel(rows, self.rows, self.length) @ self.weights
-        return np.stack([to_simplex(own, 1.0) for own in found + self.prior])
+            rows = standardise(inputs[at : at + _CHUNK], self.mean, self.scale)
+            shares[at : at + _CHUNK] = _kernel(rows, self.rows, self.length) @ self.weights
+        return np.stack([to_simplex(row, 1.0) for row in shares + self.prior])
 
 
 def _kernel(a: Floats, b: Floats, length: float) -> Floats:

@@ -62,6 +62,6 @@ class Inputs:
         return mean, scale
 
 
-def standardised(rows: Floats, mean: Floats, scale: Floats) -> Floats:
+def standardise(rows: Floats, mean: Floats, scale: Floats) -> Floats:
     """Rows [n, width] in standard deviations from the mean, within +-10."""
     return np.asarray(np.clip((rows - mean) / scale, -_FARTHEST, _FARTHEST))

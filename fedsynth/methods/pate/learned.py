@@ -17,8 +17,8 @@ from fedsynth.errors import ReleaseError
 from fedsynth.methods.pate.inputs import Inputs
 from fedsynth.methods.pate.sources import Drawn, Public, Rows, size_of
 from fedsynth.methods.sampling.classifier import Classifier
-from fedsynth.methods.sampling.drawing import Columns, demanded, draw_table
-from fedsynth.methods.sampling.labels import wanted_labels
+from fedsynth.methods.sampling.drawing import Columns, demand_rows, draw_table
+from fedsynth.methods.sampling.labels import draw_labels
 from fedsynth.schema import ImageSchema
 
 Floats = NDArray[np.float64]
@@ -59,17 +59,17 @@ class Learned:
             return Learned(inputs, source, vector, source.model.frequencies)
         everything = source.candidates(0, np.random.default_rng(0))
         even = np.full(inputs.classes, 1 / inputs.classes)
-        said = Learned(inputs, source, vector, even)._said(everything)  # noqa: SLF001
-        return Learned(inputs, source, vector, _weights(inputs, said).mean(axis=0))
+        predicted = Learned(inputs, source, vector, even)._predict(everything)  # noqa: SLF001
+        return Learned(inputs, source, vector, _weights(inputs, predicted).mean(axis=0))
 
     @cached_property
     def student(self) -> Classifier:
         return Classifier.from_vector(self.vector, self.inputs.width, self.inputs.classes)
 
     def check(self) -> None:
-        found, classes = self.frequencies, self.inputs.classes
-        fits = found.shape == (classes,) and np.isfinite(found).all()
-        if not fits or (found < 0).any() or abs(found.sum() - 1) > 1e-6:
+        frequencies, classes = self.frequencies, self.inputs.classes
+        fits = frequencies.shape == (classes,) and np.isfinite(frequencies).all()
+        if not fits or (frequencies < 0).any() or abs(frequencies.sum() - 1) > 1e-6:
             raise ReleaseError("pate: the frequencies are not those of the schema's classes")
         self.source.check(self.inputs.schema)
         _ = self.student
@@ -84,22 +84,22 @@ class Learned:
         """Labelled rows that meet all conditions, those on other columns by drawing again."""
         schema = self.inputs.schema
         if isinstance(schema, ImageSchema):
-            rng = demanded(rows, seed)
-            labels = wanted_labels(schema, self.frequencies, rows, where, proportions, rng)
+            rng = demand_rows(rows, seed)
+            labels = draw_labels(schema, self.frequencies, rows, where, proportions, rng)
             assert labels is not None
-            drawn = self.chosen(labels, rng)
+            drawn = self.choose(labels, rng)
             assert isinstance(drawn, Images)
             return Images(drawn.pixels, labels)
 
         def columns(labels: Whole | None, count: int, rng: np.random.Generator) -> Columns:
             assert labels is not None
-            drawn = self.chosen(labels, rng)
+            drawn = self.choose(labels, rng)
             assert not isinstance(drawn, Images)
             return drawn.columns
 
         return draw_table(schema, self.frequencies, rows, where, proportions, seed, columns)
 
-    def _said(self, rows: Rows) -> Floats:
+    def _predict(self, rows: Rows) -> Floats:
         """:meth:`probabilities` of rows that are not encoded yet, some at a time: of wide tables
         all cells of many rows do not fit in memory."""
         step = max(1, _CELLS // self.inputs.width)
@@ -113,21 +113,21 @@ class Learned:
     def probabilities(self, rows: Floats) -> Floats:
         """Of every class [n, classes], for rows [n, width]: sharpened shares times frequencies."""
         shares = self.student.probabilities(rows) ** _SHARPNESS
-        found = shares * (self.frequencies if isinstance(self.source, Drawn) else 1.0)
-        return np.asarray(found / found.sum(axis=1, keepdims=True))
+        weighted = shares * (self.frequencies if isinstance(self.source, Drawn) else 1.0)
+        return np.asarray(weighted / weighted.sum(axis=1, keepdims=True))
 
-    def chosen(self, labels: Whole, rng: np.random.Generator) -> Rows:
+    def choose(self, labels: Whole, rng: np.random.Generator) -> Rows:
         """Rows of these classes, by Bayes' rule: of many rows each is chosen as often as the
         student gives it the class. An image is of its likeliest class, where it has any."""
         count = min(max(_CHOICE * len(labels), _LEAST_CHOICE), _MOST_CHOICE)
         rows = self.source.candidates(count, rng)
-        weights = _weights(self.inputs, self._said(rows))
+        weights = _weights(self.inputs, self._predict(rows))
         chosen = np.zeros(len(labels), np.int64)
         for label in np.unique(labels):
             at = np.flatnonzero(labels == label)
-            own = weights[:, label]
-            own = own if own.sum() > 0 else np.ones(size_of(rows))
-            chosen[at] = rng.choice(len(own), len(at), p=own / own.sum())
+            column = weights[:, label]
+            column = column if column.sum() > 0 else np.ones(size_of(rows))
+            chosen[at] = rng.choice(len(column), len(at), p=column / column.sum())
         return rows.take(chosen)
 
 

@@ -93,10 +93,10 @@ class Public:
     @property
     def digest(self) -> str:
         """Tells these rows from others."""
-        found = hashlib.sha256()
+        digest = hashlib.sha256()
         for name, values in sorted(self.to_arrays()[0].items()):
-            found.update(name.encode() + np.ascontiguousarray(values).tobytes())
-        return found.hexdigest()
+            digest.update(name.encode() + np.ascontiguousarray(values).tobytes())
+        return digest.hexdigest()
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 from fedsynth.methods.pate.denoising import Smoother
-from fedsynth.methods.pate.inputs import Inputs, standardised
+from fedsynth.methods.pate.inputs import Inputs, standardise
 from fedsynth.methods.pate.settings import Labels
 from fedsynth.methods.sampling.classifier import Classifier, one_thread
 from fedsynth.models import mlp
@@ -21,7 +21,7 @@ _LEARNING_RATE, _DECAY = 1e-3, 1e-2
 _AVERAGE = 0.01
 
 
-def taught(
+def train(
     inputs: Inputs, queries: Floats, votes: Votes, others: Floats, labels: Labels, seed: int
 ) -> Classifier:
     """The student.
@@ -33,16 +33,14 @@ def taught(
     """
     standards = inputs.standards(queries)
     if labels == "argmax":
-        rows, wanted = queries, np.eye(inputs.classes)[votes.counts.argmax(axis=1)]
+        rows, targets = queries, np.eye(inputs.classes)[votes.counts.argmax(axis=1)]
     else:
         rows = np.concatenate([queries, others])
-        wanted = Smoother.fit(queries, votes, standards).shares(rows)
-    return distilled(rows, wanted, standards, seed)
+        targets = Smoother.fit(queries, votes, standards).shares(rows)
+    return distil(rows, targets, standards, seed)
 
 
-def distilled(
-    rows: Floats, wanted: Floats, standards: tuple[Floats, Floats], seed: int
-) -> Classifier:
+def distil(rows: Floats, wanted: Floats, standards: tuple[Floats, Floats], seed: int) -> Classifier:
     """A classifier whose probabilities are near the wanted ones in squares (the Brier score).
 
     Args:
@@ -53,18 +51,18 @@ def distilled(
     start = Classifier.initial(*standards, wanted.shape[1], seed=seed)
     weights = [torch.from_numpy(w.copy()).requires_grad_() for w in start.weights]
     average = [w.detach().clone() for w in weights]
-    x = torch.from_numpy(standardised(rows, *standards).astype(np.float32))
+    x = torch.from_numpy(standardise(rows, *standards).astype(np.float32))
     targets = torch.from_numpy(wanted.astype(np.float32))
     source = torch.Generator().manual_seed(seed)
     optimiser = torch.optim.AdamW(weights, lr=_LEARNING_RATE, weight_decay=_DECAY)
     with one_thread():
         for _ in range(_STEPS):
             at = torch.randint(len(x), (_BATCH,), generator=source)
-            said = mlp.forward(weights, x[at]).softmax(1)
+            predicted = mlp.forward(weights, x[at]).softmax(1)
             optimiser.zero_grad()
-            ((said - targets[at]) ** 2).sum(1).mean().backward()  # type: ignore[no-untyped-call]
+            ((predicted - targets[at]) ** 2).sum(1).mean().backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             with torch.no_grad():
-                for own, new in zip(average, weights, strict=True):
-                    own.lerp_(new, _AVERAGE)
+                for mean, new in zip(average, weights, strict=True):
+                    mean.lerp_(new, _AVERAGE)
     return Classifier(start.mean, start.scale, tuple(w.numpy() for w in average))

@@ -19,17 +19,17 @@ from pydantic import BaseModel
 from fedsynth.codec import Arrays
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError
-from fedsynth.federation.client.progress import watched
+from fedsynth.federation.client.progress import watch
 from fedsynth.methods.copula.cells import TableCells
 from fedsynth.methods.copula.model import learn
 from fedsynth.methods.copula.settings import PrivateFusionSettings
 from fedsynth.methods.copula.statistics import ask_statistics, statistics_terms
-from fedsynth.methods.copula.tasks import STATISTICS, asked
+from fedsynth.methods.copula.tasks import STATISTICS, read_question
 from fedsynth.methods.pate.inputs import Inputs
 from fedsynth.methods.pate.learned import Learned
 from fedsynth.methods.pate.settings import PATESettings, demand_classes
 from fedsynth.methods.pate.sources import Drawn, Public, public_rows, size_of
-from fedsynth.methods.pate.student import taught
+from fedsynth.methods.pate.student import train
 from fedsynth.methods.pate.tasks import VOTES
 from fedsynth.methods.pate.votes import ask_votes
 from fedsynth.methods.sampling.predicting import conform_unlabelled
@@ -122,7 +122,7 @@ class PATE(Synthesizer[Learned]):
 
     def learn(self, session: Session) -> Learned:
         job = _Vote(session, self.schema, session.settings, self.public)
-        return job.taught(self.public or job.drawn())
+        return job.train(self.public or job.candidates())
 
     def known(self) -> dict[str, Any]:
         cells = TableCells.of(self.schema) if isinstance(self.schema, Schema) else None
@@ -132,10 +132,10 @@ class PATE(Synthesizer[Learned]):
     def from_state(
         cls, schema: Schema | ImageSchema, arrays: Arrays, meta: Mapping[str, Any]
     ) -> Self:
-        found = super().from_state(schema, arrays, meta)
-        if isinstance(found.learned.source, Public):
-            found.public = found.learned.source
-        return found
+        synthesizer = super().from_state(schema, arrays, meta)
+        if isinstance(synthesizer.learned.source, Public):
+            synthesizer.public = synthesizer.learned.source
+        return synthesizer
 
     def probabilities(self, data: pd.DataFrame | Images) -> Floats:
         """The student's probability of every class, float64 [n, classes].
@@ -163,12 +163,12 @@ class _Vote:
     settings: PATESettings
     public: Public | None
 
-    def drawn(self) -> Drawn:
+    def candidates(self) -> Drawn:
         """Rows from released statistics."""
         assert isinstance(self.schema, Schema)
         question, terms = _question(self.schema), self.session.plan.terms(STATISTICS.name)
         if "statistics" in self._arrays:
-            whole = asked(self.schema, question, terms.norm)
+            whole = read_question(self.schema, question, terms.norm)
             sigma = float(self._meta["statistics_sigma"])
             statistics = whole.answer(np.asarray(self._arrays["statistics"]), sigma)
         else:
@@ -179,7 +179,7 @@ class _Vote:
             self.session.progress("statistics", 1, 1)
         return Drawn(learn(statistics))
 
-    def taught(self, source: Public | Drawn) -> Learned:
+    def train(self, source: Public | Drawn) -> Learned:
         """The student of the teachers' votes on rows of the source."""
         settings, seed = self.settings, self.session.options.seed
         inputs = Inputs(self.schema)
@@ -187,7 +187,7 @@ class _Vote:
         rows, more = source.queries(settings.queries, _OTHERS, rng)
         queries = inputs.matrix(rows)
         votes = self._votes(queries, inputs.classes)
-        student = taught(inputs, queries, votes, inputs.matrix(more), settings.labels, seed)
+        student = train(inputs, queries, votes, inputs.matrix(more), settings.labels, seed)
         return Learned.of(inputs, source, student)
 
     def _votes(self, queries: Floats, classes: int) -> Votes:
@@ -204,7 +204,7 @@ class _Vote:
             done += teachers
             self.session.progress("teachers", done, total)
 
-        with watched(report):
+        with watch(report):
             terms = self.session.plan.terms(VOTES.name)
             votes = ask_votes(channel, terms, queries, classes, settings.teachers, settings.steps)
         self._save(
@@ -218,12 +218,12 @@ class _Vote:
 
     @property
     def _meta(self) -> Mapping[str, Any]:
-        found = {} if self.session.restored is None else self.session.restored[1]
-        if found and found.get("public") != self._digest:
+        meta = {} if self.session.restored is None else self.session.restored[1]
+        if meta and meta.get("public") != self._digest:
             raise ConfigError(
                 "pate: the job to resume was started with other public rows: give the same ones"
             )
-        return found
+        return meta
 
     @property
     def _digest(self) -> str | None:

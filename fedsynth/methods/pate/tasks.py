@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fedsynth.errors import FederationError
 from fedsynth.federation.client.group import Group
 from fedsynth.federation.client.groups import GROUPS
-from fedsynth.federation.client.progress import advanced
+from fedsynth.federation.client.progress import advance
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.request import Request
 from fedsynth.methods.pate.inputs import Inputs
@@ -46,19 +46,19 @@ class VotesTask:
     name: str = "pate-votes"
 
     def group_rows(self, groups: Sequence[Group], request: Request) -> Iterator[tuple[int, Floats]]:
-        queries = _demanded(request, groups)
+        queries = _check_queries(request, groups)
         steps, count = int(str(request.settings["steps"])), int(str(request.settings[GROUPS]))
         # A whole client has one vote, whatever the number of its teachers.
         weight = 1.0 if request.terms.protects.per_record else 1 / count
         for position, group in enumerate(groups):
-            yield position, weight * _voted(group, queries, steps).ravel()
-            advanced()
+            yield position, weight * _vote(group, queries, steps).ravel()
+            advance()
 
 
 VOTES = register(VotesTask())
 
 
-def _demanded(request: Request, groups: Sequence[Group]) -> Floats:
+def _check_queries(request: Request, groups: Sequence[Group]) -> Floats:
     """The queries of a request. Raises FederationError for some that are none."""
     queries = np.asarray(request.arrays["queries"], np.float64)
     if groups:
@@ -69,7 +69,7 @@ def _demanded(request: Request, groups: Sequence[Group]) -> Floats:
     return queries
 
 
-def _voted(group: Group, queries: Floats, steps: int) -> Floats:
+def _vote(group: Group, queries: Floats, steps: int) -> Floats:
     """One-hot votes [queries, classes]; zeros without records."""
     inputs = group.board.read("schema", _inputs_of)
     votes = np.zeros((len(queries), inputs.classes))
@@ -92,9 +92,9 @@ def _voted(group: Group, queries: Floats, steps: int) -> Floats:
         batch=BATCH,
         start=start,
     )
-    own = np.bincount(labels, minlength=inputs.classes) + _UNSEEN
-    said = (teacher.probabilities(queries) / own).argmax(axis=1)
-    votes[np.arange(len(queries)), said] = 1.0
+    counts = np.bincount(labels, minlength=inputs.classes) + _UNSEEN
+    predicted = (teacher.probabilities(queries) / counts).argmax(axis=1)
+    votes[np.arange(len(queries)), predicted] = 1.0
     return votes
 
 

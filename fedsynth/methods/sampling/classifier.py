@@ -104,19 +104,19 @@ class Classifier:
         passes = max(_EPOCHS, -(-_LEAST_STEPS // steps)) if epochs is None else epochs
         with one_thread():
             weights = [torch.from_numpy(w.copy()).requires_grad_() for w in model.weights]
-            _descend(weights, model._standardised(x), torch.from_numpy(y), passes, batch, seed)  # noqa: SLF001
+            _descend(weights, model._standardise(x), torch.from_numpy(y), passes, batch, seed)  # noqa: SLF001
         trained = tuple(w.detach().numpy() for w in weights)
         return Classifier(model.mean, model.scale, trained)
 
     def probabilities(self, x: Floats) -> Floats:
         """Of every class, float64 [n, classes], rows summing to 1. `x` is [n, width], finite."""
         weights = [torch.from_numpy(w) for w in self.weights]
-        found = np.zeros((len(x), self.classes))
+        probabilities = np.zeros((len(x), self.classes))
         with one_thread(), torch.no_grad():
             for at in range(0, len(x), _CHUNK):
-                scores = mlp.forward(weights, self._standardised(x[at : at + _CHUNK]))
-                found[at : at + _CHUNK] = torch.softmax(scores.double(), 1).numpy()
-        return found
+                scores = mlp.forward(weights, self._standardise(x[at : at + _CHUNK]))
+                probabilities[at : at + _CHUNK] = torch.softmax(scores.double(), 1).numpy()
+        return probabilities
 
     def to_vector(self) -> Floats:
         """Standardisation and weights in one float64 vector of :meth:`size` numbers."""
@@ -147,7 +147,7 @@ class Classifier:
                 at = stop
         return Classifier(vector[:width].copy(), scale.copy(), tuple(weights))
 
-    def _standardised(self, x: Floats) -> Tensor:
+    def _standardise(self, x: Floats) -> Tensor:
         z = np.clip((x - self.mean) / self.scale, -_FARTHEST, _FARTHEST)
         return torch.from_numpy(z.astype(np.float32))
 

@@ -49,12 +49,12 @@ class Design:
             float64 [n, width], finite.
         """
         rows = len(next(iter(columns.values()))) if columns else 0
-        found = np.zeros((rows, self.width))
+        matrix = np.zeros((rows, self.width))
         start = 0
         for column, width in zip(self.columns, self.widths, strict=True):
-            _fill(found[:, start : start + width], columns[column.name], column)
+            _fill(matrix[:, start : start + width], columns[column.name], column)
             start += width
-        return found
+        return matrix
 
 
 def _width(column: Modelled) -> int:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fedsynth.agreed import suggestion
 from fedsynth.data.conforming import restore, round_to_grid
 from fedsynth.errors import ConfigError
-from fedsynth.methods.sampling.labels import wanted_shares
+from fedsynth.methods.sampling.labels import label_shares
 from fedsynth.schema import Boolean, Categorical, Schema
 from fedsynth.schema.conditions import Condition, condition_on
 
@@ -34,8 +34,8 @@ _BATCH = 100_000
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What drawn rows are to be.
+class Conditioning:
+    """What drawn rows are conditioned on.
 
     Attributes:
         shares: of the target's classes [classes]; empty where there are none.
@@ -54,7 +54,7 @@ class Wish:
         frequencies: Floats,
         where: Mapping[str, Any] | None,
         proportions: Mapping[Any, float] | None,
-    ) -> Wish:
+    ) -> Conditioning:
         """Raises ConfigError for conditions or shares that make no sense under the schema."""
         names = [column.name for column in schema.modelled]
         conditions = {}
@@ -65,17 +65,17 @@ class Wish:
         if not len(frequencies):
             if proportions:
                 raise ConfigError("proportions need a target of categories beside other columns")
-            return Wish(frequencies, False, conditions)
+            return Conditioning(frequencies, False, conditions)
         target = conditions.pop(str(schema.target), None)
         if proportions and target is not None:
             raise ConfigError("give either proportions or a condition on the target, not both")
-        shares = wanted_shares(schema, proportions) if proportions else frequencies
+        shares = label_shares(schema, proportions) if proportions else frequencies
         if target is not None:
             allowed = np.isin(np.arange(len(shares)), target.codes)
             # A class that the noise has emptied can be asked for all the same.
             held = np.where(allowed, shares, 0.0)
             shares = held if held.sum() > 0 else allowed.astype(np.float64)
-        return Wish(shares / shares.sum(), bool(proportions), conditions)
+        return Conditioning(shares / shares.sum(), bool(proportions), conditions)
 
     def labels(self, rows: int, rng: np.random.Generator) -> Labels | None:
         """Codes [rows] of the target."""
@@ -84,7 +84,7 @@ class Wish:
         return rng.choice(len(self.shares), size=rows, p=self.shares).astype(np.int64)
 
 
-def demanded(rows: object, seed: object) -> np.random.Generator:
+def demand_rows(rows: object, seed: object) -> np.random.Generator:
     """The generator of a draw of ``rows`` rows.
 
     Raises:
@@ -124,11 +124,11 @@ def draw_table(
     Raises:
         ConfigError: rows below 1, senseless conditions, or such as hardly a drawn row meets.
     """
-    rng = demanded(rows, seed)
-    wish = Wish.of(schema, frequencies, where, proportions)
-    labels = wish.labels(rows, rng)
-    found = _drawn(schema, draw, labels, rows, rng)
-    pending = np.flatnonzero(~_met(schema, wish, found))
+    rng = demand_rows(rows, seed)
+    conditioning = Conditioning.of(schema, frequencies, where, proportions)
+    labels = conditioning.labels(rows, rng)
+    columns = _draw(schema, draw, labels, rows, rng)
+    pending = np.flatnonzero(~_meets(schema, conditioning, columns))
     left = max(_DRAWS * rows, _LEAST_DRAWS)
     while len(pending):
         if left <= 0:
@@ -140,35 +140,39 @@ def draw_table(
             )
         tries = max(1, min(_BATCH, left) // len(pending))
         count = tries * len(pending)
-        kept = np.repeat(labels[pending], tries) if wish.fixed and labels is not None else None
-        fresh = _drawn(schema, draw, wish.labels(count, rng) if kept is None else kept, count, rng)
-        good = _met(schema, wish, fresh).reshape(len(pending), tries)
+        kept = (
+            np.repeat(labels[pending], tries) if conditioning.fixed and labels is not None else None
+        )
+        candidates = _draw(
+            schema, draw, conditioning.labels(count, rng) if kept is None else kept, count, rng
+        )
+        good = _meets(schema, conditioning, candidates).reshape(len(pending), tries)
         at = pending[good.any(axis=1)]
         chosen = (np.arange(len(pending)) * tries + good.argmax(axis=1))[good.any(axis=1)]
-        for name, values in found.items():
-            values[at] = fresh[name][chosen]
+        for name, values in columns.items():
+            values[at] = candidates[name][chosen]
         pending, left = pending[~good.any(axis=1)], left - count
-    return restore(found, schema, rng)
+    return restore(columns, schema, rng)
 
 
-def _drawn(
+def _draw(
     schema: Schema, draw: Draw, labels: Labels | None, rows: int, rng: np.random.Generator
 ) -> dict[str, NDArray[Any]]:
     """Columns [rows] of values that the schema allows."""
-    given = dict(draw(labels, rows, rng))
+    cells = dict(draw(labels, rows, rng))
     if labels is not None:
-        given.setdefault(str(schema.target), labels)
+        cells.setdefault(str(schema.target), labels)
     return {
-        column.name: np.array(given[column.name], np.int64)
+        column.name: np.array(cells[column.name], np.int64)
         if isinstance(column, Categorical | Boolean)
-        else round_to_grid(np.asarray(given[column.name], np.float64), column)
+        else round_to_grid(np.asarray(cells[column.name], np.float64), column)
         for column in schema.modelled
     }
 
 
-def _met(schema: Schema, wish: Wish, columns: Columns) -> NDArray[np.bool_]:
+def _meets(schema: Schema, conditioning: Conditioning, columns: Columns) -> NDArray[np.bool_]:
     """Which rows [n] meet all that is asked."""
     met = ~schema.broken(columns)
-    for name, condition in wish.conditions.items():
+    for name, condition in conditioning.conditions.items():
         met &= condition.holds(columns[name])
     return met

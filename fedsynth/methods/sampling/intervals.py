@@ -55,7 +55,7 @@ class Encoding:
                 parts.append(codes[:, None] == np.arange(size))
                 continue
             absent = np.isnan(values)
-            number = _squashed(np.where(absent, column.low, values), column)
+            number = _squash(np.where(absent, column.low, values), column)
             parts.append(np.where(absent, 0.0, number)[:, None])
             if column.missing:
                 parts += [~absent[:, None], absent[:, None]]
@@ -64,23 +64,23 @@ class Encoding:
 
     def decode(self, cells: Floats) -> dict[str, NDArray[Any]]:
         """Arrays such as `Conformed.columns` of cells [n, width]; numbers are not on the grid."""
-        found: dict[str, NDArray[Any]] = {}
+        columns: dict[str, NDArray[Any]] = {}
         at = 0
         for column in self.columns:
             if isinstance(column, Categorical | Boolean):
                 size = _sizes(column)[0]
                 codes = cells[:, at : at + size].argmax(axis=1).astype(np.int64)
                 gap = column.missing & (codes == size - 1)
-                found[column.name] = np.where(gap, -1, codes)
+                columns[column.name] = np.where(gap, -1, codes)
                 at += size
                 continue
-            values = _stretched(cells[:, at].astype(np.float64), column)
+            values = _stretch(cells[:, at].astype(np.float64), column)
             at += 1
             if column.missing:
                 values = np.where(cells[:, at + 1] > cells[:, at], np.nan, values)
                 at += 2
-            found[column.name] = values
-        return found
+            columns[column.name] = values
+        return columns
 
 
 def cells_of(schema: Schema | ImageSchema) -> Cells:
@@ -110,14 +110,14 @@ def _bounds(column: Numeric) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _squashed(values: NDArray[np.float64], column: Numeric) -> NDArray[np.float64]:
+def _squash(values: NDArray[np.float64], column: Numeric) -> NDArray[np.float64]:
     low, high = _bounds(column)
     if low == high:
         return np.zeros(len(values))
     return 2 * (_ladder(values, column) - low) / (high - low) - 1
 
 
-def _stretched(cells: NDArray[np.float64], column: Numeric) -> NDArray[np.float64]:
+def _stretch(cells: NDArray[np.float64], column: Numeric) -> NDArray[np.float64]:
     low, high = _bounds(column)
     steps = low + (cells + 1) / 2 * (high - low)
     values = np.sign(steps) * np.expm1(np.abs(steps)) if _wide(column) else steps

@@ -15,7 +15,7 @@ from fedsynth.schema import Boolean, Categorical, ImageSchema, Schema
 Floats = NDArray[np.float64]
 
 
-def wanted_labels(
+def draw_labels(
     schema: Schema | ImageSchema,
     frequencies: Floats,
     rows: int,
@@ -41,11 +41,11 @@ def wanted_labels(
         return None
     if where:
         return np.full(rows, _code(schema, where), np.int64)
-    shares = wanted_shares(schema, proportions) if proportions else frequencies
+    shares = label_shares(schema, proportions) if proportions else frequencies
     return rng.choice(len(shares), size=rows, p=shares / shares.sum()).astype(np.int64)
 
 
-def wanted_shares(schema: Schema | ImageSchema, proportions: Mapping[Any, float]) -> Floats:
+def label_shares(schema: Schema | ImageSchema, proportions: Mapping[Any, float]) -> Floats:
     """The share of each of the target's categories that ``proportions`` name by value.
 
     Raises:

@@ -88,17 +88,17 @@ class Conditions:
             return classes
         shares = torch.from_numpy(self.cells).clamp(min=0) + 1e-12
         if classes is None or len(shares) == 1:
-            asked = torch.multinomial(shares[0], rows, True, generator=source)
+            cells_asked = torch.multinomial(shares[0], rows, True, generator=source)
         else:
             # By a uniform number under the class's running sums: no table of rows by cells.
             sums = shares.cumsum(1)
             drawn = torch.rand(rows, generator=source, dtype=sums.dtype) * sums[classes, -1]
-            asked = torch.zeros(rows, dtype=torch.int64)
+            cells_asked = torch.zeros(rows, dtype=torch.int64)
             for number in torch.unique(classes):
-                own = classes == number
-                found = torch.searchsorted(sums[number], drawn[own], right=True)
-                asked[own] = found.clamp(max=sums.shape[1] - 1)
-        cells = asked + len(self.classes)
+                members = classes == number
+                places = torch.searchsorted(sums[number], drawn[members], right=True)
+                cells_asked[members] = places.clamp(max=sums.shape[1] - 1)
+        cells = cells_asked + len(self.classes)
         return cells if classes is None else torch.stack([classes, cells], dim=1)
 
 
@@ -158,7 +158,7 @@ class GeneratorTrainer:
             labels = torch.cat([labels, labels])
         latent = self.latent(2 * half)
         scores = self.generator.scores(self.learner.weights, latent, labels)
-        cells = self.generator.drawn(scores, self.source)
+        cells = self.generator.sample_records(scores, self.source)
         loss = adversarial.adversarial_losses(
             discriminate(cells, labels), True, self.objective.loss
         ).mean()
@@ -177,12 +177,14 @@ class GeneratorTrainer:
         objective, loss = self.objective, torch.zeros(())
         classes = self._classes(labels)
         if objective.matching and self.profiles is not None:
-            own = classes if len(self.profiles) > 1 else None
-            loss = loss + objective.matching * profile_distance(cells, own, self.profiles)
+            known = classes if len(self.profiles) > 1 else None
+            loss = loss + objective.matching * profile_distance(cells, known, self.profiles)
         if objective.conditional_loss and labels is not None and self.conditions.cells is not None:
-            asked = (labels if labels.dim() == 1 else labels[:, -1]) - len(self.conditions.classes)
+            targets = (labels if labels.dim() == 1 else labels[:, -1]) - len(
+                self.conditions.classes
+            )
             loss = loss + objective.conditional_loss * conditional_cross_entropy(
-                scores, asked, self.conditions.sizes
+                scores, targets, self.conditions.sizes
             )
         if objective.auxiliary_loss and classify is not None and classes is not None:
             loss = loss + objective.auxiliary_loss * functional.cross_entropy(
@@ -216,13 +218,13 @@ def profile_distance(cells: Tensor, classes: Tensor | None, profiles: Tensor) ->
     return (counts / len(cells) * (means - profiles).square().sum(1)).sum()
 
 
-def conditional_cross_entropy(scores: Tensor, asked: Tensor, sizes: tuple[int, ...]) -> Tensor:
+def conditional_cross_entropy(scores: Tensor, targets: Tensor, sizes: tuple[int, ...]) -> Tensor:
     """Mean cross-entropy of the cells asked for [b] under scores [b, width] of all columns."""
     starts = torch.tensor(np.cumsum([0, *sizes[:-1]]))
-    column = torch.bucketize(asked, starts, right=True) - 1
+    column = torch.bucketize(targets, starts, right=True) - 1
     owners = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
-    own = scores.masked_fill(owners[None] != column[:, None], -torch.inf)
-    return functional.cross_entropy(own, asked)
+    masked = scores.masked_fill(owners[None] != column[:, None], -torch.inf)
+    return functional.cross_entropy(masked, targets)
 
 
 def mode_seeking_ratio(latent: Tensor, cells: Tensor, half: int) -> Tensor:

@@ -41,13 +41,13 @@ class Learner:
         self.layers = layers
         flat = gan.initial(layers, source) if start is None else start
         self.weights = gan.leaves(flat, layers)
-        self.average = gan.flattened(self.weights)
+        self.average = gan.flatten(self.weights)
         self._optimiser = torch.optim.Adam(self.weights, lr=rate or 1e-3, betas=betas)
 
     @property
     def flat(self) -> Tensor:
         """The weights as one vector."""
-        return gan.flattened(self.weights)
+        return gan.flatten(self.weights)
 
     def descend(self, loss: Tensor, max_gradient_norm: float | None = None) -> None:
         """One step against the gradient of a loss.
@@ -86,7 +86,7 @@ class Learner:
 
     def follow(self, decay: float) -> None:
         """Move the average towards the weights."""
-        self.average.lerp_(gan.flattened(self.weights), 1 - decay)
+        self.average.lerp_(gan.flatten(self.weights), 1 - decay)
 
     def state(self) -> Arrays:
         """What :meth:`restore` needs to go on as if nothing had happened."""
@@ -94,30 +94,30 @@ class Learner:
         arrays: Arrays = {"weights": self.flat.numpy(), "average": self.average.numpy().copy()}
         if moments[0]:
             arrays["steps"] = np.array(float(moments[0]["step"]))
-            arrays["first"] = gan.flattened([m["exp_avg"] for m in moments]).numpy()
-            arrays["second"] = gan.flattened([m["exp_avg_sq"] for m in moments]).numpy()
+            arrays["first"] = gan.flatten([m["exp_avg"] for m in moments]).numpy()
+            arrays["second"] = gan.flatten([m["exp_avg_sq"] for m in moments]).numpy()
         return arrays
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """The inverse of :meth:`state`."""
-        own = {name: torch.from_numpy(np.array(values)) for name, values in arrays.items()}
+        tensors = {name: torch.from_numpy(np.array(values)) for name, values in arrays.items()}
         with torch.no_grad():
-            parts = unflatten(own["weights"], self.layers)
+            parts = unflatten(tensors["weights"], self.layers)
             for weight, part in zip(self.weights, parts, strict=True):
                 weight.copy_(part)
-        self.average = own["average"].clone()
+        self.average = tensors["average"].clone()
         self._optimiser.state.clear()
-        if "steps" not in own:
+        if "steps" not in tensors:
             return
         moments = zip(
             self.weights,
-            unflatten(own["first"], self.layers),
-            unflatten(own["second"], self.layers),
+            unflatten(tensors["first"], self.layers),
+            unflatten(tensors["second"], self.layers),
             strict=True,
         )
         for weight, first, second in moments:
             self._optimiser.state[weight] = {
-                "step": own["steps"].float(),
+                "step": tensors["steps"].float(),
                 "exp_avg": first.clone(),
                 "exp_avg_sq": second.clone(),
             }

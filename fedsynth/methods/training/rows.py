@@ -106,13 +106,13 @@ class Row:
         if self.classifier is not None:
             assert seen.classes is not None
             classes = seen.classes
-            found = adversarial.record_gradients(
+            gradients = adversarial.record_gradients(
                 self.classifier,
                 weights.classifier,
                 seen.cells,
                 lambda logits: functional.cross_entropy(logits, classes, reduction="none"),
             )
-            parts += _clipped(found, self.classifier_clip)
+            parts += _clip(gradients, self.classifier_clip)
         if self.marks:
             rows = len(seen.cells)
             places = torch.zeros(rows, dtype=torch.int64) if seen.classes is None else seen.classes
@@ -124,7 +124,7 @@ class Row:
         self, cells: Tensor, labels: Tensor | None, weights: Sequence[Tensor], real: bool
     ) -> Factors:
         """Of the discriminator's loss on records as real ones or as generated, clipped."""
-        found = adversarial.record_gradients(
+        gradients = adversarial.record_gradients(
             self.discriminator,
             weights,
             cells,
@@ -132,7 +132,7 @@ class Row:
                 adversarial.conditional_logits(logits, labels), real, self.loss
             ),
         )
-        return _clipped(found, self.discriminator_clip)
+        return _clip(gradients, self.discriminator_clip)
 
     def generated_gradient(
         self, cells: Tensor, labels: Tensor | None, weights: Sequence[Tensor]
@@ -143,8 +143,8 @@ class Row:
         return clip_and_sum(rows, self.clip) / len(cells)
 
 
-def _clipped(found: list[tuple[Tensor, Tensor]], clip: float) -> Factors:
+def _clip(gradients: list[tuple[Tensor, Tensor]], clip: float) -> Factors:
     """Factors of gradients [b] with the norm of each at most `clip`."""
-    pairs = [(left.numpy(), right.numpy()) for left, right in found]
+    pairs = [(left.numpy(), right.numpy()) for left, right in gradients]
     scale = factors(FactoredRows(pairs), clip).astype(np.float32)[:, None]
     return [(left * scale, right) for left, right in pairs]

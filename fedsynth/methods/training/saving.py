@@ -19,7 +19,7 @@ class Part(Protocol):
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None: ...
 
 
-def packed(parts: Mapping[str, Part]) -> Arrays:
+def pack_parts(parts: Mapping[str, Part]) -> Arrays:
     """The arrays of all parts by name of the part, a point, and name of the array."""
     return {
         f"{name}.{key}": array
@@ -28,8 +28,8 @@ def packed(parts: Mapping[str, Part]) -> Arrays:
     }
 
 
-def unpack(parts: Mapping[str, Part], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """The inverse of :func:`packed`, in place; there may be other arrays."""
+def unpack_parts(parts: Mapping[str, Part], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """The inverse of :func:`pack_parts`, in place; there may be other arrays."""
     for name, part in parts.items():
         start = f"{name}."
         part.restore({k.removeprefix(start): v for k, v in arrays.items() if k.startswith(start)})

@@ -68,7 +68,7 @@ class Watch:
 
     def look(self, trainer: GeneratorTrainer, weights: Tensor, number: int, seed: int) -> None:
         """Look at flat weights after round ``number``."""
-        self.looks.append(_looked(trainer, weights, number, seed))
+        self.looks.append(_look(trainer, weights, number, seed))
         last = self.looks[-1]
         if not self.collapsed and not self.diverged and (self.patience is None or self._best):
             self.kept, self.at = weights.clone(), last.round
@@ -88,8 +88,8 @@ class Watch:
         self.kept, self.at = torch.from_numpy(np.array(arrays["kept"])), int(arrays["at"].item())
         self.looks = []
         for number, variety, spread, *rest in arrays["looks"].tolist():
-            wanted, distance = (None if np.isnan(value) else value for value in rest)
-            self.looks.append(Look(int(number), variety, spread, wanted, distance))
+            expected, distance = (None if np.isnan(value) else value for value in rest)
+            self.looks.append(Look(int(number), variety, spread, expected, distance))
 
     @property
     def diverged(self) -> bool:
@@ -134,7 +134,7 @@ class Watch:
         )
 
 
-def _looked(trainer: GeneratorTrainer, flat: Tensor, number: int, seed: int) -> Look:
+def _look(trainer: GeneratorTrainer, flat: Tensor, number: int, seed: int) -> Look:
     """Look with random numbers of its own, so that looking changes nothing."""
     source = torch.Generator().manual_seed(seed)
     generator, conditions = trainer.generator, trainer.conditions
@@ -150,10 +150,12 @@ def _looked(trainer: GeneratorTrainer, flat: Tensor, number: int, seed: int) -> 
     spread = scale * float((cells[1:] - cells[:-1]).abs().mean())
     if not bool(cells.isfinite().all()) or not bool(flat.isfinite().all()):
         variety = float("nan")
-    return Look(number, variety, spread, _wanted(trainer), _distance(trainer, cells, labels))
+    return Look(
+        number, variety, spread, _expected_variety(trainer), _distance(trainer, cells, labels)
+    )
 
 
-def _wanted(trainer: GeneratorTrainer) -> float | None:
+def _expected_variety(trainer: GeneratorTrainer) -> float | None:
     """The share of the columns in which two rows of the same class differ by the tables."""
     profiles, classes = trainer.profiles, torch.from_numpy(trainer.conditions.classes).float()
     columns = trainer.generator.cells.columns
@@ -172,7 +174,7 @@ def _distance(trainer: GeneratorTrainer, cells: Tensor, labels: Tensor | None) -
         classes = labels if labels.dim() == 1 else labels[:, 0]
     total = 0.0
     for number in torch.unique(classes):
-        own = cells[classes == number]
-        gap = (own.mean(0) - profiles[number]).abs().sum() / 2
-        total += len(own) / len(cells) * float(gap) / len(trainer.generator.cells.columns)
+        members = cells[classes == number]
+        gap = (members.mean(0) - profiles[number]).abs().sum() / 2
+        total += len(members) / len(cells) * float(gap) / len(trainer.generator.cells.columns)
     return total

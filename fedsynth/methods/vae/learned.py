@@ -16,10 +16,10 @@ from fedsynth.data.images import Images
 from fedsynth.encoding import image
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ReleaseError
-from fedsynth.methods.sampling.drawing import demanded
-from fedsynth.methods.sampling.labels import wanted_labels
+from fedsynth.methods.sampling.drawing import demand_rows
+from fedsynth.methods.sampling.labels import draw_labels
 from fedsynth.methods.vae.records import Model
-from fedsynth.methods.vae.redrawing import redrawn
+from fedsynth.methods.vae.redrawing import redraw
 from fedsynth.models import vae
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.schema.target import target_index
@@ -59,8 +59,8 @@ class Learned:
         seed: int | None,
     ) -> pd.DataFrame | Images:
         """Rows whose condition on the target is met exactly, and not by rejection."""
-        rng = demanded(rows, seed)
-        labels = wanted_labels(self.schema, self.frequencies, rows, where, proportions, rng)
+        rng = demand_rows(rows, seed)
+        labels = draw_labels(self.schema, self.frequencies, rows, where, proportions, rng)
         generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
         fixed = bool(where or proportions)
         if isinstance(self.schema, ImageSchema):
@@ -78,7 +78,7 @@ class Learned:
         codes = draw(np.arange(rows))
         if self.schema.constraints:
             kinds = labels if fixed else None
-            codes = redrawn(self.encoding, codes, draw, kinds, rng)
+            codes = redraw(self.encoding, codes, draw, kinds, rng)
         return self.encoding.decode(codes, rng)
 
     def _draw(
@@ -92,10 +92,10 @@ class Learned:
         """Records without the target's column, and labels: those, or if not `fixed` better ones."""
         drawn = self._decode(labels, rows, generator)
         if self.model.spec.classifier_weight and not fixed:
-            labels = self._classified(drawn, rng)
+            labels = self._classify(drawn, rng)
         return drawn, labels
 
-    def _classified(self, drawn: NDArray[Any], rng: np.random.Generator) -> NDArray[np.int64]:
+    def _classify(self, drawn: NDArray[Any], rng: np.random.Generator) -> NDArray[np.int64]:
         """A label for each drawn record, from the auxiliary classifier's probabilities.
 
         The decoder's classes tell columns and label apart one by one; the classifier weighs all
@@ -113,16 +113,16 @@ class Learned:
         """Codes without the target's column, or pixel intensities, [rows, ...]."""
         model, theta = self.model, torch.from_numpy(self.theta)
         if model.parts == 1:
-            own = None
+            classes = None
             if model.spec.classes and labels is not None:
-                own = torch.from_numpy(labels)
-            drawn: NDArray[Any] = vae.sample(model.spec, theta, own, generator, rows).numpy()
+                classes = torch.from_numpy(labels)
+            drawn: NDArray[Any] = vae.sample(model.spec, theta, classes, generator, rows).numpy()
             return drawn
         assert labels is not None
         width = len(model.spec.sizes) or model.spec.width
-        found = np.zeros((rows, width), np.int32 if model.spec.sizes else np.float32)
+        records = np.zeros((rows, width), np.int32 if model.spec.sizes else np.float32)
         for part in np.unique(labels):
             at = labels == part
             weights = model.decoder_part(theta, int(part))
-            found[at] = vae.sample(model.spec, weights, None, generator, int(at.sum())).numpy()
-        return found
+            records[at] = vae.sample(model.spec, weights, None, generator, int(at.sum())).numpy()
+        return records

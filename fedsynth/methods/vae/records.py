@@ -54,9 +54,9 @@ class Model:
         starts = []
         if not frozen:
             sizes = [layer.size for layer in self.spec.encoder_layers]
-            starts += _running(part * self.spec.encoder_dim, sizes)
+            starts += _starts(part * self.spec.encoder_dim, sizes)
         sizes = [layer.size for layer in self.spec.decoder_layers]
-        starts += _running(encoders + part * self.spec.decoder_dim, sizes)
+        starts += _starts(encoders + part * self.spec.decoder_dim, sizes)
         return starts, encoders + self.parts * self.spec.decoder_dim
 
     def to_dict(self) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class Model:
         return Model(VAESpec.from_dict(plain["spec"]), int(plain["parts"]))
 
 
-def _running(start: int, sizes: Sequence[int]) -> list[int]:
+def _starts(start: int, sizes: Sequence[int]) -> list[int]:
     return [start + sum(sizes[:i]) for i in range(len(sizes))]
 
 

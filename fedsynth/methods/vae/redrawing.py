@@ -19,7 +19,7 @@ Rows = NDArray[np.intp]
 REDRAWS = 64
 
 
-def redrawn(
+def redraw(
     encoding: TableEncoding,
     codes: Codes,
     draw: Callable[[Rows], Codes],
@@ -40,24 +40,24 @@ def redrawn(
     Raises:
         ConfigError: no drawn row of some kind meets them.
     """
-    found = codes.copy()
-    rows = np.flatnonzero(is_impossible(encoding, found))
+    result = codes.copy()
+    rows = np.flatnonzero(is_impossible(encoding, result))
     for _ in range(REDRAWS):
         if not len(rows):
-            return found
-        found[rows] = draw(rows)
-        rows = rows[is_impossible(encoding, found[rows])]
-    valid = np.ones(len(found), bool)
+            return result
+        result[rows] = draw(rows)
+        rows = rows[is_impossible(encoding, result[rows])]
+    valid = np.ones(len(result), bool)
     valid[rows] = False
-    own: NDArray[Any] = np.zeros(len(found), np.int64) if kinds is None else kinds
-    for kind in np.unique(own[rows]):
-        at = rows[own[rows] == kind]
-        like = np.flatnonzero(valid & (own == kind))
+    kind_of: NDArray[Any] = np.zeros(len(result), np.int64) if kinds is None else kinds
+    for kind in np.unique(kind_of[rows]):
+        at = rows[kind_of[rows] == kind]
+        like = np.flatnonzero(valid & (kind_of == kind))
         if not len(like):
             raise ConfigError(
                 "no row that this model draws meets the schema's constraints"
                 + (" and the condition on its target" if kinds is not None else "")
                 + "; ask for more rows, or fit a method that keeps to constraints, such as aim"
             )
-        found[at] = found[rng.choice(like, len(at))]
-    return found
+        result[at] = result[rng.choice(like, len(at))]
+    return result

@@ -23,7 +23,7 @@ from fedsynth.privacy.budget import Budget
 from fedsynth.queries.counting import released_scale
 from fedsynth.queries.estimates import naive_bayes
 from fedsynth.queries.preliminaries import ask_preliminaries
-from fedsynth.queries.rounds import expected
+from fedsynth.queries.rounds import expected_units
 from fedsynth.queries.session import Session
 from fedsynth.queries.tasks.counting import LABEL_TABLES
 from fedsynth.schema import ImageSchema, Schema
@@ -66,7 +66,7 @@ class Training:
         self.record = self.terms.protects.per_record
 
     def run(self) -> Learned:
-        state = self.session.saved(State) or self._begun()
+        state = self.session.restore(State) or self._begin()
         if state.encoding is not None:
             self.channel.announce("encoding", state.encoding.to_dict())
         self.channel.announce("model", self._model(state.encoding).to_dict())
@@ -74,27 +74,27 @@ class Training:
         model = self._model(state.encoding)
         theta = self._theta(state, state.average if self.record else state.optimiser.weights)
         if state.profiles is not None:
-            theta = self._matched(model.spec, theta, state.profiles)
+            theta = self._match(model.spec, theta, state.profiles)
         return Learned(model, theta, state.frequencies, state.encoding, self.schema)
 
-    def _matched(self, spec: VAESpec, theta: Floats, profiles: NDArray[np.float64]) -> Floats:
+    def _match(self, spec: VAESpec, theta: Floats, profiles: NDArray[np.float64]) -> Floats:
         """The decoder with each class's one-way distributions as the label tables have them."""
         generator = torch.Generator().manual_seed(self.session.options.seed)
-        found: Floats = match_profiles(
+        matched: Floats = match_profiles(
             spec, torch.from_numpy(theta.copy()), torch.from_numpy(profiles), generator
         ).numpy()
-        return found
+        return matched
 
-    def _begun(self) -> State:
+    def _begin(self) -> State:
         """Ask the histogram and the label tables, and draw the first weights."""
         known = ask_preliminaries(self.session, self.schema, self.settings.bins)
         encoding, frequencies, profiles = known.encoding, known.frequencies, known.profiles
         phi, theta = self._initial(encoding, profiles, frequencies)
         units = known.records if self.record else self.channel.clients
-        reckoned = expected(self.terms, units)
+        expected = expected_units(self.terms, units)
         weights = theta if self.settings.encoder != "shared" else np.concatenate([phi, theta])
         state = State(
-            encoding, frequencies, reckoned, profiles, phi, Momentum.start(weights), weights.copy()
+            encoding, frequencies, expected, profiles, phi, Momentum.start(weights), weights.copy()
         )
         self.session.save(state)
         return state
@@ -163,7 +163,7 @@ class Training:
             self.training.label,
             self.terms,
             dim=len(state.optimiser.weights),
-            kept=model.parts * model.spec.encoder_dim if self._keeps() else 0,
+            kept=model.parts * model.spec.encoder_dim if self._keeps_encoder() else 0,
             arrays={"theta": theta, "phi": self._phi(state)},
             settings={
                 "encoder": settings.encoder or "private",
@@ -179,7 +179,7 @@ class Training:
         decay = min(settings.average, (state.round + 1) / (state.round + 10))
         state.average += (1 - decay) * (state.optimiser.weights - state.average)
 
-    def _keeps(self) -> bool:
+    def _keeps_encoder(self) -> bool:
         return self.record and self.settings.encoder == "private"
 
     def _phi(self, state: State) -> Floats:

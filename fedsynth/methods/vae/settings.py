@@ -118,8 +118,8 @@ class FedVAESettings(MethodSettings):
             )
             and (self.scheme == "sep" or isinstance(schema, ImageSchema) or not conditions(schema)),
         }
-        for problem, found in problems.items():
-            if found:
+        for problem, present in problems.items():
+            if present:
                 raise ConfigError(f"fedvae: {problem}")
 
 

@@ -101,14 +101,14 @@ def average(
     held = [(edge, x, y) for edge, (x, y) in enumerate(points) if len(y)]
     sums = [_sums(x) for _, x, _ in held]
     exchange = Exchange().and_vectors(*sums)
-    model = Classifier.initial(*_pooled(sums), classes, seed=seed)
+    model = Classifier.initial(*_pool(sums), classes, seed=seed)
     weights = np.array([len(y) for _, _, y in held], np.float64)
     for epoch in range(epochs):
         sent = model.to_vector()
         back = []
         for edge, x, y in held:
-            own = int(np.random.SeedSequence([seed, epoch, edge]).generate_state(1)[0])
-            trained = Classifier.train(x, y, classes, seed=own, epochs=1, start=model)
+            epoch_seed = int(np.random.SeedSequence([seed, epoch, edge]).generate_state(1)[0])
+            trained = Classifier.train(x, y, classes, seed=epoch_seed, epochs=1, start=model)
             back.append(trained.to_vector())
         exchange = exchange.and_vectors(*[sent] * len(held), *back)
         mean = np.average(back, axis=0, weights=weights)
@@ -128,12 +128,12 @@ def _sums(x: Floats) -> Floats:
     return np.concatenate([[len(x)], moved.sum(axis=0), (moved**2).sum(axis=0), shift])
 
 
-def _pooled(sums: Sequence[Floats]) -> tuple[Floats, Floats]:
+def _pool(sums: Sequence[Floats]) -> tuple[Floats, Floats]:
     """Mean and deviation of all edges' inputs together; 1 where constant."""
     width = (len(sums[0]) - 1) // 3
-    counts = np.array([own[0] for own in sums])
+    counts = np.array([row[0] for row in sums])
     first, second, shift = (
-        np.array([own[1 + k * width : 1 + (k + 1) * width] for own in sums]) for k in range(3)
+        np.array([row[1 + k * width : 1 + (k + 1) * width] for row in sums]) for k in range(3)
     )
     own_mean = shift + first / counts[:, None]
     mean = counts @ own_mean / counts.sum()

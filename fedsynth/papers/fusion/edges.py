@@ -17,14 +17,14 @@ from fedsynth.data.images import Images
 from fedsynth.errors import ReleaseError
 from fedsynth.methods.copula.model import FusionModel, learn
 from fedsynth.methods.copula.settings import PrivateFusionSettings
-from fedsynth.methods.copula.statistics import statistics_once, statistics_terms
+from fedsynth.methods.copula.statistics import restore_statistics, statistics_terms
 from fedsynth.methods.copula.tasks import STATISTICS
 from fedsynth.methods.sampling.classifier import Classifier
 from fedsynth.methods.sampling.design import Design
 from fedsynth.methods.sampling.drawing import draw_table
 from fedsynth.papers.fusion.message import Layout
-from fedsynth.papers.fusion.published import messages_of
-from fedsynth.papers.fusion.regenerated import Learned, trained
+from fedsynth.papers.fusion.published import collect_messages
+from fedsynth.papers.fusion.regenerated import Learned, with_classifier
 from fedsynth.papers.fusion.regeneration import shares_of
 from fedsynth.privacy.budget import Budget
 from fedsynth.queries.session import Session
@@ -61,13 +61,11 @@ class PublishedEdges:
         return self.learned.classifier
 
     @classmethod
-    def asked(
-        cls, session: Session, schema: Schema | ImageSchema, dealt: Mapping[str, int]
-    ) -> Self:
+    def ask(cls, session: Session, schema: Schema | ImageSchema, dealt: Mapping[str, int]) -> Self:
         """Ask every client once."""
-        learned = messages_of(session, schema)
+        learned = collect_messages(session, schema)
         pairs = zip(learned.clients, learned.messages, strict=True)
-        return cls(learned, tuple(name for name, own in pairs if own.any()))
+        return cls(learned, tuple(name for name, message in pairs if message.any()))
 
     def check(self) -> None:
         self.learned.check()
@@ -75,17 +73,19 @@ class PublishedEdges:
     def points(self, dealt: Mapping[str, int], points: int, seed: int) -> Points:
         source = self.learned.source
         shares = shares_of(max(points, len(self.owners)), len(self.owners))
-        found = []
+        sets = []
         for edge in range(1 + max(dealt.values())):
-            own = [k for k, name in enumerate(self.owners) if dealt[name] == edge]
+            members = [k for k, name in enumerate(self.owners) if dealt[name] == edge]
             rng = np.random.default_rng([seed, 1, edge])
-            cells, labels = source.points_of(np.repeat(own, shares[own]).astype(np.int64), rng)
-            found.append((source.layout.inputs(cells), labels))
-        return found
+            cells, labels = source.points_of(
+                np.repeat(members, shares[members]).astype(np.int64), rng
+            )
+            sets.append((source.layout.inputs(cells), labels))
+        return sets
 
-    def trained(self, classifier: Classifier, frequencies: Floats) -> PublishedEdges:
+    def with_classifier(self, classifier: Classifier, frequencies: Floats) -> PublishedEdges:
         """With the cloud's model, and the classes' shares among the points."""
-        return replace(self, learned=trained(self.learned, classifier, frequencies))
+        return replace(self, learned=with_classifier(self.learned, classifier, frequencies))
 
     def draw(
         self,
@@ -129,23 +129,21 @@ class PrivateEdges:
         _ = self.classifier
 
     @classmethod
-    def asked(
-        cls, session: Session, schema: Schema | ImageSchema, dealt: Mapping[str, int]
-    ) -> Self:
+    def ask(cls, session: Session, schema: Schema | ImageSchema, dealt: Mapping[str, int]) -> Self:
         """Ask every client once, unless an interrupted run has the answer."""
         assert isinstance(schema, Schema)
-        own = PrivateFusionSettings().resolved(session.plan.budget, schema)
-        question = {**own.question(schema), "groups": dict(dealt)}
-        statistics = statistics_once(session, schema, question)
+        settings = PrivateFusionSettings().resolved(session.plan.budget, schema)
+        question = {**settings.question(schema), "groups": dict(dealt)}
+        statistics = restore_statistics(session, schema, question)
         session.progress("message", 1, 1)
         edges = range(1 + max(dealt.values()))
-        models = tuple(learn(statistics, edge, own.marginals) for edge in edges)
+        models = tuple(learn(statistics, edge, settings.marginals) for edge in edges)
         return cls(schema, models, np.zeros(0))
 
     def points(self, dealt: Mapping[str, int], points: int, seed: int) -> Points:
         clients = np.bincount(list(dealt.values()), minlength=len(self.models))
         shares = shares_of(max(points, len(dealt)), len(dealt))
-        schema, found = self.schema, []
+        schema, sets = self.schema, []
         for edge, (model, rows) in enumerate(
             zip(self.models, _blocks(shares, clients), strict=True)
         ):
@@ -154,10 +152,10 @@ class PrivateEdges:
             )
             columns = conform(drawn, schema, where="synthetic rows").columns
             labels = columns[str(schema.target)].astype(np.int64)
-            found.append((Design(schema).matrix(columns), labels))
-        return found
+            sets.append((Design(schema).matrix(columns), labels))
+        return sets
 
-    def trained(self, classifier: Classifier, frequencies: Floats) -> PrivateEdges:
+    def with_classifier(self, classifier: Classifier, frequencies: Floats) -> PrivateEdges:
         """With the cloud's model."""
         return replace(self, vector=classifier.to_vector())
 
@@ -183,13 +181,13 @@ class PrivateEdges:
         classes = np.zeros(rows, np.int64) if labels is None else labels
         reached = (records / records.sum(axis=0)).cumsum(axis=0)[:, classes]
         edges = np.minimum((reached < rng.random(rows)).sum(axis=0), len(self.models) - 1)
-        found: dict[str, NDArray[Any]] = {}
+        columns: dict[str, NDArray[Any]] = {}
         for edge, model in enumerate(self.models):
             at = np.flatnonzero(edges == edge)
-            drawn = model.columns(None if labels is None else labels[at], len(at), rng)
-            for name, values in drawn.items():
-                found.setdefault(name, np.zeros(rows, values.dtype))[at] = values
-        return found
+            samples = model.columns(None if labels is None else labels[at], len(at), rng)
+            for name, values in samples.items():
+                columns.setdefault(name, np.zeros(rows, values.dtype))[at] = values
+        return columns
 
 
 def _blocks(shares: Whole, sizes: Sequence[int] | NDArray[np.integer]) -> list[int]:

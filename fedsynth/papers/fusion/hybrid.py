@@ -31,7 +31,7 @@ from fedsynth.papers.fusion.regenerated import classify
 from fedsynth.papers.fusion.settings import HybridFusionSettings
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.job import Planned
-from fedsynth.queries.plan import surviving
+from fedsynth.queries.plan import count_survivors
 from fedsynth.queries.session import Session
 from fedsynth.queries.shares import share_out
 from fedsynth.schema import Schema
@@ -66,7 +66,7 @@ class HybridFusion(Synthesizer[Edges]):
             )
         if not budget.private:
             return published_plan()
-        stage = private_stage(budget, surviving(survivors, clients), self.schema)
+        stage = private_stage(budget, count_survivors(survivors, clients), self.schema)
         return share_out([stage], budget)
 
     def learn(self, session: Session) -> Edges:
@@ -75,7 +75,7 @@ class HybridFusion(Synthesizer[Edges]):
         settings: HybridFusionSettings = session.settings
         dealt = deal(session.channel.names, settings.edges)
         kind = PrivateEdges if session.plan.budget.private else PublishedEdges
-        edges: Edges = kind.asked(session, self.schema, dealt)
+        edges: Edges = kind.ask(session, self.schema, dealt)
         exchange, seed = Exchange(), session.options.seed
         classes = conditions(self.schema)
         points = edges.points(dealt, settings.points, seed) if classes else []
@@ -88,8 +88,10 @@ class HybridFusion(Synthesizer[Edges]):
                 seed,
                 lambda done: session.progress("epochs", done, settings.epochs),
             )
-            labels = np.concatenate([own for _, own in points])
-            edges = edges.trained(model, np.bincount(labels, minlength=classes) / len(labels))
+            labels = np.concatenate([codes for _, codes in points])
+            edges = edges.with_classifier(
+                model, np.bincount(labels, minlength=classes) / len(labels)
+            )
         traffic = session.channel.traffic
         self._timing = Timing(
             settings.edge_cloud_latency,

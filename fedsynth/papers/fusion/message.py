@@ -157,13 +157,13 @@ class Layout:
         """What the classifier sees of drawn cells, one array [n] a feature: [n, width]."""
         if isinstance(self.schema, ImageSchema):
             return np.column_stack(cells) / self.schema.maximum
-        return Design(self.schema).matrix(self.named(cells))
+        return Design(self.schema).matrix(self.name_columns(cells))
 
-    def named(self, cells: list[NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    def name_columns(self, cells: list[NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """A table's drawn cells by their columns' names."""
         return {
-            feature.column.name: own
-            for feature, own in zip(self.features, cells, strict=True)
+            feature.column.name: values
+            for feature, values in zip(self.features, cells, strict=True)
             if feature.column is not None
         }
 
@@ -172,8 +172,12 @@ class Layout:
         if model is None:
             return np.zeros(self.dim)
         parts = [np.ones(1)]
-        for own in model.features:
-            parts.append(_number(own) if own.shares is None else np.append(own.shares, own.missing))
+        for feature in model.features:
+            parts.append(
+                _number(feature)
+                if feature.shares is None
+                else np.append(feature.shares, feature.missing)
+            )
         parts.append(model.failures.astype(np.float64))
         if model.classifier is not None:
             parts.append(model.classifier.to_vector())
@@ -230,7 +234,7 @@ def _feature(feature: Feature, block: Floats) -> FeatureModel:
         raise ValueError
     if family < 0:
         return FeatureModel(None, None, missing)
-    parameters = tuple(float(own) for own in block[1 : 1 + parameters_of(family)])
+    parameters = tuple(float(value) for value in block[1 : 1 + parameters_of(family)])
     if max(map(abs, parameters)) > LARGEST or (family != POINT and parameters[-1] <= 0):
         raise ValueError
     # How near it was stays at the client.

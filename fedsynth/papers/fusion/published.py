@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from fedsynth.data.images import Images
-from fedsynth.federation.client.progress import watched
+from fedsynth.federation.client.progress import watch
 from fedsynth.methods.copula.families import FAMILIES, Effort
 from fedsynth.methods.synthesizer import Synthesizer
 from fedsynth.papers.fusion.message import Layout
@@ -29,7 +29,7 @@ from fedsynth.papers.fusion.regenerated import (
 )
 from fedsynth.papers.fusion.settings import FusionSettings
 from fedsynth.papers.fusion.tasks import FUSION
-from fedsynth.papers.unprotected import unprotected
+from fedsynth.papers.unprotected import unprotected_terms
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.job import Planned
 from fedsynth.queries.session import Session
@@ -51,7 +51,7 @@ def effort_of(settings: FusionSettings) -> Effort:
 
 def published_plan() -> tuple[Planned, ...]:
     """A message a client, without noise."""
-    return (Planned(FUSION.name, unprotected(), 1),)
+    return (Planned(FUSION.name, unprotected_terms(), 1),)
 
 
 class Fusion(Synthesizer[Learned]):
@@ -74,7 +74,7 @@ class Fusion(Synthesizer[Learned]):
 
     def learn(self, session: Session) -> Learned:
         settings: FusionSettings = session.settings
-        learned = messages_of(session, self.schema)
+        learned = collect_messages(session, self.schema)
         session.progress("global classifier", 0, 1)
         learned = fuse(learned, settings.points, session.options.seed)
         failed = ", ".join(f"{name} {count}" for name, count in learned.failures.items())
@@ -112,7 +112,7 @@ def known_of(schema: Schema | ImageSchema, settings: FusionSettings) -> dict[str
     }
 
 
-def messages_of(session: Session, schema: Schema | ImageSchema) -> Learned:
+def collect_messages(session: Session, schema: Schema | ImageSchema) -> Learned:
     """Every client's message, without a classifier yet; those of an interrupted run stand.
 
     Raises:
@@ -129,24 +129,24 @@ def messages_of(session: Session, schema: Schema | ImageSchema) -> Learned:
         done = min(done + fits, total)
         session.progress("features", done, total)
 
-    def learned(messages: NDArray[np.float64], clients: Sequence[str]) -> Learned:
-        own = {**known, "clients": tuple(clients)}
-        found = Learned(messages, np.zeros(layout.classes), np.zeros(0), **own)
-        _ = found.source
-        return found
+    def read(messages: NDArray[np.float64], clients: Sequence[str]) -> Learned:
+        fields = {**known, "clients": tuple(clients)}
+        model = Learned(messages, np.zeros(layout.classes), np.zeros(0), **fields)
+        _ = model.source
+        return model
 
     session.progress("features", 0, total)
     if session.restored is not None:
         arrays, meta = session.restored
-        return learned(np.asarray(arrays["messages"], np.float64), meta["clients"])
-    asked = {
+        return read(np.asarray(arrays["messages"], np.float64), meta["clients"])
+    request = {
         "categories": settings.categories,
         **asdict(effort_of(settings)),
         "seed": session.options.seed,
     }
     terms = session.plan.terms(FUSION.name)
-    with watched(report):
-        collected = session.channel.collect(FUSION.name, terms, layout.dim, settings=asked)
+    with watch(report):
+        collected = session.channel.collect(FUSION.name, terms, layout.dim, settings=request)
     session.checkpoint({"messages": collected.values}, {"clients": list(collected.clients)})
     session.progress("features", total, total)
-    return learned(collected.values, collected.clients)
+    return read(collected.values, collected.clients)

@@ -17,8 +17,8 @@ from fedsynth.encoding import image
 from fedsynth.errors import ConfigError, FederationError, ReleaseError
 from fedsynth.methods.copula.families import FAMILIES
 from fedsynth.methods.sampling.classifier import Classifier
-from fedsynth.methods.sampling.drawing import demanded, draw_table
-from fedsynth.methods.sampling.labels import wanted_labels
+from fedsynth.methods.sampling.drawing import demand_rows, draw_table
+from fedsynth.methods.sampling.labels import draw_labels
 from fedsynth.methods.sampling.predicting import conform_unlabelled
 from fedsynth.papers.fusion.message import Layout
 from fedsynth.papers.fusion.regeneration import Labelling, Source, source_of, union
@@ -98,12 +98,12 @@ class Learned:
             labels: NDArray[np.int64] | None, count: int, rng: np.random.Generator
         ) -> dict[str, NDArray[Any]]:
             if labels is not None:
-                return source.layout.named(source.points_labelled(labels, rng))
-            cells, own = source.points(count, rng)
-            found = source.layout.named(cells)
-            return {**found, str(schema.target): own} if source.layout.classes else found
+                return source.layout.name_columns(source.points_labelled(labels, rng))
+            cells, predicted = source.points(count, rng)
+            columns = source.layout.name_columns(cells)
+            return {**columns, str(schema.target): predicted} if source.layout.classes else columns
 
-        # Without a wish for the label it is drawn with the row, as the paper does.
+        # Where no label is asked for it is drawn with the row, as the paper does.
         labelled = bool(proportions) or str(schema.target) in (where or {})
         frequencies = self.frequencies if labelled else np.zeros(0)
         return draw_table(schema, frequencies, rows, where, proportions, seed, draw)
@@ -116,13 +116,13 @@ class Learned:
         proportions: Mapping[Any, float] | None,
         seed: int | None,
     ) -> Images:
-        rng = demanded(rows, seed)
-        labels = wanted_labels(schema, self.frequencies, rows, where, proportions, rng)
+        rng = demand_rows(rows, seed)
+        labels = draw_labels(schema, self.frequencies, rows, where, proportions, rng)
         if labels is not None and (where or proportions):
             cells = self.source.points_labelled(labels, rng)
         else:
-            cells, own = self.source.points(rows, rng)
-            labels = own if schema.classes else None
+            cells, predicted = self.source.points(rows, rng)
+            labels = predicted if schema.classes else None
         return Images(image.decode(np.column_stack(cells) / schema.maximum, schema), labels)
 
 
@@ -133,10 +133,12 @@ def fuse(learned: Learned, points: int, seed: int) -> Learned:
         return learned
     x, labels = union(learned.source, points, seed)
     classifier = Classifier.train(x, labels, classes, seed=seed)
-    return trained(learned, classifier, np.bincount(labels, minlength=classes) / len(labels))
+    return with_classifier(
+        learned, classifier, np.bincount(labels, minlength=classes) / len(labels)
+    )
 
 
-def trained(learned: Learned, classifier: Classifier, frequencies: Floats) -> Learned:
+def with_classifier(learned: Learned, classifier: Classifier, frequencies: Floats) -> Learned:
     """With a classifier, and the classes' shares among the points that it learned from."""
     return replace(learned, vector=classifier.to_vector(), frequencies=frequencies)
 

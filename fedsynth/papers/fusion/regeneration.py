@@ -46,19 +46,19 @@ class Source:
             owners: positions in `models`, [n].
         """
         labels = np.zeros(len(owners), np.int64)
-        found: Cells = []
+        points: Cells = []
         for one in np.unique(owners) if len(owners) else [0]:
             at = np.flatnonzero(owners == one)
-            cells, own = self._of(self.models[one], len(at), rng)
-            found = found or [np.zeros(len(owners), values.dtype) for values in cells]
-            for whole, values in zip(found, cells, strict=True):
+            cells, predicted = self._of(self.models[one], len(at), rng)
+            points = points or [np.zeros(len(owners), values.dtype) for values in cells]
+            for whole, values in zip(points, cells, strict=True):
                 whole[at] = values
-            labels[at] = own
-        return found, labels
+            labels[at] = predicted
+        return points, labels
 
     def _of(self, model: ClientModel, rows: int, rng: np.random.Generator) -> tuple[Cells, Whole]:
         features = zip(self.layout.features, model.features, strict=True)
-        cells = [feature.draw(own, rows, rng) for feature, own in features]
+        cells = [feature.draw(fitted, rows, rng) for feature, fitted in features]
         if model.classifier is None:
             return cells, np.zeros(rows, np.int64)
         chances = model.classifier.probabilities(self.layout.inputs(cells))
@@ -76,24 +76,24 @@ class Source:
         """
         most = max(_DRAWS * len(labels), _LEAST_DRAWS)
         pending = [np.flatnonzero(labels == c) for c in range(self.layout.classes)]
-        found, left = self.points_of(np.zeros(0, np.int64), rng)[0], most
-        found = [np.zeros(len(labels), values.dtype) for values in found]
-        while wanted := sum(map(len, pending)):
+        points, left = self.points_of(np.zeros(0, np.int64), rng)[0], most
+        points = [np.zeros(len(labels), values.dtype) for values in points]
+        while missing := sum(map(len, pending)):
             if left <= 0:
                 raise ConfigError(
-                    f"{len(labels) - wanted} of {len(labels)} rows after {most:,} draws: the "
+                    f"{len(labels) - missing} of {len(labels)} rows after {most:,} draws: the "
                     "clients' classifiers hardly ever give the class asked for; ask for fewer "
                     "rows, or use a method that conditions exactly, such as private-fusion or aim"
                 )
-            count = min(_BATCH, left, 2 * self.layout.classes * wanted)
-            cells, drawn = self.points(count, rng)
+            count = min(_BATCH, left, 2 * self.layout.classes * missing)
+            cells, predicted = self.points(count, rng)
             for c, places in enumerate(pending):
-                fits = np.flatnonzero(drawn == c)[: len(places)]
-                for whole, values in zip(found, cells, strict=True):
+                fits = np.flatnonzero(predicted == c)[: len(places)]
+                for whole, values in zip(points, cells, strict=True):
                     whole[places[: len(fits)]] = values[fits]
                 pending[c] = places[len(fits) :]
             left -= count
-        return found
+        return points
 
 
 def source_of(
@@ -105,7 +105,9 @@ def source_of(
         FederationError: a message that is none.
         ConfigError: none of clients with rows.
     """
-    decoded = [layout.decode(own, name) for own, name in zip(messages, clients, strict=True)]
+    decoded = [
+        layout.decode(message, name) for message, name in zip(messages, clients, strict=True)
+    ]
     models = tuple(model for model in decoded if model is not None)
     if not models:
         raise ConfigError("no client that answered has any rows: there is nothing to learn from")

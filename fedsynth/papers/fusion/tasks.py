@@ -41,16 +41,18 @@ class FusionTask:
             raise PrivacyError("fusion as published is not private: its terms must say so")
         if not clients:
             return
-        effort, seed = _asked(request.settings), int(str(request.settings["seed"]))
+        effort, seed = _read_effort(request.settings), int(str(request.settings["seed"]))
         layout = layout_at(clients[0], request.settings)
         cells = [cells_of(client, layout) for client in clients]
         # All together, so that processes are started once.
-        outcomes = iter(fit_features([v for own in cells for v in _numbers(layout, own)], effort))
-        for index, (client, own) in enumerate(zip(clients, cells, strict=True)):
+        outcomes = iter(
+            fit_features([v for values in cells for v in _numbers(layout, values)], effort)
+        )
+        for index, (client, values) in enumerate(zip(clients, cells, strict=True)):
             model = None
             if client.records:
-                features, failures = _models(layout, own, outcomes)
-                model = ClientModel(features, failures, _classifier(layout, own, client, seed))
+                features, failures = _models(layout, values, outcomes)
+                model = ClientModel(features, failures, _classifier(layout, values, client, seed))
             yield index, DenseRows(layout.encode(model)[None])
 
 
@@ -63,8 +65,8 @@ def layout_at(client: View, settings: Mapping[str, Plain]) -> Layout:
     return Layout(schema, "numbers" if settings["categories"] == "numbers" else "frequencies")
 
 
-def _asked(settings: Mapping[str, Plain]) -> Effort:
-    return Effort(*(int(str(settings[own.name])) for own in fields(Effort)))
+def _read_effort(settings: Mapping[str, Plain]) -> Effort:
+    return Effort(*(int(str(settings[field.name])) for field in fields(Effort)))
 
 
 def cells_of(client: View, layout: Layout) -> Cells:

@@ -127,9 +127,9 @@ def records_of(
     """The rows of a client's data. A record's cells depend on no other record."""
     if isinstance(schema, ImageSchema):
         assert isinstance(data, Images)
-        own = data.take(rows)
-        y = None if own.labels is None else torch.from_numpy(own.labels)
-        return Records(torch.from_numpy(image.encode(own, schema)), y)
+        images = data.take(rows)
+        y = None if images.labels is None else torch.from_numpy(images.labels)
+        return Records(torch.from_numpy(image.encode(images, schema)), y)
     assert isinstance(data, Conformed)
     taken = {name: values[rows] for name, values in data.columns.items()}
     y = torch.from_numpy(taken[str(schema.target)]) if conditions(schema) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fedsynth.papers.fusion_gan.settings import FusionGANSettings
 from fedsynth.papers.fusion_gan.tasks.local_training import LOCAL_GAN
 from fedsynth.papers.fusion_gan.tasks.private_training import PRIVATE_GAN
-from fedsynth.papers.unprotected import unprotected
+from fedsynth.papers.unprotected import unprotected_terms
 from fedsynth.privacy.accounting import charged
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.calibration import calibrate
@@ -14,7 +14,7 @@ from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.job import Planned
 
 
-def planned(settings: FusionGANSettings, budget: Budget) -> Planned:
+def plan_message(settings: FusionGANSettings, budget: Budget) -> Planned:
     """The one message: as published, or so many noisy sums that cost the budget together.
 
     Args:
@@ -24,7 +24,7 @@ def planned(settings: FusionGANSettings, budget: Budget) -> Planned:
         PrivacyError: the budget cannot carry the plan.
     """
     if not budget.private:
-        return Planned(LOCAL_GAN.name, unprotected(), 1)
+        return Planned(LOCAL_GAN.name, unprotected_terms(), 1)
     rate, steps = settings.rate or 1.0, settings.steps or 1
 
     def training(multiplier: float) -> Terms:

@@ -20,9 +20,9 @@ from fedsynth.codec import GIVEN
 from fedsynth.data.images import Images
 from fedsynth.encoding import image
 from fedsynth.errors import ConfigError, ReleaseError
-from fedsynth.methods.sampling.drawing import Columns, demanded, draw_table
+from fedsynth.methods.sampling.drawing import Columns, demand_rows, draw_table
 from fedsynth.methods.sampling.intervals import Encoding, cells_of
-from fedsynth.methods.sampling.labels import wanted_labels
+from fedsynth.methods.sampling.labels import draw_labels
 from fedsynth.methods.training.learner import Learner
 from fedsynth.models.vae import unflatten
 from fedsynth.papers.fusion_gan.networks import Networks, Records
@@ -75,8 +75,8 @@ class Learned:
         until there are enough rows."""
         schema = self.schema
         if isinstance(schema, ImageSchema):
-            rng = demanded(rows, seed)
-            labels = wanted_labels(schema, self.frequencies, rows, where, proportions, rng)
+            rng = demand_rows(rows, seed)
+            labels = draw_labels(schema, self.frequencies, rows, where, proportions, rng)
             cells, labels = self.cells(labels, rows, rng)
             return Images(image.decode(cells, schema), labels)
         encoding = Encoding(schema)
@@ -97,26 +97,28 @@ class Learned:
         if self.networks.conditional:
             if labels is None:
                 labels = rng.choice(len(self.frequencies), rows, p=self.frequencies)
-            return self._agreed(labels, rng), labels
+            return self._sample_by_label(labels, rng), labels
         if labels is None or not self.networks.classes:
             return self._from_all(None, rows, rng)
-        return self._sought(labels, rng)
+        return self._sample_by_prediction(labels, rng)
 
-    def _agreed(self, labels: Labels, rng: np.random.Generator) -> Floats:
+    def _sample_by_label(self, labels: Labels, rng: np.random.Generator) -> Floats:
         """Rows drawn by their labels, again where the client's classifier says another."""
-        found = np.zeros((len(labels), self.networks.generator.cells.width), np.float32)
+        rows = np.zeros((len(labels), self.networks.generator.cells.width), np.float32)
         pending = np.arange(len(labels))
         for _ in range(_TRIES):
-            cells, said = self._from_all(labels[pending], len(pending), rng)
-            found[pending] = cells
-            pending = pending[said != labels[pending]]
+            cells, predicted = self._from_all(labels[pending], len(pending), rng)
+            rows[pending] = cells
+            pending = pending[predicted != labels[pending]]
             if not len(pending):
                 break
-        return found
+        return rows
 
-    def _sought(self, labels: Labels, rng: np.random.Generator) -> tuple[Floats, Labels]:
+    def _sample_by_prediction(
+        self, labels: Labels, rng: np.random.Generator
+    ) -> tuple[Floats, Labels]:
         """Rows whose labels the classifiers say are those given: drawn until there are enough."""
-        found = np.zeros((len(labels), self.networks.generator.cells.width), np.float32)
+        rows = np.zeros((len(labels), self.networks.generator.cells.width), np.float32)
         pending = np.arange(len(labels))
         left = max(_DRAWS * len(labels), _LEAST_DRAWS)
         while len(pending):
@@ -128,17 +130,20 @@ class Learned:
                     "draws by class"
                 )
             count = min(left, 2 * len(pending) + 500)
-            cells, own = self._from_all(None, count, rng)
-            assert own is not None
+            cells, predicted = self._from_all(None, count, rng)
+            assert predicted is not None
             left -= count
             waiting = []
             for label in np.unique(labels[pending]):
-                wanted, drawn = pending[labels[pending] == label], np.flatnonzero(own == label)
-                most = min(len(wanted), len(drawn))
-                found[wanted[:most]] = cells[drawn[:most]]
-                waiting.append(wanted[most:])
+                places, drawn = (
+                    pending[labels[pending] == label],
+                    np.flatnonzero(predicted == label),
+                )
+                most = min(len(places), len(drawn))
+                rows[places[:most]] = cells[drawn[:most]]
+                waiting.append(places[most:])
             pending = np.concatenate(waiting)
-        return found, labels
+        return rows, labels
 
     def _from_all(
         self, labels: Labels | None, rows: int, rng: np.random.Generator
@@ -148,29 +153,29 @@ class Learned:
         With `labels` a generator is drawn by its share of the label.
         """
         cells = np.zeros((rows, self.networks.generator.cells.width), np.float32)
-        said = np.zeros(rows, np.int64)
+        predicted = np.zeros(rows, np.int64)
         source = torch.Generator().manual_seed(int(rng.integers(2**62)))
         owner = self._owners(labels, rows, rng)
         for client in np.unique(owner):
             at = np.flatnonzero(owner == client)
-            own = None if labels is None else torch.from_numpy(labels[at])
-            drawn = self._generated(int(client), own, len(at), source)
+            given = None if labels is None else torch.from_numpy(labels[at])
+            drawn = self._generate(int(client), given, len(at), source)
             cells[at] = drawn.numpy()
             if self.networks.classifier is not None:
                 logits = self._logits(self.classifiers[client], drawn)
-                said[at] = logits.argmax(1).numpy()
-        return cells, said if self.networks.classes else None
+                predicted[at] = logits.argmax(1).numpy()
+        return cells, predicted if self.networks.classes else None
 
     def _owners(self, labels: Labels | None, rows: int, rng: np.random.Generator) -> Labels:
         if labels is None:
-            return _chosen(self.counts.sum(axis=1), rows, rng)
+            return _choose_clients(self.counts.sum(axis=1), rows, rng)
         owner = np.zeros(rows, np.int64)
         for label in np.unique(labels):
             at = np.flatnonzero(labels == label)
-            owner[at] = _chosen(self.counts[:, label], len(at), rng)
+            owner[at] = _choose_clients(self.counts[:, label], len(at), rng)
         return owner
 
-    def _generated(
+    def _generate(
         self, client: int, labels: Tensor | None, rows: int, source: torch.Generator
     ) -> Tensor:
         generator = self.networks.generator
@@ -188,7 +193,7 @@ class Learned:
         """Raises ReleaseError where the parts do not fit the schema or one another."""
         networks, clients = self.networks, len(self.generators)
         classes, schema = conditions(self.schema), self.schema
-        wanted = {
+        demands = {
             "the networks' cells": (networks.generator.cells, cells_of(schema)),
             "the networks' classes": (networks.classes, classes),
             "the generators": (self.generators.shape, (clients, networks.generator.dim)),
@@ -197,19 +202,19 @@ class Learned:
             "the frequencies": (self.frequencies.shape, (classes,)),
             "the global classifier": (self.classifier.shape, (networks.classifier_dim,)),
         }
-        for what, (found, fitting) in wanted.items():
-            if found != fitting or not clients:
+        for what, (actual, expected) in demands.items():
+            if actual != expected or not clients:
                 raise ReleaseError(f"{what} are not those of the schema and the other parts")
 
     def probabilities(self, cells: Tensor) -> NDArray[np.float64]:
         """The global classifier's, of cells [n, width]: [n, classes]."""
-        found: NDArray[np.float64] = (
+        probabilities: NDArray[np.float64] = (
             self._logits(self.classifier, cells).double().softmax(1).numpy()
         )
-        return found
+        return probabilities
 
 
-def _chosen(shares: NDArray[np.float64], rows: int, rng: np.random.Generator) -> Labels:
+def _choose_clients(shares: NDArray[np.float64], rows: int, rng: np.random.Generator) -> Labels:
     """Clients [rows] in proportion to shares [clients]; evenly where none has any."""
     even = np.ones(len(shares)) if shares.sum() <= 0 else shares
     return rng.choice(len(even), rows, p=even / even.sum()).astype(np.int64)
@@ -250,11 +255,13 @@ def fuse(
     if not networks.conditional:
         frequencies = np.bincount(labels, minlength=networks.classes) / len(labels)
     united = Records(torch.from_numpy(cells), torch.from_numpy(labels))
-    classifier = _taught(networks, united, settings, int(rng.integers(2**62)))
+    classifier = _train_classifier(networks, united, settings, int(rng.integers(2**62)))
     return replace(learned, frequencies=frequencies, classifier=classifier)
 
 
-def _taught(networks: Networks, united: Records, settings: FusionGANSettings, seed: int) -> Floats:
+def _train_classifier(
+    networks: Networks, united: Records, settings: FusionGANSettings, seed: int
+) -> Floats:
     """The global classifier's flat weights, trained by Adam on the cross-entropy."""
     scorer = networks.classifier
     assert scorer is not None and united.y is not None

@@ -122,8 +122,8 @@ class FusionGANSettings(MethodSettings):
                 "fusion-gan: architecture conv is for images whose sides are at least 16 pixels "
                 "and divisible by 4: use mlp"
             )
-        wanted = {"hidden": 1, "discriminator_hidden": 3, "classifier_hidden": 3}
-        for name, count in wanted.items():
+        most = {"hidden": 1, "discriminator_hidden": 3, "classifier_hidden": 3}
+        for name, count in most.items():
             if len(getattr(self, name)) != count:
                 raise ConfigError(
                     f"fusion-gan: under architecture conv {name} must be channels: {count} whole "

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError
-from fedsynth.federation.client.progress import watched
+from fedsynth.federation.client.progress import watch
 from fedsynth.methods.sampling.predicting import conform_unlabelled
 from fedsynth.methods.synthesizer import Synthesizer
 from fedsynth.papers.fusion_gan.networks import Networks, records_of
-from fedsynth.papers.fusion_gan.plan import planned
+from fedsynth.papers.fusion_gan.plan import plan_message
 from fedsynth.papers.fusion_gan.server import Learned, fuse
 from fedsynth.papers.fusion_gan.settings import FusionGANSettings
 from fedsynth.papers.fusion_gan.tasks.private_training import PRIVATE_GAN
@@ -42,7 +42,7 @@ class FusionGAN(Synthesizer[Learned]):
     def releases(
         self, settings: FusionGANSettings, budget: Budget, clients: int, survivors: float
     ) -> tuple[Planned, ...]:
-        return (planned(settings, budget),)
+        return (plan_message(settings, budget),)
 
     def learn(self, session: Session) -> Learned:
         networks = Networks.of(session.settings, self.schema)
@@ -85,7 +85,7 @@ def _messages(session: Session, networks: Networks) -> NDArray[np.float64]:
         done += clients
         session.progress("clients", done, channel.clients)
 
-    with watched(report):
+    with watch(report):
         steps = message.count if message.label == PRIVATE_GAN.name else None
         collected = channel.collect(message.label, message.terms, networks.dim, steps=steps)
     session.checkpoint({"messages": collected.values}, {})

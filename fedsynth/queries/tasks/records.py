@@ -14,10 +14,10 @@ from fedsynth.schema import ImageSchema
 def codes_of(client: View) -> NDArray[np.int32]:
     """A table's rows under the announced encoding, [n, d]; encoded once, and anew after the next
     announcement."""
-    return client.derived("encoding", _encoded)
+    return client.derive("encoding", _encode)
 
 
-def _encoded(client: View) -> NDArray[np.int32]:
+def _encode(client: View) -> NDArray[np.int32]:
     encoding = client.board.read("encoding", TableEncoding.from_dict)
     codes: NDArray[np.int32] = encoding.encode(client.data)
     return codes

@@ -30,7 +30,7 @@ from fedsynth.evaluation.federated.recipe import LabelTable, Layout, Recipe, arr
 from fedsynth.evaluation.federated.scorer import scorer_of
 from fedsynth.evaluation.federated.spread import across
 from fedsynth.evaluation.federated.tasks import Blocks, client_norm, client_row
-from fedsynth.federation.client.answering import answers
+from fedsynth.federation.client.answering import answer
 from fedsynth.federation.client.client import Client
 from fedsynth.federation.request import Incident, Request
 from fedsynth.federation.runtimes.local import LocalRuntime
@@ -284,7 +284,7 @@ def sums(frame: pd.DataFrame, unit: str = "record") -> tuple[np.ndarray, float]:
     ]
     for client in clients:
         client.memory("").board.post("schema", SCHEMA.to_dict())
-    return next(answers(clients, request)).values, clip
+    return next(answer(clients, request)).values, clip
 
 
 @settings(max_examples=40, deadline=None)

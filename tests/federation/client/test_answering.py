@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from fedsynth.errors import FederationError, PrivacyError
-from fedsynth.federation.client.answering import answers
+from fedsynth.federation.client.answering import answer
 from fedsynth.federation.client.client import Client
 from fedsynth.federation.request import Request
 from fedsynth.privacy.sampling import Poisson
@@ -152,7 +152,7 @@ def test_nothing_can_be_kept_of_a_task_that_sends_all():
 def test_an_answer_stands_before_the_next_client_is_looked_at():
     """So memory holds one of them, however many clients there are."""
     owners = clients(3)
-    replies = answers(owners, request(terms()))
+    replies = answer(owners, request(terms()))
     first = next(replies)
     owners[2].data[:] = 0.2
     assert [one.values[0] for one in (first, *replies)] == pytest.approx([0.1, 0.1, 0.2])
@@ -162,6 +162,6 @@ def test_where_every_client_refuses_no_task_is_asked():
     owners = clients(2)
     for owner in owners:
         owner.ledger = ledger(epsilon=0.01)
-    replies = list(answers(owners, request(terms(sampling=Poisson(0.5)), task="test-nobody")))
+    replies = list(answer(owners, request(terms(sampling=Poisson(0.5)), task="test-nobody")))
     assert [one.client for one in replies] == ["c0", "c1"]
     assert all("refuses" in one.reason for one in replies)

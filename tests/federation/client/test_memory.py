@@ -39,10 +39,10 @@ def test_what_was_derived_from_an_announcement_is_made_anew_after_the_next():
     client = Client("c", np.ones(2), 2)
     view, board = View(client, "job"), client.memory("job").board
     board.post("scale", 3)
-    assert view.derived("scale", scaled) is view.derived("scale", scaled)
-    assert view.derived("scale", scaled).tolist() == [3, 3]
+    assert view.derive("scale", scaled) is view.derive("scale", scaled)
+    assert view.derive("scale", scaled).tolist() == [3, 3]
     board.post("scale", 4)
-    assert view.derived("scale", scaled).tolist() == [4, 4]
+    assert view.derive("scale", scaled).tolist() == [4, 4]
 
 
 def test_a_client_that_serves_two_jobs_at_once_keeps_them_apart():
@@ -53,7 +53,7 @@ def test_a_client_that_serves_two_jobs_at_once_keeps_them_apart():
     one.announce("scale", 3)
     two.announce("scale", 5)
     views = [View(owners[0], account.job.job) for account in accounts]
-    assert [view.derived("scale", scaled)[0, 0] for view in views] == pytest.approx([0.3, 0.5])
+    assert [view.derive("scale", scaled)[0, 0] for view in views] == pytest.approx([0.3, 0.5])
     views[0].vector.save(np.ones(3, np.float32))
     assert views[1].vector.load() is None
     drawn = terms(trust="local", sampling=Poisson(1.0))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from fedsynth.federation.client.progress import advanced, watched
+from fedsynth.federation.client.progress import advance, watch
 
 
 def test_whoever_watches_is_told_and_nobody_else():
     outer, inner = [], []
-    advanced(5)
-    with watched(outer.append):
-        advanced()
-        with watched(inner.append):
-            advanced(3)
-        advanced(2)
-    advanced(7)
+    advance(5)
+    with watch(outer.append):
+        advance()
+        with watch(inner.append):
+            advance(3)
+        advance(2)
+    advance(7)
     assert (outer, inner) == ([1, 2], [3])

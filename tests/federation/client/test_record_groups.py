@@ -15,7 +15,7 @@ from scipy import stats
 
 from fedsynth.errors import PrivacyError
 from fedsynth.federation.client.client import Client
-from fedsynth.federation.client.groups import assigned, groups_of
+from fedsynth.federation.client.groups import assign, groups_of
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.request import Request
 from fedsynth.privacy.noise import NoiseSource
@@ -207,12 +207,12 @@ def test_records_keep_their_groups_and_groups_their_memory_within_a_job():
 
 
 def test_groups_are_independent_coins_and_split_all_records():
-    members = assigned(60_000, 3, NoiseSource())
+    members = assign(60_000, 3, NoiseSource())
     assert sorted(np.concatenate(members)) == list(range(60_000))
     sizes = np.array([len(own) for own in members])
     assert stats.chisquare(sizes).pvalue > 1e-9
     # A fair coin a record leaves group sizes random: a cut into equal parts would move others.
-    spread = {len(assigned(30, 3, NoiseSource())[0]) for _ in range(40)}
+    spread = {len(assign(30, 3, NoiseSource())[0]) for _ in range(40)}
     assert len(spread) > 1
 
 

@@ -187,11 +187,11 @@ def brings_messages_by_client(build: Build, folder: Path) -> None:
     assert not incidents
     assert all(type(message) is Answer for message in messages)
     assert all((message.job, message.round) == ("job", 7) for message in messages)
-    found = {message.client: message.values for message in messages}
-    assert len(messages) == len(found) == 3
+    result = {message.client: message.values for message in messages}
+    assert len(messages) == len(result) == 3
     for name in ("c2", "c0", "c3"):
         wanted = owners[int(name[1])].data.sum(axis=0)
-        np.testing.assert_allclose(found[name], wanted, rtol=1e-6)
+        np.testing.assert_allclose(result[name], wanted, rtol=1e-6)
 
 
 def announces_before_it_asks(build: Build, folder: Path) -> None:
@@ -213,8 +213,8 @@ def serves_two_jobs_apart(build: Build, folder: Path) -> None:
             runtime.open(job, {})
             runtime.announce(job, "values", values)
         for job, wanted in (("one", [4, 0, 0]), ("two", [0, 4, 0]), ("one", [4, 0, 0])):
-            found = runtime.sum(ask(job, task=Reading.name, clip=10.0), everybody)
-            np.testing.assert_allclose(found.total, wanted, rtol=1e-6)
+            summed = runtime.sum(ask(job, task=Reading.name, clip=10.0), everybody)
+            np.testing.assert_allclose(summed.total, wanted, rtol=1e-6)
         before = [remembered(runtime, job) for job in ("one", "two", "one", "one", "two")]
         assert before == [0, 0, 1, 2, 1]
         for job in ("one", "one", "two"):

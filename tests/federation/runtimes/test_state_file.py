@@ -31,11 +31,11 @@ def test_slots_never_touch_each_other(
         file.slot(index).save(np.full(4, value, np.float32))
         expected[index] = value
     for index in range(21):
-        found = file.slot(index).load()
+        loaded = file.slot(index).load()
         if index in expected:
-            np.testing.assert_array_equal(found, np.full(4, expected[index], np.float32))
+            np.testing.assert_array_equal(loaded, np.full(4, expected[index], np.float32))
         else:
-            assert found is None
+            assert loaded is None
     file.close()
 
 

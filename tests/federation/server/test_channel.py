@@ -292,7 +292,7 @@ def test_a_drawn_client_takes_part_no_more_often_than_is_accounted_for():
             continue
     job = account.job.job
     assert max(owner.memory(job).participations for owner in owners) == 3
-    assert max(house.drawn.values()) > 3
+    assert max(house.participations.values()) > 3
     assert account.spent() == ledger_cost(terms(trust="distributed"), 3)
 
 
@@ -306,7 +306,7 @@ def test_after_a_restart_rounds_before_it_count_as_taken(drawn: dict | None, lef
     for _ in range(2):
         first.sum(TASK, promised, 3)
     runtime = LocalRuntime(clients(4, value=0.0))
-    resumed = Channel(runtime, account, NoiseSource(), quorum=1e-9, drawn=drawn)
+    resumed = Channel(runtime, account, NoiseSource(), quorum=1e-9, participations=drawn)
     answered = 0
     for _ in range(3):
         try:

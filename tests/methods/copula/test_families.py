@@ -21,7 +21,7 @@ from fedsynth.methods.copula.families import (
     distance,
     fit_feature,
     parameters_of,
-    spaced,
+    thin,
 )
 
 SHAPES = {
@@ -117,8 +117,8 @@ def test_draws_follow_the_distribution_that_was_fitted(name):
 @settings(deadline=None, max_examples=25)
 def test_the_distance_is_scipys(values, place, scale):
     expected = stats.ks_1samp(values, stats.norm.cdf, args=(place, scale)).statistic
-    found = distance(FAMILIES.index("norm"), (place, scale), np.sort(values))
-    assert found == pytest.approx(expected)
+    distances = distance(FAMILIES.index("norm"), (place, scale), np.sort(values))
+    assert distances == pytest.approx(expected)
 
 
 def test_screening_is_hardly_worse_than_every_family_in_full():
@@ -150,7 +150,7 @@ def test_families_with_more_parameters_than_rows_are_passed_over_not_counted():
 
 def test_families_that_fail_are_counted_and_passed_over(monkeypatch):
     rows = drawn("norm")
-    found = {
+    result = {
         "norm": ValueError("no"),
         "logistic": (0.0, 1e101),
         "cauchy": (math.nan, 1.0),
@@ -160,17 +160,17 @@ def test_families_that_fail_are_counted_and_passed_over(monkeypatch):
 
     def failing(name):
         def fit(self, *_, **__):
-            if isinstance(found[name], Exception):
-                raise found[name]
-            return found[name]
+            if isinstance(result[name], Exception):
+                raise result[name]
+            return result[name]
 
         return fit
 
-    for name in found:
+    for name in result:
         monkeypatch.setattr(type(getattr(stats, name)), "fit", failing(name))
     outcome = fit_feature(rows, Effort())
-    assert set(found) <= {FAMILIES[k] for k in outcome.failed}
-    assert outcome.fit.name not in found
+    assert set(result) <= {FAMILIES[k] for k in outcome.failed}
+    assert outcome.fit.name not in result
 
 
 @pytest.mark.filterwarnings("error")
@@ -181,8 +181,8 @@ def test_no_warning_of_a_library_comes_through():
 
 
 def test_spaced_points_leave_out_half_a_spacing_at_either_end():
-    assert spaced(np.arange(10.0), 5).tolist() == [1, 3, 5, 7, 9]
-    assert spaced(np.arange(10.0), 10).tolist() == list(range(10))
+    assert thin(np.arange(10.0), 5).tolist() == [1, 3, 5, 7, 9]
+    assert thin(np.arange(10.0), 10).tolist() == list(range(10))
 
 
 def test_processes_change_nothing(monkeypatch):

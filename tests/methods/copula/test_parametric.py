@@ -66,20 +66,20 @@ def test_some_family_fits_samples_of_each(name):
     values = law.rvs(size=20_000, random_state=np.random.default_rng(1))
     noisy, shares, exact = counted(values)
     # The family itself, and two that are never far beside it.
-    found = fit_family(CELLS, noisy, shares, SIGMA, [name, "norm", "gamma"])
+    family = fit_family(CELLS, noisy, shares, SIGMA, [name, "norm", "gamma"])
     # True families are refused by chance alone, and by a hair.
-    assert found is not None and found.distance < 1.1 * found.tolerated
-    error = 0.5 * np.abs(parametric_shares(CELLS, shares, found) - exact).sum()
+    assert family is not None and family.distance < 1.1 * family.tolerated
+    error = 0.5 * np.abs(parametric_shares(CELLS, shares, family) - exact).sum()
     assert error < 0.05
 
 
 def test_the_best_of_all_families_is_near_the_truth():
     values = stats.gumbel_r.rvs(size=20_000, loc=0, scale=5, random_state=np.random.default_rng(2))
     noisy, shares, exact = counted(values)
-    found = fit_family(CELLS, noisy, shares, SIGMA)
-    assert found is not None and found.fits
+    family = fit_family(CELLS, noisy, shares, SIGMA)
+    assert family is not None and family.fits
     # Smoother than the noisy counts, and than what a normal distribution makes of them.
-    error = 0.5 * np.abs(parametric_shares(CELLS, shares, found) - exact).sum()
+    error = 0.5 * np.abs(parametric_shares(CELLS, shares, family) - exact).sum()
     normal = fit_family(CELLS, noisy, shares, SIGMA, ["norm"])
     assert error < 0.03 < 0.5 * np.abs(parametric_shares(CELLS, shares, normal) - exact).sum()
 
@@ -87,8 +87,8 @@ def test_the_best_of_all_families_is_near_the_truth():
 def test_two_separate_heaps_fit_no_family_and_the_tolerance_is_honest():
     rng = np.random.default_rng(3)
     values = np.concatenate([rng.normal(-30, 2, 10_000), rng.normal(30, 2, 10_000)])
-    found = fit_family(CELLS, *counted(values)[:2], SIGMA)
-    assert found is None or not found.fits
+    family = fit_family(CELLS, *counted(values)[:2], SIGMA)
+    assert family is None or not family.fits
     # Where the family is the true one, it is refused in about one of a hundred draws.
     refused = 0
     for seed in range(40):
@@ -102,8 +102,8 @@ def test_two_separate_heaps_fit_no_family_and_the_tolerance_is_honest():
 def test_the_parameters_of_a_known_law_come_back():
     values = np.random.default_rng(4).normal(7, 5, 50_000)
     noisy, shares, _ = counted(values)
-    found = fit_family(CELLS, noisy, shares, SIGMA, ["norm"])
-    assert found.parameters == pytest.approx((7, 5), abs=0.3)
+    family = fit_family(CELLS, noisy, shares, SIGMA, ["norm"])
+    assert family.parameters == pytest.approx((7, 5), abs=0.3)
 
 
 def test_missing_and_single_values_keep_their_shares():
@@ -113,12 +113,12 @@ def test_missing_and_single_values_keep_their_shares():
     values[rng.random(9000) < 0.2] = np.nan
     _, shares, exact = counted(values, cells, 1.0)
     fitted = Fitted("expon", (0.0, 800.0), 0.0, 1.0)
-    found = parametric_shares(cells, shares, fitted)
+    shares_fitted = parametric_shares(cells, shares, fitted)
     kept = np.setdiff1d(np.arange(cells.size), smooth_cells(cells))
     assert {0, 1, cells.size - 1} <= set(kept.tolist())
-    np.testing.assert_array_equal(found[kept], shares[kept])
-    assert found.sum() == pytest.approx(1)
-    assert 0.5 * np.abs(found - exact).sum() < 0.05
+    np.testing.assert_array_equal(shares_fitted[kept], shares[kept])
+    assert shares_fitted.sum() == pytest.approx(1)
+    assert 0.5 * np.abs(shares_fitted - exact).sum() < 0.05
 
 
 def test_where_nothing_can_be_fitted_there_is_no_family():

@@ -28,23 +28,25 @@ def pooled(tables):
 @pytest.mark.parametrize("hot", [0, 9])
 def test_without_noise_counts_and_products_are_those_of_the_pooled_rows(hot):
     tables = owners(60, 40, 1)
-    found = ask_statistics(silent_channel(tables), TERMS, SCHEMA, {"share": 0.5, "apart": hot})
+    statistics = ask_statistics(silent_channel(tables), TERMS, SCHEMA, {"share": 0.5, "apart": hot})
     columns = pooled(tables)
-    cells = found.question.cells
+    cells = statistics.question.cells
     labels = columns["outcome"]
-    assert found.sigma == found.product_sigma == 0
+    assert statistics.sigma == statistics.product_sigma == 0
     for label in (0, 1):
         mine = labels == label
         for own, at in zip(cells.columns, cells.slices(), strict=True):
             codes = own.codes(columns[own.name][mine])
             exact = np.bincount(codes, minlength=own.size)
-            np.testing.assert_allclose(found.counts[0, label, at], exact, atol=1e-9)
+            np.testing.assert_allclose(statistics.counts[0, label, at], exact, atol=1e-9)
         scores = [own.scores[own.codes(columns[own.name][mine])] for own in cells.columns]
-        z = np.concatenate([np.full((mine.sum(), 1), found.question.constant), *scores], axis=1)
+        z = np.concatenate(
+            [np.full((mine.sum(), 1), statistics.question.constant), *scores], axis=1
+        )
         # A record whose products exceed the bound counts for less than one.
-        weight = np.minimum(1.0, found.question.bound / (z**2).sum(axis=1))
+        weight = np.minimum(1.0, statistics.question.bound / (z**2).sum(axis=1))
         exact = (z * weight[:, None]).T @ z
-        np.testing.assert_allclose(found.products[0, label], exact, rtol=1e-5, atol=1e-3)
+        np.testing.assert_allclose(statistics.products[0, label], exact, rtol=1e-5, atol=1e-3)
 
 
 @pytest.mark.parametrize("norm", ["l2", "l1"])
@@ -94,13 +96,15 @@ def test_every_group_has_a_block_of_its_own():
     tables = owners(30, 20, 50)
     groups = {"site-0": 1, "site-1": 0, "site-2": 1}
     settings = {"share": 0.5, "apart": 9}
-    found = ask_statistics(silent_channel(tables), TERMS, SCHEMA, {**settings, "groups": groups})
+    statistics = ask_statistics(
+        silent_channel(tables), TERMS, SCHEMA, {**settings, "groups": groups}
+    )
     for group, names in ((0, ["site-1"]), (1, ["site-0", "site-2"])):
         alone = ask_statistics(
             silent_channel({name: tables[name] for name in names}), TERMS, SCHEMA, settings
         )
-        np.testing.assert_allclose(found.counts[group], alone.counts[0], atol=1e-9)
-        np.testing.assert_allclose(found.products[group], alone.products[0], atol=1e-9)
+        np.testing.assert_allclose(statistics.counts[group], alone.counts[0], atol=1e-9)
+        np.testing.assert_allclose(statistics.products[group], alone.products[0], atol=1e-9)
     with pytest.raises(FederationError, match="site-2"):
         answers(tables, {**settings, "groups": {"site-0": 1, "site-1": 0}}, 2)
 
@@ -110,13 +114,13 @@ def test_a_client_sends_means_at_the_client_level():
     budget = Budget(epsilon=float("inf"), unit="client", trust="central")
     terms = statistics_terms(budget, 0.0, 1)
     channel = silent_channel(tables, unit="client")
-    found = ask_statistics(channel, terms, SCHEMA, {"share": 0.5, "apart": 9})
-    means = np.zeros_like(found.counts)
+    statistics = ask_statistics(channel, terms, SCHEMA, {"share": 0.5, "apart": 9})
+    means = np.zeros_like(statistics.counts)
     for name in tables:
         one = silent_channel({name: tables[name]})
         exact = ask_statistics(one, TERMS, SCHEMA, {"share": 0.5, "apart": 9})
         means += exact.counts / len(tables[name])
-    np.testing.assert_allclose(found.counts, means, atol=1e-9)
+    np.testing.assert_allclose(statistics.counts, means, atol=1e-9)
 
 
 def test_the_noise_in_counts_and_products_is_what_is_said():

@@ -15,8 +15,8 @@ from scipy.fft import dctn
 from fedsynth.data.images import Images
 from fedsynth.data.tables import conform
 from fedsynth.methods.embedding.coding import ImageCoding, TableCoding
-from fedsynth.methods.embedding.features import Embedding, embedding_of, flattened, unflattened
-from fedsynth.methods.embedding.messages import announced
+from fedsynth.methods.embedding.features import Embedding, embedding_of, flatten, unflatten
+from fedsynth.methods.embedding.messages import announcement
 from fedsynth.methods.embedding.settings import MeanEmbeddingSettings
 from fedsynth.privacy.budget import Budget
 from fedsynth.schema import Boolean, Categorical, Continuous, ImageSchema, Integer, Schema
@@ -102,9 +102,9 @@ def test_columns_come_back_from_their_coordinates():
 def test_second_moments_keep_their_norm_and_come_back():
     vectors = np.random.default_rng(0).standard_normal((4, 7))
     outer = vectors[:, :, None] * vectors[:, None, :]
-    triangles = flattened(vectors)
+    triangles = flatten(vectors)
     np.testing.assert_allclose((triangles**2).sum(axis=1), (outer**2).sum(axis=(1, 2)))
-    np.testing.assert_allclose(unflattened(triangles, 7), outer, atol=1e-12)
+    np.testing.assert_allclose(unflatten(triangles, 7), outer, atol=1e-12)
 
 
 def test_random_features_approach_the_mean_of_the_gaussian_kernels():
@@ -141,7 +141,7 @@ def test_patches_are_averaged_over_all_places():
     schema = ImageSchema(shape=[12, 12, 2])
     made = embedding(schema, patch=3, patch_features=4)
     pixels = np.random.default_rng(0).random((1, 12, 12, 2))
-    found = made.patches(torch.as_tensor(pixels.reshape(1, -1)))[0].numpy()
+    features = made.patches(torch.as_tensor(pixels.reshape(1, -1)))[0].numpy()
     phases = np.array(
         [
             [
@@ -153,13 +153,13 @@ def test_patches_are_averaged_over_all_places():
         ]
     )
     by_hand = np.concatenate([np.cos(phases).mean(axis=1), np.sin(phases).mean(axis=1)])
-    np.testing.assert_allclose(found, by_hand / math.sqrt(2), atol=1e-12)
+    np.testing.assert_allclose(features, by_hand / math.sqrt(2), atol=1e-12)
 
 
 @pytest.mark.parametrize("schema", [TABLE, ImageSchema(shape=[9, 7], target=LABEL)])
 def test_clients_compute_the_servers_features_from_what_was_announced(schema):
     made = embedding(schema)
-    theirs = embedding_of(announced(made))
+    theirs = embedding_of(announcement(made))
     records = np.random.default_rng(0).random((3, made.coding.width))
     for ours, other in zip(made.rows(records), theirs.rows(records), strict=True):
         np.testing.assert_array_equal(ours, other)

@@ -10,7 +10,7 @@ import pytest
 from fedsynth.data.images import Images
 from fedsynth.federation.request import Request
 from fedsynth.methods.embedding.features import Embedding
-from fedsynth.methods.embedding.messages import Sums, announced, ask, embedding_terms, length
+from fedsynth.methods.embedding.messages import Sums, announcement, ask, embedding_terms, length
 from fedsynth.methods.embedding.settings import MeanEmbeddingSettings
 from fedsynth.methods.embedding.targets import targets_of
 from fedsynth.methods.embedding.tasks import BOARD, EMBEDDING
@@ -48,7 +48,7 @@ def federation(kind, unit="record", **overrides):
     budget = Budget(epsilon=math.inf, unit=unit, trust="central", units=len(owned))
     settings = MeanEmbeddingSettings(**{**SMALL, **overrides}).resolved(budget, schema)
     made = Embedding(schema, settings)
-    clients = clients_of(owned, schema, **{BOARD: announced(made)})
+    clients = clients_of(owned, schema, **{BOARD: announcement(made)})
     channel = channel_to(owned, budget, schema)
     return made, clients, channel, embedding_terms(made, budget, 0.0, 1)
 
@@ -66,23 +66,23 @@ def by_hand(made, client):
 @pytest.mark.parametrize("kind", OWNERS)
 def test_without_noise_the_release_is_the_sum_over_all_records(kind):
     made, clients, channel, terms = federation(kind)
-    found = ask(channel, made, terms)
+    released = ask(channel, made, terms)
     parts = [by_hand(made, client) for client in clients]
-    np.testing.assert_allclose(found.own, sum(part[0] for part in parts), atol=1e-9)
-    np.testing.assert_allclose(found.shared, sum(part[1] for part in parts), atol=1e-9)
-    assert found.sigma == 0
+    np.testing.assert_allclose(released.own, sum(part[0] for part in parts), atol=1e-9)
+    np.testing.assert_allclose(released.shared, sum(part[1] for part in parts), atol=1e-9)
+    assert released.sigma == 0
     assert len(channel.ledger.events) == 1
 
 
 @pytest.mark.parametrize("kind", OWNERS)
 def test_at_the_client_level_everybody_sends_the_mean_of_its_records(kind):
     made, clients, channel, terms = federation(kind, "client", clip=1.0)
-    found = ask(channel, made, terms)
+    released = ask(channel, made, terms)
     parts = [by_hand(made, client) for client in clients]
     means = sum(
         part[0] / max(1, client.records) for part, client in zip(parts, clients, strict=True)
     )
-    np.testing.assert_allclose(found.own, means, atol=1e-9)
+    np.testing.assert_allclose(released.own, means, atol=1e-9)
 
 
 def test_a_client_of_one_class_is_clipped_to_what_a_client_of_all_classes_sends():

@@ -45,16 +45,16 @@ def test_the_distance_between_samples_of_one_distribution_is_zero_on_average():
     made, targets, records = setting()
     matching = Matching(made, targets)
     rng, coins = np.random.default_rng(1), torch.Generator().manual_seed(0)
-    found = {"moments": [], "fourier": [], "patches": []}
+    result = {"moments": [], "fourier": [], "patches": []}
     plain = []
     for _ in range(1500):
         batch = torch.from_numpy(records[rng.integers(0, 400, 6)])
-        found["moments"].append(float(matching.of_moments(batch)))
-        found["fourier"].append(float(matching.of_fourier(batch)))
-        found["patches"].append(float(matching.of_patches(batch, coins)))
+        result["moments"].append(float(matching.of_moments(batch)))
+        result["fourier"].append(float(matching.of_fourier(batch)))
+        result["patches"].append(float(matching.of_patches(batch, coins)))
         mean = made.fourier(batch).mean(dim=0)
         plain.append(float(((mean - matching.fourier[0]) ** 2).sum()))
-    for name, values in found.items():
+    for name, values in result.items():
         error = np.std(values) / np.sqrt(len(values))
         assert abs(np.mean(values)) < 4 * error, name
     assert np.mean(plain) > 10 * np.std(plain) / np.sqrt(len(plain))
@@ -66,8 +66,8 @@ def test_the_distance_to_other_targets_is_what_it_is():
     matching.fourier = torch.zeros_like(matching.fourier)
     rng = np.random.default_rng(1)
     batches = [torch.from_numpy(records[rng.integers(0, 400, 50)]) for _ in range(200)]
-    found = np.mean([float(matching.of_fourier(batch)) for batch in batches])
-    assert found == pytest.approx(float((targets.fourier**2).sum()), rel=0.02)
+    distance = np.mean([float(matching.of_fourier(batch)) for batch in batches])
+    assert distance == pytest.approx(float((targets.fourier**2).sum()), rel=0.02)
 
 
 def test_training_brings_the_generator_nearer_and_reports_every_step():
@@ -102,11 +102,11 @@ def test_weights_survive_as_a_flat_vector_and_no_other_length_is_taken():
 
 def test_no_global_randomness_is_used():
     made, targets, _ = setting(steps=2)
-    found = []
+    result = []
     for seed in (1, 2):
         torch.manual_seed(seed)
         coins = torch.Generator().manual_seed(0)
         generator = Generator(made, Start.of(targets), coins)
         train(generator, targets, coins, lambda done, total: None)
-        found.append(generator.vector())
-    np.testing.assert_array_equal(*found)
+        result.append(generator.vector())
+    np.testing.assert_array_equal(*result)

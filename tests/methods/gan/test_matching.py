@@ -21,36 +21,36 @@ def rows(count=40, scale=(1.0, 1.0, 1.0), seed=1):
 
 @pytest.mark.parametrize("clip", [0.5, 1e3])
 def test_mean_gradients_are_those_of_the_written_out_discriminator_clipped_one_by_one(clip):
-    weights, found = torch.randn(2, 4, 3, generator=source()), rows(5)
+    weights, result = torch.randn(2, 4, 3, generator=source()), rows(5)
     wanted = torch.zeros(2, 4, 3)
     for number in range(2):
-        for row in found:
+        for row in result:
             own = weights[number].clone().requires_grad_()
             squares = (own @ row).square()
             verdict = (squares[0] - squares[1] + squares[2] - squares[3]) / 2
             (gradient,) = torch.autograd.grad(-verdict, own)
             wanted[number] += gradient * min(1.0, clip / float(gradient.norm())) / 5
-    assert torch.allclose(mean_gradients(weights, found, clip), wanted, atol=1e-5)
+    assert torch.allclose(mean_gradients(weights, result, clip), wanted, atol=1e-5)
 
 
 def test_gradients_reach_the_rows():
-    found = rows(4).requires_grad_()
-    mean_gradients(torch.randn(1, 2, 3, generator=source()), found, 0.5).square().sum().backward()
-    assert found.grad.abs().min() > 0
+    result = rows(4).requires_grad_()
+    mean_gradients(torch.randn(1, 2, 3, generator=source()), result, 0.5).square().sum().backward()
+    assert result.grad.abs().min() > 0
 
 
 def test_rows_are_seen_from_their_own_mean_in_each_class():
     matcher = Matcher(2, CENTRE, 1.0, source())
     cells = torch.tensor([[1.0, 0, 0], [0, 1, 0], [0, 0, 1]] * 1000)
     classes = torch.tensor([1, 0, 0] * 1000)
-    found = matcher.centred(cells, classes)
+    result = matcher.centre_rows(cells, classes)
     # Class 1 is one and the same row; class 0 is even between two. The released shares count for
     # 20 rows of 1,000 and of 2,000.
     own = (1000 * torch.tensor([1.0, 0, 0]) + 20 * CENTRE[1]) / 1020
-    assert torch.allclose(found[0], cells[0] - own)
+    assert torch.allclose(result[0], cells[0] - own)
     own = (1000 * torch.tensor([0, 1.0, 1.0]) + 20 * CENTRE[0]) / 2020
-    assert torch.allclose(found[1], cells[1] - own)
-    alone = Matcher(2, CENTRE[:1], 1.0, source()).centred(cells, None)
+    assert torch.allclose(result[1], cells[1] - own)
+    alone = Matcher(2, CENTRE[:1], 1.0, source()).centre_rows(cells, None)
     assert torch.allclose(alone.mean(0), 20 / 3020 * (cells.mean(0) - CENTRE[0]), atol=1e-5)
 
 

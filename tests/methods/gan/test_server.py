@@ -142,11 +142,11 @@ def test_a_rare_category_leaves_a_trace_in_its_clipped_gradient_alone(
 def test_a_category_that_only_one_row_has_is_no_label_of_its_own_beyond_the_schema():
     # Shapes are the schema's and the noisy histogram's: with noise, never a row's.
     budget = Budget(epsilon=0.01, trust="central")
-    found = [
+    result = [
         quick(FedCTGAN, rounds=1).fit(tables, budget, insecure_noise_seed=2).learned.game
         for tables in (WITHOUT, WITH_IT)
     ]
-    assert found[0] == found[1]
+    assert result[0] == result[1]
 
 
 @pytest.mark.parametrize("trust", ["central", "distributed", "local"])
@@ -154,10 +154,10 @@ def test_a_round_whose_sample_is_empty_is_charged_and_noised(monkeypatch, trust)
     released, genuine = [], Channel.sum
 
     def watched(self, task, terms, dim, **rest):
-        found = genuine(self, task, terms, dim, **rest)
+        result = genuine(self, task, terms, dim, **rest)
         if task == "gan-gradient":
-            released.append((found.value, terms))
-        return found
+            released.append((result.value, terms))
+        return result
 
     monkeypatch.setattr(Channel, "sum", watched)
     budget = Budget(epsilon=math.inf, trust=trust)
@@ -233,7 +233,7 @@ def test_a_step_follows_the_released_mean_of_real_rows_and_the_mean_of_generated
     loss = verdict(cells).mean() + 2.0 * (slope.norm(dim=1) - 1).clamp(min=0).square().mean()
     loss.backward()
     grads = [torch.zeros_like(w) if w.grad is None else w.grad for w in own]
-    gradient = gan.flattened(grads) + torch.from_numpy(values[0] / (0.5 * known.records)).float()
+    gradient = gan.flatten(grads) + torch.from_numpy(values[0] / (0.5 * known.records)).float()
     reference = weights[0].clone().requires_grad_()
     reference.grad = gradient
     torch.optim.Adam([reference], lr=0.01, betas=(0.5, 0.999)).step()
@@ -443,5 +443,5 @@ def test_both_learning_rates_follow_the_schedule(monkeypatch, schedule, last):
         discriminator="mlp", schedule=schedule, learning_rate=0.3, discriminator_learning_rate=0.6
     ).fit(owners(60), FREE)
     wanted = np.linspace(1.0, last, 6)
-    for found, first in zip(rates.values(), (0.6, 0.3), strict=True):
-        np.testing.assert_allclose(found, first * wanted)
+    for result, first in zip(rates.values(), (0.6, 0.3), strict=True):
+        np.testing.assert_allclose(result, first * wanted)

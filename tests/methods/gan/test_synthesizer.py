@@ -197,9 +197,9 @@ def test_a_generator_that_can_be_asked_draws_a_rare_cell_when_it_is(monkeypatch)
     blue, genuine = [], TableEncoding.columns
 
     def watched(self, codes, rng):
-        found = genuine(self, codes, rng)
-        blue.append((found["colour"] == 2).mean())
-        return found
+        result = genuine(self, codes, rng)
+        blue.append((result["colour"] == 2).mean())
+        return result
 
     monkeypatch.setattr(TableEncoding, "columns", watched)
     rows = synth.sample(500, where={"colour": "blue"}, seed=0)
@@ -507,9 +507,9 @@ def test_classes_of_asked_rows_are_those_of_the_released_tables_by_bayes_rule():
     # Colours stand behind ages; red ones are mostly ill.
     red = tables[:, sizes[0]]
     expected = learned.known.frequencies * red
-    wish = learned.wished(SCHEMA, {"colour": "red"})
-    np.testing.assert_allclose(wish.frequencies, expected / expected.sum(), atol=1e-6)
-    assert wish.frequencies[1] > 0.95
+    request = learned.request_condition(SCHEMA, {"colour": "red"})
+    np.testing.assert_allclose(request.frequencies, expected / expected.sum(), atol=1e-6)
+    assert request.frequencies[1] > 0.95
     assert learned.known.frequencies[1] < 0.5
 
 

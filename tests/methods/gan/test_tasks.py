@@ -15,7 +15,7 @@ from scipy.stats import binom
 from torch.nn import functional
 
 from fedsynth.errors import PrivacyError
-from fedsynth.federation.client.answering import answers
+from fedsynth.federation.client.answering import answer
 from fedsynth.federation.client.view import View
 from fedsynth.federation.runtimes.local import LocalRuntime
 from fedsynth.federation.server.channel import Channel
@@ -66,11 +66,11 @@ def owned(game, *sizes):
 
 def dense(blocks, dim):
     """All rows that a task gave, written out, by client."""
-    found = {}
+    result = {}
     for index, rows in blocks:
         own = [rows.weighted_sum(np.eye(len(rows))[at]) for at in range(len(rows))]
-        found.setdefault(index, []).extend(own)
-    return {index: np.array(rows).reshape(-1, dim) for index, rows in found.items()}
+        result.setdefault(index, []).extend(own)
+    return {index: np.array(rows).reshape(-1, dim) for index, rows in result.items()}
 
 
 def networks(game, flat):
@@ -83,14 +83,14 @@ def networks(game, flat):
 
 
 def flat_of(weights):
-    return weights[0].flatten() if len(weights) == 1 else gan.flattened(weights)
+    return weights[0].flatten() if len(weights) == 1 else gan.flatten(weights)
 
 
 def written_out(game, flat, seen, clip):
     """Every record's row [records, dim], by automatic differentiation of its whole loss."""
     discriminator, classifier = networks(game, flat)
     share = clip / np.sqrt(2) if classifier else clip
-    found = []
+    result = []
     for at in range(len(seen.cells)):
         if game.discriminator.kind == "quadratic":
             centre = torch.from_numpy(CENTRE[seen.classes[at]]).float()
@@ -108,8 +108,8 @@ def written_out(game, flat, seen, clip):
             loss = functional.cross_entropy(logits, seen.classes[at : at + 1])
             parts.append(flat_of(torch.autograd.grad(loss, classifier)))
         own = [part.double().numpy() for part in parts]
-        found.append(np.concatenate([p * min(1.0, share / np.linalg.norm(p)) for p in own]))
-    return np.array(found)
+        result.append(np.concatenate([p * min(1.0, share / np.linalg.norm(p)) for p in own]))
+    return np.array(result)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -240,13 +240,13 @@ def test_rows_come_in_pieces_of_bounded_size_that_are_the_same_rows(monkeypatch)
     game = KINDS["classifier"]
     asked = request(GRADIENT, game, RECORD)
 
-    def found():
+    def row_gradients():
         return list(GRADIENT.contribute(views(federation(owners(20, 3, 9), game)), samples, asked))
 
     samples = [np.arange(20), np.arange(0), np.arange(9)]
-    whole = dense(found(), asked.dim)
+    whole = dense(row_gradients(), asked.dim)
     monkeypatch.setattr(gradient, "_CHUNK", 7)
-    pieces = found()
+    pieces = row_gradients()
     assert max(len(rows) for _, rows in pieces) <= 7
     assert sorted(whole) == [0, 2]
     for index, rows in dense(pieces, asked.dim).items():
@@ -276,8 +276,8 @@ def test_without_noise_the_released_sum_is_that_of_the_pooled_rows():
         for key, value in announcements(game).items():
             channel.announce(key, value)
         asked = request(GRADIENT, game, RECORD)
-        found = channel.sum(GRADIENT.name, RECORD, asked.dim, arrays=asked.arrays)
-        released.append(found.value)
+        collected = channel.sum(GRADIENT.name, RECORD, asked.dim, arrays=asked.arrays)
+        released.append(collected.value)
     np.testing.assert_allclose(*released, rtol=1e-6, atol=1e-8)
 
 
@@ -285,9 +285,9 @@ def test_tasks_refuse_the_other_unit():
     game = KINDS["plain"]
     clients = federation(owners(3), game)
     with pytest.raises(PrivacyError, match="a row a record"):
-        list(answers(clients, request(GRADIENT, game, CLIENT)))
+        list(answer(clients, request(GRADIENT, game, CLIENT)))
     with pytest.raises(PrivacyError, match="a row a client"):
-        list(answers(clients, request(TRAINING, game, RECORD)))
+        list(answer(clients, request(TRAINING, game, RECORD)))
 
 
 LOCAL = {
@@ -332,7 +332,7 @@ def plain_loop(game, weights, rows, asked):
         adam.zero_grad()
         loss.backward()
         adam.step()
-    return gan.flattened(own)
+    return gan.flatten(own)
 
 
 @pytest.mark.parametrize("kind", LOCAL)
@@ -341,7 +341,7 @@ def test_local_training_is_a_plain_loop_for_each_client_and_class(kind):
     asked = request(TRAINING, game, CLIENT)
     clients = federation(owned(game, 7, 30, 12), game)
     # Before the door clips a client's whole row.
-    moved = local_training._moved(views(clients), Rules.of(View(clients[0], ""), asked))
+    moved = local_training._update(views(clients), Rules.of(View(clients[0], ""), asked))
     again = federation(owned(game, 7, 30, 12), game)  # the same coins again
     size, flat = game.discriminator.dim, tensor(asked.arrays["weights"])
     for index, client in enumerate(again):

@@ -9,8 +9,8 @@ import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from fedsynth.data.tables import conform
-from fedsynth.methods.inference.discriminant import _cleared, _towards
-from fedsynth.methods.inference.generator import _bounded
+from fedsynth.methods.inference.discriminant import _denoise, _shrink
+from fedsynth.methods.inference.generator import _sample_bounded
 from fedsynth.methods.inference.synthesizer import FedInfer
 from fedsynth.privacy.budget import Budget
 from tests.methods.inference.clinics import EXACT, SCHEMA, owners, table
@@ -30,7 +30,7 @@ def spiked(rng, width):
 
 def test_a_covariance_without_noise_is_left_as_it_is():
     covariance = spiked(np.random.default_rng(0), 12)
-    np.testing.assert_allclose(_cleared(covariance, 0.0), covariance, atol=1e-12)
+    np.testing.assert_allclose(_denoise(covariance, 0.0), covariance, atol=1e-12)
 
 
 @pytest.mark.parametrize("deviation", [0.02, 0.1, 0.4])
@@ -40,12 +40,12 @@ def test_clearing_brings_a_noisy_covariance_nearer_to_the_true_one(deviation):
     for _ in range(20):
         true = spiked(rng, 30)
         noisy = true + symmetric_noise(rng, 30, deviation)
-        cleared = _cleared(noisy, deviation)
+        cleared = _denoise(noisy, deviation)
         assert np.linalg.eigvalsh(cleared)[0] > -1e-12
         before.append(np.linalg.norm(noisy - true))
         after.append(np.linalg.norm(cleared - true))
     assert np.mean(after) < 0.75 * np.mean(before)
-    sums = [np.trace(_cleared(true + symmetric_noise(rng, 30, 0.1), 0.1)) for _ in range(20)]
+    sums = [np.trace(_denoise(true + symmetric_noise(rng, 30, 0.1), 0.1)) for _ in range(20)]
     assert np.mean(sums) == pytest.approx(np.trace(true), rel=0.15)
 
 
@@ -55,10 +55,10 @@ def test_classes_that_differ_by_noise_alone_share_a_covariance():
     alike = np.stack([pooled + symmetric_noise(rng, 10, 0.1) for _ in range(2)])
     unlike = np.stack([pooled, 5 * pooled])
     deviations = np.full(2, 0.1)
-    drawn = _towards(alike, pooled, deviations) - pooled
+    drawn = _shrink(alike, pooled, deviations) - pooled
     assert np.abs(drawn).max() < 0.5 * np.abs(alike - pooled).max()
-    np.testing.assert_allclose(_towards(unlike, 3 * pooled, deviations), unlike, rtol=0.2, atol=0.1)
-    np.testing.assert_allclose(_towards(unlike, 3 * pooled, 0 * deviations), unlike)
+    np.testing.assert_allclose(_shrink(unlike, 3 * pooled, deviations), unlike, rtol=0.2, atol=0.1)
+    np.testing.assert_allclose(_shrink(unlike, 3 * pooled, 0 * deviations), unlike)
 
 
 def test_noise_blurs_a_classifier_and_does_not_blind_it():
@@ -84,15 +84,15 @@ def test_records_to_classify_are_shortened_as_those_learned_from():
     short = v * np.minimum(1, synth.statistic.clip / norms)
     assert (norms > synth.statistic.clip).any()
     peer = LinearDiscriminantAnalysis(solver="lsqr").fit(short, conformed.columns["outcome"])
-    found = synth.probabilities(pooled)
-    np.testing.assert_allclose(found, peer.predict_proba(short), atol=1e-6)
+    probabilities = synth.probabilities(pooled)
+    np.testing.assert_allclose(probabilities, peer.predict_proba(short), atol=1e-6)
 
 
 @pytest.mark.parametrize(
     ("mean", "variance"), [(0.0, 0.01), (0.3, 0.2), (-0.95, 0.05), (0.999, 1e-4)]
 )
 def test_bounded_draws_have_their_mean_and_variance(mean, variance):
-    draws = _bounded(np.full(200_000, mean), variance, np.random.default_rng(0))
+    draws = _sample_bounded(np.full(200_000, mean), variance, np.random.default_rng(0))
     assert np.abs(draws).max() <= 1
     assert draws.mean() == pytest.approx(mean, abs=4 * math.sqrt(variance / 200_000))
     assert draws.var() == pytest.approx(variance, rel=0.05)
@@ -101,5 +101,5 @@ def test_bounded_draws_have_their_mean_and_variance(mean, variance):
 @pytest.mark.parametrize("mean", [-3.0, -1.0, 0.0, 1.0, 7.0])
 @pytest.mark.parametrize("variance", [0.0, 1e-20, 0.5, 1.0, 40.0])
 def test_any_mean_and_variance_can_be_drawn_from(mean, variance):
-    draws = _bounded(np.full(50, mean), variance, np.random.default_rng(0))
+    draws = _sample_bounded(np.full(50, mean), variance, np.random.default_rng(0))
     assert (np.abs(draws) <= 1).all()

@@ -48,59 +48,59 @@ def dummies(frame):
 
 
 def test_without_noise_it_is_least_squares_of_the_pooled_rows(exact, pooled):
-    found = exact.regression("dose")
+    regression = exact.regression("dose")
     design, y = dummies(pooled), pooled["dose"].to_numpy()
     b, *_ = np.linalg.lstsq(design.to_numpy(), y, rcond=None)
-    assert found.terms == tuple(design)
-    np.testing.assert_allclose(found.coefficients, b, atol=1e-10)
+    assert regression.terms == tuple(design)
+    np.testing.assert_allclose(regression.coefficients, b, atol=1e-10)
     rest = y - design.to_numpy() @ b
     s2 = rest @ rest / (len(y) - len(b))
     errors = np.sqrt(s2 * np.diag(np.linalg.inv(design.T @ design)))
-    np.testing.assert_allclose(found.errors, errors, rtol=1e-6)
-    assert not found.noise_errors.any()
-    assert found.r2 == pytest.approx(1 - rest @ rest / ((y - y.mean()) ** 2).sum(), abs=1e-9)
-    assert found.records == pytest.approx(len(y))
-    np.testing.assert_allclose(found.predict(pooled), design.to_numpy() @ b, atol=1e-9)
+    np.testing.assert_allclose(regression.errors, errors, rtol=1e-6)
+    assert not regression.noise_errors.any()
+    assert regression.r2 == pytest.approx(1 - rest @ rest / ((y - y.mean()) ** 2).sum(), abs=1e-9)
+    assert regression.records == pytest.approx(len(y))
+    np.testing.assert_allclose(regression.predict(pooled), design.to_numpy() @ b, atol=1e-9)
 
 
 def test_a_category_is_fitted_by_the_probability_of_a_value(exact, pooled):
-    found = exact.regression("outcome", on=["dose", "smoker"])
+    regression = exact.regression("outcome", on=["dose", "smoker"])
     design = np.stack([np.ones(125), pooled["dose"], pooled["smoker"].astype(float)], axis=1)
     b, *_ = np.linalg.lstsq(design, (pooled["outcome"] == "ill").to_numpy(float), rcond=None)
-    np.testing.assert_allclose(found.coefficients, b, atol=1e-10)
-    assert found.value == "ill"
+    np.testing.assert_allclose(regression.coefficients, b, atol=1e-10)
+    assert regression.value == "ill"
     well = exact.regression("outcome", on=["dose", "smoker"], value="well")
     np.testing.assert_allclose(well.coefficients[1:], -b[1:], atol=1e-10)
-    np.testing.assert_allclose(well.predict(pooled) + found.predict(pooled), 1, atol=1e-9)
+    np.testing.assert_allclose(well.predict(pooled) + regression.predict(pooled), 1, atol=1e-9)
 
 
 def test_the_ridge_is_scikit_learns_in_coordinates(exact, pooled):
-    found = exact.regression("dose", on=["age", "smoker"], ridge=3.0)
+    regression = exact.regression("dose", on=["age", "smoker"], ridge=3.0)
     age = (pooled["age"].to_numpy() - 54) / 36
     smoker = np.where(pooled["smoker"], -1, 1) / np.sqrt(2)
     ridge = Ridge(alpha=3.0).fit(np.stack([age, smoker], axis=1), pooled["dose"])
-    assert found.coefficients[1] == pytest.approx(ridge.coef_[0] / 36, abs=1e-10)
-    assert found.coefficients[2] == pytest.approx(-math.sqrt(2) * ridge.coef_[1], abs=1e-10)
+    assert regression.coefficients[1] == pytest.approx(ridge.coef_[0] / 36, abs=1e-10)
+    assert regression.coefficients[2] == pytest.approx(-math.sqrt(2) * ridge.coef_[1], abs=1e-10)
     plain = exact.regression("dose", on=["age", "smoker"])
-    assert abs(found.coefficients[2]) < abs(plain.coefficients[2])
+    assert abs(regression.coefficients[2]) < abs(plain.coefficients[2])
 
 
 def test_without_noise_moments_are_those_of_the_pooled_rows(exact, pooled):
-    found = exact.moments()
+    moments = exact.moments()
     wide = dummies(pooled).drop(columns="(intercept)")
     wide["weight"] = pooled["weight"]
     wide["dose"], wide["colour=red"] = pooled["dose"], (pooled["colour"] == "red").astype(float)
-    at = [found.names.index(name) for name in wide]
-    np.testing.assert_allclose(found.mean[at], wide.mean(), atol=1e-9)
-    covariance = found.covariance[np.ix_(at, at)]
+    at = [moments.names.index(name) for name in wide]
+    np.testing.assert_allclose(moments.mean[at], wide.mean(), atol=1e-9)
+    covariance = moments.covariance[np.ix_(at, at)]
     # pandas leaves out gaps pair by pair, and divides by n - 1.
     counts = wide.notna().astype(float).T @ wide.notna().astype(float)
     np.testing.assert_allclose(covariance, wide.cov() * (counts - 1) / counts, atol=1e-8)
-    error = found.mean_errors[found.names.index("dose")]
+    error = moments.mean_errors[moments.names.index("dose")]
     assert error == pytest.approx(pooled["dose"].std(ddof=0) / math.sqrt(125), rel=1e-6)
-    table = found.table()
+    table = moments.table()
     assert table.loc["smoker=True", "mean"] == pytest.approx(pooled["smoker"].mean())
-    correlation = found.correlations().loc["age", "dose"]
+    correlation = moments.correlations().loc["age", "dose"]
     assert correlation == pytest.approx(pooled["age"].corr(pooled["dose"]), abs=1e-9)
 
 
@@ -109,10 +109,10 @@ def test_probabilities_are_those_of_linear_discriminant_analysis(exact, pooled):
     conformed = conform(pooled, SCHEMA, "pooled")
     v = form.matrix(conformed.columns, conformed.rows)
     peer = LinearDiscriminantAnalysis(solver="lsqr").fit(v, conformed.columns["outcome"])
-    found = exact.probabilities(pooled)
-    np.testing.assert_allclose(found, peer.predict_proba(v), atol=1e-8)
+    probabilities = exact.probabilities(pooled)
+    np.testing.assert_allclose(probabilities, peer.predict_proba(v), atol=1e-8)
     unlabelled = exact.probabilities(pooled.drop(columns="outcome"))
-    np.testing.assert_array_equal(found, unlabelled)
+    np.testing.assert_array_equal(probabilities, unlabelled)
 
 
 def test_three_classes_agree_with_discriminant_analysis_too():
@@ -128,9 +128,9 @@ def test_three_classes_agree_with_discriminant_analysis_too():
     x = np.round(rng.normal(0, 1, (90, 4)) + rng.normal(0, 1, (3, 4))[labels], 6)
     frame = pd.DataFrame(x, columns=[f"x{k}" for k in range(4)])
     frame["y"] = np.array(["a", "b", "c"])[labels]
-    found = FedInfer(schema).fit([frame[:50], frame[50:]], EXACT).probabilities(frame)
+    probabilities = FedInfer(schema).fit([frame[:50], frame[50:]], EXACT).probabilities(frame)
     peer = LinearDiscriminantAnalysis(solver="lsqr").fit(x, labels)
-    np.testing.assert_allclose(found, peer.predict_proba(x), atol=1e-8)
+    np.testing.assert_allclose(probabilities, peer.predict_proba(x), atol=1e-8)
 
 
 LINE = Schema(
@@ -163,9 +163,9 @@ def simulated(rows, epsilon, seed):
 def test_intervals_cover_the_truth_as_often_as_they_say(rows, epsilon):
     hits, ends = np.zeros(3), 0
     for seed in range(250):
-        found = simulated(rows, epsilon, seed).regression("y").intervals(0.9)
-        hits += (found["low"] <= TRUTH) & (found["high"] >= TRUTH)
-        ends += np.isfinite(found["low"]).all()
+        intervals = simulated(rows, epsilon, seed).regression("y").intervals(0.9)
+        hits += (intervals["low"] <= TRUTH) & (intervals["high"] >= TRUTH)
+        ends += np.isfinite(intervals["low"]).all()
     # 90 % of 250 is 225, with a standard deviation of 5.
     assert (hits >= 208).all()
     if epsilon != 0.7:
@@ -173,8 +173,8 @@ def test_intervals_cover_the_truth_as_often_as_they_say(rows, epsilon):
 
 
 def test_means_are_within_their_errors_as_often_as_they_say():
-    found = [simulated(600, 2.0, seed) for seed in range(120)]
-    moments = [estimate.moments() for estimate in found[:40]]
+    result = [simulated(600, 2.0, seed) for seed in range(120)]
+    moments = [estimate.moments() for estimate in result[:40]]
     z = [(m.mean[-1] - MEAN_Y) / m.mean_errors[-1] for m in moments]
     assert 0.7 < np.std(z) < 1.35
     variance = TRUTH[1] ** 2 * 2.25 + TRUTH[2] ** 2 / 4 + 1
@@ -183,33 +183,33 @@ def test_means_are_within_their_errors_as_often_as_they_say():
 
 
 def test_what_the_noise_drowns_is_said_to_be_unknown():
-    found = simulated(30, 0.5, 0).regression("y")
-    assert np.isinf(found.errors).any() and np.isfinite(found.coefficients).all()
+    regression = simulated(30, 0.5, 0).regression("y")
+    assert np.isinf(regression.errors).any() and np.isfinite(regression.coefficients).all()
     assert simulated(4000, 0.5, 0).regression("y").noise_errors[1] > 0
 
 
 def test_what_nobody_varies_in_is_said_to_be_unknown():
     frame = table(80).assign(smoker=True)
-    found = FedInfer(SCHEMA).fit([frame], EXACT).regression("dose", on=["age", "smoker"])
-    errors = dict(zip(found.terms, found.errors, strict=True))
+    regression = FedInfer(SCHEMA).fit([frame], EXACT).regression("dose", on=["age", "smoker"])
+    errors = dict(zip(regression.terms, regression.errors, strict=True))
     assert math.isinf(errors["smoker=True"]) and math.isinf(errors["(intercept)"])
     assert errors["age"] < 1
     design = np.stack([np.ones(80), frame["age"]], axis=1)
     b, *_ = np.linalg.lstsq(design, frame["dose"].to_numpy(), rcond=None)
-    assert found.coefficients[1] == pytest.approx(b[1], abs=1e-8)
-    np.testing.assert_allclose(found.predict(frame), design @ b, atol=1e-8)
+    assert regression.coefficients[1] == pytest.approx(b[1], abs=1e-8)
+    np.testing.assert_allclose(regression.predict(frame), design @ b, atol=1e-8)
 
 
 def test_a_fit_without_freedom_claims_nothing():
-    found = FedInfer(SCHEMA).fit([table(2)], EXACT).regression("dose")
-    assert np.isinf(found.errors).all() and np.isfinite(found.coefficients).all()
+    regression = FedInfer(SCHEMA).fit([table(2)], EXACT).regression("dose")
+    assert np.isinf(regression.errors).all() and np.isfinite(regression.coefficients).all()
 
 
 def test_no_predictors_give_the_mean(exact, pooled):
-    found = exact.regression("dose", on=[])
-    assert found.terms == ("(intercept)",)
-    assert found.coefficients[0] == pytest.approx(pooled["dose"].mean())
-    assert found.predict(pooled[:3]).tolist() == [found.coefficients[0]] * 3
+    regression = exact.regression("dose", on=[])
+    assert regression.terms == ("(intercept)",)
+    assert regression.coefficients[0] == pytest.approx(pooled["dose"].mean())
+    assert regression.predict(pooled[:3]).tolist() == [regression.coefficients[0]] * 3
 
 
 @pytest.mark.parametrize(
@@ -231,11 +231,11 @@ def test_a_wrong_question_is_explained(exact, arguments, said):
 
 
 def test_wrong_tables_and_levels_are_explained(exact, pooled):
-    found = exact.regression("dose", on=["age"])
+    regression = exact.regression("dose", on=["age"])
     with pytest.raises(DataError, match="'age'"):
-        found.predict(pooled[["smoker"]])
+        regression.predict(pooled[["smoker"]])
     with pytest.raises(ConfigError, match="between 0 and 1"):
-        found.intervals(95)
+        regression.intervals(95)
     with pytest.raises(DataError, match="'dose'"):
         exact.probabilities(pooled[["age"]])
     numbers = Schema(columns=[Integer(name="n", lower=0, upper=9)])
@@ -249,14 +249,14 @@ def test_noise_widens_intervals_and_larger_budgets_narrow_them():
     errors = []
     for epsilon in (1.0, 5.0, 50.0):
         budget = Budget(epsilon=epsilon, delta=1e-5, trust="central")
-        found = FedInfer(SCHEMA).fit(tables, budget, insecure_noise_seed=0)
-        errors.append(found.regression("dose", on=["age"]).errors[1])
+        fitted = FedInfer(SCHEMA).fit(tables, budget, insecure_noise_seed=0)
+        errors.append(fitted.regression("dose", on=["age"]).errors[1])
     exact = FedInfer(SCHEMA).fit(tables, EXACT).regression("dose", on=["age"]).errors[1]
     assert errors[0] > errors[1] > errors[2] > exact
 
 
 def test_laplace_noise_is_known_by_its_deviation():
-    found = FedInfer(SCHEMA, mechanism="laplace").fit(owners(300), LOOSE)
-    terms = found.ledger.events[0].terms
+    fitted = FedInfer(SCHEMA, mechanism="laplace").fit(owners(300), LOOSE)
+    terms = fitted.ledger.events[0].terms
     assert terms.norm == "l1"
-    assert found.learned.scales[0] == pytest.approx(math.sqrt(2) * terms.scale)
+    assert fitted.learned.scales[0] == pytest.approx(math.sqrt(2) * terms.scale)

@@ -87,11 +87,11 @@ def test_a_clients_contribution_does_not_depend_on_who_is_simulated_beside_it(un
     )
 
     def sums(chosen):
-        found = {client.name: np.zeros(form.dim) for client in chosen}
+        result = {client.name: np.zeros(form.dim) for client in chosen}
         samples = [np.arange(client.records) for client in chosen]
         for index, rows in MOMENTS.contribute(chosen, samples, request):
-            found[chosen[index].name] += clip_and_sum(rows, form.bound)
-        return found
+            result[chosen[index].name] += clip_and_sum(rows, form.bound)
+        return result
 
     together = sums(clients)
     for client in clients:
@@ -121,7 +121,7 @@ def test_no_record_exceeds_the_bound(norm, schema, seed, share, by_class):
     assert (norms <= form.bound * (1 + 1e-9)).all()
     assert (norms >= 0.5 - 1e-9).all()
     assert (np.linalg.norm(v, 1 if norm == "l1" else 2, axis=1)).max() <= (
-        form.coordinates.largest(norm) + 1e-9
+        form.coordinates.largest_norm(norm) + 1e-9
     )
 
 
@@ -131,16 +131,16 @@ def test_terms_read_back_the_natural_values(schema, seed):
     columns = arrays(schema, 15, np.random.default_rng(seed))
     form = Coordinates.of(schema.modelled)
     names, weights = form.terms()
-    found = weights[:, 0] + form.matrix(columns, 15) @ weights[:, 1:].T
+    result = weights[:, 0] + form.matrix(columns, 15) @ weights[:, 1:].T
     for column in schema.modelled:
         values = columns[column.name]
         if not hasattr(column, "categories"):
             there = ~np.isnan(values)
-            read = found[:, names.index(column.name)][there]
+            read = result[:, names.index(column.name)][there]
             np.testing.assert_allclose(read, values[there], rtol=1e-9, atol=1e-9)
             continue
         for code, category in enumerate(column.categories):
-            read = found[:, names.index(f"{column.name}={category}")]
+            read = result[:, names.index(f"{column.name}={category}")]
             np.testing.assert_allclose(read, values == code, atol=1e-12)
 
 

@@ -61,8 +61,8 @@ def test_noise_in_the_sum_is_what_the_estimates_count_on(trust):
     exact = FedInfer(SCHEMA).fit(tables, EXACT).estimate.values
     z = []
     for seed in range(20):
-        found = FedInfer(SCHEMA).fit(tables, budget, insecure_noise_seed=seed).estimate
-        z.append((found.values - exact) / found.sigma)
+        estimate = FedInfer(SCHEMA).fit(tables, budget, insecure_noise_seed=seed).estimate
+        z.append((estimate.values - exact) / estimate.sigma)
     assert np.std(z) == pytest.approx(1, abs=0.03)
     assert abs(np.mean(z)) < 0.06
 
@@ -349,8 +349,11 @@ def test_odd_tables_are_fitted_sampled_and_asked(kind, epsilon):
             assert estimate.records == pytest.approx(len(frame))
         for column in schema.modelled:
             if not column.missing and len(schema.modelled) > 1:
-                found = synth.regression(column.name)
-                assert np.isfinite(found.coefficients).all() and not np.isnan(found.errors).any()
+                regression = synth.regression(column.name)
+                assert (
+                    np.isfinite(regression.coefficients).all()
+                    and not np.isnan(regression.errors).any()
+                )
         if synth.statistic.classes:
             chances = synth.probabilities(frame)
             np.testing.assert_allclose(chances.sum(axis=1), 1)

@@ -101,11 +101,13 @@ def test_gaps_are_filled_and_known_cells_stay(fitted):
     holes = rng.random(gaps.shape) < 0.3
     gaps = gaps.mask(holes)
     known = gaps.notna().to_numpy()
-    found = fitted.impute(gaps, seed=0)
-    assert found.notna().all().all()
-    assert (found.astype(object).to_numpy()[known] == whole.astype(object).to_numpy()[known]).all()
+    imputed = fitted.impute(gaps, seed=0)
+    assert imputed.notna().all().all()
+    assert (
+        imputed.astype(object).to_numpy()[known] == whole.astype(object).to_numpy()[known]
+    ).all()
     ill = gaps["outcome"].isna() & (whole["dose"] > 5) & known[:, 2]
-    assert (found["outcome"][ill] == "ill").mean() > 0.85
+    assert (imputed["outcome"][ill] == "ill").mean() > 0.85
     without = fitted.impute(whole.drop(columns="smoker"), seed=0)
     assert without["smoker"].notna().all()
     with pytest.raises(DataError):

@@ -24,11 +24,11 @@ def test_a_network_is_acyclic_and_within_its_limits(columns, degree, seed):
     domain = Domain(tuple(rng.integers(1, 6, columns).tolist()))
     scores = rng.normal(0, 1, (columns, columns))
     first = int(rng.integers(columns))
-    found = network(scores + scores.T, domain, degree, first, 30)
-    assert sorted(family.child for family in found) == list(range(columns))
-    assert found[0].child == first and found[0].parents == ()
+    families = network(scores + scores.T, domain, degree, first, 30)
+    assert sorted(family.child for family in families) == list(range(columns))
+    assert families[0].child == first and families[0].parents == ()
     seen = set()
-    for family in found:
+    for family in families:
         assert set(family.parents) <= seen and len(family.parents) <= degree
         assert not family.parents or domain.cells(family.clique) <= 30
         seen.add(family.child)
@@ -36,8 +36,8 @@ def test_a_network_is_acyclic_and_within_its_limits(columns, degree, seed):
 
 def test_the_strongest_dependence_comes_first():
     scores = np.array([[0, 1, 5, 0], [1, 0, 4, 0.5], [5, 4, 0, 0], [0, 0.5, 0, 0]], float)
-    found = network(scores, Domain((2, 2, 2, 2)), 1, 0, 100)
-    assert [(f.child, f.parents) for f in found] == [(0, ()), (2, (0,)), (1, (2,)), (3, (1,))]
+    families = network(scores, Domain((2, 2, 2, 2)), 1, 0, 100)
+    assert [(f.child, f.parents) for f in families] == [(0, ()), (2, (0,)), (1, (2,)), (3, (1,))]
 
 
 def chained(rows, seed):

@@ -141,8 +141,8 @@ def test_labels_of_public_rows_are_not_looked_at():
 def test_public_rows_survive_a_release():
     synth = fitted(small.SCHEMA, small.owners(60, 50), public=small.table(40, seed=40))
     arrays, meta = synth.model_state()
-    found = PATE.from_state(small.SCHEMA, arrays, meta)
-    pd.testing.assert_frame_equal(found.sample(30, seed=5), synth.sample(30, seed=5))
+    loaded = PATE.from_state(small.SCHEMA, arrays, meta)
+    pd.testing.assert_frame_equal(loaded.sample(30, seed=5), synth.sample(30, seed=5))
     with pytest.raises(ReleaseError, match="public rows"):
         PATE.from_state(small.SCHEMA, {**arrays, "public:age": arrays["public:age"][:-1]}, meta)
     broken = np.full_like(arrays["public:colour"], 9)
@@ -164,8 +164,8 @@ def test_public_images_teach_a_student(unit):
     above = drawn.pixels[:, :2].mean(axis=(1, 2)) > drawn.pixels[:, 2:].mean(axis=(1, 2))
     assert (above == (drawn.labels == 0)).mean() > 0.9
     assert (synth.sample(9, where={"d": "b"}, seed=0).labels == 1).all()
-    found = PATE.from_state(DIGITS, *synth.model_state())
-    assert np.array_equal(found.sample(9, seed=3).pixels, synth.sample(9, seed=3).pixels)
+    loaded = PATE.from_state(DIGITS, *synth.model_state())
+    assert np.array_equal(loaded.sample(9, seed=3).pixels, synth.sample(9, seed=3).pixels)
 
 
 def test_images_need_public_ones():

@@ -9,7 +9,7 @@ import pytest
 
 import tests.methods.small as small
 from fedsynth.errors import FederationError
-from fedsynth.federation.client.answering import answers
+from fedsynth.federation.client.answering import answer
 from fedsynth.federation.request import Request
 from fedsynth.methods.pate.denoising import Smoother
 from fedsynth.methods.pate.inputs import Inputs
@@ -69,9 +69,9 @@ def test_a_client_votes_as_it_would_alone():
         job="job",
     )
     tables = small.owners(60, 0, 40)
-    together = answers(small.federation(tables, job="job"), request)
+    together = answer(small.federation(tables, job="job"), request)
     for one, own in zip(together, small.federation(tables, job="job"), strict=True):
-        (alone,) = answers([own], request)
+        (alone,) = answer([own], request)
         assert alone.client == one.client
         np.testing.assert_array_equal(alone.values, one.values)
 
@@ -108,7 +108,7 @@ def test_queries_that_are_no_rows_of_the_schema_are_refused(queries):
         settings={"groups": 1, "steps": 1},
     )
     with pytest.raises(FederationError, match="queries"):
-        list(answers(small.federation(small.table(9)), request))
+        list(answer(small.federation(small.table(9)), request))
 
 
 def noisy(shares: np.ndarray, sigma: float, teachers: int, seed: int = 0) -> Votes:
@@ -134,18 +134,18 @@ def test_denoising_takes_off_most_of_the_noise_and_none_of_clear_votes():
     standards = np.zeros(5), np.ones(5)
     for sigma, least in ((40.0, 2.5), (1e-3, 0.9)):
         votes = noisy(true, sigma, 100)
-        found = Smoother.fit(rows, votes, standards).shares(rows)
+        smoothed = Smoother.fit(rows, votes, standards).shares(rows)
         raw = np.sqrt(((votes.shares - true) ** 2).mean())
-        left = np.sqrt(((found - true) ** 2).mean())
+        left = np.sqrt(((smoothed - true) ** 2).mean())
         assert left < max(raw / least, 0.01)
-        np.testing.assert_allclose(found.sum(axis=1), 1)
+        np.testing.assert_allclose(smoothed.sum(axis=1), 1)
 
 
 def test_pure_noise_says_nothing_of_any_row():
     rows = np.random.default_rng(1).normal(size=(300, 5))
     even = np.full((300, 2), 0.5)
-    found = Smoother.fit(rows, noisy(even, 200.0, 100), (np.zeros(5), np.ones(5))).shares(rows)
-    assert np.abs(found - 0.5).max() < 0.25
+    smoothed = Smoother.fit(rows, noisy(even, 200.0, 100), (np.zeros(5), np.ones(5))).shares(rows)
+    assert np.abs(smoothed - 0.5).max() < 0.25
 
 
 def test_denoising_agrees_with_the_textbook_posterior_mean():
@@ -160,12 +160,12 @@ def test_denoising_agrees_with_the_textbook_posterior_mean():
         if smoother.length == 0
         else np.exp(-distance / (2 * smoother.length**2 * 3))
     )
-    found = []
+    result = []
     for amplitude in np.geomspace(1e-5, 10, 25):
         for nugget in (1e-6, 1e-4, 1e-3, 1e-2, 1e-1):
             noise = (votes.share_variance + nugget) * np.eye(60)
-            found.append(amplitude * np.linalg.solve(amplitude * kernel + noise, centred))
-    gaps = [np.abs(own - smoother.weights).max() for own in found]
+            result.append(amplitude * np.linalg.solve(amplitude * kernel + noise, centred))
+    gaps = [np.abs(own - smoother.weights).max() for own in result]
     assert min(gaps) < 1e-8
 
 

@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError
-from fedsynth.methods.sampling.labels import wanted_labels
+from fedsynth.methods.sampling.labels import draw_labels
 from fedsynth.queries.counting import Counts
 from fedsynth.queries.estimates import class_profiles, label_frequencies, to_simplex
 from fedsynth.schema import Boolean, Categorical, Integer, Schema
@@ -19,16 +19,16 @@ finite = st.floats(-100, 100)
 
 @given(arrays(np.float64, st.integers(1, 8), elements=finite), st.floats(0.1, 100))
 def test_the_projection_lies_on_the_simplex(values, total):
-    found = to_simplex(values, total)
-    assert (found >= 0).all()
-    assert found.sum() == pytest.approx(total)
+    projection = to_simplex(values, total)
+    assert (projection >= 0).all()
+    assert projection.sum() == pytest.approx(total)
 
 
 @given(arrays(np.float64, 4, elements=finite), arrays(np.float64, 4, elements=st.floats(0.01, 1)))
 def test_no_point_of_the_simplex_is_nearer_than_the_projection(values, other):
-    found = to_simplex(values, 10.0)
+    projection = to_simplex(values, 10.0)
     other = 10 * other / other.sum()
-    assert np.sum((found - values) ** 2) <= np.sum((other - values) ** 2) + 1e-6
+    assert np.sum((projection - values) ** 2) <= np.sum((other - values) ** 2) + 1e-6
 
 
 def test_the_projection_is_what_a_solver_finds():
@@ -89,21 +89,21 @@ def test_a_class_rarer_than_the_noise_takes_the_profile_of_all():
 
 def test_where_fixes_every_label_and_its_spelling_may_be_text():
     rng = np.random.default_rng(0)
-    labels = wanted_labels(SCHEMA, np.array([0.7, 0.3]), 50, {"outcome": "ill"}, None, rng)
+    labels = draw_labels(SCHEMA, np.array([0.7, 0.3]), 50, {"outcome": "ill"}, None, rng)
     assert (labels == 1).all()
     schema = Schema(
         columns=[Integer(name="x", lower=0, upper=9), Categorical(name="y", values=[0, 1])],
         target="y",
     )
-    assert (wanted_labels(schema, np.ones(2) / 2, 5, {"y": "1"}, None, rng) == 1).all()
+    assert (draw_labels(schema, np.ones(2) / 2, 5, {"y": "1"}, None, rng) == 1).all()
 
 
 def test_frequencies_and_proportions_decide_the_shares():
     rng = np.random.default_rng(0)
-    drawn = wanted_labels(SCHEMA, np.array([0.7, 0.3]), 100_000, None, None, rng)
+    drawn = draw_labels(SCHEMA, np.array([0.7, 0.3]), 100_000, None, None, rng)
     # Six standard deviations: a false alarm in 5e8 runs.
     assert abs(np.mean(drawn) - 0.3) < 6 * np.sqrt(0.21 / 100_000)
-    drawn = wanted_labels(SCHEMA, np.array([0.7, 0.3]), 1000, None, {"ill": 1}, rng)
+    drawn = draw_labels(SCHEMA, np.array([0.7, 0.3]), 1000, None, {"ill": 1}, rng)
     assert (drawn == 1).all()
 
 
@@ -120,7 +120,7 @@ def test_frequencies_and_proportions_decide_the_shares():
 def test_conditions_that_cannot_be_met_are_refused(where, proportions, said):
     rng = np.random.default_rng(0)
     with pytest.raises(ConfigError, match=said):
-        wanted_labels(SCHEMA, np.array([0.7, 0.3]), 5, where, proportions, rng)
+        draw_labels(SCHEMA, np.array([0.7, 0.3]), 5, where, proportions, rng)
 
 
 @pytest.mark.parametrize(
@@ -137,4 +137,4 @@ def test_a_model_without_classes_refuses_conditions_and_says_truly_why(columns, 
     for asked in ({"where": {"y": 1}}, {"proportions": {1: 1.0}}):
         full = {"where": None, "proportions": None, **asked}
         with pytest.raises(ConfigError, match=f"no classes to condition on.*{why}"):
-            wanted_labels(schema, np.zeros(0), 5, **full, rng=np.random.default_rng(0))
+            draw_labels(schema, np.zeros(0), 5, **full, rng=np.random.default_rng(0))

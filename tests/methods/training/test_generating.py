@@ -61,9 +61,9 @@ def test_one_class_is_everybodys():
 
 
 def test_without_classes_and_cells_there_are_no_labels():
-    found = Conditions(np.zeros(0))
-    assert found.count == 0
-    assert found.draw(5, source()) is None
+    conditions = Conditions(np.zeros(0))
+    assert conditions.count == 0
+    assert conditions.draw(5, source()) is None
 
 
 CELLS = np.array([[0.2, 0.8, 0.0, 0.5, 0.5], [0.9, 0.1, 0.7, 0.3, 0.0]])
@@ -71,9 +71,9 @@ CELLS = np.array([[0.2, 0.8, 0.0, 0.5, 0.5], [0.9, 0.1, 0.7, 0.3, 0.0]])
 
 def test_cells_are_drawn_by_their_shares_in_the_class_of_their_row():
     classes = np.array([0.25, 0.75])
-    found = Conditions(classes, CELLS, (2, 3))
-    assert found.count == 7
-    drawn = found.draw(ROWS, source())
+    conditions = Conditions(classes, CELLS, (2, 3))
+    assert conditions.count == 7
+    drawn = conditions.draw(ROWS, source())
     assert drawn.shape == (ROWS, 2)
     demand_shares(drawn[:, 0], classes)
     for number in range(2):
@@ -85,8 +85,8 @@ def test_cells_are_drawn_by_their_shares_in_the_class_of_their_row():
 
 @pytest.mark.parametrize("classes", [np.zeros(0), np.array([0.5, 0.5])])
 def test_cells_of_all_rows_together_are_drawn_whatever_the_class(classes):
-    found = Conditions(classes, CELLS[:1], (2, 3))
-    drawn = found.draw(ROWS, source())
+    conditions = Conditions(classes, CELLS[:1], (2, 3))
+    drawn = conditions.draw(ROWS, source())
     cells = drawn if not len(classes) else drawn[:, 1]
     demand_shares(cells - len(classes), CELLS[0] / 2)
 
@@ -100,8 +100,8 @@ def test_columns_are_asked_for_evenly_however_many_categories_they_have():
 
 def test_rows_whose_classes_are_known_keep_them():
     classes = torch.tensor([1, 0, 1])
-    found = Conditions(np.array([0.5, 0.5]), CELLS, (2, 3)).complete(classes, 3, source())
-    assert found[:, 0].tolist() == [1, 0, 1]
+    labels = Conditions(np.array([0.5, 0.5]), CELLS, (2, 3)).complete(classes, 3, source())
+    assert labels[:, 0].tolist() == [1, 0, 1]
     assert Conditions(np.array([0.5, 0.5])).complete(classes, 3, source()) is classes
 
 
@@ -115,10 +115,10 @@ def test_labels_are_always_such_as_there_are(data):
     profile = st.lists(share, min_size=sum(sizes), max_size=sum(sizes))
     raw = data.draw(st.lists(profile, min_size=known, max_size=known))
     shares = data.draw(st.lists(st.sampled_from([0.0, 1.0]), min_size=classes, max_size=classes))
-    found = Conditions(np.array(shares), np.array(raw), sizes)
-    drawn = found.draw(200, source(data.draw(st.integers(0, 9))))
+    conditions = Conditions(np.array(shares), np.array(raw), sizes)
+    drawn = conditions.draw(200, source(data.draw(st.integers(0, 9))))
     cells = drawn[:, 1] if classes else drawn
-    assert int(cells.min()) >= classes and int(cells.max()) < found.count
+    assert int(cells.min()) >= classes and int(cells.max()) < conditions.count
     if classes:
         assert 0 <= int(drawn[:, 0].min()) <= int(drawn[:, 0].max()) < classes
 
@@ -128,17 +128,17 @@ def test_a_mismatch_is_the_squared_distance_of_each_classs_means():
     profiles = torch.tensor([[0.5, 0.5], [0.2, 0.8], [0.0, 1.0]])
     # Class 0: means (1, 0) are off by (0.5, -0.5); class 1: (0.5, 0.5), by (0.3, -0.3); class 2 has
     # no rows, so nothing.
-    found = profile_distance(cells, torch.tensor([0, 1, 1]), profiles)
-    assert float(found) == pytest.approx(1 / 3 * 0.5 + 2 / 3 * 0.18, rel=1e-5)
+    distances = profile_distance(cells, torch.tensor([0, 1, 1]), profiles)
+    assert float(distances) == pytest.approx(1 / 3 * 0.5 + 2 / 3 * 0.18, rel=1e-5)
     together = profile_distance(cells, None, profiles[:1])
     assert float(together) == pytest.approx((2 / 3 - 0.5) ** 2 + (1 / 3 - 0.5) ** 2, rel=1e-5)
 
 
 def test_disobedience_is_the_cross_entropy_within_the_column_asked_for():
     scores = torch.tensor([[0.0, math.log(3.0), 5.0, 7.0, 7.0], [9.0, 9.0, 0.0, 0.0, 0.0]])
-    found = conditional_cross_entropy(scores, torch.tensor([1, 4]), (2, 3))
+    result = conditional_cross_entropy(scores, torch.tensor([1, 4]), (2, 3))
     # 3 of 1 + 3, whatever the other column says; and one of three alike.
-    assert float(found) == pytest.approx((math.log(4 / 3) + math.log(3)) / 2, rel=1e-5)
+    assert float(result) == pytest.approx((math.log(4 / 3) + math.log(3)) / 2, rel=1e-5)
 
 
 def test_disobedience_reaches_the_asked_column_alone():
@@ -221,6 +221,6 @@ def test_a_step_draws_pairs_of_the_same_labels_even_where_rows_are_odd():
 def test_a_step_moves_the_generator_no_further_than_its_gradient_is_long(monkeypatch):
     own = trainer(Objective(max_gradient_norm=1e-3), Conditions(np.zeros(0)))
     stepped = []
-    monkeypatch.setattr(own.learner, "_step", lambda parts: stepped.append(gan.flattened(parts)))
+    monkeypatch.setattr(own.learner, "_step", lambda parts: stepped.append(gan.flatten(parts)))
     own.step(10, lambda cells, labels: 1e6 * cells[:, 0])
     assert float(stepped[0].norm()) == pytest.approx(1e-3, rel=1e-4)

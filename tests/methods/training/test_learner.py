@@ -28,7 +28,7 @@ def gradients(count, seed=1):
 
 
 def flat_of(weights):
-    return gan.flattened(weights)
+    return gan.flatten(weights)
 
 
 def along(own, direction):

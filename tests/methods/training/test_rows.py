@@ -21,12 +21,12 @@ from fedsynth.privacy.rows.clipping import clip_and_sum
 CELLS = Cells(columns=(0, 3, 0))
 
 
-def row_of(found, clip):
-    return Row(found.discriminator, found.classifier, clip, marks=found.counts_dim)
+def row_of(nets, clip):
+    return Row(nets.discriminator, nets.classifier, clip, marks=nets.counts_dim)
 
 
-def seen(found, drawn):
-    labels = drawn.y if found.conditional else None
+def seen(nets, drawn):
+    labels = drawn.y if nets.conditional else None
     return Seen(drawn.x, drawn.x, labels, drawn.y)
 
 
@@ -39,14 +39,14 @@ def networks(classes=2, conditional=True):
     )
 
 
-def weights_of(found, scale=1.0):
+def weights_of(nets, scale=1.0):
     source = torch.Generator().manual_seed(1)
 
     def of(scorer):
         flat = gan.initial(scorer.layers, source) * scale
         return gan.leaves(flat, scorer.layers)
 
-    return Weights(of(found.discriminator), of(found.classifier) if found.classifier else [])
+    return Weights(of(nets.discriminator), of(nets.classifier) if nets.classifier else [])
 
 
 def records(count, classes=2, seed=0, size=1.0):
@@ -63,14 +63,14 @@ def records(count, classes=2, seed=0, size=1.0):
     st.floats(1e-3, 1e3),
 )
 def test_no_record_adds_more_than_the_clip(size, scale, kind, clip):
-    found = networks(*kind)
-    row = row_of(found, clip)
+    nets = networks(*kind)
+    row = row_of(nets, clip)
     drawn = records(5, kind[0], size=size)
-    rows = row.of(seen(found, drawn), weights_of(found, scale))
+    rows = row.of(seen(nets, drawn), weights_of(nets, scale))
     assert rows.dim == row.dim
     for at in range(5):
         one = drawn.take(torch.tensor([at]))
-        alone = clip_and_sum(row.of(seen(found, one), weights_of(found, scale)), clip)
+        alone = clip_and_sum(row.of(seen(nets, one), weights_of(nets, scale)), clip)
         assert np.linalg.norm(alone) <= clip * (1 + 1e-5)
         if scale < 1e20:
             # The parts were clipped already, so that the door leaves the marks whole.
@@ -80,32 +80,32 @@ def test_no_record_adds_more_than_the_clip(size, scale, kind, clip):
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_a_record_that_is_not_finite_moves_nothing_beyond_the_clip(bad):
     # Conformed rows never hold such cells; the door must hold even so.
-    found = networks()
-    row, weights = row_of(found, 1.0), weights_of(found)
+    nets = networks()
+    row, weights = row_of(nets, 1.0), weights_of(nets)
     drawn = records(3)
     drawn.x[1, 0] = bad
-    with_bad = clip_and_sum(row.of(seen(found, drawn), weights), 1.0)
+    with_bad = clip_and_sum(row.of(seen(nets, drawn), weights), 1.0)
     rest = drawn.take(torch.tensor([0, 2]))
-    without = clip_and_sum(row.of(seen(found, rest), weights), 1.0)
+    without = clip_and_sum(row.of(seen(nets, rest), weights), 1.0)
     assert np.isfinite(with_bad).all()
     assert np.linalg.norm(with_bad - without) <= 1 + 1e-5
 
 
 def test_the_sum_is_that_of_gradients_clipped_one_by_one():
-    found, clip = networks(), 0.7
-    weights, drawn = weights_of(found), records(4)
-    row = row_of(found, clip)
-    total = clip_and_sum(row.of(seen(found, drawn), weights), clip)
+    nets, clip = networks(), 0.7
+    weights, drawn = weights_of(nets), records(4)
+    row = row_of(nets, clip)
+    total = clip_and_sum(row.of(seen(nets, drawn), weights), clip)
     expected = np.zeros(row.dim)
     half = clip * np.sqrt(0.99 / 2)
     for at in range(4):
         one = drawn.take(torch.tensor([at]))
-        verdict = found.discriminator.logits(weights.discriminator, one.x)
+        verdict = nets.discriminator.logits(weights.discriminator, one.x)
         real = functional.softplus(-verdict[0, 0] - verdict[0, 1 + one.y[0]])
-        known = functional.cross_entropy(found.classifier.logits(weights.classifier, one.x), one.y)
+        known = functional.cross_entropy(nets.classifier.logits(weights.classifier, one.x), one.y)
         parts = []
         for loss, own in ((real, weights.discriminator), (known, weights.classifier)):
-            gradient = gan.flattened(torch.autograd.grad(loss, own)).double().numpy()
+            gradient = gan.flatten(torch.autograd.grad(loss, own)).double().numpy()
             parts.append(gradient * min(1.0, half / np.linalg.norm(gradient)))
         marks = np.zeros(2)
         marks[one.y[0]] = 0.1 * clip
@@ -114,22 +114,22 @@ def test_the_sum_is_that_of_gradients_clipped_one_by_one():
 
 
 def test_no_records_sum_to_nothing():
-    found = networks()
+    nets = networks()
     drawn = records(0)
-    rows = row_of(found, 1.0).of(seen(found, drawn), weights_of(found))
+    rows = row_of(nets, 1.0).of(seen(nets, drawn), weights_of(nets))
     assert len(rows) == 0
     total = clip_and_sum(rows, 1.0)
-    assert total.shape == (row_of(found, 1.0).dim,)
+    assert total.shape == (row_of(nets, 1.0).dim,)
     assert not total.any()
 
 
 def test_rows_do_not_depend_on_other_records():
-    found = networks()
-    row, weights, drawn = row_of(found, 1.0), weights_of(found), records(6)
-    together = row.of(seen(found, drawn), weights)
+    nets = networks()
+    row, weights, drawn = row_of(nets, 1.0), weights_of(nets), records(6)
+    together = row.of(seen(nets, drawn), weights)
     for at in range(6):
         one = drawn.take(torch.tensor([at]))
-        alone = row.of(seen(found, one), weights).weighted_sum(np.ones(1))
+        alone = row.of(seen(nets, one), weights).weighted_sum(np.ones(1))
         picked = together.weighted_sum(np.eye(6)[at])
         assert np.allclose(alone, picked, atol=1e-6)
 

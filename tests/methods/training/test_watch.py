@@ -8,7 +8,7 @@ import torch
 
 from fedsynth.methods.training.generating import Conditions, GeneratorTrainer, Objective
 from fedsynth.methods.training.learner import Learner
-from fedsynth.methods.training.saving import packed, unpack
+from fedsynth.methods.training.saving import pack_parts, unpack_parts
 from fedsynth.methods.training.watch import Watch
 from fedsynth.models import gan
 from fedsynth.models.cells import Cells
@@ -181,7 +181,7 @@ def test_a_restored_watch_goes_on_as_if_nothing_had_happened(tables):
     own = trainer(profiles=tables)
     watch = watched(own, EVEN, ALWAYS_FIRST, BROKEN[0], patience=2)
     parts = {"watch": Watch(torch.zeros(own.generator.dim), patience=2)}
-    unpack(parts, {"other": np.zeros(1), **packed({"watch": watch})})
+    unpack_parts(parts, {"other": np.zeros(1), **pack_parts({"watch": watch})})
     again = parts["watch"]
     # Where all is broken there is no distance either.
     assert repr(again.looks[:2]) == repr(watch.looks[:2])

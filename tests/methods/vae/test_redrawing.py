@@ -10,7 +10,7 @@ from fedsynth.data.tables import conform
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError
 from fedsynth.methods.vae import redrawing
-from fedsynth.methods.vae.redrawing import redrawn
+from fedsynth.methods.vae.redrawing import redraw
 from fedsynth.methods.vae.synthesizer import FedVAE
 from fedsynth.privacy.budget import Budget
 from fedsynth.schema import Boolean, Categorical, Integer, Schema
@@ -93,8 +93,8 @@ def test_only_broken_rows_are_drawn_again_until_none_is():
         return np.array([[0, 1] if row == 1 or len(asked) > 2 else [1, 1] for row in rows])
 
     codes = np.array([[0, 0], [1, 1], [1, 0], [1, 1]])
-    found = redrawn(pair_encoding(), codes, draw, None, np.random.default_rng(0))
-    assert found.tolist() == [[0, 0], [0, 1], [1, 0], [0, 1]]
+    codes_redrawn = redraw(pair_encoding(), codes, draw, None, np.random.default_rng(0))
+    assert codes_redrawn.tolist() == [[0, 0], [0, 1], [1, 0], [0, 1]]
     assert asked == [[1, 3], [3], [3]]
     assert codes[1].tolist() == [1, 1]
 
@@ -110,10 +110,12 @@ def test_after_so_many_draws_valid_rows_of_the_same_kind_are_repeated(monkeypatc
     codes = np.array([[0, 0]] + [[0, 1]] * 2 + [[1, 1]] * 40)
     kinds = np.array([0, 1, 1, *[0, 1] * 20])
     rng = np.random.default_rng(0)
-    found = redrawn(pair_encoding(), codes, draw, kinds, rng)
+    codes_redrawn = redraw(pair_encoding(), codes, draw, kinds, rng)
     assert count == [3]
-    assert (found[kinds == 0] == [0, 0]).all() and (found[kinds == 1] == [0, 1]).all()
-    anything = redrawn(pair_encoding(), codes, draw, None, rng)[3:]
+    assert (codes_redrawn[kinds == 0] == [0, 0]).all() and (
+        codes_redrawn[kinds == 1] == [0, 1]
+    ).all()
+    anything = redraw(pair_encoding(), codes, draw, None, rng)[3:]
     assert {tuple(row) for row in anything.tolist()} == {(0, 0), (0, 1)}
     with pytest.raises(ConfigError, match="aim"):
-        redrawn(pair_encoding(), codes[3:], draw, None, rng)
+        redraw(pair_encoding(), codes[3:], draw, None, rng)

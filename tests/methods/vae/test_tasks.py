@@ -7,7 +7,7 @@ from fedsynth.data.tables import conform
 from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import PrivacyError
-from fedsynth.federation.client.answering import answers
+from fedsynth.federation.client.answering import answer
 from fedsynth.federation.request import Request
 from fedsynth.methods.vae.records import Model
 from fedsynth.methods.vae.tasks.gradient import GRADIENT, _draw, _gradient_rows
@@ -132,11 +132,11 @@ def test_a_private_encoder_moves_by_its_noisy_gradient_alone():
     noisy = Terms(unit="record", trust="distributed", clip=0.5, noise_multiplier=100.0)
     asked = request(GRADIENT, model, noisy, "private")
     clients[0].coins = NoiseSource(1)
-    list(answers(clients, asked))
+    list(answer(clients, asked))
     first = vector(clients[0])
     clients, model = federation(owners(5))
     clients[0].coins = NoiseSource(2)
-    list(answers(clients, asked))
+    list(answer(clients, asked))
     second = vector(clients[0])
     size = model.spec.encoder_dim
     assert np.abs(first[:size] - second[:size]).max() > 0.01
@@ -147,7 +147,7 @@ def test_a_private_encoder_moves_by_its_noisy_gradient_alone():
 
 def test_private_encoders_of_different_clients_part_ways():
     clients, model = federation(owners(5, 5))
-    list(answers(clients, request(GRADIENT, model, RECORD, "private")))
+    list(answer(clients, request(GRADIENT, model, RECORD, "private")))
     assert not np.array_equal(vector(clients[0]), vector(clients[1]))
 
 
@@ -189,18 +189,18 @@ def test_a_client_of_one_class_leaves_the_other_part_alone():
 def test_encoders_are_kept_from_round_to_round_at_the_client_level():
     clients, model = federation(owners(9))
     asked = request(TRAINING, model, CLIENT, "private")
-    list(answers(clients, asked))
+    list(answer(clients, asked))
     first = vector(clients[0]).copy()
-    list(answers(clients, asked))
+    list(answer(clients, asked))
     assert not np.array_equal(first, vector(clients[0]))
 
 
 def test_tasks_refuse_the_other_unit():
     clients, model = federation(owners(3))
     with pytest.raises(PrivacyError, match="a row a record"):
-        list(answers(clients, request(GRADIENT, model, CLIENT, "shared")))
+        list(answer(clients, request(GRADIENT, model, CLIENT, "shared")))
     with pytest.raises(PrivacyError, match="a row a client"):
-        list(answers(clients, request(TRAINING, model, RECORD, "frozen")))
+        list(answer(clients, request(TRAINING, model, RECORD, "frozen")))
 
 
 def test_clients_with_an_empty_sample_and_clients_without_rows_contribute_nothing():

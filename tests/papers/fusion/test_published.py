@@ -19,7 +19,7 @@ from fedsynth.methods.sampling.design import Design
 from fedsynth.papers.fusion.message import Layout
 from fedsynth.papers.fusion.published import Fusion
 from fedsynth.papers.fusion.regeneration import shares_of
-from fedsynth.papers.unprotected import unprotected
+from fedsynth.papers.unprotected import unprotected_terms
 from fedsynth.privacy.budget import Budget
 from fedsynth.release import write_release
 from fedsynth.schema import Categorical, Continuous, ImageSchema, Integer, Schema
@@ -44,8 +44,8 @@ def messages(tables, schema=SCHEMA, **settings):
     channel = channel_to(tables, NONE, schema)
     asked = {**SETTINGS, **settings}
     layout = Layout(schema, asked["categories"])
-    found = channel.collect("fusion", unprotected(), layout.dim, settings=asked)
-    return layout, dict(zip(found.clients, found.values, strict=True))
+    collected = channel.collect("fusion", unprotected_terms(), layout.dim, settings=asked)
+    return layout, dict(zip(collected.clients, collected.values, strict=True))
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -10,7 +10,7 @@ from dp_accounting import pld, rdp
 
 from fedsynth.errors import ConfigError, PrivacyError
 from fedsynth.papers.fusion_gan.networks import Networks
-from fedsynth.papers.fusion_gan.plan import planned
+from fedsynth.papers.fusion_gan.plan import plan_message
 from fedsynth.papers.fusion_gan.settings import FusionGANSettings
 from fedsynth.privacy.budget import Budget
 from fedsynth.schema import Categorical, ImageSchema, Integer, Schema
@@ -26,7 +26,7 @@ DIGITS = ImageSchema(shape=(28, 28), target=Categorical(name="d", values=list("0
 def test_a_message_costs_the_budget_by_other_accountants_too(epsilon, rate, steps):
     budget = Budget(epsilon=epsilon, delta=1e-5, trust="local")
     settings = FusionGANSettings(rate=rate, steps=steps).resolved(budget, SCHEMA)
-    plan = planned(settings, budget)
+    plan = plan_message(settings, budget)
     assert plan.count == steps
     assert (plan.terms.unit, plan.terms.trust) == ("record", "local")
     noise = dp.GaussianDpEvent(plan.terms.noise_multiplier)
@@ -38,7 +38,7 @@ def test_a_message_costs_the_budget_by_other_accountants_too(epsilon, rate, step
 
 def test_as_published_nothing_is_added_and_epsilon_is_infinite():
     budget = Budget(epsilon=math.inf)
-    plan = planned(FusionGANSettings().resolved(budget, SCHEMA), budget)
+    plan = plan_message(FusionGANSettings().resolved(budget, SCHEMA), budget)
     assert (plan.count, plan.terms.noise_multiplier, plan.terms.unit) == (1, 0.0, "client")
 
 

@@ -239,6 +239,6 @@ def test_with_little_noise_released_counts_are_the_rows_of_each_class():
     tables = small.owners(400, 250)
     generous = Budget(epsilon=400.0, delta=1e-5, trust="local")
     synth = fitted(small.SCHEMA, tables, generous, steps=60, rate=0.5)
-    for found, frame in zip(synth.learned.counts, tables.values(), strict=True):
+    for counts, frame in zip(synth.learned.counts, tables.values(), strict=True):
         true = [(frame["outcome"] == label).sum() for label in ("well", "ill")]
-        np.testing.assert_allclose(found, true, rtol=0.15)
+        np.testing.assert_allclose(counts, true, rtol=0.15)

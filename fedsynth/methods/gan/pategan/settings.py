@@ -70,8 +70,8 @@ class PATEGANSettings(FedGANSettings):
             and images,
             "matching needs released tables: it is for tables": bool(self.matching) and images,
         }
-        for problem, found in problems.items():
-            if found:
+        for problem, present in problems.items():
+            if present:
                 raise ConfigError(f"pate-gan: {problem}")
         foreign = [name for name, value in _FIXED.items() if getattr(self, name) != value]
         if foreign:

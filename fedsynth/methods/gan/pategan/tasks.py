@@ -26,7 +26,7 @@ from fedsynth.federation.client.groups import GROUPS
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.request import Request
 from fedsynth.methods.gan.game import Game
-from fedsynth.methods.gan.pategan.teachers import Teacher, TrainingSet, trained, training_set
+from fedsynth.methods.gan.pategan.teachers import Teacher, TrainingSet, train, training_set
 from fedsynth.methods.training.batches import number
 from fedsynth.models import adversarial, gan
 from fedsynth.models.cells import Cells
@@ -53,7 +53,7 @@ class TeacherVotesTask:
         if not groups:
             return
         game = groups[0].board.read("game", Game.from_dict)
-        asked = _Asked.of(game, request)
+        queries = _Queries.of(game, request)
         weight = 1.0
         if not request.terms.protects.per_record:
             # A whole client has one vote, whatever the number of its teachers.
@@ -62,7 +62,7 @@ class TeacherVotesTask:
         # a network's place in the stack, which no record may move.
         size = max(1, STACK_FLOATS // game.discriminator.dim)
         for at in range(0, len(groups), size):
-            votes = _voted(game, groups[at : at + size], asked, request)
+            votes = _vote(game, groups[at : at + size], queries, request)
             for position, row in enumerate(votes, at):
                 yield position, weight * row
 
@@ -71,7 +71,7 @@ TEACHER_VOTES = register(TeacherVotesTask())
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
+class _Queries:
     """What a round sends.
 
     Attributes:
@@ -86,14 +86,14 @@ class _Asked:
     query_labels: Tensor | None
 
     @staticmethod
-    def of(game: Game, request: Request) -> _Asked:
+    def of(game: Game, request: Request) -> _Queries:
         """Raises FederationError for rows that are none of the announced game."""
         fakes, queries = (_rows(request, name, game.cells) for name in ("fakes", "queries"))
         fake_labels = _labels(request, "fake_labels", len(fakes), game.classes)
         query_labels = _labels(request, "query_labels", len(queries), game.classes)
         if request.dim != 2 * len(queries):
             raise FederationError("pate-verdicts: an answer has two numbers for every query")
-        return _Asked(fakes, fake_labels, queries, query_labels)
+        return _Queries(fakes, fake_labels, queries, query_labels)
 
 
 def _rows(request: Request, name: str, cells: Cells) -> Tensor:
@@ -114,51 +114,53 @@ def _labels(request: Request, name: str, rows: int, classes: int) -> Tensor | No
     return torch.from_numpy(labels)
 
 
-def _voted(
-    game: Game, groups: Sequence[Group], asked: _Asked, request: Request
+def _vote(
+    game: Game, groups: Sequence[Group], queries: _Queries, request: Request
 ) -> NDArray[np.float64]:
     """Rows [groups, 2 * queries]: a one for generated and one for real in turn."""
-    made = [_training_set(game, group, asked, request) for group in groups]
+    training_sets = [_training_set(game, group, queries, request) for group in groups]
     fresh = [index for index, group in enumerate(groups) if _MEMORY not in group.memory]
     rate = number(request, "learning_rate")
     for index in fresh:
         groups[index].memory[_MEMORY] = Teacher.new(game.discriminator, _seed(groups[index]))
-    found: dict[int, Teacher] = {}
+    teacher_of: dict[int, Teacher] = {}
     old = [index for index in range(len(groups)) if index not in set(fresh)]
     for who in (fresh, old):
         # Those that begin take more steps, so they learn beside others that do.
         teachers = [groups[index].memory[_MEMORY] for index in who]
-        own = trained(game, teachers, [made[index] for index in who], rate) if who else []
-        found |= dict(zip(who, own, strict=True))
-    for index, teacher in found.items():
+        trained = (
+            train(game, teachers, [training_sets[index] for index in who], rate) if who else []
+        )
+        teacher_of |= dict(zip(who, trained, strict=True))
+    for index, teacher in teacher_of.items():
         groups[index].memory[_MEMORY] = teacher
-    weights = torch.stack([found[index].flat for index in range(len(groups))])
-    real = _logits(game, weights, asked) > 0
-    known = _known(groups, asked)
+    weights = torch.stack([teacher_of[index].flat for index in range(len(groups))])
+    real = _logits(game, weights, queries) > 0
+    known = _known(groups, queries)
     votes = torch.stack([~real & known, real & known], dim=-1)
     return np.asarray(votes.flatten(1).numpy(), np.float64)
 
 
-def _logits(game: Game, flat: Tensor, asked: _Asked) -> Tensor:
+def _logits(game: Game, flat: Tensor, queries: _Queries) -> Tensor:
     """Of every teacher on every query, [teachers, queries]."""
     weights = gan.leaves(flat, game.discriminator.layers)
-    cells = game.dense(asked.queries).expand(len(flat), -1, -1)
-    labels = asked.query_labels
-    own = None if labels is None else labels.expand(len(flat), -1)
+    cells = game.dense(queries.queries).expand(len(flat), -1, -1)
+    labels = queries.query_labels
+    expanded = None if labels is None else labels.expand(len(flat), -1)
     with torch.no_grad():
-        return adversarial.conditional_logits(game.discriminator.logits(weights, cells), own)
+        return adversarial.conditional_logits(game.discriminator.logits(weights, cells), expanded)
 
 
-def _known(groups: Sequence[Group], asked: _Asked) -> Tensor:
+def _known(groups: Sequence[Group], queries: _Queries) -> Tensor:
     """Whether a teacher has records of a query's class, [teachers, queries]."""
-    labels = asked.query_labels
+    labels = queries.query_labels
     if labels is None:
-        taught = torch.tensor([group.records > 0 for group in groups])
-        return taught[:, None].expand(-1, len(asked.queries))
+        has_records = torch.tensor([group.records > 0 for group in groups])
+        return has_records[:, None].expand(-1, len(queries.queries))
     return torch.stack([torch.isin(labels, group.memory["labels"]) for group in groups])
 
 
-def _training_set(game: Game, group: Group, asked: _Asked, request: Request) -> TrainingSet:
+def _training_set(game: Game, group: Group, queries: _Queries, request: Request) -> TrainingSet:
     """What a teacher learns from in this round; its records are encoded once."""
     if "records" not in group.memory:
         group.memory["records"], group.memory["labels"] = _records(game, group)
@@ -169,8 +171,8 @@ def _training_set(game: Game, group: Group, asked: _Asked, request: Request) -> 
     batch = int(number(request, "batch_size"))
     records, labels = group.memory["records"], group.memory["labels"] if game.classes else None
     if not group.records:
-        records, labels = asked.fakes, asked.fake_labels
-    return training_set(records, labels, asked.fakes, asked.fake_labels, steps, batch, rng)
+        records, labels = queries.fakes, queries.fake_labels
+    return training_set(records, labels, queries.fakes, queries.fake_labels, steps, batch, rng)
 
 
 def _records(game: Game, group: Group) -> tuple[Tensor, Tensor]:

@@ -72,19 +72,19 @@ def training_set(
     real = rng.integers(len(records), size=(steps, batch))
     fake = rng.integers(len(fakes), size=(steps, batch))
     if labels is not None and fake_labels is not None:
-        own, theirs = labels.numpy()[real], fake_labels.numpy()
-        for label in np.unique(own):
+        real_labels, theirs = labels.numpy()[real], fake_labels.numpy()
+        for label in np.unique(real_labels):
             alike = np.flatnonzero(theirs == label)
             if len(alike):
-                at = own == label
+                at = real_labels == label
                 fake[at] = rng.choice(alike, int(at.sum()))
     return TrainingSet(
         records, labels, fakes, fake_labels, torch.from_numpy(real), torch.from_numpy(fake)
     )
 
 
-def trained(
-    game: Game, teachers: Sequence[Teacher], given: Sequence[TrainingSet], rate: float
+def train(
+    game: Game, teachers: Sequence[Teacher], training_sets: Sequence[TrainingSet], rate: float
 ) -> list[Teacher]:
     """The teachers after their training_set, all of as many steps, by Adam; each as if alone."""
     layers = game.discriminator.layers
@@ -92,11 +92,11 @@ def trained(
     first = torch.stack([teacher.first for teacher in teachers])
     second = torch.stack([teacher.second for teacher in teachers])
     taken = torch.tensor([[float(teacher.steps)] for teacher in teachers])
-    for step in range(len(given[0].real)):
+    for step in range(len(training_sets[0].real)):
         weights = gan.leaves(flat, layers)
         # A teacher's loss has weight 1, however many stand beside it.
-        gradients = torch.autograd.grad(_losses(game, weights, given, step).sum(), weights)
-        slope = gan.flattened(gradients)
+        gradients = torch.autograd.grad(_losses(game, weights, training_sets, step).sum(), weights)
+        slope = gan.flatten(gradients)
         taken = taken + 1
         first = BETAS[0] * first + (1 - BETAS[0]) * slope
         second = BETAS[1] * second + (1 - BETAS[1]) * slope.square()
@@ -105,12 +105,14 @@ def trained(
     return [Teacher(flat[i], first[i], second[i], int(taken[i])) for i in range(len(teachers))]
 
 
-def _losses(game: Game, weights: list[Tensor], given: Sequence[TrainingSet], step: int) -> Tensor:
+def _losses(
+    game: Game, weights: list[Tensor], training_sets: Sequence[TrainingSet], step: int
+) -> Tensor:
     """The logistic loss of every teacher, [teachers], on records as real and on generated ones."""
-    total = torch.zeros(len(given))
+    total = torch.zeros(len(training_sets))
     for real in (True, False):
         rows, labels = [], []
-        for own_set in given:
+        for own_set in training_sets:
             at = (own_set.real if real else own_set.fake)[step]
             rows.append((own_set.records if real else own_set.fakes)[at])
             known = own_set.labels if real else own_set.fake_labels
@@ -118,8 +120,8 @@ def _losses(game: Game, weights: list[Tensor], given: Sequence[TrainingSet], ste
                 labels.append(known[at])
         stacked = torch.stack(rows)
         cells = game.dense(stacked.flatten(0, 1)).view(*stacked.shape[:2], -1)
-        said = adversarial.conditional_logits(
+        logits = adversarial.conditional_logits(
             game.discriminator.logits(weights, cells), torch.stack(labels) if labels else None
         )
-        total = total + adversarial.adversarial_losses(said, real, "logistic").mean(1)
+        total = total + adversarial.adversarial_losses(logits, real, "logistic").mean(1)
     return total

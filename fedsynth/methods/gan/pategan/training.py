@@ -21,7 +21,7 @@ from fedsynth.methods.gan.pategan.tasks import TEACHER_VOTES
 from fedsynth.methods.gan.sampling import Learned
 from fedsynth.methods.gan.server import trainer_of
 from fedsynth.methods.training.learner import Learner
-from fedsynth.methods.training.saving import Arrays, Part, packed, unpack
+from fedsynth.methods.training.saving import Arrays, Part, pack_parts, unpack_parts
 from fedsynth.methods.training.watch import Watch
 from fedsynth.queries.preliminaries import Preliminaries, ask_preliminaries
 from fedsynth.queries.session import Session
@@ -90,10 +90,12 @@ class StudentTraining:
         self.student.pace(left * (settings.discriminator_learning_rate or 1e-3))
         self.trainer.learner.pace(left * (settings.learning_rate or 1e-3))
         queries, labels = self.trainer.rows(settings.queries)
-        wanted = self._ask_shares(queries, labels)
+        targets = self._ask_shares(queries, labels)
         for _ in range(settings.student_steps):
-            said = self._discriminate(queries, labels).sigmoid()
-            self.student.descend((said - wanted).square().mean(), settings.max_gradient_norm)
+            probabilities = self._discriminate(queries, labels).sigmoid()
+            self.student.descend(
+                (probabilities - targets).square().mean(), settings.max_gradient_norm
+            )
         for _ in range(settings.generator_steps or 0):
             self.trainer.step(settings.generator_batch or 2, self._discriminate)
             self.trainer.learner.follow(min(settings.average, (self.round + 1) / (self.round + 10)))
@@ -109,7 +111,7 @@ class StudentTraining:
         """Released noisy shares [queries] of the teachers that take a row for real."""
         settings, terms = self.settings, self.training.terms
         fakes, fake_labels = self.trainer.rows(settings.generator_batch or 2)
-        arrays: Arrays = {"queries": self._sent(queries), "fakes": self._sent(fakes)}
+        arrays: Arrays = {"queries": self._to_message(queries), "fakes": self._to_message(fakes)}
         if labels is not None and fake_labels is not None:
             arrays |= {"query_labels": labels.numpy(), "fake_labels": fake_labels.numpy()}
         teachers = settings.teachers or 1
@@ -134,7 +136,7 @@ class StudentTraining:
         )
         return torch.from_numpy(votes.shares[:, 1]).float()
 
-    def _sent(self, cells: Tensor) -> NDArray[np.generic]:
+    def _to_message(self, cells: Tensor) -> NDArray[np.generic]:
         """Records as they travel: a table's codes [b, columns], or pixels [b, width]."""
         if self.game.cells.shape:
             return np.asarray(cells.numpy())
@@ -144,14 +146,14 @@ class StudentTraining:
     def save(self) -> None:
         """Checkpoint everything that :meth:`restore` needs; the teachers are their clients'."""
         arrays, meta = pack(self.known)
-        arrays |= {"source": self.source.get_state().numpy(), **packed(self._parts())}
+        arrays |= {"source": self.source.get_state().numpy(), **pack_parts(self._parts())}
         self.session.checkpoint(arrays, {**meta, "round": self.round})
 
     def restore(self, arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any]) -> None:
         """Go on from a checkpoint."""
         self.round = int(meta["round"])
         self.source.set_state(torch.from_numpy(arrays["source"].copy()))
-        unpack(self._parts(), arrays)
+        unpack_parts(self._parts(), arrays)
 
     def _parts(self) -> dict[str, Part]:
         """All that learns or watches, by name."""
@@ -160,7 +162,7 @@ class StudentTraining:
 
 def train_student(schema: Schema | ImageSchema, session: Session) -> Learned:
     """A whole fit, or the rest of an interrupted one."""
-    known = session.saved(Preliminaries)
+    known = session.restore(Preliminaries)
     if known is None or session.restored is None:
         known = ask_preliminaries(session, schema, session.settings.bins)
         training = StudentTraining(schema, session, known)

@@ -48,12 +48,12 @@ class GradientTask:
         step = _chunk(game)
         for start in range(0, len(owners), step):
             at = slice(start, start + step)
-            own = owners[at]
+            members = owners[at]
             seen = [
-                game.seen(clients[index], drawn[at][own == index], coins[index])
-                for index in np.unique(own).tolist()
+                game.seen(clients[index], drawn[at][members == index], coins[index])
+                for index in np.unique(members).tolist()
             ]
-            yield from _by_owner(row.of(_joined(seen), weights), own)
+            yield from _by_owner(row.of(_join(seen), weights), members)
 
 
 GRADIENT = register(GradientTask())
@@ -80,7 +80,7 @@ def _chunk(game: Game) -> int:
     return max(1, min(_CHUNK, _FLOATS // each))
 
 
-def _joined(seen: Sequence[Seen]) -> Seen:
+def _join(seen: Sequence[Seen]) -> Seen:
     """The records of several clients behind one another."""
     labels = [one.labels for one in seen if one.labels is not None]
     classes = [one.classes for one in seen if one.classes is not None]

@@ -23,7 +23,7 @@ from fedsynth.methods.training.batches import classes_of, number, tensor
 from fedsynth.methods.training.generating import Conditions
 from fedsynth.methods.training.learner import BETAS
 from fedsynth.models import adversarial
-from fedsynth.models.gan import flattened, leaves
+from fedsynth.models.gan import flatten, leaves
 from fedsynth.models.stacked import STACK_FLOATS, side_by_side
 from fedsynth.privacy.rows.clipping import DenseRows, Floats, Rows
 from fedsynth.privacy.rows.parts import clip_parts
@@ -48,7 +48,7 @@ class TrainingTask:
         size = max(1, _FLOATS // rules.numbers)
         for start in range(0, len(clients), size):
             group = clients[start : start + size]
-            moved: Floats = _moved(group, rules)
+            moved: Floats = _update(group, rules)
             if rules.game.parts > 1:
                 moved = clip_parts(moved, rules.game.parts, request.terms.clip)
             for index, row in enumerate(moved, start):
@@ -132,10 +132,10 @@ class _LocalRows:
     asked: Tensor | None
 
 
-def _moved(clients: Sequence[View], rules: Rules) -> NDArray[np.float32]:
+def _update(clients: Sequence[View], rules: Rules) -> NDArray[np.float32]:
     """How far the discriminators of all parts moved at each client, [clients, parts * dim]."""
     game, size = rules.game, rules.game.discriminator.dim
-    found = np.zeros((len(clients), game.parts * size), np.float32)
+    updates = np.zeros((len(clients), game.parts * size), np.float32)
     local_rows: list[_LocalRows] = []
     places: list[tuple[int, int]] = []
     for index, client in enumerate(clients):
@@ -143,12 +143,12 @@ def _moved(clients: Sequence[View], rules: Rules) -> NDArray[np.float32]:
             local_rows.append(rows)
             places.append((index, part))
     if not local_rows:
-        return found
+        return updates
     starts = torch.stack([rules.discriminators[p * size : (p + 1) * size] for _, p in places])
-    moved = (_trained(rules, starts, local_rows) - starts).numpy()
+    moved = (_train(rules, starts, local_rows) - starts).numpy()
     for (index, part), row in zip(places, moved, strict=True):
-        found[index, part * size : (part + 1) * size] = row
-    return found
+        updates[index, part * size : (part + 1) * size] = row
+    return updates
 
 
 def _local_rows(client: View, rules: Rules) -> Iterator[tuple[int, _LocalRows]]:
@@ -157,32 +157,32 @@ def _local_rows(client: View, rules: Rules) -> Iterator[tuple[int, _LocalRows]]:
     source = torch.Generator().manual_seed(client.coins.seed())
     classes = classes_of(client, game.labelled) if game.parts > 1 else None
     for part in range(game.parts):
-        own = np.arange(client.records) if classes is None else np.flatnonzero(classes == part)
-        if not len(own):
+        members = np.arange(client.records) if classes is None else np.flatnonzero(classes == part)
+        if not len(members):
             continue
-        real = game.seen(client, _cycled(own, rules.rows, rng), rng)
-        asked = rules.conditions.draw(rules.rows, source) if game.parts == 1 else None
+        real = game.seen(client, _cycle(members, rules.rows, rng), rng)
+        conditions = rules.conditions.draw(rules.rows, source) if game.parts == 1 else None
         weights = game.generator_weights(rules.generators, part)
-        fakes = game.generator.sample(weights, asked, rules.rows, source)
-        yield part, _LocalRows(real.blurred, real.labels, game.blurred(fakes, rng), asked)
+        fakes = game.generator.sample(weights, conditions, rules.rows, source)
+        yield part, _LocalRows(real.blurred, real.labels, game.add_noise(fakes, rng), conditions)
 
 
-def _cycled(own: NDArray[np.int64], count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _cycle(members: NDArray[np.int64], count: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Row numbers [count]: every row once in a random order, then every row again."""
-    passes = -(-count // len(own))
-    return np.concatenate([rng.permutation(own) for _ in range(passes)])[:count]
+    passes = -(-count // len(members))
+    return np.concatenate([rng.permutation(members) for _ in range(passes)])[:count]
 
 
-def _trained(rules: Rules, starts: Tensor, local_rows: Sequence[_LocalRows]) -> Tensor:
+def _train(rules: Rules, starts: Tensor, local_rows: Sequence[_LocalRows]) -> Tensor:
     """Flat weights [models, dim] after all steps; models learn side by side, as if alone."""
-    found = torch.empty_like(starts)
+    weights = torch.empty_like(starts)
 
     def work(models: Tensor) -> None:
-        own = [local_rows[model] for model in models.tolist()]
-        found[models] = _stepped(rules, starts[models], own)
+        rows = [local_rows[model] for model in models.tolist()]
+        weights[models] = _take_steps(rules, starts[models], rows)
 
     side_by_side(work, torch.split(torch.arange(len(local_rows)), _stack(rules, len(local_rows))))
-    return found
+    return weights
 
 
 def _stack(rules: Rules, models: int) -> int:
@@ -195,10 +195,10 @@ def _stack(rules: Rules, models: int) -> int:
     return max(1, min(fitting, -(-models // torch.get_num_threads())))
 
 
-def _stepped(rules: Rules, starts: Tensor, local_rows: Sequence[_LocalRows]) -> Tensor:
+def _take_steps(rules: Rules, starts: Tensor, local_rows: Sequence[_LocalRows]) -> Tensor:
     game, alone = rules.game, rules.game.discriminator.kind == "conv"
 
-    def joined(rows: Sequence[Tensor | None]) -> Tensor | None:
+    def join(rows: Sequence[Tensor | None]) -> Tensor | None:
         held = [one for one in rows if one is not None]
         if not held:
             return None
@@ -206,8 +206,8 @@ def _stepped(rules: Rules, starts: Tensor, local_rows: Sequence[_LocalRows]) -> 
 
     weights = leaves(starts[0] if alone else starts, game.discriminator.layers)
     optimiser = torch.optim.Adam(weights, lr=rules.rate, betas=BETAS)
-    real, fakes = joined([d.real for d in local_rows]), joined([d.fakes for d in local_rows])
-    labels, asked = joined([d.labels for d in local_rows]), joined([d.asked for d in local_rows])
+    real, fakes = join([d.real for d in local_rows]), join([d.fakes for d in local_rows])
+    labels, asked = join([d.labels for d in local_rows]), join([d.asked for d in local_rows])
     assert real is not None and fakes is not None
     axis = 0 if alone else 1
     for step in range(rules.steps):
@@ -222,7 +222,7 @@ def _stepped(rules: Rules, starts: Tensor, local_rows: Sequence[_LocalRows]) -> 
         for weight, gradient in zip(weights, gradients, strict=True):
             weight.grad = gradient
         optimiser.step()
-    flat = flattened(weights)
+    flat = flatten(weights)
     return flat[None] if alone else flat
 
 
@@ -232,15 +232,15 @@ def _losses(game: Game, weights: list[Tensor], sides: Sequence[Tensor | None]) -
     Args:
         sides: real rows and their labels, generated rows and theirs.
     """
-    real, labels, fakes, asked = sides
+    real, labels, fakes, conditions = sides
     assert real is not None and fakes is not None
-    said = game.discriminate(weights, real, labels)
-    found = adversarial.adversarial_losses(said, True, game.loss).mean(-1)
-    said = game.discriminate(weights, fakes, asked)
-    found = found + adversarial.adversarial_losses(said, False, game.loss).mean(-1)
+    logits = game.discriminate(weights, real, labels)
+    losses = adversarial.adversarial_losses(logits, True, game.loss).mean(-1)
+    logits = game.discriminate(weights, fakes, conditions)
+    losses = losses + adversarial.adversarial_losses(logits, False, game.loss).mean(-1)
     if game.penalty:
         slope = adversarial.gradient_penalty(
-            lambda cells: game.discriminate(weights, cells, asked), fakes
+            lambda cells: game.discriminate(weights, cells, conditions), fakes
         )
-        found = found + game.penalty * slope
-    return found
+        losses = losses + game.penalty * slope
+    return losses

@@ -111,7 +111,7 @@ def _gradient_rows(
     records = np.arange(len(drawn.owner))
     for start in range(0, len(records), model.chunk):
         chunk = drawn.part(records[start : start + model.chunk])
-        found: list[tuple[int, Rows]] = []
+        gradients: list[tuple[int, Rows]] = []
         for part in range(model.parts):
             members = chunk
             if model.parts > 1 and chunk.y is not None:
@@ -126,8 +126,8 @@ def _gradient_rows(
                 members.y if model.spec.classes else None,
                 members.noise,
             )
-            found += _by_owner(factors, members.owner, model, part, frozen)
-        yield from sorted(found, key=itemgetter(0))
+            gradients += _by_owner(factors, members.owner, model, part, frozen)
+        yield from sorted(gradients, key=itemgetter(0))
 
 
 def _by_owner(

@@ -41,8 +41,8 @@ class TrainingTask:
         phi = tensor(request.arrays["phi"])
         encoders = []
         for client in clients:
-            own = client.vector.load()
-            encoders.append(phi if own is None else torch.from_numpy(own))
+            kept = client.vector.load()
+            encoders.append(phi if kept is None else torch.from_numpy(kept))
         phis = torch.stack(encoders)
         moved = torch.empty(len(clients), len(theta))
         for part in range(model.parts):

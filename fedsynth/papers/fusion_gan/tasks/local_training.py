@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fedsynth.errors import PrivacyError
-from fedsynth.federation.client.progress import advanced
+from fedsynth.federation.client.progress import advance
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
@@ -42,7 +42,7 @@ class LocalGANTask:
             # every one of these small steps.
             with ThreadPoolExecutor(threads, initializer=partial(torch.set_num_threads, 1)) as pool:
                 for index, message in enumerate(pool.map(_message, clients)):
-                    advanced()
+                    advance()
                     yield index, DenseRows(message[None])
         finally:
             torch.set_num_threads(threads)

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fedsynth.errors import PrivacyError
-from fedsynth.federation.client.progress import advanced
+from fedsynth.federation.client.progress import advance
 from fedsynth.federation.client.steps import Steps
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.client.view import View
@@ -62,7 +62,7 @@ class PrivateGANTask:
 
         while steps.left:
             training.step(steps.sum(rows))
-        advanced()
+        advance()
         return training.message()
 
 
@@ -98,11 +98,11 @@ class _Training:
         return Weights(self.discriminator.weights, known)
 
     @property
-    def drawn(self) -> NDArray[np.float64]:
+    def mean_counts(self) -> NDArray[np.float64]:
         """Of each class, how many records a step draws on average: an estimate, at least 0."""
         return np.maximum(self.marks / (self.row.mark * max(1, self.taken)), 0.0)
 
-    def smoothed(self, cells: Tensor) -> Tensor:
+    def add_noise(self, cells: Tensor) -> Tensor:
         """Generated cells with the noise that a discriminator sees."""
         noise = torch.randn(cells.shape, generator=self.source)
         return cells + noise * (self.settings.smoothing or 0.0)
@@ -112,7 +112,7 @@ class _Training:
         real, known, marks = np.split(released, self.row.stops)
         self.marks += marks
         self.taken += 1
-        expected = max(_FEWEST, float(self.drawn.sum()))
+        expected = max(_FEWEST, float(self.mean_counts.sum()))
         gradient = torch.from_numpy(real / expected + self._fake_gradient()).float()
         self.discriminator.descend_along(gradient)
         if self.classifier is not None:
@@ -126,13 +126,15 @@ class _Training:
         with torch.no_grad():
             generator = self.networks.generator
             fakes = generator.draw(self.generator.weights, latent, labels, self.source)
-        return self.row.generated_gradient(self.smoothed(fakes), labels, self.discriminator.weights)
+        return self.row.generated_gradient(
+            self.add_noise(fakes), labels, self.discriminator.weights
+        )
 
     def _labels(self, count: int) -> Tensor | None:
         """Of generated rows, by the estimated shares of the classes."""
         if not self.networks.conditional:
             return None
-        shares = torch.from_numpy(self.drawn + 1e-3 * self.drawn.sum() + 1e-9)
+        shares = torch.from_numpy(self.mean_counts + 1e-3 * self.mean_counts.sum() + 1e-9)
         return torch.multinomial(shares, count, True, generator=self.source)
 
     def _latent(self, count: int) -> Tensor:
@@ -145,7 +147,7 @@ class _Training:
         labels = None if labels is None else labels.repeat(2)
         fakes = self.networks.generator.draw(self.generator.weights, latent, labels, self.source)
         scorer, classifier = self.networks.discriminator, self.networks.classifier
-        logits = scorer.logits(self.discriminator.weights, self.smoothed(fakes))
+        logits = scorer.logits(self.discriminator.weights, self.add_noise(fakes))
         loss = functional.softplus(-adversarial.conditional_logits(logits, labels)).mean()
         if labels is not None and self.classifier is not None and classifier is not None:
             logits = classifier.logits(self.classifier.weights, fakes)
@@ -161,4 +163,6 @@ class _Training:
     def message(self) -> NDArray[np.float64]:
         """Averaged weights, and the estimated number of rows of each class."""
         classifier = None if self.classifier is None else self.classifier.average
-        return self.networks.message(self.generator.average, classifier, self.drawn / self.rate)
+        return self.networks.message(
+            self.generator.average, classifier, self.mean_counts / self.rate
+        )

@@ -265,5 +265,5 @@ def test_a_resumed_job_begins_where_the_last_checkpoint_was_but_for_the_teachers
     last = saved[-1]
     synth.fit(small.owners(60, 40), OPEN, **options, resume=True)
     assert last[1] == 1
-    for found, wanted in zip(begun[1], last, strict=True):
-        np.testing.assert_array_equal(found, wanted)
+    for result, wanted in zip(begun[1], last, strict=True):
+        np.testing.assert_array_equal(result, wanted)

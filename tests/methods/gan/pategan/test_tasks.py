@@ -13,13 +13,13 @@ import tests.methods.small as small
 from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import FederationError
-from fedsynth.federation.client.answering import answers
+from fedsynth.federation.client.answering import answer
 from fedsynth.federation.client.groups import groups_of
 from fedsynth.federation.request import Request
 from fedsynth.methods.gan.networks import game_of
 from fedsynth.methods.gan.pategan.settings import PATEGANSettings
 from fedsynth.methods.gan.pategan.tasks import _records
-from fedsynth.methods.gan.pategan.teachers import Teacher, trained, training_set
+from fedsynth.methods.gan.pategan.teachers import Teacher, train, training_set
 from fedsynth.models import gan
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
@@ -87,9 +87,9 @@ def clients(*sizes: int, **tables):
     return small.federation({**small.owners(*sizes), **tables}, job="job", **announced)
 
 
-def votes(found, asked: Request) -> np.ndarray:
+def votes(nets, asked: Request) -> np.ndarray:
     """[queries, 2] of all clients."""
-    return sum(a.values for a in answers(found, asked)).reshape(-1, 2)
+    return sum(a.values for a in answer(nets, asked)).reshape(-1, 2)
 
 
 def test_every_teacher_with_records_of_a_class_has_one_vote_on_a_row_of_it():
@@ -163,10 +163,10 @@ def test_a_record_that_leaves_its_group_empty_changes_no_other_teacher_in_the_la
 
 
 def test_a_client_votes_as_it_would_alone():
-    together = answers(clients(90, 0, 70), request())
+    together = answer(clients(90, 0, 70), request())
     for index, one in enumerate(together):
         own = clients(90, 0, 70)[index]
-        (alone,) = answers([own], request())
+        (alone,) = answer([own], request())
         np.testing.assert_array_equal(alone.values, one.values)
 
 
@@ -200,8 +200,8 @@ def test_stacked_steps_are_those_of_torchs_adam():
         rng = np.random.default_rng(seed)
         given.append(training_set(own.float(), labels, fakes.float(), fake_labels, 4, 8, rng))
         teachers.append(Teacher.new(GAME.discriminator, seed))
-    found = trained(GAME, teachers, given, 1e-2)
-    for teacher, own_set, after in zip(teachers, given, found, strict=True):
+    teachers_trained = train(GAME, teachers, given, 1e-2)
+    for teacher, own_set, after in zip(teachers, given, teachers_trained, strict=True):
         weights = gan.leaves(teacher.flat, GAME.discriminator.layers)
         adam = torch.optim.Adam(weights, lr=1e-2, betas=(0.5, 0.999))
         for real, fake in zip(own_set.real, own_set.fake, strict=True):
@@ -215,7 +215,7 @@ def test_stacked_steps_are_those_of_torchs_adam():
             loss = torch.nn.functional.softplus(-one).mean()
             (loss + torch.nn.functional.softplus(two).mean()).backward()
             adam.step()
-        torch.testing.assert_close(after.flat, gan.flattened(weights), rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(after.flat, gan.flatten(weights), rtol=1e-4, atol=1e-6)
         assert after.steps == 4
 
 
