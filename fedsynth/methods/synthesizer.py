@@ -92,8 +92,8 @@ class Synthesizer(ABC, Generic[L]):
     ) -> None:
         if not isinstance(schema, Schema | ImageSchema):
             raise ConfigError(
-                f"{self.name} needs a schema (fedsynth.load_schema reads one, fedsynth.draft "
-                f"drafts one), not {type(schema).__name__}"
+                f"{self.name} needs a schema (fedsynth.load_schema reads one, the command "
+                f"`fedsynth schema draft` drafts one), not {type(schema).__name__}"
             )
         if not self.images and isinstance(schema, ImageSchema):
             raise ConfigError(
