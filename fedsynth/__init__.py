@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from fedsynth.privacy.budget import Budget
     from fedsynth.privacy.trail.certificate import Certificate
     from fedsynth.privacy.verify.verification import verify
+    from fedsynth.queries.plan import Plan
     from fedsynth.registry import choose, synthesizer
     from fedsynth.schema import Schema, load_schema
     from fedsynth.schema.columns import (
@@ -71,6 +72,7 @@ __all__ = [
     "Images",
     "Integer",
     "MeanEmbedding",
+    "Plan",
     "PrivBayes",
     "PrivateFusion",
     "Schema",
@@ -109,6 +111,7 @@ _HOMES = {
     "fedsynth.privacy.trail.certificate": ("Certificate",),
     "fedsynth.privacy.budget": ("Budget",),
     "fedsynth.privacy.verify.verification": ("verify",),
+    "fedsynth.queries.plan": ("Plan",),
     "fedsynth.jobs.loading": ("load",),
     "fedsynth.schema": ("ImageSchema", "Schema", "load_schema"),
     "fedsynth.registry": ("choose", "synthesizer"),

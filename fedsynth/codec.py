@@ -100,7 +100,7 @@ def _read(hint: Any, name: str, arrays: Arrays, plain: Mapping[str, Any], known:
         return _by_itself(hint.from_arrays, arrays, plain.get(name))
     if get_origin(hint) is tuple and _has_arrays(hint):
         return _items(get_args(hint)[0], name, arrays, plain, known)
-    if _has_arrays(hint):
+    if _has_arrays(hint) or (not name and _has_fields(hint)):
         return _dataclass(hint, arrays, plain, known)
     if name not in plain:
         raise ReleaseError(f"the model's {name} is missing")
@@ -206,9 +206,8 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "to_dict"):
         return value.to_dict()
     if _has_fields(value):
-        return {
-            field.name: _plain(getattr(value, field.own)) for field in _written(value.__class__)
-        }
+        written = _written(value.__class__)
+        return {field.name: _plain(getattr(value, field.own)) for field in written}
     if isinstance(value, Mapping):
         keys = [list(key) if isinstance(key, tuple) else [key] for key in value]
         return [[*key, _plain(own)] for key, own in zip(keys, value.values(), strict=True)]

@@ -8,23 +8,23 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def plain(content: Any) -> Any:
+def make_jsonable(content: Any) -> Any:
     """The content with Python's own numbers, lists and dictionaries.
 
     JSON has neither NaN nor infinity: None stands for both.
     """
     if isinstance(content, Mapping):
-        return {str(key): plain(value) for key, value in content.items()}
+        return {str(key): make_jsonable(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
-        return [plain(value) for value in content]
+        return [make_jsonable(value) for value in content]
     # Told by its module, since importing NumPy would slow down every command.
     if type(content).__module__ == "numpy":
-        return plain(content.tolist())
+        return make_jsonable(content.tolist())
     if isinstance(content, float) and not math.isfinite(content):
         return None
     return content
 
 
 def print_json(content: object) -> None:
-    """Print on stdout what `plain` makes of the content."""
-    print(json.dumps(plain(content), indent=2, allow_nan=False))
+    """Print on stdout what `make_jsonable` makes of the content."""
+    print(json.dumps(make_jsonable(content), indent=2, allow_nan=False))

@@ -1,4 +1,4 @@
-"""A release: what may leave the house, with its certificate; written whole or not at all.
+"""A release: what is published, with its certificate; written whole or not at all.
 
 `rows.csv` (or `.parquet`, images `.npz`), `model.safetensors` and `model.json`, `schema.yaml`,
 `config.yaml`, `ledger.jsonl`, perhaps a report, and last `certificate.json` with the hash of

@@ -28,7 +28,7 @@ sys.exit(code)
 """
 
 
-def loaded(*arguments: object, code: int = 0) -> set[str]:
+def loaded_modules(*arguments: object, code: int = 0) -> set[str]:
     """Top-level modules that a process of its own has loaded after a command."""
     command = [sys.executable, "-c", RUN, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -44,14 +44,14 @@ def job(folder: Path, **changes: object) -> Path:
 def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of an AIM job without a holdout, whose process loaded no more than it should."""
     folder = tmp_path_factory.mktemp("aim")
-    found = loaded("run", job(folder / "job"), "--out", folder / "release", "--quiet")
-    assert not found & {*HEAVY, "sklearn"}
+    modules = loaded_modules("run", job(folder / "job"), "--out", folder / "release", "--quiet")
+    assert not modules & {*HEAVY, "sklearn"}
     return folder / "release"
 
 
 @pytest.mark.parametrize("command", [("--help",), ("run", "--help"), ("version",)])
 def test_help_imports_no_numbers(command):
-    assert not loaded(*command) & {*NUMBERS, "rich"}
+    assert not loaded_modules(*command) & {*NUMBERS, "rich"}
 
 
 @pytest.mark.parametrize(
@@ -65,13 +65,13 @@ def test_help_imports_no_numbers(command):
     ids=lambda changes: next(iter(changes)),
 )
 def test_a_mistyped_job_is_refused_without_numbers(tmp_path, changes):
-    assert not loaded("run", job(tmp_path, **changes), code=2) & NUMBERS
+    assert not loaded_modules("run", job(tmp_path, **changes), code=2) & NUMBERS
 
 
 @pytest.mark.parametrize("method", ["aim", "fedvae", "fusion-gan", "pate-gan", "hybrid-fusion"])
 def test_a_mistyped_setting_is_refused_without_tables(tmp_path, method):
     mistyped = job(tmp_path, method=method, settings={"roundz": 3})
-    assert not loaded("run", mistyped, code=2) & {*TABLES, *LEARNING, *HEAVY}
+    assert not loaded_modules("run", mistyped, code=2) & {*TABLES, *LEARNING, *HEAVY}
 
 
 def test_settings_of_all_methods_need_no_tables():
@@ -84,21 +84,23 @@ def test_settings_of_all_methods_need_no_tables():
 
 
 def test_an_aim_job_with_a_holdout_needs_no_torch(tmp_path):
-    found = loaded("run", job(tmp_path, holdout=0.2), "--out", tmp_path / "out", "--quiet")
-    assert not found & HEAVY
+    modules = loaded_modules(
+        "run", job(tmp_path, holdout=0.2), "--out", tmp_path / "out", "--quiet"
+    )
+    assert not modules & HEAVY
 
 
 def test_counting_needs_no_torch(release):
-    assert not loaded("count", release, "age", "income") & {*HEAVY, *LEARNING}
+    assert not loaded_modules("count", release, "age", "income") & {*HEAVY, *LEARNING}
 
 
 def test_sampling_needs_no_torch(release, tmp_path):
-    found = loaded("sample", release, "-n", 5, "-o", tmp_path / "rows.csv")
-    assert not found & {*HEAVY, *LEARNING, "rich"}
+    modules = loaded_modules("sample", release, "-n", 5, "-o", tmp_path / "rows.csv")
+    assert not modules & {*HEAVY, *LEARNING, "rich"}
 
 
 def test_verifying_needs_no_torch_and_no_tables(release):
-    assert not loaded("verify", release) & {*HEAVY, *TABLES, "sklearn"}
+    assert not loaded_modules("verify", release) & {*HEAVY, *TABLES, "sklearn"}
 
 
 # Of distributions that are imported under other names than their own.
@@ -110,37 +112,37 @@ MODULES = {
 }
 
 
-def declared(requirements: list[str]) -> dict[str, set[str]]:
+def declared_modules(requirements: list[str]) -> dict[str, set[str]]:
     """The modules of each distribution that is required, fedsynth's own extras apart."""
     names = [re.split(r"[<>=\[]", text)[0] for text in requirements]
     return {name: MODULES.get(name, {name}) for name in names if name != "fedsynth"}
 
 
-def imported() -> set[str]:
+def imported_modules() -> set[str]:
     """Top-level modules of others that the product imports anywhere, by name or by text."""
-    found = set()
+    modules = set()
     for path in (PROJECT / "fedsynth").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
-                found |= {alias.name for alias in node.names}
+                modules |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and not node.level:
-                found.add(str(node.module))
+                modules.add(str(node.module))
             elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
-                found |= {str(a.value) for a in node.args if isinstance(a, ast.Constant)}
-    tops = {name.partition(".")[0] for name in found}
+                modules |= {str(a.value) for a in node.args if isinstance(a, ast.Constant)}
+    tops = {name.partition(".")[0] for name in modules}
     return tops - set(sys.stdlib_module_names) - {"fedsynth"}
 
 
 def test_what_is_installed_is_imported_and_what_is_imported_is_installed():
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    needed = declared(project["dependencies"])
+    needed = declared_modules(project["dependencies"])
     for name, requirements in extras.items():
         if name != "dev":
-            needed |= declared(requirements)
-    found = imported()
-    assert [name for name, modules in needed.items() if not modules & found] == []
-    assert sorted(found - set().union(*needed.values())) == []
+            needed |= declared_modules(requirements)
+    imports = imported_modules()
+    assert [name for name, modules in needed.items() if not modules & imports] == []
+    assert sorted(imports - set().union(*needed.values())) == []
 
 
 def test_the_package_of_commands_is_one(tmp_path):

@@ -11,7 +11,7 @@ from safetensors.numpy import load_file, save
 
 import fedsynth as fs
 from fedsynth.errors import ConfigError, PrivacyError, ReleaseError
-from fedsynth.jobs.loading import released
+from fedsynth.jobs.loading import read_release
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.release import write_release
 from tests.small_jobs import SCHEMA, SETTINGS, table
@@ -100,7 +100,7 @@ def test_a_report_on_private_rows_is_refused_where_the_job_was_fitted(tmp_path):
 
 
 def test_a_releases_rows_are_read_back_with_their_certificate(synth, release):
-    rows, schema, certificate = released(release)
+    rows, schema, certificate = read_release(release)
     pd.testing.assert_frame_equal(rows, synth.sample(30, seed=0))
     assert schema == synth.schema
     assert certificate.epsilon == pytest.approx(5, abs=0.1)
@@ -109,7 +109,7 @@ def test_a_releases_rows_are_read_back_with_their_certificate(synth, release):
 def test_released_images_are_read_back(image_synth, tmp_path):
     made = image_synth.sample(10, seed=0)
     image_synth.release(tmp_path / "r", made)
-    rows, schema, _ = released(tmp_path / "r")
+    rows, schema, _ = read_release(tmp_path / "r")
     assert schema == image_synth.schema
     np.testing.assert_array_equal(rows.pixels, made.pixels)
     np.testing.assert_array_equal(rows.labels, made.labels)
@@ -125,7 +125,7 @@ def test_damaged_rows_are_not_read_back(release, name, damage):
         path.write_bytes(body[: len(body) // 2])
     missing = (name, damage) == ("certificate.json", "remove")
     with pytest.raises(ReleaseError, match="no complete release" if missing else name):
-        released(release)
+        read_release(release)
 
 
 def test_rows_that_no_certificate_names_are_not_read(release):
@@ -133,7 +133,7 @@ def test_rows_that_no_certificate_names_are_not_read(release):
     del certificate["files"]["rows.csv"]
     (release / "certificate.json").write_text(json.dumps(certificate))
     with pytest.raises(ReleaseError):
-        released(release)
+        read_release(release)
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedsynth.cli.evaluate import evaluate
-from fedsynth.cli.queries import Where, conditions, count, demand_new, impute, predict
+from fedsynth.cli.queries import Where, count, demand_new, impute, parse_conditions, predict
 from fedsynth.errors import ConfigError, DataError, FedsynthError, ReleaseError
 from fedsynth.plain import print_json
 
@@ -75,7 +75,7 @@ def run(arguments: Sequence[str]) -> int:
     except FedsynthError as error:
         if debug:
             raise
-        return _complain(str(error), error.exit_code)
+        return _print_error(str(error), error.exit_code)
     except Exception as error:
         if debug:
             raise
@@ -84,11 +84,11 @@ def run(arguments: Sequence[str]) -> int:
             "run the command again as `fedsynth --debug ...` for its traceback, which may show "
             "private values, and report it without them"
         )
-        return _complain(message, 1)
+        return _print_error(message, 1)
     return 0
 
 
-def _complain(message: str, code: int) -> int:
+def _print_error(message: str, code: int) -> int:
     colour = None if os.environ.get("NO_COLOR") else "red"
     typer.secho(f"Error: {message}", fg=colour, err=True)
     return code
@@ -124,7 +124,7 @@ def run_job(
         raise ConfigError("say which job to run (a file or a name), or --resume DIR: one of them")
     if resume is not None and (changes or out is not None):
         raise ConfigError("--resume continues the job as it was: leave --set and --out away")
-    folder = resume or out or _fresh(Path("runs"), Path(str(config)).stem)
+    folder = resume or out or _choose_folder(Path("runs"), Path(str(config)).stem)
     try:
         outcome = _run(config, changes or [], folder, quiet=quiet)
     except KeyboardInterrupt:
@@ -171,13 +171,13 @@ def sample(
 
     demand_new(output)
     synth = load(release)
-    drawn = synth.sample(rows, where=conditions(where), seed=seed)
-    if isinstance(drawn, Images) and isinstance(synth.schema, ImageSchema):
+    sampled = synth.sample(rows, where=parse_conditions(where), seed=seed)
+    if isinstance(sampled, Images) and isinstance(synth.schema, ImageSchema):
         if output.suffix != ".npz":
             raise ConfigError(f"{output}: images are written to a .npz file")
-        write_images(drawn, output, synth.schema)
-    elif not isinstance(drawn, Images) and isinstance(synth.schema, Schema):
-        write_table(drawn, output, synth.schema)
+        write_images(sampled, output, synth.schema)
+    elif not isinstance(sampled, Images) and isinstance(synth.schema, Schema):
+        write_table(sampled, output, synth.schema)
     print(f"{output}: {rows:,} synthetic rows", file=sys.stderr)
 
 
@@ -187,9 +187,9 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Recompute a certificate from its ledger with a second accountant, and check all files."""
-    from fedsynth.privacy.verify.verification import verify as look
+    from fedsynth.privacy.verify.verification import verify as verify_release
 
-    checks = look(release)
+    checks = verify_release(release)
     failed = [check.name for check in checks if not check.passed]
     if as_json:
         print_json({"verified": not failed, "checks": [asdict(check) for check in checks]})
@@ -265,7 +265,7 @@ def version() -> None:
     print(fedsynth.__version__)
 
 
-def _fresh(parent: Path, name: str) -> Path:
+def _choose_folder(parent: Path, name: str) -> Path:
     """`parent/name`, or with a number behind it where that is taken."""
     folder, number = parent / name, 1
     while folder.exists():

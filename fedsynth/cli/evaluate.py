@@ -17,7 +17,7 @@ from fedsynth.plain import print_json
 
 if TYPE_CHECKING:
     from fedsynth.evaluation.evaluating import Evaluation
-    from fedsynth.jobs.data import Prepared, Rows
+    from fedsynth.jobs.data import JobData, Rows
     from fedsynth.schema import ImageSchema, Schema
 
 Columns = list[str] | None
@@ -82,7 +82,7 @@ def evaluate(
     """
     if (release is None) == (synthetic is None):
         raise ConfigError("say what to evaluate: the folder of a release, or --synthetic FILE")
-    out = out or _default(release)
+    out = out or _default_folder(release)
     _demand_place(out, release)
     options: dict[str, Any] = {
         "target": target,
@@ -126,34 +126,36 @@ def evaluate_release(
     options: of `fs.evaluate`.
     """
     from fedsynth.cli.terminal import Display
-    from fedsynth.evaluation.evaluating import evaluate as look
-    from fedsynth.jobs.loading import released
+    from fedsynth.evaluation.evaluating import evaluate as evaluate_rows
+    from fedsynth.jobs.loading import read_release
 
-    rows, schema, certificate = released(release)
+    rows, schema, certificate = read_release(release)
     options |= {"certificate": certificate}
     if real is not None:
         options["train"] = None if train is None else _read(train, schema)
         with Display(quiet=quiet) as display:
-            return look(_read(real, schema), rows, schema, progress=display.of, **options)
+            return evaluate_rows(
+                _read(real, schema), rows, schema, progress=display.show_step, **options
+            )
     if train is not None:
         raise ConfigError("--train goes with --real: the release's job file tells both")
     job = load_job(release)
     options["train"] = job.data.train
     with Display(quiet=quiet) as display:
-        evaluation = look(job.test, rows, schema, progress=display.of, **options)
+        evaluation = evaluate_rows(job.test, rows, schema, progress=display.show_step, **options)
         return replace(evaluation, clients=_client_scores(job.data, rows, evaluation.seed))
 
 
-def _client_scores(data: Prepared, rows: Rows, seed: int) -> tuple[dict[str, Any], ...] | None:
+def _client_scores(data: JobData, rows: Rows, seed: int) -> tuple[dict[str, Any], ...] | None:
     """Exact scores on each owner's own rows: like the rest of a report, for the eyes of those who
     hold the rows. None of a single owner."""
     from fedsynth.evaluation.federated import federated_scores
     from fedsynth.privacy.budget import Budget
 
-    if len(data.held) < 2:
+    if len(data.held_out) < 2:
         return None
     exact = Budget(epsilon=math.inf, delta=1e-5, unit="record", trust="central")
-    return tuple(federated_scores(data.held, rows, data.schema, exact, seed=seed).clients)
+    return tuple(federated_scores(data.held_out, rows, data.schema, exact, seed=seed).clients)
 
 
 def evaluate_pair(
@@ -170,7 +172,7 @@ def evaluate_pair(
     options: of `fs.evaluate`.
     """
     from fedsynth.cli.terminal import Display
-    from fedsynth.evaluation.evaluating import evaluate as look
+    from fedsynth.evaluation.evaluating import evaluate as evaluate_rows
     from fedsynth.schema import load_schema
 
     if real is None or synthetic is None:
@@ -179,7 +181,7 @@ def evaluate_pair(
     options["train"] = None if train is None else _read(train, agreed)
     tables = _read(real, agreed), _read(synthetic, agreed)
     with Display(quiet=quiet) as display:
-        return look(*tables, agreed, progress=display.of, **options)
+        return evaluate_rows(*tables, agreed, progress=display.show_step, **options)
 
 
 def _read(path: Path, schema: Schema | ImageSchema | None) -> Rows:
@@ -194,7 +196,7 @@ def _read(path: Path, schema: Schema | ImageSchema | None) -> Rows:
     return read_table(path, schema)
 
 
-def _default(release: Path | None) -> Path:
+def _default_folder(release: Path | None) -> Path:
     if release is None:
         return Path("report")
     # Of "." or "..", neither name nor parent is what it says.

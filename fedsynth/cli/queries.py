@@ -36,21 +36,21 @@ def count(
     """Count records by values, with intervals from the known noise; this costs no privacy."""
     if output is not None:
         demand_new(output)
-    found = _graphical(release).marginal(columns, conditions(where), level)
+    counts = _load_graphical(release).marginal(columns, parse_conditions(where), level)
     if output is not None:
-        found.to_csv(output, index=False)
-        print(f"{output}: {len(found):,} counts", file=sys.stderr)
+        counts.to_csv(output, index=False)
+        print(f"{output}: {len(counts):,} counts", file=sys.stderr)
         return
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(*(str(name) for name in found))
-    for row in found.itertuples(index=False):
-        table.add_row(*map(_shown, row))
+    table = Table(*(str(name) for name in counts))
+    for row in counts.itertuples(index=False):
+        table.add_row(*map(_format_value, row))
     Console().print(table)
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, float):
         return "-" if math.isnan(value) else f"{value:,.0f}"
     return str(value)
@@ -66,7 +66,7 @@ def impute(
     from fedsynth.data.tables import read_table, write_table
 
     demand_new(output)
-    synth = _graphical(release)
+    synth = _load_graphical(release)
     filled = synth.impute(read_table(table, synth.schema), seed)
     write_table(filled, output, synth.schema)
     print(f"{output}: {len(filled):,} rows without gaps", file=sys.stderr)
@@ -93,18 +93,18 @@ def predict(
             "train one on its rows"
         )
     frame = read_table(table)
-    found = synth.probabilities(frame)
+    probabilities = synth.probabilities(frame)
     target = synth.schema.target_column
     assert isinstance(target, Categorical | Boolean)
     names = [str(category) for category in target.categories]
-    shares = pd.DataFrame(found, columns=[f"probability of {name}" for name in names])
-    answers = [names[k] for k in found.argmax(axis=1)]
-    frame = frame.assign(**{f"predicted {target.name}": answers})
+    shares = pd.DataFrame(probabilities, columns=[f"probability of {name}" for name in names])
+    predictions = [names[k] for k in probabilities.argmax(axis=1)]
+    frame = frame.assign(**{f"predicted {target.name}": predictions})
     pd.concat([frame, shares.round(6)], axis=1).to_csv(output, index=False)
     print(f"{output}: {len(frame):,} rows classified", file=sys.stderr)
 
 
-def _graphical(release: Path) -> GraphicalSynthesizer:
+def _load_graphical(release: Path) -> GraphicalSynthesizer:
     """The release's model, if it is one that answers questions."""
     from fedsynth.jobs.loading import load
     from fedsynth.methods.marginal.graphical import GraphicalSynthesizer
@@ -124,21 +124,21 @@ def demand_new(path: Path) -> None:
         raise ConfigError(f"{path} exists already: name a new file")
 
 
-def conditions(texts: list[str] | None) -> dict[str, Any] | None:
+def parse_conditions(texts: list[str] | None) -> dict[str, Any] | None:
     """Conditions by column: a value, a list in brackets, or a range with two dots."""
     from fedsynth.yaml_files import parse_value
 
-    found: dict[str, Any] = {}
+    conditions: dict[str, Any] = {}
     for text in texts or []:
         column, equals, value = text.partition("=")
-        if not equals or not column or column in found:
+        if not equals or not column or column in conditions:
             raise ConfigError(
                 f"--where {text}: expected column=value, such as income='>50K', once a column"
             )
         low, dots, high = value.partition("..")
         if dots and " " not in value:
             ends = {"from": low, "to": high}
-            found[column] = {key: parse_value(end) for key, end in ends.items() if end}
+            conditions[column] = {key: parse_value(end) for key, end in ends.items() if end}
         else:
-            found[column] = parse_value(value) if value.startswith("[") else value
-    return found or None
+            conditions[column] = parse_value(value) if value.startswith("[") else value
+    return conditions or None

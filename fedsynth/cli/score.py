@@ -13,7 +13,7 @@ from fedsynth.plain import print_json
 
 if TYPE_CHECKING:
     from fedsynth.jobs.config import Config
-    from fedsynth.jobs.data import Prepared, Rows
+    from fedsynth.jobs.data import JobData, Rows
     from fedsynth.privacy.budget import Budget
 
 _WHO_PAID = {
@@ -39,7 +39,7 @@ class Job:
 
     config: Config
     base: Path
-    data: Prepared
+    data: JobData
     test: Rows
 
 
@@ -88,7 +88,7 @@ def score_release(
     """
     from fedsynth.cli.terminal import Display, show_scores
     from fedsynth.evaluation.federated import federated_scores
-    from fedsynth.jobs.loading import released
+    from fedsynth.jobs.loading import read_release
     from fedsynth.jobs.run import owners_ledgers
 
     if epsilon == math.inf:
@@ -96,14 +96,14 @@ def score_release(
             "--epsilon inf would give exact scores, which nothing covers: leave it away for a "
             "report, which is private"
         )
-    rows, _, _ = released(release)
+    rows, _, _ = read_release(release)
     job = load_job(release)
     budget = _budget(job, epsilon, delta)
-    ledgers: dict[str, Any] = owners_ledgers(job.config, job.data.held, job.base)
+    ledgers: dict[str, Any] = owners_ledgers(job.config, job.data.held_out, job.base)
     try:
         with Display(quiet=quiet) as display:
             scores = federated_scores(
-                job.data.held,
+                job.data.held_out,
                 rows,
                 job.data.schema,
                 budget,
@@ -129,8 +129,8 @@ def _budget(job: Job, epsilon: float, delta: float | None) -> Budget:
     from fedsynth.privacy.budget import Budget
 
     privacy, data = job.config.privacy, job.data
-    nobodys = "holdout" in data.held and "holdout" not in data.owners
-    if nobodys and (
+    ownerless = "holdout" in data.held_out and "holdout" not in data.owners
+    if ownerless and (
         not privacy.budget.protects.per_record or job.config.federation.ledgers is not None
     ):
         raise ConfigError(

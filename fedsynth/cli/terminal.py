@@ -68,25 +68,25 @@ class Display:
         if self._quiet:
             return
         if self._bars is None:
-            self._line(step, done, total, epsilon)
+            self._print_line(step, done, total, epsilon)
             return
         if step not in self._steps:
             self._steps[step] = self._bars.add_task(step, total=total, spent="")
-        self._bars.update(self._steps[step], completed=done, spent=_spent(epsilon))
+        self._bars.update(self._steps[step], completed=done, spent=_format_spent(epsilon))
 
-    def _line(self, step: str, done: int, total: int, epsilon: float) -> None:
+    def _print_line(self, step: str, done: int, total: int, epsilon: float) -> None:
         tenth = done * _LINES // max(1, total)
         if done and self._printed.get(step) != tenth:
             self._printed[step] = tenth
-            spent = _spent(epsilon)
+            spent = _format_spent(epsilon)
             print(f"{step} {done}/{total}{', ' if spent else ''}{spent}", file=sys.stderr)
 
-    def of(self, step: str, done: int, total: int) -> None:
+    def show_step(self, step: str, done: int, total: int) -> None:
         """A report of a step that spends nothing."""
         self(step, done, total, math.nan)
 
 
-def _spent(epsilon: float) -> str:
+def _format_spent(epsilon: float) -> str:
     return "" if math.isnan(epsilon) else f"epsilon spent {epsilon:.3g}"
 
 
@@ -156,26 +156,26 @@ def _show_run_scores(scores: Scores, folder: Path, console: Console) -> None:
     console.print(f"  More, and attacks: fedsynth evaluate {folder}", markup=False)
 
 
-def show_evaluation(found: Evaluation, page: Path) -> None:
+def show_evaluation(evaluation: Evaluation, page: Path) -> None:
     """The verdict, four figures, the attacks, what to beware of, and where the report is."""
     console = Console(highlight=False, soft_wrap=True)
-    console.print(f"\n{found.summary.verdict}\n", style="bold", markup=False)
+    console.print(f"\n{evaluation.summary.verdict}\n", style="bold", markup=False)
     table = Table("", "synthetic rows", "real rows", "trivial", "better")
-    for line in found.summary.headlines:
-        figures = (_figure(value) for value in (line.value, line.real, line.trivial))
+    for line in evaluation.summary.headlines:
+        figures = (_format_figure(value) for value in (line.value, line.real, line.trivial))
         table.add_row(line.name, *figures, line.better)
     console.print(table)
-    attacks = [*found.privacy.membership, *found.privacy.risks]
+    attacks = [*evaluation.privacy.membership, *evaluation.privacy.risks]
     if attacks:
-        names = ", ".join(found.caught) or "none"
+        names = ", ".join(evaluation.caught) or "none"
         console.print(
             f"{len(attacks)} attacks, of which told training rows from others: {names}.",
             markup=False,
         )
-    for reason in found.privacy.skipped:
+    for reason in evaluation.privacy.skipped:
         console.print(f"  Not run. {reason}", markup=False)
     console.print("\nBeware", style="bold")
-    for warning in found.summary.beware:
+    for warning in evaluation.summary.beware:
         console.print(f"  {warning}", markup=False)
     console.print(f"\nReport: {page}", markup=False)
 
@@ -190,11 +190,12 @@ def show_scores(scores: FederatedScores, folder: Path) -> None:
     for one in lines:
         records = "-" if one.records is None else f"{one.records.value:,.0f}"
         figures = (one.mean_distance, one.accuracy, one.auroc)
-        table.add_row(one.name, records, *map(_with_error, figures))
+        table.add_row(one.name, records, *map(_format_with_error, figures))
     for name, score in scores.across.items() if not lines else ():
         spread = "-" if score.spread is None else f"{score.spread:.3f}"
         console.print(
-            f"{name}: {_with_error(score.weighted)} over clients, spread {spread}", markup=False
+            f"{name}: {_format_with_error(score.weighted)} over clients, spread {spread}",
+            markup=False,
         )
     if lines:
         console.print(table)
@@ -207,11 +208,11 @@ def show_scores(scores: FederatedScores, folder: Path) -> None:
     console.print(f"Scores: {folder}. Check them: fedsynth verify {folder}", markup=False)
 
 
-def _with_error(figure: Figure | None) -> str:
+def _format_with_error(figure: Figure | None) -> str:
     return "-" if figure is None else f"{figure.value:.3f} +- {figure.error:.3f}"
 
 
-def _figure(value: float | None) -> str:
+def _format_figure(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 

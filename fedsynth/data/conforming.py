@@ -90,12 +90,13 @@ def demand_columns(frame: pd.DataFrame, schema: Schema, where: str) -> None:
     absent = [column.name for column in schema.modelled if column.name not in names]
     if absent:
         raise DataError(
-            f"{where}: lacks columns of the schema: {_list(absent)}. It has {_list(names)}"
+            f"{where}: lacks columns of the schema: {_join_names(absent)}. "
+            f"It has {_join_names(names)}"
         )
     extra = [name for name in names if name not in declared]
     if extra:
         raise DataError(
-            f"{where}: has columns that the schema does not declare: {_list(extra)}. "
+            f"{where}: has columns that the schema does not declare: {_join_names(extra)}. "
             f"Drop them, or add them to the schema"
         )
 
@@ -113,13 +114,13 @@ def restore(
     """
     absent = [column.name for column in schema.modelled if column.name not in columns]
     if absent:
-        raise DataError(f"arrays lack columns of the schema: {_list(absent)}")
+        raise DataError(f"arrays lack columns of the schema: {_join_names(absent)}")
     lengths = {len(columns[column.name]) for column in schema.modelled}
     if len(lengths) > 1:
         raise DataError(f"arrays differ in length: {sorted(lengths)}")
     rows = lengths.pop()
     series = {
-        column.name: _identifiers(column, rows, rng)
+        column.name: _draw_identifiers(column, rows, rng)
         if isinstance(column, Identifier)
         else spell(columns[column.name], column)
         for column in schema.columns
@@ -146,11 +147,11 @@ def _conform_codes(cells: Cells, column: Discrete) -> NDArray[np.int64]:
 
 
 def _conform_numbers(cells: Cells, column: Numeric) -> NDArray[np.float64]:
-    values = on_grid(cells.values.astype(np.float64), column)
+    values = round_to_grid(cells.values.astype(np.float64), column)
     return values if column.missing else np.where(np.isnan(values), column.low, values)
 
 
-def on_grid(values: NDArray[np.float64], column: Numeric) -> NDArray[np.float64]:
+def round_to_grid(values: NDArray[np.float64], column: Numeric) -> NDArray[np.float64]:
     """Numbers [n] clamped to the column's bounds and rounded to its unit; NaN stays."""
     decimals = column.decimals if isinstance(column, Continuous) else 0
     rounded = np.round(np.clip(values, column.low, column.high), decimals)
@@ -178,7 +179,7 @@ def _spell_codes(codes: NDArray[np.int64], column: Discrete) -> pd.Series:
 def _spell_numbers(values: NDArray[np.float64], column: Numeric) -> pd.Series:
     if not column.missing and np.isnan(values).any():
         raise DataError(f"column {column.name!r}: has missing values, which it does not declare")
-    rounded = on_grid(values, column)
+    rounded = round_to_grid(values, column)
     if isinstance(column, Datetime):
         spelled = moments(rounded, column)
         if column.pandas_dtype in ("object", "string"):
@@ -206,7 +207,7 @@ def cast_dtype(series: pd.Series, column: Modelled) -> pd.Series:
     return series.astype(pandas_dtype(dtype))
 
 
-def _identifiers(column: Identifier, rows: int, rng: np.random.Generator) -> pd.Series:
+def _draw_identifiers(column: Identifier, rows: int, rng: np.random.Generator) -> pd.Series:
     numbers = pd.Series(rng.permutation(rows) + 1, name=column.name)
     if column.pandas_dtype in ("int64", "Int64"):
         return numbers.astype(pandas_dtype(column.pandas_dtype))
@@ -214,6 +215,6 @@ def _identifiers(column: Identifier, rows: int, rng: np.random.Generator) -> pd.
     return texts.astype(pandas_dtype(column.pandas_dtype))
 
 
-def _list(names: list[str]) -> str:
+def _join_names(names: list[str]) -> str:
     shown = ", ".join(repr(str(name)) for name in names[:10])
     return shown if len(names) <= 10 else f"{shown} and {len(names) - 10} more"

@@ -32,7 +32,7 @@ def load_builtin(name: str) -> pd.DataFrame | Images:
         DataError: if there is none of that name, or its package is not installed.
     """
     _demand_name(name)
-    return _randhie() if name == "randhie" else _digits()
+    return _load_randhie() if name == "randhie" else _load_digits()
 
 
 def builtin_schema(name: str) -> Schema | ImageSchema:
@@ -51,7 +51,7 @@ def _demand_name(name: str) -> None:
         raise DataError(f"no built-in data set is called {name!r}{suggestion(name, _NAMES)}")
 
 
-def _randhie() -> pd.DataFrame:
+def _load_randhie() -> pd.DataFrame:
     try:
         from statsmodels.datasets import randhie
     except ImportError:
@@ -75,7 +75,7 @@ def _randhie() -> pd.DataFrame:
     )
 
 
-def _digits() -> Images:
+def _load_digits() -> Images:
     from sklearn.datasets import load_digits
 
     raw = load_digits()

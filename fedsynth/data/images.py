@@ -79,7 +79,9 @@ def read_images(
         raise DataError(f"{where} has pixels above the schema's `maximum` {schema.maximum}")
     if schema.target is None:
         return Images(pixels)
-    labels = _codes(arrays[keys[1]], len(pixels), schema.target, f"{path}: array {keys[1]!r}")
+    labels = _encode_labels(
+        arrays[keys[1]], len(pixels), schema.target, f"{path}: array {keys[1]!r}"
+    )
     return Images(pixels, labels)
 
 
@@ -122,7 +124,7 @@ def _read_arrays(path: Path, keys: tuple[str, ...]) -> dict[str, NDArray[np.gene
         ) from None
 
 
-def _codes(
+def _encode_labels(
     labels: NDArray[np.generic], rows: int, target: Categorical, where: str
 ) -> NDArray[np.int64]:
     if labels.shape not in ((rows,), (rows, 1)):

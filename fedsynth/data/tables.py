@@ -62,9 +62,9 @@ def read_table(path: str | Path, schema: Schema | None = None) -> pd.DataFrame:
     if frame.empty:
         raise DataError(f"{path}: has no rows")
     if schema is None:
-        return frame if _format(path) == ".parquet" else frame.apply(_inferred)
+        return frame if _format(path) == ".parquet" else frame.apply(_infer_dtype)
     typed = {
-        column.name: _typed(frame[column.name], column, schema)
+        column.name: _read_column(frame[column.name], column, schema)
         for column in schema.modelled
         if column.name in frame
     }
@@ -89,14 +89,14 @@ def write_table(frame: pd.DataFrame, path: str | Path, schema: Schema) -> None:
     try:
         if kind == ".parquet":
             mixed = {
-                column.name: _written(plain[column.name], column, schema, None)
+                column.name: _format_column(plain[column.name], column, schema, None)
                 for column in schema.modelled
                 if pd.api.types.infer_dtype(plain[column.name]).startswith("mixed")
             }
             plain.assign(**mixed).to_parquet(path, index=False)
             return
         texts = {
-            column.name: _written(
+            column.name: _format_column(
                 plain[column.name], column, schema, missing_text(column, schema.missing_values)
             )
             for column in schema.modelled
@@ -132,7 +132,7 @@ def _read_csv(path: Path) -> pd.DataFrame:
         return "error"
 
     try:
-        names = _header(path)
+        names = _read_header(path)
         table = arrow_csv.read_csv(
             path,
             read_options=arrow_csv.ReadOptions(use_threads=False, block_size=1 << 24),
@@ -146,11 +146,11 @@ def _read_csv(path: Path) -> pd.DataFrame:
     except (EOFError, zlib.error, OSError):
         raise DataError(f"{path}: cannot be read to its end; is it damaged or cut short?") from None
     except (UnicodeDecodeError, pa.ArrowInvalid, csv.Error) as error:
-        raise _malformed(path, faults, error) from None
+        raise _describe_fault(path, faults, error) from None
     return cast(pd.DataFrame, table.to_pandas())
 
 
-def _header(path: Path) -> list[str]:
+def _read_header(path: Path) -> list[str]:
     with _open_text(path) as file:
         names = next(csv.reader(file), [])
     if not names:
@@ -173,7 +173,7 @@ def _open_text(path: Path) -> IO[str]:
     return path.open(encoding="utf-8-sig", newline="")
 
 
-def _malformed(path: Path, faults: list[arrow_csv.InvalidRow], error: Exception) -> DataError:
+def _describe_fault(path: Path, faults: list[arrow_csv.InvalidRow], error: Exception) -> DataError:
     if faults:
         row = faults[0]
         return DataError(
@@ -185,7 +185,7 @@ def _malformed(path: Path, faults: list[arrow_csv.InvalidRow], error: Exception)
     return DataError(f"{path}: is no comma-separated table")
 
 
-def _inferred(texts: pd.Series) -> pd.Series:
+def _infer_dtype(texts: pd.Series) -> pd.Series:
     """Text cells [n] as int64, float64, bool or object; a code such as 007 stays text."""
     known = texts[texts != ""]
     numbers = pd.to_numeric(known, errors="coerce")
@@ -196,7 +196,7 @@ def _inferred(texts: pd.Series) -> pd.Series:
     return texts.where(texts != "", np.nan)
 
 
-def _typed(series: pd.Series, column: Modelled, schema: Schema) -> pd.Series:
+def _read_column(series: pd.Series, column: Modelled, schema: Schema) -> pd.Series:
     cells = read_cells(series, column, schema.missing_values)
     broken = any(mask.any() for mask in violations(cells, column).values())
     if not broken and isinstance(column, Categorical | Boolean | Datetime):
@@ -207,7 +207,9 @@ def _typed(series: pd.Series, column: Modelled, schema: Schema) -> pd.Series:
     return numbers if broken else cast_dtype(numbers, column)
 
 
-def _written(series: pd.Series, column: Modelled, schema: Schema, missing: str | None) -> pd.Series:
+def _format_column(
+    series: pd.Series, column: Modelled, schema: Schema, missing: str | None
+) -> pd.Series:
     """One column's cells as they are written; as they are, if one is outside the schema."""
     cells = read_cells(series, column, schema.missing_values)
     broken = violations(cells, column)

@@ -71,7 +71,7 @@ class Bins:
         return self.grid.values(self.starts[piece] + within)
 
     @property
-    def reach(self) -> tuple[Array, Array]:
+    def bounds(self) -> tuple[Array, Array]:
         """The lowest and the highest value [size] that each bin holds, drawable or not."""
         first = np.full(self.size, self.grid.units)
         last = np.zeros(self.size, np.int64)
@@ -87,12 +87,12 @@ class Bins:
         parts = np.diff(starts, append=self.grid.units) / self.lengths[whole]
         return Bins(self.grid, starts, self.codes[whole], self.weights[whole] * parts)
 
-    def parted(self, sets: Sequence[Ranges]) -> tuple[Bins, Whole]:
+    def split(self, sets: Sequence[Ranges]) -> tuple[Bins, Whole]:
         """Bins that lie within or without each of the sets, never across, and the one of these that
         each is a part of.
         """
         cut = self.cut_at(np.concatenate([_edges(self.grid, ranges) for ranges in sets]))
-        sides = np.stack([_inside(cut, ranges) for ranges in sets], axis=1)
+        sides = np.stack([_lie_within(cut, ranges) for ranges in sets], axis=1)
         kinds = np.column_stack((cut.codes, sides))
         _, first, code = np.unique(kinds, axis=0, return_index=True, return_inverse=True)
         code = np.argsort(np.argsort(first))[code.ravel()]
@@ -101,14 +101,14 @@ class Bins:
         weights = np.where(empty[code], cut.lengths, cut.weights)
         return Bins(self.grid, cut.starts, code, weights), cut.codes[np.sort(first)]
 
-    def within(self, ranges: Ranges) -> tuple[Bins, Array]:
+    def restrict(self, ranges: Ranges) -> tuple[Bins, Array]:
         """Only what lies in the ranges, and the share [size] of each bin that does.
 
         Where no bin has weight there, values count evenly: a range is met by some bin in any case.
         Bins outside all ranges stay as they are, with share 0.
         """
         cut = self.cut_at(_edges(self.grid, ranges))
-        inside, masses = _inside(cut, ranges), cut.weights
+        inside, masses = _lie_within(cut, ranges), cut.weights
         if inside.any() and not masses[inside].any():
             masses = cut.lengths.astype(np.float64)
         kept = np.where(inside, masses, 0.0)
@@ -116,33 +116,33 @@ class Bins:
         weights = np.where(shares[cut.codes] > 0, kept, cut.weights)
         return Bins(self.grid, cut.starts, cut.codes, weights), shares
 
-    def at_least(self, values: Array, codes: Whole) -> Array:
+    def round_up(self, values: Array, codes: Whole) -> Array:
         """The lowest value of each one's bin that can be drawn and is not below; else inf."""
         units = self._units(values)
         units += self.grid.values(units) < values
-        found = np.full(len(values), np.inf)
+        lowest = np.full(len(values), np.inf)
         for code in np.unique(codes):
             own = (self.codes == code) & (self.weights > 0)
             starts, ends = self.starts[own], (self.starts + self.lengths - 1)[own]
-            at = np.flatnonzero(codes == code)
-            place = np.searchsorted(ends, units[at])
-            at, place = at[place < len(ends)], place[place < len(ends)]
-            found[at] = self.grid.values(np.maximum(starts[place], units[at]))
-        return found
+            rows = np.flatnonzero(codes == code)
+            place = np.searchsorted(ends, units[rows])
+            rows, place = rows[place < len(ends)], place[place < len(ends)]
+            lowest[rows] = self.grid.values(np.maximum(starts[place], units[rows]))
+        return lowest
 
-    def at_most(self, values: Array, codes: Whole) -> Array:
+    def round_down(self, values: Array, codes: Whole) -> Array:
         """The highest value of each one's bin that can be drawn and is not above; else -inf."""
         units = self._units(values)
         units -= self.grid.values(units) > values
-        found = np.full(len(values), -np.inf)
+        highest = np.full(len(values), -np.inf)
         for code in np.unique(codes):
             own = (self.codes == code) & (self.weights > 0)
             starts, ends = self.starts[own], (self.starts + self.lengths - 1)[own]
-            at = np.flatnonzero(codes == code)
-            place = np.searchsorted(starts, units[at], side="right") - 1
-            at, place = at[place >= 0], place[place >= 0]
-            found[at] = self.grid.values(np.minimum(ends[place], units[at]))
-        return found
+            rows = np.flatnonzero(codes == code)
+            place = np.searchsorted(starts, units[rows], side="right") - 1
+            rows, place = rows[place >= 0], place[place >= 0]
+            highest[rows] = self.grid.values(np.minimum(ends[place], units[rows]))
+        return highest
 
     def _units(self, values: Array) -> Whole:
         return self.grid.offsets(np.clip(values, self.grid.lower, self.grid.upper))
@@ -185,12 +185,12 @@ def _edges(grid: Grid, ranges: Ranges) -> Whole:
     return np.union1d(grid.offsets(lows), grid.offsets(highs) + 1)
 
 
-def _inside(bins: Bins, ranges: Ranges) -> Mask:
+def _lie_within(bins: Bins, ranges: Ranges) -> Mask:
     """Which pieces lie in one of the ranges; none may lie across an end of one."""
     lows, highs = np.array(ranges, np.float64).reshape(-1, 2).T
-    place = np.searchsorted(bins.grid.offsets(lows), bins.starts, side="right") - 1
+    index = np.searchsorted(bins.grid.offsets(lows), bins.starts, side="right") - 1
     ends = np.append(bins.grid.offsets(highs), -1)
-    inside: Mask = (place >= 0) & (bins.starts <= ends[place])
+    inside: Mask = (index >= 0) & (bins.starts <= ends[index])
     return inside
 
 

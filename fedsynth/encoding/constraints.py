@@ -25,7 +25,7 @@ Codes = NDArray[np.integer[Any]]
 MOST_CELLS = 2**22
 
 
-def zeros(encoding: TableEncoding) -> list[tuple[tuple[int, ...], Mask]]:
+def structural_zeros(encoding: TableEncoding) -> list[tuple[tuple[int, ...], Mask]]:
     """Columns' positions, and True for the combinations of their codes that no row has.
 
     One table a constraint; of an `ordered` one, a table a pair of neighbouring columns. A
@@ -34,8 +34,8 @@ def zeros(encoding: TableEncoding) -> list[tuple[tuple[int, ...], Mask]]:
     Raises:
         ConfigError: a constraint of so many combinations that its table would not fit in memory.
     """
-    found = []
-    for number, constraint, names in _parts(encoding.schema):
+    tables = []
+    for number, constraint, names in _tables(encoding.schema):
         positions = _positions(encoding, names)
         clique = tuple(sorted(positions.values()))
         shape = tuple(encoding.sizes[k] for k in clique)
@@ -46,21 +46,21 @@ def zeros(encoding: TableEncoding) -> list[tuple[tuple[int, ...], Mask]]:
             )
         axes = dict(zip(clique, np.ogrid[tuple(map(slice, shape))], strict=True))
         codes = {name: axes[position] for name, position in positions.items()}
-        mask = np.broadcast_to(_excluded(encoding, constraint, names, codes), shape)
-        found.append((clique, mask.copy()))
-    return found
+        mask = np.broadcast_to(_exclude(encoding, constraint, names, codes), shape)
+        tables.append((clique, mask.copy()))
+    return tables
 
 
-def impossible(encoding: TableEncoding, codes: Codes) -> Mask:
+def is_impossible(encoding: TableEncoding, codes: Codes) -> Mask:
     """Which rows [n] of codes [n, d] no row of the table can have, by the schema's constraints."""
-    found = np.zeros(len(codes), bool)
-    for _, constraint, names in _parts(encoding.schema):
+    mask = np.zeros(len(codes), bool)
+    for _, constraint, names in _tables(encoding.schema):
         own = {name: codes[:, k] for name, k in _positions(encoding, names).items()}
-        found |= _excluded(encoding, constraint, names, own)
-    return found
+        mask |= _exclude(encoding, constraint, names, own)
+    return mask
 
 
-def _parts(schema: Schema) -> Iterator[tuple[int, Constraint, tuple[str, ...]]]:
+def _tables(schema: Schema) -> Iterator[tuple[int, Constraint, tuple[str, ...]]]:
     """Constraints, their numbers, and the columns of each of their tables."""
     for number, constraint in enumerate(schema.constraints, 1):
         if isinstance(constraint, Never):
@@ -75,7 +75,7 @@ def _positions(encoding: TableEncoding, names: tuple[str, ...]) -> dict[str, int
     return {name: known.index(name) for name in names}
 
 
-def _excluded(
+def _exclude(
     encoding: TableEncoding,
     constraint: Constraint,
     names: tuple[str, ...],
@@ -85,27 +85,27 @@ def _excluded(
     columns = {column.name: column for column in encoding.schema.columns}
     if isinstance(constraint, Never):
         # Codes part where a condition begins and ends, so that a share is all or nothing.
-        met = [
+        masks = [
             (encoding.likelihood(name, condition) > 0.5)[codes[name]]
             for name, condition in constraint.conditions(columns).items()
         ]
-        found: Mask = met[0]
-        for mask in met[1:]:
-            found = found & mask
-        return found
+        excluded: Mask = masks[0]
+        for mask in masks[1:]:
+            excluded = excluded & mask
+        return excluded
     lower, upper = names
-    lowest, _ = _reach(encoding, lower)
-    _, highest = _reach(encoding, upper)
+    lowest, _ = _code_bounds(encoding, lower)
+    _, highest = _code_bounds(encoding, upper)
     # A missing cell is in order with any other: comparisons with NaN are false.
     above: Mask = lowest[codes[lower]] > highest[codes[upper]]
     return above
 
 
-def _reach(encoding: TableEncoding, name: str) -> tuple[Array, Array]:
+def _code_bounds(encoding: TableEncoding, name: str) -> tuple[Array, Array]:
     """The lowest and the highest value of each code of a numeric column; NaN for missing."""
     column, position = encoding.schema.column(name), _positions(encoding, (name,))[name]
     bins = encoding.bins[position]
     assert isinstance(bins, Bins)
     gap = np.full(encoding.sizes[position] - bins.size, np.nan)
-    low, high = (np.append(ends, gap) + offset(column) for ends in bins.reach)
+    low, high = (np.append(ends, gap) + offset(column) for ends in bins.bounds)
     return low, high

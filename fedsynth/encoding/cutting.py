@@ -15,7 +15,7 @@ Whole = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 # All in standard deviations of a count's noise: what a quantile bin must hold to be kept; what a
-# cell must hold to be a bin of its own (the levels above have vouched for it already); what the
+# cell must hold to be a bin of its own (it has passed at the levels above already); what the
 # rest beside such cells must hold to be believed in. The first two are low because learners lose
 # more to bins that are too wide than to bins that are too many.
 SUPPORT = 1.0
@@ -71,7 +71,7 @@ class Atoms:
         masses[np.searchsorted(starts, spikes)] = spike_counts
         return cls(grid, starts, masses, np.isin(starts, spikes[alone]))
 
-    def thinned(self, keep: Mask) -> Atoms:
+    def thin(self, keep: Mask) -> Atoms:
         """The same, with what is not to `keep` moved to single units at POINTS of its quantiles."""
         rest = np.where(keep, 0.0, self.masses)
         step = float(rest.sum()) / POINTS
@@ -99,9 +99,9 @@ def cut(atoms: Atoms, bins: int, sigma: float) -> tuple[Bins, Array]:
     sigma: noise of a count, in records. A rest that does not stand out of the noise joins the
     nearest heavy cell, without weight; a quantile bin that does not is merged with its neighbour.
     """
-    heavy = _heavy(atoms, bins, sigma)
-    if sigma > 0 and _sparse(atoms, heavy):
-        atoms = atoms.thinned(heavy)
+    heavy = _find_heavy(atoms, bins, sigma)
+    if sigma > 0 and _is_sparse(atoms, heavy):
+        atoms = atoms.thin(heavy)
         heavy = atoms.alone
     singles, left = int(heavy.sum()), float(atoms.masses[~heavy].sum())
     weights = atoms.masses
@@ -110,17 +110,17 @@ def cut(atoms: Atoms, bins: int, sigma: float) -> tuple[Bins, Array]:
         group = np.arange(singles)
     elif singles and (left <= 0 or left <= BELIEVED * sigma):
         weights = np.where(heavy, weights, 0.0)
-        group = _nearest(atoms.middles[heavy], atoms.middles)
+        group = _find_nearest(atoms.middles[heavy], atoms.middles)
     else:
         wanted = max(1, bins - singles, bins // 2)
-        group[~heavy] = _quantiles(atoms.masses[~heavy], wanted, sigma)
+        group[~heavy] = _group_at_quantiles(atoms.masses[~heavy], wanted, sigma)
         group[heavy] = bins + np.arange(singles)
     # A declared spike that nobody has still means its value, whatever joins it.
     weights = np.where(heavy & (weights <= 0), 1.0, weights)
     return assemble(atoms, group, weights)
 
 
-def _sparse(atoms: Atoms, heavy: Mask) -> bool:
+def _is_sparse(atoms: Atoms, heavy: Mask) -> bool:
     """Whether the heavy values hold the better part, and the others more values than POINTS.
 
     Amounts that are mostly 0 take few other values, which noise cannot show. Spread evenly, they
@@ -133,7 +133,7 @@ def _sparse(atoms: Atoms, heavy: Mask) -> bool:
     )
 
 
-def _heavy(atoms: Atoms, bins: int, sigma: float) -> Mask:
+def _find_heavy(atoms: Atoms, bins: int, sigma: float) -> Mask:
     """Atoms that nearly fill a bin: half of its share of all records, or of those in the rest."""
     total = float(atoms.masses.sum())
     heavy: Mask = atoms.alone | (atoms.masses > max(HEAVY * sigma, total / (2 * bins)))
@@ -146,13 +146,13 @@ def _heavy(atoms: Atoms, bins: int, sigma: float) -> Mask:
     return heavy
 
 
-def _nearest(spots: Array, places: Array) -> Whole:
+def _find_nearest(spots: Array, places: Array) -> Whole:
     """Index of the nearest of the rising `spots` for each of `places`."""
     between = (spots[1:] + spots[:-1]) / 2
     return np.searchsorted(between, places)
 
 
-def _quantiles(masses: Array, bins: int, sigma: float) -> Whole:
+def _group_at_quantiles(masses: Array, bins: int, sigma: float) -> Whole:
     """Group atoms in order into at most `bins` of about equal mass, each of SUPPORT * sigma."""
     total = float(masses.sum())
     if total <= 0:

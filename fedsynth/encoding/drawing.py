@@ -49,7 +49,7 @@ class Draws:
         """Draws under a condition, where the codes have any value that meets it."""
         learned = choices
         if choices is not None and condition is not None:
-            choices, _ = within(choices, condition)
+            choices, _ = restrict(choices, condition)
         return cls(choices, codes, size, condition, learned)
 
     def values(self, rows: Whole, rng: np.random.Generator) -> NDArray[Any]:
@@ -61,25 +61,25 @@ class Draws:
         gap = np.nan if isinstance(self.choices, Bins) else -1
         return np.where(present, self.choices.decode(np.where(present, codes, 0), rng), gap)
 
-    def throughout(self) -> Draws:
+    def widen_to_codes(self) -> Draws:
         """The same rows, free to take any value of their codes, those of no weight as well."""
         bins = self.learned
         assert isinstance(bins, Bins)
         even = Bins(bins.grid, bins.starts, bins.codes, bins.lengths.astype(np.float64))
         return Draws.of(even, self.codes, self.size, self.condition)
 
-    def anywhere(self) -> Draws:
+    def widen_to_bounds(self) -> Draws:
         """The same rows, free to take any value of the numeric column under the condition."""
         grid = _bins(self).grid
         whole = Bins(grid, np.zeros(1, np.int64), np.zeros(1, np.int64), np.ones(1))
         return Draws.of(whole, np.zeros(len(self.codes), np.int64), 1, self.condition)
 
 
-def within(choices: Bins | Groups, condition: Condition) -> tuple[Bins | Groups, Array]:
+def restrict(choices: Bins | Groups, condition: Condition) -> tuple[Bins | Groups, Array]:
     """What meets the condition, and the share of each code that does."""
     if isinstance(choices, Bins):
-        return choices.within(condition.ranges)
-    return choices.within(np.isin(np.arange(len(choices.codes)), condition.codes))
+        return choices.restrict(condition.ranges)
+    return choices.restrict(np.isin(np.arange(len(choices.codes)), condition.codes))
 
 
 def order(
@@ -103,7 +103,7 @@ def order(
     shifts = {name: offset(schema.column(name)) for name in names}
     rows = np.arange(len(next(iter(columns.values()))))
     for attempt in range(_REDRAWS + 1):
-        bad = [rows[_unordered(columns, c, shifts, rows)] for c in constraints]
+        bad = [rows[_find_unordered(columns, c, shifts, rows)] for c in constraints]
         rows = np.unique(np.concatenate([np.zeros(0, np.int64), *bad]))
         if not len(rows):
             return
@@ -111,10 +111,10 @@ def order(
             for name in constraint.ordered if attempt < _REDRAWS else ():
                 columns[name][own] = draws[name].values(own, rng)
     # A code's values without weight are as possible as the others: the model counts on them.
-    for free in (lambda own: own, Draws.throughout, Draws.anywhere):
-        spaces = {name: free(draws[name]) for name in names}
+    for widen in (lambda own: own, Draws.widen_to_codes, Draws.widen_to_bounds):
+        spaces = {name: widen(draws[name]) for name in names}
         _move(columns, constraints, shifts, spaces, rows)
-        left = [_unordered(columns, c, shifts, rows) for c in constraints]
+        left = [_find_unordered(columns, c, shifts, rows) for c in constraints]
         rows = rows[np.logical_or.reduce(left)]
     if len(rows):
         raise ConfigError(
@@ -123,15 +123,15 @@ def order(
         )
 
 
-def _unordered(
+def _find_unordered(
     columns: Mapping[str, NDArray[Any]],
     constraint: Ordered,
     shifts: Mapping[str, float],
     rows: Whole,
 ) -> Mask:
     values = [columns[name][rows] + shifts[name] for name in constraint.ordered]
-    found: Mask = np.logical_or.reduce([low > high for low, high in pairwise(values)])
-    return found
+    unordered: Mask = np.logical_or.reduce([low > high for low, high in pairwise(values)])
+    return unordered
 
 
 def _move(
@@ -169,7 +169,7 @@ def _lower(
 ) -> None:
     """Lower one column's values that are above `most` to the highest that is not."""
     at = np.flatnonzero(values[name] >= most)
-    values[name][at] = _bins(spaces[name]).at_most(most[at], codes[name][at])
+    values[name][at] = _bins(spaces[name]).round_down(most[at], codes[name][at])
 
 
 def _lift(
@@ -181,7 +181,7 @@ def _lift(
 ) -> None:
     """Lift one column's values that are below `least` to the lowest that is not."""
     at = np.flatnonzero(values[name] < least)
-    values[name][at] = _bins(spaces[name]).at_least(least[at], codes[name][at])
+    values[name][at] = _bins(spaces[name]).round_up(least[at], codes[name][at])
 
 
 def _bins(draws: Draws) -> Bins:

@@ -20,7 +20,7 @@ MAX_CELLS = 2**17
 MAX_TOP = 2 * BRANCHING
 
 
-def _scaled(value: float, decimals: int) -> Decimal:
+def _scale(value: float, decimals: int) -> Decimal:
     """value * 10^decimals of the decimal number that `value` is written as (0.1 is a tenth)."""
     return Decimal(repr(float(value))).scaleb(decimals)
 
@@ -40,12 +40,12 @@ class Grid:
     @property
     def first(self) -> int:
         """The lower bound in units."""
-        return round(_scaled(self.lower, self.decimals))
+        return round(_scale(self.lower, self.decimals))
 
     @property
     def units(self) -> int:
         """Number of values."""
-        return round(_scaled(self.upper, self.decimals)) - self.first + 1
+        return round(_scale(self.upper, self.decimals)) - self.first + 1
 
     @property
     def width(self) -> int:
@@ -73,7 +73,7 @@ class Grid:
 
     def ceiling(self, value: float) -> int:
         """The first unit whose value is not below `value`; `units` if there is none."""
-        whole = math.ceil(_scaled(value, self.decimals)) - self.first
+        whole = math.ceil(_scale(value, self.decimals)) - self.first
         return min(max(whole, 0), self.units)
 
     def values(self, offsets: NDArray[np.int64]) -> NDArray[np.float64]:

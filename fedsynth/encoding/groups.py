@@ -74,7 +74,7 @@ class Groups:
         """A category for each group, by its weight."""
         return choose(self.codes, self.weights, codes, rng)
 
-    def within(self, allowed: NDArray[np.bool_]) -> tuple[Groups, Array]:
+    def restrict(self, allowed: NDArray[np.bool_]) -> tuple[Groups, Array]:
         """Only the `allowed` categories [k], and the share of each group that they hold.
 
         Where none of them has weight, categories count evenly. Groups without an allowed category

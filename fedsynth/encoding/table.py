@@ -12,11 +12,17 @@ from numpy.typing import NDArray
 
 from fedsynth.data.tables import Conformed, restore
 from fedsynth.encoding.bins import Bins
-from fedsynth.encoding.drawing import Draws, order, within
+from fedsynth.encoding.drawing import Draws, order, restrict
 from fedsynth.encoding.groups import Groups
 from fedsynth.encoding.histogram import HistogramLayout, column_layout, grid_of
-from fedsynth.encoding.learning import grouped, learned, parted, public, stated
-from fedsynth.encoding.tree import gather, settle, shared_total
+from fedsynth.encoding.learning import (
+    conditions_of,
+    group_rare,
+    learn_column,
+    public_bins,
+    split_at_conditions,
+)
+from fedsynth.encoding.tree import gather, make_consistent, shared_total
 from fedsynth.errors import DataError, ReleaseError, SchemaError
 from fedsynth.schema import Boolean, Categorical, Modelled, Schema
 from fedsynth.schema.conditions import Condition
@@ -83,18 +89,20 @@ class TableEncoding:
         slices = layout.slices
         trees = [gather(*column.split(noisy[slices[column.name]])) for column in layout.columns]
         total = max(1.0, shared_total(trees))
-        found: list[tuple[Bins | Groups | None, Array]] = []
+        columns: list[tuple[Bins | Groups | None, Array]] = []
         for column, own, tree in zip(schema.modelled, layout.columns, trees, strict=True):
-            choices, frequencies = learned(own, settle(tree, total), total, sigma, bins)
-            conditions = stated(schema, column.name)
+            choices, frequencies = learn_column(
+                own, make_consistent(tree, total), total, sigma, bins
+            )
+            conditions = conditions_of(schema, column.name)
             if choices is not None:
-                found.append(parted(choices, frequencies, conditions))
+                columns.append(split_at_conditions(choices, frequencies, conditions))
             elif isinstance(column, Categorical) and column.name != schema.target:
                 values, least = len(column.categories), rare * sigma / total
-                found.append(grouped(values, frequencies, least, conditions))
+                columns.append(group_rare(values, frequencies, least, conditions))
             else:
-                found.append((None, frequencies))
-        return cls(schema, tuple(b for b, _ in found), tuple(f for _, f in found), total)
+                columns.append((None, frequencies))
+        return cls(schema, tuple(b for b, _ in columns), tuple(f for _, f in columns), total)
 
     @classmethod
     def from_edges(cls, schema: Schema) -> TableEncoding:
@@ -102,7 +110,7 @@ class TableEncoding:
 
         Raises SchemaError naming a numeric column without declared edges.
         """
-        found: list[Bins | None] = []
+        bins: list[Bins | None] = []
         frequencies = []
         for column in schema.modelled:
             layout = column_layout(column)
@@ -111,15 +119,17 @@ class TableEncoding:
                     f"column {column.name!r} has no public edges; declare `edges`, "
                     "or learn the bins from a histogram"
                 )
-            own, shares = None, np.ones(layout.levels[0])
+            column_bins, shares = None, np.ones(layout.levels[0])
             if layout.grid is not None:
-                own, shares = public(layout)
-                own, _ = parted(own, shares, stated(schema, column.name))
-                shares = np.ones(own.size)
-            found.append(own)
+                column_bins, shares = public_bins(layout)
+                column_bins, _ = split_at_conditions(
+                    column_bins, shares, conditions_of(schema, column.name)
+                )
+                shares = np.ones(column_bins.size)
+            bins.append(column_bins)
             size = len(shares) + column.missing
             frequencies.append(np.full(size, 1.0 / size))
-        return cls(schema, tuple(found), tuple(frequencies), 1.0)
+        return cls(schema, tuple(bins), tuple(frequencies), 1.0)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -143,16 +153,16 @@ class TableEncoding:
         self,
         codes: NDArray[np.integer[Any]],
         rng: np.random.Generator,
-        given: Mapping[str, Condition] | None = None,
+        conditions: Mapping[str, Condition] | None = None,
     ) -> pd.DataFrame:
         """A table of the schema's columns from codes [n, d]; numbers are drawn within their bins.
 
-        given: by column, a condition that the drawn cells are to meet, where their code can. The
-        schema's `ordered` constraints are met in every row, if need be by values beyond the codes.
+        conditions: by column, what the drawn cells are to meet, where their code can. The schema's
+        `ordered` constraints are met in every row, if need be by values beyond the codes.
         Raises DataError for codes that are none, ConfigError where conditions leave none in order.
         """
         codes = np.asarray(codes)
-        draws = self._draws(codes, given or {})
+        draws = self._draws(codes, conditions or {})
         rows = np.arange(len(codes))
         columns = {name: own.values(rows, rng) for name, own in draws.items()}
         order(columns, self.schema, draws, rng)
@@ -170,14 +180,14 @@ class TableEncoding:
         return {name: own.values(rows, rng) for name, own in draws.items()}
 
     def _draws(
-        self, codes: NDArray[np.integer[Any]], given: Mapping[str, Condition]
+        self, codes: NDArray[np.integer[Any]], conditions: Mapping[str, Condition]
     ) -> dict[str, Draws]:
         if codes.ndim != 2 or codes.shape[1] != len(self.bins):
             raise DataError(f"codes of shape {codes.shape}: expected [rows, {len(self.bins)}]")
         if len(codes) and ((codes < 0).any() or (codes >= np.array(self.sizes)).any()):
             raise DataError("codes: each must be at least 0 and below its column's size")
         return {
-            column.name: Draws.of(choices, own.astype(np.int64), size, given.get(column.name))
+            column.name: Draws.of(choices, own.astype(np.int64), size, conditions.get(column.name))
             for column, choices, own, size in zip(
                 self.schema.modelled, self.bins, codes.T, self._present, strict=True
             )
@@ -194,7 +204,7 @@ class TableEncoding:
         if choices is None:
             shares[list(condition.codes)] = 1.0
         else:
-            shares[: choices.size] = within(choices, condition)[1]
+            shares[: choices.size] = restrict(choices, condition)[1]
         if self.schema.modelled[index].missing:
             shares[-1] = float(condition.missing)
         return shares

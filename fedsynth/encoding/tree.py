@@ -24,7 +24,7 @@ SIGNIFICANT = 2.0
 
 
 @dataclass(frozen=True)
-class Gathered:
+class Estimates:
     """The upward half of the least squares solution: each node from itself and its descendants.
 
     `levels` and `variances` are per level; `extras` has one entry a category, all of variance
@@ -49,7 +49,7 @@ def _sum_children(values: Array) -> Array:
     return np.add.reduceat(values, np.arange(0, len(values), BRANCHING))
 
 
-def gather(levels: Sequence[Array], extras: Array) -> Gathered:
+def gather(levels: Sequence[Array], extras: Array) -> Estimates:
     """Upward pass of Hay et al. (2010), "Boosting the accuracy of differentially private histograms
     through consistency", section 4.1, weighted for nodes with different numbers of children.
 
@@ -61,16 +61,16 @@ def gather(levels: Sequence[Array], extras: Array) -> Gathered:
         below, spread = _sum_children(estimates[0]), _sum_children(variances[0])
         estimates.insert(0, (own * spread + below) / (spread + 1))
         variances.insert(0, spread / (spread + 1))
-    return Gathered(tuple(estimates), tuple(variances), extras.mean(axis=0), 1.0 / extras.shape[0])
+    return Estimates(tuple(estimates), tuple(variances), extras.mean(axis=0), 1.0 / extras.shape[0])
 
 
-def shared_total(columns: Sequence[Gathered]) -> float:
+def shared_total(columns: Sequence[Estimates]) -> float:
     """The number of records by least squares from every column's own estimate of it."""
     weights = np.array([1.0 / column.total_variance for column in columns])
     return float(weights @ np.array([column.total for column in columns]) / weights.sum())
 
 
-def settle(column: Gathered, total: float) -> Gathered:
+def make_consistent(column: Estimates, total: float) -> Estimates:
     """Downward pass of Hay et al. (2010): every node's children sum to it, the column to `total`.
 
     With the total from `shared_total` this is the least squares solution over all columns.
@@ -81,7 +81,7 @@ def settle(column: Gathered, total: float) -> Gathered:
         gaps = (levels[-1] - _sum_children(estimate)) / _sum_children(variance)
         levels.append(estimate + variance * np.repeat(gaps, BRANCHING)[: len(estimate)])
     extras = column.extras + gap * column.extra_variance
-    return Gathered(tuple(levels), column.variances, extras, column.extra_variance)
+    return Estimates(tuple(levels), column.variances, extras, column.extra_variance)
 
 
 def pool(parents: Array, children: Array, cuts: Array, units: Array) -> Array:
@@ -117,7 +117,7 @@ def _rate(parents: Array, children: Array, shared: NDArray[np.bool_], units: Arr
     return rate[:, None]
 
 
-def refine(column: Gathered, present: float, units: Array, sigma: float) -> Array:
+def refine(column: Estimates, present: float, units: Array, sigma: float) -> Array:
     """Nonnegative counts of the finest level's nodes, summing to `present`.
 
     From the coarsest level down, a node's count goes to its children evenly (by `units` [cells],

@@ -30,7 +30,7 @@ from fedsynth.evaluation.measures.images import ImageFidelity
 from fedsynth.evaluation.measures.utility import Utility
 from fedsynth.evaluation.reading.labelled import task_of
 from fedsynth.evaluation.reading.notes import Note, texts_by_part
-from fedsynth.plain import plain
+from fedsynth.plain import make_jsonable
 from fedsynth.privacy.trail.certificate import Certificate, version_of
 from fedsynth.schema import ImageSchema, Schema
 
@@ -99,7 +99,7 @@ class Evaluation:
             "notes": list(self.notes),
             "reasons": texts_by_part([*self.privacy.skipped, *self.notes]),
         }
-        return dict(plain(content))
+        return dict(make_jsonable(content))
 
     def save(self, folder: str | Path) -> tuple[Path, Path]:
         """Write `report.html`, one page that needs nothing else, and `report.json`; their paths."""

@@ -118,7 +118,7 @@ class Sites(_Section):
     ] = None
 
     @model_validator(mode="after")
-    def _one_way(self) -> Sites:
+    def _check_one_way(self) -> Sites:
         ways = [self.scheme is not None, self.column is not None, self.paths is not None]
         if sum(ways) != 1:
             raise ValueError("give one of `scheme` (with `clients`), `column` and `paths`")
@@ -161,7 +161,7 @@ class Privacy(_Section):
     units: Count = None
 
     @model_validator(mode="after")
-    def _payable(self) -> Privacy:
+    def _check_budget(self) -> Privacy:
         try:
             self.budget  # noqa: B018
         except ConfigError as error:
@@ -173,14 +173,14 @@ class Privacy(_Section):
         return Budget(**self.model_dump())
 
 
-def _known_method(name: str) -> str:
+def _check_method(name: str) -> str:
     known = (AUTO, *SETTINGS)
     if name not in known:
         raise ValueError(f"{name!r} is not known{suggestion(name, known)}")
     return name
 
 
-def _privacy(value: object) -> object:
+def _parse_privacy(value: object) -> object:
     """`privacy: none` says in one word that nothing is protected."""
     return Privacy(epsilon=math.inf) if value == "none" else value
 
@@ -238,10 +238,10 @@ class Config(Agreed):
     privacy: Annotated[
         Privacy,
         _section(Privacy, "privacy"),
-        BeforeValidator(_privacy),
+        BeforeValidator(_parse_privacy),
         Field(description="a section, or none"),
     ]
-    method: Annotated[str, AfterValidator(_known_method), Field(description="a method's name")] = (
+    method: Annotated[str, AfterValidator(_check_method), Field(description="a method's name")] = (
         AUTO
     )
     settings: Annotated[Settings | None, Field(description="a section")] = None
@@ -262,19 +262,19 @@ class Config(Agreed):
     @classmethod
     def _build_settings(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Settings are their method's."""
-        given, method = values.get("settings"), values.get("method", AUTO)
-        if given is None or method not in (*SETTINGS, AUTO):
+        settings, method = values.get("settings"), values.get("method", AUTO)
+        if settings is None or method not in (*SETTINGS, AUTO):
             return {key: value for key, value in values.items() if key != "settings"}
         if method == AUTO:
             raise ValueError("`settings` go with a method: name it, instead of auto")
-        if isinstance(given, Mapping):
-            given = SETTINGS[method](**{str(key): entry for key, entry in given.items()})
-        if not isinstance(given, SETTINGS[method]):
+        if isinstance(settings, Mapping):
+            settings = SETTINGS[method](**{str(key): entry for key, entry in settings.items()})
+        if not isinstance(settings, SETTINGS[method]):
             raise ConfigError("settings: holds no keys; expected lines like `name: value` below it")
-        return {**values, "settings": given}
+        return {**values, "settings": settings}
 
     @model_validator(mode="after")
-    def _complete(self) -> Config:
+    def _check_complete(self) -> Config:
         sources = [self.data.path, self.data.builtin, self.sites.paths]
         if sum(source is not None for source in sources) != 1:
             raise ValueError("give one of `data.path`, `data.builtin` and `sites.paths`")
@@ -286,7 +286,7 @@ class Config(Agreed):
         return self
 
     @field_serializer("settings")
-    def _given(self, settings: Agreed | None) -> dict[str, Any] | None:
+    def _dump_settings(self, settings: Agreed | None) -> dict[str, Any] | None:
         return None if settings is None else settings.model_dump(mode="json", exclude_none=True)
 
     def to_dict(self) -> dict[str, Any]:
@@ -302,7 +302,7 @@ class Config(Agreed):
         write_yaml(self.to_dict(), fresh)
         fresh.replace(path)
 
-    def with_paths(self, change: Callable[[str], str]) -> Config:
+    def map_paths(self, change: Callable[[str], str]) -> Config:
         """A copy with `change` applied to every path of data."""
         content = self.to_dict()
         for section in (content["data"], content["sites"], content.get("public", {})):
@@ -329,7 +329,7 @@ def load_config(source: str | Path, changes: Sequence[str] = ()) -> tuple[Config
     Raises:
         ConfigError: naming the file, and the key at fault.
     """
-    path = _found(source)
+    path = _find_job(source)
     content = read_yaml(path, ConfigError)
     for change in changes:
         _change(content, change)
@@ -345,7 +345,7 @@ def builtin_jobs() -> tuple[str, ...]:
     return tuple(sorted(Path(f.name).stem for f in folder.iterdir() if f.name.endswith(".yaml")))
 
 
-def expanded(text: str, base: Path) -> Path:
+def expand_path(text: str, base: Path) -> Path:
     """A path of a job file that lies in `base`, with `${FEDSYNTH_DATA}` filled in.
 
     Raises:
@@ -358,15 +358,15 @@ def expanded(text: str, base: Path) -> Path:
 
 
 def _data_folder(base: Path) -> Path:
-    given = os.environ.get(DATA_VARIABLE)
-    if given:
-        return Path(given).absolute()
+    variable = os.environ.get(DATA_VARIABLE)
+    if variable:
+        return Path(variable).absolute()
     places = (base.absolute(), Path.cwd())
     folders = [up / _BESIDE_PROJECT for place in places for up in (place, *place.parents)]
     return next((folder for folder in folders if folder.is_dir()), folders[0])
 
 
-def _found(source: str | Path) -> Path:
+def _find_job(source: str | Path) -> Path:
     path = Path(source)
     if path.is_file():
         return path

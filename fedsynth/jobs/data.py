@@ -18,7 +18,7 @@ from fedsynth.data.images import Images, read_images
 from fedsynth.data.tables import read_table
 from fedsynth.errors import DataError
 from fedsynth.federation.simulation.partitions import partition
-from fedsynth.jobs.config import DATA_VARIABLE, Config, expanded
+from fedsynth.jobs.config import DATA_VARIABLE, Config, expand_path
 from fedsynth.schema import ImageSchema, Schema, load_schema
 
 Rows = pd.DataFrame | Images
@@ -26,14 +26,14 @@ Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
+class JobData:
     """A job's data.
 
     Attributes:
         owners: the rows to learn from, by owner.
         train: the same rows, all together.
         test: rows that the fit never sees; None where nothing is held out.
-        held: the same rows by owner, empty for an owner without; where owners are simulated, or
+        held_out: the same rows by owner, empty for an owner without; where owners are simulated, or
             the rows came without one, all under "holdout".
         public: rows that anybody may see, for methods that label them; None without.
     """
@@ -42,11 +42,11 @@ class Prepared:
     owners: dict[str, Rows]
     train: Rows
     test: Rows | None
-    held: dict[str, Rows]
+    held_out: dict[str, Rows]
     public: Rows | None = None
 
 
-def prepare(config: Config, base: Path) -> Prepared:
+def prepare(config: Config, base: Path) -> JobData:
     """Read a job's data, hold rows out, and give the others to their owners.
 
     Args:
@@ -57,37 +57,37 @@ def prepare(config: Config, base: Path) -> Prepared:
         DataError: data that are absent, damaged or too few.
     """
     schema = read_schema(config, base)
-    public = _public(config, schema, base)
+    public = _read_public(config, schema, base)
     if config.sites.paths is not None:
-        return replace(_from_files(config, schema, base, config.sites.paths), public=public)
-    data, given = _read(config, schema, base)
-    test: Rows | None = given
+        return replace(_read_files(config, schema, base, config.sites.paths), public=public)
+    data, test_images = _read_rows(config, schema, base)
+    test: Rows | None = test_images
     kept = np.arange(len(data))
     rest: Indices | None = None
     if test is None and config.holdout:
         kept, rest = _split(len(data), config.holdout, config.seed)
-        test = _taken(data, rest)
-    train = _taken(data, kept)
-    owners = _cut(config, schema, base, train, kept, len(data))
-    held: dict[str, Rows] = {} if test is None else {"holdout": test}
+        test = _take(data, rest)
+    train = _take(data, kept)
+    owners = _divide(config, schema, base, train, kept, len(data))
+    held_out: dict[str, Rows] = {} if test is None else {"holdout": test}
     if test is not None and rest is not None:
-        held = _held_by_owner(config, schema, base, test, rest, len(data), owners)
+        held_out = _divide_held_out(config, schema, base, test, rest, len(data), owners)
     column = config.sites.column if config.sites.path is None else None
-    return Prepared(
+    return JobData(
         schema,
         owners,
-        _without(train, column, schema),
-        None if test is None else _without(test, column, schema),
-        held,
+        _drop_column(train, column, schema),
+        None if test is None else _drop_column(test, column, schema),
+        held_out,
         public,
     )
 
 
-def _public(config: Config, schema: Schema | ImageSchema, base: Path) -> Rows | None:
+def _read_public(config: Config, schema: Schema | ImageSchema, base: Path) -> Rows | None:
     """Public rows, of a table with or without its target."""
     if config.public is None:
         return None
-    path = _present(config.public.path, base, None, "public.path")
+    path = _find_file(config.public.path, base, None, "public.path")
     if isinstance(schema, Schema):
         return read_table(path)
     key = config.public.key
@@ -99,27 +99,29 @@ def read_schema(config: Config, base: Path) -> Schema | ImageSchema:
     if config.schema_ is None:
         assert config.data.builtin is not None
         return builtin_schema(config.data.builtin)
-    path = expanded(config.schema_, base)
+    path = expand_path(config.schema_, base)
     if not path.is_file() and not path.suffix:
         return builtin_schema(config.schema_)
     return load_schema(path)
 
 
-def _read(config: Config, schema: Schema | ImageSchema, base: Path) -> tuple[Rows, Images | None]:
+def _read_rows(
+    config: Config, schema: Schema | ImageSchema, base: Path
+) -> tuple[Rows, Images | None]:
     """The job's rows, and the test images where its file holds some."""
     data = config.data
     if data.builtin is not None:
         return load_builtin(data.builtin), None
     assert data.path is not None
-    path = _present(data.path, base, data.source)
+    path = _find_file(data.path, base, data.source)
     if isinstance(schema, Schema):
         return read_table(path, schema), None
     test = None if data.test_keys is None else read_images(path, schema, data.test_keys)
     return read_images(path, schema, data.keys), test
 
 
-def _present(text: str, base: Path, source: str | None, key: str = "data.path") -> Path:
-    path = expanded(text, base)
+def _find_file(text: str, base: Path, source: str | None, key: str = "data.path") -> Path:
+    path = expand_path(text, base)
     if path.is_file():
         return path
     raise DataError(
@@ -139,7 +141,7 @@ def _split(rows: int, holdout: float, seed: int) -> tuple[Indices, Indices]:
     return order[:cut], order[cut:]
 
 
-def _cut(
+def _divide(
     config: Config,
     schema: Schema | ImageSchema,
     base: Path,
@@ -149,17 +151,19 @@ def _cut(
 ) -> dict[str, Rows]:
     sites = config.sites
     if sites.path is not None and sites.column is not None:
-        named = _column_of(_present(sites.path, base, config.data.source), sites.column)
+        named = _read_column(_find_file(sites.path, base, config.data.source), sites.column)
         if len(named) != rows:
             raise DataError(f"{sites.path}: {len(named)} values for {rows} rows of data")
-        return _dealt(train, None, "column", schema=schema, column=named[kept])
+        return _partition(train, None, "column", schema=schema, column=named[kept])
     if sites.column is not None:
-        return _dealt(train, None, "column", schema=schema, column=sites.column)
+        return _partition(train, None, "column", schema=schema, column=sites.column)
     scheme = sites.scheme or ""
-    return _dealt(train, sites.clients, scheme, schema=schema, seed=config.seed, **sites.options)
+    return _partition(
+        train, sites.clients, scheme, schema=schema, seed=config.seed, **sites.options
+    )
 
 
-def _held_by_owner(
+def _divide_held_out(
     config: Config,
     schema: Schema | ImageSchema,
     base: Path,
@@ -174,19 +178,19 @@ def _held_by_owner(
     """
     if config.sites.column is None:
         return {"holdout": test}
-    found = _cut(config, schema, base, test, rest, rows)
+    by_owner = _divide(config, schema, base, test, rest, rows)
     column = config.sites.column if config.sites.path is None else None
-    none = _without(_taken(test, rest[:0]), column, schema)
-    return {name: found.get(name, none) for name in sorted({*owners, *found})}
+    empty = _drop_column(_take(test, rest[:0]), column, schema)
+    return {name: by_owner.get(name, empty) for name in sorted({*owners, *by_owner})}
 
 
-def _dealt(train: Rows, clients: int | None, scheme: str, **options: Any) -> dict[str, Rows]:
+def _partition(train: Rows, clients: int | None, scheme: str, **options: Any) -> dict[str, Rows]:
     if isinstance(train, Images):
         return dict(partition(train, clients, scheme, **options))
     return dict(partition(train, clients, scheme, **options))
 
 
-def _column_of(path: Path, name: str) -> NDArray[np.generic]:
+def _read_column(path: Path, name: str) -> NDArray[np.generic]:
     """One column of a table, or one array of a .npz file."""
     if path.suffix != ".npz":
         frame = read_table(path)
@@ -197,20 +201,20 @@ def _column_of(path: Path, name: str) -> NDArray[np.generic]:
         with np.load(path, allow_pickle=False) as archive:
             if name not in archive:
                 raise DataError(f"{path}: has no array {name!r}; it has {', '.join(archive)}")
-            found: NDArray[np.generic] = archive[name]
-            return found
+            array: NDArray[np.generic] = archive[name]
+            return array
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
         raise DataError(f"{path}: is damaged, or no .npz file of plain arrays") from None
 
 
-def _from_files(
+def _read_files(
     config: Config, schema: Schema | ImageSchema, base: Path, paths: dict[str, str]
-) -> Prepared:
+) -> JobData:
     """One file for each owner; the same share of each is held out."""
     owners: dict[str, Rows] = {}
-    held: dict[str, Rows] = {}
+    held_out: dict[str, Rows] = {}
     for name, text in paths.items():
-        path = _present(text, base, config.data.source)
+        path = _find_file(text, base, config.data.source)
         rows: Rows
         if isinstance(schema, Schema):
             rows = read_table(path, schema)
@@ -220,20 +224,20 @@ def _from_files(
             # An owner of one row keeps it, and is named all the same.
             alone = np.arange(1), np.empty(0, np.int64)
             parts = alone if len(rows) == 1 else _split(len(rows), config.holdout, config.seed)
-            held[name] = _taken(rows, parts[1])
-            rows = _taken(rows, parts[0])
+            held_out[name] = _take(rows, parts[1])
+            rows = _take(rows, parts[0])
         owners[name] = rows
-    test = _together(list(held.values())) if any(map(len, held.values())) else None
-    return Prepared(schema, owners, _together(list(owners.values())), test, held)
+    test = _concatenate(list(held_out.values())) if any(map(len, held_out.values())) else None
+    return JobData(schema, owners, _concatenate(list(owners.values())), test, held_out)
 
 
-def _taken(rows: Rows, positions: Indices) -> Rows:
+def _take(rows: Rows, positions: Indices) -> Rows:
     if isinstance(rows, Images):
         return rows.take(positions)
     return rows.iloc[positions].reset_index(drop=True)
 
 
-def _without(rows: Rows, column: str | None, schema: Schema | ImageSchema) -> Rows:
+def _drop_column(rows: Rows, column: str | None, schema: Schema | ImageSchema) -> Rows:
     """Without a column that only names the owner, as the owners' own rows are."""
     if isinstance(rows, Images) or isinstance(schema, ImageSchema) or column is None:
         return rows
@@ -241,7 +245,7 @@ def _without(rows: Rows, column: str | None, schema: Schema | ImageSchema) -> Ro
     return rows if column in declared else rows.drop(columns=column)
 
 
-def _together(parts: list[Rows]) -> Rows:
+def _concatenate(parts: list[Rows]) -> Rows:
     tables = [part for part in parts if isinstance(part, pd.DataFrame)]
     if tables:
         return pd.concat(tables, ignore_index=True)

@@ -32,11 +32,13 @@ def load(folder: str | Path) -> Synthesizer[Any]:
     method, schema, arrays, content = read_model(folder)
     if method not in METHODS:
         raise ReleaseError(f"{folder / MODEL}: of a method or format that this fedsynth lacks")
-    made: Synthesizer[Any] = METHODS[method].from_state(schema, arrays, content)
-    return made
+    synth: Synthesizer[Any] = METHODS[method].from_state(schema, arrays, content)
+    return synth
 
 
-def released(folder: str | Path) -> tuple[pd.DataFrame | Images, Schema | ImageSchema, Certificate]:
+def read_release(
+    folder: str | Path,
+) -> tuple[pd.DataFrame | Images, Schema | ImageSchema, Certificate]:
     """A release's rows, their schema and the certificate.
 
     Raises:

@@ -18,8 +18,8 @@ from fedsynth.errors import ConfigError, FedsynthError
 from fedsynth.evaluation.measures.marginals import MarginalError, marginal_error
 from fedsynth.evaluation.measures.utility import Comparison, compare
 from fedsynth.federation.server.traffic import Traffic
-from fedsynth.jobs.config import AUTO, Config, expanded, load_config
-from fedsynth.jobs.data import Prepared, Rows, prepare
+from fedsynth.jobs.config import AUTO, Config, expand_path, load_config
+from fedsynth.jobs.data import JobData, Rows, prepare
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.certificate import LEDGER, Certificate
 from fedsynth.privacy.trail.ledger import Ledger
@@ -81,19 +81,19 @@ def start(config: Config, base: Path, folder: Path, progress: Progress) -> Outco
             f"{folder} exists and is not empty: choose another --out, or continue an interrupted "
             f"job with --resume {folder}"
         )
-    prepared = prepare(config, base)
+    data = prepare(config, base)
     reason = None
     if config.method == AUTO:
-        choice = choose(prepared.schema, config.privacy.budget)
+        choice = choose(data.schema, config.privacy.budget)
         reason = choice.reason
         config = config.model_copy(update={"method": choice.method})
-    resolved = _resolved(config, prepared, folder, base)
+    resolved = _resolve(config, data, folder, base)
     folder.mkdir(parents=True, exist_ok=True)
-    prepared.schema.save(folder / SCHEMA)
+    data.schema.save(folder / SCHEMA)
     resolved.save(folder / CONFIG)
     try:
-        done = _released(resolved, folder, prepared, folder, progress, resume=False)
-        return replace(done, method=config.method, reason=reason)
+        outcome = _fit_and_release(resolved, folder, data, folder, progress, resume=False)
+        return replace(outcome, method=config.method, reason=reason)
     except FedsynthError:
         if not (folder / LEDGER).exists():
             (folder / CONFIG).unlink()
@@ -114,27 +114,27 @@ def resume(folder: Path, progress: Progress) -> Outcome:
     if not (folder / CONFIG).exists():
         raise ConfigError(f"{folder} holds no job to resume ({CONFIG} is missing): start it anew")
     config, base = load_config(folder / CONFIG)
-    prepared = prepare(config, base)
-    return _released(config, base, prepared, folder, progress, resume=_begun(folder))
+    data = prepare(config, base)
+    return _fit_and_release(config, base, data, folder, progress, resume=_has_begun(folder))
 
 
-def _resolved(config: Config, prepared: Prepared, folder: Path, base: Path) -> Config:
+def _resolve(config: Config, data: JobData, folder: Path, base: Path) -> Config:
     """The job as its own folder tells it: all settings filled in, paths seen from there."""
 
     def seen_from_folder(text: str) -> str:
         if text.startswith("$") or Path(text).is_absolute():
             return text
-        return os.path.relpath(expanded(text, base), folder)
+        return os.path.relpath(expand_path(text, base), folder)
 
     given = config.settings or SETTINGS[config.method]()
-    settings = given.resolved(config.privacy.budget, prepared.schema)
-    content = config.with_paths(seen_from_folder).to_dict()
+    settings = given.resolved(config.privacy.budget, data.schema)
+    content = config.map_paths(seen_from_folder).to_dict()
     content["schema"] = SCHEMA
     content["settings"] = settings.model_dump(mode="json", exclude_none=True)
     return Config(**content)
 
 
-def _begun(folder: Path) -> bool:
+def _has_begun(folder: Path) -> bool:
     """Whether the job has a ledger; one without a whole line is removed: nothing was asked yet."""
     ledger = folder / LEDGER
     if not ledger.exists():
@@ -148,37 +148,37 @@ def _begun(folder: Path) -> bool:
 
 def owners_ledgers(config: Config, owners: Iterable[str], base: Path) -> dict[str, Ledger]:
     """Each owner's own account, where the job names a folder for them."""
-    wanted = config.federation.ledgers
-    if wanted is None:
+    ledgers = config.federation.ledgers
+    if ledgers is None:
         return {}
     budget = Budget(
-        epsilon=wanted.epsilon,
-        delta=wanted.delta,
+        epsilon=ledgers.epsilon,
+        delta=ledgers.delta,
         unit=config.privacy.unit,
         # The weakest trust: an owner that agrees to the job's agrees to any stronger one.
         trust="central",
     )
-    home = expanded(wanted.folder, base)
+    folder = expand_path(ledgers.folder, base)
     return {
-        name: Ledger.of_owner(home / f"{quote(name, safe='')}.jsonl", budget) for name in owners
+        name: Ledger.of_owner(folder / f"{quote(name, safe='')}.jsonl", budget) for name in owners
     }
 
 
-def _released(
+def _fit_and_release(
     config: Config,
     base: Path,
-    prepared: Prepared,
+    data: JobData,
     folder: Path,
     progress: Progress,
     *,
     resume: bool,
 ) -> Outcome:
     with ExitStack() as open_files:
-        ledgers = owners_ledgers(config, prepared.owners, base)
+        ledgers = owners_ledgers(config, data.owners, base)
         for ledger in ledgers.values():
             open_files.callback(ledger.close)
-        synth = synthesizer(config.method, prepared.schema, config.settings, prepared.public).fit(
-            prepared.owners,
+        synth = synthesizer(config.method, data.schema, config.settings, data.public).fit(
+            data.owners,
             config.privacy.budget,
             seed=config.seed,
             folder=folder,
@@ -191,9 +191,9 @@ def _released(
     rows = synth.sample(sample.rows, sample.where, sample.proportions, sample.seed)
     certificate = write_release(folder, synth, rows, config=config.to_dict(), kind=sample.format)
     scores = None
-    if prepared.test is not None:
+    if data.test is not None:
         progress("scores", 0, 1, certificate.epsilon)
-        scores = score_rows(prepared, prepared.test, rows, config.seed)
+        scores = score_rows(data, data.test, rows, config.seed)
         progress("scores", 1, 1, certificate.epsilon)
     traffic = None if resume else synth.traffic
     return Outcome(
@@ -201,11 +201,11 @@ def _released(
     )
 
 
-def score_rows(prepared: Prepared, test: Rows, rows: Rows, seed: int) -> Scores:
-    schema = prepared.schema
+def score_rows(data: JobData, test: Rows, rows: Rows, seed: int) -> Scores:
+    schema = data.schema
     comparison = None
     if schema.classes:
-        comparison = compare(prepared.train, test, rows, schema, seed)
+        comparison = compare(data.train, test, rows, schema, seed)
     if not isinstance(schema, Schema):
         return Scores(comparison, (), len(test))
     assert not isinstance(test, Images) and not isinstance(rows, Images)

@@ -7,7 +7,7 @@ for differential privacy"), on plain NumPy arrays.
 
 from fedsynth.marginals.domain import Clique, Domain, count
 from fedsynth.marginals.evidence import Evidence
-from fedsynth.marginals.fitting import Measurement, direct, estimate_total, fit
+from fedsynth.marginals.fitting import Measurement, estimate_marginal, estimate_total, fit
 from fedsynth.marginals.growth import grown_cells
 from fedsynth.marginals.junction_tree import JunctionTree, model_cells
 from fedsynth.marginals.model import Model
@@ -20,7 +20,7 @@ __all__ = [
     "Measurement",
     "Model",
     "count",
-    "direct",
+    "estimate_marginal",
     "estimate_total",
     "fit",
     "grown_cells",

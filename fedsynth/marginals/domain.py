@@ -45,25 +45,25 @@ class Domain:
 
     def check(self, clique: Sequence[int]) -> Clique:
         """The clique, if it is one. Raises ConfigError naming it otherwise."""
-        found = tuple(int(column) for column in clique)
-        rising = all(a < b for a, b in itertools.pairwise(found))
-        if not found or not rising or not 0 <= found[0] <= found[-1] < len(self):
+        columns = tuple(int(column) for column in clique)
+        rising = all(a < b for a, b in itertools.pairwise(columns))
+        if not columns or not rising or not 0 <= columns[0] <= columns[-1] < len(self):
             raise ConfigError(
-                f"{list(found)} is no set of columns of a table of {len(self)}: give different "
+                f"{list(columns)} is no set of columns of a table of {len(self)}: give different "
                 "positions, rising from 0"
             )
-        return found
+        return columns
 
 
 def positions(
     domain: Domain, codes: NDArray[np.integer[Any]], columns: Sequence[int]
 ) -> NDArray[np.int64]:
     """Place [n] of each row of codes [n, d] in the flat table over ``columns``."""
-    found = np.zeros(len(codes), np.int64)
+    places = np.zeros(len(codes), np.int64)
     for column in columns:
-        found *= domain.sizes[column]
-        found += codes[:, column]
-    return found
+        places *= domain.sizes[column]
+        places += codes[:, column]
+    return places
 
 
 def count(domain: Domain, codes: NDArray[np.integer[Any]], clique: Clique) -> Array:

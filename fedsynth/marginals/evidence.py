@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable
 
 from fedsynth.marginals.domain import Clique
-from fedsynth.marginals.fitting import Measurement, direct
+from fedsynth.marginals.fitting import Measurement, estimate_marginal
 from fedsynth.marginals.junction_tree import JunctionTree
 
 
@@ -25,11 +25,11 @@ class Evidence:
                 for columns in itertools.combinations(m.clique, size):
                     self._holding.setdefault(columns, []).append(m)
 
-    def about(self, columns: Clique) -> Measurement | None:
-        """The best unbiased estimate of a marginal: :func:`fedsynth.marginals.direct`."""
-        return direct(self._holding.get(columns, ()), columns)
+    def estimate(self, columns: Clique) -> Measurement | None:
+        """See :func:`fedsynth.marginals.estimate_marginal`."""
+        return estimate_marginal(self._holding.get(columns, ()), columns)
 
-    def within(self, tree: JunctionTree, wanted: Iterable[Clique]) -> list[Measurement]:
+    def select(self, tree: JunctionTree, wanted: Iterable[Clique]) -> list[Measurement]:
         """What a model on ``tree`` can use.
 
         All measurements that it can hold whole; and of those that it cannot, their best word on
@@ -38,10 +38,10 @@ class Evidence:
         """
         whole = [m for m in self.measurements if tree.home(m.clique) is not None]
         held = {id(m) for m in whole}
-        found = list(whole)
+        measurements = list(whole)
         for columns in wanted:
             others = [m for m in self._holding.get(columns, ()) if id(m) not in held]
             if others and len(others) == len(self._holding[columns]):
-                known = direct(others, columns)
-                found += [] if known is None else [known]
-        return found
+                estimate = estimate_marginal(others, columns)
+                measurements += [] if estimate is None else [estimate]
+        return measurements

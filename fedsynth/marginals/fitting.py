@@ -46,7 +46,7 @@ class Measurement:
                 "standard deviation of 0 or more"
             )
 
-    def onto(self, clique: Clique) -> Measurement:
+    def project(self, clique: Clique) -> Measurement:
         """The same summed onto some of its columns: a sum of m cells has sqrt(m) times the noise.
 
         Raises:
@@ -58,29 +58,29 @@ class Measurement:
         return Measurement(clique, values, self.sigma * (self.values.size / values.size) ** 0.5)
 
 
-def direct(measurements: Sequence[Measurement], clique: Clique) -> Measurement | None:
+def estimate_marginal(measurements: Sequence[Measurement], clique: Clique) -> Measurement | None:
     """The best unbiased estimate of a marginal from the measurements that hold it, or None.
 
     Each is summed onto the clique and weighted by its inverse variance.
     """
     wanted = set(clique)
-    found = [m.onto(clique) for m in measurements if wanted <= set(m.clique)]
-    return _combined(clique, found) if found else None
+    projected = [m.project(clique) for m in measurements if wanted <= set(m.clique)]
+    return _combine(clique, projected) if projected else None
 
 
-def _combined(clique: Clique, found: Sequence[Measurement]) -> Measurement:
-    noiseless = [m for m in found if m.sigma == 0]
+def _combine(clique: Clique, measurements: Sequence[Measurement]) -> Measurement:
+    noiseless = [m for m in measurements if m.sigma == 0]
     if noiseless:
         return noiseless[0]
-    weights = np.array([m.sigma**-2.0 for m in found])
-    values = sum(w * m.values for w, m in zip(weights, found, strict=True)) / weights.sum()
+    weights = np.array([m.sigma**-2.0 for m in measurements])
+    values = sum(w * m.values for w, m in zip(weights, measurements, strict=True)) / weights.sum()
     return Measurement(clique, np.asarray(values), float(weights.sum() ** -0.5))
 
 
 def estimate_total(measurements: Sequence[Measurement]) -> float:
     """Number of records by inverse variance from every measurement's sum, at least 1."""
-    found = direct(measurements, ())
-    return max(1.0, float(found.values)) if found is not None else 1.0
+    estimate = estimate_marginal(measurements, ())
+    return max(1.0, float(estimate.values)) if estimate is not None else 1.0
 
 
 def fit(
@@ -111,14 +111,14 @@ def fit(
     Raises:
         ConfigError: a clique that is none, values of another shape, or zeros that leave nothing.
     """
-    merged = _merged(domain, measurements)
+    merged = _merge(domain, measurements)
     total = estimate_total(list(merged.values())) if total is None else total
     factors = {clique: np.zeros(domain.shape(clique)) for clique in merged}
     if start is not None:
         if start.domain != domain:
             raise ConfigError("a fit can only continue from a model of the same columns")
         factors = {**factors, **start.factors}
-    factors = _blocked(domain, factors, zeros)
+    factors = _apply_zeros(domain, factors, zeros)
     tree = JunctionTree.of(domain, [*factors, *cliques])
     step = 1.0 if start is None else start.step
     losses = Loss(tree, merged, total)
@@ -127,9 +127,9 @@ def fit(
     return Model(tree, factors, float(total), step)
 
 
-def _blocked(domain: Domain, factors: Factors, zeros: Zeros) -> Factors:
+def _apply_zeros(domain: Domain, factors: Factors, zeros: Zeros) -> Factors:
     """The factors with minus infinity where no record can be."""
-    found = dict(factors)
+    blocked = dict(factors)
     for clique, impossible in zeros:
         shape = domain.shape(domain.check(clique))
         if impossible.shape != shape:
@@ -137,11 +137,11 @@ def _blocked(domain: Domain, factors: Factors, zeros: Zeros) -> Factors:
                 f"the impossible cells of columns {list(clique)} have shape {impossible.shape} "
                 f"instead of {shape}"
             )
-        found[clique] = np.where(impossible, -np.inf, found.get(clique, 0.0))
-    return found
+        blocked[clique] = np.where(impossible, -np.inf, blocked.get(clique, 0.0))
+    return blocked
 
 
-def _merged(domain: Domain, measurements: Sequence[Measurement]) -> dict[Clique, Measurement]:
+def _merge(domain: Domain, measurements: Sequence[Measurement]) -> dict[Clique, Measurement]:
     """One measurement a clique, exact ones as good as exact."""
     grouped: dict[Clique, list[Measurement]] = {}
     for m in measurements:
@@ -151,11 +151,11 @@ def _merged(domain: Domain, measurements: Sequence[Measurement]) -> dict[Clique,
                 f"of {domain.shape(m.clique)}"
             )
         grouped.setdefault(m.clique, []).append(m)
-    found = {clique: _combined(clique, ms) for clique, ms in grouped.items()}
-    least = min((m.sigma for m in found.values() if m.sigma > 0), default=1.0)
+    merged = {clique: _combine(clique, ms) for clique, ms in grouped.items()}
+    least = min((m.sigma for m in merged.values() if m.sigma > 0), default=1.0)
     return {
         clique: Measurement(clique, m.values, m.sigma or least * _EXACT)
-        for clique, m in found.items()
+        for clique, m in merged.items()
     }
 
 
@@ -168,10 +168,10 @@ def _descend(
     Candes 2015). On Adult 60 such steps do what 260 plain ones do.
     """
     last, run = factors, 0
-    loss = losses.at(factors)[0]
+    loss = losses.evaluate(factors)[0]
     past = [loss]
     for _ in range(iterations):
-        ahead = _beyond(factors, last, run / (run + 3))
+        ahead = _extrapolate(factors, last, run / (run + 3))
         trial, lower, step = _step(losses, ahead, step)
         if lower > loss and run:
             last, run = factors, 0
@@ -184,29 +184,29 @@ def _descend(
     return factors, step
 
 
-def _beyond(factors: Factors, last: Factors, share: float) -> Factors:
+def _extrapolate(factors: Factors, last: Factors, share: float) -> Factors:
     """``factors`` moved on by a share of the way from ``last``; structural zeros stay."""
     if share == 0:
         return factors
-    found = {}
+    extrapolated = {}
     for clique, now in factors.items():
         with np.errstate(invalid="ignore"):
             moved = now + share * (now - last[clique])
-        found[clique] = np.where(np.isneginf(now), now, moved)
-    return found
+        extrapolated[clique] = np.where(np.isneginf(now), now, moved)
+    return extrapolated
 
 
 def _step(losses: Loss, factors: Factors, step: float) -> tuple[Factors, float, float]:
     """A step along the gradient, short enough to lower the loss, its loss, and the next step."""
-    loss, slopes = losses.at(factors)
+    loss, gradients = losses.evaluate(factors)
     for _ in range(_HALVINGS):
         trial = dict(factors)
-        for clique, (_, gradient) in slopes.items():
+        for clique, (_, gradient) in gradients.items():
             trial[clique] = factors[clique] - step * gradient
-        lower, after = losses.at(trial)
+        lower, after = losses.evaluate(trial)
         moved = sum(
             float(np.vdot(gradient, marginal - after[clique][0]))
-            for clique, (marginal, gradient) in slopes.items()
+            for clique, (marginal, gradient) in gradients.items()
         )
         if lower <= loss - _DECREASE * moved:
             break

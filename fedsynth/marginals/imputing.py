@@ -40,15 +40,15 @@ def impute(
         or not ((codes >= -1) & (codes < sizes)).all()
     ):
         raise DataError(f"rows to complete need {len(sizes)} codes each, -1 where unknown")
-    found = codes.copy()
+    completed = codes.copy()
     packed = np.packbits(codes < 0, axis=1)
     _, which, numbers = np.unique(packed, axis=0, return_inverse=True, return_counts=True)
     order = np.argsort(which.ravel(), kind="stable")
     for rows in np.split(order, np.cumsum(numbers)[:-1]) if len(codes) else ():
         unknown = codes[rows[0]] < 0
         for part in _parts(tree, unknown):
-            _fill(part, potentials, found, rows, rng)
-    return found
+            _fill(part, potentials, completed, rows, rng)
+    return completed
 
 
 @dataclass(frozen=True)
@@ -74,11 +74,11 @@ class _Part:
 
     @cached_property
     def children(self) -> dict[int, list[int]]:
-        found: dict[int, list[int]] = {index: [] for index in self.cliques}
+        children: dict[int, list[int]] = {index: [] for index in self.cliques}
         for number in self.edges:
             parent, child = self.tree.edges[number]
-            found[parent].append(child)
-        return found
+            children[parent].append(child)
+        return children
 
     def table(self, index: int, potential: Array, codes: Codes) -> Array:
         """A clique's log-potential at each row's known cells, [n, *shape of the unknown]."""
@@ -118,20 +118,20 @@ class _Kinds:
     example: Whole
 
 
-def _kinds(part: _Part, codes: Codes) -> dict[int, _Kinds]:
-    found: dict[int, _Kinds] = {}
+def _find_kinds(part: _Part, codes: Codes) -> dict[int, _Kinds]:
+    by_clique: dict[int, _Kinds] = {}
     for index in reversed(part.cliques):
         known = part.known(part.tree.cliques[index])
-        kinds = _distinct(positions(part.tree.domain, codes, known))
+        kinds = _number_kinds(positions(part.tree.domain, codes, known))
         for child in part.children[index]:
-            below = found[child]
+            below = by_clique[child]
             if len(below.example) > 1:
-                kinds = _distinct(kinds.of * len(below.example) + below.of)
-        found[index] = kinds
-    return found
+                kinds = _number_kinds(kinds.of * len(below.example) + below.of)
+        by_clique[index] = kinds
+    return by_clique
 
 
-def _distinct(keys: Whole) -> _Kinds:
+def _number_kinds(keys: Whole) -> _Kinds:
     if len(keys) and (keys == keys[0]).all():
         return _Kinds(np.zeros(len(keys), np.int64), np.zeros(1, np.int64))
     _, example, of = np.unique(keys, return_index=True, return_inverse=True)
@@ -142,7 +142,7 @@ def _fill(
     part: _Part, potentials: Sequence[Array], codes: Codes, rows: Whole, rng: np.random.Generator
 ) -> None:
     """Draw a part's unknown columns for some rows of ``codes``, in place."""
-    kinds = _kinds(part, codes[rows])
+    kinds = _find_kinds(part, codes[rows])
     domain, cliques = part.tree.domain, part.tree.cliques
     floats = sum(len(kinds[i].example) * domain.cells(part.missing(cliques[i])) for i in kinds)
     first = kinds[part.cliques[0]]
@@ -151,7 +151,7 @@ def _fill(
         _fill(part, potentials, codes, rows[half], rng)
         _fill(part, potentials, codes, rows[~half], rng)
         return
-    logs = _upwards(part, potentials, codes[rows], kinds)
+    logs = _pass_upwards(part, potentials, codes[rows], kinds)
     impossible = np.isneginf(logs[part.cliques[0]].reshape(len(first.example), -1).max(axis=1))
     if impossible.any():
         stuck = rows[impossible[first.of]].min()
@@ -159,10 +159,10 @@ def _fill(
             f"row {stuck} to complete holds values beside which nothing is possible in its gaps: "
             "leave more of it unknown"
         )
-    codes[rows] = _downwards(part, logs, codes[rows], kinds, rng)
+    codes[rows] = _draw_downwards(part, logs, codes[rows], kinds, rng)
 
 
-def _upwards(
+def _pass_upwards(
     part: _Part, potentials: Sequence[Array], codes: Codes, kinds: dict[int, _Kinds]
 ) -> dict[int, Array]:
     """Each clique's log-table [kinds, *shape of the unknown], messages from below included."""
@@ -174,14 +174,14 @@ def _upwards(
         for child in part.children[index]:
             theirs = part.missing(cliques[child])
             axes = tuple(1 + a for a, k in enumerate(theirs) if k not in columns)
-            message = _summed(logs[child], axes)[kinds[child].of[example]]
+            message = _log_sum_exp(logs[child], axes)[kinds[child].of[example]]
             shape = [domain.sizes[k] if k in theirs else 1 for k in columns]
             table += message.reshape(len(example), *shape)
         logs[index] = table
     return logs
 
 
-def _downwards(
+def _draw_downwards(
     part: _Part,
     logs: dict[int, Array],
     codes: Codes,
@@ -207,12 +207,12 @@ def _downwards(
     return codes
 
 
-def _summed(logs: Array, axes: tuple[int, ...]) -> Array:
+def _log_sum_exp(logs: Array, axes: tuple[int, ...]) -> Array:
     """Logarithm of the sum of exponentials along ``axes``."""
     if not axes:
         return logs
     peaks = logs.max(axis=axes, keepdims=True)
     peaks = np.where(np.isneginf(peaks), 0.0, peaks)
     with np.errstate(divide="ignore"):
-        found: Array = np.log(np.exp(logs - peaks).sum(axis=axes)) + peaks.squeeze(axes)
-    return found
+        sums: Array = np.log(np.exp(logs - peaks).sum(axis=axes)) + peaks.squeeze(axes)
+    return sums

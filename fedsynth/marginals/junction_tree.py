@@ -60,8 +60,8 @@ class JunctionTree:
         the tree is a spanning tree of the largest separators (Koller and Friedman 2009, 10.4).
         """
         graph = neighbours(domain, [domain.check(clique) for clique in cliques])
-        found = _maximal(_eliminate(domain, graph))
-        return JunctionTree(domain, found, _spanning_tree(found))
+        maximal = _keep_maximal(_eliminate(domain, graph))
+        return JunctionTree(domain, maximal, _spanning_tree(maximal))
 
     @cached_property
     def separators(self) -> tuple[Clique, ...]:
@@ -137,17 +137,17 @@ def weights(domain: Domain) -> Array:
 
     So their sums are exact, and ties between columns do not depend on the order of adding.
     """
-    found: Array = np.rint(np.log2(domain.sizes) * UNIT)
-    return found
+    logs: Array = np.rint(np.log2(domain.sizes) * UNIT)
+    return logs
 
 
-def _maximal(cliques: Iterable[Clique]) -> tuple[Clique, ...]:
-    found: list[frozenset[int]] = []
+def _keep_maximal(cliques: Iterable[Clique]) -> tuple[Clique, ...]:
+    maximal: list[frozenset[int]] = []
     # An eliminated clique can only lie within one that was made before its columns went.
     for clique in map(frozenset, cliques):
-        if not any(clique <= other for other in found):
-            found = [other for other in found if not other <= clique] + [clique]
-    return tuple(sorted(tuple(sorted(clique)) for clique in found))
+        if not any(clique <= other for other in maximal):
+            maximal = [other for other in maximal if not other <= clique] + [clique]
+    return tuple(sorted(tuple(sorted(clique)) for clique in maximal))
 
 
 def _spanning_tree(cliques: tuple[Clique, ...]) -> tuple[tuple[int, int], ...]:

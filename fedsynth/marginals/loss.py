@@ -13,7 +13,7 @@ from fedsynth.marginals.junction_tree import JunctionTree
 from fedsynth.marginals.propagation import potentials_of, propagate
 
 Factors = dict[Clique, Array]
-Slopes = dict[Clique, tuple[Array, Array]]
+Gradients = dict[Clique, tuple[Array, Array]]
 
 
 class Table(Protocol):
@@ -36,7 +36,7 @@ class Point:
     """
 
     masses: list[Array]
-    slopes: Slopes
+    gradients: Gradients
     loss: float
 
 
@@ -62,15 +62,15 @@ class Loss:
 
     def point(self, factors: Mapping[Clique, Array]) -> Point:
         masses, _ = propagate(self.tree, potentials_of(self.tree, factors))
-        loss, slopes = 0.0, Slopes()
-        for clique, (home, axes, wanted) in self.measured.items():
+        loss, gradients = 0.0, Gradients()
+        for clique, (home, axes, target) in self.measured.items():
             marginal = masses[home].sum(axis=axes)
-            error = marginal - wanted
+            error = marginal - target
             loss += 0.5 * self.weights[clique] * float(np.vdot(error, error))
-            slopes[clique] = (marginal, self.weights[clique] * error)
-        return Point(masses, slopes, loss)
+            gradients[clique] = (marginal, self.weights[clique] * error)
+        return Point(masses, gradients, loss)
 
-    def at(self, factors: Mapping[Clique, Array]) -> tuple[float, Slopes]:
+    def evaluate(self, factors: Mapping[Clique, Array]) -> tuple[float, Gradients]:
         """The loss, and for each measured clique its marginal and the loss's gradient in it."""
         point = self.point(factors)
-        return point.loss, point.slopes
+        return point.loss, point.gradients

@@ -15,7 +15,7 @@ from fedsynth.marginals.domain import Array, Clique, Domain, rest
 from fedsynth.marginals.imputing import impute
 from fedsynth.marginals.junction_tree import JunctionTree
 from fedsynth.marginals.propagation import potentials_of, propagate
-from fedsynth.marginals.queries import joined
+from fedsynth.marginals.queries import marginalize
 from fedsynth.marginals.sampling import Codes, sample
 
 _PREFIX = "factor "
@@ -43,18 +43,18 @@ class Model:
         return self.tree.domain
 
     @cached_property
-    def _propagated(self) -> tuple[list[Array], float]:
+    def _propagation(self) -> tuple[list[Array], float]:
         return propagate(self.tree, potentials_of(self.tree, self.factors))
 
     @property
     def marginals(self) -> list[Array]:
         """Probabilities of each clique of the tree."""
-        return self._propagated[0]
+        return self._propagation[0]
 
     @property
     def log_partition(self) -> float:
         """Logarithm of the sum over all combinations of the product of the factors."""
-        return self._propagated[1]
+        return self._propagation[1]
 
     def marginal(self, columns: Clique) -> Array:
         """Probabilities over any columns, of shape [sizes of the columns], with sum 1.
@@ -67,11 +67,11 @@ class Model:
         columns = self.domain.check(columns)
         home = self.tree.home(columns)
         if home is None:
-            return joined(self.tree, self.marginals, columns)
-        found: Array = self.marginals[home].sum(axis=rest(self.tree.cliques[home], columns))
-        return found
+            return marginalize(self.tree, self.marginals, columns)
+        marginal: Array = self.marginals[home].sum(axis=rest(self.tree.cliques[home], columns))
+        return marginal
 
-    def given(self, evidence: Mapping[int, Array]) -> Model:
+    def condition(self, evidence: Mapping[int, Array]) -> Model:
         """The distribution under conditions, exactly.
 
         Its total is the number of records that meet the conditions.
@@ -95,8 +95,8 @@ class Model:
             with np.errstate(divide="ignore"):
                 logs = np.log(weights)
             factors[(column,)] = factors.get((column,), np.zeros(size)) + logs
-        found = Model(self.tree, factors, self.total)
-        chance = found.log_partition - self.log_partition
+        unscaled = Model(self.tree, factors, self.total)
+        chance = unscaled.log_partition - self.log_partition
         return Model(self.tree, factors, self.total * float(np.exp(chance)))
 
     def sample(self, rows: int, rng: np.random.Generator) -> Codes:
@@ -132,13 +132,13 @@ class Model:
                 for name, array in arrays.items()
                 if name.startswith(_PREFIX)
             }
-            found = Model(tree, factors, float(meta["total"]))
+            model = Model(tree, factors, float(meta["total"]))
         except (KeyError, TypeError, ValueError, ConfigError) as error:
             raise ReleaseError("the model's parts are damaged: load another copy") from error
-        fitting = all(
+        consistent = all(
             f.shape == domain.shape(c) and tree.home(c) is not None and (f < np.inf).all()
             for c, f in factors.items()
         )
-        if not fitting or not 0 <= found.total < np.inf:
+        if not consistent or not 0 <= model.total < np.inf:
             raise ReleaseError("the model's factors do not fit its columns: load another copy")
-        return found
+        return model

@@ -58,33 +58,40 @@ def _direction(losses: Loss, point: Point, length: float) -> Factors:
     """The implicit step of a length, by preconditioned conjugate gradients, kept within reason."""
     covariance = Covariance(losses, point.masses)
     shift = {c: 1 / (length * weight) for c, weight in losses.weights.items()}
-    scale = {c: 1 / (point.slopes[c][0] + shift[c]) for c in shift}
-    found = {c: np.zeros_like(s) for c, s in scale.items()}
-    enough = _RESIDUAL * point.loss
-    left = {c: -gradient / losses.weights[c] for c, (_, gradient) in point.slopes.items()}
-    along = {c: scale[c] * left[c] for c in left}
-    size = _dot(left, along)
+    scale = {c: 1 / (point.gradients[c][0] + shift[c]) for c in shift}
+    solution = {c: np.zeros_like(s) for c, s in scale.items()}
+    tolerance = _RESIDUAL * point.loss
+    residual = {c: -gradient / losses.weights[c] for c, (_, gradient) in point.gradients.items()}
+    search = {c: scale[c] * residual[c] for c in residual}
+    size = _dot(residual, search)
     for _ in range(_PASSES):
         # What is left are errors of the marginals after the step.
-        if sum(w * float(np.vdot(left[c], left[c])) for c, w in losses.weights.items()) <= enough:
+        if (
+            sum(w * float(np.vdot(residual[c], residual[c])) for c, w in losses.weights.items())
+            <= tolerance
+        ):
             break
-        moved = covariance.times(along)
-        image = {c: moved[c] + shift[c] * along[c] for c in along}
-        pace = size / _dot(along, image)
-        for c in found:
-            found[c] += pace * along[c]
-            left[c] -= pace * image[c]
-        scaled = {c: scale[c] * left[c] for c in left}
-        size, before = _dot(left, scaled), size
-        along = {c: scaled[c] + size / before * along[c] for c in along}
-    return {c: _bounded(direction) for c, direction in found.items()}
+        moved = covariance.times(search)
+        product = {c: moved[c] + shift[c] * search[c] for c in search}
+        curvature = _dot(search, product)
+        # What is left is nothing that a double can tell: a loss next to 0 has no direction.
+        if curvature <= 0:
+            break
+        step = size / curvature
+        for c in solution:
+            solution[c] += step * search[c]
+            residual[c] -= step * product[c]
+        scaled = {c: scale[c] * residual[c] for c in residual}
+        size, before = _dot(residual, scaled), size
+        search = {c: scaled[c] + size / before * search[c] for c in search}
+    return {c: _bound(direction) for c, direction in solution.items()}
 
 
 def _dot(one: Mapping[Clique, Array], other: Mapping[Clique, Array]) -> float:
     return sum(float(np.vdot(one[c], other[c])) for c in one)
 
 
-def _bounded(direction: Array) -> Array:
+def _bound(direction: Array) -> Array:
     """Upwards to where the marginal would be to first order, (1 + d) mu; downwards at most 1.
 
     A cell that falls too far takes many steps to come back.

@@ -13,13 +13,13 @@ from fedsynth.marginals.junction_tree import JunctionTree
 
 def potentials_of(tree: JunctionTree, factors: Mapping[Clique, Array]) -> list[Array]:
     """Log-potential of every clique of the tree: the sum of the log-factors that it is home to."""
-    found = [np.zeros(tree.domain.shape(clique)) for clique in tree.cliques]
+    potentials = [np.zeros(tree.domain.shape(clique)) for clique in tree.cliques]
     for clique, factor in factors.items():
         home = tree.home(clique)
         if home is None:
             raise ConfigError(f"the factor over columns {list(clique)} lies in no clique")
-        found[home] += spread(tree.domain, factor, clique, tree.cliques[home])
-    return found
+        potentials[home] += spread(tree.domain, factor, clique, tree.cliques[home])
+    return potentials
 
 
 def propagate(tree: JunctionTree, potentials: Sequence[Array]) -> tuple[list[Array], float]:
@@ -45,12 +45,12 @@ def propagate(tree: JunctionTree, potentials: Sequence[Array]) -> tuple[list[Arr
         parent, child = tree.edges[number]
         separator = tree.separators[number]
         axes = rest(cliques[child], separator)
-        masses[child], peaks = _scaled(logs[child], axes)
+        masses[child], peaks = _scale(logs[child], axes)
         sums[number] = masses[child].sum(axis=axes)
         with np.errstate(divide="ignore"):
             message = np.log(sums[number]) + peaks
         logs[parent] += spread(domain, message, separator, cliques[parent])
-    masses[0], peak = _scaled(logs[0], tuple(range(logs[0].ndim)))
+    masses[0], peak = _scale(logs[0], tuple(range(logs[0].ndim)))
     total = float(masses[0].sum())
     if total == 0:
         raise ConfigError(
@@ -66,7 +66,7 @@ def propagate(tree: JunctionTree, potentials: Sequence[Array]) -> tuple[list[Arr
     return masses, float(np.log(total) + peak)
 
 
-def _scaled(logs: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:
+def _scale(logs: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:
     """``exp(logs - peaks)``, the peaks being the largest entries along ``axes``."""
     peaks = logs.max(axis=axes, keepdims=True)
     peaks[np.isneginf(peaks)] = 0.0

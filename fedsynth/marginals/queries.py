@@ -16,7 +16,7 @@ MOST_CELLS = 2**25
 Factor = tuple[Clique, Array]
 
 
-def joined(tree: JunctionTree, marginals: Sequence[Array], columns: Clique) -> Array:
+def marginalize(tree: JunctionTree, marginals: Sequence[Array], columns: Clique) -> Array:
     """Probabilities over the columns, by variable elimination (Koller and Friedman 2009, 9.3).
 
     The part of the tree between the columns is a product of conditionals, from which every other
@@ -28,20 +28,22 @@ def joined(tree: JunctionTree, marginals: Sequence[Array], columns: Clique) -> A
     Raises:
         ConfigError: a table of more than 2**25 cells on the way.
     """
-    domain, factors = tree.domain, _between(tree, marginals, columns)
+    domain, factors = tree.domain, _conditionals_between(tree, marginals, columns)
     others = {column for clique, _ in factors for column in clique} - set(columns)
     while others:
-        _, column = min((domain.cells(_touched(factors, column)), column) for column in others)
+        _, column = min((domain.cells(_columns_with(factors, column)), column) for column in others)
         touching = [factor for factor in factors if column in factor[0]]
         factors = [factor for factor in factors if column not in factor[0]]
-        clique, table = _product(domain, touching, columns)
+        clique, table = _multiply(domain, touching, columns)
         left = tuple(k for k in clique if k != column)
         factors.append((left, table.sum(axis=rest(clique, left))))
         others.remove(column)
-    return _product(domain, factors, columns)[1]
+    return _multiply(domain, factors, columns)[1]
 
 
-def _between(tree: JunctionTree, marginals: Sequence[Array], columns: Clique) -> list[Factor]:
+def _conditionals_between(
+    tree: JunctionTree, marginals: Sequence[Array], columns: Clique
+) -> list[Factor]:
     """Conditionals whose product is the distribution of the cliques between the columns.
 
     An edge lies between them if each side holds one that the other side does not.
@@ -64,12 +66,12 @@ def _between(tree: JunctionTree, marginals: Sequence[Array], columns: Clique) ->
     return factors
 
 
-def _touched(factors: Sequence[Factor], column: int) -> Clique:
+def _columns_with(factors: Sequence[Factor], column: int) -> Clique:
     """Columns of all factors with ``column``: those of their product."""
     return tuple(sorted({k for clique, _ in factors if column in clique for k in clique}))
 
 
-def _product(domain: Domain, factors: Sequence[Factor], wanted: Clique) -> Factor:
+def _multiply(domain: Domain, factors: Sequence[Factor], wanted: Clique) -> Factor:
     clique = tuple(sorted({column for own, _ in factors for column in own}))
     if domain.cells(clique) > MOST_CELLS:
         raise ConfigError(

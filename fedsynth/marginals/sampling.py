@@ -34,7 +34,7 @@ def sample(
             continue
         order = [clique.index(column) for column in (*known, *new)]
         table = marginals[index].transpose(order).reshape(tree.domain.cells(known), -1)
-        cells = _shared_out(table, positions(tree.domain, codes, known), rng)
+        cells = _share_out(table, positions(tree.domain, codes, known), rng)
         write(tree.domain, codes, new, cells)
         drawn |= set(new)
     return codes
@@ -46,7 +46,7 @@ def write(domain: Domain, codes: Codes, columns: Clique, cells: Whole) -> None:
         cells, codes[:, column] = np.divmod(cells, domain.sizes[column])
 
 
-def _shared_out(table: Array, groups: Whole, rng: np.random.Generator) -> Whole:
+def _share_out(table: Array, groups: Whole, rng: np.random.Generator) -> Whole:
     """A cell [n] for each row, by its group's row of ``table`` [groups, cells]."""
     counted = np.bincount(groups, minlength=len(table))
     present = np.flatnonzero(counted)
@@ -55,15 +55,15 @@ def _shared_out(table: Array, groups: Whole, rng: np.random.Generator) -> Whole:
     # code of a column with two.
     turns = np.argsort(rng.random((len(present), table.shape[1])), axis=1)
     sums = np.cumsum(np.take_along_axis(table[present], turns, axis=1), axis=1)
-    numbers = _rounded(sums / sums[:, -1:], sizes, rng)
+    numbers = _round(sums / sums[:, -1:], sizes, rng)
     shuffled = rng.permutation(len(groups))
-    order = shuffled[_sorting(groups[shuffled], len(table))]
+    order = shuffled[_sort_positions(groups[shuffled], len(table))]
     cells = np.empty(len(groups), np.int64)
     cells[order] = np.repeat(turns.ravel(), numbers.ravel())
     return cells
 
 
-def _rounded(sums: Array, sizes: Whole, rng: np.random.Generator) -> Whole:
+def _round(sums: Array, sizes: Whole, rng: np.random.Generator) -> Whole:
     """Whole numbers [groups, cells] that add up to ``sizes``, from cumulative shares up to 1.
 
     One random offset a group: each expectation is rounded down or up, and right on average.
@@ -74,7 +74,7 @@ def _rounded(sums: Array, sizes: Whole, rng: np.random.Generator) -> Whole:
     return np.diff(upto, axis=1, prepend=0)
 
 
-def _sorting(labels: Whole, kinds: int) -> Whole:
+def _sort_positions(labels: Whole, kinds: int) -> Whole:
     """Positions in the order of labels below ``kinds``, equal ones as they stand."""
     # NumPy sorts 16-bit numbers by radix, several times as fast.
     short = labels.astype(np.uint16) if kinds <= 2**16 else labels

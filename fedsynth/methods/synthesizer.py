@@ -8,24 +8,30 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
-import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from fedsynth.agreed import suggestion
 from fedsynth.codec import Arrays, pack, unpack
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, FedsynthError, ReleaseError
 from fedsynth.federation.runtime import Federation
 from fedsynth.federation.server.traffic import Traffic
 from fedsynth.federation.simulation.simulation import Owners
+from fedsynth.methods.arguments import (
+    budget_of,
+    demand_draw,
+    demand_none,
+    demand_whole,
+    folder_of,
+)
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.certificate import Certificate
 from fedsynth.privacy.trail.job import Planned
 from fedsynth.privacy.trail.ledger import Ledger
+from fedsynth.queries.options import Options, Progress, show_nothing
 from fedsynth.queries.plan import Plan, count_survivors, digest_of, for_clients
-from fedsynth.queries.session import Options, Progress, Session, begin, show_nothing
+from fedsynth.queries.session import Session, begin
 from fedsynth.queries.shares import Stage, share_out
 from fedsynth.release import Report, read_model, write_model, write_release
 from fedsynth.schema import ImageSchema, Schema
@@ -86,8 +92,8 @@ class Synthesizer(ABC, Generic[L]):
     ) -> None:
         if not isinstance(schema, Schema | ImageSchema):
             raise ConfigError(
-                f"{self.name} needs a schema (fedsynth.load_schema reads one, fedsynth.draft "
-                f"drafts one), not {type(schema).__name__}"
+                f"{self.name} needs a schema (fedsynth.load_schema reads one, the command "
+                f"`fedsynth schema draft` drafts one), not {type(schema).__name__}"
             )
         if not self.images and isinstance(schema, ImageSchema):
             raise ConfigError(
@@ -165,8 +171,7 @@ class Synthesizer(ABC, Generic[L]):
             ConfigError: the settings do not go with the schema, the budget or the clients.
             PrivacyError: the budget cannot carry the plan.
         """
-        if not isinstance(clients, int | np.integer) or isinstance(clients, bool) or clients < 1:
-            raise ConfigError(f"clients must be a whole number of at least 1, not {clients!r}")
+        demand_whole("clients", clients)
         Options(survivors=survivors)
         budget = for_clients(budget_of(budget), int(clients))
         settings = self.resolved(budget)
@@ -210,7 +215,7 @@ class Synthesizer(ABC, Generic[L]):
                 trust their noise shares are sized for it.
             owners_ledgers: owners' own accounts across jobs, by the owner's name.
             checkpoint_every: rounds between checkpoints.
-            progress: see :data:`fedsynth.queries.session.Progress`.
+            progress: see :data:`fedsynth.queries.options.Progress`.
             insecure_noise_seed: fixes the noise, for tests; voids the certificate.
 
         Raises:
@@ -218,8 +223,9 @@ class Synthesizer(ABC, Generic[L]):
             PrivacyError: the budget cannot carry the job.
             FederationError: too few clients answered.
         """
-        options = Options.of(
-            folder,
+        demand_none("fit", unknown, [own.name for own in fields(Options)] + ["plan"])
+        options = Options(
+            folder=None if folder is None else folder_of(folder),
             seed=seed,
             resume=resume,
             survivors=survivors,
@@ -227,7 +233,6 @@ class Synthesizer(ABC, Generic[L]):
             checkpoint_every=checkpoint_every,
             progress=progress,
             insecure_noise_seed=insecure_noise_seed,
-            **unknown,
         )
         allowed = budget_of(budget)
         settings = self.resolved(allowed)
@@ -275,16 +280,8 @@ class Synthesizer(ABC, Generic[L]):
             ConfigError: nothing was fitted; rows below 1, conditions that make no sense or that
                 hardly a row meets.
         """
-        _demand_none("sample", unknown, ("rows", "where", "proportions", "seed"))
-        if isinstance(rows, bool) or not isinstance(rows, int | np.integer):
-            raise ConfigError(f"rows must be a whole number and at least 1, not {rows!r}")
-        for name, value in (("where", where), ("proportions", proportions)):
-            if not isinstance(value, Mapping | None):
-                raise ConfigError(
-                    f"{name} must be a mapping, as {{'column': value}}, not {value!r:.80}"
-                    if name == "where"
-                    else f"{name} must be a mapping, as {{'value': share}}, not {value!r:.80}"
-                )
+        demand_none("sample", unknown, ("rows", "where", "proportions", "seed"))
+        demand_draw(rows, where, proportions)
         return self.learned.draw(int(rows), where, proportions, seed)
 
     @property
@@ -321,10 +318,8 @@ class Synthesizer(ABC, Generic[L]):
         **unknown: Any,
     ) -> Certificate:
         """Write a release: see :func:`fedsynth.release.write_release`."""
-        _demand_none("release", unknown, ("folder", "rows", "report"))
-        if not isinstance(folder, str | Path):
-            raise ConfigError(f"folder must be a path, as text or a Path, not {folder!r:.80}")
-        return write_release(folder, self, rows, report=report)
+        demand_none("release", unknown, ("folder", "rows", "report"))
+        return write_release(folder_of(folder), self, rows, report=report)
 
     def save(self, folder: str | Path) -> None:
         """Write the model alone, to :meth:`load` again: no release, for it has no certificate.
@@ -333,7 +328,7 @@ class Synthesizer(ABC, Generic[L]):
             ConfigError: nothing was fitted.
             ReleaseError: the folder holds something that this would overwrite.
         """
-        folder = Path(folder)
+        folder = folder_of(folder)
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise ReleaseError(f"{folder} exists already: choose another folder")
         learned = self.learned
@@ -349,7 +344,7 @@ class Synthesizer(ABC, Generic[L]):
         Raises:
             ReleaseError: the folder holds no model of this method, or a damaged one.
         """
-        method, schema, arrays, plain = read_model(Path(folder))
+        method, schema, arrays, plain = read_model(folder_of(folder))
         if method != cls.name:
             raise ReleaseError(f"{folder} holds a model of {method}, not of {cls.name}")
         return cls.from_state(schema, arrays, plain)
@@ -379,32 +374,6 @@ class Synthesizer(ABC, Generic[L]):
             raise ReleaseError("the model's files do not fit together") from None
         synthesizer._learned = learned
         return synthesizer
-
-
-def budget_of(given: Budget | Mapping[str, Any] | float) -> Budget:
-    """A budget, from its fields or epsilon alone too.
-
-    Raises:
-        ConfigError: it is none.
-    """
-    if isinstance(given, Budget):
-        return given
-    if isinstance(given, Mapping):
-        known = [field.name for field in fields(Budget)]
-        for word in given:
-            if word not in known:
-                raise ConfigError(f"a budget has no field {word!r}{suggestion(word, known)}")
-        if "epsilon" not in given:
-            raise ConfigError("a budget needs epsilon: Budget(epsilon=1.0)")
-        return Budget(**given)
-    if isinstance(given, int | float) and not isinstance(given, bool):
-        return Budget(epsilon=given)
-    raise ConfigError(f"budget must be a Budget, as Budget(epsilon=1.0), not {given!r:.80}")
-
-
-def _demand_none(what: str, unknown: Mapping[str, Any], known: Sequence[str]) -> None:
-    for word in unknown:
-        raise ConfigError(f"{what} has no option {word!r}{suggestion(word, known)}")
 
 
 def _demand_for(plan: Plan, budget: Budget, clients: int, schema: str, settings: str) -> None:

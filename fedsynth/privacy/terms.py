@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from fedsynth.errors import ConfigError, PrivacyError
 from fedsynth.privacy.mechanisms import mechanism_of
@@ -78,9 +78,9 @@ class Terms:
     @property
     def noise(self) -> Additive:
         """The mechanism, where it adds noise to sums; else PrivacyError."""
-        if isinstance(self.kind, Additive):
-            return self.kind
-        raise PrivacyError(f"the {self.mechanism} mechanism releases a choice, never the values")
+        if self.kind.selects:
+            raise PrivacyError(f"the {self.mechanism} mechanism releases a choice, never values")
+        return cast(Additive, self.kind)
 
     @property
     def scale(self) -> float:

@@ -11,8 +11,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,7 +21,6 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
-from fedsynth.agreed import suggestion
 from fedsynth.codec import Arrays, pack, unpack
 from fedsynth.errors import ConfigError, PrivacyError, ReleaseError
 from fedsynth.federation.runtime import Federation
@@ -33,86 +31,12 @@ from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.trail.certificate import LEDGER
 from fedsynth.privacy.trail.job import Job
 from fedsynth.privacy.trail.ledger import Ledger
+from fedsynth.queries.options import Options
 from fedsynth.queries.plan import Plan, digest_of, for_clients
 from fedsynth.release import CHECKPOINT, discard_checkpoint
 from fedsynth.schema import ImageSchema, Schema
 
 _SHOW_EPSILON_EVERY = 5.0
-
-Progress = Callable[[str, int, int, float], None]
-"""Called with the step's name, rounds done, rounds in all, and the epsilon spent so far."""
-
-
-def show_nothing(label: str, done: int, total: int, epsilon: float) -> None:
-    """Show nothing."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """How a fit runs; nothing here changes what it costs, except ``survivors``.
-
-    Attributes:
-        seed: of everything that is not privacy: initial weights, batch order.
-        folder: where ledger and checkpoints go; None keeps the ledger in memory.
-        resume: continue the job that ``folder`` holds.
-        survivors: share of the clients that is sure to answer; under distributed trust their noise
-            shares are sized for it, so that losing the others loses no noise. In (0, 1].
-        owners_ledgers: owners' own accounts across jobs, by the owner's name
-            (:meth:`fedsynth.privacy.trail.ledger.Ledger.of_owner`): an owner refuses the rounds
-            that would exceed its own.
-        checkpoint_every: rounds between checkpoints; a crash loses the rounds since the last one,
-            charged as they are.
-        progress: see :data:`Progress`.
-        insecure_noise_seed: fixes the noise, for tests; voids the certificate.
-    """
-
-    seed: int = 0
-    folder: Path | None = None
-    resume: bool = False
-    survivors: float = 1.0
-    owners_ledgers: Mapping[str, Ledger] = field(default_factory=dict)
-    checkpoint_every: int = 25
-    progress: Progress = show_nothing
-    insecure_noise_seed: int | None = None
-
-    def __post_init__(self) -> None:
-        if not (_number(self.survivors) and 0 < self.survivors <= 1):
-            raise ConfigError(f"survivors must be in (0, 1], not {self.survivors!r}")
-        if not (_whole(self.checkpoint_every) and self.checkpoint_every >= 1):
-            raise ConfigError(
-                f"checkpoint_every must be a whole number of at least 1, not "
-                f"{self.checkpoint_every!r}"
-            )
-        for name in ("seed", "insecure_noise_seed"):
-            value = getattr(self, name)
-            if not (value is None and name != "seed") and not (_whole(value) and value >= 0):
-                raise ConfigError(f"{name} must be a whole number of at least 0, not {value!r}")
-        if self.resume and self.folder is None:
-            raise ConfigError("resume needs the folder of the interrupted job")
-
-    @staticmethod
-    def of(folder: str | Path | None = None, **given: Any) -> Options:
-        """From a fit's keywords.
-
-        Raises:
-            ConfigError: a keyword that no fit has, or a value that it cannot take.
-        """
-        known = [field.name for field in fields(Options)]
-        for word in given:
-            if word not in known:
-                raise ConfigError(f"fit has no option {word!r}{suggestion(word, [*known, 'plan'])}")
-        if not isinstance(folder, str | Path | None):
-            raise ConfigError(f"folder must be a path, as text or a Path, not {folder!r}")
-        return Options(folder=None if folder is None else Path(folder), **given)
-
-
-def _whole(value: object) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-def _number(value: object) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
-
 
 Restored = tuple[dict[str, NDArray[Any]], dict[str, Any]]
 T = TypeVar("T")

@@ -124,7 +124,7 @@ def missing_text(column: Modelled, missing_values: Sequence[str]) -> str:
 def _read_discrete(series: pd.Series, column: Discrete, markers: set[str]) -> Cells:
     positions, uniques = _factorize(series)
     read = _boolean_code if isinstance(column, Boolean) else _category_reader(column)
-    known = [_marked(read(cell), cell, markers) for cell in uniques]
+    known = [_recognize_missing(read(cell), cell, markers) for cell in uniques]
     codes = np.append(np.array(known, dtype=np.int64), MISSING)[positions]
     return Cells(
         values=np.maximum(codes, MISSING), missing=codes == MISSING, unreadable=codes == UNREADABLE
@@ -144,7 +144,7 @@ def _factorize(series: pd.Series) -> tuple[NDArray[np.intp], list[object]]:
     return positions, list(uniques)
 
 
-def _marked(code: int, cell: object, markers: set[str]) -> int:
+def _recognize_missing(code: int, cell: object, markers: set[str]) -> int:
     if code == UNREADABLE and text_of(cell) in markers:
         return MISSING
     return code
@@ -168,7 +168,7 @@ def _category_reader(column: Categorical) -> Callable[[object], int]:
             texts.setdefault(str(truth).upper(), texts[str(truth)])
     numbers: dict[float, int] = {}
     for code, value in enumerate(column.categories):
-        number = _number(value)
+        number = _to_number(value)
         if not math.isnan(number):
             # Texts like "7" and "007" are two categories but one number: then neither is meant.
             numbers[number] = code if number not in numbers else UNREADABLE
@@ -177,14 +177,14 @@ def _category_reader(column: Categorical) -> Callable[[object], int]:
         text = text_of(cell)
         if text in texts:
             return texts[text]
-        code = numbers.get(_number(cell), UNREADABLE)
+        code = numbers.get(_to_number(cell), UNREADABLE)
         spelled = code != UNREADABLE and isinstance(column.categories[code], str)
         return UNREADABLE if spelled and isinstance(cell, str) else code
 
     return read
 
 
-def _number(value: object) -> float:
+def _to_number(value: object) -> float:
     if isinstance(value, bool | np.bool_):
         return math.nan
     try:
@@ -197,26 +197,26 @@ def _number(value: object) -> float:
 def _read_numeric(series: pd.Series, column: Numeric, markers: set[str]) -> Cells:
     import pandas as pd
 
-    native = series.isna().to_numpy(dtype=bool)
-    values = _numbers_of(series, column)
-    missing = native.copy()
-    blank = np.flatnonzero(np.isnan(values) & ~native)
-    if blank.size:
-        texts = series.iloc[blank].map(text_of)
-        missing[blank] = texts.isin(markers | {"nan", "NaN", "NaT"}).to_numpy(dtype=bool)
-    for marker in _numbers_of(pd.Series(sorted(markers), dtype=object), column):
+    absent = series.isna().to_numpy(dtype=bool)
+    values = _to_numbers(series, column)
+    missing = absent.copy()
+    uncertain = np.flatnonzero(np.isnan(values) & ~absent)
+    if uncertain.size:
+        texts = series.iloc[uncertain].map(text_of)
+        missing[uncertain] = texts.isin(markers | {"nan", "NaN", "NaT"}).to_numpy(dtype=bool)
+    for marker in _to_numbers(pd.Series(sorted(markers), dtype=object), column):
         if not column.low <= marker <= column.high:
             missing |= values == marker
     values = np.where(missing, np.nan, values)
     return Cells(values=values, missing=missing, unreadable=np.isnan(values) & ~missing)
 
 
-def _numbers_of(series: pd.Series, column: Numeric) -> NDArray[np.float64]:
+def _to_numbers(series: pd.Series, column: Numeric) -> NDArray[np.float64]:
     """The cells as float64, NaN where they are none."""
     import pandas as pd
 
     if isinstance(column, Datetime):
-        return _units_of(series, column)
+        return _to_units(series, column)
     if pd.api.types.is_numeric_dtype(series.dtype) and not pd.api.types.is_complex_dtype(series):
         return series.to_numpy(dtype=np.float64, na_value=np.nan)
     if pd.api.types.is_datetime64_any_dtype(series.dtype):
@@ -224,11 +224,11 @@ def _numbers_of(series: pd.Series, column: Numeric) -> NDArray[np.float64]:
     numbers = pd.to_numeric(series.astype(object), errors="coerce")
     if pd.api.types.is_complex_dtype(numbers.dtype):
         # One complex cell makes pandas fill the others with arbitrary memory.
-        return np.array([_number(cell) for cell in series], dtype=np.float64)
+        return np.array([_to_number(cell) for cell in series], dtype=np.float64)
     return numbers.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
-def _units_of(series: pd.Series, column: Datetime) -> NDArray[np.float64]:
+def _to_units(series: pd.Series, column: Datetime) -> NDArray[np.float64]:
     """Moments as whole units since `lower`, NaN where a cell is none."""
     import pandas as pd
 
@@ -238,11 +238,11 @@ def _units_of(series: pd.Series, column: Datetime) -> NDArray[np.float64]:
     texts = pd.Series([_moment_text(cell) for cell in uniques], dtype=object)
     moments = pd.to_datetime(texts, format="ISO8601", errors="coerce", utc=True)
     if column.format is not None:
-        own = pd.to_datetime(texts, format=column.format, errors="coerce", utc=True)
-        moments = own.fillna(moments)
+        declared = pd.to_datetime(texts, format=column.format, errors="coerce", utc=True)
+        moments = declared.fillna(moments)
     units = _count_units(moments, column)
     for place in np.flatnonzero(np.isnan(units)):
-        units[place] = _far_units(texts[place], column)
+        units[place] = _parse_far_units(texts[place], column)
     return np.append(units, np.nan)[positions]
 
 
@@ -259,7 +259,7 @@ def _count_units(moments: pd.Series, column: Datetime) -> NDArray[np.float64]:
     return np.where(np.isnat(since), np.nan, units)
 
 
-def _far_units(text: str, column: Datetime) -> float:
+def _parse_far_units(text: str, column: Datetime) -> float:
     """Units to a moment that pandas cannot hold, such as the year 9999; NaN if it is none."""
     try:
         moment = datetime.fromisoformat(text)

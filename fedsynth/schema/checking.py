@@ -51,15 +51,15 @@ def check(frame: pd.DataFrame, schema: Schema) -> list[Finding]:
             continue
         series = frame.iloc[:, names.index(column.name)]
         if isinstance(column, Identifier):
-            findings += _count(series[series.duplicated() & series.notna()], "repeated")
+            findings += _count_values(series[series.duplicated() & series.notna()], "repeated")
             continue
         cells = read[column.name] = read_cells(series, column, schema.missing_values)
         for rule, mask in violations(cells, column).items():
             if rule == "missing" and mask.any():
                 findings.append(Finding(column.name, rule, None, int(mask.sum())))
             elif mask.any():
-                findings += _count(series[mask], rule)
-    findings += _broken(read, schema)
+                findings += _count_values(series[mask], rule)
+    findings += _check_constraints(read, schema)
     declared = {column.name for column in schema.columns}
     findings += [
         Finding(name, "extra", None, len(frame))
@@ -69,10 +69,10 @@ def check(frame: pd.DataFrame, schema: Schema) -> list[Finding]:
     return findings
 
 
-def _broken(read: Mapping[str, Cells], schema: Schema) -> list[Finding]:
+def _check_constraints(read: Mapping[str, Cells], schema: Schema) -> list[Finding]:
     """Each constraint that rows break, by the cells that can be read."""
     columns = {column.name: column for column in schema.columns}
-    values = {name: _rounded(cells, columns[name]) for name, cells in read.items()}
+    values = {name: _round(cells, columns[name]) for name, cells in read.items()}
     findings = []
     for constraint in schema.constraints:
         names = constraint.names()
@@ -88,11 +88,11 @@ def _broken(read: Mapping[str, Cells], schema: Schema) -> list[Finding]:
     return findings
 
 
-def _rounded(cells: Cells, column: Modelled | Identifier) -> NDArray[Any]:
+def _round(cells: Cells, column: Modelled | Identifier) -> NDArray[Any]:
     return np.round(cells.values, column.decimals if isinstance(column, Continuous) else 0)
 
 
-def _count(values: pd.Series, rule: Rule | TableRule) -> list[Finding]:
+def _count_values(values: pd.Series, rule: Rule | TableRule) -> list[Finding]:
     counts = values.astype(str).value_counts()
     return [
         Finding(str(values.name), rule, str(value), int(count)) for value, count in counts.items()

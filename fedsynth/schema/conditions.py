@@ -65,7 +65,7 @@ def condition_on(column: Modelled | Identifier, given: object) -> Condition:
     if isinstance(given, Mapping):
         if isinstance(column, Categorical | Boolean):
             raise ConfigError(f"{where} holds categories: list them, since a range has no meaning")
-        return Condition(column, ranges=(_range(column, given),))
+        return Condition(column, ranges=(_parse_range(column, given),))
     entries = list(given) if isinstance(given, list | set | frozenset) else [given]
     if not entries:
         raise ConfigError(f"{where}: an empty list of values, which no row can meet")
@@ -74,10 +74,10 @@ def condition_on(column: Modelled | Identifier, given: object) -> Condition:
         raise ConfigError(
             f"{where}: give one value, one list of values, or one range; not one within a list"
         )
-    return _listed(column, entries)
+    return _parse_values(column, entries)
 
 
-def _listed(column: Modelled, entries: list[object]) -> Condition:
+def _parse_values(column: Modelled, entries: list[object]) -> Condition:
     import pandas as pd
 
     where = f"column {column.name!r}"
@@ -95,13 +95,13 @@ def _listed(column: Modelled, entries: list[object]) -> Condition:
     if cells.unreadable.any():
         raise ConfigError(f"{where}: {wrong!r} is no {_kind(column)}")
     values = {
-        _possible(column, float(cells.values[k]), entries[k])
+        _round_to_unit(column, float(cells.values[k]), entries[k])
         for k in np.flatnonzero(~cells.missing)
     }
     return Condition(column, ranges=tuple((v, v) for v in sorted(values)), missing=missing)
 
 
-def _range(column: Numeric, given: Mapping[object, object]) -> tuple[float, float]:
+def _parse_range(column: Numeric, given: Mapping[object, object]) -> tuple[float, float]:
     """The range's ends on the column's grid, within its bounds."""
     import pandas as pd
 
@@ -121,14 +121,14 @@ def _range(column: Numeric, given: Mapping[object, object]) -> tuple[float, floa
         if not np.isfinite(cells.values[0]):
             raise ConfigError(f"{where}: `{key}` {given[key]!r} is no {_kind(column)}")
         ends[place] = float(np.clip(cells.values[0], ends[0] - 1, ends[1] + 1))
-    low = _on_grid(column, max(ends[0], column.low), math.ceil)
-    high = _on_grid(column, min(ends[1], column.high), math.floor)
+    low = _round_towards(column, max(ends[0], column.low), math.ceil)
+    high = _round_towards(column, min(ends[1], column.high), math.floor)
     if low > high:
         raise ConfigError(f"{where}: no value lies in this range, by the schema's bounds and unit")
     return low, high
 
 
-def _on_grid(column: Numeric, value: float, towards: Callable[[Decimal], int]) -> float:
+def _round_towards(column: Numeric, value: float, towards: Callable[[Decimal], int]) -> float:
     """The next value of the column's unit in one direction."""
     decimals = _decimals(column)
     rounded = round(value, decimals)
@@ -138,7 +138,7 @@ def _on_grid(column: Numeric, value: float, towards: Callable[[Decimal], int]) -
     return towards(Decimal(repr(value)).scaleb(decimals)) / 10.0**decimals
 
 
-def _possible(column: Numeric, value: float, given: object) -> float:
+def _round_to_unit(column: Numeric, value: float, given: object) -> float:
     """The number on the column's grid. Raises ConfigError where its bounds or unit exclude it."""
     rounded = round(value, _decimals(column)) if math.isfinite(value) else value
     near = abs(value - rounded) <= max(1e-6 * column.unit, 4 * math.ulp(rounded))

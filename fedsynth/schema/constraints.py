@@ -20,15 +20,15 @@ Columns = Mapping[str, Modelled | Identifier]
 Arrays = Mapping[str, NDArray[Any]]
 
 
-def _stated(value: object) -> object:
+def _normalize(value: object) -> object:
     """Conditions in values that a file keeps as they are, so that they read back as equal."""
     if isinstance(value, Mapping):
-        return {key: _stated(entry) for key, entry in value.items()}
+        return {key: _normalize(entry) for key, entry in value.items()}
     if isinstance(value, set | frozenset):
-        return sorted((_stated(entry) for entry in value), key=repr)
+        return sorted((_normalize(entry) for entry in value), key=repr)
     value = plain(value)
     if isinstance(value, list):
-        return [_stated(entry) for entry in value]
+        return [_normalize(entry) for entry in value]
     import pandas as pd
 
     if pd.isna(value):  # type: ignore[call-overload]
@@ -45,7 +45,7 @@ class Never(Agreed):
 
     never: Annotated[
         dict[str, Any],
-        BeforeValidator(_stated),
+        BeforeValidator(_normalize),
         Field(min_length=1, description="conditions by column, such as {age: 0}"),
     ]
 
@@ -55,7 +55,7 @@ class Never(Agreed):
 
     def words(self) -> str:
         """What the columns are to be, for reports."""
-        return ", ".join(_spelled(given) for given in self.never.values())
+        return ", ".join(_spell(given) for given in self.never.values())
 
     def conditions(self, columns: Columns) -> dict[str, Condition]:
         """Raises ConfigError for a condition that the column does not know."""
@@ -68,8 +68,8 @@ class Never(Agreed):
     def broken(self, arrays: Arrays, columns: Columns) -> NDArray[np.bool_]:
         """Which rows [n] of conformed columns break it."""
         met = [one.holds(arrays[name]) for name, one in self.conditions(columns).items()]
-        found: NDArray[np.bool_] = np.logical_and.reduce(met)
-        return found
+        broken: NDArray[np.bool_] = np.logical_and.reduce(met)
+        return broken
 
 
 class Ordered(Agreed):
@@ -91,14 +91,14 @@ class Ordered(Agreed):
         """Raises SchemaError where the columns cannot be compared."""
         if len(set(self.ordered)) < len(self.ordered):
             raise SchemaError("names a column twice")
-        found = [columns[name] for name in self.ordered]
-        numbers = all(isinstance(column, Integer | Continuous) for column in found)
-        dates = all(isinstance(column, Datetime) for column in found)
+        ordered = [columns[name] for name in self.ordered]
+        numbers = all(isinstance(column, Integer | Continuous) for column in ordered)
+        dates = all(isinstance(column, Datetime) for column in ordered)
         if not numbers and not (
-            dates and len({getattr(column, "resolution", None) for column in found}) == 1
+            dates and len({getattr(column, "resolution", None) for column in ordered}) == 1
         ):
             raise SchemaError("needs columns of numbers, or of dates with one resolution")
-        for lower, upper in combinations(found, 2):
+        for lower, upper in combinations(ordered, 2):
             if offset(lower) + lower.low > offset(upper) + upper.high:  # type: ignore[union-attr]
                 raise SchemaError(
                     f"every {lower.name!r} lies above every {upper.name!r}, by their bounds"
@@ -108,20 +108,20 @@ class Ordered(Agreed):
         """Which rows [n] of conformed columns break it."""
         values = [arrays[name] + offset(columns[name]) for name in self.ordered]
         with np.errstate(invalid="ignore"):
-            found: NDArray[np.bool_] = np.logical_or.reduce(
+            broken: NDArray[np.bool_] = np.logical_or.reduce(
                 [low > high for low, high in pairwise(values)]
             )
-        return found
+        return broken
 
 
 Constraint = Never | Ordered
 
 
-def _spelled(given: object) -> str:
+def _spell(given: object) -> str:
     if isinstance(given, Mapping):
         return " ".join(f"{end} {given[end]}" for end in ("from", "to") if end in given)
     if isinstance(given, list):
-        return " or ".join(_spelled(entry) for entry in given)
+        return " or ".join(_spell(entry) for entry in given)
     return "missing" if given is None else str(given)
 
 

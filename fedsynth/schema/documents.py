@@ -77,7 +77,7 @@ class Document(Agreed):
         try:
             return cls.from_dict(read_yaml(path, SchemaError))
         except SchemaError as error:
-            raise _in_file(error, path) from None
+            raise _name_file(error, path) from None
 
     def save(self, path: str | Path) -> None:
         """Write a YAML file that `load` reads back as an equal schema."""
@@ -90,6 +90,6 @@ class Document(Agreed):
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _in_file(error: SchemaError, path: str | Path) -> SchemaError:
+def _name_file(error: SchemaError, path: str | Path) -> SchemaError:
     message = str(error)
     return error if message.startswith(str(path)) else SchemaError(f"{path}: {message}")

@@ -82,10 +82,10 @@ def draft_column(
         column = _draft_plain(known, name, missing, is_target)
     if column is None and kind is None and not (is_target or missing) and _is_key(known):
         return Identifier(name=name, prefix=_prefix(known, name))
-    return _with_dtype(column or _categorical(known, name, missing), series)
+    return _set_dtype(column or _draft_categorical(known, name, missing), series)
 
 
-def bounded(name: str, lowest: float, highest: float, decimals: int, missing: bool) -> Continuous:
+def enclose(name: str, lowest: float, highest: float, decimals: int, missing: bool) -> Continuous:
     """A continuous column whose bounds enclose two numbers, with decimals that float64 holds."""
     while decimals > 0 and max(abs(lowest), abs(highest)) * 10**decimals > _LARGEST_EXACT / 2:
         decimals -= 1
@@ -141,20 +141,22 @@ def _draft_plain(
     if inferred == "boolean":
         return Boolean(name=name, missing=missing)
     if inferred in ("datetime64", "datetime", "date"):
-        return _datetime(pd.to_datetime(known, utc=True), name, missing, None)
+        return _draft_datetime(pd.to_datetime(known, utc=True), name, missing, None)
     if isinstance(known.dtype, pd.CategoricalDtype):
         return None
     numbers = pd.to_numeric(known.astype(object), errors="coerce")
     coded = inferred == "string" and known.str.match(r"\s*[-+]?0\d").any()
     if numbers.notna().all() and not coded:
-        return _number(numbers.to_numpy(dtype=np.float64), known, name, missing, is_target)
+        return _draft_number(numbers.to_numpy(dtype=np.float64), known, name, missing, is_target)
     if inferred != "string":
         return None
     texts = known.drop_duplicates().str.strip()
     for pattern in _patterns():
         moments = pd.to_datetime(texts, format=pattern, errors="coerce", utc=True)
         if moments.notna().all():
-            return _datetime(moments, name, missing, None if pattern == "ISO8601" else pattern)
+            return _draft_datetime(
+                moments, name, missing, None if pattern == "ISO8601" else pattern
+            )
     return None
 
 
@@ -165,7 +167,7 @@ def _patterns() -> Iterator[str]:
             yield date + time
 
 
-def _number(
+def _draft_number(
     values: NDArray[np.float64], known: pd.Series, name: str, missing: bool, is_target: bool
 ) -> Modelled | Identifier | None:
     values = values[np.isfinite(values)]
@@ -173,7 +175,7 @@ def _number(
         return Continuous(name=name, lower=0, upper=0, decimals=0, missing=True)
     lowest, highest = float(values.min()), float(values.max())
     if not (values == np.rint(values)).all():
-        return bounded(name, lowest, highest, _decimals(values, known), missing)
+        return enclose(name, lowest, highest, _decimals(values, known), missing)
     if max(abs(lowest), abs(highest)) > _LARGEST_EXACT:
         return None
     distinct = np.unique(values)
@@ -196,7 +198,7 @@ def _decimals(values: NDArray[np.float64], known: pd.Series) -> int:
     return min(max(8 - math.ceil(math.log10(np.abs(values).max())), 0), 12)
 
 
-def _datetime(moments: pd.Series, name: str, missing: bool, pattern: str | None) -> Datetime:
+def _draft_datetime(moments: pd.Series, name: str, missing: bool, pattern: str | None) -> Datetime:
     naive = moments.dt.tz_convert("UTC").dt.tz_localize(None)
     seconds = naive.dt.hour * 3600 + naive.dt.minute * 60 + naive.dt.second
     resolution = "second"
@@ -226,7 +228,7 @@ def _prefix(known: pd.Series, name: str) -> str:
     return f"{name}-" if prefix is None else prefix
 
 
-def _categorical(known: pd.Series, name: str, missing: bool) -> Modelled:
+def _draft_categorical(known: pd.Series, name: str, missing: bool) -> Modelled:
     """A categorical of the values found; beyond 500, of the commonest and `other`."""
     if known.empty:
         return Boolean(name=name, missing=True)
@@ -245,7 +247,7 @@ def _categorical(known: pd.Series, name: str, missing: bool) -> Modelled:
     )
 
 
-def _with_dtype(column: Modelled | Identifier, series: pd.Series) -> Modelled | Identifier:
+def _set_dtype(column: Modelled | Identifier, series: pd.Series) -> Modelled | Identifier:
     """The column with the series' dtype, where that is another than its default and can hold it."""
     dtype = "string" if isinstance(series.dtype, pd.StringDtype) else str(series.dtype)
     if dtype == column.pandas_dtype:

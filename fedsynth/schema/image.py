@@ -38,7 +38,7 @@ class ImageSchema(Document):
         return f"image schema {values['name']!r}" if values.get("name") else "image schema"
 
     @model_validator(mode="after")
-    def _consistent(self) -> ImageSchema:
+    def _check_consistency(self) -> ImageSchema:
         if self.target is not None and self.target.missing:
             raise ValueError("`target` may not be missing: drop the images without a label")
         return self

@@ -17,7 +17,7 @@ from fedsynth.schema.columns import (
     Integer,
     Modelled,
 )
-from fedsynth.schema.drafting import bounded, draft_column
+from fedsynth.schema.drafting import draft_column, enclose
 
 _V1_KEYS = ("sdtype", "datetime_format")
 """What SDV 1 knows of a column; SDV 2 knows ranges too."""
@@ -39,25 +39,25 @@ def columns_from_sdv(
         raise SchemaError(f"SDV metadata describes {len(tables)} tables; give it with one")
     key = tables[0].get("primary_key")
     columns = tables[0].get("columns", {})
-    return [_column(name, entry, key, table) for name, entry in columns.items()]
+    return [_read_column(name, entry, key, table) for name, entry in columns.items()]
 
 
 def sdv_content(columns: tuple[Modelled | Identifier, ...], version: str) -> dict[str, Any]:
     """Metadata (`Metadata.load_from_dict`) of SDV's version "V1" or "V2"."""
-    described = {column.name: _described(column) for column in columns}
+    entries = {column.name: _describe(column) for column in columns}
     keys = [column.name for column in columns if isinstance(column, Identifier)]
     if version == "V1":
-        described = {
+        entries = {
             name: {key: value for key, value in entry.items() if key in _V1_KEYS}
-            for name, entry in described.items()
+            for name, entry in entries.items()
         }
-    table: dict[str, Any] = {"columns": described}
+    table: dict[str, Any] = {"columns": entries}
     if keys:
         table["primary_key"] = keys[0]
     return {"tables": {"table": table}, "relationships": [], "METADATA_SPEC_VERSION": version}
 
 
-def _column(
+def _read_column(
     name: str, entry: Mapping[str, Any], key: str | None, table: pd.DataFrame | None
 ) -> Modelled | Identifier:
     kind = entry.get("sdtype", "unknown")
@@ -71,7 +71,7 @@ def _column(
     if kind in ("categorical", "ordinal") and entry.get("range_values"):
         return Categorical(name=name, values=entry["range_values"], missing=missing)
     if "range_min" in entry and "range_max" in entry:
-        return _ranged(name, entry, missing)
+        return _read_range(name, entry, missing)
     if series is None:
         raise SchemaError(
             f"column {name!r}: SDV's metadata gives no range for it; pass the table too, or add "
@@ -81,7 +81,7 @@ def _column(
     return draft_column(series, kind="categorical" if categorical else None, is_target=True)
 
 
-def _ranged(name: str, entry: Mapping[str, Any], missing: bool) -> Modelled:
+def _read_range(name: str, entry: Mapping[str, Any], missing: bool) -> Modelled:
     lowest, highest = entry["range_min"], entry["range_max"]
     if entry["sdtype"] == "datetime":
         bounds = pd.to_datetime(
@@ -100,10 +100,10 @@ def _ranged(name: str, entry: Mapping[str, Any], missing: bool) -> Modelled:
     decimals = min(int(entry.get("decimal_places", 12)), 12)
     if decimals == 0:
         return Integer(name=name, lower=int(lowest), upper=int(highest), missing=missing)
-    return bounded(name, lowest, highest, decimals, missing)
+    return enclose(name, lowest, highest, decimals, missing)
 
 
-def _described(column: Modelled | Identifier) -> dict[str, Any]:
+def _describe(column: Modelled | Identifier) -> dict[str, Any]:
     if isinstance(column, Identifier):
         return {"sdtype": "id"}
     entry: dict[str, Any] = {"range_is_nullable": column.missing}

@@ -68,7 +68,7 @@ class Schema(Document):
         return f"schema {values['name']!r}" if values.get("name") else "schema"
 
     @model_validator(mode="after")
-    def _consistent(self) -> Schema:
+    def _check_consistency(self) -> Schema:
         names = [column.name for column in self.columns]
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:
@@ -104,10 +104,10 @@ class Schema(Document):
     def broken(self, columns: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
         """Which rows [n] of conformed columns break a constraint; none where there is none."""
         rows = len(next(iter(columns.values())))
-        found = np.zeros(rows, bool)
+        broken = np.zeros(rows, bool)
         for constraint in self.constraints:
-            found |= constraint.broken(columns, self._by_name)
-        return found
+            broken |= constraint.broken(columns, self._by_name)
+        return broken
 
     def _demand_target(self, names: list[str]) -> None:
         if self.target not in names:

@@ -81,9 +81,9 @@ def test_sample_draws_what_is_asked(call, release, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def chosen(tmp_path_factory):
+def auto_release(tmp_path_factory):
     """A release by the method that suits the job."""
-    folder = tmp_path_factory.mktemp("chosen")
+    folder = tmp_path_factory.mktemp("auto")
     job = write_job(folder, method="auto", settings=None)
     assert cli.run(["run", str(job), "--out", str(folder / "r"), "--quiet"]) == 0
     return folder / "r"
@@ -107,10 +107,10 @@ def test_settings_without_a_method_are_refused(call, tmp_path):
     assert code == 2 and "name it, instead of auto" in err
 
 
-def test_rows_meet_conditions_on_any_columns(call, chosen, tmp_path):
+def test_rows_meet_conditions_on_any_columns(call, auto_release, tmp_path):
     target = tmp_path / "some.csv"
     conditions = ("--where", "age=30..34", "--where", "colour=[red]", "--where", "income=high")
-    assert call("sample", chosen, "-n", 40, *conditions, "-o", target)[0] == 0
+    assert call("sample", auto_release, "-n", 40, *conditions, "-o", target)[0] == 0
     rows = pd.read_csv(target)
     assert rows["age"].between(30, 34).all() and (rows["colour"] == "red").all()
     assert (rows["income"] == "high").all()
@@ -118,42 +118,42 @@ def test_rows_meet_conditions_on_any_columns(call, chosen, tmp_path):
         [("age=50..20", "no value"), ("agee=3", "did you mean"), ("age=..", "range")]
     ):
         code, _, err = call(
-            "sample", chosen, "-n", 5, "--where", condition, "-o", tmp_path / f"{number}.csv"
+            "sample", auto_release, "-n", 5, "--where", condition, "-o", tmp_path / f"{number}.csv"
         )
         assert code == 2 and said in err
     assert not list(tmp_path.glob("[0-9].csv"))
 
 
-def test_counts_are_answered_with_intervals(call, chosen, release, tmp_path):
+def test_counts_are_answered_with_intervals(call, auto_release, release, tmp_path):
     target = tmp_path / "counts.csv"
-    assert call("count", chosen, "income", "colour", "-o", target)[0] == 0
-    found = pd.read_csv(target)
-    assert list(found) == ["income", "colour", "count", "low", "high"] and len(found) == 6
-    assert found["count"].sum() == pytest.approx(160, abs=40)
-    assert (found["low"] <= found["high"]).all()
-    code, out, _ = call("count", chosen, "income", "--where", "age=40..63")
+    assert call("count", auto_release, "income", "colour", "-o", target)[0] == 0
+    counts = pd.read_csv(target)
+    assert list(counts) == ["income", "colour", "count", "low", "high"] and len(counts) == 6
+    assert counts["count"].sum() == pytest.approx(160, abs=40)
+    assert (counts["low"] <= counts["high"]).all()
+    code, out, _ = call("count", auto_release, "income", "--where", "age=40..63")
     assert code == 0 and "high" in out
-    code, _, err = call("count", chosen, "incom")
+    code, _, err = call("count", auto_release, "incom")
     assert code == 2 and "did you mean 'income'" in err
     code, _, err = call("count", release, "income")
     assert code == 2 and "made by fedvae" in err
 
 
-def test_gaps_of_a_table_are_filled(call, chosen, tmp_path):
+def test_gaps_of_a_table_are_filled(call, auto_release, tmp_path):
     gaps = table(400, seed=3)
     gaps.loc[:299, "income"] = None
     gaps["age"] = gaps["age"].astype(object)
     gaps.loc[330:335, "age"] = None
     gaps.to_csv(tmp_path / "gaps.csv", index=False)
     target = tmp_path / "whole.csv"
-    assert call("impute", chosen, tmp_path / "gaps.csv", "--seed", 1, "-o", target)[0] == 0
+    assert call("impute", auto_release, tmp_path / "gaps.csv", "--seed", 1, "-o", target)[0] == 0
     whole = pd.read_csv(target)
     assert whole.notna().all().all() and len(whole) == 400
     kept = gaps["income"].notna()
     assert (whole["income"][kept] == gaps["income"][kept]).all()
     old = whole["age"][:300] > 45
     assert (whole["income"][:300][old] == "high").mean() > 0.5
-    code, _, err = call("impute", chosen, tmp_path / "gaps.csv", "-o", target)
+    code, _, err = call("impute", auto_release, tmp_path / "gaps.csv", "-o", target)
     assert code == 2 and "exists already" in err
 
 
@@ -190,7 +190,7 @@ def test_a_release_without_certificate_is_none(call, release, tmp_path):
         assert code == 6 and "no complete release" in err
 
 
-def faulty(tmp_path, **changes):
+def run_arguments(tmp_path, **changes):
     return ("run", write_job(tmp_path, **changes), "--out", tmp_path / "r", "--quiet")
 
 
@@ -204,44 +204,44 @@ def faulty(tmp_path, **changes):
     ids=["empty", "a column too many", "a column too few"],
 )
 def test_a_table_that_does_not_fit_is_one_message(call, tmp_path, frame, message):
-    code, _, err = call(*faulty(tmp_path, frame=frame))
+    code, _, err = call(*run_arguments(tmp_path, frame=frame))
     assert code == 3
     assert err.startswith("Error: ") and message in err and "Traceback" not in err
     assert not (tmp_path / "r").exists()
 
 
 def test_epsilon_0_is_refused_with_the_reason(call, tmp_path):
-    code, _, err = call(*faulty(tmp_path, privacy={"epsilon": 0}))
+    code, _, err = call(*run_arguments(tmp_path, privacy={"epsilon": 0}))
     assert code == 2 and "no release may depend on the data" in err
 
 
 def test_a_budget_that_the_noise_asked_for_exceeds_is_refused(call, tmp_path):
-    code, _, err = call(*faulty(tmp_path, settings={**SETTINGS, "noise_multiplier": 0.3}))
+    code, _, err = call(*run_arguments(tmp_path, settings={**SETTINGS, "noise_multiplier": 0.3}))
     assert code == 4 and "epsilon" in err
     assert not (tmp_path / "r").exists()
 
 
 def test_a_typo_in_a_key_is_found(call, tmp_path):
-    code, _, err = call(*faulty(tmp_path, samples={"rows": 5}))
+    code, _, err = call(*run_arguments(tmp_path, samples={"rows": 5}))
     assert code == 2 and "did you mean 'sample'?" in err
 
 
 def test_data_that_are_absent_leave_nothing_behind(call, tmp_path):
-    code, _, err = call(*faulty(tmp_path, data={"path": "gone.csv"}))
+    code, _, err = call(*run_arguments(tmp_path, data={"path": "gone.csv"}))
     assert code == 3 and "gone.csv" in err
     assert not (tmp_path / "r").exists()
 
 
-def changed(**columns):
+def change_columns(**columns):
     return table().assign(**columns)
 
 
 @pytest.mark.parametrize(
     ("frame", "changes"),
     [
-        (changed(colour=None), {}),
-        (changed(age=7), {}),
-        (changed(income="low"), {}),
+        (change_columns(colour=None), {}),
+        (change_columns(age=7), {}),
+        (change_columns(income="low"), {}),
         (table(), {"sites": {"clients": 2, "scheme": "labels", "per_client": 1}}),
         (table().head(2), {"sites": {"clients": 1, "scheme": "uniform"}, "holdout": 0}),
         (table().head(2), {"sites": {"clients": 1, "scheme": "uniform"}, "holdout": 0.5}),
@@ -249,7 +249,7 @@ def changed(**columns):
     ids=["all missing", "constant", "one class", "clients of one class", "two rows", "one row"],
 )
 def test_odd_tables_become_correct_releases(call, tmp_path, frame, changes):
-    code, _, err = call(*faulty(tmp_path, frame=frame, **changes))
+    code, _, err = call(*run_arguments(tmp_path, frame=frame, **changes))
     assert (code, err) == (0, "")
     rows = pd.read_csv(tmp_path / "r" / "rows.csv")
     assert len(rows) == 50
@@ -375,18 +375,20 @@ def test_a_release_with_a_classifier_classifies_a_table_without_labels(call, tmp
     rows.drop(columns="income").to_csv(tmp_path / "some.csv", index=False)
     target = tmp_path / "classified.csv"
     assert call("predict", release, tmp_path / "some.csv", "-o", target)[0] == 0
-    found = pd.read_csv(target)
-    shares = found[["probability of high", "probability of low"]].to_numpy()
-    assert list(found["predicted income"]) == [["high", "low"][k] for k in shares.argmax(axis=1)]
+    classified = pd.read_csv(target)
+    shares = classified[["probability of high", "probability of low"]].to_numpy()
+    assert list(classified["predicted income"]) == [
+        ["high", "low"][k] for k in shares.argmax(axis=1)
+    ]
     assert abs(shares.sum(axis=1) - 1).max() < 1e-5
     if method == "fusion":
-        assert (found["predicted income"] == rows["income"]).mean() > 0.75
+        assert (classified["predicted income"] == rows["income"]).mean() > 0.75
     assert call("predict", release, tmp_path / "some.csv", "-o", target)[0] == 2
 
 
-def test_a_release_without_a_classifier_says_so(call, chosen, tmp_path):
+def test_a_release_without_a_classifier_says_so(call, auto_release, tmp_path):
     table(9).to_csv(tmp_path / "some.csv", index=False)
-    code, _, err = call("predict", chosen, tmp_path / "some.csv", "-o", tmp_path / "x.csv")
+    code, _, err = call("predict", auto_release, tmp_path / "some.csv", "-o", tmp_path / "x.csv")
     assert code == 2 and "brings no classifier" in err
 
 

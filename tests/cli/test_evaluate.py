@@ -19,9 +19,9 @@ QUICK = ("--models", "standard", "--quiet")
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def release(tmp_path_factory):
     """A job of three owners, and its release."""
-    folder = tmp_path_factory.mktemp("made")
+    folder = tmp_path_factory.mktemp("release")
     assert (
         cli.run(["run", str(write_job(folder, **MST)), "--out", str(folder / "r"), "--quiet"]) == 0
     )
@@ -42,10 +42,10 @@ def pair(files, *names):
     return [part for name in names for part in (f"--{name}", files / f"{name}.csv")]
 
 
-def test_a_release_is_judged_by_its_own_job(call, made):
-    code, out, err = call("evaluate", made, "--models", "standard")
+def test_a_release_is_judged_by_its_own_job(call, release):
+    code, out, err = call("evaluate", release, "--models", "standard")
     assert code == 0, err
-    target = made.parent / "r-report"
+    target = release.parent / "r-report"
     assert f"Report: {target / 'report.html'}" in out
     assert "attacks, of which told training rows from others: none." in out
     assert "Beware" in out and "This report was computed on private rows" in out
@@ -55,34 +55,34 @@ def test_a_release_is_judged_by_its_own_job(call, made):
     assert content["certificate"]["epsilon"] == pytest.approx(5, abs=0.5)
     assert content["title"] == "r"
     assert content["clients"] is None
-    assert not {"report.html", "report.json"} & {path.name for path in made.iterdir()}
-    code, _, err = call("evaluate", made, *QUICK)
+    assert not {"report.html", "report.json"} & {path.name for path in release.iterdir()}
+    code, _, err = call("evaluate", release, *QUICK)
     assert code == 2 and "r-report exists already" in err
 
 
 def test_the_default_folder_lies_beside_the_release_wherever_one_stands(
-    call, made, tmp_path, monkeypatch
+    call, release, tmp_path, monkeypatch
 ):
-    release = tmp_path / "here"
-    release.mkdir()
-    for path in made.iterdir():
-        (release / path.name).write_bytes(path.read_bytes())
-    monkeypatch.chdir(release)
+    copy = tmp_path / "here"
+    copy.mkdir()
+    for path in release.iterdir():
+        (copy / path.name).write_bytes(path.read_bytes())
+    monkeypatch.chdir(copy)
     table(60, 0).to_csv(tmp_path / "real.csv", index=False)
     code, _, err = call("evaluate", ".", "--real", tmp_path / "real.csv", *QUICK)
     assert code == 0, err
     assert (tmp_path / "here-report" / "report.html").exists()
-    assert not list(release.glob("*report*"))
+    assert not list(copy.glob("*report*"))
 
 
-def test_a_private_report_does_not_go_into_the_release(call, made):
-    code, _, err = call("evaluate", made, "--out", made / "report", *QUICK)
+def test_a_private_report_does_not_go_into_the_release(call, release):
+    code, _, err = call("evaluate", release, "--out", release / "report", *QUICK)
     assert code == 2 and "go beside the release, not into it" in err
-    assert not (made / "report").exists()
+    assert not (release / "report").exists()
 
 
-def test_json_is_printed_and_is_the_report(call, made, tmp_path):
-    code, out, err = call("evaluate", made, "--out", tmp_path / "x", "--json", *QUICK)
+def test_json_is_printed_and_is_the_report(call, release, tmp_path):
+    code, out, err = call("evaluate", release, "--out", tmp_path / "x", "--json", *QUICK)
     assert (code, err) == (0, "")
     assert json.loads(out) == json.loads((tmp_path / "x" / "report.json").read_text())
 
@@ -133,8 +133,10 @@ def test_public_rows_are_said_to_be_public(call, files):
     assert "declared public" in (files / "x" / "report.html").read_text(encoding="utf-8")
 
 
-def test_a_release_is_held_against_other_rows(call, made, files):
-    code, *_ = call("evaluate", made, *pair(files, "real", "train"), "--out", files / "x", *QUICK)
+def test_a_release_is_held_against_other_rows(call, release, files):
+    code, *_ = call(
+        "evaluate", release, *pair(files, "real", "train"), "--out", files / "x", *QUICK
+    )
     content = json.loads((files / "x" / "report.json").read_text())
     assert code == 0 and content["data"]["rows"] == {"real": 60, "synthetic": 50, "train": 60}
     assert content["certificate"] is not None and content["clients"] is None
@@ -165,8 +167,8 @@ def test_a_release_is_held_against_other_rows(call, made, files):
         ("{r} --out {d}/real.csv", "exists already"),
     ],
 )
-def test_wrong_options_are_explained(call, made, files, arguments, message):
-    given = arguments.format(r=made, d=files).split()
+def test_wrong_options_are_explained(call, release, files, arguments, message):
+    given = arguments.format(r=release, d=files).split()
     out = () if "--out" in given else ("--out", files / "x")
     code, _, err = call("evaluate", *given, *out, "--quiet")
     assert (code, message in err) == (2, True), err
@@ -190,17 +192,17 @@ def test_columns_that_differ_name_the_side(call, files):
 
 @pytest.mark.parametrize("name", ["rows.csv", "schema.yaml", "certificate.json"])
 @pytest.mark.parametrize("damage", ["cut", "gone"])
-def test_a_damaged_release_is_not_evaluated(call, made, tmp_path, name, damage):
-    release = tmp_path / "r"
-    release.mkdir()
-    for path in made.iterdir():
-        (release / path.name).write_bytes(path.read_bytes())
-    body = (release / name).read_bytes()
+def test_a_damaged_release_is_not_evaluated(call, release, tmp_path, name, damage):
+    copy = tmp_path / "r"
+    copy.mkdir()
+    for path in release.iterdir():
+        (copy / path.name).write_bytes(path.read_bytes())
+    body = (copy / name).read_bytes()
     if damage == "cut":
-        (release / name).write_bytes(body[:-20])
+        (copy / name).write_bytes(body[:-20])
     else:
-        (release / name).unlink()
-    code, _, err = call("evaluate", release, *QUICK)
+        (copy / name).unlink()
+    code, _, err = call("evaluate", copy, *QUICK)
     assert code == 6 and (name in err or "no complete release" in err)
     assert not (tmp_path / "r-report").exists()
 
@@ -228,9 +230,9 @@ def test_a_release_without_a_job_file_asks_for_real_rows(call, tmp_path):
     assert code == 2 and "--real FILE" in err
 
 
-def test_scores_within_a_budget_have_a_certificate_of_their_own(call, made, tmp_path):
+def test_scores_within_a_budget_have_a_certificate_of_their_own(call, release, tmp_path):
     target = tmp_path / "scores"
-    code, out, err = call("evaluate", made, "--epsilon", 20, "--out", target)
+    code, out, err = call("evaluate", release, "--epsilon", 20, "--out", target)
     assert code == 0, err
     names = {path.name for path in target.iterdir()}
     assert {"ledger.jsonl", "certificate.json", "scores.json"} <= names
@@ -242,13 +244,13 @@ def test_scores_within_a_budget_have_a_certificate_of_their_own(call, made, tmp_
     content = json.loads((target / "certificate.json").read_text())
     assert content["guarantee"]["epsilon"] <= 20
     assert content["guarantee"]["delta"] == 1e-4
-    code, _, err = call("evaluate", made, "--epsilon", 20, "--out", target)
+    code, _, err = call("evaluate", release, "--epsilon", 20, "--out", target)
     assert code == 2 and "exists already" in err
 
 
-def test_scores_are_printed_as_json_with_a_delta_of_ones_own(call, made, tmp_path):
+def test_scores_are_printed_as_json_with_a_delta_of_ones_own(call, release, tmp_path):
     code, out, err = call(
-        *("evaluate", made, "--epsilon", 20, "--delta", 1e-6, "--out", tmp_path / "s"),
+        *("evaluate", release, "--epsilon", 20, "--delta", 1e-6, "--out", tmp_path / "s"),
         *("--json", "--quiet"),
     )
     assert (code, err) == (0, "")
@@ -299,24 +301,24 @@ def test_test_images_are_nobodys_and_pay_for_no_scores_of_clients(call, tmp_path
     assert code == 2 and "are no owner's" in err
 
 
-def test_a_delta_that_promises_nothing_is_refused(call, made, tmp_path):
+def test_a_delta_that_promises_nothing_is_refused(call, release, tmp_path):
     asked = ("--epsilon", 1, "--delta", 0.9, "--out", tmp_path / "s")
-    code, _, err = call("evaluate", made, *asked)
+    code, _, err = call("evaluate", release, *asked)
     assert code == 2 and "promises nothing" in err
 
 
-def test_another_job_file_than_the_release_was_made_by_is_refused(call, made, tmp_path):
+def test_another_job_file_than_the_release_was_made_by_is_refused(call, release, tmp_path):
     copy = tmp_path / "copy"
-    shutil.copytree(made, copy)
+    shutil.copytree(release, copy)
     config = copy / "config.yaml"
     config.write_text(config.read_text().replace("seed: 0", "seed: 1"))
     code, _, err = call("evaluate", copy, "--out", tmp_path / "x")
     assert code == 6 and "was changed" in err
 
 
-def test_an_epsilon_that_carries_nothing_is_refused(call, made, tmp_path):
+def test_an_epsilon_that_carries_nothing_is_refused(call, release, tmp_path):
     asked = ("--epsilon", 1e-9, "--delta", 1e-12)
-    code, _, err = call("evaluate", made, *asked, "--out", tmp_path / "s", "--quiet")
+    code, _, err = call("evaluate", release, *asked, "--out", tmp_path / "s", "--quiet")
     assert code == 4 and "epsilon" in err
     assert not (tmp_path / "s").exists()
 
@@ -372,13 +374,13 @@ def test_help_names_the_options(call):
 def test_parquet_and_csv_are_alike(call, files):
     pd.read_csv(files / "synthetic.csv").to_parquet(files / "synthetic.parquet")
     schema = ("--schema", files / "people.yaml")
-    found = []
+    fidelities = []
     for name in ("synthetic.csv", "synthetic.parquet"):
         arguments = ("--real", files / "real.csv", "--synthetic", files / name, *schema)
         code, out, _ = call("evaluate", *arguments, "--out", files / f"of-{name}", "--json", *QUICK)
         assert code == 0
-        found.append(json.loads(out)["fidelity"])
-    assert found[0] == found[1]
+        fidelities.append(json.loads(out)["fidelity"])
+    assert fidelities[0] == fidelities[1]
 
 
 def test_a_target_may_be_named_where_no_schema_is(call, files):

@@ -17,7 +17,7 @@ from tests.schemas import arrays, schemas
 NAN = np.nan
 
 
-def one(cells, column, missing_values=("",)):
+def conform_one(cells, column, missing_values=("",)):
     """The conformed array of one column, and how many of its cells were outside."""
     series = cells if isinstance(cells, pd.Series) else pd.Series(cells, dtype=object)
     schema = Schema(columns=[column], missing_values=missing_values)
@@ -89,7 +89,7 @@ def test_whatever_the_cells_the_arrays_are_within_the_schema(cells):
 def test_integers_are_read_from_every_spelling():
     column = Integer(name="i", lower=-10, upper=10_000, missing=True)
     cells = [1, 2.0, "3", " 4 ", "1e3", "5.0", Decimal("6"), np.int8(7), True, None, NAN, pd.NA, ""]
-    values, outside = one(cells, column)
+    values, outside = conform_one(cells, column)
     np.testing.assert_equal(values, [1, 2, 3, 4, 1000, 5, 6, 7, 1, NAN, NAN, NAN, NAN])
     assert outside == 0
 
@@ -109,44 +109,47 @@ def test_integers_are_read_from_every_spelling():
 )
 def test_every_dtype_of_pandas_reads_alike(series):
     number = Integer(name="i", lower=0, upper=5, missing=True)
-    np.testing.assert_equal(one(series, number), ([3, 5, NAN], 1))
+    np.testing.assert_equal(conform_one(series, number), ([3, 5, NAN], 1))
     code = Categorical(name="i", values=[9, 3], missing=True)
-    np.testing.assert_equal(one(series, code), ([1, 0, -1], 0))
+    np.testing.assert_equal(conform_one(series, code), ([1, 0, -1], 0))
     text = Categorical(name="i", values=["9", "3"], missing=True)
-    np.testing.assert_equal(one(series, text), ([1, 0, -1], 0))
+    np.testing.assert_equal(conform_one(series, text), ([1, 0, -1], 0))
 
 
 def test_numbers_outside_are_clamped_and_counted():
     column = Continuous(name="x", lower=0, upper=1, decimals=2)
-    values, outside = one([-1, 0, 0.505, 1, 2, np.inf, "-inf", "much", None], column)
+    values, outside = conform_one([-1, 0, 0.505, 1, 2, np.inf, "-inf", "much", None], column)
     assert values == [0, 0, 0.5, 1, 1, 1, 0, 0, 0]
     # -1, 2, inf, -inf, the word, and a missing cell where none may be; rounding is no fault.
     assert outside == 6
 
 
 def test_fractions_in_an_integer_column_are_rounded_and_counted():
-    assert one([1.4, 1.6, 2], Integer(name="i", lower=0, upper=9)) == ([1, 2, 2], 2)
+    assert conform_one([1.4, 1.6, 2], Integer(name="i", lower=0, upper=9)) == ([1, 2, 2], 2)
 
 
 def test_unreadable_numbers_are_missing_where_that_is_allowed():
     column = Integer(name="i", lower=3, upper=9, missing=True)
-    np.testing.assert_equal(one(["four", 4], column), ([NAN, 4], 1))
+    np.testing.assert_equal(conform_one(["four", 4], column), ([NAN, 4], 1))
 
 
 def test_undeclared_categories_go_to_other_else_missing_else_the_first():
     cells = ["a", "z", None]
     plain = Categorical(name="c", values=["a", "b"])
-    assert one(cells, plain) == ([0, 0, 0], 2)
-    assert one(cells, Categorical(name="c", values=["a", "b"], missing=True)) == ([0, -1, -1], 1)
+    assert conform_one(cells, plain) == ([0, 0, 0], 2)
+    assert conform_one(cells, Categorical(name="c", values=["a", "b"], missing=True)) == (
+        [0, -1, -1],
+        1,
+    )
     other = Categorical(name="c", values=["a", "b"], other="rest")
-    assert one(cells, other) == ([0, 2, 2], 2)
+    assert conform_one(cells, other) == ([0, 2, 2], 2)
     both = Categorical(name="c", values=["a", "b"], other="b", missing=True)
-    assert one(cells, both) == ([0, 1, -1], 1)
+    assert conform_one(cells, both) == ([0, 1, -1], 1)
 
 
 def test_integer_categories_read_alike_as_numbers_and_text():
     column = Categorical(name="c", values=[0, 1])
-    assert one(["0", 0, 0.0, "0.0", "1", 1, np.float32(1), " 1"], column)[0] == [
+    assert conform_one(["0", 0, 0.0, "0.0", "1", 1, np.float32(1), " 1"], column)[0] == [
         0,
         0,
         0,
@@ -156,23 +159,23 @@ def test_integer_categories_read_alike_as_numbers_and_text():
         1,
         1,
     ]
-    assert one(pd.Series([0.0, 1.0, NAN]), column) == ([0, 1, 0], 1)
+    assert conform_one(pd.Series([0.0, 1.0, NAN]), column) == ([0, 1, 0], 1)
 
 
 def test_codes_with_leading_zeros_are_told_apart_as_text():
     column = Categorical(name="c", values=["007", "7"], missing=True)
-    assert one(["007", "7", "0007"], column) == ([0, 1, -1], 1)
-    assert one(["7"], Categorical(name="c", values=["008", "007"])) == ([0], 1)
-    assert one([7], Categorical(name="c", values=["008", "007", "07"])) == ([0], 1)
+    assert conform_one(["007", "7", "0007"], column) == ([0, 1, -1], 1)
+    assert conform_one(["7"], Categorical(name="c", values=["008", "007"])) == ([0], 1)
+    assert conform_one([7], Categorical(name="c", values=["008", "007", "07"])) == ([0], 1)
     # A frame that lost the zeros to a number: clear where only one code can be meant.
-    assert one([7], Categorical(name="c", values=["007", "008"])) == ([0], 0)
+    assert conform_one([7], Categorical(name="c", values=["007", "008"])) == ([0], 0)
 
 
 def test_booleans_are_read_from_words_and_digits():
     cells = ["TRUE", "no", "Y", "f", 1, 0.0, "1", True, np.bool_(False), "perhaps", None]
     column = Boolean(name="b", missing=True)
-    assert one(cells, column) == ([1, 0, 1, 0, 1, 0, 1, 1, 0, -1, -1], 1)
-    assert one(["true", "TRUE", "False"], Categorical(name="b", values=[True, False])) == (
+    assert conform_one(cells, column) == ([1, 0, 1, 0, 1, 0, 1, 1, 0, -1, -1], 1)
+    assert conform_one(["true", "TRUE", "False"], Categorical(name="b", values=[True, False])) == (
         [0, 0, 1],
         0,
     )
@@ -195,17 +198,17 @@ def test_dates_are_read_from_every_spelling_that_has_one_meaning():
         pd.NaT,
         "",
     ]
-    values, outside = one(cells, column)
+    values, outside = conform_one(cells, column)
     np.testing.assert_equal(values, [1, 2, 3, 4, 5, 7, 7, 7, 365, 0, NAN, NAN, NAN])
     assert outside == 2
 
 
 def test_a_date_with_two_meanings_needs_a_format():
     bounds = {"name": "t", "lower": "2020-01-01", "upper": "2020-12-31", "missing": True}
-    np.testing.assert_equal(one(["03/04/2020"], Datetime(**bounds)), ([NAN], 1))
-    assert one(["03/04/2020"], Datetime(**bounds, format="%d/%m/%Y")) == ([93], 0)
-    assert one(["03/04/2020"], Datetime(**bounds, format="%m/%d/%Y")) == ([63], 0)
-    np.testing.assert_equal(one(["soon"], Datetime(**bounds)), ([NAN], 1))
+    np.testing.assert_equal(conform_one(["03/04/2020"], Datetime(**bounds)), ([NAN], 1))
+    assert conform_one(["03/04/2020"], Datetime(**bounds, format="%d/%m/%Y")) == ([93], 0)
+    assert conform_one(["03/04/2020"], Datetime(**bounds, format="%m/%d/%Y")) == ([63], 0)
+    np.testing.assert_equal(conform_one(["soon"], Datetime(**bounds)), ([NAN], 1))
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
@@ -214,26 +217,28 @@ def test_datetime_columns_of_any_unit_count_units_since_the_lower_bound(unit):
     series = pd.Series(pd.to_datetime(["2020-01-01 01:00:59", "2020-01-01 00:00:00"])).astype(
         f"datetime64[{unit}]"
     )
-    assert one(series, column) == ([60, 0], 0)
+    assert conform_one(series, column) == ([60, 0], 0)
     # An hour earlier in UTC: the first is on the bound, the second before it.
-    assert one(series.dt.tz_localize("Europe/Berlin"), column) == ([0, 0], 1)
+    assert conform_one(series.dt.tz_localize("Europe/Berlin"), column) == ([0, 0], 1)
 
 
 def test_missing_values_are_missing_unless_a_column_declares_them():
     markers = ("?", "NA", "-1")
     country = Categorical(name="c", values=["NA", "DE"], missing=True)
-    assert one(["NA", "?", "DE", "", " ? "], country, markers) == ([0, -1, 1, -1, -1], 0)
+    assert conform_one(["NA", "?", "DE", "", " ? "], country, markers) == ([0, -1, 1, -1, -1], 0)
     days = Integer(name="i", lower=0, upper=9, missing=True)
-    np.testing.assert_equal(one(["-1", -1, -1.0, "NA", 3], days, markers), ([NAN] * 4 + [3], 0))
+    np.testing.assert_equal(
+        conform_one(["-1", -1, -1.0, "NA", 3], days, markers), ([NAN] * 4 + [3], 0)
+    )
     wide = Integer(name="i", lower=-5, upper=9, missing=True)
-    np.testing.assert_equal(one(["-1", -1, "?"], wide, markers), ([-1, -1, NAN], 0))
+    np.testing.assert_equal(conform_one(["-1", -1, "?"], wide, markers), ([-1, -1, NAN], 0))
 
 
 def test_all_missing_and_constant_columns_conform():
     column = Integer(name="i", lower=2, upper=2, missing=True)
-    np.testing.assert_equal(one([None, None], column), ([NAN, NAN], 0))
-    np.testing.assert_equal(one(pd.Series([NAN, NAN]), column), ([NAN, NAN], 0))
-    assert one([2, 2], column) == ([2, 2], 0)
+    np.testing.assert_equal(conform_one([None, None], column), ([NAN, NAN], 0))
+    np.testing.assert_equal(conform_one(pd.Series([NAN, NAN]), column), ([NAN, NAN], 0))
+    assert conform_one([2, 2], column) == ([2, 2], 0)
 
 
 def test_a_numeric_only_table_conforms():

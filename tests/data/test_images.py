@@ -12,7 +12,7 @@ PIXELS = np.arange(24, dtype=np.uint8).reshape(4, 2, 3)
 IMAGES = Images(PIXELS, np.array([0, 1, 1, 0]))
 
 
-def saved(path, **arrays):
+def save(path, **arrays):
     np.savez(path, **arrays)
     return path
 
@@ -44,7 +44,7 @@ def test_labels_of_any_type_and_shape_become_codes(tmp_path):
         np.array([[0], [7], [7], [0]]),
         [0.0, 7, 7, 0],
     ):
-        path = saved(tmp_path / "i.npz", a=PIXELS, b=labels)
+        path = save(tmp_path / "i.npz", a=PIXELS, b=labels)
         images = read_images(path, schema, keys=("a", "b"))
         assert images.labels.tolist() == [0, 1, 1, 0]
         assert images.labels.dtype == np.int64
@@ -72,13 +72,13 @@ def test_take_keeps_pixels_and_labels_together():
     ],
 )
 def test_a_file_of_another_content_is_refused_by_name(tmp_path, arrays, words):
-    path = saved(tmp_path / "bad.npz", **arrays)
+    path = save(tmp_path / "bad.npz", **arrays)
     with pytest.raises(DataError, match=rf"bad\.npz.*{words}"):
         read_images(path, SCHEMA)
 
 
 def test_pixels_above_the_maximum_are_refused(tmp_path):
-    path = saved(tmp_path / "i.npz", x=PIXELS)
+    path = save(tmp_path / "i.npz", x=PIXELS)
     with pytest.raises(DataError, match="above the schema's `maximum` 16"):
         read_images(path, ImageSchema(shape=(2, 3), maximum=16))
 
@@ -86,7 +86,7 @@ def test_pixels_above_the_maximum_are_refused(tmp_path):
 def test_damaged_absent_and_other_files_are_named(tmp_path):
     with pytest.raises(DataError, match=r"none\.npz.*No such file"):
         read_images(tmp_path / "none.npz", SCHEMA)
-    path = saved(tmp_path / "cut.npz", x=PIXELS, y=["cat"] * 4)
+    path = save(tmp_path / "cut.npz", x=PIXELS, y=["cat"] * 4)
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(DataError, match=r"cut\.npz.*damaged"):
         read_images(path, SCHEMA)

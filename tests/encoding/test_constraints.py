@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fedsynth.data.tables import conform
-from fedsynth.encoding.constraints import impossible, zeros
+from fedsynth.encoding.constraints import is_impossible, structural_zeros
 from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError, SchemaError
@@ -38,7 +38,7 @@ def noisy_encoding(schema, seed, sigma=3.0):
     return encoding_of(schema, counts + rng.normal(0, sigma, dim), sigma)
 
 
-def drawn(encoding, codes, seed=0):
+def draw_values(encoding, codes, seed=0):
     """Values of codes [n, d] drawn without regard to any constraint."""
     plain = TableEncoding(
         Schema(columns=encoding.schema.columns),
@@ -53,7 +53,7 @@ def test_a_forbidden_combination_is_one_impossible_cell():
     schema = Schema(
         columns=(SEX, AGE, ROLE), constraints=({"never": {"role": "husband", "sex": "f"}},)
     )
-    ((clique, mask),) = zeros(encoding_of(schema))
+    ((clique, mask),) = structural_zeros(encoding_of(schema))
     assert clique == (0, 2)
     assert mask.shape == (2, 5) and mask.sum() == 1 and mask[0, 0]
 
@@ -61,7 +61,7 @@ def test_a_forbidden_combination_is_one_impossible_cell():
 def test_a_single_column_can_be_forbidden_a_value_or_to_be_missing():
     constraints = ({"never": {"role": ["ward", "cousin"]}}, {"never": {"age": None}})
     encoding = encoding_of(Schema(columns=(AGE, ROLE), constraints=constraints))
-    (first, roles), (second, ages) = zeros(encoding)
+    (first, roles), (second, ages) = structural_zeros(encoding)
     assert (first, second) == ((1,), (0,))
     assert roles.tolist() == [False, False, False, True, True]
     assert ages.tolist() == [False] * (encoding.sizes[0] - 1) + [True]
@@ -75,7 +75,7 @@ def test_columns_in_order_exclude_bins_that_lie_above():
         ),
         constraints=({"ordered": ["start", "end"]},),
     )
-    ((clique, mask),) = zeros(TableEncoding.from_edges(schema))
+    ((clique, mask),) = structural_zeros(TableEncoding.from_edges(schema))
     assert clique == (0, 1)
     # Rows: end in [0, 10), [10, 20), [20, 30]; columns: start in the same, or missing.
     assert mask.astype(int).tolist() == [[0, 1, 1, 0], [0, 0, 1, 0], [0, 0, 0, 0]]
@@ -91,7 +91,7 @@ def test_dates_in_order_are_compared_by_the_calendar():
     )
     encoding = encoding_of(schema)
     assert encoding.sizes == (2, 4)
-    ((_, mask),) = zeros(encoding)
+    ((_, mask),) = structural_zeros(encoding)
     assert mask.astype(int).tolist() == [[1, 0, 0, 0], [1, 1, 0, 0]]
 
 
@@ -99,7 +99,7 @@ def test_of_several_columns_in_order_each_neighbouring_pair_has_a_table():
     names = ["c", "a", "b"]
     made = tuple(Integer(name=name, lower=0, upper=3, edges=(0, 1, 2, 3)) for name in "abc")
     schema = Schema(columns=made, constraints=({"ordered": names},))
-    tables = zeros(TableEncoding.from_edges(schema))
+    tables = structural_zeros(TableEncoding.from_edges(schema))
     assert [clique for clique, _ in tables] == [(0, 2), (0, 1)]
     (_, first), (_, second) = tables
     # Bins 0, 1 and 2 to 3: c <= a has a in rows, a <= b has a in rows, too.
@@ -114,18 +114,18 @@ def test_a_table_too_large_for_memory_is_refused_with_its_size():
     schema = Schema(columns=wide, constraints=({"never": {"a": "a0", "b": "b0"}},))
     encoding = encoding_of(schema)
     with pytest.raises(ConfigError, match=r"constraint 1.*4,198,401"):
-        zeros(encoding)
+        structural_zeros(encoding)
     codes = np.array([[0, 0], [0, 1], [1, 0]])
-    assert impossible(encoding, codes).tolist() == [True, False, False]
+    assert is_impossible(encoding, codes).tolist() == [True, False, False]
 
 
 @st.composite
-def constrained(draw):
+def constrained_schemas(draw):
     columns = tuple(draw(any_column(f"c{k}")) for k in range(draw(st.integers(1, 3))))
     constraints = []
     for _ in range(draw(st.integers(1, 2))):
         chosen = draw(st.lists(st.sampled_from(columns), min_size=1, unique_by=lambda c: c.name))
-        constraints.append({"never": {c.name: draw(stated(c)) for c in chosen}})
+        constraints.append({"never": {c.name: draw(conditions(c)) for c in chosen}})
     numbers = [c.name for c in columns if isinstance(c, Integer | Continuous)]
     if len(numbers) > 1 and draw(st.booleans()):
         constraints.append({"ordered": numbers})
@@ -135,7 +135,7 @@ def constrained(draw):
         assume(False)
 
 
-def stated(column):
+def conditions(column):
     if isinstance(column, Categorical | Boolean):
         return st.lists(st.sampled_from(column.categories), min_size=1)
     if isinstance(column, Integer | Continuous):
@@ -147,16 +147,16 @@ def stated(column):
     return st.just({"from": "2020-02-28", "to": "2020-02-28"})
 
 
-@given(constrained(), st.data(), st.integers(0, 2**32 - 1))
+@given(constrained_schemas(), st.data(), st.integers(0, 2**32 - 1))
 @settings(max_examples=120, deadline=None)
 def test_no_row_that_meets_the_constraints_has_impossible_codes(schema, data, seed):
     encoding = noisy_encoding(schema, seed)
     conformed = conform(data.draw(frames(schema)), schema)
     codes = encoding.encode(conformed)
-    assert (impossible(encoding, codes) <= schema.broken(conformed.columns)).all()
+    assert (is_impossible(encoding, codes) <= schema.broken(conformed.columns)).all()
 
 
-@given(constrained(), st.integers(0, 2**32 - 1))
+@given(constrained_schemas(), st.integers(0, 2**32 - 1))
 @settings(max_examples=120, deadline=None)
 def test_rows_of_other_codes_never_break_a_forbidden_combination(schema, seed):
     never = tuple(c for c in schema.constraints if hasattr(c, "never"))
@@ -164,22 +164,22 @@ def test_rows_of_other_codes_never_break_a_forbidden_combination(schema, seed):
     encoding = noisy_encoding(only, seed)
     rng = np.random.default_rng(seed)
     codes = np.stack([rng.integers(0, size, 100) for size in encoding.sizes], axis=1)
-    values = drawn(encoding, codes, seed)
-    assert (impossible(encoding, codes) == only.broken(values)).all()
+    values = draw_values(encoding, codes, seed)
+    assert (is_impossible(encoding, codes) == only.broken(values)).all()
 
 
-@given(constrained(), st.integers(0, 2**32 - 1))
+@given(constrained_schemas(), st.integers(0, 2**32 - 1))
 @settings(max_examples=60, deadline=None)
 def test_tables_of_combinations_agree_with_rows(schema, seed):
     encoding = noisy_encoding(schema, seed)
     rng = np.random.default_rng(seed)
     codes = np.stack([rng.integers(0, size, 200) for size in encoding.sizes], axis=1)
-    found = np.zeros(len(codes), bool)
-    for clique, mask in zeros(encoding):
+    covered = np.zeros(len(codes), bool)
+    for clique, mask in structural_zeros(encoding):
         assert list(clique) == sorted(set(clique))
         assert mask.shape == tuple(encoding.sizes[k] for k in clique) and mask.dtype == bool
-        found |= mask[tuple(codes[:, k] for k in clique)]
-    assert (found == impossible(encoding, codes)).all()
+        covered |= mask[tuple(codes[:, k] for k in clique)]
+    assert (covered == is_impossible(encoding, codes)).all()
 
 
 def test_a_bin_ends_where_a_constraint_begins_and_no_mass_is_lost():
@@ -226,5 +226,5 @@ def test_rare_categories_on_different_sides_of_a_constraint_do_not_share_a_code(
     assert codes.tolist() == [0, 1, 2, 1, 2]
     shares = encoding.likelihood("role", condition_on(ROLE, ["child", "ward"]))
     assert set(shares.tolist()) == {0.0, 1.0}
-    ((_, mask),) = zeros(encoding)
+    ((_, mask),) = structural_zeros(encoding)
     assert mask[codes[2], 1] and mask.sum() == 1

@@ -105,17 +105,17 @@ def test_rare_categories_are_drawn_by_the_counts_that_they_were_merged_with():
 @given(st.lists(st.floats(0, 50), min_size=1, max_size=30), st.floats(0, 20), st.data())
 @settings(deadline=None)
 def test_only_rare_categories_on_one_side_of_every_condition_share_a_code(masses, least, data):
-    held = np.array(masses)
+    counts = np.array(masses)
     count = data.draw(st.integers(0, 2))
     flags = data.draw(
-        st.lists(st.booleans(), min_size=count * len(held), max_size=count * len(held))
+        st.lists(st.booleans(), min_size=count * len(counts), max_size=count * len(counts))
     )
-    sides = np.array(flags, bool).reshape(len(held), count)
-    groups = Groups.of(held, least, sides)
-    codes = np.arange(len(held)) if groups is None else groups.codes
-    for a in range(len(held)):
+    sides = np.array(flags, bool).reshape(len(counts), count)
+    groups = Groups.of(counts, least, sides)
+    codes = np.arange(len(counts)) if groups is None else groups.codes
+    for a in range(len(counts)):
         for b in range(a):
-            alike = (sides[a] == sides[b]).all() and held[a] < least and held[b] < least
+            alike = (sides[a] == sides[b]).all() and counts[a] < least and counts[b] < least
             assert (codes[a] == codes[b]) == alike
     if groups is not None:
         assert set(codes) == set(range(groups.size))
@@ -125,11 +125,11 @@ def test_only_rare_categories_on_one_side_of_every_condition_share_a_code(masses
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.floats(0.1, 9), st.booleans()), min_size=1))
 def test_the_allowed_share_of_a_group_is_by_weight_and_only_allowed_are_drawn(entries):
-    owners, weights, allowed = (np.array(part) for part in zip(*entries, strict=True))
-    owners = np.unique(owners, return_inverse=True)[1]
-    kept, shares = Groups(owners, weights).within(allowed)
-    for code in range(owners.max() + 1):
-        own = owners == code
+    groups, weights, allowed = (np.array(part) for part in zip(*entries, strict=True))
+    groups = np.unique(groups, return_inverse=True)[1]
+    kept, shares = Groups(groups, weights).restrict(allowed)
+    for code in range(groups.max() + 1):
+        own = groups == code
         assert shares[code] == pytest.approx(weights[own & allowed].sum() / weights[own].sum())
     drawn = kept.decode(np.repeat(np.arange(len(shares)), 20), np.random.default_rng(0))
     possible = np.repeat(shares, 20) > 0
@@ -138,7 +138,7 @@ def test_the_allowed_share_of_a_group_is_by_weight_and_only_allowed_are_drawn(en
 
 def test_a_condition_on_categories_that_the_counts_do_not_show_is_met_evenly():
     groups = Groups(np.array([0, 1, 1, 1, 1]), np.array([1.0, 1.0, 0.0, 0.0, 3.0]))
-    kept, shares = groups.within(np.array([False, False, True, True, False]))
+    kept, shares = groups.restrict(np.array([False, False, True, True, False]))
     assert shares.tolist() == [0.0, 0.5]
     drawn = kept.decode(np.ones(4000, np.int64), np.random.default_rng(0))
     assert np.bincount(drawn) == pytest.approx([0, 0, 2000, 2000], abs=150)

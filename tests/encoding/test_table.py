@@ -37,7 +37,7 @@ def round_trip(frame, encoding, seed=0):
     return encoding.decode(codes, np.random.default_rng(seed))
 
 
-def drawn(encoding, rows, seed=0):
+def draw_rows(encoding, rows, seed=0):
     """Rows whose columns are independent, from the encoding's own frequencies."""
     rng = np.random.default_rng(seed)
     codes = [
@@ -118,7 +118,7 @@ def test_any_histogram_gives_a_valid_encoding(schema, seed, sigma, shift):
     encoding = TableEncoding.from_histogram(schema, noisy, sigma)
     assert encoding.records >= 1
     assert min(encoding.sizes) >= 1
-    back = drawn(encoding, 5)
+    back = draw_rows(encoding, 5)
     assert set(conform(back, schema).outside.values()) == {0}
 
 
@@ -128,7 +128,7 @@ def test_histograms_without_a_record_still_encode(fill, sigma):
     dim = HistogramLayout.of(CLAIMS).dim
     encoding = TableEncoding.from_histogram(CLAIMS, np.full(dim, fill), sigma)
     assert encoding.records == 1
-    assert len(drawn(encoding, 10)) == 10
+    assert len(draw_rows(encoding, 10)) == 10
 
 
 @given(schemas(), st.data(), st.sampled_from((0.0, 20.0)))
@@ -178,7 +178,7 @@ def test_without_noise_the_frequencies_are_exact():
 def test_frequent_single_values_survive_the_noise(sigma, slack):
     frame = claims()
     encoding = encoding_of(frame, CLAIMS, sigma)
-    there_and_back, independent = round_trip(frame, encoding), drawn(encoding, len(frame))
+    there_and_back, independent = round_trip(frame, encoding), draw_rows(encoding, len(frame))
     for name, value in (("amount", 0), ("amount", 99_999.99), ("hours", 40)):
         share = (frame[name] == value).mean()
         error = 5 * np.sqrt(share / len(frame))
@@ -190,7 +190,7 @@ def test_frequent_single_values_survive_the_noise(sigma, slack):
 def test_one_way_marginals_survive_the_noise(sigma, limit):
     frame = claims()
     encoding = encoding_of(frame, CLAIMS, sigma)
-    independent = drawn(encoding, 200_000)
+    independent = draw_rows(encoding, 200_000)
     for name in ("amount", "hours", "age"):
         edges = np.unique(np.quantile(frame[name], np.linspace(0, 1, 21))[1:-1])
         real, ours = (
@@ -233,7 +233,7 @@ def test_a_column_that_is_always_missing_comes_back_missing(sigma):
     )
     frame = pd.DataFrame({name: [None] * 2000 for name in "xnct"})
     encoding = encoding_of(frame, schema, sigma)
-    assert drawn(encoding, 500).isna().mean().min() > 0.95
+    assert draw_rows(encoding, 500).isna().mean().min() > 0.95
     assert round_trip(frame, encoding).isna().all(axis=None)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from fedsynth.encoding.grid import BRANCHING
-from fedsynth.encoding.tree import gather, pool, refine, settle, shared_total
+from fedsynth.encoding.tree import gather, make_consistent, pool, refine, shared_total
 
 
 def level_sizes(cells: int, depth: int) -> list[int]:
@@ -70,7 +70,7 @@ def test_settled_counts_solve_the_least_squares_problem_of_all_columns_together(
     gathered = [gather(levels, extras) for levels, extras in columns]
     total = shared_total(gathered)
     for index, column in enumerate(gathered):
-        settled = settle(column, total)
+        settled = make_consistent(column, total)
         expected = solution[starts[index] : starts[index + 1]]
         np.testing.assert_allclose(
             np.concatenate([settled.levels[-1], settled.extras]), expected, atol=1e-5
@@ -82,7 +82,7 @@ def test_settled_counts_solve_the_least_squares_problem_of_all_columns_together(
 @settings(max_examples=40, deadline=None)
 def test_settled_children_sum_to_their_parent(cells, extras, seed):
     rng = np.random.default_rng(seed)
-    settled = settle(gather(*noisy_column(rng, cells, 3, extras)), 77.0)
+    settled = make_consistent(gather(*noisy_column(rng, cells, 3, extras)), 77.0)
     assert settled.levels[0].sum() + settled.extras.sum() == pytest.approx(77.0)
     for coarse, fine in itertools.pairwise(settled.levels):
         sums = [fine[i : i + BRANCHING].sum() for i in range(0, len(fine), BRANCHING)]
@@ -135,16 +135,16 @@ def test_refining_without_noise_returns_the_exact_counts(cells, seed):
     for _ in range(2):
         finer = levels[0]
         levels.insert(0, np.add.reduceat(finer, np.arange(0, len(finer), BRANCHING)))
-    tree = settle(gather(levels, np.zeros((3, 0))), counts.sum())
-    found = refine(tree, float(counts.sum()), np.ones(cells), 0.0)
-    np.testing.assert_allclose(found, counts, atol=1e-6)
+    tree = make_consistent(gather(levels, np.zeros((3, 0))), counts.sum())
+    refined = refine(tree, float(counts.sum()), np.ones(cells), 0.0)
+    np.testing.assert_allclose(refined, counts, atol=1e-6)
 
 
 def test_refining_pure_noise_around_an_even_density_makes_no_detail():
     rng = np.random.default_rng(0)
     truth = [np.full(16, 16_000.0), np.full(256, 1000.0), np.full(4096, 62.5)]
     levels = [level + rng.normal(0, 20, len(level)) for level in truth]
-    tree = settle(gather(levels, np.zeros((3, 0))), 256_000.0)
-    found = refine(tree, 256_000.0, np.ones(4096), 20.0)
-    assert len(np.unique(np.round(found, 6))) < 400
-    assert np.abs(found - 62.5).mean() < np.abs(tree.levels[-1] - 62.5).mean() / 4
+    tree = make_consistent(gather(levels, np.zeros((3, 0))), 256_000.0)
+    refined = refine(tree, 256_000.0, np.ones(4096), 20.0)
+    assert len(np.unique(np.round(refined, 6))) < 400
+    assert np.abs(refined - 62.5).mean() < np.abs(tree.levels[-1] - 62.5).mean() / 4

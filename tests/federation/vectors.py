@@ -76,6 +76,16 @@ class Sending:
             yield index, DenseRows(np.zeros((0, request.kept + request.dim)))
 
 
+class Nobody(Vectors):
+    """Looks at the first of its clients, as tasks do that read an announcement once."""
+
+    name = "test-nobody"
+
+    def contribute(self, clients, samples, request):
+        assert clients[0].name
+        yield from super().contribute(clients, samples, request)
+
+
 class TooWide(Vectors):
     """Gives rows of another length than asked for."""
 
@@ -85,7 +95,7 @@ class TooWide(Vectors):
         yield 0, DenseRows(np.ones((1, request.dim + 1)))
 
 
-for task in (Vectors(), TooMany(), Backwards(), Sending(), TooWide()):
+for task in (Vectors(), TooMany(), Backwards(), Sending(), Nobody(), TooWide()):
     register(task)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedsynth.errors import ConfigError, DataError
-from fedsynth.jobs.config import Config, builtin_jobs, expanded, load_config
+from fedsynth.jobs.config import Config, builtin_jobs, expand_path, load_config
 from fedsynth.jobs.data import prepare
 from fedsynth.yaml_files import write_yaml
 from tests.small_jobs import write_job
@@ -44,7 +44,7 @@ def test_no_privacy_is_said_in_one_word(tmp_path):
         ("privacy.epsilon=abc", "privacy: `epsilon` must be a number above 0, or inf"),
         ("privacy=nothing", "privacy: holds no keys"),
         ("privacy.delta=2", "delta must be between 0 and 1"),
-        ("privacy.unit=person", "privacy: `unit` must be record or client, not 'person'"),
+        ("privacy.unit=person", "privacy: unit must be one of record, client, not 'person'"),
         ("sample.rows=0", "sample: `rows` must be a whole number of at least 1, not 0"),
         ("sites.column=age", "sites: give one of `scheme` (with `clients`), `column` and `paths`"),
         ("data.builtin=digits", "job: give one of `data.path`, `data.builtin` and `sites.paths`"),
@@ -65,7 +65,7 @@ def test_a_wrong_key_or_value_is_named_with_its_place(tmp_path, change, message)
 
 def test_a_fault_in_the_file_names_the_file(tmp_path):
     path = write_job(tmp_path, privacy={"epsilon": 1, "trust": "nobody"})
-    with pytest.raises(ConfigError, match=r"job\.yaml: privacy: `trust` must be central"):
+    with pytest.raises(ConfigError, match=r"job\.yaml: privacy: trust must be one of central"):
         load(path)
 
 
@@ -103,9 +103,9 @@ def test_the_jobs_of_the_repository_load_and_find_their_schemas(path):
 
 def test_the_variable_for_data_sets_is_filled_in(tmp_path, monkeypatch):
     monkeypatch.setenv("FEDSYNTH_DATA", str(tmp_path / "sets"))
-    assert expanded("${FEDSYNTH_DATA}/a.csv", tmp_path) == tmp_path / "sets" / "a.csv"
+    assert expand_path("${FEDSYNTH_DATA}/a.csv", tmp_path) == tmp_path / "sets" / "a.csv"
     with pytest.raises(ConfigError, match="only"):
-        expanded("${HOME}/a.csv", tmp_path)
+        expand_path("${HOME}/a.csv", tmp_path)
 
 
 def test_data_sets_are_looked_for_beside_the_project(tmp_path, monkeypatch):
@@ -113,8 +113,8 @@ def test_data_sets_are_looked_for_beside_the_project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "shared" / "data").mkdir(parents=True)
     (tmp_path / "project" / "configs").mkdir(parents=True)
-    found = expanded("${FEDSYNTH_DATA}/a.csv", tmp_path / "project" / "configs")
-    assert found.resolve() == tmp_path / "shared" / "data" / "a.csv"
+    path = expand_path("${FEDSYNTH_DATA}/a.csv", tmp_path / "project" / "configs")
+    assert path.resolve() == tmp_path / "shared" / "data" / "a.csv"
 
 
 def test_absent_data_say_where_they_can_be_had(tmp_path):
@@ -155,7 +155,7 @@ def sorted_rows(frames):
 def test_held_out_rows_of_simulated_owners_are_nobodys(tmp_path):
     # Dealt out by the scheme, one row would decide whose the others are.
     ready = prepare(load(write_job(tmp_path)), tmp_path)
-    assert list(ready.held) == ["holdout"] and ready.held["holdout"].equals(ready.test)
+    assert list(ready.held_out) == ["holdout"] and ready.held_out["holdout"].equals(ready.test)
 
 
 def test_every_owner_of_a_column_holds_rows_out_if_only_none(tmp_path):
@@ -164,15 +164,15 @@ def test_every_owner_of_a_column_holds_rows_out_if_only_none(tmp_path):
     frame = table().assign(town=["tiny"] * 1 + ["large"] * 199)
     job = load(write_job(tmp_path, frame, sites={"column": "town"}))
     ready = prepare(job, tmp_path)
-    assert set(ready.held) == {"tiny", "large"} == set(ready.owners) | {"tiny"}
-    assert sorted(map(len, ready.held.values()))[0] in (0, 1)
-    assert all(list(rows) == list(ready.test) for rows in ready.held.values())
-    assert sorted_rows(ready.held.values()).equals(sorted_rows([ready.test]))
+    assert set(ready.held_out) == {"tiny", "large"} == set(ready.owners) | {"tiny"}
+    assert sorted(map(len, ready.held_out.values()))[0] in (0, 1)
+    assert all(list(rows) == list(ready.test) for rows in ready.held_out.values())
+    assert sorted_rows(ready.held_out.values()).equals(sorted_rows([ready.test]))
 
 
 def test_without_a_holdout_nothing_is_held(tmp_path):
     ready = prepare(load(write_job(tmp_path, holdout=0)), tmp_path)
-    assert ready.test is None and ready.held == {}
+    assert ready.test is None and ready.held_out == {}
 
 
 def test_each_owners_file_holds_out_rows_of_its_own(tmp_path):
@@ -183,10 +183,10 @@ def test_each_owners_file_holds_out_rows_of_its_own(tmp_path):
     write_job(tmp_path / "c", table(1, 3))
     paths = {name: f"{name}/table.csv" for name in "abc"}
     ready = prepare(load(write_job(tmp_path, data=None, sites={"paths": paths})), tmp_path)
-    assert {name: len(rows) for name, rows in ready.held.items()} == {"a": 10, "b": 20, "c": 0}
+    assert {name: len(rows) for name, rows in ready.held_out.items()} == {"a": 10, "b": 20, "c": 0}
     assert {name: len(rows) for name, rows in ready.owners.items()} == {"a": 40, "b": 80, "c": 1}
     for name, seed, rows in (("a", 1, 50), ("b", 2, 100)):
-        whole = [ready.held[name], ready.owners[name]]
+        whole = [ready.held_out[name], ready.owners[name]]
         assert sorted_rows(whole).equals(sorted_rows([table(rows, seed)]))
 
 
@@ -204,7 +204,7 @@ def test_test_images_of_a_file_are_held_as_one(tmp_path):
     target = {"kind": "categorical", "name": "digit", "values": [0, 1]}
     write_yaml({"kind": "image", "shape": [6, 6], "target": target}, tmp_path / "people.yaml")
     ready = prepare(load(job), tmp_path)
-    assert list(ready.held) == ["holdout"] and ready.held["holdout"] is ready.test
+    assert list(ready.held_out) == ["holdout"] and ready.held_out["holdout"] is ready.test
     np.testing.assert_array_equal(ready.test.pixels, arrays["tx"])
 
 
@@ -223,11 +223,11 @@ def test_a_column_names_each_rows_owner(tmp_path, file):
         np.savez(tmp_path / "owners.npz", town=frame["town"].to_numpy())
     ready = prepare(load(job), tmp_path)
     assert list(ready.owners) == ["0", "1", "2", "3"]
-    assert list(ready.held) == ["0", "1", "2", "3"]
-    frames = [*ready.owners.values(), ready.train, ready.test, *ready.held.values()]
+    assert list(ready.held_out) == ["0", "1", "2", "3"]
+    frames = [*ready.owners.values(), ready.train, ready.test, *ready.held_out.values()]
     assert all("town" not in rows for rows in frames)
     towns = [set(frame.loc[frame["town"] == k, "age"]) for k in range(4)]
-    for side in (ready.owners, ready.held):
+    for side in (ready.owners, ready.held_out):
         assert all(set(rows["age"]) <= towns[int(name)] for name, rows in side.items())
 
 

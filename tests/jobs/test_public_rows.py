@@ -11,14 +11,14 @@ from fedsynth.errors import ConfigError, DataError
 from fedsynth.jobs import run as job
 from fedsynth.jobs.config import load_config
 from fedsynth.jobs.loading import load
-from fedsynth.queries.session import show_nothing
+from fedsynth.queries.options import show_nothing
 from fedsynth.release import CONFIG
 from fedsynth.schema import Categorical, ImageSchema
 from fedsynth.yaml_files import write_yaml
 from tests.methods.small import SCHEMA, table
 
 
-def written(folder, **changes):
+def write_pate_job(folder, **changes):
     """A job of a table, with public rows beside it."""
     SCHEMA.save(folder / "schema.yaml")
     table(90).to_csv(folder / "table.csv", index=False)
@@ -43,7 +43,7 @@ def run(path, out):
 
 
 def test_a_job_labels_the_public_rows_that_it_names(tmp_path):
-    outcome = run(written(tmp_path), tmp_path / "out")
+    outcome = run(write_pate_job(tmp_path), tmp_path / "out")
     rows = pd.read_csv(tmp_path / "out" / "rows.csv")
     public = pd.read_csv(tmp_path / "public.csv")
     known = {tuple(map(str, row)) for row in public.round(1).to_numpy()}
@@ -65,7 +65,7 @@ def test_public_images_need_no_labels(tmp_path):
     pixels = (rng.random((60, 8, 8)) * 100 + 100 * labels[:, None, None]).astype(np.uint8)
     write_images(Images(pixels, labels), tmp_path / "owned.npz", schema)
     np.savez(tmp_path / "public.npz", pictures=pixels[:20])
-    path = written(
+    path = write_pate_job(
         tmp_path,
         data={"path": "owned.npz"},
         public={"path": "public.npz", "key": "pictures"},
@@ -78,11 +78,11 @@ def test_public_images_need_no_labels(tmp_path):
 
 def test_public_rows_of_another_method_are_refused(tmp_path):
     with pytest.raises(ConfigError, match=r"`public` rows are for the method pate, not aim"):
-        load_config(written(tmp_path, method="aim", settings={}))
+        load_config(write_pate_job(tmp_path, method="aim", settings={}))
 
 
 def test_a_file_of_public_rows_that_is_not_there_is_named_with_its_key(tmp_path):
-    path = written(tmp_path, public={"path": "nowhere.csv"})
+    path = write_pate_job(tmp_path, public={"path": "nowhere.csv"})
     with pytest.raises(DataError, match=r"nowhere.csv.*--set public.path"):
         run(path, tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -14,7 +14,7 @@ import pytest
 from fedsynth import release
 from fedsynth.cli import app as cli
 from fedsynth.federation.runtimes.local import LocalRuntime
-from fedsynth.federation.server.channel import Channel
+from fedsynth.federation.server.door import Door
 from fedsynth.jobs import run as job
 from fedsynth.privacy.trail.certificate import Certificate
 from fedsynth.privacy.trail.ledger import Ledger
@@ -27,7 +27,7 @@ class Crash(BaseException):
     """Stands for a kill: nothing in fedsynth may catch it."""
 
 
-def crashing(monkeypatch, owner, name, call=1, *, before=True):
+def crash_at(monkeypatch, owner, name, call=1, *, before=True):
     """Has the given call of a function crash, before or after it did its work."""
     original, calls = getattr(owner, name), []
 
@@ -47,11 +47,11 @@ STAGES = {
     "before the job file": (job.Config, "save", 1, True),
     "before the ledger": (Ledger, "create", 1, True),
     "after the ledger": (Ledger, "create", 1, False),
-    "histogram charged, not asked": (Channel, "_draw", 1, True),
+    "histogram charged, not asked": (LocalRuntime, "sum", 1, True),
     "histogram asked, not saved": (fitting.Session, "checkpoint", 1, True),
     "first checkpoint": (fitting.Session, "checkpoint", 1, False),
-    "third round charged": (Channel, "_draw", 5, True),
-    "third round released": (Channel, "_summed", 5, False),
+    "third round charged": (LocalRuntime, "sum", 5, True),
+    "third round released": (Door, "sum", 5, False),
     "last round, not saved": (fitting.Session, "checkpoint", 2, True),
     "trained": (fitting.Session, "__exit__", 1, False),
     "before the rows": (release, "_write_rows", 1, True),
@@ -65,7 +65,7 @@ STAGES = {
 def test_a_crash_at_any_stage_can_be_resumed(tmp_path, monkeypatch, capsys, stage):
     config, folder = write_job(tmp_path, holdout=0), tmp_path / "r"
     with monkeypatch.context() as patch:
-        crashing(patch, *STAGES[stage][:3], before=STAGES[stage][3])
+        crash_at(patch, *STAGES[stage][:3], before=STAGES[stage][3])
         with pytest.raises(Crash):
             cli.run(["run", str(config), "--out", str(folder), "--quiet"])
     gc.collect()  # as the end of a process would, this lets go of the ledger's lock
@@ -100,7 +100,7 @@ def test_every_value_released_has_its_line(tmp_path, monkeypatch):
 
     monkeypatch.setattr(LocalRuntime, "sum", counted)
     with monkeypatch.context() as patch:
-        crashing(patch, fitting.Session, "checkpoint", 2)
+        crash_at(patch, fitting.Session, "checkpoint", 2)
         with pytest.raises(Crash):
             cli.run(["run", str(config), "--out", str(folder), "--quiet"])
     gc.collect()
@@ -114,7 +114,7 @@ def test_every_value_released_has_its_line(tmp_path, monkeypatch):
 def test_a_ledger_whose_first_line_was_cut_short_starts_anew(tmp_path, monkeypatch):
     config, folder = write_job(tmp_path, holdout=0), tmp_path / "r"
     with monkeypatch.context() as patch:
-        crashing(patch, Ledger, "create")
+        crash_at(patch, Ledger, "create")
         with pytest.raises(Crash):
             cli.run(["run", str(config), "--out", str(folder), "--quiet"])
     (folder / "ledger.jsonl").write_bytes(b'{"line": 0, "ki')
@@ -133,7 +133,7 @@ def test_a_finished_job_stays_as_it_is(tmp_path, capsys):
 def test_a_job_changed_since_it_began_is_refused(tmp_path, monkeypatch, capsys):
     config, folder = write_job(tmp_path, holdout=0), tmp_path / "r"
     with monkeypatch.context() as patch:
-        crashing(patch, fitting.Session, "checkpoint", 2)
+        crash_at(patch, fitting.Session, "checkpoint", 2)
         with pytest.raises(Crash):
             cli.run(["run", str(config), "--out", str(folder), "--quiet"])
     gc.collect()

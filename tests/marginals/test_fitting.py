@@ -14,7 +14,7 @@ DOMAIN = Domain((3, 4, 2, 3))
 CLIQUES = [(0, 1), (1, 2), (2, 3), (3,)]
 
 
-def summed(joint, columns):
+def sum_onto(joint, columns):
     return joint.sum(axis=tuple(k for k in range(joint.ndim) if k not in columns))
 
 
@@ -23,12 +23,12 @@ def table(seed, total=1000.0):
     return total * rng.dirichlet(np.full(72, 1.0)).reshape(DOMAIN.sizes)
 
 
-def noisy(joint, cliques, sigma, rng):
-    found = []
+def measure(joint, cliques, sigma, rng):
+    measurements = []
     for clique in cliques:
-        exact = summed(joint, clique)
-        found.append(Measurement(clique, exact + rng.normal(0, sigma, exact.shape), sigma))
-    return found
+        exact = sum_onto(joint, clique)
+        measurements.append(Measurement(clique, exact + rng.normal(0, sigma, exact.shape), sigma))
+    return measurements
 
 
 def loss(model, measurements):
@@ -41,21 +41,21 @@ def loss(model, measurements):
 @pytest.mark.parametrize("sigma", [0.0, 1.0])
 def test_consistent_tables_are_met_exactly_whatever_their_weight(sigma):
     joint = table(0)
-    exact = [Measurement(c, summed(joint, c), sigma) for c in CLIQUES]
+    exact = [Measurement(c, sum_onto(joint, c), sigma) for c in CLIQUES]
     model = fit(DOMAIN, exact, iterations=2000, tolerance=0.0)
     assert model.total == pytest.approx(1000)
     for clique in CLIQUES:
         np.testing.assert_allclose(
-            model.total * model.marginal(clique), summed(joint, clique), atol=0.01
+            model.total * model.marginal(clique), sum_onto(joint, clique), atol=0.01
         )
 
 
 def test_the_model_has_the_largest_entropy_of_those_that_agree():
     """On a chain that is the product of conditionals, in closed form."""
     joint = table(1)
-    exact = [Measurement(c, summed(joint, c), 1.0) for c in [(0, 1), (1, 2)]]
+    exact = [Measurement(c, sum_onto(joint, c), 1.0) for c in [(0, 1), (1, 2)]]
     model = fit(DOMAIN, exact, iterations=2000, tolerance=0.0)
-    left, right = summed(joint, (0, 1)) / 1000, summed(joint, (1, 2)) / 1000
+    left, right = sum_onto(joint, (0, 1)) / 1000, sum_onto(joint, (1, 2)) / 1000
     wanted = left[:, :, None] * (right / right.sum(axis=1, keepdims=True))[None]
     np.testing.assert_allclose(model.marginal((0, 1, 2)), wanted, atol=1e-5)
     # Nobody measured the last column.
@@ -67,7 +67,7 @@ def test_the_model_has_the_largest_entropy_of_those_that_agree():
 def test_no_distribution_nearby_has_a_lower_loss(seed, sigma):
     """The loss is convex: at the least point every way towards another table goes up."""
     rng = np.random.default_rng(seed)
-    ms = noisy(table(seed), CLIQUES, sigma, rng)
+    ms = measure(table(seed), CLIQUES, sigma, rng)
     model = fit(DOMAIN, ms, iterations=3000, tolerance=0.0)
     joint = model.marginal((0, 1, 2, 3))
     gradient = np.zeros(DOMAIN.sizes)
@@ -82,10 +82,10 @@ def test_no_distribution_nearby_has_a_lower_loss(seed, sigma):
 def test_repeated_measurements_are_as_good_as_their_weighted_mean():
     rng = np.random.default_rng(2)
     joint = table(2)
-    one, two = noisy(joint, [(0, 1)], 10.0, rng)[0], noisy(joint, [(0, 1)], 20.0, rng)[0]
+    one, two = measure(joint, [(0, 1)], 10.0, rng)[0], measure(joint, [(0, 1)], 20.0, rng)[0]
     mean = Measurement((0, 1), 0.8 * one.values + 0.2 * two.values, np.sqrt(80.0))
     both, single = (
-        fit(DOMAIN, [*ms, *noisy(joint, [(1, 2)], 10.0, np.random.default_rng(3))], total=1000.0)
+        fit(DOMAIN, [*ms, *measure(joint, [(1, 2)], 10.0, np.random.default_rng(3))], total=1000.0)
         for ms in ([one, two], [mean])
     )
     np.testing.assert_allclose(both.marginal((0, 1)), single.marginal((0, 1)), rtol=1e-9)
@@ -95,18 +95,18 @@ def test_a_table_within_another_pulls_by_its_own_weight():
     """A column alone, known well, against a pair's poor word on it."""
     rng = np.random.default_rng(4)
     joint = table(4)
-    pair, single = noisy(joint, [(0, 1)], 100.0, rng)[0], noisy(joint, [(0,)], 1.0, rng)[0]
+    pair, single = measure(joint, [(0, 1)], 100.0, rng)[0], measure(joint, [(0,)], 1.0, rng)[0]
     model = fit(DOMAIN, [pair, single], total=1000.0, iterations=2000, tolerance=0.0)
-    poor = np.abs(fit(DOMAIN, [pair], total=1000.0).marginal((0,)) * 1000 - summed(joint, (0,)))
-    good = np.abs(model.marginal((0,)) * 1000 - summed(joint, (0,)))
+    poor = np.abs(fit(DOMAIN, [pair], total=1000.0).marginal((0,)) * 1000 - sum_onto(joint, (0,)))
+    good = np.abs(model.marginal((0,)) * 1000 - sum_onto(joint, (0,)))
     assert good.max() < 5 < poor.max()
 
 
 def test_exact_counts_beside_noisy_ones_are_kept():
     rng = np.random.default_rng(5)
     joint = table(5)
-    exact = Measurement((0,), summed(joint, (0,)), 0.0)
-    model = fit(DOMAIN, [exact, *noisy(joint, [(0, 1)], 20.0, rng)], iterations=1000)
+    exact = Measurement((0,), sum_onto(joint, (0,)), 0.0)
+    model = fit(DOMAIN, [exact, *measure(joint, [(0, 1)], 20.0, rng)], iterations=1000)
     assert model.total == pytest.approx(1000)
     np.testing.assert_allclose(model.total * model.marginal((0,)), exact.values, atol=0.5)
 
@@ -117,11 +117,13 @@ def test_impossible_cells_stay_empty_and_the_rest_is_fitted():
     never[0, 1:] = never[2, 0] = True
     joint = table(6)
     joint[never] = 0
-    ms = noisy(joint, [(0, 1), (1, 2)], 1.0, rng)
+    ms = measure(joint, [(0, 1), (1, 2)], 1.0, rng)
     model = fit(DOMAIN, ms, zeros=[((0, 1), never)], iterations=500)
-    found = model.marginal((0, 1))
-    assert (found[never] == 0).all()
-    np.testing.assert_allclose(model.total * found[~never], summed(joint, (0, 1))[~never], atol=6)
+    marginal = model.marginal((0, 1))
+    assert (marginal[never] == 0).all()
+    np.testing.assert_allclose(
+        model.total * marginal[~never], sum_onto(joint, (0, 1))[~never], atol=6
+    )
     assert (model.sample(500, rng)[:, 0] != 2).any()
     with pytest.raises(ConfigError, match="probability zero"):
         fit(DOMAIN, ms, zeros=[((0,), np.ones(3, bool))])
@@ -140,13 +142,13 @@ def test_impossible_cells_leave_a_started_models_others_in_proportion():
 
 def test_a_fit_that_continues_starts_where_the_last_one_ended():
     rng = np.random.default_rng(8)
-    ms = noisy(table(8), CLIQUES, 5.0, rng)
+    ms = measure(table(8), CLIQUES, 5.0, rng)
     first = fit(DOMAIN, ms, iterations=40, tolerance=0.0)
     same = fit(DOMAIN, ms, start=first, iterations=0)
     np.testing.assert_allclose(same.marginal((0, 1)), first.marginal((0, 1)), rtol=1e-12)
     more = fit(DOMAIN, ms, start=first, iterations=10, tolerance=0.0)
     assert loss(more, ms) <= loss(first, ms)
-    extended = [*ms, *noisy(table(8), [(0, 3)], 5.0, rng)]
+    extended = [*ms, *measure(table(8), [(0, 3)], 5.0, rng)]
     wider = fit(DOMAIN, extended, start=first, iterations=2000, tolerance=0.0)
     afresh = fit(DOMAIN, extended, iterations=2000, tolerance=0.0)
     assert loss(wider, extended) == pytest.approx(loss(afresh, extended), rel=1e-4)

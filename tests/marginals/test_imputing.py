@@ -32,13 +32,13 @@ def test_every_pattern_of_missing_cells_follows_the_conditional(seed, missing):
     joint, n = joint_of(model), 4000
     row = np.array([rng.integers(size) for size in DOMAIN.sizes])
     codes = np.tile(np.where(missing, -1, row), (n, 1)).astype(np.int32)
-    found = model.impute(codes, rng)
-    assert (found[codes >= 0] == codes[codes >= 0]).all()
+    completed = model.impute(codes, rng)
+    assert (completed[codes >= 0] == codes[codes >= 0]).all()
     known = joint[
         tuple(slice(None) if m else slice(k, k + 1) for m, k in zip(missing, row, strict=True))
     ]
     wanted = (known / known.sum()).ravel()
-    columns = np.where(missing, found, 0)
+    columns = np.where(missing, completed, 0)
     cells = np.ravel_multi_index(columns.T, known.shape)
     counts = np.bincount(cells, minlength=wanted.size)
     # Six standard deviations and a row, in each of at most 72 cells.
@@ -51,14 +51,14 @@ def test_rows_of_mixed_patterns_keep_their_own_conditionals():
     codes = np.stack([rng.integers(0, size, n) for size in DOMAIN.sizes], axis=1).astype(np.int32)
     codes[rng.random(codes.shape) < 0.5] = -1
     codes[:, 1], codes[:, 0] = -1, np.arange(n) % 2
-    found = model.impute(codes, rng)
+    completed = model.impute(codes, rng)
     for zero in (0, 1):
         for three in (0, 1, 2):
             rows = (codes[:, 0] == zero) & (codes[:, 2] < 0) & (codes[:, 3] == three)
             wanted = joint.sum(axis=4)[zero, :, :, three]
             wanted = wanted / wanted.sum()
             shares = np.zeros((3, 2))
-            np.add.at(shares, tuple(found[rows][:, 1:3].T), 1 / rows.sum())
+            np.add.at(shares, tuple(completed[rows][:, 1:3].T), 1 / rows.sum())
             assert np.abs(shares - wanted).max() < 6 * 0.5 / np.sqrt(rows.sum())
 
 
@@ -79,12 +79,12 @@ def test_memory_bounds_the_rows_done_together_and_not_the_result(monkeypatch):
     codes = np.full((n, 5), -1, np.int32)
     codes[:, 0], codes[:, 3] = np.arange(n) % 2, np.arange(n) % 3
     monkeypatch.setattr(imputing, "_FLOATS", 12)
-    found = model.impute(codes, np.random.default_rng(0))
-    assert (found[:, [0, 3]] == codes[:, [0, 3]]).all()
+    completed = model.impute(codes, np.random.default_rng(0))
+    assert (completed[:, [0, 3]] == codes[:, [0, 3]]).all()
     joint = joint_of(model).sum(axis=4)
     for zero in (0, 1):
         for three in (0, 1, 2):
-            rows = found[(codes[:, 0] == zero) & (codes[:, 3] == three)]
+            rows = completed[(codes[:, 0] == zero) & (codes[:, 3] == three)]
             wanted = joint[zero, :, :, three] / joint[zero, :, :, three].sum()
             shares = np.zeros((3, 2))
             np.add.at(shares, tuple(rows[:, 1:3].T), 1 / len(rows))
@@ -97,8 +97,8 @@ def test_impossible_combinations_are_never_drawn_and_refused_as_known():
     factors[0, 1, 2][0, 1] = -np.inf
     model = Model(JunctionTree.of(domain, factors), factors, 1.0)
     rng = np.random.default_rng(0)
-    found = model.impute(np.full((2000, 3), -1, np.int32), rng)
-    assert not ((found[:, 0] == 0) & (found[:, 1] == 1)).any()
+    completed = model.impute(np.full((2000, 3), -1, np.int32), rng)
+    assert not ((completed[:, 0] == 0) & (completed[:, 1] == 1)).any()
     known = np.array([[0, 0, -1], [0, -1, 1]], np.int32)
     assert (model.impute(known, rng)[1] == [0, 0, 1]).all()
     with pytest.raises(DataError, match="row 1 "):
@@ -110,8 +110,8 @@ def test_potentials_far_apart_do_not_underflow():
     factors = {(0, 1): np.array([[0.0, 0.0], [-2000.0, -2001.0]])}
     model = Model(JunctionTree.of(domain, factors), factors, 1.0)
     codes = np.tile(np.array([[1, -1]], np.int32), (10_000, 1))
-    found = model.impute(codes, np.random.default_rng(0))
-    assert np.mean(found[:, 1]) == pytest.approx(1 / (1 + np.e), abs=0.03)
+    completed = model.impute(codes, np.random.default_rng(0))
+    assert np.mean(completed[:, 1]) == pytest.approx(1 / (1 + np.e), abs=0.03)
 
 
 @pytest.mark.parametrize("codes", [[[0, 0]], [[0, 0, 0, 0, 2]], [[-2, 0, 0, 0, 0]]])

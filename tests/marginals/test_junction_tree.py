@@ -77,7 +77,7 @@ def test_greedy_trees_are_near_the_best_of_all_orders(seed):
     domain = Domain(tuple(int(size) for size in rng.integers(2, 12, 6)))
     pairs = list(itertools.combinations(range(6), 2))
     cliques = [pairs[k] for k in rng.permutation(len(pairs))[:8]]
-    best = min(_eliminated(domain, cliques, order) for order in _orders(6))
+    best = min(_count_cells(domain, cliques, order) for order in _orders(6))
     assert best <= JunctionTree.of(domain, cliques).cells <= 2 * best
 
 
@@ -85,16 +85,16 @@ def _orders(columns):
     return itertools.permutations(range(columns))
 
 
-def _eliminated(domain, cliques, order):
+def _count_cells(domain, cliques, order):
     edges = {frozenset(pair) for c in cliques for pair in itertools.combinations(c, 2)}
-    found = []
+    eliminated = []
     left = set(order)
     for column in order:
         near = {k for k in left if frozenset((k, column)) in edges}
         edges |= {frozenset(pair) for pair in itertools.combinations(near, 2)}
-        found.append(near | {column})
+        eliminated.append(near | {column})
         left.remove(column)
-    return sum(domain.cells(sorted(c)) for c in found if not any(c < d for d in found))
+    return sum(domain.cells(sorted(c)) for c in eliminated if not any(c < d for d in eliminated))
 
 
 def test_a_cycle_takes_one_chord():

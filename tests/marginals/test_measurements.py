@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedsynth.errors import ConfigError
-from fedsynth.marginals import Measurement, direct, estimate_total
+from fedsynth.marginals import Measurement, estimate_marginal, estimate_total
 
 
 def test_weights_by_hand():
@@ -16,24 +16,24 @@ def test_weights_by_hand():
     """
     pair = Measurement((0, 1), np.array([[1.0, 2, 3], [4, 5, 6]]), 3.0)
     single = Measurement((0,), np.array([34.0, 15.0]), 1.0)
-    found = direct([pair, single], (0,))
-    assert found is not None
-    np.testing.assert_allclose(found.values, [(6 + 27 * 34) / 28, 15.0])
-    assert found.sigma == pytest.approx(np.sqrt(27 / 28))
+    estimate = estimate_marginal([pair, single], (0,))
+    assert estimate is not None
+    np.testing.assert_allclose(estimate.values, [(6 + 27 * 34) / 28, 15.0])
+    assert estimate.sigma == pytest.approx(np.sqrt(27 / 28))
 
 
 def test_columns_that_nothing_holds_are_unknown():
     pair = Measurement((0, 1), np.zeros((2, 2)), 1.0)
-    assert direct([pair], (0, 2)) is None
-    assert direct([], (0,)) is None
+    assert estimate_marginal([pair], (0, 2)) is None
+    assert estimate_marginal([], (0,)) is None
 
 
 def test_an_exact_table_overrules_noisy_ones():
     exact, noisy = Measurement((0,), np.array([5.0, 6]), 0.0), Measurement((0,), np.zeros(2), 1.0)
-    found = direct([noisy, exact], (0,))
-    assert found is not None
-    assert found.sigma == 0
-    np.testing.assert_array_equal(found.values, [5, 6])
+    estimate = estimate_marginal([noisy, exact], (0,))
+    assert estimate is not None
+    assert estimate.sigma == 0
+    np.testing.assert_array_equal(estimate.values, [5, 6])
 
 
 def test_the_deviation_is_that_of_the_estimate():
@@ -46,12 +46,12 @@ def test_the_deviation_is_that_of_the_estimate():
             Measurement((1, 2), truth.sum(axis=0) + rng.normal(0, 5, (4, 2)), 5.0),
             Measurement((0, 1), truth.sum(axis=2) + rng.normal(0, 4, (3, 4)), 4.0),
         ]
-        found = direct(ms, (1,))
-        assert found is not None
-        errors.append(found.values - truth.sum(axis=(0, 2)))
+        estimate = estimate_marginal(ms, (1,))
+        assert estimate is not None
+        errors.append(estimate.values - truth.sum(axis=(0, 2)))
     measured = np.concatenate(errors)
-    assert found.sigma == pytest.approx(measured.std(), rel=0.03)
-    assert abs(measured.mean()) < 5 * found.sigma / np.sqrt(measured.size)
+    assert estimate.sigma == pytest.approx(measured.std(), rel=0.03)
+    assert abs(measured.mean()) < 5 * estimate.sigma / np.sqrt(measured.size)
 
 
 def test_the_total_weighs_every_table_by_its_cells():
@@ -76,4 +76,4 @@ def test_a_measurement_of_no_number_is_refused(values, sigma):
 
 def test_a_table_is_not_summed_onto_columns_it_lacks():
     with pytest.raises(ConfigError, match="cannot be summed"):
-        Measurement((0, 1), np.zeros((2, 2)), 1.0).onto((0, 2))
+        Measurement((0, 1), np.zeros((2, 2)), 1.0).project((0, 2))

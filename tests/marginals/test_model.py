@@ -28,7 +28,7 @@ def models(draw):
     return Model(JunctionTree.of(domain, factors), factors, 100.0)
 
 
-def enumerated(model):
+def enumerate_cells(model):
     """The whole joint table, and the logarithm of its sum."""
     domain = model.domain
     logs = np.zeros(domain.sizes)
@@ -38,25 +38,27 @@ def enumerated(model):
     return np.exp(logs) / total, np.log(total)
 
 
-def summed(joint, columns):
+def sum_onto(joint, columns):
     return joint.sum(axis=tuple(k for k in range(joint.ndim) if k not in columns))
 
 
 @given(models())
 @settings(deadline=None)
 def test_marginals_of_any_columns_equal_the_enumerated_ones(model):
-    joint, log_total = enumerated(model)
+    joint, log_total = enumerate_cells(model)
     assert model.log_partition == pytest.approx(log_total)
     d = len(model.domain)
     for size in range(1, d + 1):
         for columns in itertools.combinations(range(d), size):
-            np.testing.assert_allclose(model.marginal(columns), summed(joint, columns), atol=1e-12)
+            np.testing.assert_allclose(
+                model.marginal(columns), sum_onto(joint, columns), atol=1e-12
+            )
 
 
 @given(models(), st.data())
 @settings(deadline=None)
 def test_conditions_are_exact(model, data):
-    joint, _ = enumerated(model)
+    joint, _ = enumerate_cells(model)
     column = data.draw(st.integers(0, joint.ndim - 1))
     size = model.domain.sizes[column]
     weights = np.array(data.draw(st.lists(st.floats(0, 1), min_size=size, max_size=size)))
@@ -64,11 +66,11 @@ def test_conditions_are_exact(model, data):
     product = joint * weights.reshape(shape)
     if product.sum() < 1e-12:
         return
-    conditioned = model.given({column: weights})
+    conditioned = model.condition({column: weights})
     assert conditioned.total == pytest.approx(100 * product.sum())
     for columns in itertools.combinations(range(joint.ndim), min(2, joint.ndim)):
         np.testing.assert_allclose(
-            conditioned.marginal(columns), summed(product / product.sum(), columns), atol=1e-9
+            conditioned.marginal(columns), sum_onto(product / product.sum(), columns), atol=1e-9
         )
 
 
@@ -77,15 +79,15 @@ def test_a_condition_that_no_row_meets_is_refused():
     factor = np.array([[0.0, -np.inf], [0.0, 0.0]])
     model = Model(JunctionTree.of(domain, [(0, 1)]), {(0, 1): factor}, 10.0)
     with pytest.raises(ConfigError, match="probability zero"):
-        model.given({0: np.array([1.0, 0.0]), 1: np.array([0.0, 1.0])})
+        model.condition({0: np.array([1.0, 0.0]), 1: np.array([0.0, 1.0])})
     with pytest.raises(ConfigError, match="weight"):
-        model.given({0: np.array([1.0])})
+        model.condition({0: np.array([1.0])})
     for weights in ([1.0, -1.0], [1.0, np.nan], [1.0, np.inf]):
         with pytest.raises(ConfigError, match="weight"):
-            model.given({0: np.array(weights)})
+            model.condition({0: np.array(weights)})
     for column in (-1, 2):
         with pytest.raises(ConfigError, match="columns of a table of 2"):
-            model.given({column: np.array([1.0, 1.0])})
+            model.condition({column: np.array([1.0, 1.0])})
 
 
 def test_potentials_far_apart_neither_overflow_nor_lose_their_rows():
@@ -104,7 +106,7 @@ def test_potentials_far_apart_neither_overflow_nor_lose_their_rows():
 def test_rows_hold_no_impossible_combination_and_follow_their_first_clique(model, seed):
     rows = 500
     codes = model.sample(rows, np.random.default_rng(seed))
-    joint, _ = enumerated(model)
+    joint, _ = enumerate_cells(model)
     assert (joint[tuple(codes.T)] > 0).all()
     first = model.tree.cliques[0]
     counts = np.zeros(model.domain.shape(first))
@@ -134,15 +136,15 @@ def test_imputed_cells_follow_the_distribution_given_the_known_ones():
     domain = Domain((2, 3, 3, 2))
     factors = {c: rng.normal(0, 1.5, domain.shape(c)) for c in [(0, 1), (1, 2), (2, 3)]}
     model = Model(JunctionTree.of(domain, factors), factors, 1.0)
-    joint, _ = enumerated(model)
+    joint, _ = enumerate_cells(model)
     n = 60_000
     codes = np.full((2 * n, 4), -1, np.int32)
     codes[:n, 0], codes[:n, 3] = 1, 0
     codes[n:, 1] = 2
-    found = model.impute(codes, rng)
-    assert (found >= 0).all()
-    assert (found[codes >= 0] == codes[codes >= 0]).all()
-    for part, known in ((found[:n], joint[1, :, :, 0]), (found[n:], joint[:, 2])):
+    completed = model.impute(codes, rng)
+    assert (completed >= 0).all()
+    assert (completed[codes >= 0] == codes[codes >= 0]).all()
+    for part, known in ((completed[:n], joint[1, :, :, 0]), (completed[n:], joint[:, 2])):
         columns = [1, 2] if known.ndim == 2 else [0, 2, 3]
         shares = np.zeros(known.shape)
         np.add.at(shares, tuple(part[:, columns].T), 1 / n)
@@ -155,8 +157,8 @@ def test_complete_rows_stay_and_a_row_without_known_cells_is_a_draw():
     rng = np.random.default_rng(0)
     whole = np.array([[0, 1], [1, 0]], np.int32)
     assert (model.impute(whole, rng) == whole).all()
-    found = model.impute(np.full((20_000, 2), -1, np.int32), rng)
-    assert np.mean(found[:, 0] == found[:, 1]) == pytest.approx(0.9, abs=0.01)
+    completed = model.impute(np.full((20_000, 2), -1, np.int32), rng)
+    assert np.mean(completed[:, 0] == completed[:, 1]) == pytest.approx(0.9, abs=0.01)
 
 
 @given(models())

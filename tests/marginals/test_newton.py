@@ -44,8 +44,8 @@ def test_products_with_the_covariance_equal_the_enumerated_ones(problem):
     for clique, values in direction.items():
         lifted += values.reshape([s if k in clique else 1 for k, s in enumerate(domain.sizes)])
     change = joint * (lifted - (joint * lifted).sum())
-    found = Covariance(losses, losses.point(factors).masses).times(direction)
-    for clique, values in found.items():
+    products = Covariance(losses, losses.point(factors).masses).times(direction)
+    for clique, values in products.items():
         axes = tuple(k for k in range(len(domain)) if k not in clique)
         np.testing.assert_allclose(values, change.sum(axis=axes), atol=1e-12)
 
@@ -55,10 +55,10 @@ def test_products_with_the_covariance_equal_the_enumerated_ones(problem):
 def test_steps_never_raise_the_loss_and_keep_zeros(problem):
     losses, factors, _ = problem
     before = losses.point(factors).loss
-    found = approach(losses, factors, 10)
-    assert losses.point(found).loss <= before
+    fitted = approach(losses, factors, 10)
+    assert losses.point(fitted).loss <= before
     for clique, factor in factors.items():
-        assert (np.isneginf(found[clique]) == np.isneginf(factor)).all()
+        assert (np.isneginf(fitted[clique]) == np.isneginf(factor)).all()
 
 
 def test_a_few_steps_meet_tables_that_agree():
@@ -71,8 +71,8 @@ def test_a_few_steps_meet_tables_that_agree():
         tables[clique] = Measurement(clique, values, 1.0)
     losses = Loss(JunctionTree.of(domain, tables), tables, 1000.0)
     start = {c: np.zeros(domain.shape(c)) for c in tables}
-    found = approach(losses, start, 25)
-    assert losses.point(found).loss < 1e-4 * losses.point(start).loss
+    fitted = approach(losses, start, 25)
+    assert losses.point(fitted).loss < 1e-4 * losses.point(start).loss
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -101,5 +101,5 @@ def test_nothing_to_fit_leaves_the_factors_alone():
     domain = Domain((2, 2))
     tables = {(0, 1): Measurement((0, 1), np.full((2, 2), 25.0), 1.0)}
     losses = Loss(JunctionTree.of(domain, tables), tables, 100.0)
-    found = approach(losses, {(0, 1): np.zeros((2, 2))}, 10)
-    assert (found[(0, 1)] == 0).all()
+    fitted = approach(losses, {(0, 1): np.zeros((2, 2))}, 10)
+    assert (fitted[(0, 1)] == 0).all()

@@ -31,13 +31,13 @@ def mbi():
     )
 
 
-def named(clique):
+def names_of(clique):
     return tuple(NAMES[k] for k in clique)
 
 
 def vector(mbi, domain, tables):
-    theirs = mbi.Domain(named(range(len(domain))), domain.sizes)
-    factors = {named(c): mbi.Factor(theirs.project(named(c)), t) for c, t in tables.items()}
+    theirs = mbi.Domain(names_of(range(len(domain))), domain.sizes)
+    factors = {names_of(c): mbi.Factor(theirs.project(names_of(c)), t) for c, t in tables.items()}
     return mbi.CliqueVector(theirs, list(factors), factors)
 
 
@@ -51,11 +51,11 @@ def model():
 
 def test_marginals_agree(mbi, model):
     theirs = vector(mbi, model.domain, model.factors)
-    found = mbi.oracles.message_passing_shafer_shenoy(theirs, 1000.0)
+    marginals = mbi.oracles.message_passing_shafer_shenoy(theirs, 1000.0)
     for clique in CLIQUES:
         np.testing.assert_allclose(
             model.total * model.marginal(clique),
-            found.project(named(clique)).datavector(flatten=False),
+            marginals.project(names_of(clique)).datavector(flatten=False),
             rtol=1e-9,
         )
 
@@ -63,7 +63,7 @@ def test_marginals_agree(mbi, model):
 def test_marginals_of_columns_far_apart_agree(mbi, model):
     theirs = vector(mbi, model.domain, model.factors)
     for columns in [(0, 4), (3, 4, 5), (0, 2, 5)]:
-        wanted = mbi.oracles.variable_elimination(theirs, named(columns), 1.0)
+        wanted = mbi.oracles.variable_elimination(theirs, names_of(columns), 1.0)
         np.testing.assert_allclose(
             model.marginal(columns), wanted.datavector(flatten=False), rtol=1e-9
         )
@@ -75,8 +75,8 @@ def test_log_partition_agrees(mbi, model):
 
 
 def test_the_cells_of_a_tree_agree(mbi, model):
-    theirs = mbi.Domain(named(range(6)), SIZES)
-    tree, _ = mbi.junction_tree.make_junction_tree(theirs, [named(c) for c in CLIQUES])
+    theirs = mbi.Domain(names_of(range(6)), SIZES)
+    tree, _ = mbi.junction_tree.make_junction_tree(theirs, [names_of(c) for c in CLIQUES])
     assert model.tree.cells == sum(theirs.size(clique) for clique in tree.nodes)
 
 
@@ -91,8 +91,10 @@ def test_fitted_models_agree(mbi):
         noisy = exact + rng.normal(0, sigma, exact.shape)
         measured.append(Measurement(clique, noisy, sigma))
     ours = fit(domain, measured, iterations=3000, tolerance=0.0)
-    theirs = mbi.Domain(named(range(4)), domain.sizes)
-    linear = [mbi.LinearMeasurement(m.values.ravel(), named(m.clique), m.sigma) for m in measured]
+    theirs = mbi.Domain(names_of(range(4)), domain.sizes)
+    linear = [
+        mbi.LinearMeasurement(m.values.ravel(), names_of(m.clique), m.sigma) for m in measured
+    ]
     total = mbi.fits.minimum_variance_unbiased_total(linear)
     assert ours.total == pytest.approx(total, rel=1e-9)
     loss = mbi.losses.from_linear_measurements(linear, theirs)
@@ -100,6 +102,6 @@ def test_fitted_models_agree(mbi):
     for clique in [(0, 1), (1, 2), (2, 3), (0, 3), (1, 3)]:
         np.testing.assert_allclose(
             ours.total * ours.marginal(clique),
-            fitted.project(named(clique)).datavector(flatten=False),
+            fitted.project(names_of(clique)).datavector(flatten=False),
             rtol=1e-6,
         )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fedsynth.marginals import Domain, JunctionTree, Model, count
 
 
-def built(sizes, factors):
+def build(sizes, factors):
     domain = Domain(sizes)
     return Model(JunctionTree.of(domain, factors), factors, 1.0)
 
@@ -18,7 +18,7 @@ def built(sizes, factors):
 @pytest.mark.parametrize("rows", [1, 7, 50])
 def test_a_column_of_two_codes_varies_less_than_independent_draws(rows):
     """With cells in a fixed order all rows of a 50 by 2 clique got the same second code."""
-    model = built((50, 2), {(0, 1): np.zeros((50, 2))})
+    model = build((50, 2), {(0, 1): np.zeros((50, 2))})
     rng = np.random.default_rng(0)
     ones = [model.sample(rows, rng)[:, 1].sum() for _ in range(600)]
     assert np.mean(ones) == pytest.approx(rows / 2, abs=5 * np.sqrt(rows / 4 / 600))
@@ -44,24 +44,24 @@ def test_every_cell_of_every_clique_is_right_on_average(sizes, rows, seed):
     rng = np.random.default_rng(seed)
     domain = Domain(tuple(sizes))
     cliques = [(k, k + 1) for k in range(len(sizes) - 1)]
-    model = built(domain.sizes, {c: rng.normal(0, 1, domain.shape(c)) for c in cliques})
+    model = build(domain.sizes, {c: rng.normal(0, 1, domain.shape(c)) for c in cliques})
     times = 300
-    found = {c: np.zeros(domain.shape(c)) for c in cliques}
+    means = {c: np.zeros(domain.shape(c)) for c in cliques}
     for _ in range(times):
         codes = model.sample(rows, rng)
         for clique in cliques:
-            found[clique] += count(domain, codes, clique) / times
+            means[clique] += count(domain, codes, clique) / times
     for clique in cliques:
         wanted = rows * model.marginal(clique)
         # A cell's variance is at most that of independent draws.
         spread = np.sqrt(rows * model.marginal(clique) / times)
-        assert (np.abs(found[clique] - wanted) < 6 * spread + 12 / times).all()
+        assert (np.abs(means[clique] - wanted) < 6 * spread + 12 / times).all()
 
 
 def test_independent_columns_with_equal_shares_are_not_tied():
     """Both columns' codes come in the same proportions: nothing may line them up."""
     shares = np.log([0.4, 0.3, 0.2, 0.1])
-    model = built((4, 4, 4), {(0,): shares, (1,): shares, (2,): shares})
+    model = build((4, 4, 4), {(0,): shares, (1,): shares, (2,): shares})
     codes = model.sample(100_000, np.random.default_rng(2))
     correlations = np.corrcoef(codes.T)[np.triu_indices(3, 1)]
     assert np.abs(correlations).max() < 5 / np.sqrt(100_000)
@@ -87,14 +87,14 @@ def test_thousands_of_groups_follow_their_own_shares():
 
 def test_a_separator_with_a_zero_is_never_passed():
     never = np.array([[0.0, -np.inf, 0.0], [0.0, 0.0, -np.inf]])
-    model = built((2, 3, 2), {(0, 1): never, (1, 2): np.array([[0, -np.inf], [0, 0], [0, 0.0]])})
+    model = build((2, 3, 2), {(0, 1): never, (1, 2): np.array([[0, -np.inf], [0, 0], [0, 0.0]])})
     codes = model.sample(20_000, np.random.default_rng(0))
     assert (count(model.domain, codes, (0, 1))[np.isneginf(never)] == 0).all()
     assert not ((codes[:, 1] == 0) & (codes[:, 2] == 1)).any()
 
 
 def test_no_rows_and_columns_of_one_code():
-    model = built((1, 3, 1), {(0, 1): np.zeros((1, 3))})
+    model = build((1, 3, 1), {(0, 1): np.zeros((1, 3))})
     assert model.sample(0, np.random.default_rng(0)).shape == (0, 3)
     codes = model.sample(9, np.random.default_rng(0))
     assert codes.dtype == np.int32
@@ -103,7 +103,7 @@ def test_no_rows_and_columns_of_one_code():
 
 
 def test_the_same_generator_draws_the_same_rows():
-    model = built((5, 4), {(0, 1): np.arange(20.0).reshape(5, 4) / 7})
+    model = build((5, 4), {(0, 1): np.arange(20.0).reshape(5, 4) / 7})
     first, again, other = (model.sample(200, np.random.default_rng(seed)) for seed in (11, 11, 12))
     assert (first == again).all()
     assert (first != other).any()

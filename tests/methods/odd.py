@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 from fedsynth.schema import (
@@ -72,5 +73,21 @@ ODD = {
             target="b",
         ),
         pd.DataFrame({"d": ["2020-02-03", "2020-05-06"], "id": [1, 2], "b": [True, False]}),
+    ),
+    "infinite and huge values": (
+        schema_of(
+            Integer(name="a", lower=0, upper=9),
+            Categorical(name="t", values=["x", "y"]),
+            target="t",
+        ),
+        pd.DataFrame({"a": [np.inf, -np.inf, 1e300], "t": ["x", "y", "y"]}),
+    ),
+    "categories all missing": (
+        schema_of(
+            Categorical(name="a", values=["x", "y", "z"], missing=True),
+            Boolean(name="b"),
+            target="b",
+        ),
+        pd.DataFrame({"a": [None, None, None], "b": [True, False, True]}),
     ),
 }

@@ -62,7 +62,7 @@ def frame_of(**cells):
     return pd.DataFrame({k: pd.Series(v, dtype=object) for k, v in filled.items()})
 
 
-def broken(schema, **cells):
+def find_broken(schema, **cells):
     return schema.broken(conform(frame_of(**cells), schema).columns).tolist()
 
 
@@ -130,17 +130,17 @@ def test_columns_that_never_can_be_in_order_are_refused():
 def test_a_row_breaks_a_combination_only_if_all_of_it_holds():
     relationship = ["Husband", "Husband", "Wife", "Husband"]
     sex = ["Female", "Male", "Female", None]
-    assert broken(schema_of(NEVER), relationship=relationship, sex=sex) == [True, *[False] * 3]
+    assert find_broken(schema_of(NEVER), relationship=relationship, sex=sex) == [True, *[False] * 3]
     forbidden = schema_of({"never": {"sex": None}})
-    assert broken(forbidden, sex=["Male", None]) == [False, True]
-    assert broken(schema_of(YOUNG), age=[15, 16, None, 3]) == [True, False, False, True]
+    assert find_broken(forbidden, sex=["Male", None]) == [False, True]
+    assert find_broken(schema_of(YOUNG), age=[15, 16, None, 3]) == [True, False, False, True]
 
 
 def test_dates_are_ordered_by_the_calendar_whatever_their_columns_begin_with():
     admitted = ["2020-01-01", "2020-01-01", "2020-05-01", None, "2020-05-01"]
     discharged = ["2019-12-31", "2020-01-01", "2020-04-30", "2019-12-01", None]
     cells = {"admitted": admitted, "discharged": discharged}
-    assert broken(schema_of(STAY), **cells) == [True, False, True, False, False]
+    assert find_broken(schema_of(STAY), **cells) == [True, False, True, False, False]
 
 
 _numbers = st.none() | st.integers(0, 100)
@@ -158,7 +158,9 @@ def test_numbers_of_any_decimals_are_ordered_pair_by_pair(rows):
         for a, b, c in rows
     ]
     first, second, age = (list(column) for column in zip(*cells, strict=True))
-    for row, bad in zip(cells, broken(schema, first=first, second=second, age=age), strict=True):
+    for row, bad in zip(
+        cells, find_broken(schema, first=first, second=second, age=age), strict=True
+    ):
         pairs = itertools.pairwise(row)
         assert bad == any(None not in pair and pair[0] > pair[1] for pair in pairs)
 
@@ -167,8 +169,8 @@ def test_a_row_breaks_the_schema_if_it_breaks_any_constraint():
     schema = schema_of(NEVER, STAY)
     cells = {"relationship": ["Husband", "Wife", "Wife"], "admitted": ["2020-01-01"] * 3}
     cells["discharged"] = ["2020-01-01", "2019-12-31", "2020-01-01"]
-    assert broken(schema, **cells) == [True, True, False]
-    assert broken(schema_of(), **cells) == [False] * 3
+    assert find_broken(schema, **cells) == [True, True, False]
+    assert find_broken(schema_of(), **cells) == [False] * 3
 
 
 def test_rows_that_break_a_constraint_are_found_and_left_as_they_are():

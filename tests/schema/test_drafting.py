@@ -15,7 +15,7 @@ from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Identifi
 from fedsynth.schema.checking import check
 
 
-def drafted(cells, target=None, name="a", **options):
+def draft(cells, target=None, name="a", **options):
     series = cells if isinstance(cells, pd.Series) else pd.Series(cells, **options)
     return Schema.draft(pd.DataFrame({name: series}).assign(other=True), target).columns[0]
 
@@ -45,18 +45,18 @@ def test_a_drafted_schema_allows_every_row_it_was_drafted_from(cells):
 
 
 def test_integers_get_the_bounds_found():
-    column = drafted([5, 90, 17, *range(20, 40)])
+    column = draft([5, 90, 17, *range(20, 40)])
     assert column == Integer(name="a", lower=5, upper=90)
-    gaps = drafted([5.0, 90.0, None, *range(20, 40)])
+    gaps = draft([5.0, 90.0, None, *range(20, 40)])
     assert gaps == Integer(name="a", lower=5, upper=90, missing=True, dtype="float64")
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "Int32", "int64"])
 def test_the_dtype_is_kept(dtype):
-    column = drafted([5, 100, 17, *range(20, 40)], dtype=dtype)
+    column = draft([5, 100, 17, *range(20, 40)], dtype=dtype)
     assert column.pandas_dtype == dtype
-    assert drafted(["x", "y"] * 5, dtype="category").pandas_dtype == "category"
-    assert drafted(["x", "y"] * 5, dtype="string").pandas_dtype == "string"
+    assert draft(["x", "y"] * 5, dtype="category").pandas_dtype == "category"
+    assert draft(["x", "y"] * 5, dtype="string").pandas_dtype == "string"
 
 
 @pytest.mark.parametrize(
@@ -69,61 +69,61 @@ def test_the_dtype_is_kept(dtype):
     ],
 )
 def test_decimals_are_the_fewest_that_hold_every_number(cells, decimals, lower, upper):
-    column = drafted(cells)
+    column = draft(cells)
     assert isinstance(column, Continuous)
     assert (column.decimals, column.lower, column.upper) == (decimals, lower, upper)
 
 
 def test_decimals_of_single_precision_numbers_are_those_they_were_written_with():
-    column = drafted([0.1, 0.25, 3.3], dtype="float32")
+    column = draft([0.1, 0.25, 3.3], dtype="float32")
     assert (column.decimals, column.dtype) == (2, "float32")
 
 
 def test_numbers_of_full_precision_get_eight_digits_and_bounds_that_hold_them():
     values = np.random.default_rng(0).normal(0, 100, 500)
-    column = drafted(values)
+    column = draft(values)
     assert column.decimals == 5
     assert column.lower <= values.min() < values.max() <= column.upper
 
 
 def test_infinite_numbers_do_not_become_bounds():
-    column = drafted([0.5, np.inf, -np.inf, 1.5])
+    column = draft([0.5, np.inf, -np.inf, 1.5])
     assert (column.lower, column.upper) == (0.5, 1.5)
 
 
 def test_few_whole_numbers_are_categories_and_so_is_a_target():
-    assert drafted([0, 1] * 20) == Categorical(name="a", values=[0, 1])
+    assert draft([0, 1] * 20) == Categorical(name="a", values=[0, 1])
     grades = list(range(30)) * 2
-    assert drafted(grades) == Integer(name="a", lower=0, upper=29)
-    assert drafted(grades, target="a") == Categorical(name="a", values=range(30))
+    assert draft(grades) == Integer(name="a", lower=0, upper=29)
+    assert draft(grades, target="a") == Categorical(name="a", values=range(30))
 
 
 def test_texts_are_categories_in_their_own_spelling():
-    column = drafted(["b ", "a", "b ", None] * 5)
+    column = draft(["b ", "a", "b ", None] * 5)
     assert column == Categorical(name="a", values=["a", "b "], missing=True)
 
 
 def test_texts_beyond_five_hundred_fall_into_other():
     cells = [f"word {i % 700}" for i in range(700)] + [f"word {i}" for i in range(300)]
-    column = drafted(cells)
+    column = draft(cells)
     assert len(column.values) == 500
     assert column.other == "other"
     assert {f"word {i}" for i in range(300)} <= set(column.values)
 
 
 def test_a_column_of_numbers_and_words_is_categorical():
-    assert drafted([1, 2, "NUH", 2] * 4) == Categorical(name="a", values=[1, 2, "NUH"])
-    assert drafted(["1", "2", "NUH", "2"] * 4) == Categorical(name="a", values=["1", "2", "NUH"])
+    assert draft([1, 2, "NUH", 2] * 4) == Categorical(name="a", values=[1, 2, "NUH"])
+    assert draft(["1", "2", "NUH", "2"] * 4) == Categorical(name="a", values=["1", "2", "NUH"])
 
 
 def test_distinct_texts_and_counted_rows_are_identifiers():
-    assert drafted([f"P{i:03d}" for i in range(1, 30)]) == Identifier(name="a", prefix="P")
-    names = drafted([f"{chr(97 + i)}x" for i in range(20)])
+    assert draft([f"P{i:03d}" for i in range(1, 30)]) == Identifier(name="a", prefix="P")
+    names = draft([f"{chr(97 + i)}x" for i in range(20)])
     assert names == Identifier(name="a", prefix="a-")
-    assert drafted(range(100, 150)) == Identifier(name="a")
+    assert draft(range(100, 150)) == Identifier(name="a")
     scattered = [i * i for i in range(50)]
-    assert drafted(scattered, name="patient_id") == Identifier(name="patient_id")
-    assert drafted(scattered) == Integer(name="a", lower=0, upper=49**2)
+    assert draft(scattered, name="patient_id") == Identifier(name="patient_id")
+    assert draft(scattered) == Integer(name="a", lower=0, upper=49**2)
 
 
 def test_markers_of_missing_values_are_found():
@@ -142,13 +142,13 @@ def test_markers_of_missing_values_are_found():
 
 
 def test_codes_with_leading_zeros_stay_text():
-    assert drafted(["007", "008", "007"] * 4).values == ("007", "008")
+    assert draft(["007", "008", "007"] * 4).values == ("007", "008")
 
 
 @pytest.mark.parametrize("dtype", [None, "bool", "boolean"])
 def test_truth_values_are_boolean(dtype):
-    assert isinstance(drafted([True, False], dtype=dtype), Boolean)
-    gaps = drafted([True, None, False])
+    assert isinstance(draft([True, False], dtype=dtype), Boolean)
+    gaps = draft([True, None, False])
     assert gaps == Boolean(name="a", missing=True, dtype="object")
 
 
@@ -167,15 +167,15 @@ def test_truth_values_are_boolean(dtype):
     ],
 )
 def test_dates_get_their_resolution_and_format(cells, resolution, pattern):
-    column = drafted(pd.Series(cells))
+    column = draft(pd.Series(cells))
     assert isinstance(column, Datetime)
     assert (column.resolution, column.format) == (resolution, pattern)
 
 
 def test_all_missing_and_constant_columns_are_drafted():
     for cells in ([None, None], [np.nan, np.nan], ["", "?"], pd.Series([None], dtype="string")):
-        assert drafted(cells).missing
-    assert drafted([7, 7]) == Integer(name="a", lower=7, upper=7)
+        assert draft(cells).missing
+    assert draft([7, 7]) == Integer(name="a", lower=7, upper=7)
 
 
 def test_an_empty_or_ambiguous_table_is_refused():

@@ -35,8 +35,9 @@ from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.certificate import LEDGER, certify, sha256
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.queries.counting import released_scale
+from fedsynth.queries.options import Options, Progress, show_nothing
 from fedsynth.queries.plan import Plan, count_survivors
-from fedsynth.queries.session import Options, Progress, Session, begin, show_nothing
+from fedsynth.queries.session import Session, begin
 from fedsynth.queries.shares import Stage, share_out
 from fedsynth.release import SCHEMA, sync
 from fedsynth.schema import Categorical, ImageSchema, Schema
@@ -93,7 +94,7 @@ def federated_scores(
         cap: at the client level, records from which a client has its full weight.
         folder: new; gets ledger, schema, ``scores.json`` and certificate, for `fs.verify`.
         seed, survivors, owners_ledgers, progress, insecure_noise_seed: as in
-            :class:`fedsynth.queries.session.Options`.
+            :class:`fedsynth.queries.options.Options`.
 
     Raises:
         DataError, ConfigError: data that do not fit the schema; nothing was asked.

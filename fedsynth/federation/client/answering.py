@@ -38,6 +38,8 @@ def answer(clients: Sequence[Client], request: Request) -> Iterator[Answer | Inc
             willing.append(client)
         else:
             yield Incident(client.name, request.round, f"refuses: {reason}")
+    if not willing:
+        return
     views = [View(client, request.job) for client in willing]
     if request.steps is not None:
         messages = (learn(view, request) for view in views)

@@ -36,10 +36,7 @@ class Door:
         participations: Mapping[str, int] | None,
     ) -> None:
         if (noise.insecure or runtime.insecure) and not ledger.job.insecure:
-            raise PrivacyError(
-                "the noise has a known seed and the ledger does not say so: its certificate would "
-                "be worthless without telling"
-            )
+            raise PrivacyError("the noise has a known seed, and the ledger does not say so")
         self.ledger, self._runtime, self._noise, self._quorum = ledger, runtime, noise, quorum
         self.traffic, self.incidents = Traffic(len(runtime.clients)), list[Incident]()
         before = sum(draws_clients(event.terms) for event in ledger.events)

@@ -17,7 +17,7 @@ from fedsynth.codec import Named
 from fedsynth.data.tables import conform
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError, ReleaseError
-from fedsynth.marginals import Domain, Measurement, Model, direct
+from fedsynth.marginals import Domain, Measurement, Model, estimate_marginal
 from fedsynth.methods.marginal.measurer import Measurer
 from fedsynth.methods.marginal.settings import GraphicalSettings
 from fedsynth.methods.sampling.drawing import demand_rows
@@ -86,12 +86,12 @@ class Learned:
             shares, at = label_shares(self.schema, proportions), target_index(self.schema)
             if self.schema.target in given:
                 raise ConfigError("give either proportions or a condition on the target, not both")
-            known = self.model.given(evidence).marginal((at,))
+            known = self.model.condition(evidence).marginal((at,))
             if (shares[known <= 0] > 0).any():
                 raise ConfigError("proportions ask for values that no row has under the conditions")
             ratio = np.divide(shares, known, out=np.zeros_like(shares), where=known > 0)
             evidence[at] = evidence.get(at, np.ones(len(ratio))) * ratio / ratio.max()
-        model = self.model.given(evidence) if evidence else self.model
+        model = self.model.condition(evidence) if evidence else self.model
         return model.sample(rows, rng), given, rng
 
     def conditions(self, where: Mapping[str, Any]) -> tuple[dict[str, Condition], dict[int, Array]]:
@@ -171,7 +171,7 @@ class GraphicalSynthesizer(Synthesizer[Learned]):
             for k, column in enumerate(self.schema.modelled)
             if column.missing
         }
-        model = learned.model.given(evidence) if evidence else learned.model
+        model = learned.model.condition(evidence) if evidence else learned.model
         filled = learned.encoding.decode(model.impute(codes, rng), rng)
         imputed = frame.copy()
         for k, column in enumerate(self.schema.modelled):
@@ -215,12 +215,12 @@ class GraphicalSynthesizer(Synthesizer[Learned]):
             raise ConfigError("name at least one column, and each once")
         clique = tuple(sorted(names.index(name) for name in columns))
         _, evidence = learned.conditions(where or {})
-        model = learned.model.given(evidence) if evidence else learned.model
+        model = learned.model.condition(evidence) if evidence else learned.model
         table = (model.marginal(clique) * model.total).ravel()
         labels = [learned.encoding.labels(names[k]) for k in clique]
         index = pd.MultiIndex.from_product(labels, names=[names[k] for k in clique])
         rows = index.to_frame(index=False).assign(count=table, low=np.nan, high=np.nan)
-        known = None if evidence else direct(learned.measurements, clique)
+        known = None if evidence else estimate_marginal(learned.measurements, clique)
         if known is not None:
             reach = NormalDist().inv_cdf(0.5 + level / 2) * known.sigma
             rows["low"] = np.maximum(known.values.ravel() - reach, 0.0)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.encoding.constraints import zeros
+from fedsynth.encoding.constraints import structural_zeros
 from fedsynth.encoding.groups import Groups
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError
@@ -43,7 +43,7 @@ class Measurer:
         self._choices_restored: list[Clique] = []
         self.encoding = self._begin()
         self.domain = Domain(self.encoding.sizes)
-        self.zeros = zeros(self.encoding)
+        self.zeros = structural_zeros(self.encoding)
 
     @property
     def measurements(self) -> list[Measurement]:

@@ -78,7 +78,7 @@ class MST(GraphicalSynthesizer):
         tree = JunctionTree.of(domain, cliques)
         return fit(
             domain,
-            [*known, *evidence.within(tree, [*edges, *columns])],
+            [*known, *evidence.select(tree, [*edges, *columns])],
             zeros=measurer.zeros,
             cliques=cliques,
             iterations=settings.iterations,
@@ -97,7 +97,7 @@ def _spanning_tree(measurer: Measurer, evidence: Evidence, pairs: Sequence[Cliqu
     fine = measurer.terms(FINE).noise_multiplier * math.sqrt(len(measurer.domain) - 1)
     scored = []
     for pair in pairs:
-        known = evidence.about(pair)
+        known = evidence.estimate(pair)
         assert known is not None
         scored.append((gain(known, _expected_counts(measurer, pair), 0.0, fine), pair))
     scored.sort(key=lambda one: (-one[0], one[1]))

@@ -110,7 +110,7 @@ def _sums(measurer: Measurer, most: int) -> Array:
         return scores
     evidence = Evidence(measurer.ask(PAIRS, pairs, [1.0] * len(pairs)))
     for pair in pairs:
-        known = evidence.about(pair)
+        known = evidence.estimate(pair)
         assert known is not None
         a, b = (encoding.frequencies[k] for k in pair)
         scores[pair] = scores[pair[::-1]] = gain(known, np.outer(a, b) * encoding.records, 0.0, 0.0)

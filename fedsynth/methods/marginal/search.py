@@ -113,7 +113,7 @@ class Search:
         cliques = dict.fromkeys(
             [*self.workload, *(pair for pair in pairs if self.target not in pair)]
         )
-        known = (self.evidence.about(c) for c in cliques if len(c) > 1)
+        known = (self.evidence.estimate(c) for c in cliques if len(c) > 1)
         return [m for m in known if m is not None]
 
     def _pick(self, candidates: Sequence[Measurement], number: int) -> list[Clique]:
@@ -183,7 +183,7 @@ class Search:
         tree = JunctionTree.of(self.domain, cliques)
         return fit(
             self.domain,
-            [*measurer.histogram, *self.evidence.within(tree, self._known_cliques())],
+            [*measurer.histogram, *self.evidence.select(tree, self._known_cliques())],
             start=self.model,
             zeros=measurer.zeros,
             cliques=cliques,
@@ -193,7 +193,7 @@ class Search:
 
     def _known_cliques(self) -> list[Clique]:
         """What the model is to know: columns, and what was measured of the base and was chosen."""
-        known = [c for c in self.base if len(c) == 1 or self.evidence.about(c) is not None]
+        known = [c for c in self.base if len(c) == 1 or self.evidence.estimate(c) is not None]
         return [*known, *self.chosen]
 
     def _model_cliques(self) -> list[Clique]:

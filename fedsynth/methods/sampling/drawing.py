@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fedsynth.agreed import suggestion
-from fedsynth.data.conforming import on_grid, restore
+from fedsynth.data.conforming import restore, round_to_grid
 from fedsynth.errors import ConfigError
 from fedsynth.methods.sampling.labels import label_shares
 from fedsynth.schema import Boolean, Categorical, Schema
@@ -165,7 +165,7 @@ def _draw(
     return {
         column.name: np.array(cells[column.name], np.int64)
         if isinstance(column, Categorical | Boolean)
-        else on_grid(np.asarray(cells[column.name], np.float64), column)
+        else round_to_grid(np.asarray(cells[column.name], np.float64), column)
         for column in schema.modelled
     }
 

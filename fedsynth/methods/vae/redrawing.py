@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.encoding.constraints import impossible
+from fedsynth.encoding.constraints import is_impossible
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError
 
@@ -41,12 +41,12 @@ def redraw(
         ConfigError: no drawn row of some kind meets them.
     """
     result = codes.copy()
-    rows = np.flatnonzero(impossible(encoding, result))
+    rows = np.flatnonzero(is_impossible(encoding, result))
     for _ in range(REDRAWS):
         if not len(rows):
             return result
         result[rows] = draw(rows)
-        rows = rows[impossible(encoding, result[rows])]
+        rows = rows[is_impossible(encoding, result[rows])]
     valid = np.ones(len(result), bool)
     valid[rows] = False
     kind_of: NDArray[Any] = np.zeros(len(result), np.int64) if kinds is None else kinds

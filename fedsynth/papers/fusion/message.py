@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.data.conforming import on_grid
+from fedsynth.data.conforming import round_to_grid
 from fedsynth.errors import FederationError, ReleaseError
 from fedsynth.methods.copula.families import (
     FAMILIES,
@@ -101,7 +101,7 @@ class Feature:
         if column is None:
             return np.clip(np.round(np.nan_to_num(drawn)), 0, self.top)
         # Some of scipy's draws are no number at all, at parameters far out.
-        placed = on_grid(np.where(np.isnan(drawn), column.low, drawn), column)
+        placed = round_to_grid(np.where(np.isnan(drawn), column.low, drawn), column)
         return np.where(gone, np.nan, placed)
 
 

@@ -51,6 +51,7 @@ class FusionGANSettings(MethodSettings):
         union_steps: of the global classifier's training, of 128 rows each.
     """
 
+    method: ClassVar[str] = "fusion-gan"
     renamed: ClassVar[Mapping[str, str]] = {
         "guidance": "auxiliary_loss",
         "diversity": "mode_seeking_loss",

@@ -71,7 +71,7 @@ class Categorical(Declaration):
         return [text_of(value) for value in self.categories].index(text_of(self.other))
 
     @model_validator(mode="after")
-    def _consistent(self) -> Categorical:
+    def _check_consistency(self) -> Categorical:
         seen: dict[str, Value] = {}
         for value in self.values:
             if isinstance(value, float) and not math.isfinite(value):
@@ -116,7 +116,7 @@ class Boolean(Declaration):
         return (False, True)
 
     @model_validator(mode="after")
-    def _consistent(self) -> Boolean:
+    def _check_consistency(self) -> Boolean:
         numbers = (*PLAIN_INTEGERS, *NULLABLE_INTEGERS, *FLOATS)
         self.demand_dtype(("bool", "boolean", "object", "category", *numbers), self.missing)
         return self
@@ -137,7 +137,7 @@ class Identifier(Declaration):
     prefix: Annotated[str, Field(description="a text")] = ""
 
     @model_validator(mode="after")
-    def _consistent(self) -> Identifier:
+    def _check_consistency(self) -> Identifier:
         numbers = () if self.prefix else ("int64", "Int64")
         self.demand_dtype((*numbers, "object", "string"), False)
         return self

@@ -58,7 +58,7 @@ class Integer(Declaration):
         return 1.0
 
     @model_validator(mode="after")
-    def _consistent(self) -> Integer:
+    def _check_consistency(self) -> Integer:
         _demand_numeric(self)
         self.demand_dtype((*PLAIN_INTEGERS, *NULLABLE_INTEGERS, *FLOATS), self.missing)
         if self.dtype in PLAIN_INTEGERS + NULLABLE_INTEGERS:
@@ -107,7 +107,7 @@ class Continuous(Declaration):
         return float(10.0**-self.decimals)
 
     @model_validator(mode="after")
-    def _consistent(self) -> Continuous:
+    def _check_consistency(self) -> Continuous:
         _demand_numeric(self)
         for bound in (self.lower, self.upper, *self.spikes):
             if round(bound, self.decimals) != bound:
@@ -131,7 +131,7 @@ _PATTERNS: dict[str, str] = {
 }
 
 
-def _moment(value: object) -> object:
+def _refuse_number(value: object) -> object:
     # A number would silently be taken for seconds since 1970.
     if isinstance(value, int | float):
         raise ValueError("must be a date such as 2024-01-31 or 2024-01-31 14:30, in quotes")
@@ -148,10 +148,10 @@ class Datetime(Declaration):
 
     kind: Literal["datetime"] = "datetime"
     lower: Annotated[
-        datetime, BeforeValidator(_moment), Field(description="a date such as 2024-01-31")
+        datetime, BeforeValidator(_refuse_number), Field(description="a date such as 2024-01-31")
     ]
     upper: Annotated[
-        datetime, BeforeValidator(_moment), Field(description="a date such as 2024-01-31")
+        datetime, BeforeValidator(_refuse_number), Field(description="a date such as 2024-01-31")
     ]
     resolution: Annotated[Resolution, Field(description="day, hour, minute or second")] = "day"
     format: Annotated[str | None, Field(description="a strptime format such as %d/%m/%Y")] = None
@@ -184,7 +184,7 @@ class Datetime(Declaration):
 
     @field_validator("lower", "upper")
     @classmethod
-    def _naive(cls, value: datetime) -> datetime:
+    def _check_naive(cls, value: datetime) -> datetime:
         if value.tzinfo is not None:
             raise ValueError("has a time zone; give it in UTC without one")
         if not datetime(1678, 1, 1) <= value < datetime(2262, 1, 1):
@@ -192,7 +192,7 @@ class Datetime(Declaration):
         return value
 
     @model_validator(mode="after")
-    def _consistent(self) -> Datetime:
+    def _check_consistency(self) -> Datetime:
         if self.upper < self.lower:
             raise ValueError("`upper` lies before `lower`; swap them")
         for bound in (self.lower, self.upper):

@@ -23,7 +23,7 @@ from fedsynth.evaluation.measures.marginals import marginal_errors
 from fedsynth.evaluation.measures.quality import plain_frame
 from fedsynth.evaluation.reading.codes import encode_tables
 from fedsynth.evaluation.reading.rows import Rows, read_rows, shuffle_columns
-from fedsynth.plain import plain
+from fedsynth.plain import make_jsonable
 from fedsynth.schema import Continuous, Integer, Schema
 from tests.evaluation.compared_people import SCHEMA, people, table
 
@@ -67,7 +67,7 @@ def checked(synthetic: Rows, train: Rows, real: Rows) -> Fidelity:
     raw = asdict(found)
     places = undefined(raw)
     # Nothing became None because it was NaN or infinite.
-    assert undefined(plain(raw)) == places
+    assert undefined(make_jsonable(raw)) == places
     assert {path[-1] for path in places} <= MAY_BE_NONE
     assert not [path for path in places if path[0] == "marginals"]
     for score in found.columns:

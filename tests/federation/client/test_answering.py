@@ -18,7 +18,7 @@ from fedsynth.federation.client.client import Client
 from fedsynth.federation.request import Request
 from fedsynth.privacy.sampling import Poisson
 from fedsynth.privacy.terms import Terms
-from tests.federation.vectors import answered, clients, terms
+from tests.federation.vectors import answered, clients, ledger, terms
 
 FALSE_ALARM = 1e-8
 
@@ -156,3 +156,12 @@ def test_an_answer_stands_before_the_next_client_is_looked_at():
     first = next(replies)
     owners[2].data[:] = 0.2
     assert [one.values[0] for one in (first, *replies)] == pytest.approx([0.1, 0.1, 0.2])
+
+
+def test_where_every_client_refuses_no_task_is_asked():
+    owners = clients(2)
+    for owner in owners:
+        owner.ledger = ledger(epsilon=0.01)
+    replies = list(answer(owners, request(terms(sampling=Poisson(0.5)), task="test-nobody")))
+    assert [one.client for one in replies] == ["c0", "c1"]
+    assert all("refuses" in one.reason for one in replies)

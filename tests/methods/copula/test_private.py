@@ -119,7 +119,7 @@ def test_a_release_can_be_sampled_from_again(fitted, tmp_path):
     ):
         with pytest.raises(ReleaseError):
             PrivateFusion.from_state(SCHEMA, damaged, meta)
-    for damaged in ({}, {"settings": {}}, {**meta, "families": [[0, "age", {}]]}):
+    for damaged in ({}, {**meta, "families": [[0, "age", {}]]}):
         with pytest.raises(ReleaseError):
             PrivateFusion.from_state(SCHEMA, arrays, damaged)
 

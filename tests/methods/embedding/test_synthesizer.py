@@ -113,35 +113,6 @@ TARGET_ALONE = Schema(columns=[Categorical(name="y", values=["a", "b"])], target
 NUMERIC_TARGET = Schema(
     columns=[Integer(name="x", lower=0, upper=9), Integer(name="y", lower=0, upper=9)], target="y"
 )
-ODD = {
-    "one column, all missing": (ONE_NUMBER, [pd.DataFrame({"x": [np.nan] * 4})]),
-    "the target alone": (TARGET_ALONE, [pd.DataFrame({"y": ["a", "b", "a"]})]),
-    "a numeric target": (NUMERIC_TARGET, [pd.DataFrame({"x": [1, 2], "y": [3, 4]})]),
-    "infinite and huge values": (
-        NUMERIC_TARGET,
-        [pd.DataFrame({"x": [np.inf, -np.inf, 1e300], "y": [1e18, -1e18, 5]})],
-    ),
-    "one class": (SCHEMA, [table(20).assign(outcome="well")]),
-    "two rows": (SCHEMA, owners(2)),
-    "five rows": (SCHEMA, owners(5)),
-    "a client without rows": (SCHEMA, {"a": table(9), "b": table(9).iloc[:0]}),
-    "a constant column": (SCHEMA, [table(30).assign(age=40)]),
-    "a class absent at a client": (SCHEMA, [table(9).assign(outcome="ill"), table(9)]),
-}
-
-
-@pytest.mark.parametrize("unit", ["record", "client"])
-@pytest.mark.parametrize("epsilon", [1.0, math.inf])
-@pytest.mark.parametrize("case", ODD)
-def test_odd_tables(case, epsilon, unit):
-    schema, owned = ODD[case]
-    synth = MeanEmbedding(schema, **FAST)
-    synth.fit(owned, Budget(epsilon=epsilon, unit=unit, trust="central"))
-    made = synth.sample(15, seed=0)
-    assert len(made) == 15
-    assert list(made) == [column.name for column in schema.columns]
-    numbers = made.select_dtypes("number")
-    assert not np.isinf(numbers.to_numpy(np.float64)).any()
 
 
 @pytest.mark.parametrize("kind", ["images", "table"])
@@ -212,11 +183,3 @@ def test_an_interrupted_training_resumes_without_asking_again(tmp_path):
 def test_senseless_settings_are_refused(overrides, message):
     with pytest.raises(ConfigError, match=message):
         MeanEmbedding(DIGITS, **overrides).fit([images(5)], Budget(epsilon=1.0))
-
-
-def test_nothing_is_drawn_before_a_fit_or_for_no_rows():
-    with pytest.raises(ConfigError, match="nothing to sample"):
-        MeanEmbedding(DIGITS).sample(1)
-    synth = MeanEmbedding(DIGITS, **{**FAST, "steps": 0}).fit([images(5)], FREE)
-    with pytest.raises(ConfigError, match="at least 1"):
-        synth.sample(0)

@@ -26,7 +26,8 @@ from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.rows.factored import FactoredRows
 from fedsynth.privacy.trail.ledger import Ledger
-from fedsynth.queries.session import CHECKPOINT, Session
+from fedsynth.queries.session import Session
+from fedsynth.release import CHECKPOINT
 from fedsynth.schema import Categorical
 from tests.methods.small import SCHEMA, owners, table
 

@@ -29,7 +29,6 @@ from fedsynth.schema import (
 )
 from fedsynth.schema.checking import check
 from tests.methods.gan.games import PIXELS, pictures
-from tests.methods.odd import ODD
 from tests.methods.small import SCHEMA, owners, table
 
 FREE = Budget(epsilon=math.inf, trust="central")
@@ -213,13 +212,6 @@ def test_a_generator_that_can_be_asked_draws_a_rare_cell_when_it_is(monkeypatch)
     assert blue[0] < 0.15
 
 
-def test_a_seed_makes_samples_repeatable_and_another_gives_others():
-    synth = quick().fit(owners(60), FREE)
-    pd.testing.assert_frame_equal(synth.sample(40, seed=1), synth.sample(40, seed=1))
-    assert not synth.sample(40, seed=1).equals(synth.sample(40, seed=2))
-    assert not synth.sample(40).equals(synth.sample(40))
-
-
 def test_fits_repeat_with_the_insecure_seed_and_never_without():
     budget = Budget(epsilon=1.0)
 
@@ -236,26 +228,6 @@ FITS = {
     "fedctgan, record": (FedCTGAN, FREE, {}),
     "sep": (FedGAN, FREE_CLIENTS, {"scheme": "sep", **LOCAL}),
 }
-
-
-@pytest.mark.parametrize("name", FITS)
-def test_a_release_read_back_draws_the_same_rows(name, tmp_path):
-    method, budget, settings = FITS[name]
-    synth = quick(method, **settings).fit(owners(60, 30), budget)
-    write_release(tmp_path / "out", synth, synth.sample(20, seed=0))
-    loaded = load(tmp_path / "out")
-    pd.testing.assert_frame_equal(loaded.sample(30, seed=3), synth.sample(30, seed=3))
-    where = {"outcome": "ill", "smoker": True}
-    pd.testing.assert_frame_equal(
-        loaded.sample(9, where=where, seed=3), synth.sample(9, where=where, seed=3)
-    )
-    assert loaded.remarks == synth.remarks
-
-
-def test_a_state_gives_back_a_sampler_without_a_ledger():
-    arrays, meta = quick().fit(owners(60), FREE).model_state()
-    with pytest.raises(ConfigError, match="no ledger"):
-        _ = FedGAN.from_state(SCHEMA, arrays, meta).ledger
 
 
 OTHER = Schema(columns=[column for column in SCHEMA.columns if column.name != "smoker"])
@@ -296,11 +268,6 @@ def test_a_state_whose_parts_do_not_fit_is_refused():
     for schema, parts, told in wrong:
         with pytest.raises(ReleaseError):
             FedCTGAN.from_state(schema, parts, told)
-
-
-def test_sampling_before_a_fit_says_what_to_do():
-    with pytest.raises(ConfigError, match="call fit first"):
-        quick().sample(3)
 
 
 @pytest.mark.parametrize("unit", ["record", "client"])
@@ -355,22 +322,6 @@ def test_a_generator_that_collapses_is_told_of(average):
     (remark,) = synth.remarks
     assert "collapsed" in remark
     assert len(set(synth.sample(200, seed=0)["a"])) > 1
-
-
-@pytest.mark.parametrize("name", ODD)
-@pytest.mark.parametrize(
-    ("method", "unit"), [(FedGAN, "record"), (FedCTGAN, "record"), (FedCTGAN, "client")]
-)
-def test_odd_tables_of_a_few_rows_are_synthesised(name, unit, method):
-    schema, frame = ODD[name]
-    synth = quick(method, schema).fit(frame, Budget(epsilon=math.inf, unit=unit, trust="central"))
-    rows = synth.sample(20, seed=0)
-    assert check(rows, schema) == []
-    assert list(rows.columns) == [column.name for column in schema.columns]
-    if name == "dates and keys":
-        assert rows["id"].is_unique
-    if name in ("a constant column", "one column of one category"):
-        assert not any("collapsed" in remark for remark in synth.remarks)
 
 
 @pytest.mark.parametrize("scheme", ["uni", "sep"])
@@ -474,20 +425,6 @@ def test_settled_settings_settle_to_themselves(kind, schema, budget, given):
         return
     again = kind(**settled.model_dump(mode="json", exclude_none=True))
     assert again.resolved(budget, schema) == settled
-
-
-def test_settings_can_be_given_whole_or_as_keywords():
-    base = quick().settings
-    assert FedGAN(SCHEMA, base, rounds=9).settings.rounds == 9
-    assert FedGAN(SCHEMA, base).settings == base
-
-
-def test_nothing_in_a_state_tells_an_exact_count():
-    arrays, meta = quick().fit(owners(61), Budget(epsilon=1.0)).model_state()
-    assert meta["encoding"]["records"] != 61 and meta["records"] != 61
-    for name in ("frequencies", "profiles"):
-        shares = arrays[name] * 61
-        assert np.abs(shares - np.round(shares)).max() > 1e-6
 
 
 def small_pictures(count, seed=0):

@@ -19,7 +19,6 @@ from fedsynth.schema import (
     Continuous,
     Datetime,
     Identifier,
-    ImageSchema,
     Integer,
     Schema,
 )
@@ -146,14 +145,6 @@ def test_a_release_can_be_sampled_from_again(fitted, tmp_path):
         type(fitted).from_state(SCHEMA, {}, meta)
     with pytest.raises(ReleaseError):
         type(fitted).from_state(SCHEMA, arrays, {**meta, "encoding": {}})
-
-
-def test_before_a_fit_there_is_nothing_to_sample():
-    for method in METHODS:
-        with pytest.raises(ConfigError, match="fit first"):
-            method(SCHEMA).sample(3)
-        with pytest.raises(ConfigError, match="images"):
-            method(ImageSchema(shape=(8, 8)))
 
 
 BUDGETS = [

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedsynth.data.conforming import conform, on_grid
+from fedsynth.data.conforming import conform, round_to_grid
 from fedsynth.methods.sampling.intervals import Encoding, cells_of
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Integer, Schema
 
@@ -60,7 +60,7 @@ def test_cells_decode_to_the_values(drawn):
     assert (np.abs(cells) <= 1).all()
     back = ENCODING.decode(cells)
     for name in ("age", "dose", "always", "seen"):
-        on = on_grid(back[name], SCHEMA.column(name))
+        on = round_to_grid(back[name], SCHEMA.column(name))
         assert np.array_equal(on, columns[name], equal_nan=True)
     # Amounts on a logarithmic scale: to a relative float32 rounding.
     assert np.allclose(back["debt"], columns["debt"], rtol=2e-5, atol=1e-2)

@@ -22,7 +22,6 @@ from fedsynth.papers.fusion.hybrid import HybridFusion
 from fedsynth.papers.fusion.message import Layout
 from fedsynth.papers.fusion.published import Fusion
 from fedsynth.privacy.budget import Budget
-from fedsynth.registry import METHODS
 from fedsynth.release import write_release
 from fedsynth.schema import Categorical, ImageSchema, Integer, Schema
 from tests.methods.small import SCHEMA, owners, table
@@ -206,7 +205,6 @@ def test_a_private_edge_is_the_private_fusion_of_its_clients():
 
 @pytest.mark.parametrize("budget", [NONE, Budget(epsilon=5.0, delta=1e-5)])
 def test_save_and_load(budget, tmp_path, monkeypatch):
-    monkeypatch.setitem(METHODS, "hybrid-fusion", HybridFusion)
     synth = fitted(owners(60, 50), budget, edges=2)
     write_release(tmp_path / "release", synth, synth.sample(10, seed=1))
     loaded = load(tmp_path / "release")

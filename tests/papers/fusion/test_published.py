@@ -21,7 +21,6 @@ from fedsynth.papers.fusion.published import Fusion
 from fedsynth.papers.fusion.regeneration import shares_of
 from fedsynth.papers.unprotected import unprotected_terms
 from fedsynth.privacy.budget import Budget
-from fedsynth.registry import METHODS
 from fedsynth.release import write_release
 from fedsynth.schema import Categorical, Continuous, ImageSchema, Integer, Schema
 from tests.methods.small import SCHEMA, channel_to, owners, table
@@ -229,7 +228,6 @@ def test_every_fitted_number_is_seen_to_be_done():
 
 
 def test_save_and_load(synth, tmp_path, monkeypatch):
-    monkeypatch.setitem(METHODS, "fusion", Fusion)
     write_release(tmp_path / "release", synth, synth.sample(20, seed=1))
     loaded = load(tmp_path / "release")
     assert loaded.sample(60, seed=2).equals(synth.sample(60, seed=2))

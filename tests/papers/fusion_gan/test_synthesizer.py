@@ -9,16 +9,13 @@ import pandas as pd
 import pytest
 
 import tests.methods.small as small
-from fedsynth import registry as methods
 from fedsynth.data.images import Images
 from fedsynth.errors import BudgetExceeded, ConfigError, PrivacyError, ReleaseError
-from fedsynth.jobs.loading import load
 from fedsynth.papers.fusion_gan.networks import Networks
 from fedsynth.papers.fusion_gan.synthesizer import FusionGAN
 from fedsynth.papers.fusion_gan.tasks.local_training import LOCAL_GAN
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
-from fedsynth.privacy.trail.certificate import Certificate
 from fedsynth.schema import Boolean, Categorical, Continuous, ImageSchema, Integer, Schema
 
 OPEN = Budget(epsilon=math.inf)
@@ -163,33 +160,6 @@ ONE_CLASS = Schema(
 )
 SPACED = [0.25, 0.5, 0.75, 1.0, 0.0]
 
-ODD = {
-    "numbers alone": (NUMBERS, [pd.DataFrame({"a": SPACED, "b": SPACED})]),
-    "categories alone": (CODES, [pd.DataFrame({"c": ["x", None, "z"], "y": [True, False, True]})]),
-    "a lone target": (LONE, [pd.DataFrame({"y": ["u", "v", "v"]})]),
-    "a constant column": (ONE, [pd.DataFrame({"n": [3, 3]})]),
-    "one class": (ONE_CLASS, [pd.DataFrame({"n": [1, 2], "y": ["u", "u"]})]),
-    "two rows": (small.SCHEMA, [small.table(2)]),
-    "one row, one without": (small.SCHEMA, [small.table(1), small.table(0)]),
-    "all missing": (CODES, [pd.DataFrame({"c": [None] * 4, "y": [True] * 4})]),
-}
-
-
-@pytest.mark.parametrize("budget", [OPEN, PRIVATE], ids=["published", "private"])
-@pytest.mark.parametrize("name", ODD)
-def test_odd_tables_come_out_as_tables_of_their_schema(name, budget):
-    schema, owners = ODD[name]
-    synth = fitted(schema, owners, budget)
-    rows = synth.sample(25, seed=3)
-    assert len(rows) == 25
-    assert list(rows.columns) == [c.name for c in schema.columns]
-    pd.testing.assert_frame_equal(rows, synth.sample(25, seed=3))
-    if synth.learned.networks.classes:
-        assert synth.probabilities(owners[0]).shape == (len(owners[0]), schema.classes)
-    else:
-        with pytest.raises(ConfigError, match="no target"):
-            synth.probabilities(owners[0])
-
 
 @pytest.mark.parametrize("budget", [OPEN, PRIVATE], ids=["published", "private"])
 def test_a_class_absent_at_a_client_is_drawn_from_the_others(budget):
@@ -226,16 +196,6 @@ def test_images_of_any_size_with_and_without_labels(shape, budget, labelled):
             synth.sample(5, where={"d": "b"})
 
 
-def test_a_release_read_back_draws_the_same_rows(tmp_path, monkeypatch, learned):
-    monkeypatch.setitem(methods.METHODS, FusionGAN.name, FusionGAN)
-    learned.release(tmp_path / "out", learned.sample(20, seed=0))
-    loaded = load(tmp_path / "out")
-    pd.testing.assert_frame_equal(loaded.sample(30, seed=5), learned.sample(30, seed=5))
-    test = small.table(20, seed=3)
-    assert np.array_equal(loaded.probabilities(test), learned.probabilities(test))
-    assert Certificate.load(tmp_path / "out") is not None
-
-
 @pytest.mark.parametrize("part", ["generators", "classifiers", "counts", "classifier"])
 def test_parts_that_do_not_fit_are_refused(part, learned):
     arrays, meta = learned.model_state()
@@ -245,24 +205,6 @@ def test_parts_that_do_not_fit_are_refused(part, learned):
         FusionGAN.from_state(CODES, arrays, meta)
     with pytest.raises(ReleaseError):
         FusionGAN.from_state(small.SCHEMA, {}, meta)
-
-
-def test_an_interrupted_job_does_not_ask_again(tmp_path, monkeypatch):
-    from fedsynth.papers.fusion_gan import synthesizer as module
-
-    def crash(*_):
-        raise KeyboardInterrupt
-
-    real = module.fuse
-    monkeypatch.setattr(module, "fuse", crash)
-    options = {"folder": tmp_path, "insecure_noise_seed": 7}
-    with pytest.raises(KeyboardInterrupt):
-        FusionGAN(small.SCHEMA, **QUICK).fit(small.owners(20), PRIVATE, **options)
-    monkeypatch.setattr(module, "fuse", real)
-    synth = FusionGAN(small.SCHEMA, **QUICK)
-    synth.fit(small.owners(20), PRIVATE, resume=True, **options)
-    assert len(synth.ledger.events) == 1
-    assert len(synth.sample(10, seed=0)) == 10
 
 
 def test_progress_names_every_client():

@@ -15,7 +15,8 @@ from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.job import Event, Job
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.queries import session as fitting
-from fedsynth.queries.session import CHECKPOINT, Options
+from fedsynth.queries.options import Options
+from fedsynth.release import CHECKPOINT
 from tests.methods.small import SCHEMA, answering, owners, table
 
 BUDGET = Budget(epsilon=1.0)
