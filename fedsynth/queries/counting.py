@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.federation.server.channel import Channel
 from fedsynth.privacy.budget import Budget
-from fedsynth.privacy.sampling import Everyone
 from fedsynth.privacy.terms import Terms
 from fedsynth.queries.tasks.counting import HISTOGRAM, LABELS, CountTask
+from fedsynth.queries.terms import terms_for_everyone
 from fedsynth.schema import ImageSchema, Schema
 
 Positions = NDArray[np.int64]
@@ -25,15 +25,7 @@ Positions = NDArray[np.int64]
 
 def counting_terms(ones: int, noise_multiplier: float, budget: Budget, survivors: int) -> Terms:
     """Terms of a histogram to which every record adds ``ones`` ones, asked of everybody."""
-    return Terms(
-        unit=budget.unit,
-        trust=budget.trust,
-        # A hair above the norm, so that clipping leaves honest counts as they are.
-        clip=float(np.sqrt(ones)) * (1 + 1e-5),
-        noise_multiplier=noise_multiplier,
-        sampling=Everyone(),
-        survivors=survivors,
-    )
+    return terms_for_everyone(budget, float(np.sqrt(ones)), noise_multiplier, survivors)
 
 
 def released_scale(terms: Terms, answered: int) -> float:

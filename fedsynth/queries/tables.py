@@ -10,30 +10,17 @@ from numpy.typing import NDArray
 from fedsynth.federation.server.channel import Channel
 from fedsynth.marginals import Clique, Domain, Measurement
 from fedsynth.privacy.budget import Budget
-from fedsynth.privacy.mechanisms import norm_of
-from fedsynth.privacy.sampling import Everyone
 from fedsynth.privacy.terms import Terms
 from fedsynth.queries.counting import released_scale
 from fedsynth.queries.tasks.marginals import MARGINALS
-
-# A hair above the norm of a row, so that clipping leaves honest counts as they are.
-CLIP = 1 + 1e-5
+from fedsynth.queries.terms import terms_for_everyone
 
 
 def table_terms(
     budget: Budget, noise_multiplier: float, survivors: int, mechanism: str = "gaussian"
 ) -> Terms:
     """Terms of one message of marginals, asked of everybody."""
-    return Terms(
-        unit=budget.unit,
-        trust=budget.trust,
-        clip=CLIP,
-        noise_multiplier=noise_multiplier,
-        norm=norm_of(mechanism),
-        mechanism=mechanism,
-        sampling=Everyone(),
-        survivors=survivors,
-    )
+    return terms_for_everyone(budget, 1.0, noise_multiplier, survivors, mechanism)
 
 
 def table_arrays(

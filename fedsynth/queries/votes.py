@@ -11,14 +11,10 @@ from numpy.typing import NDArray
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.mechanisms import norm_of
 from fedsynth.privacy.rows.exchanging import exchange
-from fedsynth.privacy.sampling import Everyone
 from fedsynth.privacy.terms import Terms
+from fedsynth.queries.terms import terms_for_everyone
 
 Floats = NDArray[np.float64]
-
-
-# A hair above the norm of honest votes, so that clipping leaves them as they are.
-_MARGIN = 1 + 1e-5
 
 
 def vote_terms(
@@ -28,16 +24,7 @@ def vote_terms(
     norm = norm_of(noise)
     length = math.sqrt(queries) if norm == "l2" else float(queries)
     reach = exchange(norm) if budget.protects.per_record else 1.0
-    return Terms(
-        unit=budget.unit,
-        trust=budget.trust,
-        clip=length * reach * _MARGIN,
-        noise_multiplier=noise_multiplier,
-        norm=norm,
-        mechanism=noise,
-        sampling=Everyone(),
-        survivors=survivors,
-    )
+    return terms_for_everyone(budget, length * reach, noise_multiplier, survivors, noise)
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,7 +30,6 @@ from fedsynth.evaluation.federated.tasks import NAME, SCORES, Blocks, client_nor
 from fedsynth.federation.request import Released
 from fedsynth.federation.simulation.simulation import Simulation
 from fedsynth.privacy.budget import Budget
-from fedsynth.privacy.sampling import Everyone
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.certificate import LEDGER, certify, sha256
 from fedsynth.privacy.trail.ledger import Ledger
@@ -39,6 +38,7 @@ from fedsynth.queries.options import Options, Progress, show_nothing
 from fedsynth.queries.plan import Plan, count_survivors
 from fedsynth.queries.session import Session, begin
 from fedsynth.queries.shares import Stage, share_out
+from fedsynth.queries.terms import terms_for_everyone
 from fedsynth.release import SCHEMA, sync
 from fedsynth.schema import Categorical, ImageSchema, Schema
 
@@ -153,15 +153,7 @@ def federated_scores(
 
 def _terms(layout: Layout, multiplier: float, budget: Budget, survivors: int) -> Terms:
     norm = 1.0 if budget.protects.per_record else client_norm(layout)
-    return Terms(
-        unit=budget.unit,
-        trust=budget.trust,
-        # A hair above the norm, so that clipping leaves honest rows as they are.
-        clip=norm * (1 + 1e-5),
-        noise_multiplier=multiplier,
-        sampling=Everyone(),
-        survivors=survivors,
-    )
+    return terms_for_everyone(budget, norm, multiplier, survivors)
 
 
 def _finished(

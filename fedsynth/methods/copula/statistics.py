@@ -12,17 +12,13 @@ from fedsynth.federation.server.channel import Channel
 from fedsynth.methods.copula.question import Statistics
 from fedsynth.methods.copula.tasks import STATISTICS, read_question
 from fedsynth.privacy.budget import Budget
-from fedsynth.privacy.mechanisms import norm_of
-from fedsynth.privacy.sampling import Everyone
 from fedsynth.privacy.terms import Terms
 from fedsynth.queries.session import Session
+from fedsynth.queries.terms import terms_for_everyone
 from fedsynth.schema import Schema
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
-
-# A hair above the norm of a row, so that clipping leaves honest rows as they are.
-CLIP = 1 + 1e-5
 
 
 def statistics_terms(
@@ -33,17 +29,7 @@ def statistics_terms(
     alpha: float | None = None,
 ) -> Terms:
     """Terms of the one message, asked of everybody. ``alpha`` is for stable noise."""
-    return Terms(
-        unit=budget.unit,
-        trust=budget.trust,
-        clip=CLIP,
-        noise_multiplier=noise_multiplier,
-        norm=norm_of(mechanism),
-        mechanism=mechanism,
-        sampling=Everyone(),
-        survivors=survivors,
-        alpha=alpha,
-    )
+    return terms_for_everyone(budget, 1.0, noise_multiplier, survivors, mechanism, alpha)
 
 
 def ask_statistics(

@@ -12,12 +12,9 @@ from fedsynth.federation.server.channel import Channel
 from fedsynth.methods.embedding.features import Embedding
 from fedsynth.methods.embedding.tasks import BOARD, EMBEDDING, blocks
 from fedsynth.privacy.budget import Budget
-from fedsynth.privacy.sampling import Everyone
 from fedsynth.privacy.terms import Terms
 from fedsynth.queries.counting import released_scale
-
-# A hair above the norm of a row, so that clipping leaves honest rows as they are.
-_HAIR = 1 + 1e-5
+from fedsynth.queries.terms import terms_for_everyone
 
 
 def length(embedding: Embedding) -> int:
@@ -31,14 +28,7 @@ def embedding_terms(
     """Terms of the message, asked of everybody."""
     clip = embedding.settings.clip
     assert clip is not None
-    return Terms(
-        unit=budget.unit,
-        trust=budget.trust,
-        clip=clip * _HAIR,
-        noise_multiplier=noise_multiplier,
-        sampling=Everyone(),
-        survivors=survivors,
-    )
+    return terms_for_everyone(budget, clip, noise_multiplier, survivors)
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ from fedsynth.methods.inference.coordinates import Coordinates
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.rows.clipping import Norm
 from fedsynth.privacy.rows.factored import FactoredRows
-from fedsynth.privacy.sampling import Everyone
 from fedsynth.privacy.terms import Terms
+from fedsynth.queries.terms import terms_for_everyone
 from fedsynth.schema import Schema
 from fedsynth.schema.target import conditions
 
@@ -201,17 +201,7 @@ def moments_terms(
     mechanism: str,
 ) -> Terms:
     """Terms of the one message, asked of everybody."""
-    return Terms(
-        unit=budget.unit,
-        trust=budget.trust,
-        # A hair above the norm, so that clipping leaves honest contributions as they are.
-        clip=statistic.bound * (1 + 1e-5),
-        noise_multiplier=noise_multiplier,
-        norm=statistic.norm,
-        mechanism=mechanism,
-        sampling=Everyone(),
-        survivors=survivors,
-    )
+    return terms_for_everyone(budget, statistic.bound, noise_multiplier, survivors, mechanism)
 
 
 def request_settings(clip: float, by_class: bool) -> dict[str, Plain]:

@@ -28,7 +28,8 @@ from fedsynth.privacy.sampling import Everyone
 from fedsynth.privacy.terms import Terms
 from fedsynth.queries.estimates import to_simplex
 from fedsynth.queries.shares import Stage
-from fedsynth.queries.tables import CLIP, table_terms
+from fedsynth.queries.tables import table_terms
+from fedsynth.queries.terms import HAIR
 from fedsynth.schema.target import target_index
 
 PAIRS, VOTES, CONDITIONALS = "pairs", "votes", "conditionals"
@@ -55,7 +56,7 @@ class PrivBayes(GraphicalSynthesizer):
             return Terms(
                 unit="client",
                 trust=budget.trust,
-                clip=CLIP,
+                clip=HAIR,
                 noise_multiplier=exchange * multiplier,
                 sampling=Everyone(),
                 survivors=surviving,

@@ -10,10 +10,11 @@ from fedsynth.errors import FederationError
 from fedsynth.federation.request import Request
 from fedsynth.methods.copula.cells import TableCells
 from fedsynth.methods.copula.question import Question
-from fedsynth.methods.copula.statistics import CLIP, ask_statistics, statistics_terms
+from fedsynth.methods.copula.statistics import ask_statistics, statistics_terms
 from fedsynth.methods.copula.tasks import STATISTICS
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.rows.clipping import clip_and_sum
+from fedsynth.queries.terms import HAIR
 from tests.methods.small import SCHEMA, federation, owners, silent_channel, table, views
 
 TERMS = statistics_terms(Budget(epsilon=float("inf"), trust="central"), 0.0, 1)
@@ -57,9 +58,9 @@ def test_no_records_row_exceeds_the_clip_nor_is_far_below_it(norm, hot, share):
     rows = question.rows(conform(table(200), SCHEMA).columns, 0)
     norms = rows.norms(norm)
     assert rows.dim == question.dim
-    assert (norms <= CLIP).all() and norms.max() > 0.9
+    assert (norms <= HAIR).all() and norms.max() > 0.9
     ones = np.ones(len(rows))
-    np.testing.assert_array_equal(clip_and_sum(rows, CLIP, norm), rows.weighted_sum(ones))
+    np.testing.assert_array_equal(clip_and_sum(rows, HAIR, norm), rows.weighted_sum(ones))
 
 
 def test_a_large_record_is_clipped_in_its_products_alone():
@@ -77,7 +78,7 @@ def answers(tables, settings, asked):
     request = Request("fusion-statistics", TERMS, question_dim, settings=settings)
     samples = [np.arange(client.records) for client in clients]
     return {
-        clients[index].name: clip_and_sum(rows, CLIP)
+        clients[index].name: clip_and_sum(rows, HAIR)
         for index, rows in STATISTICS.contribute(clients, samples, request)
     }
 

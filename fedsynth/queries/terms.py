@@ -1,0 +1,39 @@
+"""Terms of a release that everybody is asked for, whose rows have a norm that is known."""
+
+from __future__ import annotations
+
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.mechanisms import norm_of
+from fedsynth.privacy.sampling import Everyone
+from fedsynth.privacy.terms import Terms
+
+# A hair above the norm of honest rows, so that clipping leaves them as they are.
+HAIR = 1 + 1e-5
+
+
+def terms_for_everyone(
+    budget: Budget,
+    bound: float,
+    noise_multiplier: float,
+    survivors: int,
+    mechanism: str = "gaussian",
+    alpha: float | None = None,
+) -> Terms:
+    """As the budget says whom to protect and to trust.
+
+    Args:
+        bound: the largest norm of an honest row, in the norm that goes with the mechanism.
+        survivors: answers that carry the whole noise together, under distributed trust.
+        alpha: index of stable noise; None for the others.
+    """
+    return Terms(
+        unit=budget.unit,
+        trust=budget.trust,
+        clip=bound * HAIR,
+        noise_multiplier=noise_multiplier,
+        norm=norm_of(mechanism),
+        mechanism=mechanism,
+        sampling=Everyone(),
+        survivors=survivors,
+        alpha=alpha,
+    )
