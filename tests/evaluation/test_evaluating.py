@@ -12,6 +12,8 @@ import pytest
 import fedsynth as fs
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.evaluation.evaluating import PRIVATE, PUBLIC
+from fedsynth.evaluation.measures.agreement import SETTINGS
+from fedsynth.evaluation.measures.quality import Quality
 from fedsynth.schema import Schema
 from tests.evaluation.attacked_people import SCHEMA, people
 
@@ -21,6 +23,19 @@ MEMBERSHIP = {
     for name in ("density ratio", "nearest row", "matching cells", "equal rows")
 }
 SINGLING = {"singling out, one column", "singling out, several columns"}
+
+
+@pytest.fixture(autouse=True)
+def few_settings(monkeypatch):
+    """Three of the settings that a tuner would try: twelve take longer than everything else."""
+    monkeypatch.setattr("fedsynth.evaluation.measures.utility.SETTINGS", SETTINGS[::5])
+
+
+@pytest.fixture
+def unscored(monkeypatch):
+    """Without SDMetrics' reports, half of an evaluation, where tables are ordinary ones."""
+    nothing = Quality(None, None, None, None, None)
+    monkeypatch.setattr("fedsynth.evaluation.measures.fidelity.quality", lambda *_: nothing)
 
 
 @pytest.fixture
@@ -64,6 +79,7 @@ def found_names():
     return (column.name for column in SCHEMA.modelled)
 
 
+@pytest.mark.usefixtures("unscored")
 def test_without_training_rows_halves_of_the_real_ones_are_compared(look):
     real, made = people(101, 0), people(60, 1)
     found = look(real, made, SCHEMA)
@@ -77,6 +93,7 @@ def test_without_training_rows_halves_of_the_real_ones_are_compared(look):
     assert fs.evaluate(real, made, SCHEMA, models=QUICK, seed=1).fidelity != found.fidelity
 
 
+@pytest.mark.usefixtures("unscored")
 def test_without_a_schema_one_is_drafted_from_the_real_rows(look):
     real = people(60, 0)
     found = look(real, people(60, 1), train=people(60, 2))
@@ -87,6 +104,7 @@ def test_without_a_schema_one_is_drafted_from_the_real_rows(look):
     assert drafted.fidelity == found.fidelity and drafted.privacy == found.privacy
 
 
+@pytest.mark.usefixtures("unscored")
 def test_a_target_of_numbers_is_regressed(look):
     schema = Schema(columns=SCHEMA.columns, target="y")
     found = look(people(150, 0), people(150, 1), schema, train=people(150, 2), models="standard")
@@ -95,6 +113,7 @@ def test_a_target_of_numbers_is_regressed(look):
     assert found.summary.headlines[0].name == "R2 on real rows"
 
 
+@pytest.mark.usefixtures("unscored")
 def test_real_rows_of_one_class_leave_nothing_to_score(look):
     one = people(60, 0).assign(flag=True)
     found = look(one, people(60, 1), SCHEMA, train=people(60, 2))
@@ -103,6 +122,7 @@ def test_real_rows_of_one_class_leave_nothing_to_score(look):
     assert "cannot be told" in found.summary.verdict
 
 
+@pytest.mark.usefixtures("unscored")
 def test_synthetic_rows_of_one_class_teach_nothing(look):
     made = people(200, 1).assign(flag=False)
     found = look(people(200, 0), made, SCHEMA, train=people(200, 2))
@@ -141,6 +161,7 @@ def test_few_rows_are_evaluated(look, rows, schema):
     assert ("So few rows could raise no alarm" in found.summary.verdict) == (rows < 10)
 
 
+@pytest.mark.usefixtures("unscored")
 def test_ten_copied_rows_are_caught_and_five_cannot_be(look):
     assert look(people(10, 0), people(10, 1), SCHEMA, train=people(10, 1)).caught
     found = look(people(5, 0), people(5, 1), SCHEMA, train=people(5, 1))
@@ -223,11 +244,13 @@ def test_wrong_options_are_explained_with_and_without_train(options, message):
             fs.evaluate(people(9, 0), people(9, 1), SCHEMA, train=train, **options)
 
 
+@pytest.mark.usefixtures("unscored")
 def test_named_secrets_are_attacked(look):
     found = look(people(50, 0), people(50, 1), SCHEMA, train=people(50, 2), secrets=["y"])
     assert [one.column for one in found.privacy.attributes] == ["y"]
 
 
+@pytest.mark.usefixtures("unscored")
 def test_quasi_identifiers_are_looked_at_where_they_are_named(look):
     pytest.importorskip("pycanon")
     columns = {"quasi_identifiers": ["colour"], "sensitive": ["flag"]}
@@ -236,6 +259,7 @@ def test_quasi_identifiers_are_looked_at_where_they_are_named(look):
     assert set(found.privacy.anonymity.tables) == {"synthetic", "real"}
 
 
+@pytest.mark.usefixtures("unscored")
 def test_disclosure_says_whether_the_rows_are_public(look):
     tables = people(20, 0), people(20, 1), SCHEMA
     private, public = look(*tables), look(*tables, public=True)
@@ -244,6 +268,7 @@ def test_disclosure_says_whether_the_rows_are_public(look):
     assert private.public is False and public.public is True
 
 
+@pytest.mark.usefixtures("unscored")
 def test_progress_names_each_part_and_ends_whole():
     seen: dict[str, list[tuple[int, int]]] = {}
 
@@ -268,6 +293,7 @@ def attributes(names):
     return {f"inference of {name}" for name in names}
 
 
+@pytest.mark.usefixtures("unscored")
 def test_a_copy_is_caught_by_every_attack_and_must_not_be_handed_out(look):
     train = people(600, 2)
     found = look(people(600, 0), train.sample(frac=1, random_state=0), SCHEMA, train=train)
@@ -280,6 +306,7 @@ def test_a_copy_is_caught_by_every_attack_and_must_not_be_handed_out(look):
     assert found.summary.headlines[-1].value > 0.99
 
 
+@pytest.mark.usefixtures("unscored")
 @pytest.mark.parametrize("seed", range(4))
 def test_an_independent_sample_is_caught_by_none(look, seed):
     tables = [people(300, 10 * seed + k) for k in (3, 4, 5)]
@@ -295,13 +322,14 @@ def adult(shared_data, configs):
 
 
 def parts(adult, seed):
-    """1,500 rows never seen, 2,500 to learn from, and 2,500 others."""
+    """600 rows never seen, 1,000 to learn from, and 1,000 others."""
     frame, schema = adult
     order = np.random.default_rng(seed).permutation(len(frame))
-    cuts = order[:1500], order[1500:4000], order[4000:6500]
+    cuts = order[:600], order[600:1600], order[1600:2600]
     return (*(frame.iloc[cut].reset_index(drop=True) for cut in cuts), schema)
 
 
+@pytest.mark.usefixtures("unscored")
 def test_a_copy_of_adult_is_caught_by_every_attack(look, adult):
     real, train, _, schema = parts(adult, 0)
     secrets = ["occupation"]
@@ -310,6 +338,7 @@ def test_a_copy_of_adult_is_caught_by_every_attack(look, adult):
     assert "Do not hand these rows out" in found.summary.verdict
 
 
+@pytest.mark.usefixtures("unscored")
 @pytest.mark.parametrize("seed", [1, 2])
 def test_an_independent_sample_of_adult_is_caught_by_none(look, adult, seed):
     real, train, made, schema = parts(adult, seed)
@@ -319,6 +348,7 @@ def test_an_independent_sample_of_adult_is_caught_by_none(look, adult, seed):
     assert "Models learn" in found.summary.verdict
 
 
+@pytest.mark.usefixtures("unscored")
 def test_real_rows_that_were_learned_from_are_refused_or_told(look):
     train, fresh = people(400, 0), people(400, 1)
     with pytest.raises(DataError, match="most of these rows equal a training row") as refused:

@@ -23,7 +23,7 @@ from fedsynth.federation.server.channel import Channel
 from fedsynth.methods.copula import private
 from fedsynth.methods.copula.families import Effort
 from fedsynth.methods.pate import student
-from fedsynth.methods.sampling import drawing
+from fedsynth.methods.sampling import classifier, drawing
 from fedsynth.papers.fusion import published
 from fedsynth.privacy.budget import Budget
 from fedsynth.queries.session import Session
@@ -143,6 +143,8 @@ def check_synthesizer(name: str, folder: Path) -> None:
     """Every promise of :class:`fedsynth.methods.synthesizer.Synthesizer`, for one method."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(student, "_STEPS", 50)
+        patch.setattr(classifier, "_LEAST_STEPS", 20)
+        patch.setattr(classifier, "_EPOCHS", 2)
         patch.setattr(drawing, "_LEAST_DRAWS", 5_000)
         patch.setattr(private, "_LEAST_ROWS", 50)
         patch.setattr(published, "effort_of", lambda settings: Effort(10, 10, 1, 2))

@@ -139,7 +139,7 @@ def test_the_papers_epsilon_table_is_recomputed(
 
 
 @given(multiplier=st.floats(0.4, 100), count=st.integers(1, 50))
-@settings(max_examples=12)
+@settings(max_examples=6)
 def test_releases_without_sampling_cost_what_the_closed_form_says(multiplier: float, count: int):
     exact = epsilon_of(multiplier / math.sqrt(count), DELTA)
     cost = spent({terms(multiplier): count}, DELTA)

@@ -76,7 +76,7 @@ def test_the_figures_of_the_table_to_every_printed_digit(alpha, bound, epsilon, 
     assert law.mean_magnitude(alpha) == pytest.approx(magnitude, abs=5.1e-5)
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(st.floats(0.01, 100))
 def test_cauchy_noise_costs_one_number_the_closed_form_and_no_less(noise: float):
     exact = 2 * math.asinh(1 / (2 * noise))
@@ -122,7 +122,7 @@ def test_far_out_the_density_equals_its_tail_series(alpha: float, x: float):
     assert float(beyond[0]) == pytest.approx(tails, rel=1e-6)
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(ALPHAS, st.floats(0.01, 20), st.floats(0.1, 10))
 def test_the_tail_is_the_integral_of_the_density_and_the_score_its_slope(alpha, x, width):
     nodes, weights = np.polynomial.legendre.leggauss(200)
@@ -135,7 +135,7 @@ def test_the_tail_is_the_integral_of_the_density_and_the_score_its_slope(alpha, 
     assert fall == pytest.approx(math.log(here / there), rel=1e-7)
 
 
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(ALPHAS)
 def test_the_score_bound_is_rounded_up_from_what_a_mixture_of_normals_gives(alpha: float):
     """Another representation altogether: positive integrals over Kanter's two variables."""
@@ -160,7 +160,7 @@ def test_no_vector_costs_more_than_its_charge(alpha: float, noise: float, length
         assert reached > law.scalar_epsilon(alpha, noise)
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(
     st.sampled_from(SOME),
     st.floats(0.2, 20),
@@ -175,7 +175,7 @@ def test_no_shift_within_the_clip_and_no_outcome_exceeds_the_charge(alpha, noise
     assert np.abs(ratios).max() <= charge_of(terms(noise, alpha)) * (1 + 1e-9)
 
 
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(ALPHAS, st.floats(0.05, 20), st.floats(1e-4, 1))
 def test_a_poisson_sample_costs_no_more_than_its_charge_in_both_directions(alpha, noise, rate):
     x = np.linspace(-20, 20, 161)
@@ -250,7 +250,7 @@ def test_the_curve_of_a_pure_release_is_that_of_two_outcomes(eps0: float, epsilo
     assert found == pytest.approx(exact, rel=1e-9, abs=1e-15)
 
 
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(st.sampled_from(SOME), st.floats(0.5, 50), st.integers(1, 4), st.floats(0.8, 5))
 def test_a_job_costs_what_an_exact_sum_over_outcomes_says(alpha, multiplier, count, sigma):
     """Stable releases beside a Gaussian one: delta is a mean of the Gaussian's own curve."""
@@ -275,7 +275,7 @@ def test_a_job_costs_what_an_exact_sum_over_outcomes_says(alpha, multiplier, cou
             assert epsilon - 1e-6 <= found <= epsilon + 1e-3
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(ALPHAS, st.floats(0.3, 100), st.integers(1, 30), st.floats(1e-4, 1))
 def test_both_accountants_agree_about_stable_releases(alpha, multiplier, count, rate):
     counts = {terms(multiplier, alpha): count, terms(3.0, 1.5, sampling=Poisson(rate)): 2}
@@ -288,7 +288,7 @@ def test_both_accountants_agree_about_stable_releases(alpha, multiplier, count, 
         assert exact - 1e-9 <= first.pld <= exact + 1e-3 * (1 + exact)
 
 
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(st.floats(0.02, 8))
 def test_one_release_costs_at_most_its_pure_epsilon_and_dp_accountings_pair(multiplier: float):
     from dp_accounting.pld import common

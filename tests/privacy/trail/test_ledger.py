@@ -82,6 +82,7 @@ def test_a_ledger_in_memory_counts_like_one_on_disk(tmp_path: Path):
     assert ledger.head == Ledger.read(tmp_path / "a").head
 
 
+@settings(max_examples=40)
 @given(keep=st.integers(0, 400))
 def test_a_crash_in_the_middle_of_a_line_costs_only_that_line(
     tmp_path_factory: pytest.TempPathFactory, keep: int
@@ -398,6 +399,7 @@ _EARLIER = (
 
 
 def test_a_ledger_of_an_earlier_version_is_read_continued_and_copied_to_the_same_head(
+    exact_costs,
     tmp_path: Path,
 ):
     text = _EARLIER.replace("{START}", "0" * 64).replace("{SCHEMA}", "ab" * 32)
