@@ -285,18 +285,9 @@ def sums(frame: pd.DataFrame, unit: str = "record") -> tuple[np.ndarray, float]:
         arrays=arrays_of(RECIPE.synthetic),
         settings={"images": False, "owners": ["a", "b"], "bins": 10, "seed": 0, "cap": None},
     )
-<<<<<<< HEAD
-    clients = [
-        Client(n, records_of(f, SCHEMA, n), len(f)) for n, f in (("a", frame), ("b", SYNTHETIC))
-    ]
-    for client in clients:
-        client.memory("").board.post("schema", SCHEMA.to_dict())
-    return next(answer(clients, request)).values, clip
-=======
     client = Client("a", records_of(frame, SCHEMA, "a"), len(frame))
     client.memory("").board.post("schema", SCHEMA.to_dict())
-    return next(answers([client], request)).values, clip
->>>>>>> w-fast
+    return next(answer([client], request)).values, clip
 
 
 @settings(max_examples=40, deadline=None)
