@@ -23,7 +23,7 @@ settings.register_profile("whole", deadline=None)
 settings.register_profile("quick", deadline=None, max_examples=10)
 settings.load_profile("whole")
 
-SLOW, SECONDS = ROOT / "tests" / "slow.txt", 0.5
+SLOW, SECONDS = ROOT / "tests" / "slow.txt", 0.3
 _seconds: Counter[str] = Counter()
 
 
