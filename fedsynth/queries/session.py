@@ -37,6 +37,8 @@ from fedsynth.release import CHECKPOINT, discard_checkpoint
 from fedsynth.schema import ImageSchema, Schema
 
 _SHOW_EPSILON_EVERY = 5.0
+# Private vectors as earlier versions kept them.
+_EARLIER = "private.bin"
 
 Restored = tuple[dict[str, NDArray[Any]], dict[str, Any]]
 T = TypeVar("T")
@@ -199,6 +201,12 @@ def _read_checkpoint(options: Options, clients: Sequence[str]) -> Restored | Non
         # Private vectors without the checkpoint that says whose they are belong to nobody.
         discard_checkpoint(options.folder)
         return None
+    if path.with_name(_EARLIER).exists():
+        raise ReleaseError(
+            f"{options.folder}: an earlier version of fedsynth began this job, and its clients' "
+            "private vectors cannot be read by this one: finish it with that version, or start a "
+            "new job in another folder"
+        )
     body = path.read_bytes()
     try:
         length = int.from_bytes(body[:8], "little")

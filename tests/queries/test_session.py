@@ -292,6 +292,13 @@ def test_private_vectors_never_change_hands_on_resume(tmp_path):
         synth(encoder="private").fit(turned, BUDGET, folder=tmp_path, resume=True)
 
 
+def test_private_vectors_of_an_earlier_version_are_never_silently_replaced(tmp_path):
+    interrupted(tmp_path, "training", 8, encoder="private")
+    (tmp_path / CHECKPOINT / "private.bin").touch()
+    with pytest.raises(ReleaseError, match="earlier version"):
+        synth(encoder="private").fit(owners(30, 30), BUDGET, folder=tmp_path, resume=True)
+
+
 @pytest.mark.parametrize("name", ["fedinfer", "mean-embedding", "private-fusion"])
 def test_a_single_message_lost_in_a_crash_is_said_to_be_lost(name, tmp_path, monkeypatch):
     from fedsynth.registry import METHODS
