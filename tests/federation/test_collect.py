@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedsynth.errors import BudgetExceeded, FederationError, PrivacyError
+from fedsynth.federation.client.answering import answer
 from fedsynth.federation.client.steps import Steps
 from fedsynth.federation.client.tasks import register
+from fedsynth.federation.request import Request
 from fedsynth.privacy.accounting import spent
 from fedsynth.privacy.rows.clipping import DenseRows
 from fedsynth.privacy.sampling import Poisson
@@ -181,6 +183,18 @@ def test_training_and_sums_are_not_taken_for_each_other():
 def test_training_needs_steps_and_records(unit: str, steps: int):
     with pytest.raises(PrivacyError):
         channel(clients()).collect("test-walk", terms(trust="local", unit=unit), 3, steps=steps)
+
+
+@pytest.mark.parametrize(
+    "trust, unit",
+    [("central", "record"), ("distributed", "record"), ("local", "client")],
+)
+def test_a_client_itself_refuses_to_train_with_less_than_all_of_the_noise(trust: str, unit: str):
+    # Whatever the server checks: a share of the noise in every step would protect nobody.
+    promised = terms(trust=trust, unit=unit, noise_multiplier=1.0, survivors=1000)
+    asked = Request("test-walk", promised, 3, job="job", steps=5)
+    with pytest.raises(PrivacyError, match="local trust alone"):
+        list(answer(clients(1), asked))
 
 
 @pytest.mark.parametrize("steps", [0, -1, 1.5, True])

@@ -89,7 +89,7 @@ def _clip_sums(
                 f"numbers), or there are more of them than {terms.unit}s"
             )
         if terms.kind.selects:
-            starts = np.asarray(request.arrays["starts"], np.int64)
+            starts = np.asarray(request.arrays.get("starts", ()), np.int64)
             total += clip_blocks(rows, starts, terms.clip)
         else:
             total += clip_and_sum(rows, terms.clip, terms.norm)

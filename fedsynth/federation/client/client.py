@@ -60,7 +60,7 @@ class Client:
             except BudgetExceeded:
                 return "its own budget is spent"
             except PrivacyError:
-                return "its own ledger does not admit these terms"
+                return "its own ledger does not admit these terms, or cannot be written"
         if limit is not None:
             memory.participations += 1
         return None

@@ -27,9 +27,20 @@ class Steps:
     Args:
         client: whose records they are.
         request: with the terms of every step and their number.
+
+    Raises:
+        PrivacyError: terms under which a step does not carry all of its noise, or hides a client.
     """
 
     def __init__(self, client: View, request: Request) -> None:
+        terms = request.terms
+        if not (terms.trusts.alone and terms.protects.per_record):
+            # The client's own check: with less than all of the noise in every step, or a row of
+            # all its records, what it learned would protect nobody, and no sum mends that.
+            raise PrivacyError(
+                f"task {request.task}: a client trains for records under local trust alone, where "
+                f"each step carries all of the noise; not for a {terms.unit} under {terms.trust}"
+            )
         self._client, self._request = client, request
         self.left = request.steps or 0
 
