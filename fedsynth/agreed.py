@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
+from numbers import Integral
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
-from fedsynth.errors import FedsynthError, SchemaError
+from fedsynth.errors import ConfigError, FedsynthError, SchemaError
 
 
 class Agreed(BaseModel):
@@ -53,6 +54,14 @@ def suggestion(word: object, known: Iterable[str]) -> str:
     words = sorted(known)
     near = difflib.get_close_matches(str(word), words, n=1, cutoff=0.6)
     return f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(words)}"
+
+
+def demand_whole(name: str, value: object, least: int) -> int:
+    """The value as an int; ConfigError for what is no whole number of at least ``least``."""
+    # NumPy's are Integral too.
+    if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < least:
+        raise ConfigError(f"{name} must be a whole number of at least {least}, not {value!r:.80}")
+    return int(value)
 
 
 def plain(value: object) -> object:

@@ -8,10 +8,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from fedsynth.agreed import suggestion
+from fedsynth.agreed import demand_whole, suggestion
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.evaluation.attacks.anonymity import Anonymity, anonymity
@@ -224,8 +223,7 @@ def _demand_data(sides: dict[str, Data | None]) -> dict[str, Data | None]:
 
 
 def _demand_plain(seed: object, title: object, models: object) -> None:
-    if not isinstance(seed, int | np.integer) or seed < 0:
-        raise ConfigError(f"seed must be a whole number of at least 0, not {seed!r}")
+    demand_whole("seed", seed, 0)
     if not isinstance(title, str):
         raise ConfigError(f"title must be a text, not {type(title).__name__}")
     if not isinstance(models, str | Sequence):

@@ -7,9 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from fedsynth.agreed import suggestion
+from fedsynth.agreed import demand_whole, suggestion
 from fedsynth.errors import ConfigError
 from fedsynth.privacy.budget import Budget
 
@@ -48,16 +46,11 @@ def demand_none(what: str, unknown: Iterable[str], known: Iterable[str]) -> None
         raise ConfigError(f"{what} has no option {word!r}{suggestion(word, known)}")
 
 
-def demand_whole(name: str, value: object) -> None:
-    """Raises ConfigError for what is no whole number of at least 1."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or value < 1:  # type: ignore[operator]
-        raise ConfigError(f"{name} must be a whole number and at least 1, not {value!r}")
-
-
-def demand_draw(rows: object, where: object, proportions: object) -> None:
+def demand_draw(rows: object, where: object, proportions: object, seed: object) -> None:
     """Raises ConfigError where a draw's arguments are not of their kinds."""
-    demand_whole("rows", rows)
+    demand_whole("rows", rows, 1)
+    if seed is not None:
+        demand_whole("seed", seed, 0)
     for name, value, example in (
         ("where", where, "{'column': value}"),
         ("proportions", proportions, "{'value': share}"),

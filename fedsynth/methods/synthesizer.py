@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
+from fedsynth.agreed import demand_whole
 from fedsynth.codec import Arrays, pack, unpack
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, FedsynthError, ReleaseError
@@ -22,7 +23,6 @@ from fedsynth.methods.arguments import (
     budget_of,
     demand_draw,
     demand_none,
-    demand_whole,
     folder_of,
 )
 from fedsynth.privacy.budget import Budget
@@ -171,7 +171,7 @@ class Synthesizer(ABC, Generic[L]):
             ConfigError: the settings do not go with the schema, the budget or the clients.
             PrivacyError: the budget cannot carry the plan.
         """
-        demand_whole("clients", clients)
+        demand_whole("clients", clients, 1)
         Options(survivors=survivors)
         budget = for_clients(budget_of(budget), int(clients))
         settings = self.resolved(budget)
@@ -281,7 +281,7 @@ class Synthesizer(ABC, Generic[L]):
                 hardly a row meets.
         """
         demand_none("sample", unknown, ("rows", "where", "proportions", "seed"))
-        demand_draw(rows, where, proportions)
+        demand_draw(rows, where, proportions, seed)
         return self.learned.draw(int(rows), where, proportions, seed)
 
     @property

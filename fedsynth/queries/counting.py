@@ -28,15 +28,6 @@ def counting_terms(ones: int, noise_multiplier: float, budget: Budget, survivors
     return terms_for_everyone(budget, float(np.sqrt(ones)), noise_multiplier, survivors)
 
 
-def released_scale(terms: Terms, answered: int) -> float:
-    """Standard deviation of the noise in a released sum of ``answered`` answers.
-
-    For Laplace and stable noise its scale: that of a sum of stable shares grows with the number of
-    answers to the power 1/alpha, and it has no standard deviation.
-    """
-    return terms.summed_scale(answered)
-
-
 @dataclass(frozen=True)
 class Counts:
     """A released histogram: ``values`` and the standard deviation of the noise in each of them."""
@@ -48,7 +39,7 @@ class Counts:
 def ask_counts(channel: Channel, task: CountTask, terms: Terms, dim: int) -> Counts:
     """Release one histogram."""
     released = channel.sum(task.name, terms, dim)
-    return Counts(released.value, released_scale(terms, released.answered))
+    return Counts(released.value, terms.summed_scale(released.answered))
 
 
 def question(schema: Schema | ImageSchema) -> tuple[CountTask, int, int]:

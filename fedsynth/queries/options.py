@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from pathlib import Path
 
-import numpy as np
-
+from fedsynth.agreed import demand_whole
 from fedsynth.errors import ConfigError
 from fedsynth.privacy.trail.ledger import Ledger
 
@@ -48,24 +48,12 @@ class Options:
     insecure_noise_seed: int | None = None
 
     def __post_init__(self) -> None:
-        if not (_number(self.survivors) and 0 < self.survivors <= 1):
+        given = isinstance(self.survivors, Real) and not isinstance(self.survivors, bool)
+        if not (given and 0 < self.survivors <= 1):
             raise ConfigError(f"survivors must be in (0, 1], not {self.survivors!r}")
-        if not (_whole(self.checkpoint_every) and self.checkpoint_every >= 1):
-            raise ConfigError(
-                f"checkpoint_every must be a whole number of at least 1, not "
-                f"{self.checkpoint_every!r}"
-            )
-        for name in ("seed", "insecure_noise_seed"):
-            value = getattr(self, name)
-            if not (value is None and name != "seed") and not (_whole(value) and value >= 0):
-                raise ConfigError(f"{name} must be a whole number of at least 0, not {value!r}")
+        demand_whole("checkpoint_every", self.checkpoint_every, 1)
+        demand_whole("seed", self.seed, 0)
+        if self.insecure_noise_seed is not None:
+            demand_whole("insecure_noise_seed", self.insecure_noise_seed, 0)
         if self.resume and self.folder is None:
             raise ConfigError("resume needs the folder of the interrupted job")
-
-
-def _whole(value: object) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-def _number(value: object) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from fedsynth.privacy.accounting import charged, spent
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
-from fedsynth.privacy.trail.job import Job, Planned
+from fedsynth.privacy.trail.job import Job, Planned, count_terms
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,10 +69,7 @@ class Plan:
         Args:
             delta: in (0, 1); by default the budget's.
         """
-        counts: dict[Terms, int] = {}
-        for planned in self.releases:
-            counts[planned.terms] = counts.get(planned.terms, 0) + planned.count
-        cost = charged(counts, self.participations, self.budget.unit)
+        cost = charged(count_terms(self.releases), self.participations, self.budget.unit)
         return spent(cost, self.budget.resolved_delta if delta is None else delta).epsilon
 
     def _under(self, label: str) -> Planned:

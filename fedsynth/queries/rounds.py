@@ -15,7 +15,7 @@ from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.calibration import calibrate, optimal_gaussian_sigma
 from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson, Sampling
 from fedsynth.privacy.terms import Terms
-from fedsynth.privacy.trail.job import Planned
+from fedsynth.privacy.trail.job import Planned, count_terms
 from fedsynth.queries.counting import counting_terms, question
 from fedsynth.queries.plan import count_survivors
 from fedsynth.queries.tasks.counting import LABEL_TABLES
@@ -45,12 +45,12 @@ class Rounds(Protocol):
     def label_table_share(self) -> float | None: ...
 
 
-def expected_units(terms: Terms, units: float) -> float:
+def expected_units(sampling: Sampling, units: float) -> float:
     """Of so many units, how many a round has on average: what its sum is divided by.
 
     A public figure; how many there really are in a round is private.
     """
-    match terms.sampling:
+    match sampling:
         case Everyone():
             return units
         case Poisson(rate=rate):
@@ -79,9 +79,8 @@ def plan_rounds(
         PrivacyError: the budget cannot carry the plan.
     """
     first, _, ones = question(schema)
-    rounds = settings.rounds or 0
     whole = count_survivors(survivors, clients)
-    sampling = _sampling(settings, budget, clients)
+    sampling = _sampling(settings, clients)
 
     def counting(task: str, ones: int, share: float) -> Planned:
         noise = _counting_noise(settings, budget, share)
@@ -92,8 +91,8 @@ def plan_rounds(
         columns = len(schema.modelled) - 1
         before.append(counting(LABEL_TABLES.name, columns, settings.label_table_share))
 
-    def training(multiplier: float) -> Terms:
-        return Terms(
+    def everything(multiplier: float) -> tuple[Planned, ...]:
+        training = Terms(
             unit=budget.unit,
             trust=budget.trust,
             clip=settings.clip or 1.0,
@@ -103,19 +102,18 @@ def plan_rounds(
             if budget.protects.per_record
             else _sure_answers(sampling, clients, survivors),
         )
+        return (*before, Planned(task, training, settings.rounds or 0))
 
-    def everything(multiplier: float) -> Mapping[Terms, int]:
-        counts: dict[Terms, int] = {training(multiplier): rounds}
-        for planned in before:
-            counts[planned.terms] = counts.get(planned.terms, 0) + 1
-        return charged(counts, participations_of(settings, budget, clients))
+    def counts(multiplier: float) -> Mapping[Terms, int]:
+        planned = count_terms(everything(multiplier))
+        return charged(planned, participations_of(settings, budget, clients))
 
     multiplier = settings.noise_multiplier
     if multiplier is None:
-        multiplier = calibrate(everything, budget.epsilon, budget.resolved_delta)
+        multiplier = calibrate(counts, budget.epsilon, budget.resolved_delta)
     else:
-        _demand_payable(everything(multiplier), budget, multiplier)
-    return (*before, Planned(task, training(multiplier), rounds))
+        _demand_payable(counts(multiplier), budget, multiplier)
+    return everything(multiplier)
 
 
 def _demand_payable(counts: Mapping[Terms, int], budget: Budget, multiplier: float) -> None:
@@ -143,7 +141,7 @@ def _counting_noise(settings: Rounds, budget: Budget, share: float) -> float:
     return exchange * alone / math.sqrt(share)
 
 
-def _sampling(settings: Rounds, budget: Budget, clients: int) -> Sampling:
+def _sampling(settings: Rounds, clients: int) -> Sampling:
     rate = settings.rate or 1.0
     if rate == 1:
         return Everyone()
@@ -154,10 +152,10 @@ def _sampling(settings: Rounds, budget: Budget, clients: int) -> Sampling:
 
 def participations_of(settings: Rounds, budget: Budget, clients: int) -> int | None:
     """Rounds in which one client takes part at the most, where drawing it hides nothing."""
-    sampling = _sampling(settings, budget, clients)
+    sampling = _sampling(settings, clients)
     if budget.protects.per_record or budget.trusts.server_adds or sampling == Everyone():
         return None
-    rate = sampling.rate if isinstance(sampling, Poisson) else sampling.size / clients  # type: ignore[union-attr]
+    rate = expected_units(sampling, clients) / clients
     rounds = settings.rounds or 0
     mean = rounds * rate
     return min(rounds, math.ceil(mean + _SURE * math.sqrt(mean * (1 - rate))))

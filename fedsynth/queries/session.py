@@ -11,6 +11,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -153,11 +154,6 @@ def begin(
     path = None if options.folder is None else options.folder / LEDGER
     if options.resume and path is not None:
         ledger = Ledger.open(path)
-        try:
-            _demand_same(ledger.job, budget, schema, options, digest_of(settings))
-        except BaseException:
-            ledger.close()
-            raise
     else:
         job_plan = plan(budget, len(clients))
         job = Job(
@@ -170,15 +166,16 @@ def begin(
             insecure=options.insecure_noise_seed is not None,
         )
         ledger = Ledger.create(job, path)
-    try:
+    with ExitStack() as failing:
+        failing.callback(ledger.close)
+        # A ledger that was begun here says the same as it was told.
+        _demand_same(ledger.job, budget, schema, options, digest_of(settings))
         restored = _read_checkpoint(options, clients)
         if restored is None:
             _demand_something_left(ledger)
         channel = Channel(runtime, ledger, noise, participations=_participations(restored, ledger))
-    except BaseException:
-        ledger.close()
-        raise
-    channel.announce("schema", schema.to_dict())
+        channel.announce("schema", schema.to_dict())
+        failing.pop_all()
     return Session(channel, options, Plan.of(ledger.job, len(clients)), settings, restored)
 
 

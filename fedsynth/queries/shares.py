@@ -10,7 +10,7 @@ from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.calibration import calibrate, optimal_gaussian_sigma
 from fedsynth.privacy.mechanisms.gaussian import Gaussian
 from fedsynth.privacy.terms import Terms
-from fedsynth.privacy.trail.job import Planned
+from fedsynth.privacy.trail.job import Planned, count_terms
 
 _MARGIN = 2e-4
 
@@ -67,7 +67,4 @@ def share_out(stages: Sequence[Stage], budget: Budget) -> tuple[Planned, ...]:
 
 def _counts(plan: Sequence[Planned], budget: Budget) -> dict[Terms, int]:
     """How often each terms are to be charged."""
-    counts: dict[Terms, int] = {}
-    for planned in plan:
-        counts[planned.terms] = counts.get(planned.terms, 0) + planned.count
-    return charged(counts, unit=budget.unit)
+    return charged(count_terms(plan), unit=budget.unit)

@@ -11,7 +11,6 @@ from fedsynth.federation.server.channel import Channel
 from fedsynth.marginals import Clique, Domain, Measurement
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
-from fedsynth.queries.counting import released_scale
 from fedsynth.queries.tasks.marginals import MARGINALS
 from fedsynth.queries.terms import terms_for_everyone
 
@@ -51,7 +50,7 @@ def ask_marginals(
     shares = shares / np.sqrt(shares @ shares)
     sizes = [domain.cells(clique) for clique in cliques]
     released = channel.sum(MARGINALS.name, terms, sum(sizes), arrays=table_arrays(cliques, shares))
-    sigma = released_scale(terms, released.answered)
+    sigma = terms.summed_scale(released.answered)
     parts = np.split(released.value, np.cumsum(sizes)[:-1])
     return [
         Measurement(clique, part.reshape(domain.shape(clique)) / share, sigma / share)

@@ -8,7 +8,6 @@ from scipy import stats
 
 from fedsynth.privacy.accounting import spent
 from fedsynth.privacy.mechanisms import stable_law as law
-from fedsynth.queries.counting import released_scale
 from tests.federation.vectors import channel, clients, ledger, terms
 
 TASK = "test-vectors"
@@ -46,7 +45,7 @@ def test_a_released_sum_carries_noise_of_the_scale_that_is_said(trust, survivors
     kind = promised(alpha, trust=trust, survivors=survivors)
     released = channel(owners, account, seed=SEED).sum(TASK, kind, DIM)
     signal = np.eye(1, DIM)[0] * 5
-    scale = released_scale(kind, released.answered)
+    scale = kind.summed_scale(released.answered)
     assert is_stable((released.value - signal) / scale, alpha)
     assert not is_stable((released.value - signal) / scale * 1.15, alpha)
     # Centrally one draw, locally five whole ones, shared as many shares as answered.

@@ -8,7 +8,7 @@ from fedsynth.encoding.table import TableEncoding
 from fedsynth.federation.client.answering import answer
 from fedsynth.federation.request import Request
 from fedsynth.privacy.budget import Budget
-from fedsynth.queries.counting import ask_counts, counting_terms, question, released_scale
+from fedsynth.queries.counting import ask_counts, counting_terms, question
 from fedsynth.queries.tasks.counting import HISTOGRAM, LABEL_TABLES, pair_starts
 from fedsynth.schema.target import target_index
 from tests.methods.small import SCHEMA, federation, owners, silent_channel, table
@@ -102,6 +102,6 @@ def test_the_stated_sigma_is_that_of_the_noise(trust):
         counts = ask_counts(channel, task, terms, dim)
         values.append(counts.values)
     noise = np.concatenate([v - exact(tables["a"]) for v in values])
-    assert counts.sigma == released_scale(terms, 3)
+    assert counts.sigma == terms.summed_scale(3)
     ratio = np.sum(noise**2) / counts.sigma**2
     assert chi2.ppf(1e-7, noise.size) < ratio < chi2.isf(1e-7, noise.size)

@@ -33,7 +33,6 @@ from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.certificate import LEDGER, certify, sha256
 from fedsynth.privacy.trail.ledger import Ledger
-from fedsynth.queries.counting import released_scale
 from fedsynth.queries.options import Options, Progress, show_nothing
 from fedsynth.queries.plan import Plan, count_survivors
 from fedsynth.queries.session import Session, begin
@@ -163,7 +162,7 @@ def _finished(
     layout, terms = blocks.layout, session.plan.terms(NAME)
     names = session.channel.names
     absent = {incident.client for incident in released.incidents} & set(names)
-    scale = released_scale(terms, released.answered)
+    scale = terms.summed_scale(released.answered)
     notes = [] if layout.why is None else [layout.why]
     if absent:
         notes.append(f"did not answer: {', '.join(sorted(absent))}")

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fedsynth.agreed import suggestion
+from fedsynth.agreed import demand_whole, suggestion
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.federation.simulation.rows import Data, Rows, add_noise
 from fedsynth.federation.simulation.schemes import (
@@ -27,7 +27,6 @@ from fedsynth.federation.simulation.schemes import (
     Quantity,
     Scheme,
     Uniform,
-    whole_number,
 )
 from fedsynth.schema import ImageSchema, Schema
 
@@ -79,7 +78,7 @@ def partition(
             )
         return _split(_drop_column(data, rule.column, schema), owners, names)
     count = _client_count(clients, scheme, len(rows))
-    rng = np.random.default_rng(whole_number("seed", seed, 0))
+    rng = np.random.default_rng(demand_whole("seed", seed, 0))
     owners = rule.owners(rows, count, rng)
     if isinstance(rule, Noise):
         data = add_noise(data, rows, rule.spread(owners, count), rng)
@@ -103,7 +102,7 @@ def _scheme(name: str, options: dict[str, object]) -> Scheme | Column:
 def _client_count(clients: int | None, scheme: str, rows: int) -> int:
     if clients is None:
         raise ConfigError(f"{scheme}: say among how many clients, clients=...")
-    count = whole_number("clients", clients, 1)
+    count = demand_whole("clients", clients, 1)
     if count > rows:
         raise DataError(f"{rows} rows cannot be cut among {count} clients; ask for {rows} at most")
     return count

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fedsynth.agreed import demand_whole
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.federation.simulation.rows import Rows, feature_matrix, label_codes
 
@@ -220,13 +221,6 @@ class Column:
         return owner.astype(np.int64), tuple(str(name) for name in names)
 
 
-def whole_number(name: str, value: object, least: int) -> int:
-    """The value as an int; ConfigError unless it is a whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ConfigError(f"{name} must be a whole number of at least {least} and is {value!r}")
-    return int(value)
-
-
 def _number(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ConfigError(f"{name} must be a finite number and is {value!r}")
@@ -236,7 +230,7 @@ def _number(name: str, value: object) -> float:
 def _check_dirichlet(scheme: str, beta: float, minimum: int) -> None:
     if _number("beta", beta) <= 0:
         raise ConfigError(f"{scheme}: beta must be above 0 and is {beta}")
-    whole_number("minimum", minimum, 0)
+    demand_whole("minimum", minimum, 0)
 
 
 def _deal(labels: NDArray[np.int64], clients: int, beta: float, rng: np.random.Generator) -> Owners:

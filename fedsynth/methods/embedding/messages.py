@@ -13,7 +13,6 @@ from fedsynth.methods.embedding.features import Embedding
 from fedsynth.methods.embedding.tasks import BOARD, EMBEDDING, blocks
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
-from fedsynth.queries.counting import released_scale
 from fedsynth.queries.terms import terms_for_everyone
 
 
@@ -58,7 +57,7 @@ def ask(channel: Channel, embedding: Embedding, terms: Terms) -> Sums:
     """Release the sums, in one message a client."""
     channel.announce(BOARD, announcement(embedding))
     released = channel.sum(EMBEDDING.name, terms, length(embedding))
-    return split(embedding, released.value, released_scale(terms, released.answered))
+    return split(embedding, released.value, terms.summed_scale(released.answered))
 
 
 def split(embedding: Embedding, values: NDArray[np.float64], sigma: float) -> Sums:

@@ -30,7 +30,7 @@ from fedsynth.methods.embedding.settings import MeanEmbeddingSettings
 from fedsynth.methods.embedding.targets import targets_of
 from fedsynth.methods.embedding.tasks import EMBEDDING
 from fedsynth.methods.embedding.training import train
-from fedsynth.methods.sampling.drawing import demand_rows, draw_table
+from fedsynth.methods.sampling.drawing import draw_table
 from fedsynth.methods.sampling.labels import draw_labels
 from fedsynth.methods.synthesizer import Synthesizer
 from fedsynth.privacy.budget import Budget
@@ -91,7 +91,7 @@ class Learned:
             return draw_table(
                 schema, self.frequencies, rows, where, proportions, seed, self._columns
             )
-        rng = demand_rows(rows, seed)
+        rng = np.random.default_rng(seed)
         labels = draw_labels(schema, self.frequencies, rows, where, proportions, rng)
         drawn = self.generator.draw(_classes(labels, rows), int(rng.integers(2**62)))
         return Images(image.decode(drawn.clip(0, 1), schema), labels)

@@ -18,7 +18,7 @@ from fedsynth.errors import ReleaseError
 from fedsynth.methods.gan.game import Game
 from fedsynth.methods.gan.networks import conditions_of, game_of, tables_of
 from fedsynth.methods.gan.settings import FedGANSettings
-from fedsynth.methods.sampling.drawing import Columns, demand_rows, draw_table
+from fedsynth.methods.sampling.drawing import Columns, draw_table
 from fedsynth.methods.sampling.labels import draw_labels
 from fedsynth.methods.training.generating import Conditions
 from fedsynth.queries.preliminaries import Preliminaries
@@ -109,7 +109,7 @@ class Learned:
         """Rows that are asked for what the generator knows, and drawn again for the rest."""
         schema = self.schema
         if isinstance(schema, ImageSchema):
-            rng = demand_rows(rows, seed)
+            rng = np.random.default_rng(seed)
             labels = draw_labels(schema, self.known.frequencies, rows, where, proportions, rng)
             return Images(image.decode(self._cells(labels, rows, rng), schema), labels)
         request = self.request_condition(schema, where)

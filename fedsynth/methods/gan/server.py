@@ -83,7 +83,8 @@ class Training:
         self.game = game = game_of(settings, schema, known.encoding)
         self.source = torch.Generator().manual_seed(session.options.seed)
         units = known.records if self.record else self.channel.clients
-        self.asking = Round(self.channel, self.training, expected_units(self.training.terms, units))
+        expected = expected_units(self.training.terms.sampling, units)
+        self.asking = Round(self.channel, self.training, expected)
         rate = settings.discriminator_learning_rate
         learners = [
             Learner(game.discriminator.layers, rate, self.source)

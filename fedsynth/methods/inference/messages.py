@@ -16,7 +16,6 @@ from fedsynth.methods.inference.estimate import Estimate
 from fedsynth.methods.inference.settings import FedInferSettings
 from fedsynth.methods.inference.statistic import Statistic, request_settings
 from fedsynth.methods.inference.tasks import MOMENTS
-from fedsynth.queries.counting import released_scale
 from fedsynth.queries.session import Session
 from fedsynth.schema import Schema
 
@@ -78,7 +77,7 @@ def ask(session: Session, schema: Schema, statistic: Statistic) -> Learned:
         groups = tuple((name,) for name in collected.clients)
         return Learned(collected.values, scales, groups, terms.unit, schema, statistic)
     released = channel.sum(MOMENTS.name, terms, statistic.dim, settings=request)
-    scale = terms.noise.deviation(released_scale(terms, released.answered))
+    scale = terms.noise.deviation(terms.summed_scale(released.answered))
     absent = {incident.client for incident in released.incidents}
     group = tuple(name for name in channel.names if name not in absent)
     scales = np.array([scale])

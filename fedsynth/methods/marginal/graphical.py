@@ -20,7 +20,6 @@ from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.marginals import Domain, Measurement, Model, estimate_marginal
 from fedsynth.methods.marginal.measurer import Measurer
 from fedsynth.methods.marginal.settings import GraphicalSettings
-from fedsynth.methods.sampling.drawing import demand_rows
 from fedsynth.methods.sampling.labels import label_shares
 from fedsynth.methods.synthesizer import Synthesizer
 from fedsynth.privacy.budget import Budget
@@ -80,7 +79,7 @@ class Learned:
         seed: int | None,
     ) -> tuple[NDArray[np.int32], dict[str, Condition], np.random.Generator]:
         """Codes [rows, columns], the conditions that they meet, and the generator's state."""
-        rng = demand_rows(rows, seed)
+        rng = np.random.default_rng(seed)
         given, evidence = self.conditions(where or {})
         if proportions:
             shares, at = label_shares(self.schema, proportions), target_index(self.schema)

@@ -17,7 +17,7 @@ from fedsynth.errors import ReleaseError
 from fedsynth.methods.pate.inputs import Inputs
 from fedsynth.methods.pate.sources import Drawn, Public, Rows, size_of
 from fedsynth.methods.sampling.classifier import Classifier
-from fedsynth.methods.sampling.drawing import Columns, demand_rows, draw_table
+from fedsynth.methods.sampling.drawing import Columns, draw_table
 from fedsynth.methods.sampling.labels import draw_labels
 from fedsynth.schema import ImageSchema
 
@@ -84,7 +84,7 @@ class Learned:
         """Labelled rows that meet all conditions, those on other columns by drawing again."""
         schema = self.inputs.schema
         if isinstance(schema, ImageSchema):
-            rng = demand_rows(rows, seed)
+            rng = np.random.default_rng(seed)
             labels = draw_labels(schema, self.frequencies, rows, where, proportions, rng)
             assert labels is not None
             drawn = self.choose(labels, rng)

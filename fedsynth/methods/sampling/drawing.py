@@ -84,20 +84,6 @@ class Conditioning:
         return rng.choice(len(self.shares), size=rows, p=self.shares).astype(np.int64)
 
 
-def demand_rows(rows: object, seed: object) -> np.random.Generator:
-    """The generator of a draw of ``rows`` rows.
-
-    Raises:
-        ConfigError: no whole number of at least 1 row, or a seed that is none of at least 0.
-    """
-    whole = isinstance(rows, int | np.integer) and not isinstance(rows, bool)
-    if not whole or rows < 1:  # type: ignore[operator]
-        raise ConfigError(f"rows must be a whole number and at least 1, not {rows!r}")
-    if seed is not None and not (isinstance(seed, int | np.integer) and seed >= 0):
-        raise ConfigError(f"seed must be a whole number of at least 0, not {seed!r}")
-    return np.random.default_rng(seed)
-
-
 def draw_table(
     schema: Schema,
     frequencies: Floats,
@@ -124,7 +110,7 @@ def draw_table(
     Raises:
         ConfigError: rows below 1, senseless conditions, or such as hardly a drawn row meets.
     """
-    rng = demand_rows(rows, seed)
+    rng = np.random.default_rng(seed)
     conditioning = Conditioning.of(schema, frequencies, where, proportions)
     labels = conditioning.labels(rows, rng)
     columns = _draw(schema, draw, labels, rows, rng)

@@ -16,7 +16,6 @@ from fedsynth.data.images import Images
 from fedsynth.encoding import image
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ReleaseError
-from fedsynth.methods.sampling.drawing import demand_rows
 from fedsynth.methods.sampling.labels import draw_labels
 from fedsynth.methods.vae.records import Model
 from fedsynth.methods.vae.redrawing import redraw
@@ -59,7 +58,7 @@ class Learned:
         seed: int | None,
     ) -> pd.DataFrame | Images:
         """Rows whose condition on the target is met exactly, and not by rejection."""
-        rng = demand_rows(rows, seed)
+        rng = np.random.default_rng(seed)
         labels = draw_labels(self.schema, self.frequencies, rows, where, proportions, rng)
         generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
         fixed = bool(where or proportions)

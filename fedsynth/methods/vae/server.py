@@ -20,7 +20,6 @@ from fedsynth.models import vae
 from fedsynth.models.matching import match_profiles
 from fedsynth.models.spec import VAESpec
 from fedsynth.privacy.budget import Budget
-from fedsynth.queries.counting import released_scale
 from fedsynth.queries.estimates import naive_bayes
 from fedsynth.queries.preliminaries import ask_preliminaries
 from fedsynth.queries.rounds import expected_units
@@ -91,7 +90,7 @@ class Training:
         encoding, frequencies, profiles = known.encoding, known.frequencies, known.profiles
         phi, theta = self._initial(encoding, profiles, frequencies)
         units = known.records if self.record else self.channel.clients
-        expected = expected_units(self.terms, units)
+        expected = expected_units(self.terms.sampling, units)
         weights = theta if self.settings.encoder != "shared" else np.concatenate([phi, theta])
         state = State(
             encoding, frequencies, expected, profiles, phi, Momentum.start(weights), weights.copy()
@@ -204,7 +203,7 @@ class Training:
             return self.settings.learning_rate or 0.0
         full = self.settings.learning_rate
         if full is None:
-            noise = released_scale(self.terms, self.channel.clients)
+            noise = self.terms.summed_scale(self.channel.clients)
             noise *= len(state.optimiser.weights) ** 0.5
             full = min(_FASTEST, _STEADY * self._unit(state) / max(noise, 1e-9))
         done = state.round

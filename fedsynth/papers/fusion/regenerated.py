@@ -17,7 +17,7 @@ from fedsynth.encoding import image
 from fedsynth.errors import ConfigError, FederationError, ReleaseError
 from fedsynth.methods.copula.families import FAMILIES
 from fedsynth.methods.sampling.classifier import Classifier
-from fedsynth.methods.sampling.drawing import demand_rows, draw_table
+from fedsynth.methods.sampling.drawing import draw_table
 from fedsynth.methods.sampling.labels import draw_labels
 from fedsynth.methods.sampling.predicting import conform_unlabelled
 from fedsynth.papers.fusion.message import Layout
@@ -116,7 +116,7 @@ class Learned:
         proportions: Mapping[Any, float] | None,
         seed: int | None,
     ) -> Images:
-        rng = demand_rows(rows, seed)
+        rng = np.random.default_rng(seed)
         labels = draw_labels(schema, self.frequencies, rows, where, proportions, rng)
         if labels is not None and (where or proportions):
             cells = self.source.points_labelled(labels, rng)

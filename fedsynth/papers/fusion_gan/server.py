@@ -20,7 +20,7 @@ from fedsynth.codec import GIVEN
 from fedsynth.data.images import Images
 from fedsynth.encoding import image
 from fedsynth.errors import ConfigError, ReleaseError
-from fedsynth.methods.sampling.drawing import Columns, demand_rows, draw_table
+from fedsynth.methods.sampling.drawing import Columns, draw_table
 from fedsynth.methods.sampling.intervals import Encoding, cells_of
 from fedsynth.methods.sampling.labels import draw_labels
 from fedsynth.methods.training.learner import Learner
@@ -75,7 +75,7 @@ class Learned:
         until there are enough rows."""
         schema = self.schema
         if isinstance(schema, ImageSchema):
-            rng = demand_rows(rows, seed)
+            rng = np.random.default_rng(seed)
             labels = draw_labels(schema, self.frequencies, rows, where, proportions, rng)
             cells, labels = self.cells(labels, rows, rng)
             return Images(image.decode(cells, schema), labels)

@@ -7,7 +7,7 @@ from fedsynth.privacy.accounting import Spent, charged, renyi, spent
 from fedsynth.privacy.sampling import Everyone
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.chain import Chain
-from fedsynth.privacy.trail.job import Event, Job
+from fedsynth.privacy.trail.job import Event, Job, count_terms
 from fedsynth.privacy.trail.limits import Counts, Limits
 
 
@@ -89,9 +89,7 @@ class Account:
 
     def _planned(self, wanted: Counts) -> bool:
         """Whether ``wanted`` stays within the plan, and the plan within the budget."""
-        plan: Counts = {}
-        for planned in self.job.plan:
-            plan[planned.terms] = plan.get(planned.terms, 0) + planned.count
+        plan = count_terms(self.job.plan)
         return all(wanted[t] <= plan.get(t, 0) for t in wanted) and self._fits(plan)
 
     def _fits(self, counts: Counts) -> bool:

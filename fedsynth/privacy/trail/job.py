@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import uuid
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -19,6 +20,14 @@ class Planned:
     label: str
     terms: Terms
     count: int
+
+
+def count_terms(plan: Iterable[Planned]) -> dict[Terms, int]:
+    """How often each terms are planned."""
+    counts: dict[Terms, int] = {}
+    for planned in plan:
+        counts[planned.terms] = counts.get(planned.terms, 0) + planned.count
+    return counts
 
 
 @dataclass(frozen=True)

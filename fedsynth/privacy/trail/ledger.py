@@ -10,6 +10,7 @@ Clients may keep a ledger of their own across jobs: the same file with no plan.
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from io import FileIO
 from pathlib import Path
 
@@ -31,10 +32,6 @@ class Ledger(Account):
     Use :meth:`create`, :meth:`open`, :meth:`of_owner` or :meth:`read`.
     """
 
-    def __init__(self, job: Job, lines: Chain) -> None:
-        super().__init__(job, lines)
-        self._chain = lines
-
     @classmethod
     def create(cls, job: Job, path: Path | None = None) -> Ledger:
         """Start a ledger. Raises PrivacyError where ``path`` exists: no ledger is overwritten."""
@@ -49,7 +46,7 @@ class Ledger(Account):
                     "choose another directory"
                 ) from None
         ledger = cls(job, Chain(path, file))
-        ledger._chain.append({"kind": "job", "format": FORMAT, **job.to_dict()})
+        ledger._lines.append({"kind": "job", "format": FORMAT, **job.to_dict()})
         return ledger
 
     @classmethod
@@ -65,16 +62,14 @@ class Ledger(Account):
         """
         if not path.exists():
             raise ReleaseError(f"{path}: no such ledger")
-        file = chain.locked(path, create=False)
-        try:
+        with ExitStack() as failing:
+            file = failing.enter_context(chain.locked(path, create=False))
             content = file.read()
             whole = content[: content.rfind(b"\n") + 1]
             ledger = cls._replay(whole, path, file)
             file.truncate(len(whole))
             file.seek(0, os.SEEK_END)
-        except BaseException:
-            file.close()
-            raise
+            failing.pop_all()
         return ledger
 
     @classmethod
@@ -131,12 +126,12 @@ class Ledger(Account):
 
     @property
     def path(self) -> Path | None:
-        return self._chain.path
+        return self._lines.path
 
     @property
     def head(self) -> str:
         """Hash of the last line: it fixes the whole ledger."""
-        return self._chain.head
+        return self._lines.head
 
     def write_to(self, path: Path) -> None:
         """Write the same lines to another file, all of them or none; its head is the same."""
@@ -144,10 +139,10 @@ class Ledger(Account):
         fresh.unlink(missing_ok=True)
         copy = Ledger.create(self.job, fresh)
         for event in self.events:
-            copy._chain.append(event.to_dict())  # noqa: SLF001
+            copy._lines.append(event.to_dict())  # noqa: SLF001
         copy.close()
         fresh.replace(path)
 
     def close(self) -> None:
         """Let go of the file."""
-        self._chain.close()
+        self._lines.close()

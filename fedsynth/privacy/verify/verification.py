@@ -126,59 +126,35 @@ def _second_opinion(ledger: Ledger, derived: Certificate) -> Iterator[Check]:
         second <= rdp * (1 + _RDP_SLACK) + _RDP_SLACK,
         f"RDP {rdp:.6g} certified, {second:.6g} computed apart",
     )
-    pld = math.inf if claimed["pld"] is None else float(claimed["pld"])
-    yield from _pure_opinion(counts, delta, pld)
-    if not math.isfinite(pld):
-        return
-    summed = {t: n for t, n in counts.items() if isinstance(t.kind, Gaussian)}
-    exact = gaussian.epsilon(summed, delta)
+    if claimed["pld"] is not None:
+        yield from _opinion_on_pld(counts, delta, float(claimed["pld"]))
+
+
+def _opinion_on_pld(counts: Counts, delta: float, pld: float) -> Iterator[Check]:
+    """Of pure releases, and of Gaussian sums: alone they cost what is certified, beside other
+    releases no more than that."""
+    exact = pure.epsilon(counts, delta)
     if exact is not None:
-        yield _gaussian_opinion(exact, pld, alone=len(summed) == len(counts))
-        return
-    if pld <= _PRV_LIMIT and len(summed) < len(counts) and summed and _prv_applies(summed):
-        # Opacus knows Gaussian noise: all together cost no less than its sums alone.
-        error = max(1e-3, min(_PRV_ERROR, pld / 20))
-        bound = _prv(summed, delta, error)
-        yield Check(
-            "second accountant (PRV)",
-            bound <= pld + 3 * error,
-            f"PLD {pld:.6g} certified, {bound:.6g} by Opacus for the Gaussian sums alone",
-        )
-    if pld <= _PRV_LIMIT and _prv_applies(counts):
+        yield _compare("pure", pld, exact, "composed exactly", _RDP_SLACK * (1 + pld))
+    sums = {terms: count for terms, count in counts.items() if isinstance(terms.kind, Gaussian)}
+    alone = len(sums) == len(counts)
+    exact = gaussian.epsilon(sums, delta)
+    if exact is not None:
+        yield _compare("Gaussian", pld, exact, "exactly", _RDP_SLACK * (1 + pld), alone)
+    elif sums and pld <= _PRV_LIMIT and all(terms.sampling.rate is not None for terms in sums):
         # As fine as a small epsilon needs.
         error = max(1e-3, min(_PRV_ERROR, pld / 20))
-        bound = _prv(counts, delta, error)
-        yield Check(
-            "second accountant (PRV)",
-            abs(pld - bound) <= 3 * error,
-            f"PLD {pld:.6g} certified, at most {bound:.6g} by Opacus",
-        )
+        yield _compare("PRV", pld, _prv(sums, delta, error), "by Opacus", 3 * error, alone)
 
 
-def _pure_opinion(counts: Counts, delta: float, pld: float) -> Iterator[Check]:
-    second = pure.epsilon(counts, delta) if math.isfinite(pld) else None
-    if second is not None:
-        yield Check(
-            "second accountant (pure)",
-            abs(second - pld) <= _RDP_SLACK * (1 + pld),
-            f"PLD {pld:.6g} certified, {second:.6g} composed exactly",
-        )
-
-
-def _gaussian_opinion(exact: float, pld: float, *, alone: bool) -> Check:
-    """Sums alone cost what is certified; beside other releases no more than that."""
-    slack = _RDP_SLACK * (1 + pld)
+def _compare(
+    name: str, pld: float, second: float, how: str, slack: float, alone: bool = True
+) -> Check:
     return Check(
-        "second accountant (Gaussian)",
-        exact <= pld + slack and (not alone or pld <= exact + slack),
-        f"PLD {pld:.6g} certified, {exact:.6g} exactly"
+        f"second accountant ({name})",
+        second <= pld + slack and (not alone or pld <= second + slack),
+        f"PLD {pld:.6g} certified, {second:.6g} {how}"
         + ("" if alone else " for the Gaussian sums alone"),
-    )
-
-
-def _prv_applies(counts: Counts) -> bool:
-    return all(
-        isinstance(terms.kind, Gaussian) and terms.sampling.rate is not None for terms in counts
     )
 
 

@@ -99,18 +99,6 @@ def test_what_cannot_be_drawn_is_refused_in_words(where, proportions, said):
         drawn(20, where=where, proportions=proportions)
 
 
-@pytest.mark.parametrize("rows", [0, -3, 10.5, "7", None, True])
-def test_a_whole_number_of_at_least_one_row_is_drawn(rows):
-    with pytest.raises(ConfigError, match="at least 1"):
-        drawn(rows)
-
-
-@pytest.mark.parametrize("seed", [-1, 1.5, "a"])
-def test_a_seed_is_a_whole_number(seed):
-    with pytest.raises(ConfigError, match="seed"):
-        drawn(5, seed=seed)
-
-
 def test_without_classes_the_target_is_a_column_like_others():
     schema = Schema(columns=PEOPLE.columns[:1], target="age")
 

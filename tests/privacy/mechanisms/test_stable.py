@@ -28,7 +28,6 @@ from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.job import Event, Job
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.verify import moments, pure
-from fedsynth.queries.counting import released_scale
 
 DELTA = 1e-5
 ALPHAS = st.one_of(st.just(1.0), st.floats(1, LARGEST_ALPHA), st.just(LARGEST_ALPHA))
@@ -355,10 +354,10 @@ def test_shares_of_the_survivors_have_the_scale_of_the_whole_and_more_have_more(
 ):
     shared = terms(multiplier, alpha, trust="distributed", survivors=survivors, clip=2.0)
     assert shared.client_scale * survivors ** (1 / alpha) == pytest.approx(shared.scale)
-    assert released_scale(shared, survivors) == pytest.approx(shared.scale)
-    assert released_scale(shared, survivors + more) > shared.scale * (1 + 1e-9)
-    assert released_scale(shared, 0) == shared.scale
-    assert released_scale(terms(multiplier, alpha), 50) == multiplier
+    assert shared.summed_scale(survivors) == pytest.approx(shared.scale)
+    assert shared.summed_scale(survivors + more) > shared.scale * (1 + 1e-9)
+    assert shared.summed_scale(0) == shared.scale
+    assert terms(multiplier, alpha).summed_scale(50) == multiplier
     assert terms(multiplier, alpha, trust="local").client_scale == multiplier
 
 
@@ -448,7 +447,7 @@ def test_a_sum_of_shares_is_noise_of_the_released_scale(alpha: float, answered: 
     total = np.zeros(60_000)
     for _ in range(answered):
         total += shared.client_noised(np.zeros(60_000), source)
-    scaled = total / released_scale(shared, answered)
+    scaled = total / shared.summed_scale(answered)
     assert stats.kstest(scaled, lambda x: cdf(x, alpha)).pvalue > 1e-6
     # Wrong by a tenth it would show.
     assert stats.kstest(scaled * 1.1, lambda x: cdf(x, alpha)).pvalue < 1e-9
