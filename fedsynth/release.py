@@ -8,7 +8,6 @@ each: a folder without it is no release.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -26,6 +25,7 @@ from fedsynth.data.tables import write_table
 from fedsynth.errors import PrivacyError, ReleaseError, SchemaError
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.certificate import LEDGER, NAME, Certificate, certify, sha256
+from fedsynth.privacy.trail.chain import sync
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.schema import ImageSchema, Schema, load_schema
 from fedsynth.yaml_files import write_yaml
@@ -212,12 +212,3 @@ def _job_of(synth: Fitted) -> dict[str, Any]:
 
 def _write_json(path: Path, content: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-
-
-def sync(path: Path) -> None:
-    """Have a file or folder on disk before the certificate speaks of it."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

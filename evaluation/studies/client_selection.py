@@ -34,7 +34,7 @@ OWNERS = []
 
 def chosen_by_a_client(self, label, cliques, estimate, weights, penalties):
     """Stands for Measurer.choose: the exponential mechanism on one client's own rows."""
-    channel, terms = self.fitting.channel, self.terms(label)
+    channel, terms = self.session.channel, self.terms(label)
     # Charged as the release that it would be: the client's records and nobody else's are in it.
     channel.select(
         measurer.MARGINALS.name,

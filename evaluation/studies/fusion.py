@@ -3,7 +3,7 @@
     FEDSYNTH_DATA=../shared/data python evaluation/studies/fusion.py [--table NAME] [--seeds 1 2]
 
 Every run cuts a data set 80/20 by its seed and the training rows among clients uniformly. A
-classifier with the paper's two hidden layers of 100 is conditional_logits on the real test rows:
+classifier with the paper's two hidden layers of 100 is judged on the real test rows:
 
 `paper` (table 2.3, ten clients): trained centrally; by federated averaging, 20 epochs; by Fusion as
 published; by private Fusion at epsilon 1 and 3 (delta 1e-5, records protected, nobody trusted); and

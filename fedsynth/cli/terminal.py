@@ -64,7 +64,7 @@ class Display:
             self._bars.stop()
 
     def __call__(self, step: str, done: int, total: int, epsilon: float) -> None:
-        """One report of a fit, as `fedsynth.queries.fit.Progress` describes it."""
+        """One report of a fit, as `fedsynth.queries.options.Progress` describes it."""
         if self._quiet:
             return
         if self._bars is None:

@@ -50,6 +50,21 @@ class Images:
         return Images(self.pixels[rows], labels)
 
 
+def check_images(images: Images, schema: ImageSchema, where: str) -> Images:
+    """The images. Raises DataError where they do not fit the schema."""
+    if images.pixels.shape[1:] != schema.shape:
+        raise DataError(
+            f"{where}: images of {list(images.pixels.shape[1:])}, the schema says "
+            f"{list(schema.shape)}"
+        )
+    if (schema.target is None) != (images.labels is None):
+        raise DataError(f"{where}: the schema and the images disagree about having labels")
+    labels, top = images.labels, schema.classes - 1
+    if labels is not None and len(labels) and not 0 <= labels.min() <= labels.max() <= top:
+        raise DataError(f"{where}: image labels are codes from 0 to {top}")
+    return images
+
+
 def read_images(
     path: str | Path, schema: ImageSchema, keys: tuple[str, str] = ("x", "y")
 ) -> Images:
@@ -133,6 +148,5 @@ def _encode_labels(
         )
     cells = read_cells(pd.Series(labels.ravel()), target, ())
     if (cells.values < 0).any():
-        unknown = int((cells.values < 0).sum())
-        raise DataError(f"{where} has {unknown} labels that the schema's target does not list")
+        raise DataError(f"{where} has labels that the schema's target does not list")
     return cells.values.astype(np.int64)

@@ -1,4 +1,4 @@
-"""The job file: data, schema, sites, privacy, method, sample; every key known, every path found.
+"""The job file: data, schema, sites, privacy, method, sample; every key known.
 
 Paths are relative to the file that names them. `${FEDSYNTH_DATA}` in a path stands for the folder
 of data sets: the environment variable, or `../shared/data` beside the project.

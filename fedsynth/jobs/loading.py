@@ -31,7 +31,7 @@ def load(folder: str | Path) -> Synthesizer[Any]:
         _demand_unchanged(folder / name, certificate.content["files"].get(name))
     method, schema, arrays, content = read_model(folder)
     if method not in METHODS:
-        raise ReleaseError(f"{folder / MODEL}: of a method or format that this fedsynth lacks")
+        raise ReleaseError(f"{folder / MODEL}: of a method that this fedsynth lacks")
     synth: Synthesizer[Any] = METHODS[method].from_state(schema, arrays, content)
     return synth
 

@@ -22,6 +22,7 @@ from fedsynth.jobs.config import AUTO, Config, expand_path, load_config
 from fedsynth.jobs.data import JobData, Rows, prepare
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.certificate import LEDGER, Certificate
+from fedsynth.privacy.trail.chain import sync
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.registry import SETTINGS, choose, synthesizer
 from fedsynth.release import CONFIG, SCHEMA, discard_checkpoint, is_release, write_release
@@ -74,7 +75,7 @@ def start(config: Config, base: Path, folder: Path, progress: Progress) -> Outco
         progress: called with a step's name, rounds done and in all, and the epsilon spent.
 
     Raises:
-        FedsynthError: where nothing was asked yet, the folder is left as it was.
+        FedsynthError: where nothing was asked yet, there is no folder.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(
@@ -91,9 +92,11 @@ def start(config: Config, base: Path, folder: Path, progress: Progress) -> Outco
     folder.mkdir(parents=True, exist_ok=True)
     data.schema.save(folder / SCHEMA)
     resolved.save(folder / CONFIG)
+    for path in (folder / SCHEMA, folder / CONFIG, folder, folder.parent):
+        sync(path)
     try:
         outcome = _fit_and_release(resolved, folder, data, folder, progress, resume=False)
-        return replace(outcome, method=config.method, reason=reason)
+        return replace(outcome, reason=reason)
     except FedsynthError:
         if not (folder / LEDGER).exists():
             (folder / CONFIG).unlink()

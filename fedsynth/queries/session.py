@@ -99,7 +99,7 @@ class Session:
         """The dataclass that the interrupted job saved last; None where it saved nothing.
 
         Args:
-            known: its :func:`fedsynth.codec.given` fields.
+            known: its :data:`fedsynth.codec.GIVEN` fields.
         """
         if self.restored is None:
             return None

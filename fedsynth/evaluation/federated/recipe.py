@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fedsynth.data.images import Images
+from fedsynth.data.images import Images, check_images
 from fedsynth.errors import DataError
 from fedsynth.evaluation.reading.rows import Rows, read_rows
 from fedsynth.schema import ImageSchema, Schema
@@ -135,8 +135,8 @@ def records_of(owned: pd.DataFrame | Images, schema: Schema | ImageSchema, where
     if isinstance(schema, Schema) != isinstance(owned, pd.DataFrame):
         raise DataError(f"{where}: the schema is of tables and the data are images, or reversed")
     if isinstance(owned, Images) or not isinstance(schema, Schema):
-        assert isinstance(owned, Images)
-        return owned
+        assert isinstance(owned, Images) and isinstance(schema, ImageSchema)
+        return check_images(owned, schema, where)
     if len(owned):
         return read_rows(owned, schema, where)
     width = len(schema.modelled)

@@ -32,18 +32,19 @@ from fedsynth.federation.simulation.simulation import Simulation
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.certificate import LEDGER, certify, sha256
+from fedsynth.privacy.trail.chain import sync
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.queries.options import Options, Progress, show_nothing
 from fedsynth.queries.plan import Plan, count_survivors
 from fedsynth.queries.session import Session, begin
 from fedsynth.queries.shares import Stage, share_out
 from fedsynth.queries.terms import terms_for_everyone
-from fedsynth.release import SCHEMA, sync
+from fedsynth.release import SCHEMA
 from fedsynth.schema import Categorical, ImageSchema, Schema
 
 SCORES_FILE = "scores.json"
 _MOST_NUMBERS = 2**28
-"""Numbers that all owners' messages may have together: 2 GiB of float64."""
+"""Numbers that all owners may send together: 2 GiB of traffic."""
 
 
 class ScoreSettings(Agreed):

@@ -1,1 +1,1 @@
-"""What is measured of synthetic rows: fidelity, utility, privacy."""
+"""What is measured of synthetic rows: fidelity and utility."""

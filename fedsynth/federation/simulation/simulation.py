@@ -11,7 +11,7 @@ import pandas as pd
 
 from fedsynth.agreed import suggestion
 from fedsynth.data.conforming import Conformed, conform
-from fedsynth.data.images import Images
+from fedsynth.data.images import Images, check_images
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.federation.client.client import Client
 from fedsynth.federation.runtime import Federation
@@ -85,7 +85,7 @@ def prepare_rows(owned: Owned, schema: AnySchema, name: str) -> Conformed | Imag
     if isinstance(schema, ImageSchema):
         if not isinstance(owned, Images):
             raise DataError(f"{name}: the schema describes images, but this owner has a table")
-        return _check_images(owned, schema, name)
+        return check_images(owned, schema, name)
     if isinstance(owned, Images):
         raise DataError(f"{name}: the schema describes a table, but this owner has images")
     if len(owned):
@@ -96,18 +96,3 @@ def prepare_rows(owned: Owned, schema: AnySchema, name: str) -> Conformed | Imag
         for c in schema.modelled
     }
     return Conformed(empty, dict.fromkeys(empty, 0), 0)
-
-
-def _check_images(images: Images, schema: ImageSchema, name: str) -> Images:
-    if images.pixels.shape[1:] != schema.shape:
-        raise DataError(
-            f"{name}: images of {list(images.pixels.shape[1:])}, the schema says "
-            f"{list(schema.shape)}"
-        )
-    if (schema.target is None) != (images.labels is None):
-        raise DataError(f"{name}: the schema and the images disagree about having labels")
-    labels = images.labels
-    top = schema.classes - 1
-    if labels is not None and len(labels) and not 0 <= labels.min() <= labels.max() <= top:
-        raise DataError(f"{name}: image labels are codes from 0 to {top}")
-    return images

@@ -82,13 +82,13 @@ def locked(path: Path, *, create: bool) -> FileIO:
         file.close()
         raise PrivacyError(f"{path}: another process is writing this ledger") from None
     if create:
-        _sync_directory(path.parent)
+        sync(path.parent)
     return file
 
 
-def _sync_directory(folder: Path) -> None:
-    """A new file survives a crash only once its directory entry is on disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Have a file, or a folder's entries, on disk: only then does a new file survive a crash."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

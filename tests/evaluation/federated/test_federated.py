@@ -713,6 +713,22 @@ def test_images_are_scored_by_the_student_network_and_their_brightness():
     assert federated_scores(flipped, halves(400, 3), IMAGES, FREE).pooled.accuracy.value < 0.05
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Images(np.zeros((5, 6, 6), np.uint8), np.full(5, 7)),
+        Images(np.zeros((5, 6, 6), np.uint8)),
+        Images(np.zeros((5, 4, 4), np.uint8), np.zeros(5, np.int64)),
+    ],
+    ids=["label", "no labels", "shape"],
+)
+def test_images_that_do_not_fit_are_refused_before_anything_is_charged(wrong, tmp_path):
+    owners = {"a": halves(20, 1), "b": wrong}
+    with pytest.raises(DataError, match="b: "):
+        federated_scores(owners, halves(20, 3), IMAGES, Budget(epsilon=3.0), folder=tmp_path / "s")
+    assert not (tmp_path / "s").exists()
+
+
 def test_an_images_cells_do_not_depend_on_the_images_beside_it():
     made = halves(200, 3)
     scorer = scorer_of(Recipe(IMAGES, made, 10, 0))

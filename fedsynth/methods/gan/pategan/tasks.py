@@ -77,7 +77,7 @@ class _Queries:
     Attributes:
         fakes: generated records to learn from, as codes or pixels [f, ...].
         fake_labels: their labels [f]; None without classes.
-        queries, query_labels: those to be conditional_logits.
+        queries, query_labels: those to be judged.
     """
 
     fakes: Tensor

@@ -86,7 +86,7 @@ def training_set(
 def train(
     game: Game, teachers: Sequence[Teacher], training_sets: Sequence[TrainingSet], rate: float
 ) -> list[Teacher]:
-    """The teachers after their training_set, all of as many steps, by Adam; each as if alone."""
+    """The teachers after their training, all of as many steps, by Adam; each as if alone."""
     layers = game.discriminator.layers
     flat = torch.stack([teacher.flat for teacher in teachers])
     first = torch.stack([teacher.first for teacher in teachers])
