@@ -53,8 +53,7 @@ class Fitted(Protocol):
     @property
     def schema(self) -> Schema | ImageSchema: ...
 
-    @property
-    def settings(self) -> Settings: ...
+    def resolved(self, budget: Budget) -> BaseModel: ...
 
     @property
     def ledger(self) -> Ledger: ...
@@ -195,7 +194,7 @@ def read_model(
 def _job_of(synth: Fitted) -> dict[str, Any]:
     """What a synthesizer knows of its job: a record, since it does not know where the data are."""
     budget = synth.ledger.job.budget
-    settings = synth.settings.resolved(budget, synth.schema)
+    settings = synth.resolved(budget)
     privacy = {
         "epsilon": budget.epsilon if budget.private else "inf",
         "delta": budget.resolved_delta,

@@ -24,7 +24,7 @@ from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.certificate import LEDGER, Certificate
 from fedsynth.privacy.trail.chain import sync
 from fedsynth.privacy.trail.ledger import Ledger
-from fedsynth.registry import SETTINGS, choose, synthesizer
+from fedsynth.registry import choose, synthesizer
 from fedsynth.release import CONFIG, SCHEMA, discard_checkpoint, is_release, write_release
 from fedsynth.schema import Schema
 
@@ -129,8 +129,8 @@ def _resolve(config: Config, data: JobData, folder: Path, base: Path) -> Config:
             return text
         return os.path.relpath(expand_path(text, base), folder)
 
-    given = config.settings or SETTINGS[config.method]()
-    settings = given.resolved(config.privacy.budget, data.schema)
+    synth = synthesizer(config.method, data.schema, config.settings, data.public)
+    settings = synth.resolved(config.privacy.budget)
     content = config.map_paths(seen_from_folder).to_dict()
     content["schema"] = SCHEMA
     content["settings"] = settings.model_dump(mode="json", exclude_none=True)

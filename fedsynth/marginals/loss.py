@@ -31,7 +31,7 @@ class Point:
 
     Attributes:
         masses: marginal of each clique of the tree.
-        slopes: of each measured clique the marginal, and the loss's gradient in it.
+        gradients: of each measured clique the marginal, and the loss's gradient in it.
         loss: half the weighted squared distance.
     """
 

@@ -331,8 +331,7 @@ class Synthesizer(ABC, Generic[L]):
         folder = folder_of(folder)
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise ReleaseError(f"{folder} exists already: choose another folder")
-        learned = self.learned
-        assert learned is not None
+        _ = self.learned
         folder.mkdir(parents=True, exist_ok=True)
         write_model(folder, self)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fedsynth.federation.request import Released
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.mechanisms import norm_of
 from fedsynth.privacy.rows.exchanging import exchange
@@ -40,6 +41,20 @@ class Votes:
     counts: Floats
     sigma: float
     teachers: int
+
+    @staticmethod
+    def of(released: Released, terms: Terms, queries: int, teachers: int) -> Votes:
+        """As a round released them.
+
+        Args:
+            teachers: of each client; where clients are protected theirs have one vote together.
+        """
+        each = teachers if terms.protects.per_record else 1
+        return Votes(
+            released.value.reshape(queries, -1),
+            terms.noise.deviation(terms.summed_scale(released.answered)),
+            max(1, released.answered * each),
+        )
 
     @property
     def shares(self) -> Floats:

@@ -252,6 +252,12 @@ def check_saving(name: str, folder: Path) -> None:
         first, last = next(iter(arrays)), list(arrays)[-1]
         short = arrays[first].ravel()[:-1].astype(str)
         damaged += [({last: arrays[last]}, plain), ({**arrays, first: short}, plain)]
+    if "frequencies" in arrays:
+        # Shares that are none: else the first draw would fail in a library's words.
+        shares = arrays["frequencies"]
+        damaged += [
+            ({**arrays, "frequencies": np.full_like(shares, bad)}, plain) for bad in (np.nan, -1, 0)
+        ]
     for broken in damaged:
         with pytest.raises(ReleaseError):
             METHODS[name].from_state(SCHEMA, *broken)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,3 +32,8 @@ class Group:
     board: Board
     coins: NoiseSource
     memory: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def seed(self) -> int:
+        """Public, and of this group alone: for weights that nothing private rests on."""
+        return zlib.crc32(f"{self.client}/{self.number}".encode())

@@ -105,7 +105,7 @@ class Fit:
         if self.family == POINT:
             return np.full(rows, self.parameters[0])
         *shapes, location, scale = self.parameters
-        with _ignore_warnings():
+        with ignore_warnings():
             # Moved and scaled here: scipy wraps vonmises around the circle after moving it.
             drawn = _family(self.family).rvs(*shapes, size=rows, random_state=rng)
             return np.asarray(location + scale * drawn, np.float64)
@@ -140,7 +140,7 @@ def fit_feature(values: Floats, effort: Effort) -> Outcome:
         return Outcome(None, ())
     if points[0] == points[-1]:
         return Outcome(Fit(POINT, (float(points[0]),), 0.0), ())
-    with _ignore_warnings():
+    with ignore_warnings():
         return _nearest(points, screened, effort)
 
 
@@ -182,7 +182,7 @@ def thin(ordered: Floats, count: int) -> Floats:
 def distance(family: int, parameters: Sequence[float], ordered: Floats) -> float:
     """Kolmogorov-Smirnov statistic of ascending values; infinite where it is none."""
     n = len(ordered)
-    with _ignore_warnings():
+    with ignore_warnings():
         heights = np.asarray(_family(family).cdf(ordered, *parameters), np.float64)
     # The vonmises of scipy goes on rising beyond its circle.
     heights = np.clip(heights, 0.0, 1.0)
@@ -221,7 +221,7 @@ def _estimate(
 
 
 @contextmanager
-def _ignore_warnings() -> Iterator[None]:
+def ignore_warnings() -> Iterator[None]:
     """Without scipy's warnings: searches walk through parameters where densities overflow, and
     erlang's fit has no whole shape. What is found is judged by its distance."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):

@@ -86,7 +86,7 @@ class FusionModel:
         )
         parts = (profiles.records, profiles.shares, copula.ranks, copula.correlations)
         if not fits or not _plausible(cells, *parts):
-            raise ReleaseError("private-fusion: the model's arrays do not fit the schema")
+            raise ReleaseError("the copula's arrays do not fit the schema")
 
 
 def _plausible(

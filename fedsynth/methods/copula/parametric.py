@@ -9,9 +9,7 @@ that distance is more than noise explains, the histogram itself stays.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.methods.copula.cells import ColumnCells
-from fedsynth.methods.copula.families import FAMILIES
+from fedsynth.methods.copula.families import FAMILIES, ignore_warnings
 
 Floats = NDArray[np.float64]
 
@@ -60,7 +58,7 @@ def parametric_shares(column: ColumnCells, shares: Floats, fitted: Fitted) -> Fl
     """
     cells = smooth_cells(column)
     smoothed = shares.copy()
-    with _ignore_warnings():
+    with ignore_warnings():
         held, _ = _conditional(fitted.family, fitted.parameters, column)
     smoothed[cells] = shares[cells].sum() * held
     return smoothed
@@ -93,7 +91,7 @@ def fit_family(
     total = max(float(noisy.sum()), 1.0)
     if column.grid is None or len(cells) < 4 or mass <= 0:
         return None
-    with _ignore_warnings():
+    with ignore_warnings():
         points = _quantiles(column, shares)
         guesses = [(name, _guess(name, points)) for name in families]
         scored = sorted(
@@ -108,14 +106,6 @@ def fit_family(
             return None
         distance, name, parameters = min(finals)
         return Fitted(name, parameters, distance, _critical_value(len(cells), len(parameters)))
-
-
-@contextmanager
-def _ignore_warnings() -> Iterator[None]:
-    """Without scipy's warnings of every step that leads nowhere: what is found is judged itself."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        yield
 
 
 def _critical_value(cells: int, parameters: int) -> float:

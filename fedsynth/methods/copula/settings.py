@@ -57,10 +57,8 @@ class PrivateFusionSettings(MethodSettings):
         """All defaults filled in.
 
         Raises:
-            ConfigError: a schema of images, or an alpha for another mechanism than stable.
+            ConfigError: an alpha for another mechanism than stable.
         """
-        if not isinstance(schema, Schema):
-            raise ConfigError("private-fusion is for tables: use fedvae or fusion-gan for images")
         from fedsynth.privacy.mechanisms.stable_law import best_alpha
 
         alpha = self.alpha

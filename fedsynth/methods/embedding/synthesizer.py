@@ -31,7 +31,7 @@ from fedsynth.methods.embedding.targets import targets_of
 from fedsynth.methods.embedding.tasks import EMBEDDING
 from fedsynth.methods.embedding.training import train
 from fedsynth.methods.sampling.drawing import draw_table
-from fedsynth.methods.sampling.labels import draw_labels
+from fedsynth.methods.sampling.labels import demand_shares, draw_labels
 from fedsynth.methods.synthesizer import Synthesizer
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
@@ -68,12 +68,9 @@ class Learned:
 
     def check(self) -> None:
         classes, components = conditions(self.embedding.schema), self.embedding.components
-        shapes = self.means.shape, self.roots.shape, self.frequencies.shape
-        if shapes != (
-            (max(1, classes), components),
-            (max(1, classes), components, components),
-            (classes,),
-        ):
+        demand_shares(self.frequencies, classes)
+        shapes = self.means.shape, self.roots.shape
+        if shapes != ((max(1, classes), components), (max(1, classes), components, components)):
             raise ReleaseError("the model's arrays do not fit its settings")
         if self.weights.shape != self.generator.vector().shape:
             raise ReleaseError("the model's weights do not fit its settings")

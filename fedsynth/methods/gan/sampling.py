@@ -19,7 +19,7 @@ from fedsynth.methods.gan.game import Game
 from fedsynth.methods.gan.networks import conditions_of, game_of, tables_of
 from fedsynth.methods.gan.settings import FedGANSettings
 from fedsynth.methods.sampling.drawing import Columns, draw_table
-from fedsynth.methods.sampling.labels import draw_labels
+from fedsynth.methods.sampling.labels import demand_shares, draw_labels
 from fedsynth.methods.training.generating import Conditions
 from fedsynth.queries.preliminaries import Preliminaries
 from fedsynth.schema import ImageSchema, Schema
@@ -74,7 +74,6 @@ class Learned:
         tables = None if known.profiles is None else known.profiles.shape
         demands: dict[str, tuple[object, object]] = {
             "the generators": (self.generators.shape, (game.parts * game.generator.dim,)),
-            "the frequencies": (known.frequencies.shape, (classes,)),
             "the networks' classes": (game.classes, classes),
             "the networks' labels": (game.generator.classes, labels),
             "the networks' parts": (game.parts in (1, classes), True),
@@ -93,11 +92,10 @@ class Learned:
                 raise ReleaseError(f"{what} are not those of the schema and the other parts")
         if not np.isfinite(self.generators).all():
             raise ReleaseError("the generators are not all numbers")
-        for what, shares in (("frequencies", known.frequencies), ("tables", known.profiles)):
-            if shares is not None and not (np.isfinite(shares).all() and (shares >= 0).all()):
-                raise ReleaseError(f"the {what} are no shares")
-        if classes and not known.frequencies.sum() > 0:
-            raise ReleaseError("the frequencies are no shares")
+        demand_shares(known.frequencies, classes)
+        shares = known.profiles
+        if shares is not None and not (np.isfinite(shares).all() and (shares >= 0).all()):
+            raise ReleaseError("the tables are no shares")
 
     def draw(
         self,

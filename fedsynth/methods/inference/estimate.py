@@ -142,7 +142,7 @@ class Estimate:
         proportions: Mapping[Any, float] | None = None,
         seed: int | None = None,
     ) -> pd.DataFrame:
-        """Synthetic rows; see :meth:`fedsynth.methods.inference.FedInfer.sample`."""
+        """Synthetic rows; see :meth:`fedsynth.methods.synthesizer.Synthesizer.sample`."""
         generator = Generator.of(self.statistic.coordinates, self.classes)
 
         def draw(

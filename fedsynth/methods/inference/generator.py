@@ -22,6 +22,7 @@ from fedsynth.methods.inference.coordinates import (
     Part,
 )
 from fedsynth.methods.inference.discriminant import Classes
+from fedsynth.methods.sampling.labels import draw_codes
 
 _INSIDE, _LEAST, _MOST_GAPS = 1 - 1e-9, 1e-12, 0.999
 
@@ -132,9 +133,7 @@ def _chain(
 def _category(part: CategoryPart, expected: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
     """Levels with the probabilities that their indicators' means are."""
     chances = np.maximum(1 / part.levels + expected @ part.basis.T, 0.0)
-    bars = chances.cumsum(axis=1)
-    drawn = (bars < rng.random(len(bars))[:, None] * bars[:, -1:]).sum(axis=1)
-    levels = drawn.clip(max=part.levels - 1)
+    levels = draw_codes(chances, rng)
     return np.where(levels >= len(part.column.categories), -1, levels).astype(np.int64)
 
 

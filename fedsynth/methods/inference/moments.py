@@ -101,10 +101,6 @@ def _read(joint: Floats, reading: Reading) -> tuple[Floats, Floats, Floats]:
     return np.diag(averages).copy(), covariances, present
 
 
-def _indicator(joint: Floats, place: int) -> Floats:
-    return joint[place] if place >= 0 else np.zeros(len(joint))
-
-
 def _present(joint: Floats, reading: Reading) -> Floats:
     """Records with both terms: n - gaps of one - gaps of the other + gaps of both."""
     gaps = reading.gaps

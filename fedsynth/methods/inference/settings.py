@@ -6,7 +6,6 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from fedsynth.errors import ConfigError
 from fedsynth.methods.settings import MethodSettings
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.mechanisms import norm_of
@@ -46,6 +45,4 @@ class FedInferSettings(MethodSettings):
         Raises:
             ConfigError: settings that contradict the schema.
         """
-        if not isinstance(schema, Schema):
-            raise ConfigError("fedinfer is for tables: use fedvae for images")
         return self

@@ -53,8 +53,6 @@ class GraphicalSettings(MethodSettings):
         Raises:
             ConfigError: settings that contradict the schema or the trust.
         """
-        if not isinstance(schema, Schema):
-            raise ConfigError(f"{self.method} is for tables: use fedvae for images")
         return self
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.encoding.table import TableEncoding
+from fedsynth.errors import PrivacyError
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
@@ -33,6 +34,8 @@ class VoteTask:
     def contribute(
         self, clients: Sequence[View], samples: Sequence[NDArray[np.int64]], request: Request
     ) -> Iterator[tuple[int, Rows]]:
+        if request.terms.protects.per_record:
+            raise PrivacyError(f"{self.name} gives a row a client, not a {request.terms.unit}")
         for index, client in enumerate(clients):
             domain = Domain(client.board.read("encoding", TableEncoding.from_dict).sizes)
             degree, first = _whole(request, "degree"), _whole(request, "first")

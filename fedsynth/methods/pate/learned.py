@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 
 from fedsynth.codec import GIVEN, Named
 from fedsynth.data.images import Images
-from fedsynth.errors import ReleaseError
 from fedsynth.methods.pate.inputs import Inputs
 from fedsynth.methods.pate.sources import Drawn, Public, Rows, size_of
 from fedsynth.methods.sampling.classifier import Classifier
 from fedsynth.methods.sampling.drawing import Columns, draw_table
-from fedsynth.methods.sampling.labels import draw_labels
+from fedsynth.methods.sampling.labels import demand_shares, draw_labels
 from fedsynth.schema import ImageSchema
 
 Floats = NDArray[np.float64]
@@ -67,10 +66,7 @@ class Learned:
         return Classifier.from_vector(self.vector, self.inputs.width, self.inputs.classes)
 
     def check(self) -> None:
-        frequencies, classes = self.frequencies, self.inputs.classes
-        fits = frequencies.shape == (classes,) and np.isfinite(frequencies).all()
-        if not fits or (frequencies < 0).any() or abs(frequencies.sum() - 1) > 1e-6:
-            raise ReleaseError("pate: the frequencies are not those of the schema's classes")
+        demand_shares(self.frequencies, self.inputs.classes)
         self.source.check(self.inputs.schema)
         _ = self.student
 

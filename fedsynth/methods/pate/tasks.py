@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -80,7 +79,7 @@ def _vote(group: Group, queries: Floats, steps: int) -> Floats:
         votes[:, labels[0]] = 1.0
         return votes
     # The seed is public: nothing rests on a teacher's first weights.
-    seed = zlib.crc32(f"{group.client}/{group.number}".encode())
+    seed = group.seed
     start = Classifier.initial(*inputs.standards(queries), inputs.classes, seed=seed)
     batches = -(-len(labels) // BATCH)
     teacher = Classifier.train(

@@ -34,7 +34,4 @@ def ask_votes(
         arrays={"queries": sent},
         settings={GROUPS: teachers, "steps": steps},
     )
-    sigma = terms.noise.deviation(terms.summed_scale(released.answered))
-    each = teachers if terms.protects.per_record else 1
-    counts = released.value.reshape(len(queries), classes)
-    return Votes(counts, sigma, max(1, released.answered * each))
+    return Votes.of(released, terms, len(queries), teachers)

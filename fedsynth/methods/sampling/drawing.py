@@ -108,7 +108,7 @@ def draw_table(
         draw: see :data:`Draw`.
 
     Raises:
-        ConfigError: rows below 1, senseless conditions, or such as hardly a drawn row meets.
+        ConfigError: senseless conditions, or such as hardly a drawn row meets.
     """
     rng = np.random.default_rng(seed)
     conditioning = Conditioning.of(schema, frequencies, where, proportions)

@@ -1,4 +1,4 @@
-"""Labels of synthetic rows, and what released counts say about each class."""
+"""Labels of synthetic rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.agreed import suggestion
-from fedsynth.errors import ConfigError
+from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.schema import Boolean, Categorical, ImageSchema, Schema
 
 Floats = NDArray[np.float64]
@@ -43,6 +43,20 @@ def draw_labels(
         return np.full(rows, _code(schema, where), np.int64)
     shares = label_shares(schema, proportions) if proportions else frequencies
     return rng.choice(len(shares), size=rows, p=shares / shares.sum()).astype(np.int64)
+
+
+def draw_codes(chances: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
+    """A code for each row [n], with probabilities proportional to ``chances`` [n, codes]."""
+    bars = chances.cumsum(axis=1)
+    codes: NDArray[np.int64] = (bars < rng.random(len(bars))[:, None] * bars[:, -1:]).sum(axis=1)
+    return codes.clip(max=chances.shape[1] - 1)
+
+
+def demand_shares(frequencies: Floats, classes: int) -> None:
+    """Raises ReleaseError where a model's frequencies are no shares of so many classes."""
+    fits = frequencies.shape == (classes,) and np.isfinite(frequencies).all()
+    if not fits or (frequencies < 0).any() or (classes and not frequencies.sum() > 0):
+        raise ReleaseError("the model's frequencies are no shares of the schema's classes")
 
 
 def label_shares(schema: Schema | ImageSchema, proportions: Mapping[Any, float]) -> Floats:

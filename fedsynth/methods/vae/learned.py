@@ -16,12 +16,12 @@ from fedsynth.data.images import Images
 from fedsynth.encoding import image
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ReleaseError
-from fedsynth.methods.sampling.labels import draw_labels
+from fedsynth.methods.sampling.labels import demand_shares, draw_codes, draw_labels
 from fedsynth.methods.vae.records import Model
 from fedsynth.methods.vae.redrawing import redraw
 from fedsynth.models import vae
 from fedsynth.schema import ImageSchema, Schema
-from fedsynth.schema.target import target_index
+from fedsynth.schema.target import conditions, target_index
 
 Floats = NDArray[np.float32]
 
@@ -47,6 +47,9 @@ class Learned:
     def check(self) -> None:
         if self.theta.shape != (self.model.parts * self.model.spec.decoder_dim,):
             raise ReleaseError("the model's weights are not of the length that its spec says")
+        if not np.isfinite(self.theta).all():
+            raise ReleaseError("the model's weights are not all numbers")
+        demand_shares(self.frequencies, conditions(self.schema))
         if (self.encoding is None) != isinstance(self.schema, ImageSchema):
             raise ReleaseError("the model's encoding is not of the schema's kind")
 
@@ -102,9 +105,7 @@ class Learned:
         """
         theta = torch.from_numpy(self.theta)
         chances = vae.classify(self.model.spec, theta, torch.from_numpy(drawn)).double().numpy()
-        drawn_at = rng.random(len(chances))[:, None] * chances.sum(axis=1, keepdims=True)
-        labels: NDArray[np.int64] = (chances.cumsum(axis=1) < drawn_at).sum(axis=1)
-        return labels.clip(max=chances.shape[1] - 1)
+        return draw_codes(chances, rng)
 
     def _decode(
         self, labels: NDArray[np.int64] | None, rows: int, generator: torch.Generator

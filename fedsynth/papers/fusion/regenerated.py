@@ -18,7 +18,7 @@ from fedsynth.errors import ConfigError, FederationError, ReleaseError
 from fedsynth.methods.copula.families import FAMILIES
 from fedsynth.methods.sampling.classifier import Classifier
 from fedsynth.methods.sampling.drawing import draw_table
-from fedsynth.methods.sampling.labels import draw_labels
+from fedsynth.methods.sampling.labels import demand_shares, draw_labels
 from fedsynth.methods.sampling.predicting import conform_unlabelled
 from fedsynth.papers.fusion.message import Layout
 from fedsynth.papers.fusion.regeneration import Labelling, Source, source_of, union
@@ -77,8 +77,7 @@ class Learned:
             _ = self.source
         except (KeyError, TypeError, ValueError, ConfigError, FederationError):
             raise ReleaseError("the model's arrays do not fit the schema") from None
-        if self.frequencies.shape != (self.layout.classes,) or not (self.frequencies >= 0).all():
-            raise ReleaseError("the model's shares of the classes do not fit the schema")
+        demand_shares(self.frequencies, self.layout.classes)
         _ = self.classifier
 
     def draw(

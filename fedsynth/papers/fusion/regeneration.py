@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.errors import ConfigError
+from fedsynth.methods.sampling.labels import draw_codes
 from fedsynth.papers.fusion.message import ClientModel, Layout
 
 Floats = NDArray[np.float64]
@@ -64,9 +65,7 @@ class Source:
         chances = model.classifier.probabilities(self.layout.inputs(cells))
         if self.labelling == "likeliest":
             return cells, chances.argmax(axis=1).astype(np.int64)
-        reached = rng.random(rows)[:, None] * chances.sum(axis=1, keepdims=True)
-        drawn = (chances.cumsum(axis=1) < reached).sum(axis=1)
-        return cells, np.minimum(drawn, self.layout.classes - 1).astype(np.int64)
+        return cells, draw_codes(chances, rng)
 
     def points_labelled(self, labels: Whole, rng: np.random.Generator) -> Cells:
         """Cells [n] of points that are labelled so, by drawing until there are enough.

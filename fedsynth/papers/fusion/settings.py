@@ -25,7 +25,7 @@ class FusionSettings(MethodSettings):
             clients that have rows.
         labelling: the class of a regenerated point: the likeliest by its client's classifier (the
             paper's way), or one drawn by the classifier's probabilities.
-        effort: of fitting a feature: quick, or thorough (see :func:`effort_of`); by default quick
+        effort: of fitting a feature: quick, or thorough (`published.effort_of`); by default quick
             for images, whose pixels are many, and thorough for tables; or full: every family is
             fitted to every row by an unbounded search, as published and slowly.
     """

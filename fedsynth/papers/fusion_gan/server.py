@@ -22,7 +22,7 @@ from fedsynth.encoding import image
 from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.methods.sampling.drawing import Columns, draw_table
 from fedsynth.methods.sampling.intervals import Encoding, cells_of
-from fedsynth.methods.sampling.labels import draw_labels
+from fedsynth.methods.sampling.labels import demand_shares, draw_labels
 from fedsynth.methods.training.learner import Learner
 from fedsynth.models.vae import unflatten
 from fedsynth.papers.fusion_gan.networks import Networks, Records
@@ -199,12 +199,12 @@ class Learned:
             "the generators": (self.generators.shape, (clients, networks.generator.dim)),
             "the classifiers": (self.classifiers.shape, (clients, networks.classifier_dim)),
             "the counts": (self.counts.shape, (clients, networks.counts_dim)),
-            "the frequencies": (self.frequencies.shape, (classes,)),
             "the global classifier": (self.classifier.shape, (networks.classifier_dim,)),
         }
         for what, (actual, expected) in demands.items():
             if actual != expected or not clients:
                 raise ReleaseError(f"{what} are not those of the schema and the other parts")
+        demand_shares(self.frequencies, classes)
 
     def probabilities(self, cells: Tensor) -> NDArray[np.float64]:
         """The global classifier's, of cells [n, width]: [n, classes]."""

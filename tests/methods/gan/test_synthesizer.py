@@ -399,9 +399,6 @@ def test_settings_that_contradict_the_job_are_named(method, schema, unit, settin
 def test_fedctgan_is_for_tables():
     with pytest.raises(ConfigError, match="fedgan for images"):
         FedCTGAN(PIXELS)
-    # A job settles its settings before it makes the synthesizer.
-    with pytest.raises(ConfigError, match="fedgan for images"):
-        FedCTGANSettings().resolved(FREE, PIXELS)
 
 
 @pytest.mark.parametrize("plain", [{"asks": False}, {"scheme": "sep"}])

@@ -8,12 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedsynth.errors import ConfigError
+from fedsynth.errors import ConfigError, PrivacyError
+from fedsynth.federation.client.answering import answer
+from fedsynth.federation.client.client import Client
+from fedsynth.federation.request import Request
 from fedsynth.marginals import Domain
 from fedsynth.methods.marginal.network import network
 from fedsynth.methods.marginal.privbayes import PrivBayes
 from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.sampling import Poisson
 from fedsynth.schema import Categorical, Schema
+from tests.federation.vectors import terms
 from tests.methods.small import SCHEMA, owners
 
 
@@ -62,6 +67,14 @@ def test_a_chain_is_found_and_kept(structure):
     rows = synth.sample(5000, seed=0)
     assert (rows["c0"] == rows["c1"]).mean() == pytest.approx(0.9, abs=0.03)
     assert (rows["c0"] == rows["c2"]).mean() == pytest.approx(0.82, abs=0.04)
+
+
+def test_votes_are_not_given_as_rows_of_records():
+    # One row of all records would be charged as one record's, amplified by a draw that it ignores.
+    client = Client("a", None, 50)
+    asked = Request("network-votes", terms(unit="record", sampling=Poisson(0.1)), 3)
+    with pytest.raises(PrivacyError, match="a row a client"):
+        list(answer([client], asked))
 
 
 def test_votes_are_one_row_a_client_and_charged_to_records_at_half_their_noise():

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 import tests.methods.small as small
 from fedsynth.data.images import Images
@@ -136,6 +137,13 @@ def test_labels_of_public_rows_are_not_looked_at():
     one = fitted(small.SCHEMA, small.owners(60, 50), public=public)
     other = fitted(small.SCHEMA, small.owners(60, 50), public=public.assign(outcome="ill"))
     pd.testing.assert_frame_equal(one.sample(30, seed=0), other.sample(30, seed=0))
+
+
+def test_a_release_tells_of_no_more_queries_than_were_asked(tmp_path):
+    synth = fitted(small.SCHEMA, small.owners(60, 50), public=small.table(20, seed=40), queries=90)
+    synth.release(tmp_path / "release", synth.sample(5, seed=0))
+    told = yaml.safe_load((tmp_path / "release" / "config.yaml").read_text())
+    assert told["settings"]["queries"] == 20
 
 
 def test_public_rows_survive_a_release():

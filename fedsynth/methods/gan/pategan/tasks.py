@@ -8,7 +8,6 @@ on generated rows, in a noisy sum over all teachers, as in :mod:`fedsynth.method
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -122,7 +121,7 @@ def _vote(
     fresh = [index for index, group in enumerate(groups) if _MEMORY not in group.memory]
     rate = number(request, "learning_rate")
     for index in fresh:
-        groups[index].memory[_MEMORY] = Teacher.new(game.discriminator, _seed(groups[index]))
+        groups[index].memory[_MEMORY] = Teacher.new(game.discriminator, groups[index].seed)
     teacher_of: dict[int, Teacher] = {}
     old = [index for index in range(len(groups)) if index not in set(fresh)]
     for who in (fresh, old):
@@ -167,7 +166,7 @@ def _training_set(game: Game, group: Group, queries: _Queries, request: Request)
     begins = _MEMORY not in group.memory
     steps = int(number(request, "warmup" if begins else "steps"))
     # The seed is public: nothing rests on the order in which a teacher sees its own records.
-    rng = np.random.default_rng([_seed(group), request.round])
+    rng = np.random.default_rng([group.seed, request.round])
     batch = int(number(request, "batch_size"))
     records, labels = group.memory["records"], group.memory["labels"] if game.classes else None
     if not group.records:
@@ -189,7 +188,3 @@ def _records(game: Game, group: Group) -> tuple[Tensor, Tensor]:
     target = target_index(encoding.schema)
     labels = codes[:, target].astype(np.int64)
     return torch.from_numpy(np.delete(codes, target, axis=1)), torch.from_numpy(labels)
-
-
-def _seed(group: Group) -> int:
-    return zlib.crc32(f"{group.client}/{group.number}".encode())

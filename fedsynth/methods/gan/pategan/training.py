@@ -128,12 +128,7 @@ class StudentTraining:
                 "learning_rate": settings.discriminator_learning_rate or 1e-3,
             },
         )
-        each = teachers if terms.protects.per_record else 1
-        votes = Votes(
-            released.value.reshape(len(queries), 2),
-            terms.summed_scale(released.answered),
-            max(1, released.answered * each),
-        )
+        votes = Votes.of(released, terms, len(queries), teachers)
         return torch.from_numpy(votes.shares[:, 1]).float()
 
     def _to_message(self, cells: Tensor) -> NDArray[np.generic]:
