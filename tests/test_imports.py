@@ -106,6 +106,7 @@ def test_verifying_needs_no_torch_and_no_tables(release):
 # Of distributions that are imported under other names than their own.
 MODULES = {
     "dp-accounting": {"dp_accounting"},
+    "prv-accountant": {"prv_accountant"},
     "pydantic": {"pydantic", "pydantic_core"},
     "pyyaml": {"yaml"},
     "scikit-learn": {"sklearn"},

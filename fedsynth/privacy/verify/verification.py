@@ -3,7 +3,7 @@
 Files against their hashes, the ledger's chain, every figure derived anew from the ledger, and the
 derived epsilon against a second accountant (:mod:`fedsynth.privacy.verify.moments`; for the privacy
 loss distribution :mod:`fedsynth.privacy.verify.gaussian` or :mod:`fedsynth.privacy.verify.pure`,
-which are exact, or Opacus' PRV accountant where Gaussian releases are of samples).
+which are exact, or Microsoft's PRV accountant where Gaussian releases are of samples).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.verify import gaussian, moments, pure
 
 # What the second accountants may find above the certified figures: rounding in one case, a mesh in
-# the other. Opacus' mesh grows with epsilon and fails for large ones.
+# the other. The PRV accountant's mesh grows with epsilon and fails for large ones.
 _RDP_SLACK = 1e-3
 # Another build of the accountant may round the last digits differently.
 _ROUNDING = 1e-6
@@ -144,7 +144,7 @@ def _opinion_on_pld(counts: Counts, delta: float, pld: float) -> Iterator[Check]
     elif sums and pld <= _PRV_LIMIT and all(terms.sampling.rate is not None for terms in sums):
         # As fine as a small epsilon needs.
         error = max(1e-3, min(_PRV_ERROR, pld / 20))
-        yield _compare("PRV", pld, _prv(sums, delta, error), "by Opacus", 3 * error, alone)
+        yield _compare("PRV", pld, _prv(sums, delta, error), "by PRV", 3 * error, alone)
 
 
 def _compare(
@@ -159,21 +159,28 @@ def _compare(
 
 
 def _prv(counts: Counts, delta: float, error: float) -> float:
-    from opacus.accountants import PRVAccountant
+    """The upper bound of a numerical composition of privacy random variables (Gopi, Lee and
+    Wutschitz, 2021, Algorithm 2), by their own package."""
+    from prv_accountant import PoissonSubsampledGaussianMechanism, PRVAccountant
 
-    accountant = PRVAccountant()
-    accountant.history = [
-        (
-            terms.noise_multiplier,
-            terms.sampling.rate,
-            count,
-        )
-        for terms, count in counts.items()
-    ]
+    repetitions = list(counts.values())
     with warnings.catch_warnings(), np.errstate(divide="ignore"):
         # It first looks for a range by RDP, and warns where its orders end.
         warnings.simplefilter("ignore")
-        return float(accountant.get_epsilon(delta, eps_error=error))
+        accountant = PRVAccountant(
+            prvs=[
+                PoissonSubsampledGaussianMechanism(
+                    sampling_probability=terms.sampling.rate,
+                    noise_multiplier=terms.noise_multiplier,
+                )
+                for terms in counts
+            ],
+            max_self_compositions=repetitions,
+            eps_error=error,
+            delta_error=delta / 1000,
+        )
+        _, _, upper = accountant.compute_epsilon(delta, repetitions)
+    return float(upper)
 
 
 def _within_budget(ledger: Ledger, derived: Certificate) -> Check:

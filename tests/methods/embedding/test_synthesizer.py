@@ -139,9 +139,9 @@ def test_parts_that_do_not_fit_together_are_refused():
     arrays, meta = synth.model_state()
     MeanEmbedding.from_state(SCHEMA, arrays, meta)
     for name in arrays:
-        with pytest.raises(ReleaseError, match="do not fit|no shares"):
+        with pytest.raises(ReleaseError, match=r"do not fit|no shares"):
             MeanEmbedding.from_state(SCHEMA, {**arrays, name: arrays[name][..., :-1]}, meta)
-    with pytest.raises(ReleaseError, match="do not fit|no shares"):
+    with pytest.raises(ReleaseError, match=r"do not fit|no shares"):
         MeanEmbedding.from_state(SCHEMA, arrays, {"settings": {"steps": "many"}})
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from opacus.accountants import PRVAccountant
 
 from fedsynth.errors import ReleaseError
 from fedsynth.privacy import accounting
@@ -434,6 +438,38 @@ def test_the_prv_accountant_meets_the_golden_value():
     )
     # Its interval was .897 to .997; the upper end of ours lies within the error asked for.
     assert verification._prv({golden: 10_000}, 1e-5, 0.01) == pytest.approx(0.9470, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("history", "delta"),
+    [
+        ([(1.0, 0.01, 1000)], 1e-5),
+        ([(1.0, 0.01, 300), (5.0, 0.1, 20)], 1e-6),
+        ([(2.0, 1.0, 3)], 1e-6),
+    ],
+)
+def test_two_packages_find_one_prv(history: list[tuple[float, float, int]], delta: float):
+    opacus = PRVAccountant()
+    opacus.history = history
+    counts = {
+        terms(z, Poisson(rate), "record", "central", "gaussian"): count
+        for z, rate, count in history
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs = opacus.get_epsilon(delta, eps_error=0.01)
+    assert verification._prv(counts, delta, 0.01) == pytest.approx(theirs, abs=1e-6)
+
+
+def test_releases_of_samples_are_verified_without_torch(tmp_path: Path):
+    code = (
+        "import sys; from fedsynth.privacy.verify.verification import require; "
+        "print(*(check.name for check in require(sys.argv[1])), sep='\\n'); "
+        "sys.exit('torch' in sys.modules)"
+    )
+    command = [sys.executable, "-c", code, str(release(tmp_path, 1.0, Poisson(0.1), 20))]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "second accountant (PRV)" in done.stdout
 
 
 def test_files_beside_the_release_are_named_and_called_uncertified(tmp_path):
