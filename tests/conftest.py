@@ -9,12 +9,14 @@ import pickle
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import settings
 
 from fedsynth.cli import app as cli
 from fedsynth.privacy import accounting, curves
-from fedsynth.privacy.mechanisms import gaussian, laplace
+from fedsynth.privacy.mechanisms import gaussian, laplace, pure
+from fedsynth.privacy.verify import verification
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -50,15 +52,18 @@ def pytest_sessionfinish(session):
         SLOW.write_text("\n".join(slow) + "\n", encoding="utf-8")
 
 
-COSTLY = ((accounting, "tight"), (accounting, "_curve"))
-# Wider than the accountant's own 1e-4: a bound as sound, less than 0.1 % above, ten times as soon.
+COSTLY = ((accounting, "tight"), (accounting, "_curve"), (verification, "_prv"))
+# Wider than the accountant's own 1e-4, and fewer orders than its 156, all whole: bounds as sound,
+# little above, several times as soon.
 MESH, EXACT_MESH = 1e-3, curves.MESH
 MESHED = (accounting, curves, gaussian, laplace)
+ORDERS, EXACT_ORDERS = np.array([*range(2, 20), *range(20, 64, 4), 128, 256, 1024.0]), curves.orders
+ORDERED = (accounting, curves, pure)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _quick_costs(tmp_path_factory):
-    """Composing losses takes seconds: on a wide mesh, and each composition once a run.
+    """Composing losses takes seconds: on a wide mesh, at few orders, and each once a run.
 
     The answers lie in the run's own temporary folder, where its processes share them and no later
     run finds them.
@@ -69,6 +74,8 @@ def _quick_costs(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         for module in MESHED:
             patch.setattr(module, "MESH", MESH)
+        for module in ORDERED:
+            patch.setattr(module, "orders", lambda: ORDERS)
         for module, name in COSTLY:
             patch.setattr(module, name, _remembered(getattr(module, name), folder))
         yield
@@ -96,14 +103,19 @@ def _remembered(compute, folder):
 @pytest.fixture(scope="module")
 def exact_costs():
     """The accountant as it is, for tests of what it says."""
-    accounting._spent.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
         for module in MESHED:
             patch.setattr(module, "MESH", EXACT_MESH)
+        for module in ORDERED:
+            patch.setattr(module, "orders", EXACT_ORDERS)
         for module, name in COSTLY:
             patch.setattr(module, name, getattr(module, name).__wrapped__)
+        caches = accounting._spent, accounting._curve
+        for cache in caches:
+            cache.cache_clear()
         yield
-    accounting._spent.cache_clear()
+        for cache in caches:
+            cache.cache_clear()
 
 
 @pytest.fixture(scope="session")

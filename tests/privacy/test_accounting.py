@@ -268,7 +268,6 @@ def test_calibrated_noise_is_just_enough(epsilon: float, count: int):
 @pytest.mark.parametrize(
     ("epsilon", "sampling", "count", "fixed"),
     [
-        (0.05, Poisson(0.005), 10, {}),
         (0.05, Poisson(0.01), 1000, {terms(100): 1}),
         (1.0, Poisson(0.1), 150, {terms(30): 2}),
         (2.0, FixedSize(10, 1000), 100, {}),

@@ -44,12 +44,13 @@ def pair(eps0, t):
     return p, p * np.exp(-np.array([t, t - eps0]))
 
 
+@settings(max_examples=50)
 @given(st.floats(0.01, 5), st.floats(-6, 6))
 def test_the_curve_is_the_largest_over_all_worst_pairs(eps0, epsilon):
     largest = 0.0
-    for t in np.linspace(0, eps0, 2001):
+    for t in np.linspace(0, eps0, 1001):
         p, q = pair(eps0, t)
-        assert q.sum() == pytest.approx(1)
+        assert abs(q.sum() - 1) < 1e-6
         largest = max(largest, np.maximum(p - np.exp(epsilon) * q, 0).sum())
     found = float(bounded_range_delta(np.array([epsilon]), eps0)[0])
     assert found >= largest - 1e-12

@@ -145,8 +145,8 @@ def test_the_score_bound_is_rounded_up_from_what_a_mixture_of_normals_gives(alph
 
 
 @pytest.mark.parametrize("alpha", SOME)
-@pytest.mark.parametrize("noise", [0.3, 1.0, 4.0])
-@pytest.mark.parametrize("length", [1, 4, 16, 256])
+@pytest.mark.parametrize("noise", [0.3, 4.0])
+@pytest.mark.parametrize("length", [1, 4, 256])
 def test_no_vector_costs_more_than_its_charge(alpha: float, noise: float, length: int):
     """A shift of L1 norm 1 spread over so many coordinates, at the worst place of each."""
     charge = charge_of(terms(noise, alpha))
@@ -474,8 +474,9 @@ def lower_bound(hits: int, false_hits: int, draws: int) -> float:
     return math.log(power / false)
 
 
-@pytest.mark.parametrize("alpha", [1.0, 1.5, 1.9])
-@pytest.mark.parametrize("claimed", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize(
+    ("alpha", "claimed"), [(1.0, 0.5), (1.5, 1.0), (1.5, 3.0), (1.9, 0.5), (1.9, 3.0)]
+)
 def test_the_best_attack_finds_less_than_is_claimed_and_not_far_less(alpha: float, claimed: float):
     """Neighbours 0 and the clip; whoever sees the release bets where the likelihood ratio is high.
 
@@ -489,7 +490,7 @@ def test_the_best_attack_finds_less_than_is_claimed_and_not_far_less(alpha: floa
     def attack(scale: float) -> float:
         source, counts = NoiseSource(15), []
         best = 0.9 * law.scalar_epsilon(alpha, scale)
-        places = np.linspace(-30, 30 + 1 / scale, 1200)
+        places = np.linspace(-30, 30 + 1 / scale, 600)
         ratio = np.log(law.density(places - 1 / scale, alpha) / law.density(places, alpha))
         for value in (1.0, 0.0):
             seen = terms(scale, alpha).noised(np.full(draws, value), source) / scale
