@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedsynth.cli.evaluate import evaluate
-from fedsynth.cli.queries import Where, count, demand_new, impute, parse_conditions, predict
+from fedsynth.cli.options import Json, Quiet, Release, Seed, Where
+from fedsynth.cli.queries import count, demand_new, impute, parse_conditions, predict
 from fedsynth.errors import ConfigError, DataError, FedsynthError, ReleaseError
 from fedsynth.plain import print_json
 
@@ -50,8 +51,6 @@ app.command()(evaluate)
 app.command()(count)
 app.command()(impute)
 app.command()(predict)
-
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
 
 
 def main() -> None:
@@ -117,7 +116,7 @@ def run_job(
         Path | None, typer.Option(metavar="DIR", help="Continue the interrupted job in DIR.")
     ] = None,
     as_json: Json = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Run a job: train within the privacy budget, sample, certify, score."""
     if (config is None) == (resume is None):
@@ -155,13 +154,13 @@ def _run(config: str | None, changes: list[str], folder: Path, *, quiet: bool) -
 
 @app.command()
 def sample(
-    release: Annotated[Path, typer.Argument(help="The folder of a release.")],
+    release: Release,
     rows: Annotated[int, typer.Option("-n", "--rows", help="How many rows.")],
     output: Annotated[
         Path, typer.Option("-o", "--output", help="A new .csv, .csv.gz, .parquet or .npz file.")
     ],
     where: Where = None,
-    seed: Annotated[int | None, typer.Option(help="Makes the draw repeatable.")] = None,
+    seed: Seed = None,
 ) -> None:
     """Draw more synthetic rows from a release; this costs no privacy."""
     from fedsynth.data.images import Images, write_images
@@ -183,7 +182,7 @@ def sample(
 
 @app.command()
 def verify(
-    release: Annotated[Path, typer.Argument(help="The folder of a release.")],
+    release: Release,
     as_json: Json = False,
 ) -> None:
     """Recompute a certificate from its ledger with a second accountant, and check all files."""

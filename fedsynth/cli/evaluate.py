@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fedsynth.cli.options import Json, Quiet
 from fedsynth.cli.queries import demand_new
 from fedsynth.cli.score import load_job, score_release
 from fedsynth.errors import ConfigError
@@ -69,10 +70,8 @@ def evaluate(
         float | None, typer.Option(help="Goes with --epsilon; default the job's.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Of samples and models.")] = 0,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON on stdout.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Score synthetic rows against real ones, attack them, write a report.
 

@@ -9,19 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fedsynth.cli.options import Release, Seed, Where
 from fedsynth.errors import ConfigError
 
 if TYPE_CHECKING:
     from fedsynth.methods.marginal.graphical import GraphicalSynthesizer
-
-Release = Annotated[Path, typer.Argument(help="The folder of a release.")]
-Where = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMN=VALUE",
-        help="What every row meets: income='>50K', age=30..40, state=[NY,NJ]. Repeatable.",
-    ),
-]
 
 
 def count(
@@ -60,7 +52,7 @@ def impute(
     release: Release,
     table: Annotated[Path, typer.Argument(help="A .csv, .csv.gz or .parquet file with gaps.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="A new file of these kinds.")],
-    seed: Annotated[int | None, typer.Option(help="Makes the draw repeatable.")] = None,
+    seed: Seed = None,
 ) -> None:
     """Fill a table's missing cells, each drawn given its row's other cells; costs no privacy."""
     from fedsynth.data.tables import read_table, write_table

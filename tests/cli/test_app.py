@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+from itertools import chain
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 
 import fedsynth
 from fedsynth.cli import app as cli
@@ -402,3 +406,19 @@ def test_no_privacy_is_said_beside_what_was_sent(call, tmp_path):
     finite = write_job(tmp_path, method="fusion", settings=None)
     code, _, err = call("run", finite, "--out", tmp_path / "s")
     assert code == 4 and "private-fusion" in err
+
+
+def test_the_readme_lists_every_command_and_what_takes_json():
+    group = typer.main.get_command(cli.app)
+    commands = {
+        f"{name} {inner}".strip(): command
+        for name, outer in group.commands.items()
+        for inner, command in getattr(outer, "commands", {"": outer}).items()
+    }
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    assert [name for name in commands if f"fedsynth {name}" not in readme] == []
+    sentence = re.search(r"^(.*) take `--json`, the first two `--quiet`", readme, re.M)[1]
+    told = re.findall("`([a-z ]+)`", sentence)
+    for option, names in (("--json", told), ("--quiet", told[:2])):
+        takes = [n for n, c in commands.items() if option in chain(*(p.opts for p in c.params))]
+        assert sorted(takes) == sorted(names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from fedsynth.evaluation.report.charts.drawing import legend
 from fedsynth.evaluation.report.charts.histograms import (
@@ -19,16 +20,17 @@ from fedsynth.evaluation.report.markup import Html, apart, join, name, tag, text
 from fedsynth.evaluation.report.wording import DASH, amount, known, percent, score
 
 _SHORT = 0.05
-_HEAD = (
-    ("Column", "text", None),
-    ("Kind", "text", None),
-    ("Score", "num", "Overlap with the real column: 1 is identical"),
-    ("Real", "num", "The score of {others}: what chance alone leaves"),
-    ("Distance", "num", "Wasserstein distance, as a share of the real 5 to 95 % range"),
-    ("Missing", "num", "Share of missing cells, synthetic / real; sorted by the former"),
-    ("Outside", "num", "Share of cells outside the schema"),
-    ("Coverage", "num", "Share of the real values or range that occurs"),
-)
+
+
+@dataclass(frozen=True)
+class _Figure:
+    """A figure of each column: its heading (short: phones show three side by side), what it means,
+    how a column's entry shows it, and the number that the table is sorted by."""
+
+    title: str
+    hint: str
+    shown: Callable[[Content], object]
+    value: Callable[[Content], object]
 
 
 def columns(content: Content, fidelity: Content) -> Part:
@@ -49,13 +51,13 @@ def columns(content: Content, fidelity: Content) -> Part:
 
 
 def _meanings(content: Content) -> Html:
-    pairs = [(title, _hint(hint, others(content))) for title, _, hint in _HEAD if hint]
+    pairs = [(figure.title, _hint(figure, others(content))) for figure in _FIGURES]
     cells = (tag("div", tag("dt", title), tag("dd", f"{hint}.")) for title, hint in pairs)
     return tag("dl", *cells, class_="terms")
 
 
-def _hint(hint: str | None, rows: str) -> str | None:
-    return hint and hint.replace("{others}", rows)
+def _hint(figure: _Figure, rows: str) -> str:
+    return figure.hint.replace("{others}", rows)
 
 
 def _worst(entries: list[Content]) -> Html | None:
@@ -81,41 +83,33 @@ def _search(total: int) -> Html:
 
 def _table(entries: list[Content], in_place: str) -> Html:
     caption = "Columns: scores and distributions, synthetic against real"
-    head = [
-        tag(
-            "th",
-            tag("span", title, title=_hint(hint, in_place)),
-            scope="col",
-            class_=kind,
-            data_sort=kind,
-        )
-        for title, kind, hint in _HEAD
-    ]
+    head = [_heading(title, "text") for title in ("Column", "Kind")]
+    head += [_heading(figure.title, "num", _hint(figure, in_place)) for figure in _FIGURES]
     head.append(tag("th", "Distribution", scope="col", class_="chart-head"))
     inner = [tag("caption", caption, class_="unseen"), tag("thead", tag("tr", *head))]
     rows = [_column(index, entry) for index, entry in enumerate(entries)]
     return region(caption, tag("table", *inner, *rows, class_="columns", id="column-table"))
 
 
+def _heading(title: str, kind: str, hint: str | None = None) -> Html:
+    return tag("th", tag("span", title, title=hint), scope="col", class_=kind, data_sort=kind)
+
+
 def _column(index: int, entry: Content) -> Html:
-    missing = entry.get("missing") or {}
-    gaps = join([_plainly(missing.get(k), percent) for k in ("synthetic", "real")], " / ")
-    figures: list[tuple[object, object, str]] = [
-        (_score(entry), entry.get("score"), "Score"),
-        (score(entry.get("real")), entry.get("real"), "Real"),
-        (score(entry.get("wasserstein")), entry.get("wasserstein"), "Distance"),
-        (gaps, missing.get("synthetic"), "Missing"),
-        (_plainly(entry.get("outside"), percent), entry.get("outside"), "Outside"),
-        (percent(entry.get("coverage")), entry.get("coverage"), "Coverage"),
-    ]
     cells = [
-        tag("td", shown, class_="num", data_v=_sortable(value), data_head=head)
-        for shown, value, head in figures
+        tag(
+            "td",
+            figure.shown(entry),
+            class_="num",
+            data_v=_sortable(figure.value(entry)),
+            data_head=figure.title,
+        )
+        for figure in _FIGURES
     ]
     title = tag("th", name(entry["name"], 60), scope="row", class_="text")
     kind = tag("td", entry.get("kind") or DASH, class_="text", data_head="Kind")
     first = tag("tr", title, kind, *cells, tag("td", class_="slot"))
-    more = tag("tr", tag("td", _chart(entry), colspan=str(len(_HEAD) + 1)), class_="more")
+    more = tag("tr", tag("td", _chart(entry), colspan=str(len(_FIGURES) + 3)), class_="more")
     whole = str(entry["name"]).lower()
     return tag("tbody", first, more, data_name=whole, data_place=str(index))
 
@@ -127,9 +121,54 @@ def _score(entry: Content) -> Html:
     return tag("strong", score(value)) if far else text(score(value))
 
 
+def _gaps(entry: Content) -> Html:
+    missing = entry.get("missing") or {}
+    return join([_plainly(missing.get(k), percent) for k in ("synthetic", "real")], " / ")
+
+
 def _plainly(value: object, shown: Callable[[object], str]) -> Html:
     """A figure that is quiet where it is 0, so that the others stand out."""
     return tag("span", shown(value), class_="quiet") if value == 0 else text(shown(value))
+
+
+_FIGURES = (
+    _Figure(
+        "Score",
+        "Overlap with the real column: 1 is identical",
+        _score,
+        lambda entry: entry.get("score"),
+    ),
+    _Figure(
+        "Real",
+        "The score of {others}: what chance alone leaves",
+        lambda entry: score(entry.get("real")),
+        lambda entry: entry.get("real"),
+    ),
+    _Figure(
+        "Distance",
+        "Wasserstein distance, as a share of the real 5 to 95 % range",
+        lambda entry: score(entry.get("wasserstein")),
+        lambda entry: entry.get("wasserstein"),
+    ),
+    _Figure(
+        "Missing",
+        "Share of missing cells, synthetic / real; sorted by the former",
+        _gaps,
+        lambda entry: (entry.get("missing") or {}).get("synthetic"),
+    ),
+    _Figure(
+        "Outside",
+        "Share of cells outside the schema",
+        lambda entry: _plainly(entry.get("outside"), percent),
+        lambda entry: entry.get("outside"),
+    ),
+    _Figure(
+        "Coverage",
+        "Share of the real values or range that occurs",
+        lambda entry: percent(entry.get("coverage")),
+        lambda entry: entry.get("coverage"),
+    ),
+)
 
 
 def _sortable(value: object) -> str:
