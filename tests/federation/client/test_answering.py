@@ -6,6 +6,8 @@ raise a false alarm with probability below 1e-6.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -52,6 +54,15 @@ def test_every_record_is_clipped_on_its_own(value: float, records: int):
     only = answered(clients(1, records=records, value=value), request(promised))
     size = min(1.0, abs(value) * np.sqrt(3))
     assert np.linalg.norm(only[0].values) == pytest.approx(records * size, rel=1e-5)
+
+
+@given(value=st.floats(-1e30, 1e30), clip=st.floats(1e-3, 1e3))
+def test_what_a_choice_rests_on_is_clipped_block_by_block(value: float, clip: float):
+    promised = terms(mechanism="exponential", norm="l1", clip=clip)
+    asked = replace(request(promised, 5), arrays={"starts": np.array([0, 2])})
+    (only,) = answered(clients(1, 5, value=value), asked)
+    assert max(np.abs(only.values[:2]).sum(), np.abs(only.values[2:]).sum()) <= clip
+    assert abs(only.values).max() == pytest.approx(min(abs(value), clip / 3), rel=1e-5)
 
 
 def test_a_central_answer_has_no_noise_and_a_local_one_has_all_of_it():
