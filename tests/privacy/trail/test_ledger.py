@@ -154,6 +154,28 @@ def test_what_is_no_ledger_is_refused_and_let_go_of(tmp_path: Path, content: byt
     assert path.read_bytes() == content
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        {**event(1).to_dict(), "note": "free of charge"},
+        {**event(1).to_dict(), "steps": 1},
+        {k: v for k, v in event(1).to_dict().items() if k != "label"},
+        event(1, terms(sampling=Poisson(0.1), unit="client")).to_dict(),
+    ],
+    ids=["more than an event", "another spelling", "less than an event", "no release of this job"],
+)
+def test_a_line_that_charge_would_not_write_is_refused_however_well_it_is_chained(
+    tmp_path: Path, line: dict
+):
+    ledger = Ledger.create(Job(budget=BUDGET), tmp_path / "ledger.jsonl")
+    ledger.charge(event(0))
+    ledger._lines.append(line)
+    ledger.close()
+    for reader in (Ledger.read, Ledger.open):
+        with pytest.raises(ReleaseError, match="a line misses what a ledger line must say"):
+            reader(tmp_path / "ledger.jsonl")
+
+
 def test_a_missing_ledger_is_named(tmp_path: Path):
     for opener in (Ledger.open, Ledger.read):
         with pytest.raises(ReleaseError, match=r"none\.jsonl"):
