@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedsynth.errors import FederationError
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.job import Event
 
@@ -47,6 +49,23 @@ class Request:
     def event(self) -> Event:
         """As ledgers write it down, the job's and the clients' own."""
         return Event(self.task, self.round, self.terms, self.job, self.steps or 1)
+
+
+def number(settings: Mapping[str, Plain], name: str) -> float:
+    """A finite number among a request's settings; it comes from elsewhere. Raises FederationError
+    where there is none."""
+    value = settings.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise FederationError(f"the request's setting {name} is no number")
+    return float(value)
+
+
+def whole(settings: Mapping[str, Plain], name: str) -> int:
+    """As :func:`number`, of a whole number."""
+    value = number(settings, name)
+    if not value.is_integer():
+        raise FederationError(f"the request's setting {name} is no whole number")
+    return int(value)
 
 
 @dataclass(frozen=True)

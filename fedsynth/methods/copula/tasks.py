@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fedsynth.errors import FederationError
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.client.view import View
-from fedsynth.federation.request import Plain, Request
+from fedsynth.federation.request import Plain, Request, number, whole
 from fedsynth.methods.copula.cells import TableCells
 from fedsynth.methods.copula.question import Question
 from fedsynth.privacy.rows.clipping import DenseRows, Norm, Rows
@@ -49,9 +49,9 @@ def read_question(schema: Schema, settings: Mapping[str, Plain], norm: Norm) -> 
     groups = settings.get("groups")
     count = 1
     if isinstance(groups, Mapping):
-        count = 1 + max(int(str(group)) for group in groups.values())
-    cells = TableCells.of(schema, int(str(settings["apart"])))
-    return Question(cells, float(str(settings["share"])), norm, count)
+        count = 1 + max((whole(groups, client) for client in groups), default=0)
+    cells = TableCells.of(schema, whole(settings, "apart"))
+    return Question(cells, number(settings, "share"), norm, count)
 
 
 def _group(client: View, settings: Mapping[str, Plain]) -> int:
@@ -60,4 +60,4 @@ def _group(client: View, settings: Mapping[str, Plain]) -> int:
         return 0
     if client.name not in groups:
         raise FederationError(f"the request names no group of the client {client.name!r}")
-    return int(str(groups[client.name]))
+    return whole(groups, client.name)

@@ -13,7 +13,7 @@ from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import PrivacyError
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.client.view import View
-from fedsynth.federation.request import Request
+from fedsynth.federation.request import Request, whole
 from fedsynth.marginals import Domain, count
 from fedsynth.methods.marginal.network import network
 from fedsynth.privacy.rows.clipping import DenseRows, Rows
@@ -38,21 +38,19 @@ class VoteTask:
             raise PrivacyError(f"{self.name} gives a row a client, not a {request.terms.unit}")
         for index, client in enumerate(clients):
             domain = Domain(client.board.read("encoding", TableEncoding.from_dict).sizes)
-            degree, first = _whole(request, "degree"), _whole(request, "first")
+            degree, first, limit = (
+                whole(request.settings, name) for name in ("degree", "first", "limit")
+            )
             votes = np.zeros((len(domain), len(domain)))
             if client.records:
                 scores = _own_scores(domain, codes_of(client))
-                for family in network(scores, domain, degree, first, _whole(request, "limit")):
+                for family in network(scores, domain, degree, first, limit):
                     votes[family.child, list(family.parents)] = 1.0
             votes = np.triu(votes + votes.T)[np.triu_indices(len(domain), 1)]
             yield index, DenseRows(votes[None] / max(1.0, float(np.linalg.norm(votes))))
 
 
 VOTE = register(VoteTask())
-
-
-def _whole(request: Request, name: str) -> int:
-    return int(request.settings[name])  # type: ignore[arg-type]
 
 
 def _own_scores(domain: Domain, codes: NDArray[np.int32]) -> Array:

@@ -13,7 +13,7 @@ from fedsynth.federation.client.group import Group
 from fedsynth.federation.client.groups import GROUPS
 from fedsynth.federation.client.progress import advance
 from fedsynth.federation.client.tasks import register
-from fedsynth.federation.request import Request
+from fedsynth.federation.request import Request, whole
 from fedsynth.methods.pate.inputs import Inputs
 from fedsynth.methods.sampling.classifier import Classifier
 from fedsynth.schema import build_schema
@@ -46,7 +46,7 @@ class VotesTask:
 
     def group_rows(self, groups: Sequence[Group], request: Request) -> Iterator[tuple[int, Floats]]:
         queries = _check_queries(request, groups)
-        steps, count = int(str(request.settings["steps"])), int(str(request.settings[GROUPS]))
+        steps, count = whole(request.settings, "steps"), whole(request.settings, GROUPS)
         # A whole client has one vote, whatever the number of its teachers.
         weight = 1.0 if request.terms.protects.per_record else 1 / count
         for position, group in enumerate(groups):

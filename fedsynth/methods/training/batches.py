@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 
 from fedsynth.data.images import Images
 from fedsynth.encoding.table import TableEncoding
-from fedsynth.errors import PrivacyError
 from fedsynth.federation.client.view import View
-from fedsynth.federation.request import Request
 from fedsynth.queries.tasks.records import codes_of, pixels_of
 from fedsynth.schema.target import target_index
 
@@ -61,11 +59,3 @@ def _target_of(encoding: dict[str, Any]) -> int:
 def tensor(array: NDArray[np.generic]) -> torch.Tensor:
     """An array that a request carries, in float32."""
     return torch.from_numpy(np.asarray(array, np.float32))
-
-
-def number(request: Request, name: str) -> float:
-    """A number among a request's settings. Raises PrivacyError where it is none."""
-    value = request.settings[name]
-    if not isinstance(value, int | float):
-        raise PrivacyError(f"the request's setting {name} is no number")
-    return float(value)

@@ -17,7 +17,7 @@ from fedsynth.data.images import Images
 from fedsynth.errors import PrivacyError
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.client.view import View
-from fedsynth.federation.request import Plain, Request
+from fedsynth.federation.request import Plain, Request, whole
 from fedsynth.methods.copula.families import FAMILIES, POINT, Effort, Fit, Outcome
 from fedsynth.methods.copula.fits import fit_features
 from fedsynth.methods.sampling.classifier import Classifier
@@ -41,7 +41,7 @@ class FusionTask:
             raise PrivacyError("fusion as published is not private: its terms must say so")
         if not clients:
             return
-        effort, seed = _read_effort(request.settings), int(str(request.settings["seed"]))
+        effort, seed = _read_effort(request.settings), whole(request.settings, "seed")
         layout = layout_at(clients[0], request.settings)
         cells = [cells_of(client, layout) for client in clients]
         # All together, so that processes are started once.
@@ -66,7 +66,7 @@ def layout_at(client: View, settings: Mapping[str, Plain]) -> Layout:
 
 
 def _read_effort(settings: Mapping[str, Plain]) -> Effort:
-    return Effort(*(int(str(settings[field.name])) for field in fields(Effort)))
+    return Effort(*(whole(settings, field.name) for field in fields(Effort)))
 
 
 def cells_of(client: View, layout: Layout) -> Cells:

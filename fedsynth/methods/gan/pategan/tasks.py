@@ -23,10 +23,9 @@ from fedsynth.errors import FederationError
 from fedsynth.federation.client.group import Group
 from fedsynth.federation.client.groups import GROUPS
 from fedsynth.federation.client.tasks import register
-from fedsynth.federation.request import Request
+from fedsynth.federation.request import Request, number, whole
 from fedsynth.methods.gan.game import Game
 from fedsynth.methods.gan.pategan.teachers import Teacher, TrainingSet, train, training_set
-from fedsynth.methods.training.batches import number
 from fedsynth.models import adversarial, gan
 from fedsynth.models.cells import Cells
 from fedsynth.models.stacked import STACK_FLOATS
@@ -56,7 +55,7 @@ class TeacherVotesTask:
         weight = 1.0
         if not request.terms.protects.per_record:
             # A whole client has one vote, whatever the number of its teachers.
-            weight = 1 / number(request, GROUPS)
+            weight = 1 / number(request.settings, GROUPS)
         # Teachers without records learn beside the others, from generated rows: rounding depends on
         # a network's place in the stack, which no record may move.
         size = max(1, STACK_FLOATS // game.discriminator.dim)
@@ -119,7 +118,7 @@ def _vote(
     """Rows [groups, 2 * queries]: a one for generated and one for real in turn."""
     training_sets = [_training_set(game, group, queries, request) for group in groups]
     fresh = [index for index, group in enumerate(groups) if _MEMORY not in group.memory]
-    rate = number(request, "learning_rate")
+    rate = number(request.settings, "learning_rate")
     for index in fresh:
         groups[index].memory[_MEMORY] = Teacher.new(game.discriminator, groups[index].seed)
     teacher_of: dict[int, Teacher] = {}
@@ -164,10 +163,10 @@ def _training_set(game: Game, group: Group, queries: _Queries, request: Request)
     if "records" not in group.memory:
         group.memory["records"], group.memory["labels"] = _records(game, group)
     begins = _MEMORY not in group.memory
-    steps = int(number(request, "warmup" if begins else "steps"))
+    steps = whole(request.settings, "warmup" if begins else "steps")
     # The seed is public: nothing rests on the order in which a teacher sees its own records.
     rng = np.random.default_rng([group.seed, request.round])
-    batch = int(number(request, "batch_size"))
+    batch = whole(request.settings, "batch_size")
     records, labels = group.memory["records"], group.memory["labels"] if game.classes else None
     if not group.records:
         records, labels = queries.fakes, queries.fake_labels

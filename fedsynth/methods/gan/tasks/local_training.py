@@ -17,9 +17,9 @@ from torch import Tensor
 from fedsynth.errors import PrivacyError
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.client.view import View
-from fedsynth.federation.request import Plain, Request
+from fedsynth.federation.request import Plain, Request, number, whole
 from fedsynth.methods.gan.game import Game
-from fedsynth.methods.training.batches import classes_of, number, tensor
+from fedsynth.methods.training.batches import classes_of, tensor
 from fedsynth.methods.training.generating import Conditions
 from fedsynth.methods.training.learner import BETAS
 from fedsynth.models import adversarial
@@ -85,9 +85,9 @@ class Rules:
             client.board.read("conditions", read_conditions),
             tensor(request.arrays["weights"]),
             tensor(request.arrays["generators"]),
-            int(number(request, "steps")),
-            int(number(request, "batch_size")),
-            number(request, "learning_rate"),
+            whole(request.settings, "steps"),
+            whole(request.settings, "batch_size"),
+            number(request.settings, "learning_rate"),
         )
 
     @property

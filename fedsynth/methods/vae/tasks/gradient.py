@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from fedsynth.errors import PrivacyError
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.client.view import View
-from fedsynth.federation.request import Request
-from fedsynth.methods.training.batches import batch_of, number, tensor
+from fedsynth.federation.request import Request, number
+from fedsynth.methods.training.batches import batch_of, tensor
 from fedsynth.methods.training.momentum import Momentum
 from fedsynth.methods.vae.records import Model, latent_draws
 from fedsynth.models import vae
@@ -59,8 +59,8 @@ class GradientTask:
     def keep(self, client: View, values: NDArray[np.float64], request: Request) -> None:
         """One step of the private encoder, by the noisy mean gradient of this client's records."""
         optimiser = _private_encoder(client, request)
-        gradient = values / number(request, "expected")
-        optimiser.step(gradient.astype(np.float32), number(request, "learning_rate"))
+        gradient = values / number(request.settings, "expected")
+        optimiser.step(gradient.astype(np.float32), number(request.settings, "learning_rate"))
         client.vector.save(optimiser.to_vector())
 
 

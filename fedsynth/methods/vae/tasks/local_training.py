@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from fedsynth.errors import PrivacyError
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.client.view import View
-from fedsynth.federation.request import Request
-from fedsynth.methods.training.batches import batch_of, number, tensor
+from fedsynth.federation.request import Request, number, whole
+from fedsynth.methods.training.batches import batch_of, tensor
 from fedsynth.methods.vae.records import Model, latent_draws
 from fedsynth.models import stacked
 from fedsynth.privacy.rows.clipping import DenseRows, Rows
@@ -57,8 +57,8 @@ class TrainingTask:
                 epoch.y if model.spec.classes else None,
                 epoch.lengths,
                 epoch.noise,
-                batch_size=int(number(request, "batch_size")),
-                learning_rate=number(request, "learning_rate"),
+                batch_size=whole(request.settings, "batch_size"),
+                learning_rate=number(request.settings, "learning_rate"),
             )
             phis[:, at] = trained
             moved[:, to] = thetas - theta[to]
