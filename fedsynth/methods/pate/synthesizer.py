@@ -146,12 +146,8 @@ class PATE(Synthesizer[Learned]):
         Raises:
             ConfigError, DataError: data that do not fit the schema.
         """
-        known: Any = data
-        if isinstance(self.schema, Schema):
-            known = conform_unlabelled(data, self.schema)
-        elif not isinstance(data, Images):
-            raise ConfigError("the schema describes images, and a table was given")
-        return self.learned.probabilities(self.learned.inputs.matrix(known))
+        rows = self.learned.inputs.matrix(conform_unlabelled(data, self.schema))
+        return self.learned.probabilities(rows)
 
 
 @dataclass

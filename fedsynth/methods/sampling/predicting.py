@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Protocol, overload, runtime_checkable
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from fedsynth.data.conforming import Conformed, conform
-from fedsynth.data.images import Images
+from fedsynth.data.images import Images, check_images
 from fedsynth.errors import ConfigError
-from fedsynth.schema import Boolean, Categorical, Schema
+from fedsynth.schema import Boolean, Categorical, ImageSchema, Schema
 
 
 @runtime_checkable
@@ -28,13 +28,27 @@ class Predictor(Protocol):
         ...
 
 
-def conform_unlabelled(data: pd.DataFrame | Images, schema: Schema) -> Conformed:
-    """A table to classify, conformed; its target is not looked at and may be absent.
+@overload
+def conform_unlabelled(data: pd.DataFrame | Images, schema: Schema) -> Conformed: ...
+@overload
+def conform_unlabelled(data: pd.DataFrame | Images, schema: ImageSchema) -> Images: ...
+def conform_unlabelled(
+    data: pd.DataFrame | Images, schema: Schema | ImageSchema
+) -> Conformed | Images:
+    """A table to classify, conformed, or images; labels are not looked at and may be absent.
 
     Raises:
-        ConfigError: images, or a schema without a target of categories beside other columns.
-        DataError: a table that the schema does not fit.
+        ConfigError: a table where the schema describes images, or the reverse; or a schema without
+            a target of categories beside other columns.
+        DataError: data that the schema does not fit.
     """
+    if isinstance(schema, ImageSchema):
+        if not schema.classes:
+            raise ConfigError("there is no classifier: the schema has no target of categories")
+        if not isinstance(data, Images):
+            raise ConfigError("the schema describes images, and a table was given")
+        unlabelled = schema.model_copy(update={"target": None})
+        return check_images(Images(data.pixels), unlabelled, "images to classify")
     target = schema.target_column
     if not isinstance(target, Categorical | Boolean) or len(schema.modelled) == 1:
         raise ConfigError(

@@ -147,14 +147,12 @@ def classify(
 ) -> NDArray[np.float64]:
     """Probabilities of every class: see :meth:`Fusion.probabilities`."""
     layout = Layout(schema)
+    cells: list[NDArray[Any]]
     if isinstance(schema, Schema):
         columns = conform_unlabelled(data, schema).columns
-        cells: list[NDArray[Any]] = [columns[f.column.name] for f in layout.features if f.column]
+        cells = [columns[f.column.name] for f in layout.features if f.column]
     else:
-        if not isinstance(data, Images):
-            raise ConfigError("the schema describes images, and a table was given")
-        if not schema.classes:
-            raise ConfigError("there is no classifier: the schema has no target of categories")
-        cells = list(image.encode(data, schema).astype(np.float64).T * schema.maximum)
+        pixels = image.encode(conform_unlabelled(data, schema), schema)
+        cells = list(pixels.astype(np.float64).T * schema.maximum)
     assert classifier is not None
     return classifier.probabilities(layout.inputs(cells))

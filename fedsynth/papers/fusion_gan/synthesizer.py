@@ -5,14 +5,13 @@ Paper 004, Algorithm 6; and with privacy of records: :mod:`.private_training`.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from fedsynth.data.images import Images
-from fedsynth.errors import ConfigError
 from fedsynth.federation.client.progress import watch
 from fedsynth.methods.sampling.predicting import conform_unlabelled
 from fedsynth.methods.synthesizer import Synthesizer
@@ -24,7 +23,6 @@ from fedsynth.papers.fusion_gan.tasks.private_training import PRIVATE_GAN
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.job import Planned
 from fedsynth.queries.session import Session
-from fedsynth.schema import Schema
 
 
 class FusionGAN(Synthesizer[Learned]):
@@ -59,16 +57,9 @@ class FusionGAN(Synthesizer[Learned]):
             ConfigError: the schema has no target of categories beside other columns.
             DataError: data that do not fit the schema.
         """
-        learned = self.learned
-        if not learned.networks.classes:
-            raise ConfigError("there is no classifier: the schema has no target of categories")
-        known: Any = data
-        if isinstance(self.schema, Schema):
-            known = conform_unlabelled(data, self.schema)
-        elif not isinstance(data, Images):
-            raise ConfigError("the schema describes images, and a table was given")
+        known = conform_unlabelled(data, self.schema)
         records = records_of(known, np.arange(len(data)), self.schema)
-        return learned.probabilities(records.x)
+        return self.learned.probabilities(records.x)
 
 
 def _messages(session: Session, networks: Networks) -> NDArray[np.float64]:
