@@ -57,13 +57,6 @@ class _Rows:
         return cells, labels, self.noise[rows]
 
 
-def shuffle(lengths: Tensor, generator: torch.Generator) -> Tensor:
-    """A random order [sum of lengths] of all rows that keeps each client's rows side by side."""
-    owners = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
-    keys = torch.rand(len(owners), generator=generator, dtype=torch.float64)
-    return torch.argsort(owners + keys)
-
-
 def train_stacked(
     spec: VAESpec,
     phis: Tensor,
@@ -79,8 +72,8 @@ def train_stacked(
     """Trains K clients for one epoch of minibatch SGD each (paper 001, Algorithms 4 to 7).
 
     The same as a loop over clients, to float tolerance; a short last batch is averaged over its
-    own rows, and a client without rows keeps its weights. Batches follow the order of the rows:
-    see `shuffle`.
+    own rows, and a client without rows keeps its weights. Batches follow the order of the rows,
+    which the caller shuffles.
 
     Args:
         spec: the model.

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from fedsynth.models import stacked, vae
-from fedsynth.models.stacked import shuffle, train_stacked
+from fedsynth.models.stacked import train_stacked
 from tests.models.vae_reference import SPECS, ReferenceVAE
 
 LENGTHS = torch.tensor([5, 0, 1, 12, 4, 13])
@@ -133,12 +133,3 @@ def test_lengths_that_do_not_sum_to_the_rows_are_refused(draw):
     lengths = torch.tensor([3, 3])
     with pytest.raises(ValueError, match="lengths sum to 6, and there are 7 rows"):
         train_stacked(spec, *clients(spec, 2), x, y, lengths, noise, **OPTIONS)
-
-
-def test_a_shuffle_keeps_each_client_s_rows_with_it_and_is_its_generator_s():
-    order = shuffle(LENGTHS, torch.Generator().manual_seed(0))
-    owners = torch.repeat_interleave(torch.arange(len(LENGTHS)), LENGTHS)
-    assert torch.equal(owners[order], owners)
-    assert torch.equal(order.sort().values, torch.arange(len(owners)))
-    assert torch.equal(order, shuffle(LENGTHS, torch.Generator().manual_seed(0)))
-    assert not torch.equal(order, shuffle(LENGTHS, torch.Generator().manual_seed(1)))

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pydantic import Field
 
 from fedsynth.data.images import Images
 from fedsynth.federation.client.progress import watch
@@ -36,8 +35,6 @@ from fedsynth.queries.session import Session
 from fedsynth.schema import ImageSchema, Schema
 
 _ALL = 2**31 - 1
-
-Count = Annotated[int, Field(ge=1, description="a whole number of at least 1")]
 
 
 def effort_of(settings: FusionSettings) -> Effort:
