@@ -179,7 +179,8 @@ def total_of(epsilon, delta, updates):
 
 
 def said(scores):
-    return f"{np.mean(scores):.3f} +- {np.std(scores, ddof=1):.3f}"
+    spread = f" +- {np.std(scores, ddof=1):.3f}" if len(scores) > 1 else ""
+    return f"{np.mean(scores):.3f}{spread}"
 
 
 def lines(kind, trials):
