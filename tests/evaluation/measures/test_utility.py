@@ -263,7 +263,7 @@ def test_the_mean_of_figures_is_known_where_all_are():
 
 
 def test_curves_are_scikit_learns_and_at_most_200_points():
-    train, test = rows(500), rows(900, seed=1)
+    train, test = rows(300), rows(900, seed=1)
     found = judged(rows(100, seed=2), train, test, augment=False)
     answers = train_boosting(label_rows(train), 0)(label_rows(test))[:, 1]
     curve = found.curves["real"]
@@ -296,7 +296,7 @@ def test_what_a_tuner_sees_is_validated_on_synthetic_rows_alone():
 
 def test_settings_are_ranked_alike_on_rows_of_the_same_kind(monkeypatch):
     monkeypatch.setattr("fedsynth.evaluation.measures.utility.SETTINGS", SETTINGS)
-    made, train, test = rows(6000, seed=2), rows(3000), rows(3000, seed=1)
+    made, train, test = rows(3000, seed=2), rows(1500), rows(3000, seed=1)
     found = judged(made, train, test, augment=False).agreement.settings
     assert found.n == 12
     assert found.spearman > 0.6
