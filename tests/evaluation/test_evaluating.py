@@ -154,6 +154,7 @@ def test_columns_without_a_value_anywhere_are_drafted_and_compared(look):
     assert look(real, made).fidelity.columns[0].score >= 0
 
 
+@pytest.mark.usefixtures("unscored")
 @pytest.mark.parametrize(
     ("rows", "schema"),
     [(10, SCHEMA), (5, None), (2, SCHEMA), (2, None)],
@@ -174,6 +175,7 @@ def test_ten_copied_rows_are_caught_and_five_cannot_be(look):
     assert any("100.0% of the synthetic rows equal" in line for line in found.summary.beware)
 
 
+@pytest.mark.usefixtures("unscored")
 def test_one_row_needs_others_to_compare(look):
     with pytest.raises(DataError, match="real: one row cannot be compared"):
         look(people(1, 0), people(5, 1), SCHEMA)
@@ -210,6 +212,7 @@ def test_cells_of_another_kind_are_counted(look):
     look(odd, people(50, 0), train=people(50, 2))
 
 
+@pytest.mark.usefixtures("unscored")
 def test_unseen_categories_are_counted(look):
     made = people(50, 1).assign(colour="violet")
     for schema in (SCHEMA, None):

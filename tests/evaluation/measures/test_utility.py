@@ -372,14 +372,18 @@ def test_ten_rows_of_ten_classes_give_figures_or_a_note():
     json.dumps(dataclasses.asdict(found), allow_nan=False)
 
 
-@pytest.mark.parametrize("schema", [BINARY, THREE, NUMBER, DATE], ids=["2", "3", "number", "date"])
-def test_the_figures_are_plain_json_whatever_is_predicted(schema):
+@pytest.mark.parametrize(
+    ("schema", "models"),
+    [(BINARY, "standard"), (THREE, ["decision tree"]), (NUMBER, "standard"), (DATE, None)],
+    ids=["2", "3", "number", "date"],
+)
+def test_the_figures_are_plain_json_whatever_is_predicted(schema, models):
     steps = []
     found = judged(
         rows(60, schema, 2),
         rows(60, schema),
         rows(60, schema, 1),
-        models="standard",
+        models=models or "gradient boosting (histogram)",
         progress=lambda done, all_: steps.append((done, all_)),
     )
     content = json.loads(json.dumps(dataclasses.asdict(found), allow_nan=False))
@@ -435,6 +439,6 @@ def test_what_cannot_be_predicted_is_refused_in_words():
 
 
 def test_the_report_draws_it():
-    found = judged(rows(60, seed=2), rows(60), rows(60, seed=1), models="standard")
+    found = judged(rows(60, seed=2), rows(60), rows(60, seed=1), models=["random forest"])
     content = {"utility": dataclasses.asdict(found)}
     assert "Random forest" in str(utility_section(content))
