@@ -17,6 +17,9 @@ from fedsynth.evaluation.reading.rows import Rows
 _TRIALS = 20
 """Times that as many descriptions as wanted are made, before giving up on more unique ones."""
 
+_COMPARED = 2**20
+"""Rows, about, that are compared with conditions at a time: bounds memory."""
+
 LARGEST = float(np.finfo(np.float64).max)
 
 
@@ -67,27 +70,35 @@ class Indexed:
             starts[here] = np.searchsorted(rising, predicates.low[here], "left")
             ends[here] = np.searchsorted(rising, predicates.high[here], "right")
         by_rarity = np.argsort(ends - starts, axis=1, kind="stable")
+        first = by_rarity[:, :1]
+        starts, ends = (np.take_along_axis(each, first, axis=1)[:, 0] for each in (starts, ends))
+        blocks = np.flatnonzero(np.diff(np.cumsum(ends - starts) // _COMPARED)) + 1
         return [
-            self._meeting(predicates, i, by_rarity[i], starts[i], ends[i])
-            for i in range(len(predicates))
+            rows
+            for places in np.split(np.arange(len(predicates)), blocks)
+            for rows in self._meeting(predicates, places, by_rarity, starts, ends)
         ]
 
     def _meeting(
         self,
         predicates: Predicates,
-        i: int,
+        places: NDArray[np.int64],
         by_rarity: NDArray[np.int64],
         starts: NDArray[np.int64],
         ends: NDArray[np.int64],
-    ) -> NDArray[np.int32]:
-        first, *others = by_rarity
-        rows = self.order[starts[first] : ends[first], predicates.columns[i, first]]
-        for k in others:
-            if len(rows) == 0:
-                break
-            cells = self.values[rows, predicates.columns[i, k]]
-            rows = rows[(cells >= predicates.low[i, k]) & (cells <= predicates.high[i, k])]
-        return rows
+    ) -> list[NDArray[np.int32]]:
+        """Of the predicates at these places, compared together; their rarest condition is met from
+        `starts` to `ends` of its column's order."""
+        counts = (ends - starts)[places]
+        tried = np.repeat(places, counts)
+        within = np.arange(len(tried)) - np.repeat(np.cumsum(counts) - counts, counts)
+        rows = self.order[starts[tried] + within, predicates.columns[tried, by_rarity[tried, 0]]]
+        for k in by_rarity.T[1:]:
+            one = tried, k[tried]
+            cells = self.values[rows, predicates.columns[one]]
+            met = (cells >= predicates.low[one]) & (cells <= predicates.high[one])
+            rows, tried = rows[met], tried[met]
+        return np.split(rows, np.searchsorted(tried, places[1:]))[: len(places)]
 
 
 def of_one_column(

@@ -12,6 +12,7 @@ Second, the alarm is that permutation test, which holds however descriptions dep
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -153,7 +154,9 @@ class _Outcome:
         """The chance [n] that exactly one of the `met` rows [n] is dealt to the training rows."""
         from scipy.stats import hypergeom
 
-        return np.asarray(hypergeom.pmf(1, self.members + self.others, met, self.members))
+        counts, places = np.unique(met, return_inverse=True)
+        chances = hypergeom.pmf(1, self.members + self.others, counts, self.members)
+        return np.asarray(chances)[places]
 
     def rates(self) -> tuple[float, float]:
         """The success at training rows, and what it would be at as many that were never seen.
@@ -163,7 +166,7 @@ class _Outcome:
         a fit outlives a new deal. That gives f, which is the risk, and from it the control rate.
         """
         attack = float(self.hits.mean())
-        risk = float(_shares(*(part[None] for part in self._parts()))[0])
+        risk = float(_shares(*(part[None] for part in self._parts))[0])
         if risk > _PLAIN:
             return attack, min(float((self.unseen == 1).mean()), attack)
         return attack, min(max((attack - risk) / (1 - risk), 0.0), 1.0)
@@ -173,10 +176,11 @@ class _Outcome:
         attack, control = self.rates()
         tried = len(self.hits)
         drawn = rng.integers(tried, size=(_RESAMPLES, tried))
-        low, high = np.quantile(_shares(*(part[drawn] for part in self._parts())), [0.025, 0.975])
+        low, high = np.quantile(_shares(*(part[drawn] for part in self._parts)), [0.025, 0.975])
         least, most = residual_interval(attack, tried, control, tried)
         return min(least, max(0.0, float(low))), max(most, min(1.0, float(high)))
 
+    @cached_property
     def _parts(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """Of each predicate [n]: whether it hits, that less the chance under a new deal, and, if it
         hits, the chance 1 - h to lose that."""

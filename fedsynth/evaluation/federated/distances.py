@@ -105,13 +105,11 @@ class _Prior:
         total = self.variances + self.noise
         logs = -0.5 * (apart[..., None, :] ** 2 / total + np.log(total))
         likelihood = np.exp(logs - logs.max(axis=-2, keepdims=True))
-        mixed = np.full((*likelihood.shape[:-1], 1), 1 / likelihood.shape[-2])
+        turned = np.swapaxes(likelihood, -1, -2)
+        mixed = np.full((*likelihood.shape[:-2], 1, likelihood.shape[-2]), 1 / len(self.variances))
         for _ in range(_STEPS):
-            posterior = mixed * likelihood
-            posterior /= posterior.sum(axis=-2, keepdims=True)
-            mixed = posterior.mean(axis=-1, keepdims=True)
-        posterior = mixed * likelihood
-        weights: Floats = posterior / posterior.sum(axis=-2, keepdims=True)
+            mixed = mixed * ((1 / (mixed @ likelihood)) @ turned) / likelihood.shape[-1]
+        weights: Floats = np.swapaxes(mixed, -1, -2) * likelihood / (mixed @ likelihood)
         return weights
 
     @property

@@ -263,7 +263,7 @@ def test_the_mean_of_figures_is_known_where_all_are():
 
 
 def test_curves_are_scikit_learns_and_at_most_200_points():
-    train, test = rows(500), rows(900, seed=1)
+    train, test = rows(300), rows(900, seed=1)
     found = judged(rows(100, seed=2), train, test, augment=False)
     answers = train_boosting(label_rows(train), 0)(label_rows(test))[:, 1]
     curve = found.curves["real"]
@@ -296,7 +296,7 @@ def test_what_a_tuner_sees_is_validated_on_synthetic_rows_alone():
 
 def test_settings_are_ranked_alike_on_rows_of_the_same_kind(monkeypatch):
     monkeypatch.setattr("fedsynth.evaluation.measures.utility.SETTINGS", SETTINGS)
-    made, train, test = rows(6000, seed=2), rows(3000), rows(3000, seed=1)
+    made, train, test = rows(3000, seed=2), rows(1500), rows(3000, seed=1)
     found = judged(made, train, test, augment=False).agreement.settings
     assert found.n == 12
     assert found.spearman > 0.6
@@ -372,14 +372,18 @@ def test_ten_rows_of_ten_classes_give_figures_or_a_note():
     json.dumps(dataclasses.asdict(found), allow_nan=False)
 
 
-@pytest.mark.parametrize("schema", [BINARY, THREE, NUMBER, DATE], ids=["2", "3", "number", "date"])
-def test_the_figures_are_plain_json_whatever_is_predicted(schema):
+@pytest.mark.parametrize(
+    ("schema", "models"),
+    [(BINARY, "standard"), (THREE, ["decision tree"]), (NUMBER, "standard"), (DATE, None)],
+    ids=["2", "3", "number", "date"],
+)
+def test_the_figures_are_plain_json_whatever_is_predicted(schema, models):
     steps = []
     found = judged(
         rows(60, schema, 2),
         rows(60, schema),
         rows(60, schema, 1),
-        models="standard",
+        models=models or "gradient boosting (histogram)",
         progress=lambda done, all_: steps.append((done, all_)),
     )
     content = json.loads(json.dumps(dataclasses.asdict(found), allow_nan=False))
@@ -435,6 +439,6 @@ def test_what_cannot_be_predicted_is_refused_in_words():
 
 
 def test_the_report_draws_it():
-    found = judged(rows(60, seed=2), rows(60), rows(60, seed=1), models="standard")
+    found = judged(rows(60, seed=2), rows(60), rows(60, seed=1), models=["random forest"])
     content = {"utility": dataclasses.asdict(found)}
     assert "Random forest" in str(utility_section(content))

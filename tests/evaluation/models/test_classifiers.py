@@ -221,7 +221,7 @@ def test_rows_of_wide_tables_and_many_classes_are_fewer():
         ),
         target="y",
     )
-    table = pd.DataFrame(np.zeros((9000, 750)), columns=[c.name for c in wide.columns])
+    table = pd.DataFrame(np.zeros((2000, 750)), columns=[c.name for c in wide.columns])
     found = label_rows(read_rows(table, wide, "rows"))
     # 749 numbers count for 5,992 coordinates, 33 times what gets all rows: 50,000 become 1,500.
     assert 1490 < BY_NAME["naive Bayes"].rows(found) < 1510

@@ -1,4 +1,4 @@
-"""The report in a real browser. Screenshots go to tests/artefacts/."""
+"""The report in a real browser. Screenshots go to tests/artefacts/, where somebody made it."""
 
 from __future__ import annotations
 
@@ -85,7 +85,6 @@ def lettered(request: Any, playwright: Any, tmp_path_factory: Any) -> Iterator[t
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    ARTEFACTS.mkdir(exist_ok=True)
     return {
         name: save(make(), tmp_path_factory.mktemp("report") / name)[0]
         for name, make in {**MAKERS, "long names": contents.long_names}.items()
@@ -121,7 +120,8 @@ def opened(browser: Any, saved: dict[str, Path]) -> Iterator[Any]:
 
 
 def shoot(page: Any, name: str) -> None:
-    page.screenshot(path=ARTEFACTS / f"report-{name}.png", full_page=True)
+    if ARTEFACTS.is_dir():
+        page.screenshot(path=ARTEFACTS / f"report-{name}.png", full_page=True)
 
 
 @pytest.mark.parametrize("name", MAKERS)
