@@ -42,7 +42,7 @@ def of_event(event: DpEvent, replace_one: bool) -> Curve:
     from dp_accounting import NeighboringRelation as Relation
 
     relation = Relation.REPLACE_ONE if replace_one else Relation.ADD_OR_REMOVE_ONE
-    accountant = _accounting().RdpAccountant(neighboring_relation=relation)
+    accountant = _accounting().RdpAccountant(orders(), relation)
     if not accountant.supports(event):
         raise PrivacyError(
             "no analysis covers these releases together: fixed-size samples cannot be combined "
