@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import hashlib
 import os
 import pickle
@@ -38,6 +39,11 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.originalname in listed or {"shared_data", "browser"} & set(item.fixturenames):
             item.add_marker("slow")
+
+
+def pytest_collection_finish():
+    """What was imported stays: no collection, which tests of crashes ask for, looks at it again."""
+    gc.freeze()
 
 
 def pytest_runtest_logreport(report):
