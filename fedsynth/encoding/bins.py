@@ -120,10 +120,11 @@ class Bins:
         """The lowest value of each one's bin that can be drawn and is not below; else inf."""
         units = self._units(values)
         units += self.grid.values(units) < values
+        stops = self.starts + self.lengths - 1
         lowest = np.full(len(values), np.inf)
         for code in np.unique(codes):
             own = (self.codes == code) & (self.weights > 0)
-            starts, ends = self.starts[own], (self.starts + self.lengths - 1)[own]
+            starts, ends = self.starts[own], stops[own]
             rows = np.flatnonzero(codes == code)
             place = np.searchsorted(ends, units[rows])
             rows, place = rows[place < len(ends)], place[place < len(ends)]
@@ -134,10 +135,11 @@ class Bins:
         """The highest value of each one's bin that can be drawn and is not above; else -inf."""
         units = self._units(values)
         units -= self.grid.values(units) > values
+        stops = self.starts + self.lengths - 1
         highest = np.full(len(values), -np.inf)
         for code in np.unique(codes):
             own = (self.codes == code) & (self.weights > 0)
-            starts, ends = self.starts[own], (self.starts + self.lengths - 1)[own]
+            starts, ends = self.starts[own], stops[own]
             rows = np.flatnonzero(codes == code)
             place = np.searchsorted(starts, units[rows], side="right") - 1
             rows, place = rows[place >= 0], place[place >= 0]

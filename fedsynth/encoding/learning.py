@@ -13,7 +13,7 @@ from fedsynth.encoding.groups import Groups
 from fedsynth.encoding.histogram import ColumnLayout
 from fedsynth.encoding.tree import Estimates, refine
 from fedsynth.schema import Schema
-from fedsynth.schema.conditions import Condition
+from fedsynth.schema.conditions import Condition, condition_on
 from fedsynth.schema.constraints import Never
 
 Array = NDArray[np.float64]
@@ -114,7 +114,7 @@ def conditions_of(schema: Schema, name: str) -> list[Condition]:
     """What constraints say of a column by itself: no code may stand for values on either side."""
     columns = {column.name: column for column in schema.columns}
     return [
-        constraint.conditions(columns)[name]
+        condition_on(columns[name], constraint.never[name])
         for constraint in schema.constraints
         if isinstance(constraint, Never) and name in constraint.never
     ]

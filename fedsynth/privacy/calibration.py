@@ -37,15 +37,17 @@ def calibrate(planned: Callable[[float], Counts], epsilon: float, delta: float) 
         return spent(counts, delta).epsilon
 
     low, best = math.log(_LEAST_NOISE), math.log(_MOST_NOISE)
-    if gap(best, tight) > 0:
+    # RDP is quick, and never below the tight bound.
+    enough = gap(best, renyi) <= 0
+    if not enough and gap(best, tight) > 0:
         raise PrivacyError(
             f"no amount of noise brings this plan down to epsilon {epsilon:g}: the parts with "
             "fixed noise cost more already. Raise epsilon, or give them a smaller share"
         )
     if gap(low, renyi) <= 0:
         return math.exp(low)
-    # RDP is quick and gives a first answer; PLD then lowers it, in steps that bracket its own.
-    if gap(best, renyi) <= 0:
+    # RDP gives a first answer; PLD then lowers it, in steps that bracket its own.
+    if enough:
         root = float(brentq(gap, low, best, args=(renyi,), xtol=1e-4))
         best = _not_above(root, lambda x: gap(x, renyi))
     if spent(planned(math.exp(best)), delta).pld is None:

@@ -48,10 +48,7 @@ def class_profiles(
     for table in tables:
         together = to_simplex(table.sum(axis=0), totals.sum()) + 0.05 * unit
         together /= together.sum()
-        shares = np.stack(
-            [to_simplex(row, total) for row, total in zip(table, totals, strict=True)]
-        )
-        shrunk = shares + unit * together
+        shrunk = to_simplex(table, totals) + unit * together
         profiles.append(shrunk / shrunk.sum(axis=1, keepdims=True))
     return np.concatenate(profiles, axis=1), totals / totals.sum()
 
@@ -68,10 +65,18 @@ def naive_bayes(profiles: Floats, shares: Floats) -> Floats:
     return np.concatenate([logs, prior[:, None]], axis=1)
 
 
-def to_simplex(values: Floats, total: float) -> Floats:
-    """The nearest nonnegative vector with the given sum (Duchi et al. 2008, Algorithm 1)."""
-    ordered = np.sort(values)[::-1]
-    surplus = (np.cumsum(ordered) - total) / np.arange(1, len(values) + 1)
-    last = np.flatnonzero(ordered > surplus)[-1]
-    nearest: Floats = np.maximum(values - surplus[last], 0.0)
+def to_simplex(values: Floats, total: float | Floats) -> Floats:
+    """The nearest nonnegative vectors with the given sums (Duchi et al. 2008, Algorithm 1).
+
+    Args:
+        values: [..., n].
+        total: positive; of all vectors, or of each, [...].
+    """
+    ordered = np.sort(values)[..., ::-1]
+    sums = np.cumsum(ordered, axis=-1) - np.asarray(total)[..., None]
+    surplus = sums / np.arange(1, ordered.shape[-1] + 1)
+    above = ordered > surplus
+    above[..., 0] = True
+    last = ordered.shape[-1] - 1 - np.argmax(above[..., ::-1], axis=-1, keepdims=True)
+    nearest: Floats = np.maximum(values - np.take_along_axis(surplus, last, axis=-1), 0.0)
     return nearest

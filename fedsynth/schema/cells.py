@@ -204,9 +204,11 @@ def _read_numeric(series: pd.Series, column: Numeric, markers: set[str]) -> Cell
     if uncertain.size:
         texts = series.iloc[uncertain].map(text_of)
         missing[uncertain] = texts.isin(markers | {"nan", "NaN", "NaT"}).to_numpy(dtype=bool)
-    for marker in _to_numbers(pd.Series(sorted(markers), dtype=object), column):
-        if not column.low <= marker <= column.high:
-            missing |= values == marker
+    # Parsing takes a while, and no text at all is no number.
+    if told := sorted(markers - {""}):
+        for marker in _to_numbers(pd.Series(told, dtype=object), column):
+            if not column.low <= marker <= column.high:
+                missing |= values == marker
     values = np.where(missing, np.nan, values)
     return Cells(values=values, missing=missing, unreadable=np.isnan(values) & ~missing)
 

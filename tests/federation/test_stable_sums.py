@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -21,12 +23,18 @@ def promised(alpha: float, **changes):
     )
 
 
+PLACES = np.sinh(np.linspace(1e-9, 30, 3000))
+
+
+@cache
+def log_survival(alpha: float) -> np.ndarray:
+    return np.log(law.survival(PLACES, alpha))
+
+
 def is_stable(values: np.ndarray, alpha: float) -> bool:
-    places = np.sinh(np.linspace(1e-9, 30, 3000))
-    tails = np.log(law.survival(places, alpha))
 
     def below(x: np.ndarray) -> np.ndarray:
-        beyond = np.exp(np.interp(np.abs(x), places, tails))
+        beyond = np.exp(np.interp(np.abs(x), PLACES, log_survival(alpha)))
         return np.where(x > 0, 1 - beyond, beyond)
 
     return bool(stats.kstest(values, below).pvalue > 1e-6)

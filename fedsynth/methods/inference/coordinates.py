@@ -137,7 +137,7 @@ class Coordinates:
             start += part.width
         return cls(tuple(parts))
 
-    @property
+    @cached_property
     def width(self) -> int:
         return sum(part.width for part in self.parts)
 

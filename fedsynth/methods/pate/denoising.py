@@ -69,7 +69,7 @@ class Smoother:
         for at in range(0, len(inputs), _CHUNK):
             rows = standardise(inputs[at : at + _CHUNK], self.mean, self.scale)
             shares[at : at + _CHUNK] = _kernel(rows, self.rows, self.length) @ self.weights
-        return np.stack([to_simplex(row, 1.0) for row in shares + self.prior])
+        return to_simplex(shares + self.prior, 1.0)
 
 
 def _kernel(a: Floats, b: Floats, length: float) -> Floats:

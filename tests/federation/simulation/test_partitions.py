@@ -127,7 +127,7 @@ def test_geometric_sizes_follow_the_truncated_law(a):
 
 
 def test_dirichlet_shares_of_a_label_have_the_dirichlet_mean_and_variance():
-    clients, beta, draws = 4, 0.5, 1500
+    clients, beta, draws = 4, 0.5, 800
     whole = pd.DataFrame({"label": np.repeat([0, 1], 400)})
     shares = []
     for seed in range(draws):

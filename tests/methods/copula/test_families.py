@@ -96,11 +96,13 @@ def test_the_family_that_made_the_rows_is_found_or_one_as_near(name):
     assert fit.statistic == pytest.approx(gap, abs=0.002)
 
 
-@pytest.mark.parametrize("name", sorted(set(FAMILIES) - {"vonmises"}))
+# Rows with one tail, with two heavy ones, and within two bounds.
+@pytest.mark.parametrize("name", ["wald", "cauchy", "beta"])
 def test_with_every_family_in_full_none_is_nearer_than_the_chosen(name):
     rows = drawn(name)[:120]
     fit = fit_feature(rows, Effort(120, 120, 25)).fit
-    assert fit.statistic <= own_statistic(name, rows) + 1e-12
+    own = [own_statistic(family, rows) for family in FAMILIES if family != "vonmises"]
+    assert fit.statistic <= min(own) + 1e-12
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -124,9 +126,9 @@ def test_the_distance_is_scipys(values, place, scale):
 def test_screening_is_hardly_worse_than_every_family_in_full():
     """Ties, outliers, a mixture: what no family fits well."""
     rng = np.random.default_rng(0)
-    mixed = np.where(rng.random(800) < 0.3, 0.0, rng.lognormal(3, 1, 800))
-    coarse = np.round(rng.gamma(2, 2, 800))
-    for rows in (mixed, coarse, np.append(rng.normal(size=400), 1e6)):
+    mixed = np.where(rng.random(200) < 0.3, 0.0, rng.lognormal(3, 1, 200))
+    coarse = np.round(rng.gamma(2, 2, 300))
+    for rows in (mixed, coarse, np.append(rng.normal(size=150), 1e6)):
         fast, full = (fit_feature(rows, e).fit for e in (Effort(), Effort(10**6, 10**6, 25)))
         ordered = np.sort(rows)
         gaps = [distance(fit.family, fit.parameters, ordered) for fit in (fast, full)]
@@ -188,13 +190,16 @@ def test_spaced_points_leave_out_half_a_spacing_at_either_end():
 def test_processes_change_nothing(monkeypatch):
     rng = np.random.default_rng(0)
     features = [rng.gamma(2, size=40) for _ in range(3)] + [np.ones(4), np.zeros(0)]
-    alone = fits.fit_features(features, Effort(), processes=1)
-    assert fits.fit_features(features, Effort(), processes=3) == alone
+    # Searches that are cut short are as good to compare.
+    effort = Effort(20, 30, 1, 3)
+    alone = fits.fit_features(features, effort, processes=1)
+    assert fits.fit_features(features, effort, processes=3) == alone
     assert [one.fit is None for one in alone] == [False] * 4 + [True]
+    assert len({one.fit for one in alone}) == 5
     monkeypatch.setattr(fits.sys, "executable", "/does/not/exist")
-    assert fits.fit_features(features, Effort(), processes=2) == alone
+    assert fits.fit_features(features, effort, processes=2) == alone
     monkeypatch.setattr(fits.sys, "executable", "/bin/false")
-    assert fits.fit_features(features, Effort(), processes=2) == alone
+    assert fits.fit_features(features, effort, processes=2) == alone
 
 
 def test_threads_asked_for_bound_the_processes(monkeypatch):

@@ -9,6 +9,7 @@ import pytest
 import fedsynth as fs
 from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.methods.copula.private import PrivateFusion
+from fedsynth.methods.sampling import classifier
 from fedsynth.privacy.budget import Budget
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Integer, Schema
 from fedsynth.schema.checking import check
@@ -16,6 +17,15 @@ from tests.methods.small import SCHEMA, owners, table
 
 LOOSE = Budget(epsilon=20.0, delta=1e-5)
 CENTRAL = Budget(epsilon=1.0, delta=1e-5, trust="central")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def short_training():
+    """What is tested here is not how well classifiers learn."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(classifier, "_LEAST_STEPS", 100)
+        patch.setattr(classifier, "_EPOCHS", 8)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -97,8 +97,8 @@ def test_two_gradients_of_a_record_and_those_of_generated_rows_are_one_event_a_r
 )
 def test_the_tables_structure_is_learned_where_no_noise_hides_it(method, discriminator):
     synth = method(
-        SCHEMA, discriminator=discriminator, rounds=40, rate=0.5, noise_multiplier=0.0,
-        hidden=(32,), latent=4, generator_steps=4, generator_batch=300,
+        SCHEMA, discriminator=discriminator, rounds=25, rate=0.5, noise_multiplier=0.0,
+        hidden=(32,), latent=4, generator_steps=4, generator_batch=200,
     )  # fmt: skip
     rows = synth.fit(owners(400, 400), FREE).sample(4000, seed=0)
     assert synth.remarks == ()
@@ -119,7 +119,7 @@ TWINS = Schema(
 @pytest.mark.parametrize(
     "settings",
     [
-        {"discriminator": "quadratic", "rounds": 40, "clip": 3.0, "matching": 100.0},
+        {"discriminator": "quadratic", "rounds": 25, "clip": 3.0, "matching": 100.0},
         {"discriminator": "mlp", "rounds": 150},
     ],
 )
@@ -138,7 +138,10 @@ def test_matching_gradients_moves_no_share_of_a_column():
     # A quadratic discriminator sees no shares: with more of x among both, more rows would agree.
     letters = np.random.default_rng(0).choice(["x", "y"], 400)
     frame = pd.DataFrame({"a": letters, "b": letters})
-    synth = FedGAN(TWINS, rate=1.0, hidden=(32,), noise_multiplier=0.0)
+    synth = FedGAN(
+        TWINS, rate=1.0, hidden=(32,), noise_multiplier=0.0, rounds=60, generator_batch=300,
+        learning_rate=4e-3,
+    )  # fmt: skip
     rows = synth.fit(frame, FREE).sample(2000, seed=0)
     assert (rows["a"] == rows["b"]).mean() > 0.57
     assert 0.4 < (rows["a"] == "x").mean() < 0.6
@@ -147,7 +150,7 @@ def test_matching_gradients_moves_no_share_of_a_column():
 @pytest.mark.parametrize(("scheme", "matching"), [("uni", 1.0), ("sep", 0.0)])
 def test_client_level_training_learns_as_well(scheme, matching):
     synth = FedGAN(
-        SCHEMA, scheme=scheme, matching=matching, rounds=60, rate=1.0, clip=1e3, hidden=(16,),
+        SCHEMA, scheme=scheme, matching=matching, rounds=20, rate=1.0, clip=1e3, hidden=(16,),
         latent=4, discriminator_hidden=(16,), discriminator_learning_rate=1e-2, learning_rate=1e-2,
         local_steps=3, batch_size=60, generator_batch=100, generator_steps=3,
     )  # fmt: skip
@@ -156,18 +159,20 @@ def test_client_level_training_learns_as_well(scheme, matching):
     assert rows.loc[ill, "dose"].mean() > rows.loc[~ill, "dose"].mean() + 2
 
 
-@pytest.mark.parametrize("method", [FedGAN, FedCTGAN])
-def test_where_holds_for_every_row_and_proportions_for_their_shares(method):
-    synth = quick(method).fit(owners(60), FREE)
-    assert (synth.sample(200, where={"outcome": "ill"}, seed=0)["outcome"] == "ill").all()
-    drawn = synth.sample(4000, proportions={"ill": 9, "well": 1}, seed=0)["outcome"]
+@pytest.fixture(scope="module", params=[FedGAN, FedCTGAN])
+def fitted(request):
+    return quick(request.param).fit(owners(80), FREE)
+
+
+def test_where_holds_for_every_row_and_proportions_for_their_shares(fitted):
+    assert (fitted.sample(200, where={"outcome": "ill"}, seed=0)["outcome"] == "ill").all()
+    drawn = fitted.sample(4000, proportions={"ill": 9, "well": 1}, seed=0)["outcome"]
     low, high = binom.ppf([1e-9, 1 - 1e-9], 4000, 0.9)
     assert low <= (drawn == "ill").sum() <= high
     with pytest.raises(ConfigError, match="at least 1"):
-        synth.sample(0)
+        fitted.sample(0)
 
 
-@pytest.mark.parametrize("method", [FedGAN, FedCTGAN])
 @pytest.mark.parametrize(
     ("where", "held"),
     [
@@ -183,14 +188,14 @@ def test_where_holds_for_every_row_and_proportions_for_their_shares(method):
         ),
     ],
 )
-def test_conditions_on_other_columns_hold_for_every_row(method, where, held):
-    rows = quick(method).fit(owners(80), FREE).sample(150, where=where, seed=0)
+def test_conditions_on_other_columns_hold_for_every_row(fitted, where, held):
+    rows = fitted.sample(150, where=where, seed=0)
     assert held(rows).all()
     assert check(rows, SCHEMA) == []
 
 
 def test_a_generator_that_can_be_asked_draws_a_rare_cell_when_it_is(monkeypatch):
-    synth = FedCTGAN(SCHEMA, rounds=40, rate=1.0, noise_multiplier=0.0, hidden=(16,), latent=2)
+    synth = FedCTGAN(SCHEMA, rounds=10, rate=1.0, noise_multiplier=0.0, hidden=(16,), latent=2)
     frame = table(400)
     frame.loc[(frame["colour"] == "blue") & (frame.index > 40), "colour"] = "green"
     synth.fit(frame, FREE)

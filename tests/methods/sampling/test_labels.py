@@ -42,6 +42,14 @@ def test_the_projection_is_what_a_solver_finds():
     np.testing.assert_allclose(to_simplex(values, 2.0), solved.x, atol=1e-5)
 
 
+def test_many_vectors_are_projected_as_each_alone():
+    values, totals = np.random.default_rng(0).normal(size=(50, 6)), np.geomspace(1e-3, 1e3, 50)
+    for total in (totals, np.full(50, 2.0)):
+        alone = [to_simplex(row, float(own)) for row, own in zip(values, total, strict=True)]
+        np.testing.assert_array_equal(to_simplex(values, total), alone)
+    np.testing.assert_array_equal(to_simplex(values, 2.0), alone)
+
+
 def test_label_frequencies_survive_counts_below_zero():
     frequencies, total = label_frequencies(Counts(np.array([-5.0, 20.0, 5.0]), 3.0))
     assert total == 20

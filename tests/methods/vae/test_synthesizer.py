@@ -62,7 +62,7 @@ def test_the_tables_structure_is_learned_where_no_noise_hides_it():
 
 def test_client_level_training_learns_as_well():
     budget = Budget(epsilon=math.inf, unit="client", trust="central")
-    synth = FedVAE(SCHEMA, scheme="sep", rounds=60, rate=1.0, clip=10.0, learning_rate=0.02)
+    synth = FedVAE(SCHEMA, scheme="sep", rounds=30, rate=1.0, clip=10.0, learning_rate=0.02)
     rows = synth.fit(owners(400, 400, 400), budget).sample(2000, seed=0)
     ill = rows["outcome"] == "ill"
     assert rows.loc[ill, "dose"].mean() > rows.loc[~ill, "dose"].mean() + 2

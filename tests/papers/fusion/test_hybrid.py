@@ -15,8 +15,10 @@ from fedsynth.data.images import Images
 from fedsynth.data.tables import conform
 from fedsynth.errors import ConfigError, PrivacyError, ReleaseError
 from fedsynth.jobs.loading import load
+from fedsynth.methods.copula.families import Effort
 from fedsynth.methods.sampling import classifier
 from fedsynth.methods.sampling.classifier import Classifier, standardisation
+from fedsynth.papers.fusion import published
 from fedsynth.papers.fusion.averaging import Timing, average, deal
 from fedsynth.papers.fusion.hybrid import HybridFusion
 from fedsynth.papers.fusion.message import Layout
@@ -36,10 +38,11 @@ def fitted(tables, budget=NONE, schema=SCHEMA, **changes):
 
 @pytest.fixture(autouse=True, scope="module")
 def short_training():
-    """What is tested here is not how well classifiers learn."""
+    """What is tested here is neither how well classifiers learn nor how near families come."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(classifier, "_LEAST_STEPS", 100)
         patch.setattr(classifier, "_EPOCHS", 8)
+        patch.setattr(published, "effort_of", lambda settings: Effort(40, 80, 1, 8))
         yield
 
 

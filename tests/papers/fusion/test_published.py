@@ -16,6 +16,7 @@ from fedsynth.methods.copula.families import FAMILIES, POINT, Effort, fit_featur
 from fedsynth.methods.sampling import classifier
 from fedsynth.methods.sampling.classifier import Classifier
 from fedsynth.methods.sampling.design import Design
+from fedsynth.papers.fusion import published
 from fedsynth.papers.fusion.message import Layout
 from fedsynth.papers.fusion.published import Fusion
 from fedsynth.papers.fusion.regeneration import shares_of
@@ -50,10 +51,11 @@ def messages(tables, schema=SCHEMA, **settings):
 
 @pytest.fixture(autouse=True, scope="module")
 def short_training():
-    """What is tested here is not how well classifiers learn."""
+    """What is tested here is neither how well classifiers learn nor how near families come."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(classifier, "_LEAST_STEPS", 100)
         patch.setattr(classifier, "_EPOCHS", 8)
+        patch.setattr(published, "effort_of", lambda settings: Effort(40, 80, 1, 8))
         yield
 
 
@@ -358,7 +360,7 @@ def test_columns_all_missing_stay_missing():
 def pictures(rows, seed):
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 2, rows)
-    pixels = rng.integers(0, 6, (rows, 3, 3))
+    pixels = rng.integers(0, 6, (rows, 2, 2))
     pixels[:, 0, 0] = 0
     pixels[:, 1, 1] += labels * 9
     return Images(pixels.astype(np.uint8), labels.astype(np.int64))
@@ -366,13 +368,13 @@ def pictures(rows, seed):
 
 def test_images():
     schema = ImageSchema(
-        shape=(3, 3), maximum=16, target=Categorical(name="digit", values=["0", "1"])
+        shape=(2, 2), maximum=16, target=Categorical(name="digit", values=["0", "1"])
     )
     synth = fitted([pictures(150, 0), pictures(100, 1)], schema)
     test = pictures(200, 2)
     assert (synth.probabilities(test).argmax(1) == test.labels).mean() > 0.95
     ones = synth.sample(50, where={"digit": "1"}, seed=0)
-    assert set(ones.labels) == {1} and ones.pixels.shape == (50, 3, 3)
+    assert set(ones.labels) == {1} and ones.pixels.shape == (50, 2, 2)
     assert (ones.pixels[:, 0, 0] == 0).all(), "a constant pixel is a point"
     assert ones.pixels[:, 1, 1].mean() > 8
     models = synth.learned.source.models
@@ -382,10 +384,10 @@ def test_images():
 
 
 def test_images_without_labels():
-    schema = ImageSchema(shape=(3, 3), maximum=16)
+    schema = ImageSchema(shape=(2, 2), maximum=16)
     synth = fitted([Images(pictures(60, 0).pixels)], schema)
     rows = synth.sample(7, seed=0)
-    assert rows.labels is None and rows.pixels.shape == (7, 3, 3)
+    assert rows.labels is None and rows.pixels.shape == (7, 2, 2)
     with pytest.raises(ConfigError):
         synth.probabilities(rows)
 
