@@ -11,11 +11,18 @@ from fedsynth.errors import ConfigError, DataError
 from fedsynth.jobs import run as job
 from fedsynth.jobs.config import load_config
 from fedsynth.jobs.loading import load
+from fedsynth.methods.pate import student
 from fedsynth.queries.options import show_nothing
 from fedsynth.release import CONFIG
 from fedsynth.schema import Categorical, ImageSchema
 from fedsynth.yaml_files import write_yaml
 from tests.methods.small import SCHEMA, table
+
+
+@pytest.fixture(autouse=True)
+def _quick_students(monkeypatch):
+    """How well a student learns is its own tests' matter."""
+    monkeypatch.setattr(student, "_STEPS", 50)
 
 
 def write_pate_job(folder, **changes):

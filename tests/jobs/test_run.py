@@ -144,7 +144,7 @@ def test_a_job_changed_since_it_began_is_refused(tmp_path, monkeypatch, capsys):
 
 
 def test_a_killed_process_resumes(tmp_path):
-    settings = {**SETTINGS, "rounds": 120}
+    settings = {**SETTINGS, "rate": 1.0, "rounds": 120}
     config, folder = write_job(tmp_path, holdout=0, settings=settings), tmp_path / "r"
     command = [sys.executable, "-m", "fedsynth.cli.app", "run", str(config), "--out", str(folder)]
     ledger = folder / "ledger.jsonl"

@@ -232,7 +232,7 @@ def test_a_loss_distribution_that_leaves_the_sums_out_is_found(
     assert failed(folder) == {"second accountant (Gaussian)"}
 
 
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(
     multiplier=st.floats(0.4, 200),
     rate=st.floats(1e-4, 1),
