@@ -144,7 +144,7 @@ def test_the_score_bound_is_rounded_up_from_what_a_mixture_of_normals_gives(alph
     assert law.score(x, alpha).max() <= law.score_bound(alpha)
 
 
-@pytest.mark.parametrize("alpha", SOME)
+@pytest.mark.parametrize("alpha", [1.0, 1.5, 1.9, LARGEST_ALPHA])
 @pytest.mark.parametrize("noise", [0.3, 4.0])
 @pytest.mark.parametrize("length", [1, 4, 256])
 def test_no_vector_costs_more_than_its_charge(alpha: float, noise: float, length: int):
