@@ -33,7 +33,7 @@ def cost(plan, budget):
     return spent(charged(counts, plan.participations), budget.resolved_delta).epsilon
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 1.0, 8.0])
+@pytest.mark.parametrize("epsilon", [0.3, 8.0])
 @pytest.mark.parametrize("trust", ["central", "distributed", "local"])
 @pytest.mark.parametrize("unit", ["record", "client"])
 def test_the_whole_job_costs_no_more_than_the_budget_and_hardly_less(unit, trust, epsilon):

@@ -292,29 +292,30 @@ def interrupted(monkeypatch, folder, kind, saves):
     return done[-1]
 
 
-@pytest.mark.parametrize("saves", [1, 3])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_resumed_job_ends_with_the_generator_of_an_uninterrupted_one(
-    monkeypatch, tmp_path, known_coins, kind, saves
+    monkeypatch, tmp_path, known_coins, kind
 ):
     method, budget, settings = KINDS[kind]
     expected = quick(method, **settings).fit(owners(20, 15), budget, insecure_noise_seed=4)
-    at = interrupted(monkeypatch, tmp_path, kind, saves)
-    assert at == 2 * (saves - 1)
-    told = announced(monkeypatch)
-    resumed = quick(method, **settings).fit(
-        owners(20, 15), budget, folder=tmp_path, resume=True, insecure_noise_seed=4
-    )
-    np.testing.assert_array_equal(resumed.learned.generators, expected.learned.generators)
-    assert resumed.remarks == expected.remarks
-    # Nothing is asked again, and clients hear all that tasks read.
-    assert len(resumed.ledger.events) == len(expected.ledger.events)
-    heard = ["schema", "encoding", "game"] + ["conditions"] * (budget.unit == "client")
-    assert [key for key, _ in told] == heard + ["centre"] * (kind == "quadratic")
-    where = {"outcome": "ill"}
-    pd.testing.assert_frame_equal(
-        resumed.sample(20, where=where, seed=1), expected.sample(20, where=where, seed=1)
-    )
+    for saves in (1, 3):
+        folder = tmp_path / str(saves)
+        at = interrupted(monkeypatch, folder, kind, saves)
+        assert at == 2 * (saves - 1)
+        told = announced(monkeypatch)
+        resumed = quick(method, **settings).fit(
+            owners(20, 15), budget, folder=folder, resume=True, insecure_noise_seed=4
+        )
+        np.testing.assert_array_equal(resumed.learned.generators, expected.learned.generators)
+        assert resumed.remarks == expected.remarks
+        # Nothing is asked again, and clients hear all that tasks read.
+        assert len(resumed.ledger.events) == len(expected.ledger.events)
+        heard = ["schema", "encoding", "game"] + ["conditions"] * (budget.unit == "client")
+        assert [key for key, _ in told] == heard + ["centre"] * (kind == "quadratic")
+        where = {"outcome": "ill"}
+        pd.testing.assert_frame_equal(
+            resumed.sample(20, where=where, seed=1), expected.sample(20, where=where, seed=1)
+        )
 
 
 def test_a_checkpoint_holds_released_values_and_what_was_made_of_them_alone(monkeypatch, tmp_path):

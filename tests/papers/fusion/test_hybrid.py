@@ -42,7 +42,7 @@ def short_training():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(classifier, "_LEAST_STEPS", 100)
         patch.setattr(classifier, "_EPOCHS", 8)
-        patch.setattr(published, "effort_of", lambda settings: Effort(40, 80, 1, 8))
+        patch.setattr(published, "effort_of", lambda settings: Effort(20, 40, 1, 4))
         yield
 
 

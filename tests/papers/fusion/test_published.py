@@ -29,16 +29,16 @@ from tests.methods.small import SCHEMA, channel_to, owners, table
 NONE = Budget(epsilon=math.inf)
 SETTINGS = {
     "categories": "frequencies",
-    "screened": 50,
-    "points": 100,
+    "screened": 30,
+    "points": 60,
     "finalists": 2,
-    "evaluations": 15,
+    "evaluations": 6,
     "seed": 7,
 }
 
 
 def fitted(tables, schema=SCHEMA, **settings):
-    return Fusion(schema, **{"points": 2000, "effort": "quick", **settings}).fit(tables, NONE)
+    return Fusion(schema, **{"points": 1000, "effort": "quick", **settings}).fit(tables, NONE)
 
 
 def messages(tables, schema=SCHEMA, **settings):
@@ -55,7 +55,7 @@ def short_training():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(classifier, "_LEAST_STEPS", 100)
         patch.setattr(classifier, "_EPOCHS", 8)
-        patch.setattr(published, "effort_of", lambda settings: Effort(40, 80, 1, 8))
+        patch.setattr(published, "effort_of", lambda settings: Effort(20, 40, 1, 4))
         yield
 
 
@@ -73,7 +73,7 @@ def test_a_message_is_what_the_client_s_own_rows_say():
     age, shades, dose, _ = model.features
     assert shades.missing == pytest.approx((colour < 0).mean())
     assert shades.shares == pytest.approx(np.bincount(colour[colour >= 0]) / (colour >= 0).sum())
-    effort = Effort(50, 100, 2, 15)
+    effort = Effort(30, 60, 2, 6)
     for feature, name in ((age, "age"), (dose, "dose")):
         expected = fit_feature(columns[name], effort).fit
         assert (feature.fit.family, feature.fit.parameters) == (
