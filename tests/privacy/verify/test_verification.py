@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from opacus.accountants import PRVAccountant
 
 from fedsynth.errors import ReleaseError
 from fedsynth.privacy import accounting
@@ -449,6 +448,8 @@ def test_the_prv_accountant_meets_the_golden_value():
     ],
 )
 def test_two_packages_find_one_prv(history: list[tuple[float, float, int]], delta: float):
+    from opacus.accountants import PRVAccountant
+
     opacus = PRVAccountant()
     opacus.history = history
     counts = {
