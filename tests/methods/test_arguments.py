@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fedsynth.agreed import demand_whole
 from fedsynth.errors import ConfigError
 from fedsynth.methods.arguments import demand_draw
 
@@ -24,3 +25,5 @@ def test_a_seed_is_a_whole_number(seed):
 def test_numpy_s_whole_numbers_are_some_too():
     demand_draw(np.int32(1), {}, {}, np.uint64(0))
     demand_draw(7, None, None, 2**80)
+    found = demand_whole("rows", np.int32(7), 1)
+    assert found == 7 and type(found) is int

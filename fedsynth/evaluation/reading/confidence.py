@@ -25,8 +25,8 @@ _DEALS = 20_000
 many as it draws of more; and, of those as extreme as the truth, how many end the drawing."""
 _ENOUGH = 200
 
-_AT_ONCE = 500
-"""Ways drawn together."""
+_AT_ONCE, _CELLS = 500, 2**24
+"""Ways drawn together, and the most scores of them all: bounds memory."""
 
 _OF_THRESHOLD = 0.8
 """The part of the error of `tpr_at`'s interval that is left to its threshold."""
@@ -135,24 +135,28 @@ def _permutation_test(ranks: NDArray[np.float64], own: NDArray[np.float64], seed
         sums = np.array([sum(dealt) for dealt in itertools.combinations(ranks.tolist(), few)])
         return float((sums >= sought).mean())
     rng, above = np.random.default_rng(seed), 0
-    for before in range(0, _DEALS, _AT_ONCE):
-        reached = above + np.cumsum(_deal(ranks, few, rng) >= sought)
+    step = max(1, min(_AT_ONCE, _CELLS // len(ranks)))
+    for before in range(0, _DEALS, step):
+        deals = min(step, _DEALS - before)
+        reached = above + np.cumsum(_deal(ranks, few, deals, rng) >= sought)
         above = int(reached[-1])
         if above >= _ENOUGH:
             return _ENOUGH / (before + int(np.searchsorted(reached, _ENOUGH)) + 1)
     return (1 + above) / (1 + _DEALS)
 
 
-def _deal(ranks: NDArray[np.float64], few: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Sums [_AT_ONCE] of `few` of the ranks each, drawn without replacement (Floyd's algorithm).
+def _deal(
+    ranks: NDArray[np.float64], few: int, deals: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Sums [deals] of `few` of the ranks each, drawn without replacement (Floyd's algorithm).
 
     At place j one of the first j + 1 ranks is drawn, and if it is taken, the one at j instead.
     """
-    places, deals = np.arange(len(ranks) - few, len(ranks)), np.arange(_AT_ONCE)
-    taken, sums = np.zeros((_AT_ONCE, len(ranks)), bool), np.zeros(_AT_ONCE)
-    for place, drawn in zip(places, rng.integers(places + 1, size=(_AT_ONCE, few)).T, strict=True):
-        chosen = np.where(taken[deals, drawn], place, drawn)
-        taken[deals, chosen] = True
+    places, each = np.arange(len(ranks) - few, len(ranks)), np.arange(deals)
+    taken, sums = np.zeros((deals, len(ranks)), bool), np.zeros(deals)
+    for place, drawn in zip(places, rng.integers(places + 1, size=(deals, few)).T, strict=True):
+        chosen = np.where(taken[each, drawn], place, drawn)
+        taken[each, chosen] = True
         sums += ranks[chosen]
     return sums
 
