@@ -24,14 +24,20 @@ from fedsynth.data.images import Images, write_images
 from fedsynth.data.tables import write_table
 from fedsynth.errors import PrivacyError, ReleaseError, SchemaError
 from fedsynth.privacy.budget import Budget
-from fedsynth.privacy.trail.certificate import LEDGER, NAME, Certificate, certify, sha256
-from fedsynth.privacy.trail.chain import sync
+from fedsynth.privacy.trail.certificate import (
+    CONFIG,
+    LEDGER,
+    MODEL,
+    NAME,
+    SCHEMA,
+    Certificate,
+    seal,
+)
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.schema import ImageSchema, Schema, load_schema
 from fedsynth.yaml_files import write_yaml
 
-CONFIG, SCHEMA = "config.yaml", "schema.yaml"
-WEIGHTS, MODEL = "model.safetensors", "model.json"
+WEIGHTS = "model.safetensors"
 CHECKPOINT = "checkpoint"
 """Folder of what is needed to resume a job."""
 FORMAT = 1
@@ -57,6 +63,9 @@ class Fitted(Protocol):
 
     @property
     def ledger(self) -> Ledger: ...
+
+    @property
+    def incidents(self) -> tuple[Mapping[str, Any], ...]: ...
 
     def model_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]: ...
 
@@ -110,17 +119,13 @@ def write_release(
     folder.mkdir(parents=True, exist_ok=True)
     if ledger.path is None or ledger.path.absolute() != (folder / LEDGER).absolute():
         ledger.write_to(folder / LEDGER)
-    names = [LEDGER, _write_rows(folder, rows, synth.schema, kind)]
+    names = [_write_rows(folder, rows, synth.schema, kind)]
     write_model(folder, synth)
     write_yaml(_job_of(synth) if config is None else config, folder / CONFIG)
     names += [WEIGHTS, MODEL, SCHEMA, CONFIG]
     if report is not None:
         names += [path.name for path in report.save(folder)]
-    for name in names:
-        sync(folder / name)
-    certificate = certify(ledger, {name: sha256(folder / name) for name in names})
-    certificate.save(folder)
-    sync(folder)
+    certificate = seal(folder, ledger, names, synth.incidents)
     discard_checkpoint(folder)
     return certificate
 

@@ -51,7 +51,7 @@ def load_job(release: Path) -> Job:
     """
     from fedsynth.jobs.config import load_config
     from fedsynth.jobs.data import prepare
-    from fedsynth.release import CONFIG
+    from fedsynth.privacy.trail.certificate import CONFIG
 
     try:
         config, base = load_config(str(release / CONFIG), [])

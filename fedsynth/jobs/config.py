@@ -159,6 +159,7 @@ class Privacy(_Section):
     unit: Annotated[str, Field(description="record or client")] = "record"
     trust: Annotated[str, Field(description="central, distributed or local")] = "distributed"
     units: Count = None
+    curious: Annotated[int | None, Field(ge=0, description="a whole number of at least 0")] = None
 
     @model_validator(mode="after")
     def _check_budget(self) -> Privacy:

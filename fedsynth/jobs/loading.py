@@ -10,9 +10,9 @@ import pandas as pd
 from fedsynth.data.images import Images, read_images
 from fedsynth.data.tables import read_table
 from fedsynth.errors import ReleaseError, SchemaError
-from fedsynth.privacy.trail.certificate import Certificate, sha256
+from fedsynth.privacy.trail.certificate import CONFIG, MODEL, SCHEMA, Certificate, sha256
 from fedsynth.registry import METHODS
-from fedsynth.release import CONFIG, MODEL, SCHEMA, WEIGHTS, read_model
+from fedsynth.release import WEIGHTS, read_model
 from fedsynth.schema import ImageSchema, Schema, load_schema
 
 if TYPE_CHECKING:

@@ -21,11 +21,11 @@ from fedsynth.federation.server.traffic import Traffic
 from fedsynth.jobs.config import AUTO, Config, expand_path, load_config
 from fedsynth.jobs.data import JobData, Rows, prepare
 from fedsynth.privacy.budget import Budget
-from fedsynth.privacy.trail.certificate import LEDGER, Certificate
+from fedsynth.privacy.trail.certificate import CONFIG, LEDGER, SCHEMA, Certificate
 from fedsynth.privacy.trail.chain import sync
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.registry import choose, synthesizer
-from fedsynth.release import CONFIG, SCHEMA, discard_checkpoint, is_release, write_release
+from fedsynth.release import discard_checkpoint, is_release, write_release
 from fedsynth.schema import Schema
 
 Progress = Callable[[str, int, int, float], None]

@@ -30,7 +30,7 @@ from fedsynth.privacy.trail.certificate import Certificate
 from fedsynth.privacy.trail.job import Planned
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.queries.options import Options, Progress, show_nothing
-from fedsynth.queries.plan import Plan, count_survivors, digest_of, for_clients
+from fedsynth.queries.plan import Plan, count_survivors, digest_of
 from fedsynth.queries.session import Session, begin
 from fedsynth.queries.shares import Stage, share_out
 from fedsynth.release import Report, read_model, write_model, write_release
@@ -173,7 +173,7 @@ class Synthesizer(ABC, Generic[L]):
         """
         demand_whole("clients", clients, 1)
         Options(survivors=survivors)
-        budget = for_clients(budget_of(budget), int(clients))
+        budget = budget_of(budget).for_clients(int(clients))
         settings = self.resolved(budget)
         return Plan(
             budget=budget,
@@ -243,7 +243,7 @@ class Synthesizer(ABC, Generic[L]):
             _demand_for(plan, budget, clients, self.schema.digest, digest_of(settings))
             return plan
 
-        with begin(owners, self.schema, allowed, agree, options, settings) as session:
+        with begin(owners, self.schema, allowed, agree, options, settings, self.name) as session:
             if plan is not None and plan.releases != session.plan.releases:
                 raise ConfigError("the job to resume was started with another plan")
             # A release pairs a model with an account: after a fit that fails there is none.
@@ -309,6 +309,11 @@ class Synthesizer(ABC, Generic[L]):
     def remarks(self) -> tuple[str, ...]:
         """What went wrong in the last fit without ending it, in sentences; mostly nothing."""
         return tuple(getattr(self._learned, "remarks", ()))
+
+    @property
+    def incidents(self) -> tuple[Mapping[str, Any], ...]:
+        """Answers that rounds of the last fit went without."""
+        return ()
 
     def release(
         self,

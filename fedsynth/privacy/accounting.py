@@ -100,7 +100,7 @@ def _spent(counts: tuple[tuple[Terms, int], ...], delta: float) -> Spent:
 
 def _bare(terms: Terms) -> Terms:
     """The terms with everything levelled that does not change the cost."""
-    return replace(terms, clip=1.0, survivors=1, trust="central")
+    return replace(terms, clip=1.0, survivors=1, curious=0, trust="central")
 
 
 def renyi(counts: Counts, delta: float) -> float:

@@ -5,7 +5,7 @@ obey them, accounting turns them into epsilon: nothing else in fedsynth describe
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, cast
 
 from fedsynth.errors import ConfigError, PrivacyError
@@ -32,8 +32,10 @@ class Terms:
         noise_multiplier: scale of the noise over the clip; 0 adds none, and epsilon is infinite.
         sampling: which units take part: records drawn in secret at their client, or clients by the
             server.
-        survivors: where clients add shares of the noise, the number of answers that together carry
-            the whole; a round with fewer fails. Else it means nothing.
+        survivors: where clients add shares of the noise, the fewest answers of a round; one with
+            fewer fails. Else it means nothing.
+        curious: how many of these may come from owners that take their own shares of the noise off
+            again: the others together carry the whole.
         alpha: index of a mechanism that is one of a family, else None.
     """
 
@@ -45,6 +47,7 @@ class Terms:
     mechanism: str = "gaussian"
     sampling: Sampling = field(default_factory=Everyone)
     survivors: int = 1
+    curious: int = 0
     alpha: float | None = None
 
     def __post_init__(self) -> None:
@@ -55,6 +58,11 @@ class Terms:
             raise ConfigError(f"noise_multiplier must be 0 or more, not {self.noise_multiplier}")
         if self.survivors < 1:
             raise ConfigError(f"survivors must be at least 1, not {self.survivors}")
+        if not 0 <= self.curious < self.survivors or (self.curious and not self.trusts.shares):
+            raise ConfigError(
+                f"curious is a number of owners below the {self.survivors} answers of a round, "
+                f"where they add shares of the noise, not {self.curious}"
+            )
         if self.norm not in ("l1", "l2"):
             raise ConfigError(f"norm must be l1 or l2, not {self.norm!r}")
         if self.norm != self.kind.norm:
@@ -90,7 +98,24 @@ class Terms:
     @property
     def shares(self) -> int:
         """In how many parts clients add the whole noise: 1 where each adds all of it."""
-        return self.survivors if self.trusts.shares else 1
+        return self.survivors - self.curious if self.trusts.shares else 1
+
+    @property
+    def fewest(self) -> int:
+        """Answers that a round needs, or an honest one may lack the whole noise beside it."""
+        return self.survivors if self.shares > 1 and self.scale > 0 else 1
+
+    def against(self, colluding: int) -> Terms:
+        """The same release for so many owners that put what they know of it together.
+
+        Each takes the share that it added off the noise of a round of the fewest answers: what is
+        left is that of the other answers. Where clients add no shares, they know nothing of it.
+        """
+        if not self.trusts.shares:
+            return self
+        others = max(0, self.survivors - colluding)
+        left = self.noise_multiplier * self.noise.left(others, self.shares)
+        return replace(self, noise_multiplier=left)
 
     @property
     def client_scale(self) -> float:
@@ -124,9 +149,11 @@ class Terms:
 
     def to_dict(self) -> dict[str, Any]:
         plain = asdict(self)
+        # As terms were written before there were these: the same line, the same hash.
         if self.alpha is None:
-            # As terms were written before there was stable noise: the same line, the same hash.
             del plain["alpha"]
+        if not self.curious:
+            del plain["curious"]
         plain["sampling"] = {"kind": self.sampling.kind, **plain["sampling"]}
         return plain
 

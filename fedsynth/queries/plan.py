@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pydantic import BaseModel
 
@@ -76,13 +76,6 @@ class Plan:
         return {planned.label: planned for planned in self.releases}[label]
 
 
-def for_clients(budget: Budget, clients: int) -> Budget:
-    """The budget of so many clients: where they are the units, their number is known."""
-    if not budget.protects.per_record and budget.units is None:
-        return replace(budget, units=clients)
-    return budget
-
-
 def count_survivors(survivors: float, clients: int) -> int:
     """How many of the clients are sure to answer, at least 1.
 
@@ -93,6 +86,6 @@ def count_survivors(survivors: float, clients: int) -> int:
 
 
 def digest_of(settings: BaseModel) -> str:
-    """Hash of a method's settings, and of which method's they are."""
-    plain = {"of": type(settings).__name__, **settings.model_dump(mode="json")}
+    """Hash of a method's settings, as a release's job file holds them."""
+    plain = settings.model_dump(mode="json", exclude_none=True)
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()

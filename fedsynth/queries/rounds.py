@@ -19,6 +19,7 @@ from fedsynth.privacy.trail.job import Planned, count_terms
 from fedsynth.queries.counting import counting_terms, question
 from fedsynth.queries.plan import count_survivors
 from fedsynth.queries.tasks.counting import LABEL_TABLES
+from fedsynth.queries.terms import count_on
 from fedsynth.schema import ImageSchema, Schema
 
 # A binomial count stays within so many standard deviations of its mean, but for a probability of
@@ -81,6 +82,7 @@ def plan_rounds(
     first, _, ones = question(schema)
     whole = count_survivors(survivors, clients)
     sampling = _sampling(settings, clients)
+    answers = whole if budget.protects.per_record else _sure_answers(sampling, clients, survivors)
 
     def counting(task: str, ones: int, share: float) -> Planned:
         noise = _counting_noise(settings, budget, share)
@@ -98,9 +100,7 @@ def plan_rounds(
             clip=settings.clip or 1.0,
             noise_multiplier=multiplier,
             sampling=sampling,
-            survivors=whole
-            if budget.protects.per_record
-            else _sure_answers(sampling, clients, survivors),
+            **count_on(budget, answers),
         )
         return (*before, Planned(task, training, settings.rounds or 0))
 

@@ -33,7 +33,7 @@ from fedsynth.privacy.trail.certificate import LEDGER
 from fedsynth.privacy.trail.job import Job
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.queries.options import Options
-from fedsynth.queries.plan import Plan, digest_of, for_clients
+from fedsynth.queries.plan import Plan, digest_of
 from fedsynth.release import CHECKPOINT, discard_checkpoint
 from fedsynth.schema import ImageSchema, Schema
 
@@ -134,6 +134,7 @@ def begin(
     plan: Callable[[Budget, int], Plan],
     options: Options,
     settings: BaseModel,
+    method: str,
 ) -> Session:
     """Prepare the clients, calibrate the plan and open the ledger; nothing is asked yet.
 
@@ -141,6 +142,7 @@ def begin(
         owners: data to simulate clients with, or a federation of clients.
         plan: from the budget and the number of clients.
         settings: of the method, all defaults filled in; a job is resumed with the same ones.
+        method: whose they are.
 
     Raises:
         DataError, ConfigError, PrivacyError: before anything private was used.
@@ -150,7 +152,7 @@ def begin(
     private = None if options.folder is None else options.folder / CHECKPOINT
     runtime = federation.open(noise, options.owners_ledgers, private)
     clients = runtime.clients
-    budget = for_clients(budget, len(clients))
+    budget = budget.for_clients(len(clients))
     path = None if options.folder is None else options.folder / LEDGER
     if options.resume and path is not None:
         ledger = Ledger.open(path)
@@ -164,12 +166,14 @@ def begin(
             schema_provenance=schema.provenance,
             settings_digest=digest_of(settings),
             insecure=options.insecure_noise_seed is not None,
+            method=method,
+            clients=len(clients),
         )
         ledger = Ledger.create(job, path)
     with ExitStack() as failing:
         failing.callback(ledger.close)
         # A ledger that was begun here says the same as it was told.
-        _demand_same(ledger.job, budget, schema, options, digest_of(settings))
+        _demand_same(ledger.job, budget, schema, options, (method, digest_of(settings)))
         restored = _read_checkpoint(options, clients)
         if restored is None:
             _demand_something_left(ledger)
@@ -228,16 +232,24 @@ def _participations(restored: Restored | None, ledger: Ledger) -> dict[str, int]
 
 
 def _demand_same(
-    job: Job, budget: Budget, schema: Schema | ImageSchema, options: Options, settings: str
+    job: Job, budget: Budget, schema: Schema | ImageSchema, options: Options, asked: tuple[str, str]
 ) -> None:
-    """A resumed job keeps the promise that its first ledger line made."""
+    """A resumed job keeps the promise that its first ledger line made.
+
+    Args:
+        asked: the method, and the hash of its settings.
+    """
+    if job.format == 1:
+        raise ConfigError(
+            f"{options.folder}: an earlier version of fedsynth began this job: finish it with that "
+            "version, or start a new job in another folder"
+        )
     insecure = options.insecure_noise_seed is not None
     for what, ours, theirs in (
         ("another budget", budget, job.budget),
         ("another schema", schema.digest, job.schema_digest),
         ("another insecure_noise_seed", insecure, job.insecure),
-        # Ledgers of earlier versions do not name them.
-        ("another method or other settings", settings, job.settings_digest or settings),
+        ("another method or other settings", asked, (job.method, job.settings_digest)),
     ):
         if ours != theirs:
             raise ConfigError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.mechanisms import norm_of
 from fedsynth.privacy.sampling import Everyone
@@ -9,6 +11,19 @@ from fedsynth.privacy.terms import Terms
 
 # A hair above the norm of honest rows, so that clipping leaves them as they are.
 HAIR = 1 + 1e-5
+
+
+class CountedOn(TypedDict):
+    """Fields of :class:`Terms`."""
+
+    survivors: int
+    curious: int
+
+
+def count_on(budget: Budget, survivors: int) -> CountedOn:
+    """Of so many sure answers, whose shares carry the whole noise where clients add them."""
+    curious = (budget.curious or 0) if budget.trusts.shares else 0
+    return {"survivors": max(survivors, curious + 1), "curious": curious}
 
 
 def terms_for_everyone(
@@ -23,7 +38,7 @@ def terms_for_everyone(
 
     Args:
         bound: the largest norm of an honest row, in the norm that goes with the mechanism.
-        survivors: answers that carry the whole noise together, under distributed trust.
+        survivors: answers that a round is sure to bring.
         alpha: index of stable noise; None for the others.
     """
     return Terms(
@@ -34,6 +49,6 @@ def terms_for_everyone(
         norm=norm_of(mechanism),
         mechanism=mechanism,
         sampling=Everyone(),
-        survivors=survivors,
+        **count_on(budget, survivors),
         alpha=alpha,
     )

@@ -31,15 +31,13 @@ from fedsynth.federation.request import Released
 from fedsynth.federation.simulation.simulation import Simulation
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
-from fedsynth.privacy.trail.certificate import LEDGER, certify, sha256
-from fedsynth.privacy.trail.chain import sync
+from fedsynth.privacy.trail.certificate import SCHEMA, certify, seal
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.queries.options import Options, Progress, show_nothing
 from fedsynth.queries.plan import Plan, count_survivors
 from fedsynth.queries.session import Session, begin
 from fedsynth.queries.shares import Stage, share_out
 from fedsynth.queries.terms import terms_for_everyone
-from fedsynth.release import SCHEMA
 from fedsynth.schema import Categorical, ImageSchema, Schema
 
 SCORES_FILE = "scores.json"
@@ -133,7 +131,7 @@ def federated_scores(
         stage = Stage(NAME, 1.0, lambda multiplier: _terms(layout, multiplier, resolved, whole))
         return Plan(budget=resolved, clients=clients, releases=share_out([stage], resolved))
 
-    with begin(clients, schema, budget, plan, options, settings) as session:
+    with begin(clients, schema, budget, plan, options, settings, NAME) as session:
         session.progress("scores", 0, 1)
         released = session.channel.sum(
             NAME,
@@ -255,9 +253,4 @@ def _written(scores: FederatedScores, recipe: Recipe, session: Session) -> Feder
     recipe.schema.save(folder / SCHEMA)
     body = json.dumps(scores.figures(), indent=1, allow_nan=False) + "\n"
     (folder / SCORES_FILE).write_text(body, encoding="utf-8")
-    names = (LEDGER, SCHEMA, SCORES_FILE)
-    for name in names:
-        sync(folder / name)
-    certificate = certify(session.ledger, {name: sha256(folder / name) for name in names})
-    certificate.save(folder)
-    return replace(scores, certificate=certificate)
+    return replace(scores, certificate=seal(folder, session.ledger, (SCHEMA, SCORES_FILE)))

@@ -116,8 +116,8 @@ class Door:
         self.incidents += incidents
         terms = request.terms
         least = math.ceil(self._quorum * len(cohort))
-        if cohort and terms.trusts.shares and terms.scale > 0:
-            least = max(least, terms.survivors)
+        if cohort:
+            least = max(least, terms.fewest)
         need(answered, least, request, incidents)
 
 

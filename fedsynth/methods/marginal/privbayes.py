@@ -29,7 +29,7 @@ from fedsynth.privacy.terms import Terms
 from fedsynth.queries.estimates import to_simplex
 from fedsynth.queries.shares import Stage
 from fedsynth.queries.tables import table_terms
-from fedsynth.queries.terms import HAIR
+from fedsynth.queries.terms import HAIR, count_on
 from fedsynth.schema.target import target_index
 
 PAIRS, VOTES, CONDITIONALS = "pairs", "votes", "conditionals"
@@ -59,7 +59,7 @@ class PrivBayes(GraphicalSynthesizer):
                 clip=HAIR,
                 noise_multiplier=exchange * multiplier,
                 sampling=Everyone(),
-                survivors=surviving,
+                **count_on(budget, surviving),
             )
 
         def tables(multiplier: float) -> Terms:

@@ -44,6 +44,11 @@ class Laplace(Additive):
         more, less = (gamma(count, 1 / shares, source) for _ in range(2))
         return self.growth(shares) * (more - less)
 
+    def left(self, others: int, shares: int) -> float:
+        """Fewer shares have a density without bound at 0, which protects nobody; of more, those
+        beyond the whole are post-processing."""
+        return 1.0 if others >= shares else 0.0
+
     def deviation(self, scale: float) -> float:
         return math.sqrt(2) * scale
 

@@ -57,6 +57,11 @@ class Additive(Mechanism, Protocol):
         """How many times one share's scale the sum of so many has: where variances add up."""
         return math.sqrt(shares)
 
+    def left(self, others: int, shares: int) -> float:
+        """How many times the noise of ``shares`` that of so many other shares is worth, 0 for
+        nothing that is known: where variances add up, the ratio of their scales."""
+        return self.growth(others) / self.growth(shares)
+
     def deviation(self, scale: float) -> float:
         """Standard deviation of noise of this scale, or what stands in for one."""
         ...

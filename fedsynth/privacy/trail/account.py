@@ -7,7 +7,7 @@ from fedsynth.privacy.accounting import Spent, charged, renyi, spent
 from fedsynth.privacy.sampling import Everyone
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.chain import Chain
-from fedsynth.privacy.trail.job import Event, Job, count_terms
+from fedsynth.privacy.trail.job import Closing, Event, Job, count_terms
 from fedsynth.privacy.trail.limits import Counts, Limits
 
 
@@ -19,6 +19,7 @@ class Account:
         self._lines = lines
         self._events: list[Event] = []
         self._counts: Counts = {}
+        self.closing: Closing | None = None
         self._limits = Limits(self._fits)
 
     @property
@@ -37,6 +38,8 @@ class Account:
             BudgetExceeded: it would cost more than the budget; nothing was written.
             PrivacyError: as :meth:`admit`, or the ledger cannot be written.
         """
+        if self.closing is not None:
+            raise PrivacyError("this job is closed: its release is written, nothing more is asked")
         self.admit(event.terms)
         if self.would_exceed(event.terms, event.steps):
             raise BudgetExceeded(
@@ -61,6 +64,11 @@ class Account:
             raise PrivacyError(
                 f"this ledger promises {budget.trust} trust: a release under {terms.trust} trust "
                 "would rely on somebody who is not to be relied on"
+            )
+        if terms.trusts.shares and terms.curious < (budget.curious or 0):
+            raise PrivacyError(
+                f"this ledger promises its budget against {budget.curious} owners who put what "
+                f"they know together: a release that counts on {terms.curious} would break that"
             )
 
     def count(self, event: Event) -> None:

@@ -7,21 +7,23 @@ import importlib.metadata
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from fedsynth.errors import ReleaseError
 from fedsynth.privacy.accounting import Spent, replaces_one
+from fedsynth.privacy.adversaries import Adversary, adversaries, name_promised
 from fedsynth.privacy.terms import Terms
-from fedsynth.privacy.trail.job import Event
+from fedsynth.privacy.trail.chain import sync
+from fedsynth.privacy.trail.job import Closing, Event
 from fedsynth.privacy.trail.ledger import Ledger
-from fedsynth.privacy.trust import CENTRAL
 
-FORMAT = 1
+FORMATS = (1, 2)
 NAME = "certificate.json"
 LEDGER = "ledger.jsonl"
+CONFIG, SCHEMA, MODEL = "config.yaml", "schema.yaml", "model.json"
 
 _CHANGE = {
     "add-or-remove-one": "Adding or removing",
@@ -75,7 +77,7 @@ class Certificate:
         try:
             content = json.loads(path.read_text())
             certificate = Certificate(content)
-            known = content["format"] == FORMAT and isinstance(content["files"], dict)
+            known = content["format"] in FORMATS and isinstance(content["files"], dict)
             math.isnan(certificate.epsilon)
         except (ValueError, KeyError, TypeError, OSError, RecursionError):
             raise ReleaseError(f"{path} is damaged: it is no certificate") from None
@@ -96,7 +98,7 @@ def certify(ledger: Ledger, files: Mapping[str, str]) -> Certificate:
     void = _void(ledger)
     return Certificate(
         {
-            "format": FORMAT,
+            "format": job.format,
             "fedsynth": version_of("fedsynth"),
             "job": job.job,
             "sentence": void or _sentence(ledger, charged),
@@ -112,6 +114,7 @@ def certify(ledger: Ledger, files: Mapping[str, str]) -> Certificate:
                 "rdp": _number(charged.rdp),
                 "pld": None if charged.pld is None else _number(charged.pld),
             },
+            **_parties(ledger),
             "releases": [
                 {
                     "label": label,
@@ -131,6 +134,29 @@ def certify(ledger: Ledger, files: Mapping[str, str]) -> Certificate:
             "files": dict(sorted(files.items())),
         }
     )
+
+
+def seal(
+    folder: Path,
+    ledger: Ledger,
+    names: Iterable[str],
+    incidents: tuple[Mapping[str, Any], ...] = (),
+) -> Certificate:
+    """Close a job's ledger over the files of its release, then certify them together.
+
+    Args:
+        names: of the files in the folder, without ledger and certificate.
+        incidents: see :class:`Closing`.
+    """
+    files = {}
+    for name in sorted(names):
+        sync(folder / name)
+        files[name] = sha256(folder / name)
+    closed = ledger.close_at(folder / LEDGER, Closing(files, incidents))
+    certificate = certify(closed, {**files, LEDGER: sha256(folder / LEDGER)})
+    certificate.save(folder)
+    sync(folder)
+    return certificate
 
 
 def sha256(path: Path) -> str:
@@ -153,12 +179,13 @@ def _void(ledger: Ledger) -> str | None:
 def _sentence(ledger: Ledger, cost: Spent) -> str:
     budget = ledger.job.budget
     change = _CHANGE[_neighbours(ledger)]
+    against = f", for {name_promised(_adversaries(ledger))}" if ledger.job.format > 1 else ""
     factor = math.exp(cost.epsilon) if cost.epsilon < 700 else math.inf
     shown = f"{factor:.3g}" if math.isfinite(factor) else "an astronomical number"
     return (
         f"{change} any one {budget.protects.words} changes the probability of any outcome by at "
         f"most a factor of {shown} (epsilon {cost.epsilon:.4g}), except with probability "
-        f"{budget.resolved_delta:g} (delta)."
+        f"{budget.resolved_delta:g} (delta){against}."
     )
 
 
@@ -166,9 +193,27 @@ def _neighbours(ledger: Ledger) -> str:
     """In what neighbouring data sets differ (:class:`~fedsynth.privacy.terms.Terms`)."""
     if replaces_one(ledger.counts):
         return "replace-one"
-    trusts = [terms.trusts for terms in ledger.counts]
-    least = max(trusts, key=lambda trust: not trust.server_adds, default=CENTRAL)
-    return ledger.job.budget.protects.neighbours(least)
+    if ledger.job.format == 1 and all(terms.trusts.server_adds for terms in ledger.counts):
+        return "add-or-remove-one"
+    return ledger.job.budget.protects.neighbours
+
+
+def _adversaries(ledger: Ledger) -> tuple[Adversary, ...]:
+    job = ledger.job
+    return adversaries(ledger.counts, job.budget, job.clients, job.participations)
+
+
+def _parties(ledger: Ledger) -> dict[str, Any]:
+    """Who is held off by how much, who took part, and who was missed; not known of format 1."""
+    if ledger.job.format == 1:
+        return {}
+    return {
+        "clients": ledger.job.clients,
+        "adversaries": [
+            {**asdict(one), "epsilon": _number(one.epsilon)} for one in _adversaries(ledger)
+        ],
+        "incidents": [dict(one) for one in ledger.closing.incidents] if ledger.closing else [],
+    }
 
 
 def _alike(event: Event, label: str, terms: Terms, steps: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -55,6 +55,37 @@ class Event:
         return {"kind": "event", **plain, "terms": self.terms.to_dict(), **steps}
 
 
+@dataclass(frozen=True)
+class Closing:
+    """What a release binds its ledger to: the last line, after which nothing is asked.
+
+    Attributes:
+        files: SHA-256 of every file of the release but ledger and certificate, by name.
+        incidents: answers that rounds went without, by stage, owner and reason.
+    """
+
+    files: Mapping[str, str]
+    incidents: tuple[Mapping[str, Any], ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        incidents = [dict(one) for one in self.incidents]
+        return {"kind": "closing", "files": dict(self.files), "incidents": incidents}
+
+    @staticmethod
+    def from_dict(plain: Mapping[str, Any]) -> Closing:
+        """Raises PrivacyError where ``plain`` is not what :meth:`to_dict` gives."""
+        try:
+            closing = Closing(dict(plain["files"]), tuple(plain["incidents"]))
+            intact = closing.to_dict() == plain and all(
+                isinstance(part, str) for entry in closing.files.items() for part in entry
+            )
+        except (KeyError, TypeError, ValueError):
+            intact = False
+        if not intact:
+            raise PrivacyError("no closing line")
+        return closing
+
+
 @dataclass(frozen=True, kw_only=True)
 class Job:
     """What a ledger is about: its first line.
@@ -68,6 +99,9 @@ class Job:
         settings_digest: hash of the method and its settings; empty where they are not known.
         insecure: noise came from a known seed, so nothing is guaranteed.
         job: random name.
+        method: that asks; empty where none does.
+        clients: how many take part, a public number; 0 in an owner's own ledger.
+        format: of the ledger; those of format 1 had no method, clients or last line.
     """
 
     budget: Budget
@@ -78,14 +112,20 @@ class Job:
     settings_digest: str = ""
     insecure: bool = False
     job: str = field(default_factory=lambda: uuid.uuid4().hex)
+    method: str = ""
+    clients: int = 0
+    format: int = 2
 
     def to_dict(self) -> dict[str, Any]:
         plain = asdict(self)
         if math.isinf(self.budget.epsilon):
             plain["budget"]["epsilon"] = "inf"
-        if not self.settings_digest:
-            # As ledgers were written before it was: the same line, and so the same hash.
-            del plain["settings_digest"]
+        # As ledgers were written before there were these: the same line, and so the same hash.
+        if self.budget.curious is None:
+            del plain["budget"]["curious"]
+        for later in ("settings_digest", "method", "clients"):
+            if not plain[later]:
+                del plain[later]
         plain["plan"] = [
             {"label": p.label, "terms": p.terms.to_dict(), "count": p.count} for p in self.plan
         ]

@@ -13,6 +13,7 @@ import os
 from contextlib import ExitStack
 from io import FileIO
 from pathlib import Path
+from typing import Any
 
 from fedsynth.errors import FedsynthError, PrivacyError, ReleaseError
 from fedsynth.privacy.budget import Budget
@@ -20,10 +21,10 @@ from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail import chain
 from fedsynth.privacy.trail.account import Account
 from fedsynth.privacy.trail.chain import Chain
-from fedsynth.privacy.trail.job import Event, Job
+from fedsynth.privacy.trail.job import Closing, Event, Job
 
-FORMAT = 1
-_HEAD = chain.LINK | {"kind", "format"}
+FORMATS = (1, 2)
+"""That are read: see :class:`Job`."""
 
 
 class Ledger(Account):
@@ -46,7 +47,7 @@ class Ledger(Account):
                     "choose another directory"
                 ) from None
         ledger = cls(job, Chain(path, file))
-        ledger._lines.append({"kind": "job", "format": FORMAT, **job.to_dict()})
+        ledger._lines.append({"kind": "job", **job.to_dict()})
         return ledger
 
     @classmethod
@@ -108,21 +109,31 @@ class Ledger(Account):
     @classmethod
     def _replay(cls, content: bytes, path: Path, file: FileIO | None) -> Ledger:
         lines = list(chain.checked(content, path))
-        if not lines or lines[0].get("kind") != "job" or lines[0].get("format") != FORMAT:
+        if not lines or lines[0].get("kind") != "job" or lines[0].get("format") not in FORMATS:
             raise ReleaseError(f"{path}: not a ledger of this version of fedsynth")
         try:
-            head = {k: v for k, v in lines[0].items() if k not in _HEAD}
-            ledger = cls(Job.from_dict(head), Chain(path, file, lines[-1]["hash"], len(lines)))
-            for line in lines[1:]:
-                terms, steps = Terms.from_dict(line["terms"]), line.get("steps", 1)
-                event = Event(line["label"], line["round"], terms, line["job"], steps)
-                if {k: v for k, v in line.items() if k not in chain.LINK} != event.to_dict():
-                    raise ValueError("not an event")
-                ledger.admit(terms)
-                ledger.count(event)
+            first, *others = [
+                {k: v for k, v in line.items() if k not in chain.LINK} for line in lines
+            ]
+            job = Job.from_dict({k: v for k, v in first.items() if k != "kind"})
+            ledger = cls(job, Chain(path, file, lines[-1]["hash"], len(lines)))
+            for line in others:
+                ledger._take(line)
         except (KeyError, TypeError, ValueError, FedsynthError):
             raise ReleaseError(f"{path}: a line misses what a ledger line must say") from None
         return ledger
+
+    def _take(self, line: dict[str, Any]) -> None:
+        """A line that was written: an event, or at the end what a release is bound to."""
+        if line["kind"] == "closing":
+            self.closing = Closing.from_dict(line)
+            return
+        terms, steps = Terms.from_dict(line["terms"]), line.get("steps", 1)
+        event = Event(line["label"], line["round"], terms, line["job"], steps)
+        if line != event.to_dict() or self.closing is not None:
+            raise ValueError("not an event, or one after the end")
+        self.admit(terms)
+        self.count(event)
 
     @property
     def path(self) -> Path | None:
@@ -133,15 +144,37 @@ class Ledger(Account):
         """Hash of the last line: it fixes the whole ledger."""
         return self._lines.head
 
-    def write_to(self, path: Path) -> None:
-        """Write the same lines to another file, all of them or none; its head is the same."""
+    def close_at(self, path: Path, closing: Closing) -> Ledger:
+        """The same lines in a file, and after them what a release is bound to.
+
+        Appended where the ledger is that file, else written, all of it or nothing. A job that was
+        lost before its certificate stood may be closed again; the last closing line counts.
+        """
+        if self.path is not None and self.path.absolute() == path.absolute():
+            closed = Ledger.open(path)
+            closed.close_by(closing)
+        else:
+            self.write_to(path, closing)
+        return Ledger.read(path)
+
+    def write_to(self, path: Path, closing: Closing | None = None) -> None:
+        """Write the same lines to another file, all of them or none, and perhaps a last one."""
         fresh = path.with_name(path.name + ".new")
         fresh.unlink(missing_ok=True)
         copy = Ledger.create(self.job, fresh)
         for event in self.events:
             copy._lines.append(event.to_dict())  # noqa: SLF001
+        if closing is not None:
+            copy.close_by(closing)
         copy.close()
         fresh.replace(path)
+
+    def close_by(self, closing: Closing) -> None:
+        """Write what a release is bound to, unless that is said already, and let go of the file."""
+        if self.closing != closing:
+            self._lines.append(closing.to_dict())
+            self.closing = closing
+        self.close()
 
     def close(self) -> None:
         """Let go of the file."""

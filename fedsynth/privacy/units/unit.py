@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fedsynth.privacy.trust import Trust
-
 
 @dataclass(frozen=True, kw_only=True)
 class Unit:
@@ -36,10 +34,10 @@ class Unit:
         """How many rows a client may give, of whom so many records take part."""
         return records if self.per_record else 1
 
-    def neighbours(self, trust: Trust) -> str:
+    @property
+    def neighbours(self) -> str:
         """The neighbouring relation, by its name in certificates.
 
-        Where it shows whether a client takes part, only what it contributes is hidden.
+        Who takes part in a federation is public, so of a client what it contributes is hidden.
         """
-        blanked = not trust.server_adds and not self.per_record
-        return "zero-out-one" if blanked else "add-or-remove-one"
+        return "add-or-remove-one" if self.per_record else "zero-out-one"
