@@ -15,7 +15,8 @@ import typer
 from fedsynth.cli.evaluate import evaluate
 from fedsynth.cli.options import Json, Quiet, Release, Seed, Where
 from fedsynth.cli.queries import count, demand_new, impute, parse_conditions, predict
-from fedsynth.errors import ConfigError, DataError, FedsynthError, ReleaseError
+from fedsynth.cli.vouching import key, sign, verify
+from fedsynth.errors import ConfigError, DataError, FedsynthError
 from fedsynth.plain import print_json
 
 if TYPE_CHECKING:
@@ -51,6 +52,9 @@ app.command()(evaluate)
 app.command()(count)
 app.command()(impute)
 app.command()(predict)
+app.command()(verify)
+app.command()(sign)
+app.command()(key)
 
 
 def main() -> None:
@@ -180,26 +184,6 @@ def sample(
     print(f"{output}: {rows:,} synthetic rows", file=sys.stderr)
 
 
-@app.command()
-def verify(
-    release: Release,
-    as_json: Json = False,
-) -> None:
-    """Recompute a certificate from its ledger with a second accountant, and check all files."""
-    from fedsynth.privacy.verify.verification import verify as verify_release
-
-    checks = verify_release(release)
-    failed = [check.name for check in checks if not check.passed]
-    if as_json:
-        print_json({"verified": not failed, "checks": [asdict(check) for check in checks]})
-    else:
-        from fedsynth.cli.terminal import show_checks
-
-        show_checks(checks)
-    if failed:
-        raise ReleaseError(f"{release} does not verify: {', '.join(failed)}")
-
-
 @schema_app.command("draft")
 def draft_schema(
     table: Annotated[Path, typer.Argument(help="A .csv, .csv.gz or .parquet file.")],
@@ -289,6 +273,8 @@ def _outcome_json(outcome: Outcome) -> dict[str, Any]:
         "epsilon": certificate.content["guarantee"]["epsilon"],
         "delta": certificate.content["guarantee"]["delta"],
         "sentence": certificate.sentence,
+        "adversaries": certificate.content.get("adversaries"),
+        "head": certificate.content["ledger"]["head"],
         "messages": None if outcome.traffic is None else asdict(outcome.traffic),
         "scores": scores,
     }

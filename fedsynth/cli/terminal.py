@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import (
@@ -112,9 +112,21 @@ def show_outcome(outcome: Outcome) -> None:
     )
     for line in (*content["not_covered"], *content["cautions"]):
         console.print(f"  {line}", markup=False)
-    console.print(f"  Check it: fedsynth verify {outcome.folder}", markup=False)
+    if not void and "adversaries" in content:
+        _show_adversaries(content["adversaries"], console)
+    head = content["ledger"]["head"]
+    console.print(f"  Check it: fedsynth verify {outcome.folder} --head {head}", markup=False)
+    console.print("  Publish the head: it fixes every file of the release.")
     if outcome.scores is not None:
         _show_run_scores(outcome.scores, outcome.folder, console)
+
+
+def _show_adversaries(adversaries: Sequence[Mapping[str, Any]], console: Console) -> None:
+    table = Table("for", "who knows", "epsilon", "promised")
+    for one in adversaries:
+        epsilon = "no bound" if one["epsilon"] == "inf" else f"{one['epsilon']:.4g}"
+        table.add_row(one["who"], one["knows"], epsilon, "yes" if one["promised"] else "no")
+    console.print(table)
 
 
 def _show_traffic(traffic: Traffic, console: Console) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from dataclasses import dataclass
 
 from pydantic import BaseModel
 
+from fedsynth.plain import hash_plain
 from fedsynth.privacy.accounting import charged, spent
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
@@ -87,5 +86,4 @@ def count_survivors(survivors: float, clients: int) -> int:
 
 def digest_of(settings: BaseModel) -> str:
     """Hash of a method's settings, as a release's job file holds them."""
-    plain = settings.model_dump(mode="json", exclude_none=True)
-    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+    return hash_plain(settings.model_dump(mode="json", exclude_none=True))

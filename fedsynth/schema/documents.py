@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
@@ -12,6 +10,7 @@ from pydantic import Field
 
 from fedsynth.agreed import Agreed, suggestion
 from fedsynth.errors import SchemaError
+from fedsynth.plain import hash_plain
 from fedsynth.schema.columns import Boolean, Categorical, Continuous, Datetime, Identifier, Integer
 from fedsynth.yaml_files import read_yaml, write_yaml
 
@@ -86,8 +85,7 @@ class Document(Agreed):
     @property
     def digest(self) -> str:
         """SHA-256 (hex) of the canonical JSON: equal for all parties that agreed on the same."""
-        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
+        return hash_plain(self.to_dict())
 
 
 def _name_file(error: SchemaError, path: str | Path) -> SchemaError:

@@ -16,7 +16,7 @@ from fedsynth.errors import ReleaseError
 from fedsynth.privacy.accounting import Spent, replaces_one
 from fedsynth.privacy.adversaries import Adversary, adversaries, name_promised
 from fedsynth.privacy.terms import Terms
-from fedsynth.privacy.trail.chain import sync
+from fedsynth.privacy.trail.chain import parse_strictly, sync
 from fedsynth.privacy.trail.job import Closing, Event
 from fedsynth.privacy.trail.ledger import Ledger
 
@@ -75,7 +75,7 @@ class Certificate:
         if not path.exists():
             raise ReleaseError(f"{path} is missing: this is no complete release")
         try:
-            content = json.loads(path.read_text())
+            content = parse_strictly(path.read_bytes())
             certificate = Certificate(content)
             known = content["format"] in FORMATS and isinstance(content["files"], dict)
             math.isnan(certificate.epsilon)

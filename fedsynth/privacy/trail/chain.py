@@ -100,6 +100,18 @@ def canonical(line: dict[str, Any]) -> bytes:
     return json.dumps(line, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
+def parse_strictly(text: str | bytes) -> Any:
+    """JSON in which no key stands twice: two readers could read two things. Raises ValueError."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        content = dict(pairs)
+        if len(content) < len(pairs):
+            raise ValueError("a key stands twice")
+        return content
+
+    return json.loads(text, object_pairs_hook=once)
+
+
 def digest(line: dict[str, Any]) -> str:
     """SHA-256 of everything in a line but its hash."""
     return hashlib.sha256(canonical({k: v for k, v in line.items() if k != "hash"})).hexdigest()

@@ -10,18 +10,34 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 
 from fedsynth.errors import FedsynthError, ReleaseError
-from fedsynth.privacy.accounting import Counts, charged, replaces_one
+from fedsynth.plain import hash_plain
+from fedsynth.privacy.accounting import Counts, charged, replaces_one, spent
 from fedsynth.privacy.mechanisms.gaussian import Gaussian
-from fedsynth.privacy.trail.certificate import LEDGER, NAME, Certificate, certify, sha256
+from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.certificate import (
+    CONFIG,
+    LEDGER,
+    MODEL,
+    NAME,
+    SCHEMA,
+    Certificate,
+    certify,
+    sha256,
+)
+from fedsynth.privacy.trail.chain import parse_strictly
+from fedsynth.privacy.trail.job import Job
 from fedsynth.privacy.trail.ledger import Ledger
+from fedsynth.privacy.trail.signatures import NAME as SIGNATURES
+from fedsynth.privacy.trail.signatures import read_keys, read_signatures
 from fedsynth.privacy.verify import gaussian, moments, pure
+from fedsynth.yaml_files import read_yaml
 
 # What the second accountants may find above the certified figures: rounding in one case, a mesh in
 # the other. The PRV accountant's mesh grows with epsilon and fails for large ones.
@@ -41,21 +57,31 @@ class Check:
     found: str
 
 
-def verify(folder: str | Path) -> tuple[Check, ...]:
+def verify(
+    folder: str | Path, *, head: str | None = None, trust: str | Path | None = None
+) -> tuple[Check, ...]:
     """Look at everything a certificate claims.
+
+    Args:
+        head: hash of the ledger's last line, as it was published.
+        trust: public keys, one of which must have signed: a PEM file, or a folder of them.
 
     Returns:
         All checks, in order; later ones are left out where an earlier one makes them meaningless.
 
     Raises:
         ReleaseError: where ``folder`` holds no readable certificate.
+        ConfigError: ``trust`` holds no public keys.
     """
     folder = Path(folder)
+    keys = None if trust is None else read_keys(Path(trust))
     certificate = Certificate.load(folder)
-    return tuple(_checks(folder, certificate))
+    return tuple(_checks(folder, certificate, head, keys))
 
 
-def _checks(folder: Path, certificate: Certificate) -> Iterator[Check]:
+def _checks(
+    folder: Path, certificate: Certificate, head: str | None, keys: Mapping[str, str] | None
+) -> Iterator[Check]:
     yield from _files(folder, certificate)
     try:
         ledger = Ledger.read(folder / LEDGER)
@@ -64,6 +90,8 @@ def _checks(folder: Path, certificate: Certificate) -> Iterator[Check]:
         yield Check("ledger", False, str(error))
         return
     yield Check("ledger", True, f"releases: {len(ledger.events)}, chain intact")
+    yield from _bound(folder, ledger, certificate)
+    yield from _vouched(folder, ledger, head, keys)
     yield from _figures(certificate, derived)
     # What the certificate says equals what the ledger implies, or the check above has failed: from
     # here on the latter is held to account.
@@ -80,14 +108,113 @@ def _files(folder: Path, certificate: Certificate) -> Iterator[Check]:
         path = folder / name
         if Path(name).name != name:
             yield Check(name, False, "names a place outside the release")
+        elif path.is_symlink():
+            yield Check(name, False, "a link: what it leads to may change")
         elif not path.is_file():
             yield Check(name, False, "missing")
         else:
             same = sha256(path) == expected
             yield Check(name, same, "unchanged" if same else "changed since it was certified")
-    others = sorted(path.name for path in folder.iterdir() if path.name not in {*listed, NAME})
+    known = {*listed, NAME, SIGNATURES}
+    others = sorted(path.name for path in folder.iterdir() if path.name not in known)
     found = f"not certified: {', '.join(others)}" if others else "none"
-    yield Check("other files", True, found)
+    # Format 1 allowed them.
+    yield Check("other files", not others or certificate.content["format"] == 1, found)
+
+
+def _bound(folder: Path, ledger: Ledger, certificate: Certificate) -> Iterator[Check]:
+    """What the ledger itself says of the files, so that no other ones go with it."""
+    job, closing = ledger.job, ledger.closing
+    if job.format == 1:
+        words = (
+            "an earlier fedsynth wrote this: its files are bound to the certificate alone, not to "
+            "the ledger"
+        )
+        if any(terms.trusts.shares for terms in ledger.counts):
+            counts: dict[Terms, int] = {}
+            for terms, count in ledger.counts.items():
+                left = terms.against(1)
+                counts[left] = counts.get(left, 0) + count
+            seen = charged(counts, job.participations, job.budget.unit)
+            cost = spent(seen, job.budget.resolved_delta).epsilon
+            words += f"; to another owner, who knows its share of the noise, epsilon is {cost:.4g}"
+        yield Check("format 1", True, words)
+        return
+    if closing is None:
+        yield Check("closing line", False, "the ledger does not say of which files it is")
+        return
+    files = {k: v for k, v in certificate.content["files"].items() if k != LEDGER}
+    same = files == dict(closing.files)
+    words = "the ledger names the same files" if same else "the ledger names other files"
+    yield Check("closing line", same, words)
+    if CONFIG in files:
+        yield Check("job", *_agree(folder, job))
+    yield Check("schema", *_same_schema(folder, job))
+
+
+def _agree(folder: Path, job: Job) -> tuple[bool, str]:
+    """Whether the job's file and the model are those of the ledger's first line."""
+    try:
+        config = read_yaml(folder / CONFIG, ReleaseError)
+        model = parse_strictly((folder / MODEL).read_bytes())
+        budget = {**asdict(job.budget), "delta": job.budget.resolved_delta}
+        asked = {**config["privacy"], "epsilon": float(config["privacy"]["epsilon"])}
+        wrong = [key for key in budget if asked.get(key) not in (None, budget[key])]
+        if config["method"] != job.method:
+            wrong.append("method")
+        if hash_plain(config.get("settings") or {}) != job.settings_digest:
+            wrong.append("settings")
+        if model["method"] != job.method:
+            wrong.append("the model's method")
+    except (ReleaseError, OSError, ValueError, KeyError, TypeError):
+        return False, f"{CONFIG} or {MODEL} cannot be read"
+    if wrong:
+        return False, f"not as the ledger's first line says: {', '.join(wrong)}"
+    return True, f"{job.method}, its settings and budget are the ledger's"
+
+
+def _same_schema(folder: Path, job: Job) -> tuple[bool, str]:
+    try:
+        schema = read_yaml(folder / SCHEMA, ReleaseError)
+        same = hash_plain(schema) == job.schema_digest
+    except (ReleaseError, ValueError, TypeError):
+        return False, f"{SCHEMA} cannot be read"
+    return same, "is the ledger's" if same else "another than the job was run with"
+
+
+def _vouched(
+    folder: Path, ledger: Ledger, head: str | None, keys: Mapping[str, str] | None
+) -> Iterator[Check]:
+    """The published head, and who signed it."""
+    if head is not None:
+        same = ledger.head == head.strip().lower()
+        yield Check("head", same, "as published" if same else f"the ledger's is {ledger.head}")
+    try:
+        signatures = read_signatures(folder)
+    except ReleaseError as error:
+        yield Check("signatures", False, str(error))
+        return
+    for one in signatures:
+        if not one.holds(ledger.head):
+            yield Check("signatures", False, f"that of {one.name} is not of this release")
+            return
+    names = ", ".join(f"{one.name} (key {one.key[:16]})" for one in signatures)
+    if keys is None:
+        found = (
+            f"by {names}; whose keys these are, --trust tells"
+            if names
+            else (
+                "none: nobody vouches that ledger, certificate and files were not all written "
+                f"anew; compare the head with the published one ({ledger.head})"
+            )
+        )
+        yield Check("signatures", True, found)
+        return
+    signed = {one.key for one in signatures}
+    vouching = [name for key, name in keys.items() if key in signed]
+    silent = [name for key, name in keys.items() if key not in signed]
+    found = f"{', '.join(vouching) or 'none of the trusted keys'} vouched for this release"
+    yield Check("trust", bool(vouching), found + (f"; not {', '.join(silent)}" if silent else ""))
 
 
 def _figures(certificate: Certificate, derived: Certificate) -> Iterator[Check]:

@@ -1,0 +1,73 @@
+"""`fedsynth verify`, `sign` and `key`: whether a release is what it says, and who stands for it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedsynth.cli.options import Json, Release
+from fedsynth.errors import ReleaseError
+from fedsynth.plain import print_json
+
+
+def verify(
+    release: Release,
+    head: Annotated[
+        str | None, typer.Option(help="The ledger's head as it was published: must be the same.")
+    ] = None,
+    trust: Annotated[
+        Path | None,
+        typer.Option(help="Public keys, a .pem file or a folder: one of them must have signed."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Recompute a certificate from its ledger with a second accountant, and check all files."""
+    from fedsynth.privacy.verify.verification import verify as verify_release
+
+    checks = verify_release(release, head=head, trust=trust)
+    failed = [check.name for check in checks if not check.passed]
+    if as_json:
+        print_json({"verified": not failed, "checks": [asdict(check) for check in checks]})
+    else:
+        from fedsynth.cli.terminal import show_checks
+
+        show_checks(checks)
+    if failed:
+        raise ReleaseError(f"{release} does not verify: {', '.join(failed)}")
+
+
+def sign(
+    release: Release,
+    key: Annotated[Path, typer.Option(help="Your private key: `fedsynth key NAME` makes one.")],
+    name: Annotated[
+        str | None, typer.Option(help="That you go by; default the key file's name.")
+    ] = None,
+) -> None:
+    """Vouch for a release, as one of its owners or as the server, after verifying it."""
+    from fedsynth.privacy.trail.certificate import Certificate
+    from fedsynth.privacy.trail.signatures import sign as sign_head
+    from fedsynth.privacy.verify.verification import require
+
+    require(release)
+    content = Certificate.load(release).content
+    if content["format"] == 1:
+        raise ReleaseError(
+            f"{release}: an earlier fedsynth wrote this release, and its ledger does not say of "
+            "which files it is: a signature would vouch for any"
+        )
+    made = sign_head(release, content["ledger"]["head"], key, name or key.stem)
+    print(f"{release}: signed by {made.name} (key {made.key})", file=sys.stderr)
+
+
+def key(
+    path: Annotated[Path, typer.Argument(metavar="NAME", help="Of the new files, with no ending.")],
+) -> None:
+    """Make a pair of keys: NAME.key to sign with, for you alone, and NAME.pub for everybody."""
+    from fedsynth.privacy.trail.signatures import make_key
+
+    for made in make_key(path):
+        print(made, file=sys.stderr)
