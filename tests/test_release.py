@@ -53,8 +53,11 @@ def test_a_loaded_release_samples_the_same_rows(synth, release):
         _ = loaded.ledger
 
 
-def test_a_ledger_in_memory_is_written_with_the_same_head(synth, release):
-    assert Ledger.read(release / "ledger.jsonl").head == synth.ledger.head
+def test_a_ledger_in_memory_is_written_whole_and_bound_to_the_files(synth, release):
+    written = Ledger.read(release / "ledger.jsonl")
+    assert (written.job, written.events) == (synth.ledger.job, synth.ledger.events)
+    assert synth.ledger.closing is None
+    assert written.closing.files.keys() == FILES - {"ledger.jsonl", "certificate.json"}
 
 
 def test_rows_may_be_parquet_and_a_report_may_lie_beside_them(synth, tmp_path):

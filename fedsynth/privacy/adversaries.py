@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fedsynth.privacy.accounting import charged, spent
 from fedsynth.privacy.budget import Budget
@@ -32,13 +32,29 @@ class Adversary:
     promised: bool
 
 
+def known_to(counts: Mapping[Terms, int], colluding: int) -> dict[Terms, int]:
+    """The same releases for so many owners that put what they know of them together.
+
+    Each takes the share that it added off the noise of a round of the fewest answers: what is left
+    is that of the other answers. Where clients add no shares, they know nothing of it.
+    """
+    found: dict[Terms, int] = {}
+    for terms, count in counts.items():
+        if terms.trusts.shares:
+            others = max(0, terms.survivors - colluding)
+            left = terms.noise_multiplier * terms.noise.left(others, terms.shares)
+            terms = replace(terms, noise_multiplier=left)
+        found[terms] = found.get(terms, 0) + count
+    return found
+
+
 def adversaries(
     counts: Mapping[Terms, int], budget: Budget, clients: int, participations: int | None
 ) -> tuple[Adversary, ...]:
     """Epsilon of the releases made or planned, for each adversary.
 
     Where clients add shares of the noise, owners who put theirs together are left with the noise of
-    the other answers (:meth:`Terms.against`), and the server adds nothing to what they know: of an
+    the other answers (:func:`known_to`), and the server adds nothing to what they know: of an
     answer it sees no more than the sum holds.
 
     Args:
@@ -49,11 +65,8 @@ def adversaries(
     """
 
     def epsilon(colluding: int) -> float:
-        known: dict[Terms, int] = {}
-        for terms, count in counts.items():
-            left = terms.against(colluding)
-            known[left] = known.get(left, 0) + count
-        return spent(charged(known, participations, budget.unit), budget.resolved_delta).epsilon
+        known = charged(known_to(counts, colluding), participations, budget.unit)
+        return spent(known, budget.resolved_delta).epsilon
 
     outside = epsilon(0)
     release = "the release"

@@ -5,7 +5,7 @@ obey them, accounting turns them into epsilon: nothing else in fedsynth describe
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any, cast
 
 from fedsynth.errors import ConfigError, PrivacyError
@@ -104,18 +104,6 @@ class Terms:
     def fewest(self) -> int:
         """Answers that a round needs, or an honest one may lack the whole noise beside it."""
         return self.survivors if self.shares > 1 and self.scale > 0 else 1
-
-    def against(self, colluding: int) -> Terms:
-        """The same release for so many owners that put what they know of it together.
-
-        Each takes the share that it added off the noise of a round of the fewest answers: what is
-        left is that of the other answers. Where clients add no shares, they know nothing of it.
-        """
-        if not self.trusts.shares:
-            return self
-        others = max(0, self.survivors - colluding)
-        left = self.noise_multiplier * self.noise.left(others, self.shares)
-        return replace(self, noise_multiplier=left)
 
     @property
     def client_scale(self) -> float:

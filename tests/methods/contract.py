@@ -169,7 +169,7 @@ def check_tables(name: str) -> None:
         unit: Any = "client" if number % 4 else "record"
         free = Budget(epsilon=math.inf, unit=unit, trust="central")
         # One client has no rows.
-        synth.fit([frame, frame[:0]], budget_for(name) if noisy else free)
+        synth.fit([frame, frame[:0], frame[:0]], budget_for(name) if noisy else free)
         rows = synth.sample(9, seed=3)
         if hasattr(synth, "probabilities"):
             _demand_probabilities(synth, frame)

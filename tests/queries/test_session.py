@@ -19,7 +19,7 @@ from fedsynth.queries.options import Options
 from fedsynth.release import CHECKPOINT
 from tests.methods.small import SCHEMA, answering, owners, table
 
-BUDGET = Budget(epsilon=1.0)
+BUDGET, ALONE = Budget(epsilon=1.0, curious=1), Budget(epsilon=1.0)
 
 
 class Crash(Exception):
@@ -111,7 +111,7 @@ def test_private_encoders_survive_an_interruption(tmp_path):
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"budget": Budget(epsilon=2.0)}, "another budget"),
+        ({"budget": Budget(epsilon=2.0, curious=1)}, "another budget"),
         ({"settings": {"latent": 3}}, "other settings"),
         ({"insecure_noise_seed": 1}, "another insecure_noise_seed"),
     ],
@@ -175,9 +175,9 @@ def test_a_damaged_checkpoint_is_named(tmp_path):
 
 
 def test_a_second_job_in_the_same_folder_is_refused(tmp_path):
-    synth(rounds=1).fit(owners(30), BUDGET, folder=tmp_path)
+    synth(rounds=1).fit(owners(30), ALONE, folder=tmp_path)
     with pytest.raises(PrivacyError, match="never overwritten"):
-        synth(rounds=1).fit(owners(30), BUDGET, folder=tmp_path)
+        synth(rounds=1).fit(owners(30), ALONE, folder=tmp_path)
 
 
 def test_a_resumed_client_cannot_take_part_more_often_than_was_accounted_for(tmp_path, monkeypatch):
@@ -230,7 +230,7 @@ def test_clients_may_drop_out_as_far_as_was_declared(monkeypatch):
 
 def test_progress_names_each_step_and_never_overstates_what_is_left():
     steps = []
-    synth().fit(owners(30), BUDGET, progress=lambda *step: steps.append(step))
+    synth().fit(owners(30), ALONE, progress=lambda *step: steps.append(step))
     labels = list(dict.fromkeys(step[0] for step in steps))
     assert labels == ["histogram", "label-tables", "training"]
     assert steps[-1][1:3] == (12, 12)
@@ -282,7 +282,7 @@ def test_an_owners_budget_is_set_once(tmp_path):
 def test_a_ledger_for_somebody_who_takes_no_part_is_refused(tmp_path):
     ledger = Ledger.of_owner(tmp_path / "own.jsonl", Budget(epsilon=1.0))
     with pytest.raises(ConfigError, match="did you mean 'site-0'"):
-        synth().fit(owners(20), BUDGET, owners_ledgers={"sitee-0": ledger})
+        synth().fit(owners(20), ALONE, owners_ledgers={"sitee-0": ledger})
 
 
 def test_private_vectors_never_change_hands_on_resume(tmp_path):
@@ -306,7 +306,7 @@ def test_a_single_message_lost_in_a_crash_is_said_to_be_lost(name, tmp_path, mon
     def crash(*_: object) -> None:
         raise KeyboardInterrupt
 
-    folder, budget = tmp_path / "job", Budget(epsilon=1.0)
+    folder, budget = tmp_path / "job", Budget(epsilon=1.0, curious=1)
     with monkeypatch.context() as broken, pytest.raises(KeyboardInterrupt):
         broken.setattr(Door, "_take", crash)
         METHODS[name](SCHEMA).fit(owners(20, 20), budget, folder=folder)

@@ -19,8 +19,8 @@ import numpy as np
 from fedsynth.errors import FedsynthError, ReleaseError
 from fedsynth.plain import hash_plain
 from fedsynth.privacy.accounting import Counts, charged, replaces_one, spent
+from fedsynth.privacy.adversaries import known_to
 from fedsynth.privacy.mechanisms.gaussian import Gaussian
-from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.certificate import (
     CONFIG,
     LEDGER,
@@ -131,11 +131,7 @@ def _bound(folder: Path, ledger: Ledger, certificate: Certificate) -> Iterator[C
             "the ledger"
         )
         if any(terms.trusts.shares for terms in ledger.counts):
-            counts: dict[Terms, int] = {}
-            for terms, count in ledger.counts.items():
-                left = terms.against(1)
-                counts[left] = counts.get(left, 0) + count
-            seen = charged(counts, job.participations, job.budget.unit)
+            seen = charged(known_to(ledger.counts, 1), job.participations, job.budget.unit)
             cost = spent(seen, job.budget.resolved_delta).epsilon
             words += f"; to another owner, who knows its share of the noise, epsilon is {cost:.4g}"
         yield Check("format 1", True, words)
@@ -147,9 +143,10 @@ def _bound(folder: Path, ledger: Ledger, certificate: Certificate) -> Iterator[C
     same = files == dict(closing.files)
     words = "the ledger names the same files" if same else "the ledger names other files"
     yield Check("closing line", same, words)
-    if CONFIG in files:
+    if CONFIG in files or MODEL in files:
         yield Check("job", *_agree(folder, job))
-    yield Check("schema", *_same_schema(folder, job))
+    if SCHEMA in files or job.schema_digest:
+        yield Check("schema", *_same_schema(folder, job))
 
 
 def _agree(folder: Path, job: Job) -> tuple[bool, str]:

@@ -707,7 +707,7 @@ def test_images_are_scored_by_the_student_network_and_their_brightness():
     assert exact.columns.keys() == {"brightness"}
     assert exact.pooled.missing is exact.synthetic_missing is exact.pooled.auroc is None
     assert exact.target == "half"
-    noisy = federated_scores(owners, halves(400, 3), IMAGES, Budget(epsilon=3.0))
+    noisy = federated_scores(owners, halves(400, 3), IMAGES, Budget(epsilon=3.0, curious=1))
     assert noisy.pooled.accuracy.value == pytest.approx(exact.pooled.accuracy.value, abs=0.1)
     flipped = {"a": Images(owners["a"].pixels, 1 - owners["a"].labels)}
     assert federated_scores(flipped, halves(400, 3), IMAGES, FREE).pooled.accuracy.value < 0.05

@@ -60,7 +60,7 @@ def test_stable_noise_costs_the_budget_too(trust):
 @pytest.mark.parametrize("trust", ["central", "distributed", "local"])
 def test_laplace_noise_costs_the_budget_too(trust):
     budget = Budget(epsilon=1.0, delta=1e-5, trust=trust)
-    synth = PrivateFusion(SCHEMA, mechanism="laplace").fit(owners(40, 30), budget)
+    synth = PrivateFusion(SCHEMA, mechanism="laplace").fit(owners(40, 20, 10), budget)
     terms = synth.ledger.events[0].terms
     assert (terms.mechanism, terms.norm) == ("laplace", "l1")
     assert 0.98 < synth.ledger.spent().epsilon <= 1.0
@@ -152,7 +152,7 @@ def test_families_that_fit_take_the_place_of_the_histogram():
 
 
 def test_an_answered_job_is_not_asked_again(tmp_path):
-    tables, budget = owners(60, 50), Budget(epsilon=1.0, delta=1e-5)
+    tables, budget = owners(60, 30, 20), Budget(epsilon=1.0, delta=1e-5)
     synth = PrivateFusion(SCHEMA).fit(tables, budget, folder=tmp_path)
     again = PrivateFusion(SCHEMA).fit(tables, budget, folder=tmp_path, resume=True)
     assert len(again.ledger.events) == 1

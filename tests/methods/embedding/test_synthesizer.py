@@ -117,7 +117,7 @@ NUMERIC_TARGET = Schema(
 
 @pytest.mark.parametrize("kind", ["images", "table"])
 def test_a_release_draws_the_same_rows_for_a_seed(kind, tmp_path):
-    schema, owned = (DIGITS, [images(50)]) if kind == "images" else (SCHEMA, owners(50, 30))
+    schema, owned = (DIGITS, [images(50)]) if kind == "images" else (SCHEMA, owners(50, 30, 20))
     synth = MeanEmbedding(schema, **FAST).fit(owned, Budget(epsilon=3.0))
     rows = synth.sample(20, seed=5)
     synth.release(tmp_path / "release", rows)

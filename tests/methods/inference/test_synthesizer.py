@@ -50,7 +50,7 @@ def test_one_message_costs_the_budget_and_hardly_less(budget):
 @pytest.mark.parametrize("trust", ["central", "distributed", "local"])
 def test_laplace_noise_needs_no_delta(trust):
     budget = Budget(epsilon=1.0, delta=1e-12, trust=trust)
-    synth = FedInfer(SCHEMA, mechanism="laplace").fit(owners(60, 40), budget)
+    synth = FedInfer(SCHEMA, mechanism="laplace").fit(owners(60, 40, 20), budget)
     assert 0.99 < synth.ledger.spent().epsilon <= 1.0
 
 

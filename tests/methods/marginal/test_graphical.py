@@ -25,7 +25,7 @@ from fedsynth.schema import (
 from tests.methods.small import SCHEMA, owners, table
 
 METHODS = [AIM, MST, PrivBayes]
-LOOSE = Budget(epsilon=20.0, delta=1e-5)
+LOOSE = Budget(epsilon=20.0, delta=1e-5, curious=1)
 
 
 @pytest.fixture(scope="module", params=METHODS, ids=lambda method: method.name)
@@ -239,7 +239,7 @@ def test_odd_tables_become_rows_of_their_schema(method, name):
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 def test_a_client_without_rows_answers_like_any_other(method):
     tables = {**owners(80), "empty": table(3).iloc[:0]}
-    synth = method(SCHEMA).fit(tables, Budget(epsilon=2.0))
+    synth = method(SCHEMA).fit(tables, Budget(epsilon=2.0, curious=1))
     assert len(synth.sample(10, seed=0)) == 10
 
 
@@ -256,7 +256,7 @@ def test_a_fit_that_was_cut_off_resumes_without_paying_twice(method, tmp_path, m
         return original(self, *arguments, **keywords)
 
     monkeypatch.setattr(Channel, "sum", failing)
-    tables, budget = owners(90, 60), Budget(epsilon=3.0, delta=1e-5)
+    tables, budget = owners(90, 60), Budget(epsilon=3.0, delta=1e-5, curious=1)
     with pytest.raises(RuntimeError):
         method(SCHEMA).fit(tables, budget, folder=tmp_path)
     before = len(Ledger.read(tmp_path / "ledger.jsonl").events)

@@ -62,7 +62,7 @@ CHAIN = Schema(columns=[Categorical(name=f"c{k}", values=["n", "y"]) for k in ra
 def test_a_chain_is_found_and_kept(structure):
     tables = [chained(200, seed) for seed in range(40)]
     synth = PrivBayes(CHAIN, degree=1, structure=structure).fit(
-        tables, Budget(epsilon=20.0, delta=1e-5)
+        tables, Budget(epsilon=20.0, delta=1e-5, curious=1)
     )
     rows = synth.sample(5000, seed=0)
     assert (rows["c0"] == rows["c1"]).mean() == pytest.approx(0.9, abs=0.03)
@@ -78,7 +78,7 @@ def test_votes_are_not_given_as_rows_of_records():
 
 
 def test_votes_are_one_row_a_client_and_charged_to_records_at_half_their_noise():
-    synth = PrivBayes(SCHEMA, structure="votes").fit(owners(50, 60), Budget(epsilon=1.0))
+    synth = PrivBayes(SCHEMA, structure="votes").fit(owners(50, 60), Budget(epsilon=1.0, curious=1))
     votes = [event for event in synth.ledger.events if event.label == "network-votes"]
     assert [event.terms.unit for event in votes] == ["client"]
     assert 0.97 < synth.ledger.spent().epsilon <= 1.0
@@ -87,7 +87,7 @@ def test_votes_are_one_row_a_client_and_charged_to_records_at_half_their_noise()
     whole = others + voted
     # Half of what the histogram's tenth leaves.
     assert voted / whole == pytest.approx(0.45, rel=1e-3)
-    sums = PrivBayes(SCHEMA).fit(owners(50, 60), Budget(epsilon=1.0)).ledger.events
+    sums = PrivBayes(SCHEMA).fit(owners(50, 60), Budget(epsilon=1.0, curious=1)).ledger.events
     assert whole == pytest.approx(sum(1 / e.terms.noise_multiplier**2 for e in sums), rel=1e-3)
 
 

@@ -110,7 +110,7 @@ def test_more_columns_than_records_and_clients_of_one_class_do_no_harm():
     frame = table(30)
     tables = {"well": frame[frame["outcome"] == "well"], "ill": frame[frame["outcome"] == "ill"]}
     for unit in ("record", "client"):
-        budget = Budget(epsilon=1.0, unit=unit, units=2 if unit == "client" else None)
+        budget = Budget(epsilon=1.0, unit=unit, curious=1)
         rows = quick(rate=1.0).fit(tables, budget).sample(30, seed=0)
         assert check(rows, SCHEMA) == []
 
@@ -157,7 +157,7 @@ def pictures(count, seed=0):
 @pytest.mark.parametrize("unit", ["record", "client"])
 @pytest.mark.parametrize("scheme", ["uni", "sep"])
 def test_images_keep_their_shape_range_and_labels(unit, scheme):
-    budget = Budget(epsilon=5.0, unit=unit, units=2 if unit == "client" else None)
+    budget = Budget(epsilon=5.0, unit=unit, curious=1)
     synth = FedVAE(PIXELS, scheme=scheme, rate=1.0, **QUICK)
     drawn = synth.fit([pictures(30), pictures(20)], budget).sample(25, seed=0)
     assert drawn.pixels.shape == (25, 4, 4)
@@ -187,7 +187,7 @@ def test_convolutions_run_at_both_units():
     schema = ImageSchema(shape=(8, 8), maximum=16)
     pixels = np.random.default_rng(0).integers(0, 17, (6, 8, 8)).astype(np.uint8)
     for unit in ("record", "client"):
-        budget = Budget(epsilon=5.0, unit=unit, units=2 if unit == "client" else None)
+        budget = Budget(epsilon=5.0, unit=unit, curious=1)
         synth = FedVAE(schema, architecture="conv", hidden=(), latent=2, rounds=2, rate=1.0)
         drawn = synth.fit([Images(pixels), Images(pixels)], budget).sample(3, seed=0)
         assert drawn.pixels.shape == (3, 8, 8)

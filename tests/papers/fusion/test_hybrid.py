@@ -243,7 +243,7 @@ def test_images_without_privacy_alone():
 def test_without_classes_there_is_no_cloud(budget):
     schema = Schema(columns=[Integer(name="age", lower=0, upper=9)])
     frame = pd.DataFrame({"age": [1, 2, 3, 4, 5] * 8})
-    synth = fitted([frame, frame], budget, schema)
+    synth = fitted([frame, frame, frame], budget, schema)
     assert synth.timing.federated_rounds == synth.timing.edge_cloud_calls == 0
     assert len(synth.sample(9, seed=0)) == 9
     with pytest.raises(ConfigError, match="no classifier"):

@@ -381,7 +381,8 @@ def test_terms_of_other_mechanisms_are_written_as_they_always_were():
 
 
 def test_a_ledger_without_stable_noise_has_the_hashes_it_had_before_there_was_any():
-    ledger = Ledger.create(Job(budget=Budget(epsilon=50, delta=1e-5, trust="central"), job="x"))
+    budget = Budget(epsilon=50, delta=1e-5, trust="central")
+    ledger = Ledger.create(Job(budget=budget, job="x", format=1))
     kinds = [
         gaussian(5.0),
         gaussian(5.0, sampling=Poisson(0.1)),

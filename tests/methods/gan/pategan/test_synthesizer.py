@@ -22,7 +22,7 @@ from fedsynth.schema import Boolean, Categorical, Continuous, ImageSchema, Integ
 
 OPEN = Budget(epsilon=math.inf)
 # So large that the noise is calibrated quickly.
-LOOSE = Budget(epsilon=40.0, delta=1e-5)
+LOOSE = Budget(epsilon=40.0, delta=1e-5, curious=1)
 QUICK = {
     "rounds": 3,
     "teachers": 2,
