@@ -232,6 +232,21 @@ def _certificate() -> Content:
         "delta": 1e-05,
         "unit": "record",
         "trust": "distributed",
+        "adversaries": [
+            {
+                "who": "whoever holds the release",
+                "knows": "the release",
+                "epsilon": 0.89,
+                "promised": True,
+            },
+            {
+                "who": "one owner",
+                "knows": "the same, with the server, and its share of the noise",
+                "epsilon": 1.0,
+                "promised": True,
+            },
+            {"who": "the server", "knows": "all", "epsilon": "inf", "promised": False},
+        ],
         "not_covered": [
             "The schema (bounds, categories, decimals, which columns have missing values) was "
             "drafted from private rows: what it tells about them is not covered by epsilon."

@@ -199,6 +199,16 @@ def test_the_promise_is_about_records_of_which_a_person_may_have_several():
     assert "A record is not a person" not in clients
 
 
+def test_each_adversary_has_its_epsilon_and_none_where_nothing_is_guaranteed():
+    content = contents.table(contents.FEW)
+    whom = content["certificate"]["adversaries"]
+    text = read(page(content)).text
+    assert "Whom it holds off" in text and "no bound" in text
+    assert all(one["who"] in text and one["knows"] in text for one in whom)
+    content["certificate"]["sentence"] = "Void: known noise."
+    assert "Whom it holds off" not in read(page(content)).text
+
+
 def test_rows_without_a_certificate_have_no_guarantee():
     text = read(PAGES["minimal"]).text
     assert "There is no certificate with these rows: no limit is known" in text

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fedsynth.evaluation.report.content import Content, is_void, reason
-from fedsynth.evaluation.report.layout import Section, absent, bullets, pairs_of, part, section
+from fedsynth.evaluation.report.layout import (
+    Part,
+    Section,
+    absent,
+    bullets,
+    pairs_of,
+    part,
+    section,
+    table,
+)
 from fedsynth.evaluation.report.markup import Html, tag
 from fedsynth.evaluation.report.wording import DASH, cell, count, known, one_in, sentence
 
@@ -43,8 +54,28 @@ def certificate_section(content: Content) -> Section:
         title,
         tag("p", sentence(certificate.get("sentence") or ""), class_="void" if void else "lede"),
         facts,
+        None if void else _adversaries(certificate.get("adversaries") or []),
         part("not-covered", "What it does not cover", not_covered or nothing),
         part("cautions", "Cautions", cautions or nothing),
+    )
+
+
+def _adversaries(adversaries: Sequence[Content]) -> Part | None:
+    """Epsilon for each of those who may look."""
+    if not adversaries:
+        return None
+    rows = [
+        (
+            one["who"],
+            one["knows"],
+            f"{one['epsilon']:.4g}" if known(one["epsilon"]) else "no bound",
+            "yes" if one["promised"] else "no",
+        )
+        for one in adversaries
+    ]
+    head = ("For", "Knows, beside its own records", "Epsilon", "Promised")
+    return part(
+        "adversaries", "Whom it holds off", table("Epsilon by adversary", head, rows, texts=(1, 3))
     )
 
 
