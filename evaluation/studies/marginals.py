@@ -10,7 +10,8 @@ of Adult; the figures are of others.
 
 `adult`: every method with 10 silos (Dirichlet 0.5 over the label) and nobody trusted, and AIM with
 one silo and a trusted server. `peers`: AIM alone, for the splits of `peers.py` (--seeds 1 2 3).
-`epsilons`: AIM at 0.3 and 3. `bins`: the real training rows through
+`epsilons`: AIM at 0.3 and 3. `curious`: what shares of noise for all
+owners but one cost, by how many there are. `bins`: the real training rows through
 AIM's bins and back, for what these lose alone. `messages`: AIM's finer marginals in 1
 to 25 messages. `selection`: with a trusted server, choices among exact scores or among noisy sums.
 `datasets`: all methods on four more data sets. `epilepsy`: paper 001's comparison with PrivBayes:
@@ -67,6 +68,11 @@ TABLES = {
     "bins": [
         {"method": "aim", **SILOS, "epsilon": epsilon, "bins_alone": True} for epsilon in (1.0, 3.0)
     ],
+    "curious": [
+        {"method": "aim", "clients": clients, "trust": "distributed", "curious": curious}
+        for clients in (2, 3, 5, 10)
+        for curious in (0, 1)
+    ],
     "messages": [
         {"method": "aim", **SILOS, "settings": {"messages": count}} for count in (1, 2, 4, 8, 25)
     ],
@@ -120,6 +126,7 @@ def run(
     settings=None,
     scheme="dirichlet",
     bins_alone=False,
+    curious=None,
 ):
     table, schema = rows_of(data)
     order = np.random.default_rng(seed).permutation(len(table))
@@ -133,7 +140,8 @@ def run(
     synth = METHODS[method](schema, **(settings or {}))
     start = time.perf_counter()
     insecure = {} if np.isfinite(epsilon) else {"insecure_noise_seed": 0}
-    synth.fit(sites, Budget(epsilon=epsilon, delta=1e-5, trust=trust), seed=seed, **insecure)
+    budget = Budget(epsilon=epsilon, delta=1e-5, trust=trust, curious=curious)
+    synth.fit(sites, budget, seed=seed, **insecure)
     rows = synth.sample(len(train), seed=seed)
     seconds = time.perf_counter() - start
     if bins_alone:
@@ -152,6 +160,7 @@ def run(
         "clients": clients,
         "trust": trust,
         "scheme": scheme,
+        **({} if curious is None else {"curious": curious}),
         "settings": settings or {},
         "seed": seed,
         "target": str(epsilon),

@@ -68,7 +68,7 @@ BUDGETS: dict[str, Budget] = {
     "fusion": Budget(epsilon=math.inf, trust="local"),
     "fusion-gan": Budget(epsilon=2.0, delta=1e-4, trust="local"),
 }
-_BUDGET = Budget(epsilon=2.0, delta=1e-4)
+_BUDGET = Budget(epsilon=2.0, delta=1e-4, curious=1)
 
 _CLASS = Categorical(name="t", values=["x", "y"])
 
@@ -284,7 +284,7 @@ def check_resuming(name: str, folder: Path) -> None:
     with pytest.raises(ConfigError, match="to resume was started with"):
         made(name).fit(
             owners(), Budget(epsilon=budget_for(name).epsilon, delta=1e-3, trust="central")
-            if name in ("fusion",) else Budget(epsilon=1.5, trust=budget_for(name).trust),
+            if name in ("fusion",) else Budget(epsilon=1.5, trust=budget_for(name).trust, curious=1),
             folder=folder, resume=True,
         )  # fmt: skip
 
@@ -348,7 +348,7 @@ def check_state(name: str) -> None:
     if not budget_for(name).private:
         return
     trust = budget_for(name).trust
-    small = Budget(epsilon=0.02, delta=1e-4, trust=trust)
+    small = Budget(epsilon=0.02, delta=1e-4, trust=trust, curious=1)
     plan = made(name).plan(small, 2)
     states = []
     for seed in (0, 50):
