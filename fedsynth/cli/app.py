@@ -152,8 +152,8 @@ def _run(config: str | None, changes: list[str], folder: Path, *, quiet: bool) -
 
     with Display(quiet=quiet) as progress:
         if loaded is None:
-            return job.resume(folder, progress)
-        return job.start(*loaded, folder, progress)
+            return job.resume(folder, progress, progress.caution)
+        return job.start(*loaded, folder, progress, progress.caution)
 
 
 @app.command()
@@ -265,6 +265,9 @@ def _outcome_json(outcome: Outcome) -> dict[str, Any]:
             "note": "computed on real rows, not covered by epsilon: do not publish them",
             **asdict(outcome.scores),
         }
+        for one in (scores["comparison"] or {}).values():
+            # The exact number held out: whoever holds the rows knows it, and nobody else is to.
+            del one["rows"]
     return {
         "release": str(outcome.folder),
         "method": outcome.method,

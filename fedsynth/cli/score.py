@@ -90,6 +90,7 @@ def score_release(
     from fedsynth.evaluation.federated import federated_scores
     from fedsynth.jobs.loading import read_release
     from fedsynth.jobs.run import owners_ledgers
+    from fedsynth.privacy.trail.certificate import not_covered
 
     if epsilon == math.inf:
         raise ConfigError(
@@ -102,6 +103,8 @@ def score_release(
     ledgers: dict[str, Any] = owners_ledgers(job.config, job.data.held_out, job.base)
     try:
         with Display(quiet=quiet) as display:
+            for sentence in not_covered(job.data.schema.provenance, job.data.owners_provenance):
+                display.caution(sentence)
             scores = federated_scores(
                 job.data.held_out,
                 rows,
@@ -112,6 +115,7 @@ def score_release(
                 survivors=job.config.federation.survivors,
                 seed=seed,
                 progress=display,
+                owners_provenance=job.data.owners_provenance,
             )
     finally:
         for ledger in ledgers.values():

@@ -81,6 +81,11 @@ class Display:
             spent = _format_spent(epsilon)
             print(f"{step} {done}/{total}{', ' if spent else ''}{spent}", file=sys.stderr)
 
+    def caution(self, sentence: str) -> None:
+        """What epsilon does not cover, said also to those who want no progress."""
+        out = Console(stderr=True) if self._bars is None else self._bars.console
+        out.print(f"Caution: {sentence}", markup=False, highlight=False, soft_wrap=True)
+
     def show_step(self, step: str, done: int, total: int) -> None:
         """A report of a step that spends nothing."""
         self(step, done, total, math.nan)
@@ -142,7 +147,9 @@ def _show_traffic(traffic: Traffic, console: Console) -> None:
 
 
 def _show_run_scores(scores: Scores, folder: Path, console: Console) -> None:
-    console.print(f"\nScores on {scores.rows:,} real rows held out", style="bold")
+    console.print("\nScores on real rows held out", style="bold")
+    if scores.why is not None:
+        console.print(f"  None. {scores.why}", markup=False)
     if scores.comparison is not None:
         table = Table("trained on", "accuracy", "AUROC")
         for name, score in (

@@ -64,7 +64,7 @@ def conform(frame: pd.DataFrame, schema: Schema, where: str = "table") -> Confor
     """
     demand_columns(frame, schema, where)
     if frame.empty:
-        raise DataError(f"{where}: has no rows; leave this owner out, or give it its rows")
+        raise DataError(f"{where}: has no rows")
     columns: dict[str, Array] = {}
     outside: dict[str, int] = {}
     for column in schema.modelled:

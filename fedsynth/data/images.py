@@ -66,12 +66,19 @@ def check_images(images: Images, schema: ImageSchema, where: str) -> Images:
 
 
 def read_images(
-    path: str | Path, schema: ImageSchema, keys: tuple[str, str] = ("x", "y")
+    path: str | Path,
+    schema: ImageSchema,
+    keys: tuple[str, str] = ("x", "y"),
+    *,
+    empty: bool = False,
 ) -> Images:
     """Read pixels and labels from a .npz file under the two keys.
 
     Labels may be of any type that spells the target's values, as [n] or [n, 1]. Without a target in
     the schema, the second key is not read.
+
+    Args:
+        empty: whether there may be no images; the arrays have their shapes all the same.
 
     Raises:
         DataError: naming the file, the key and what is wrong with it.
@@ -88,7 +95,7 @@ def read_images(
             f"{where} has shape {list(pixels.shape)}; the schema says [n, "
             f"{', '.join(map(str, schema.shape))}]"
         )
-    if not len(pixels):
+    if not (empty or len(pixels)):
         raise DataError(f"{where} holds no images")
     if schema.maximum < 255 and (pixels > schema.maximum).any():
         raise DataError(f"{where} has pixels above the schema's `maximum` {schema.maximum}")

@@ -44,13 +44,18 @@ _FORMATS = (".csv", ".csv.gz", ".parquet")
 _LEADING_ZERO = re.compile(r"\s*[-+]?0\d")
 
 
-def read_table(path: str | Path, schema: Schema | None = None) -> pd.DataFrame:
-    """Read a .csv, .csv.gz (comma, UTF-8, header row) or .parquet file with at least one row.
+def read_table(
+    path: str | Path, schema: Schema | None = None, *, empty: bool = False
+) -> pd.DataFrame:
+    """Read a .csv, .csv.gz (comma, UTF-8, header row) or .parquet file.
 
     With a schema, each declared column gets its dtype, with missing cells by the schema; a column
     with cells that cannot be read stays as it is, for `check` to name them. Values are not clamped;
     datetimes are cut to their resolution. Without one, CSV columns become numbers, true/false or
     text by what stands in them, and only empty cells are missing.
+
+    Args:
+        empty: whether a table may have no rows; it has its columns all the same.
 
     Raises:
         DataError: naming the file, and the row or column at fault.
@@ -59,7 +64,7 @@ def read_table(path: str | Path, schema: Schema | None = None) -> pd.DataFrame:
     if not path.is_file():
         raise DataError(f"{path}: no such file; check the path")
     frame = _read_parquet(path) if _format(path) == ".parquet" else _read_csv(path)
-    if frame.empty:
+    if not (empty or len(frame)):
         raise DataError(f"{path}: has no rows")
     if schema is None:
         return frame if _format(path) == ".parquet" else frame.apply(_infer_dtype)

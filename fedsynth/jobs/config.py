@@ -90,12 +90,25 @@ class Data(_Section):
     source: Text = None
 
 
+def _spell_names(value: object) -> object:
+    """Names are texts, whatever YAML took them for."""
+    return [str(plain(name)) for name in value] if isinstance(value, list | tuple) else value
+
+
+def _names_in(text: str) -> list[str]:
+    ends = re.fullmatch(r"(\d+)\.\.(\d+)", text)
+    return [text] if ends is None else [str(k) for k in range(int(ends[1]), int(ends[2]) + 1)]
+
+
 class Sites(_Section):
     """Whose rows are whose: a cut among simulated clients, a column, or a file for each owner.
 
     Attributes:
         clients, scheme: a cut by :func:`fedsynth.partition`, whose options are the other keys.
         column: one client for each value of this column.
+        names: those of the column's clients, also of clients without a row; "3..7" stands for five
+            whole numbers. Without, a categorical column's values in the schema are the names; else
+            they are read off the rows, and the certificate says so.
         path: a file of as many rows that holds `column` (an array of it, for a .npz).
         paths: one file for each owner, by name; they take the place of `data.path`.
     """
@@ -112,6 +125,11 @@ class Sites(_Section):
     ] = None
     sigma: Annotated[float | None, Field(description="a number")] = None
     column: Text = None
+    names: Annotated[
+        tuple[str, ...] | None,
+        BeforeValidator(_spell_names),
+        Field(min_length=1, description="a list of names"),
+    ] = None
     path: Text = None
     paths: Annotated[
         dict[str, str] | None, Field(min_length=1, description="a path for each owner's name")
@@ -124,6 +142,8 @@ class Sites(_Section):
             raise ValueError("give one of `scheme` (with `clients`), `column` and `paths`")
         if self.path is not None and self.column is None:
             raise ValueError("`path` goes with `column`, which it holds")
+        if self.names is not None and self.column is None:
+            raise ValueError("`names` go with `column`, which holds them")
         if self.scheme is None and (self.clients is not None or self.options):
             raise ValueError("`clients` and options go with `scheme`")
         return self
@@ -133,6 +153,13 @@ class Sites(_Section):
         """Options of the scheme that were given."""
         names = ("beta", "minimum", "a", "per_client", "sigma")
         return {n: getattr(self, n) for n in names if getattr(self, n) is not None}
+
+    @property
+    def declared(self) -> tuple[str, ...] | None:
+        """The names, one by one; None where they are not given."""
+        if self.names is None:
+            return None
+        return tuple(name for text in self.names for name in _names_in(text))
 
 
 class Public(_Section):

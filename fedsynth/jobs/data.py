@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zipfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,10 @@ from fedsynth.data.images import Images, read_images
 from fedsynth.data.tables import read_table
 from fedsynth.errors import DataError
 from fedsynth.federation.simulation.partitions import partition
-from fedsynth.jobs.config import DATA_VARIABLE, Config, expand_path
-from fedsynth.schema import ImageSchema, Schema, load_schema
+from fedsynth.federation.simulation.rows import Rows as CutRows
+from fedsynth.federation.simulation.schemes import Column
+from fedsynth.jobs.config import DATA_VARIABLE, Config, Sites, expand_path
+from fedsynth.schema import Boolean, Categorical, ImageSchema, Schema, load_schema
 
 Rows = pd.DataFrame | Images
 Indices = NDArray[np.int64]
@@ -32,10 +34,11 @@ class JobData:
     Attributes:
         owners: the rows to learn from, by owner.
         train: the same rows, all together.
-        test: rows that the fit never sees; None where nothing is held out.
+        test: rows that the fit never sees, perhaps none; None where the job holds nothing out.
         held_out: the same rows by owner, empty for an owner without; where owners are simulated, or
             the rows came without one, all under "holdout".
         public: rows that anybody may see, for methods that label them; None without.
+        owners_provenance: "private-data" where the rows themselves tell which owners there are.
     """
 
     schema: Schema | ImageSchema
@@ -44,6 +47,7 @@ class JobData:
     test: Rows | None
     held_out: dict[str, Rows]
     public: Rows | None = None
+    owners_provenance: str = "declared"
 
 
 def prepare(config: Config, base: Path) -> JobData:
@@ -61,26 +65,29 @@ def prepare(config: Config, base: Path) -> JobData:
     if config.sites.paths is not None:
         return replace(_read_files(config, schema, base, config.sites.paths), public=public)
     data, test_images = _read_rows(config, schema, base)
+    column = None if config.sites.column is None else _read_owners(config, schema, base, data)
+    data = _drop_column(data, config.sites, schema)
     test: Rows | None = test_images
-    kept = np.arange(len(data))
-    rest: Indices | None = None
+    kept, rest = np.arange(len(data)), np.empty(0, np.int64)
     if test is None and config.holdout:
         kept, rest = _split(len(data), config.holdout, config.seed)
+        if not len(rest):
+            raise DataError(f"too few rows to hold out {config.holdout:g} of them; set holdout: 0")
         test = _take(data, rest)
     train = _take(data, kept)
-    owners = _divide(config, schema, base, train, kept, len(data))
     held_out: dict[str, Rows] = {} if test is None else {"holdout": test}
-    if test is not None and rest is not None:
-        held_out = _divide_held_out(config, schema, base, test, rest, len(data), owners)
-    column = config.sites.column if config.sites.path is None else None
-    return JobData(
-        schema,
-        owners,
-        _drop_column(train, column, schema),
-        None if test is None else _drop_column(test, column, schema),
-        held_out,
-        public,
-    )
+    if column is None:
+        scheme, options = config.sites.scheme or "", config.sites.options
+        owners = _partition(
+            train, config.sites.clients, scheme, schema=schema, seed=config.seed, **options
+        )
+    else:
+        owners = column.divide(train, kept)
+        if test is not None and len(rest):
+            # Of simulated owners nobody's: dealt out again, one row would decide whose others are.
+            held_out = column.divide(test, rest)
+    provenance = "declared" if column is None else column.provenance
+    return JobData(schema, owners, train, test, held_out, public, provenance)
 
 
 def _read_public(config: Config, schema: Schema | ImageSchema, base: Path) -> Rows | None:
@@ -133,55 +140,55 @@ def _find_file(text: str, base: Path, source: str | None, key: str = "data.path"
 
 
 def _split(rows: int, holdout: float, seed: int) -> tuple[Indices, Indices]:
-    """Positions of the rows to learn from and of those held out, in a random order."""
+    """Positions of the rows to learn from and of those held out, in a random order.
+
+    A single row is learned from.
+    """
     order = np.random.default_rng(seed).permutation(rows)
-    cut = int((1 - holdout) * rows)
-    if cut == 0:
-        raise DataError(f"{rows} rows are too few to hold out {holdout:g} of them; set holdout: 0")
+    cut = max(min(rows, 1), int((1 - holdout) * rows))
     return order[:cut], order[cut:]
 
 
-def _divide(
-    config: Config,
-    schema: Schema | ImageSchema,
-    base: Path,
-    train: Rows,
-    kept: Indices,
-    rows: int,
-) -> dict[str, Rows]:
-    sites = config.sites
-    if sites.path is not None and sites.column is not None:
-        named = _read_column(_find_file(sites.path, base, config.data.source), sites.column)
-        if len(named) != rows:
-            raise DataError(f"{sites.path}: {len(named)} values for {rows} rows of data")
-        return _partition(train, None, "column", schema=schema, column=named[kept])
-    if sites.column is not None:
-        return _partition(train, None, "column", schema=schema, column=sites.column)
-    scheme = sites.scheme or ""
-    return _partition(
-        train, sites.clients, scheme, schema=schema, seed=config.seed, **sites.options
-    )
+@dataclass(frozen=True, eq=False)
+class _Owners:
+    """What a column says of rows: the owner of each, and which owners there are.
 
-
-def _divide_held_out(
-    config: Config,
-    schema: Schema | ImageSchema,
-    base: Path,
-    test: Rows,
-    rest: Indices,
-    rows: int,
-    owners: Iterable[str],
-) -> dict[str, Rows]:
-    """Held-out rows by owner, of every owner; together where owners are simulated.
-
-    Dealing rows out again would let one row decide whose the others are.
+    Attributes:
+        provenance: "declared", or "private-data" where the names were read off the rows.
     """
-    if config.sites.column is None:
-        return {"holdout": test}
-    by_owner = _divide(config, schema, base, test, rest, rows)
-    column = config.sites.column if config.sites.path is None else None
-    empty = _drop_column(_take(test, rest[:0]), column, schema)
-    return {name: by_owner.get(name, empty) for name in sorted({*owners, *by_owner})}
+
+    values: pd.Series
+    names: Sequence[object]
+    provenance: str
+
+    def divide(self, rows: Rows, positions: Indices) -> dict[str, Rows]:
+        """Rows that stood at these positions, by owner; empty for an owner without."""
+        options = {"column": self.values.iloc[positions], "names": self.names}
+        return _partition(rows, None, "column", **options)
+
+
+def _read_owners(config: Config, schema: Schema | ImageSchema, base: Path, data: Rows) -> _Owners:
+    sites, name = config.sites, config.sites.column or ""
+    names: Sequence[object] | None = sites.declared
+    if sites.path is None:
+        values = CutRows(data).column(name)
+        names = _values_of(schema, name) if names is None else names
+    else:
+        path = _find_file(sites.path, base, config.data.source)
+        values = pd.Series(_read_column(path, name), name=name)
+        if len(values) != len(data):
+            raise DataError(f"{sites.path}: {len(values)} values for {len(data)} rows of data")
+    # Of all rows, so that a name that only a held-out row has is an owner's too, or refused.
+    _, found = Column(values, names).groups(CutRows(data))
+    return _Owners(values, found, "private-data" if names is None else "declared")
+
+
+def _values_of(schema: Schema | ImageSchema, name: str) -> Sequence[object] | None:
+    """What a schema declares a column to hold; None for any but a column of categories."""
+    if isinstance(schema, ImageSchema) or schema.provenance != "declared":
+        return None
+    column = next((c for c in schema.columns if c.name == name), None)
+    return column.categories if isinstance(column, Boolean | Categorical) else None
 
 
 def _partition(train: Rows, clients: int | None, scheme: str, **options: Any) -> dict[str, Rows]:
@@ -210,24 +217,25 @@ def _read_column(path: Path, name: str) -> NDArray[np.generic]:
 def _read_files(
     config: Config, schema: Schema | ImageSchema, base: Path, paths: dict[str, str]
 ) -> JobData:
-    """One file for each owner; the same share of each is held out."""
+    """One file for each owner; the same share of each is held out.
+
+    Whether a file holds rows, or enough of them to hold some out, ends nothing: all would see it.
+    """
     owners: dict[str, Rows] = {}
     held_out: dict[str, Rows] = {}
     for name, text in paths.items():
         path = _find_file(text, base, config.data.source)
         rows: Rows
         if isinstance(schema, Schema):
-            rows = read_table(path, schema)
+            rows = read_table(path, schema, empty=True)
         else:
-            rows = read_images(path, schema, config.data.keys)
+            rows = read_images(path, schema, config.data.keys, empty=True)
         if config.holdout:
-            # An owner of one row keeps it, and is named all the same.
-            alone = np.arange(1), np.empty(0, np.int64)
-            parts = alone if len(rows) == 1 else _split(len(rows), config.holdout, config.seed)
-            held_out[name] = _take(rows, parts[1])
-            rows = _take(rows, parts[0])
+            kept, rest = _split(len(rows), config.holdout, config.seed)
+            held_out[name] = _take(rows, rest)
+            rows = _take(rows, kept)
         owners[name] = rows
-    test = _concatenate(list(held_out.values())) if any(map(len, held_out.values())) else None
+    test = _concatenate(list(held_out.values())) if held_out else None
     return JobData(schema, owners, _concatenate(list(owners.values())), test, held_out)
 
 
@@ -237,12 +245,12 @@ def _take(rows: Rows, positions: Indices) -> Rows:
     return rows.iloc[positions].reset_index(drop=True)
 
 
-def _drop_column(rows: Rows, column: str | None, schema: Schema | ImageSchema) -> Rows:
-    """Without a column that only names the owner, as the owners' own rows are."""
-    if isinstance(rows, Images) or isinstance(schema, ImageSchema) or column is None:
+def _drop_column(rows: Rows, sites: Sites, schema: Schema | ImageSchema) -> Rows:
+    """Without a column that only names the owner."""
+    if isinstance(rows, Images) or isinstance(schema, ImageSchema) or sites.path is not None:
         return rows
     declared = {c.name for c in schema.columns}
-    return rows if column in declared else rows.drop(columns=column)
+    return rows if sites.column in {None, *declared} else rows.drop(columns=sites.column)
 
 
 def _concatenate(parts: list[Rows]) -> Rows:

@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
+from warnings import warn
 
 from fedsynth.data.tables import Images
 from fedsynth.errors import ConfigError, FedsynthError
@@ -21,7 +22,7 @@ from fedsynth.federation.server.traffic import Traffic
 from fedsynth.jobs.config import AUTO, Config, expand_path, load_config
 from fedsynth.jobs.data import JobData, Rows, prepare
 from fedsynth.privacy.budget import Budget
-from fedsynth.privacy.trail.certificate import CONFIG, LEDGER, SCHEMA, Certificate
+from fedsynth.privacy.trail.certificate import CONFIG, LEDGER, SCHEMA, Certificate, not_covered
 from fedsynth.privacy.trail.chain import sync
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.registry import choose, synthesizer
@@ -29,6 +30,8 @@ from fedsynth.release import discard_checkpoint, is_release, write_release
 from fedsynth.schema import Schema
 
 Progress = Callable[[str, int, int, float], None]
+Caution = Callable[[str], None]
+"""Called with what epsilon will not cover, a sentence each, before anything is asked."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +41,12 @@ class Scores:
     Attributes:
         comparison: None where the schema has no target of categories.
         marginals: of the holdout against the synthetic rows, for 1 and 2 columns; () for images.
-        rows: real rows scored on.
+        why: why the rows held out give no scores; None where they do.
     """
 
-    comparison: Comparison | None
-    marginals: tuple[MarginalError, ...]
-    rows: int
+    comparison: Comparison | None = None
+    marginals: tuple[MarginalError, ...] = ()
+    why: str | None = None
 
 
 @dataclass(frozen=True)
@@ -67,12 +70,15 @@ class Outcome:
     remarks: tuple[str, ...] = ()
 
 
-def start(config: Config, base: Path, folder: Path, progress: Progress) -> Outcome:
+def start(
+    config: Config, base: Path, folder: Path, progress: Progress, caution: Caution = warn
+) -> Outcome:
     """Run a job in a new folder.
 
     Args:
         base: what the job's paths are relative to.
         progress: called with a step's name, rounds done and in all, and the epsilon spent.
+        caution: see :data:`Caution`.
 
     Raises:
         FedsynthError: where nothing was asked yet, there is no folder.
@@ -95,7 +101,7 @@ def start(config: Config, base: Path, folder: Path, progress: Progress) -> Outco
     for path in (folder / SCHEMA, folder / CONFIG, folder, folder.parent):
         sync(path)
     try:
-        outcome = _fit_and_release(resolved, folder, data, folder, progress, resume=False)
+        outcome = _fit_and_release(resolved, folder, data, folder, progress, caution, resume=False)
         return replace(outcome, reason=reason)
     except FedsynthError:
         if not (folder / LEDGER).exists():
@@ -105,7 +111,7 @@ def start(config: Config, base: Path, folder: Path, progress: Progress) -> Outco
         raise
 
 
-def resume(folder: Path, progress: Progress) -> Outcome:
+def resume(folder: Path, progress: Progress, caution: Caution = warn) -> Outcome:
     """Continue the job that a folder holds; one that is finished already stays as it is.
 
     Raises:
@@ -118,7 +124,9 @@ def resume(folder: Path, progress: Progress) -> Outcome:
         raise ConfigError(f"{folder} holds no job to resume ({CONFIG} is missing): start it anew")
     config, base = load_config(folder / CONFIG)
     data = prepare(config, base)
-    return _fit_and_release(config, base, data, folder, progress, resume=_has_begun(folder))
+    return _fit_and_release(
+        config, base, data, folder, progress, caution, resume=_has_begun(folder)
+    )
 
 
 def _resolve(config: Config, data: JobData, folder: Path, base: Path) -> Config:
@@ -173,9 +181,12 @@ def _fit_and_release(
     data: JobData,
     folder: Path,
     progress: Progress,
+    caution: Caution,
     *,
     resume: bool,
 ) -> Outcome:
+    for sentence in not_covered(data.schema.provenance, data.owners_provenance):
+        caution(sentence)
     with ExitStack() as open_files:
         ledgers = owners_ledgers(config, data.owners, base)
         for ledger in ledgers.values():
@@ -189,6 +200,7 @@ def _fit_and_release(
             survivors=config.federation.survivors,
             owners_ledgers=ledgers,
             progress=progress,
+            owners_provenance=data.owners_provenance,
         )
     sample = config.sample
     rows = synth.sample(sample.rows, sample.where, sample.proportions, sample.seed)
@@ -205,13 +217,21 @@ def _fit_and_release(
 
 
 def score_rows(data: JobData, test: Rows, rows: Rows, seed: int) -> Scores:
+    """Scores on real rows, or why they give none: the release is finished, whatever they are."""
+    try:
+        return _score_rows(data, test, rows, seed)
+    except FedsynthError as error:
+        return Scores(why=str(error))
+
+
+def _score_rows(data: JobData, test: Rows, rows: Rows, seed: int) -> Scores:
     schema = data.schema
     comparison = None
     if schema.classes:
         comparison = compare(data.train, test, rows, schema, seed)
     if not isinstance(schema, Schema):
-        return Scores(comparison, (), len(test))
+        return Scores(comparison)
     assert not isinstance(test, Images) and not isinstance(rows, Images)
     orders = range(1, min(2, len(schema.modelled)) + 1)
     errors = tuple(marginal_error(test, rows, schema, order) for order in orders)
-    return Scores(comparison, errors, len(test))
+    return Scores(comparison, errors)

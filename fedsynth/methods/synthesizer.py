@@ -197,6 +197,7 @@ class Synthesizer(ABC, Generic[L]):
         owners_ledgers: Mapping[str, Ledger] | None = None,
         checkpoint_every: int = 25,
         progress: Progress = show_nothing,
+        owners_provenance: str = "declared",
         insecure_noise_seed: int | None = None,
         **unknown: Any,
     ) -> Self:
@@ -216,6 +217,8 @@ class Synthesizer(ABC, Generic[L]):
             owners_ledgers: owners' own accounts across jobs, by the owner's name.
             checkpoint_every: rounds between checkpoints.
             progress: see :data:`fedsynth.queries.options.Progress`.
+            owners_provenance: "private-data" where rows told which owners there are, as a cut by a
+                column without declared names does: the certificate then says so.
             insecure_noise_seed: fixes the noise, for tests; voids the certificate.
 
         Raises:
@@ -232,6 +235,7 @@ class Synthesizer(ABC, Generic[L]):
             owners_ledgers=owners_ledgers or {},
             checkpoint_every=checkpoint_every,
             progress=progress,
+            owners_provenance=owners_provenance,
             insecure_noise_seed=insecure_noise_seed,
         )
         allowed = budget_of(budget)

@@ -35,6 +35,8 @@ class Options:
         checkpoint_every: rounds between checkpoints; a crash loses the rounds since the last one,
             charged as they are.
         progress: see :data:`Progress`.
+        owners_provenance: "declared", or "private-data" where private rows tell which owners there
+            are: the certificate then says so.
         insecure_noise_seed: fixes the noise, for tests; voids the certificate.
     """
 
@@ -45,6 +47,7 @@ class Options:
     owners_ledgers: Mapping[str, Ledger] = field(default_factory=dict)
     checkpoint_every: int = 25
     progress: Progress = show_nothing
+    owners_provenance: str = "declared"
     insecure_noise_seed: int | None = None
 
     def __post_init__(self) -> None:
@@ -53,6 +56,10 @@ class Options:
             raise ConfigError(f"survivors must be in (0, 1], not {self.survivors!r}")
         demand_whole("checkpoint_every", self.checkpoint_every, 1)
         demand_whole("seed", self.seed, 0)
+        if self.owners_provenance not in ("declared", "private-data"):
+            raise ConfigError(
+                f"owners_provenance is declared or private-data, not {self.owners_provenance!r}"
+            )
         if self.insecure_noise_seed is not None:
             demand_whole("insecure_noise_seed", self.insecure_noise_seed, 0)
         if self.resume and self.folder is None:

@@ -164,6 +164,7 @@ def begin(
             participations=job_plan.participations,
             schema_digest=schema.digest,
             schema_provenance=schema.provenance,
+            owners_provenance=options.owners_provenance,
             settings_digest=digest_of(settings),
             insecure=options.insecure_noise_seed is not None,
             method=method,
@@ -250,6 +251,7 @@ def _demand_same(
         ("another schema", schema.digest, job.schema_digest),
         ("another insecure_noise_seed", insecure, job.insecure),
         ("another method or other settings", asked, (job.method, job.settings_digest)),
+        ("another owners_provenance", options.owners_provenance, job.owners_provenance),
     ):
         if ours != theirs:
             raise ConfigError(

@@ -52,10 +52,85 @@ def test_scores_are_printed_and_not_released(call, tmp_path):
     code, out, err = call("run", write_job(tmp_path), "--out", tmp_path / "r", "--json", "--quiet")
     assert (code, err) == (0, "")
     content = json.loads(out)
-    assert content["scores"]["rows"] == 40
+    assert set(content["scores"]) == {"note", "comparison", "marginals", "why"}
+    assert 40 not in list(leaves(content["scores"])), "the exact number of rows held out"
     auroc = content["scores"]["comparison"]["synthetic"]["auroc"]
     released = b"".join(path.read_bytes() for path in (tmp_path / "r").iterdir())
     assert b"auroc" not in released and repr(auroc).encode() not in released
+
+
+def leaves(value):
+    """Every plain value in lists and mappings."""
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from leaves(inner)
+    else:
+        yield value
+
+
+def keys(value):
+    """The shape of a mapping: its keys, all the way down."""
+    return {k: keys(v) for k, v in value.items()} if isinstance(value, dict) else None
+
+
+def shown_of(call, folder, records, holdout):
+    """All that anybody sees of a job over so many records an owner, and of scores in a budget,
+    beside what was released."""
+    paths = {}
+    for name, rows in records.items():
+        write_job(folder / name, table(rows))
+        paths[name] = f"{name}/table.csv"
+    changes = {"sites": {"paths": paths}, "holdout": holdout, "method": "mst", "settings": None}
+    job, release, scores = write_job(folder, data=None, **changes), folder / "r", folder / "s"
+    code, out, err = call("run", job, "--out", release, "--json")
+    content = json.loads(out)
+    if holdout:
+        # What they are is the eyes' of who holds the rows; that they are is everybody's.
+        content["scores"] = dict.fromkeys(content["scores"])
+    shown = [code, err, keys(content)]
+    if holdout:
+        code, out, err = call("evaluate", release, "--epsilon", 1, "--out", scores, "--json")
+        shown += [code, err, keys(json.loads(out))]
+    shown.append(sorted(str(path.relative_to(folder)) for path in folder.glob("[rs]/**/*")))
+    shown.append((release / "ledger.jsonl").read_text().count("\n"))
+    return shown
+
+
+@pytest.mark.parametrize("holdout", [0, 0.2])
+def test_no_number_of_records_is_seen_beside_the_release(call, tmp_path, holdout):
+    """Not even that there is none: exit codes, progress, files, what JSON holds."""
+    first, *others = [
+        shown_of(call, tmp_path / f"{north}-{south}", {"north": north, "south": south}, holdout)
+        for north, south in ((0, 0), (0, 1), (20, 0), (20, 1), (20, 2))
+    ]
+    assert first[0] == 0 and all(other == first for other in others)
+
+
+def test_scores_that_cannot_be_had_end_no_job(call, tmp_path):
+    frame = table(20).assign(income="none of them")
+    changes = {"method": "mst", "settings": None}
+    job = write_job(tmp_path, frame, **changes)
+    code, out, _ = call("run", job, "--out", tmp_path / "r", "--quiet")
+    assert code == 0 and "None. real test: no row has a value of the target" in out
+
+
+def test_names_that_rows_tell_are_cautioned_of_before_anybody_is_asked(call, tmp_path):
+    frame = table().assign(town=np.arange(200) % 2)
+    changes = {"method": "mst", "settings": None, "sites": {"column": "town"}}
+    code, out, err = call("run", write_job(tmp_path, frame, **changes), "--out", tmp_path / "r")
+    said = "The owners' names were read off private rows"
+    assert code == 0 and err.startswith(f"Caution: {said}")
+    content = json.loads((tmp_path / "r" / "certificate.json").read_text())
+    assert content["not_covered"][0].startswith(said) and said in out
+    assert call("verify", tmp_path / "r")[0] == 0
+    asked = ("--epsilon", 1, "--out", tmp_path / "s", "--quiet")
+    code, out, err = call("evaluate", tmp_path / "r", *asked)
+    assert code == 0 and err.startswith(f"Caution: {said}")
+    assert said in (tmp_path / "s" / "certificate.json").read_text()
+    changes["sites"]["names"] = ["0", "1", "2"]
+    again = call("run", write_job(tmp_path, frame, **changes), "--out", tmp_path / "t", "--quiet")
+    assert (again[0], again[2]) == (0, "") and said not in again[1]
+    assert "owners_provenance" not in (tmp_path / "t" / "ledger.jsonl").read_text()
 
 
 def test_the_jobs_folder_tells_the_whole_job(call, release, tmp_path):

@@ -37,6 +37,15 @@ def test_images_without_labels_read_back_the_same(tmp_path):
         write_images(IMAGES, tmp_path / "i.npz", schema)
 
 
+@pytest.mark.parametrize("labels", [np.array([], "U3"), np.zeros((0, 1), np.int64)])
+def test_a_file_of_no_images_is_read_where_it_may_be(tmp_path, labels):
+    path = save(tmp_path / "i.npz", x=PIXELS[:0], y=labels)
+    copy = read_images(path, SCHEMA, empty=True)
+    assert copy.pixels.shape == (0, 2, 3) and copy.labels.shape == (0,)
+    with pytest.raises(DataError, match="no images"):
+        read_images(path, SCHEMA)
+
+
 def test_labels_of_any_type_and_shape_become_codes(tmp_path):
     schema = ImageSchema(shape=(2, 3), target=Categorical(name="y", values=[0, 7]))
     for labels in (

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.jobs.config import Config, builtin_jobs, expand_path, load_config
-from fedsynth.jobs.data import prepare
+from fedsynth.jobs.data import _split, prepare
 from fedsynth.yaml_files import write_yaml
-from tests.small_jobs import write_job
+from tests.small_jobs import SCHEMA, table, write_job
 
 
 def load(path, *changes):
@@ -46,6 +48,9 @@ def test_no_privacy_is_said_in_one_word(tmp_path):
         ("privacy.delta=2", "delta must be between 0 and 1"),
         ("privacy.unit=person", "privacy: unit must be one of record, client, not 'person'"),
         ("sample.rows=0", "sample: `rows` must be a whole number of at least 1, not 0"),
+        ("sites.names=[a]", "sites: `names` go with `column`"),
+        ("sites={column: age, names: []}", "sites: `names` must be a list of names"),
+        ("sites={column: age, names: a}", "sites: `names` must be a list of names"),
         ("sites.column=age", "sites: give one of `scheme` (with `clients`), `column` and `paths`"),
         ("data.builtin=digits", "job: give one of `data.path`, `data.builtin` and `sites.paths`"),
         ("method=aimm", "`method` 'aimm' is not known; did you mean 'aim'?"),
@@ -146,8 +151,6 @@ def test_each_owner_may_bring_a_file_of_its_own(tmp_path):
 
 
 def sorted_rows(frames):
-    import pandas as pd
-
     whole = pd.concat(frames)
     return whole.sort_values(list(whole), ignore_index=True)
 
@@ -158,13 +161,95 @@ def test_held_out_rows_of_simulated_owners_are_nobodys(tmp_path):
     assert list(ready.held_out) == ["holdout"] and ready.held_out["holdout"].equals(ready.test)
 
 
-def test_every_owner_of_a_column_holds_rows_out_if_only_none(tmp_path):
-    from tests.small_jobs import table
+@given(st.integers(0, 60), st.floats(0.01, 0.99), st.integers(0, 9))
+def test_a_holdout_leaves_every_owner_with_rows_one_to_learn_from(rows, holdout, seed):
+    kept, rest = _split(rows, holdout, seed)
+    assert sorted([*kept, *rest]) == list(range(rows))
+    assert len(kept) == max(min(rows, 1), int((1 - holdout) * rows))
 
+
+@pytest.mark.parametrize("holdout", [0, 0.2])
+def test_an_owners_file_may_hold_no_rows(tmp_path, holdout):
+    for rows, name in enumerate("abc"):
+        write_job(tmp_path / name, table(rows))
+    paths = {name: f"{name}/table.csv" for name in "abc"}
+    job = load(write_job(tmp_path, data=None, sites={"paths": paths}, holdout=holdout))
+    ready = prepare(job, tmp_path)
+    held = {name: len(ready.held_out.get(name, ())) for name in "abc"}
+    assert held == {"a": 0, "b": 0, "c": 1 if holdout else 0}
+    assert {name: len(rows) + held[name] for name, rows in ready.owners.items()} == {
+        "a": 0, "b": 1, "c": 2,
+    }  # fmt: skip
+    assert all(list(rows) == list(table(1)) for rows in ready.owners.values())
+    assert ready.owners_provenance == "declared" and (ready.test is None) == (holdout == 0)
+
+
+def test_one_row_of_a_single_file_cannot_be_held_out(tmp_path):
+    job = write_job(tmp_path, table(1), sites={"clients": 1, "scheme": "uniform"})
+    with pytest.raises(DataError, match="too few rows to hold out"):
+        prepare(load(job), tmp_path)
+
+
+def test_every_client_of_a_cut_is_an_owner(tmp_path):
+    sites = {"clients": 9, "scheme": "dirichlet", "beta": 0.01}
+    ready = prepare(load(write_job(tmp_path, table(30), sites=sites)), tmp_path)
+    assert list(ready.owners) == [f"client-{k:02d}" for k in range(9)]
+    assert not all(map(len, ready.owners.values()))
+
+
+@pytest.mark.parametrize("holdout", [0, 0.2])
+@pytest.mark.parametrize("file", [None, "towns.npz"])
+def test_declared_names_are_the_owners_whatever_the_rows(tmp_path, holdout, file):
+    towns = np.arange(200) % 3
+    frame = table() if file else table().assign(town=towns)
+    np.savez(tmp_path / "towns.npz", town=towns)
+    sites = {"column": "town", "names": [9, "0..2", "north"]} | ({"path": file} if file else {})
+    job = load(write_job(tmp_path, frame, sites=sites, holdout=holdout))
+    assert Config(**job.to_dict()) == job
+    ready = prepare(job, tmp_path)
+    assert list(ready.owners) == ["9", "0", "1", "2", "north"]
+    assert list(ready.held_out) == (list(ready.owners) if holdout else [])
+    assert [len(rows) > 0 for rows in ready.owners.values()] == [False, True, True, True, False]
+    assert ready.owners_provenance == "declared"
+    assert all(list(rows) == list(table(1)) for rows in [*ready.owners.values(), ready.train])
+
+
+def test_a_row_of_an_undeclared_owner_is_refused_wherever_the_cut_puts_it(tmp_path):
+    for place in (0, 7, 19):
+        towns = np.where(np.arange(20) == place, "secret", "north")
+        sites = {"column": "town", "names": ["north", "south"]}
+        job = load(write_job(tmp_path, table(20).assign(town=towns), sites=sites))
+        with pytest.raises(DataError, match=f"column 'town': row {place + 1} names") as error:
+            prepare(job, tmp_path)
+        assert "secret" not in str(error.value)
+
+
+def test_the_schemas_values_are_the_names_of_a_categorical_columns_owners(tmp_path):
+    frame = table().query("colour == 'red'")
+    job = load(write_job(tmp_path, frame, sites={"column": "colour"}))
+    ready = prepare(job, tmp_path)
+    assert [*ready.owners] == ["red", "green"] and len(ready.owners["green"]) == 0
+    assert ready.owners_provenance == "declared"
+    assert "colour" in ready.owners["red"]
+    drafted = {**SCHEMA, "provenance": "private-data"}
+    write_yaml(drafted, tmp_path / "people.yaml")
+    ready = prepare(job, tmp_path)
+    assert [*ready.owners] == ["red"] and ready.owners_provenance == "private-data"
+
+
+@pytest.mark.parametrize("sites", [{"column": "age"}, {"column": "town", "path": "towns.csv"}])
+def test_names_that_nobody_declared_are_private_data(tmp_path, sites):
+    pd.DataFrame({"town": np.arange(200) % 3}).to_csv(tmp_path / "towns.csv", index=False)
+    ready = prepare(load(write_job(tmp_path, sites=sites)), tmp_path)
+    assert ready.owners_provenance == "private-data"
+    assert list(ready.owners) == list(ready.held_out)
+
+
+def test_every_owner_of_a_column_holds_rows_out_if_only_none(tmp_path):
     frame = table().assign(town=["tiny"] * 1 + ["large"] * 199)
     job = load(write_job(tmp_path, frame, sites={"column": "town"}))
     ready = prepare(job, tmp_path)
-    assert set(ready.held_out) == {"tiny", "large"} == set(ready.owners) | {"tiny"}
+    assert set(ready.held_out) == {"tiny", "large"} == set(ready.owners)
     assert sorted(map(len, ready.held_out.values()))[0] in (0, 1)
     assert all(list(rows) == list(ready.test) for rows in ready.held_out.values())
     assert sorted_rows(ready.held_out.values()).equals(sorted_rows([ready.test]))
@@ -176,8 +261,6 @@ def test_without_a_holdout_nothing_is_held(tmp_path):
 
 
 def test_each_owners_file_holds_out_rows_of_its_own(tmp_path):
-    from tests.small_jobs import table
-
     write_job(tmp_path / "a", table(50, 1))
     write_job(tmp_path / "b", table(100, 2))
     write_job(tmp_path / "c", table(1, 3))
@@ -191,8 +274,6 @@ def test_each_owners_file_holds_out_rows_of_its_own(tmp_path):
 
 
 def test_test_images_of_a_file_are_held_as_one(tmp_path):
-    import numpy as np
-
     rng = np.random.default_rng(0)
     arrays = {
         "x": rng.integers(0, 255, (40, 6, 6), dtype=np.uint8),
@@ -210,10 +291,6 @@ def test_test_images_of_a_file_are_held_as_one(tmp_path):
 
 @pytest.mark.parametrize("file", ["table.csv", "owners.csv", "owners.npz"])
 def test_a_column_names_each_rows_owner(tmp_path, file):
-    import numpy as np
-
-    from tests.small_jobs import table
-
     frame = table().assign(town=np.arange(200) % 4)
     if file == "table.csv":
         job = write_job(tmp_path, frame, sites={"column": "town"})

@@ -114,6 +114,7 @@ def test_private_encoders_survive_an_interruption(tmp_path):
         ({"budget": Budget(epsilon=2.0, curious=1)}, "another budget"),
         ({"settings": {"latent": 3}}, "other settings"),
         ({"insecure_noise_seed": 1}, "another insecure_noise_seed"),
+        ({"owners_provenance": "private-data"}, "another owners_provenance"),
     ],
 )
 def test_a_job_is_resumed_as_it_was_begun_or_not_at_all(tmp_path, changed, said):

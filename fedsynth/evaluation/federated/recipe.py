@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fedsynth.data.conforming import demand_columns
 from fedsynth.data.images import Images, check_images
 from fedsynth.errors import DataError
 from fedsynth.evaluation.reading.rows import Rows, read_rows
@@ -139,6 +140,7 @@ def records_of(owned: pd.DataFrame | Images, schema: Schema | ImageSchema, where
         return check_images(owned, schema, where)
     if len(owned):
         return read_rows(owned, schema, where)
+    demand_columns(owned, schema, where)
     width = len(schema.modelled)
     return Rows(schema, np.empty((0, width)), np.zeros((0, width), dtype=bool))
 

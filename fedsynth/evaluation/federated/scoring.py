@@ -77,6 +77,7 @@ def federated_scores(
     survivors: float = 1.0,
     owners_ledgers: Mapping[str, Ledger] | None = None,
     progress: Progress = show_nothing,
+    owners_provenance: str = "declared",
     insecure_noise_seed: int | None = None,
 ) -> FederatedScores:
     """Score synthetic rows against every owner's records, by one noisy sum and nothing else.
@@ -91,7 +92,7 @@ def federated_scores(
             variance and make every message as long as there are owners.
         cap: at the client level, records from which a client has its full weight.
         folder: new; gets ledger, schema, ``scores.json`` and certificate, for `fs.verify`.
-        seed, survivors, owners_ledgers, progress, insecure_noise_seed: as in
+        seed, survivors, owners_ledgers, progress, owners_provenance, insecure_noise_seed: as in
             :class:`fedsynth.queries.options.Options`.
 
     Raises:
@@ -115,6 +116,7 @@ def federated_scores(
         survivors=survivors,
         owners_ledgers=owners_ledgers or {},
         progress=progress,
+        owners_provenance=owners_provenance,
         insecure_noise_seed=insecure_noise_seed,
     )
     layout = scorer_of(recipe).layout

@@ -1,7 +1,7 @@
 """Cuts of one table or image set among simulated clients.
 
-Every row goes to exactly one client and keeps its index. A client that receives no row is left out
-of the result while the others keep their names, so `client-07` may be absent.
+Every row goes to exactly one client and keeps its index. A client that receives no row is one all
+the same: which clients there are may not hang on a row.
 """
 
 from __future__ import annotations
@@ -52,13 +52,15 @@ def partition(
     seed: int = 0,
     **options: object,
 ) -> dict[str, Data]:
-    """The rows of each client by name, in the clients' order; a client without rows is absent.
+    """The rows of each client by name, in the clients' order; a client may have none.
 
     Args:
         data: a table or images with at least one row for each client.
         clients: how many; for the scheme `column`, None or the number of its values.
         scheme: uniform, kmeans, geometric (a), dirichlet (beta, minimum), quantity (beta, minimum),
-            labels (per_client), noise (sigma) or column (column): the classes of `schemes`.
+            labels (per_client), noise (sigma) or column (column, names): the classes of
+            `schemes`. A column without `names` tells by its clients' names that each has a row,
+            which no epsilon covers: declare them, or fit with owners_provenance="private-data".
         schema: names the target, the identifiers kmeans leaves out, and the bounds that noise
             keeps. A column that only names the client (absent from the schema) is dropped.
         target: the column with the labels, for tables without a schema.
@@ -66,7 +68,7 @@ def partition(
 
     Raises:
         ConfigError: an unknown scheme or option, or one that does not fit the data.
-        DataError: too few rows, or a column that is absent or has gaps.
+        DataError: too few rows, or a column that is absent, has gaps or names an undeclared client.
     """
     rows = Rows(data, schema, target)
     rule = _scheme(scheme, options)
@@ -74,7 +76,7 @@ def partition(
         owners, names = rule.groups(rows)
         if clients not in (None, len(names)):
             raise ConfigError(
-                f"the column has {len(names)} values for {clients} clients; leave clients out"
+                f"the column names {len(names)} clients, not {clients}; leave clients out"
             )
         return _split(_drop_column(data, rule.column, schema), owners, names)
     count = _client_count(clients, scheme, len(rows))
@@ -94,7 +96,7 @@ def _scheme(name: str, options: dict[str, object]) -> Scheme | Column:
         if option not in known:
             hint = suggestion(option, known) if known else "; it takes none"
             raise ConfigError(f"{name} has no option {option!r}{hint}")
-    if name == "column" and not options:
+    if name == "column" and "column" not in options:
         raise ConfigError("column: say which, column=...")
     return SCHEMES[name](**options)
 
@@ -123,7 +125,6 @@ def _split(data: Data, owners: Owners, names: Sequence[str]) -> dict[str, Data]:
     return {
         name: _take(data, order[begin:end])
         for name, begin, end in zip(names, starts[:-1], starts[1:], strict=True)
-        if end > begin
     }
 
 

@@ -200,24 +200,48 @@ class Noise:
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One client for each value of a column (or of an array as long as the data)."""
+    """One client for each value of a column (or of an array as long as the data).
 
-    column: str | Sequence[Any] | NDArray[Any]
+    Attributes:
+        names: of all clients, also of those without a row; None reads them off the rows.
+    """
+
+    column: str | Sequence[Any] | NDArray[Any] | pd.Series
+    names: Sequence[object] | None = None
+
+    def __post_init__(self) -> None:
+        if self.names is None:
+            return
+        names = [_name(value) for value in self.names]
+        if not names or len(set(names)) < len(names):
+            raise ConfigError("column: names must be those of one client or more, each once")
 
     def groups(self, rows: Rows) -> tuple[Owners, tuple[str, ...]]:
-        """The client of each row, int64 [n], and the clients' names in the values' order."""
+        """The client of each row, int64 [n], and the clients' names, as declared or in the values'
+        order."""
         if isinstance(self.column, str):
             values, where = rows.column(self.column), f"column {self.column!r}"
         else:
-            values, where = pd.Series(self.column), "the column given"
+            values = pd.Series(self.column)
+            where = "the column given" if values.name is None else f"column {values.name!r}"
         if len(values) != len(rows):
             raise DataError(f"{where} has {len(values)} values for {len(rows)} rows")
         if absent := int(values.isna().sum()):
             raise DataError(f"{where} is missing in {absent} rows: give them a client or drop them")
-        names, firsts = np.unique(np.array([_name(v) for v in values]), return_index=True)
-        if pd.api.types.is_numeric_dtype(values.dtype):
-            names = names[np.argsort(values.to_numpy(dtype=np.float64)[firsts], kind="stable")]
-        owner = pd.Index(names).get_indexer([_name(v) for v in values])
+        spelled = np.array([_name(v) for v in values])
+        if self.names is not None:
+            names = np.array([_name(name) for name in self.names])
+        else:
+            names, firsts = np.unique(spelled, return_index=True)
+            if pd.api.types.is_numeric_dtype(values.dtype):
+                names = names[np.argsort(values.to_numpy(dtype=np.float64)[firsts], kind="stable")]
+        owner = pd.Index(names).get_indexer(spelled)
+        if (owner < 0).any():
+            # Which name it is, is the row's: it stays out of what may end in a log.
+            raise DataError(
+                f"{where}: row {int(np.argmax(owner < 0)) + 1} names a client that is not among "
+                "the declared names: declare it, or drop the row"
+            )
         return owner.astype(np.int64), tuple(str(name) for name in names)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from fedsynth.agreed import suggestion
-from fedsynth.data.conforming import Conformed, conform
+from fedsynth.data.conforming import Conformed, conform, demand_columns
 from fedsynth.data.images import Images, check_images
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.federation.client.client import Client
@@ -37,13 +37,11 @@ class Simulation(Federation):
         prepare: what makes of an owner's data what tasks understand.
 
     Raises:
-        DataError: no owner, no rows at all, or rows that the schema does not fit.
+        DataError: no owner, or rows that the schema does not fit.
     """
 
     def __init__(self, owners: Owners, schema: AnySchema, prepare: Prepare | None = None) -> None:
         named = by_name(owners)
-        if not any(len(owned) for owned in named.values()):
-            raise DataError("no owner has any rows: there is nothing to learn from")
         make = prepare or prepare_rows
         self._data = {name: make(owned, schema, name) for name, owned in named.items()}
         self._records = {name: len(owned) for name, owned in named.items()}
@@ -90,7 +88,9 @@ def prepare_rows(owned: Owned, schema: AnySchema, name: str) -> Conformed | Imag
         raise DataError(f"{name}: the schema describes a table, but this owner has images")
     if len(owned):
         return conform(owned, schema, where=name)
-    # An owner without rows answers like any other: only the noise tells.
+    # An owner without rows answers like any other: only the noise tells. Nor is it let off what
+    # one row would be held to.
+    demand_columns(owned, schema, name)
     empty: dict[str, Any] = {
         c.name: np.zeros(0, np.int64 if isinstance(c, Categorical | Boolean) else np.float64)
         for c in schema.modelled

@@ -126,7 +126,7 @@ def certify(ledger: Ledger, files: Mapping[str, str]) -> Certificate:
                     (e.label, e.terms, e.steps) for e in ledger.events
                 )
             ],
-            "not_covered": list(_not_covered(ledger)),
+            "not_covered": list(not_covered(job.schema_provenance, job.owners_provenance)),
             "cautions": [*budget.cautions(), *_exchanges(ledger), *_mechanisms(ledger)],
             "schema": {"sha256": job.schema_digest, "provenance": job.schema_provenance},
             "ledger": {"events": len(ledger.events), "head": ledger.head},
@@ -265,13 +265,23 @@ def version_of(package: str) -> str:
         return "not installed"
 
 
-def _not_covered(ledger: Ledger) -> tuple[str, ...]:
-    if ledger.job.schema_provenance == "private-data":
-        return (
+def not_covered(schema_provenance: str, owners_provenance: str) -> Iterator[str]:
+    """What epsilon does not cover, in sentences; known before anything is asked.
+
+    Args:
+        schema_provenance, owners_provenance: of :class:`~fedsynth.privacy.trail.job.Job`.
+    """
+    if schema_provenance == "private-data":
+        yield (
             "The schema (bounds, categories, decimals, which columns have missing values) was "
-            "drafted from private rows: what it tells about them is not covered by epsilon.",
+            "drafted from private rows: what it tells about them is not covered by epsilon."
         )
-    return ()
+    if owners_provenance == "private-data":
+        yield (
+            "The owners' names were read off private rows: which owners there are, and how many, "
+            "tells that each has a record, which is not covered by epsilon. Declare the names "
+            "(sites: names)."
+        )
 
 
 def _number(value: float) -> float | str:

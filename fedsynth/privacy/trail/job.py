@@ -96,6 +96,7 @@ class Job:
         participations: rounds after which each client refuses, where clients are sampled.
         schema_digest: hash of the schema in force.
         schema_provenance: "declared", or "private-data" where it was drafted from private rows.
+        owners_provenance: "private-data" where private rows tell which owners there are.
         settings_digest: hash of the method and its settings; empty where they are not known.
         insecure: noise came from a known seed, so nothing is guaranteed.
         job: random name.
@@ -109,6 +110,7 @@ class Job:
     participations: int | None = None
     schema_digest: str = ""
     schema_provenance: str = "declared"
+    owners_provenance: str = "declared"
     settings_digest: str = ""
     insecure: bool = False
     job: str = field(default_factory=lambda: uuid.uuid4().hex)
@@ -126,6 +128,8 @@ class Job:
         for later in ("settings_digest", "method", "clients"):
             if not plain[later]:
                 del plain[later]
+        if self.owners_provenance == "declared":
+            del plain["owners_provenance"]
         plain["plan"] = [
             {"label": p.label, "terms": p.terms.to_dict(), "count": p.count} for p in self.plan
         ]

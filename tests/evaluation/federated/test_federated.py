@@ -666,10 +666,20 @@ def test_columns_without_a_value_and_single_rows_are_scored():
     json.dumps(one.to_dict(), allow_nan=False)
 
 
+@pytest.mark.parametrize("budget", [FREE, Budget(epsilon=1.0), Budget(epsilon=9.0, unit="client")])
+def test_owners_without_any_record_are_scored_like_others(budget):
+    nobody_has_any = {name: frame.iloc[:0] for name, frame in OWNERS.items()}
+    found = federated_scores(nobody_has_any, SYNTHETIC, SCHEMA, budget)
+    json.dumps(found.to_dict(), allow_nan=False)
+    assert len(found.owners) == (3 if budget.unit == "record" else 0)
+
+
 def test_faulty_input_is_refused_before_anything_is_asked(monkeypatch):
     carried(monkeypatch, nobody)
     with pytest.raises(DataError, match="lacks columns"):
         scored({"x": people(5, 1).drop(columns="dose")})
+    with pytest.raises(DataError, match="lacks columns"):
+        scored({"x": people(5, 1), "y": people(5, 1).drop(columns="dose").iloc[:0]})
     with pytest.raises(DataError, match="no rows"):
         federated_scores(OWNERS, SYNTHETIC.iloc[:0], SCHEMA, FREE)
     with pytest.raises(ConfigError, match="by name"):

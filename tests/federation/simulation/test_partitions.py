@@ -61,8 +61,7 @@ def test_every_row_goes_to_exactly_one_client(scheme, clients, extra, labels, se
     held = pd.concat(parts.values()).sort_index()
     kept = ["kind", "label"] if scheme == "noise" else list(whole.columns)
     pd.testing.assert_frame_equal(held[kept], whole[kept])
-    assert set(parts) <= {f"client-{k:02d}" for k in range(clients)}
-    assert all(len(part) for part in parts.values())
+    assert list(parts) == [f"client-{k:02d}" for k in range(clients)]
 
 
 @pytest.mark.parametrize("scheme", NUMBERED)
@@ -224,9 +223,10 @@ def test_kmeans_finds_separated_clusters_whatever_the_scale_and_the_labels():
     assert {len(part) for part in parts.values()} == {50}
 
 
-def test_kmeans_of_fewer_distinct_rows_than_clients_leaves_some_out_silently():
+def test_kmeans_of_fewer_distinct_rows_than_clients_leaves_some_without_rows_silently():
     whole = pd.DataFrame({"x": [1.0] * 10 + [2.0] * 10})
-    assert sorted(len(part) for part in partition(whole, 5, "kmeans").values()) == [10, 10]
+    parts = partition(whole, 5, "kmeans").values()
+    assert sorted(len(part) for part in parts) == [0, 0, 0, 10, 10]
 
 
 def test_kmeans_needs_a_feature():
@@ -325,6 +325,27 @@ def test_column_names_clients_by_its_values_in_order():
     assert list(pooled) == ["a", "b", "c"]
 
 
+@given(
+    names=st.lists(st.sampled_from(["n", "s", 7, 8.0, "x y"]), min_size=1, unique=True),
+    data=st.data(),
+)
+def test_declared_names_are_the_clients_whatever_the_rows(names, data):
+    rows = data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=9))
+    parts = partition(pd.DataFrame({"s": rows}), None, "column", column="s", names=names)
+    texts = {"n": "n", "s": "s", 7: "7", 8.0: "8", "x y": "x y"}
+    assert list(parts) == [texts[name] for name in names]
+    for name in names:
+        held = [k for k, row in enumerate(rows) if row == name]
+        assert list(parts[texts[name]].index) == held
+
+
+def test_a_row_of_an_undeclared_client_is_refused_by_its_place_alone():
+    whole = pd.DataFrame({"s": ["n", "n", "secret", "n"]})
+    with pytest.raises(DataError, match="column 's': row 3 names a client that is not") as error:
+        partition(whole, None, "column", column="s", names=["n", "e"])
+    assert "secret" not in str(error.value)
+
+
 def test_column_unknown_to_the_schema_is_dropped_after_the_cut():
     schema = Schema(columns=(Continuous(name="x", lower=-9, upper=9, decimals=2),))
     whole = pd.DataFrame({"site": ["n", "s"], "x": [1.0, 2.0]})
@@ -343,7 +364,8 @@ def test_a_thousand_clients_have_names_of_equal_width_and_the_papers_empties():
     parts = partition(table(1500), 1001, "uniform")
     assert {len(name) for name in parts} == {len("client-0000")}
     skewed = partition(table(1500), 1001, "geometric")
-    assert len(skewed) < 1001
+    assert len(skewed) == 1001
+    assert sum(len(part) == 0 for part in skewed.values()) > 100
 
 
 @pytest.mark.parametrize(
@@ -362,7 +384,10 @@ def test_a_thousand_clients_have_names_of_equal_width_and_the_papers_empties():
         ("labels", {"per_client": 9}, "3 labels there are"),
         ("labels", {"per_client": (1, 2)}, "2 numbers for 4 clients"),
         ("column", {}, "column=..."),
-        ("column", {"column": "kind"}, "3 values for 4 clients"),
+        ("column", {"names": ["a"]}, "column=..."),
+        ("column", {"column": "kind"}, "names 3 clients, not 4"),
+        ("column", {"column": "kind", "names": ["a", "b", "b"]}, "each once"),
+        ("column", {"column": "kind", "names": []}, "one client or more"),
     ],
 )
 def test_a_wrong_scheme_or_option_is_named(scheme, options, words):

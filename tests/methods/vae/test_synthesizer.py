@@ -124,7 +124,7 @@ def test_owners_may_be_a_mapping_a_list_or_a_single_table_and_some_may_be_empty(
     ("given", "said"),
     [
         ({}, "no owner of data"),
-        (table(0), "no owner has any rows"),
+        ([table(5), table(0).drop(columns="dose")], "dose"),
         ([table(5).drop(columns="dose")], "dose"),
         ([table(5).assign(extra=1)], "extra"),
         ([Images(np.zeros((1, 2, 2), np.uint8))], "describes a table"),

@@ -88,14 +88,18 @@ def test_every_certificate_fits_the_schema(
 def test_certificates_with_every_remark_fit_the_schema():
     budget = Budget(epsilon=50, delta=0.2, unit="client", trust="central", units=9)
     remarked = ledger_of(
-        "client", budget=budget, schema_provenance="private-data", insecure=True, participations=3
-    )
+        "client", budget=budget, schema_provenance="private-data",
+        owners_provenance="private-data", insecure=True, participations=3,
+    )  # fmt: skip
     empty = Ledger.create(Job(budget=Budget(epsilon=1)))
     for ledger in (remarked, empty):
         VALIDATOR.validate(certify(ledger, FILES).content)
     content = certify(remarked, {}).content
     assert len(content["cautions"]) == 2
-    assert "not covered by epsilon" in content["not_covered"][0]
+    schema, owners = content["not_covered"]
+    assert all("not covered by epsilon" in sentence for sentence in (schema, owners))
+    assert schema.startswith("The schema") and owners.startswith("The owners' names")
+    assert certify(empty, {}).content["not_covered"] == []
     assert "known seed" in content["void"]
 
 

@@ -464,6 +464,7 @@ def test_everything_a_job_says_comes_back(tmp_path: Path):
         participations=5,
         schema_digest="0" * 64,
         schema_provenance="private-data",
+        owners_provenance="private-data",
         insecure=True,
     )
     Ledger.create(job, tmp_path / "ledger.jsonl").close()
