@@ -19,7 +19,7 @@ from fedsynth.privacy.accounting import spent
 from fedsynth.privacy.rows.clipping import DenseRows
 from fedsynth.privacy.sampling import Poisson
 from fedsynth.privacy.trail.certificate import certify
-from fedsynth.privacy.trail.job import Event
+from fedsynth.privacy.trail.job import Event, Planned
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.verify.verification import require
 from tests.federation.vectors import channel, clients, ledger, terms
@@ -206,7 +206,8 @@ def test_an_event_takes_a_whole_number_of_steps(steps):
 def test_a_ledger_keeps_steps_over_a_restart_and_verifies(tmp_path):
     promised = terms(**LOCAL, noise_multiplier=3.0, sampling=Poisson(0.2))
     path = tmp_path / "ledger.jsonl"
-    account = ledger("record", epsilon=20.0, path=path, trust="local")
+    plan = (Planned("walk", promised, 31),)
+    account = ledger("record", epsilon=20.0, path=path, trust="local", plan=plan, format=1)
     channel(clients(records=9), account).collect("test-walk", promised, 3, steps=30)
     channel(clients(records=9), account).collect("test-vectors", promised, 3)
     account.close()

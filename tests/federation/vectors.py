@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -158,10 +159,11 @@ def ledger(
     trust: str = "central",
     insecure: bool = False,
     participations: int | None = None,
+    **job: Any,
 ) -> Ledger:
     budget = Budget(epsilon=epsilon, delta=1e-5, unit=unit, trust=trust)
-    job = Job(budget=budget, insecure=insecure, participations=participations)
-    return Ledger.create(job, path)
+    fields = {"insecure": insecure, "participations": participations, **job}
+    return Ledger.create(Job(budget=budget, **fields), path)
 
 
 def channel(

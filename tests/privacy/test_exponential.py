@@ -24,6 +24,7 @@ from fedsynth.privacy.rows.factored import FactoredRows
 from fedsynth.privacy.sampling import FixedSize, Poisson
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.verify import moments
+from tests.charges import charge_of, charges_of
 
 DELTA = 1e-5
 
@@ -191,9 +192,9 @@ def test_beside_fixed_size_rounds_a_choice_is_charged_at_half_its_multiplier():
     halves = spent({gaussian(15.0): 2}, DELTA).rdp
     assert spent(counts, DELTA).rdp >= halves
     assert spent(counts, DELTA).pld is None
-    second = moments.epsilon(moments.compose(counts, replace_one=True), DELTA)
+    second = moments.epsilon(moments.compose(charges_of(counts), replace_one=True), DELTA)
     assert second <= spent(counts, DELTA).rdp
-    exchanged = moments.curve(choice(30.0), replace_one=True)
+    exchanged = moments.curve(charge_of(choice(30.0)), replace_one=True)
     wanted = [moments.bounded_range(4 / 30, order) for order in moments.ORDERS]
     np.testing.assert_allclose(exchanged, wanted)
 

@@ -14,20 +14,18 @@ from collections.abc import Mapping
 from scipy.optimize import brentq
 from scipy.special import erfcx, ndtr
 
-from fedsynth.privacy.mechanisms.gaussian import Gaussian
-from fedsynth.privacy.sampling import Everyone, Poisson
-from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.verify.charges import Charge
 
 
-def epsilon(counts: Mapping[Terms, int], delta: float) -> float | None:
-    """Epsilon of ``counts[terms]`` releases under each ``terms``, composed, add/remove.
+def epsilon(counts: Mapping[Charge, int], delta: float) -> float | None:
+    """Epsilon of so many releases of each charge, composed, add/remove.
 
     Returns:
         None where there are others than Gaussian releases of everybody.
     """
     if not counts or not all(map(_covered, counts)):
         return None
-    mu = math.sqrt(sum(count / terms.noise_multiplier**2 for terms, count in counts.items()))
+    mu = math.sqrt(sum(count / charge.noise**2 for charge, count in counts.items()))
     if _delta(0.0, mu) <= delta:
         return 0.0
     most = mu * (mu + 1)
@@ -36,12 +34,9 @@ def epsilon(counts: Mapping[Terms, int], delta: float) -> float | None:
     return float(brentq(lambda e: math.log(_delta(e, mu) / delta), 0.0, most, xtol=1e-12))
 
 
-def _covered(terms: Terms) -> bool:
-    sampling = terms.sampling
-    everybody = isinstance(sampling, Everyone) or (
-        isinstance(sampling, Poisson) and sampling.rate == 1
-    )
-    return isinstance(terms.kind, Gaussian) and everybody and terms.noise_multiplier > 0
+def _covered(charge: Charge) -> bool:
+    everybody = charge.sampling == "everyone" and charge.mechanism == "gaussian"
+    return everybody and charge.noise > 0
 
 
 def _delta(epsilon: float, mu: float) -> float:

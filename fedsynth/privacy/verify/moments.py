@@ -16,13 +16,8 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
 from fedsynth.errors import PrivacyError
-from fedsynth.privacy.mechanisms.exponential import Exponential
-from fedsynth.privacy.mechanisms.gaussian import Gaussian
-from fedsynth.privacy.mechanisms.laplace import Laplace
-from fedsynth.privacy.mechanisms.stable import Stable
-from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson
-from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.verify import pure
+from fedsynth.privacy.verify.charges import Charge
 
 # Those that dp-accounting optimises over, so that the two can be compared to many digits.
 ORDERS = (*(1 + k / 10 for k in range(1, 100)), *range(11, 64), 128, 256, 512, 1024)
@@ -151,48 +146,48 @@ def _central_moments(sigma: float) -> NDArray[np.float64]:
     return np.array([0.0, *(float(logsumexp(power)) for power in powers)])
 
 
-def curve(terms: Terms, replace_one: bool) -> NDArray[np.float64]:
+def curve(charge: Charge, replace_one: bool) -> NDArray[np.float64]:
     """RDP of one release at :data:`ORDERS`.
 
     Args:
         replace_one: exchange a unit instead of adding or removing one, which moves a clipped sum by
             twice the clip.
     """
-    sigma = terms.noise_multiplier / (2 if replace_one else 1)
+    sigma = charge.noise / (2 if replace_one else 1)
     if sigma == 0:
         return np.full(len(ORDERS), np.inf)
     with np.errstate(over="ignore"):
-        return np.array([_single(terms, sigma, order, replace_one) for order in ORDERS])
+        return np.array([_single(charge, sigma, order, replace_one) for order in ORDERS])
 
 
-def _single(terms: Terms, sigma: float, order: float, replace_one: bool) -> float:
-    match terms.kind, terms.sampling:
-        case Laplace(), Everyone():
+def _single(charge: Charge, sigma: float, order: float, replace_one: bool) -> float:
+    match charge.mechanism, charge.sampling:
+        case "laplace", "everyone":
             return laplace(sigma, order)
-        case Gaussian(), Everyone():
+        case "gaussian", "everyone":
             return gaussian(sigma, order)
-        case Exponential(), Everyone():
+        case "exponential", "everyone":
             return bounded_range(2 / sigma, order)
-        case Stable(), Everyone():
-            return pure.renyi(pure.release(terms, replace_one), order)
-        case Stable(), Poisson() if not replace_one:
-            return pure.renyi(pure.release(terms, replace_one), order)
-        case Gaussian(), Poisson(rate=rate) if not replace_one:
-            return poisson_gaussian(sigma, rate, order)
-        case Gaussian(), FixedSize(size=size, population=population) if replace_one:
-            return fixed_size_gaussian(sigma, size / population, order)
+        case "stable", "everyone":
+            return pure.renyi(pure.release(charge, replace_one), order)
+        case "stable", "poisson" if not replace_one:
+            return pure.renyi(pure.release(charge, replace_one), order)
+        case "gaussian", "poisson" if not replace_one:
+            return poisson_gaussian(sigma, charge.rate, order)
+        case "gaussian", "fixed-size" if replace_one:
+            return fixed_size_gaussian(sigma, charge.rate, order)
     raise PrivacyError(
-        f"no analysis for {terms.mechanism} noise under {type(terms.sampling).__name__} sampling "
+        f"no analysis for {charge.mechanism} noise under {charge.sampling} sampling "
         f"({'replace-one' if replace_one else 'add/remove'})"
     )
 
 
-def compose(counts: Mapping[Terms, int], replace_one: bool) -> NDArray[np.float64]:
+def compose(counts: Mapping[Charge, int], replace_one: bool) -> NDArray[np.float64]:
     """Renyi curves add up: the RDP of all releases together at :data:`ORDERS`."""
     total = np.zeros(len(ORDERS))
-    for terms, count in counts.items():
+    for charge, count in counts.items():
         if count:
-            total += count * curve(terms, replace_one)
+            total += count * curve(charge, replace_one)
     return total
 
 

@@ -17,9 +17,7 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.special import gammaln
 
 from fedsynth.errors import PrivacyError
-from fedsynth.privacy.mechanisms.stable import Stable
-from fedsynth.privacy.sampling import Everyone, Poisson
-from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.verify.charges import Charge
 
 # Compositions of more different outcomes than this are left to the Renyi bound.
 _MOST_OUTCOMES = 200_000
@@ -42,7 +40,7 @@ def _log_mass(
     return np.asarray(-likely * whole - other * (eps0 + whole))
 
 
-def epsilon(counts: Mapping[Terms, int], delta: float) -> float | None:
+def epsilon(counts: Mapping[Charge, int], delta: float) -> float | None:
     """Epsilon of stable releases under add/remove, composed exactly as randomised responses.
 
     The losses of n responses of eps0 add up to ``(2 k - n) eps0`` with k binomial, so the
@@ -52,13 +50,13 @@ def epsilon(counts: Mapping[Terms, int], delta: float) -> float | None:
     Returns:
         None where there are too many outcomes, or a mechanism that this does not cover.
     """
-    if any(not isinstance(terms.kind, Stable) or terms.noise_multiplier == 0 for terms in counts):
+    if any(charge.mechanism != "stable" or charge.noise == 0 for charge in counts):
         return None
     if math.prod(count + 1.0 for count in counts.values()) > _MOST_OUTCOMES:
         return None
     losses, masses = np.zeros(1), np.ones(1)
-    for terms, count in counts.items():
-        eps0, k = release(terms, replace_one=False), np.arange(count + 1)
+    for charge, count in counts.items():
+        eps0, k = release(charge, replace_one=False), np.arange(count + 1)
         losses = np.add.outer(losses, (2 * k - count) * eps0).ravel()
         ways = gammaln(count + 1) - gammaln(k + 1) - gammaln(count - k + 1)
         masses = np.outer(masses, np.exp(ways + _log_mass(eps0, k, count - k))).ravel()
@@ -69,7 +67,7 @@ def epsilon(counts: Mapping[Terms, int], delta: float) -> float | None:
     return 0.0 if excess(0.0) <= 0 else float(brentq(excess, 0.0, losses.max(), xtol=1e-12))
 
 
-def release(terms: Terms, replace_one: bool) -> float:
+def release(charge: Charge, replace_one: bool) -> float:
     """Pure epsilon of one release of stable noise: the score bound over the noise multiplier.
 
     Of a Poisson sample, ``ln(1 - q + q e^epsilon)`` under add/remove.
@@ -77,15 +75,15 @@ def release(terms: Terms, replace_one: bool) -> float:
     Raises:
         PrivacyError: another mechanism, or sampling that this does not cover.
     """
-    covered = isinstance(terms.sampling, Everyone if replace_one else Everyone | Poisson)
-    if not isinstance(terms.kind, Stable) or not covered:
+    samplings = ("everyone",) if replace_one else ("everyone", "poisson")
+    if charge.alpha is None or charge.sampling not in samplings:
         raise PrivacyError(
-            f"no analysis of pure releases covers {terms.mechanism} noise so sampled"
+            f"no analysis of pure releases covers {charge.mechanism} noise so sampled"
         )
-    whole = _score_bound(terms.kind.alpha) * (2 if replace_one else 1) / terms.noise_multiplier
-    if not isinstance(terms.sampling, Poisson) or terms.sampling.rate == 1:
+    whole = _score_bound(charge.alpha) * (2 if replace_one else 1) / charge.noise
+    rate = charge.rate
+    if rate == 1:
         return whole
-    rate = terms.sampling.rate
     return float(np.logaddexp(math.log1p(-rate), math.log(rate) + whole))
 
 

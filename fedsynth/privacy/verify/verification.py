@@ -1,9 +1,11 @@
 """Verify a release without trusting the job that made it.
 
 Files against their hashes, the ledger's chain, every figure derived anew from the ledger, and the
-derived epsilon against a second accountant (:mod:`fedsynth.privacy.verify.moments`; for the privacy
-loss distribution :mod:`fedsynth.privacy.verify.gaussian` or :mod:`fedsynth.privacy.verify.pure`,
-which are exact, or Microsoft's PRV accountant where Gaussian releases are of samples).
+derived epsilon against a second accountant, which charges the ledger's releases by rules of its own
+(:mod:`fedsynth.privacy.verify.charges`) and composes them apart
+(:mod:`fedsynth.privacy.verify.moments`; for the privacy loss distribution
+:mod:`fedsynth.privacy.verify.gaussian` or :mod:`fedsynth.privacy.verify.pure`, which are exact, or
+Microsoft's PRV accountant where Gaussian releases are of samples).
 """
 
 from __future__ import annotations
@@ -13,14 +15,14 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from fedsynth.errors import FedsynthError, ReleaseError
 from fedsynth.plain import hash_plain
-from fedsynth.privacy.accounting import Counts, charged, replaces_one, spent
+from fedsynth.privacy.accounting import charged, spent
 from fedsynth.privacy.adversaries import known_to
-from fedsynth.privacy.mechanisms.gaussian import Gaussian
 from fedsynth.privacy.trail.certificate import (
     CONFIG,
     LEDGER,
@@ -36,7 +38,8 @@ from fedsynth.privacy.trail.job import Job
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.trail.signatures import NAME as SIGNATURES
 from fedsynth.privacy.trail.signatures import read_keys, read_signatures
-from fedsynth.privacy.verify import gaussian, moments, pure
+from fedsynth.privacy.verify import charges, gaussian, moments, pure
+from fedsynth.privacy.verify.charges import Charge, Charges
 from fedsynth.yaml_files import read_yaml
 
 # What the second accountants may find above the certified figures: rounding in one case, a mesh in
@@ -95,7 +98,7 @@ def _checks(
     yield from _figures(certificate, derived)
     # What the certificate says equals what the ledger implies, or the check above has failed: from
     # here on the latter is held to account.
-    yield from _second_opinion(ledger, derived)
+    yield from _second_opinion(folder / LEDGER, derived)
     yield _within_budget(ledger, derived)
     yield Check("not void", derived.void is None, derived.void or "noise was secret")
 
@@ -237,35 +240,53 @@ def _same(ours: object, theirs: object) -> bool:
     return ours == theirs
 
 
-def _second_opinion(ledger: Ledger, derived: Certificate) -> Iterator[Check]:
+def _second_opinion(path: Path, derived: Certificate) -> Iterator[Check]:
+    """The ledger's lines, read and charged a second time, and the figures held against that."""
     claimed = derived.content["guarantee"]
-    counts = charged(ledger.counts, ledger.job.participations, ledger.job.budget.unit)
-    delta = ledger.job.budget.resolved_delta
-    if not math.isfinite(derived.epsilon) or not counts:
+    try:
+        lines = charges.lines_of(path)
+        yield from (Check(*found) for found in charges.structure(lines))
+        read = charges.charge(lines)
+        yield _second_reading(claimed, read)
+        if not math.isfinite(derived.epsilon) or not read.counts:
+            return
+        second = moments.epsilon(moments.compose(read.counts, read.replace_one), read.delta)
+    except FedsynthError as error:
+        yield Check("second reading", False, str(error))
         return
-    second = moments.epsilon(moments.compose(counts, replaces_one(counts)), delta)
     rdp = float(claimed["rdp"])
     yield Check(
         "second accountant (moments)",
         second <= rdp * (1 + _RDP_SLACK) + _RDP_SLACK,
         f"RDP {rdp:.6g} certified, {second:.6g} computed apart",
     )
-    if claimed["pld"] is not None:
-        yield from _opinion_on_pld(counts, delta, float(claimed["pld"]))
+    if claimed["pld"] is not None and math.isfinite(second):
+        yield from _opinion_on_pld(read.counts, read.delta, float(claimed["pld"]))
 
 
-def _opinion_on_pld(counts: Counts, delta: float, pld: float) -> Iterator[Check]:
+def _second_reading(claimed: Mapping[str, Any], read: Charges) -> Check:
+    """Whom the guarantee is about."""
+    same = (
+        claimed["unit"] == read.unit
+        and (claimed["neighbours"] == "replace-one") is read.replace_one
+        and math.isclose(claimed["delta"], read.delta, rel_tol=_ROUNDING)
+    )
+    found = f"{'exchanging ' if read.replace_one else ''}one {read.unit}, delta {read.delta:g}"
+    return Check("second reading", same, found if same else f"another guarantee: {found}")
+
+
+def _opinion_on_pld(counts: Mapping[Charge, int], delta: float, pld: float) -> Iterator[Check]:
     """Of pure releases, and of Gaussian sums: alone they cost what is certified, beside other
     releases no more than that."""
     exact = pure.epsilon(counts, delta)
     if exact is not None:
         yield _compare("pure", pld, exact, "composed exactly", _RDP_SLACK * (1 + pld))
-    sums = {terms: count for terms, count in counts.items() if isinstance(terms.kind, Gaussian)}
+    sums = {charge: count for charge, count in counts.items() if charge.mechanism == "gaussian"}
     alone = len(sums) == len(counts)
     exact = gaussian.epsilon(sums, delta)
     if exact is not None:
         yield _compare("Gaussian", pld, exact, "exactly", _RDP_SLACK * (1 + pld), alone)
-    elif sums and pld <= _PRV_LIMIT and all(terms.sampling.rate is not None for terms in sums):
+    elif sums and pld <= _PRV_LIMIT and all(one.sampling != "fixed-size" for one in sums):
         # As fine as a small epsilon needs.
         error = max(1e-3, min(_PRV_ERROR, pld / 20))
         yield _compare("PRV", pld, _prv(sums, delta, error), "by PRV", 3 * error, alone)
@@ -282,7 +303,7 @@ def _compare(
     )
 
 
-def _prv(counts: Counts, delta: float, error: float) -> float:
+def _prv(counts: Mapping[Charge, int], delta: float, error: float) -> float:
     """The upper bound of a numerical composition of privacy random variables (Gopi, Lee and
     Wutschitz, 2021, Algorithm 2), by their own package."""
     from prv_accountant import PoissonSubsampledGaussianMechanism, PRVAccountant
@@ -294,10 +315,9 @@ def _prv(counts: Counts, delta: float, error: float) -> float:
         accountant = PRVAccountant(
             prvs=[
                 PoissonSubsampledGaussianMechanism(
-                    sampling_probability=terms.sampling.rate,
-                    noise_multiplier=terms.noise_multiplier,
+                    sampling_probability=charge.rate, noise_multiplier=charge.noise
                 )
-                for terms in counts
+                for charge in counts
             ],
             max_self_compositions=repetitions,
             eps_error=error,

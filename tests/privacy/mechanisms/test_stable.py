@@ -28,6 +28,8 @@ from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.job import Event, Job
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.verify import moments, pure
+from fedsynth.privacy.verify.charges import Charge
+from tests.charges import charges_of
 
 DELTA = 1e-5
 ALPHAS = st.one_of(st.just(1.0), st.floats(1, LARGEST_ALPHA), st.just(LARGEST_ALPHA))
@@ -182,9 +184,8 @@ def test_a_poisson_sample_costs_no_more_than_its_charge_in_both_directions(alpha
     ratios = np.log1p(rate * (there / here - 1))
     charge = charge_of(terms(noise, alpha, sampling=Poisson(rate)))
     assert np.abs(ratios).max() <= charge
-    assert charge == pytest.approx(
-        pure.release(terms(noise, alpha, sampling=Poisson(rate)), False), rel=1e-6
-    )
+    again = Charge("stable", noise, alpha, "poisson", rate)
+    assert charge == pytest.approx(pure.release(again, False), rel=1e-6)
 
 
 @given(st.floats(1e-6, 2000), st.floats(1e-6, 1))
@@ -206,8 +207,8 @@ def test_sampling_that_nothing_covers_is_refused_by_both_accountants():
         with pytest.raises(PrivacyError, match="covers"):
             spent(counts, DELTA)
         with pytest.raises(PrivacyError, match=r"covers|no analysis"):
-            moments.compose(counts, replace_one=True)
-    for wrong in (gaussian(1.0), terms(1.0, mechanism="laplace", alpha=None)):
+            moments.compose(charges_of(counts), replace_one=True)
+    for wrong in (Charge("gaussian", 1.0), Charge("laplace", 1.0)):
         with pytest.raises(PrivacyError):
             pure.release(wrong, False)
 
@@ -218,7 +219,7 @@ def test_beside_fixed_size_rounds_a_release_is_charged_at_twice_the_clip():
     alone = spent({terms(4.0): 2}, DELTA)
     assert spent(beside, DELTA).rdp >= alone.rdp
     assert spent(beside, DELTA).pld is None
-    second = moments.epsilon(moments.compose(beside, replace_one=True), DELTA)
+    second = moments.epsilon(moments.compose(charges_of(beside), replace_one=True), DELTA)
     assert alone.rdp <= second <= spent(beside, DELTA).rdp
 
 
@@ -279,10 +280,11 @@ def test_a_job_costs_what_an_exact_sum_over_outcomes_says(alpha, multiplier, cou
 def test_both_accountants_agree_about_stable_releases(alpha, multiplier, count, rate):
     counts = {terms(multiplier, alpha): count, terms(3.0, 1.5, sampling=Poisson(rate)): 2}
     first = spent(counts, DELTA)
-    assert moments.epsilon(moments.compose(counts, False), DELTA) == pytest.approx(
+    again = charges_of(counts)
+    assert moments.epsilon(moments.compose(again, False), DELTA) == pytest.approx(
         first.rdp, rel=1e-3, abs=1e-3
     )
-    exact = pure.epsilon(counts, DELTA)
+    exact = pure.epsilon(again, DELTA)
     if first.pld is not None and exact is not None:
         assert exact - 1e-9 <= first.pld <= exact + 1e-3 * (1 + exact)
 
@@ -306,7 +308,7 @@ def test_no_noise_costs_everything():
     for counts in ({terms(0.0): 1}, {terms(0.0): 1, gaussian(1.0): 1}):
         assert spent(counts, DELTA).epsilon == math.inf
         assert renyi(counts, DELTA) == math.inf
-    assert pure.epsilon({terms(0.0): 1}, DELTA) is None
+    assert pure.epsilon({Charge("stable", 0.0, 1.7): 1}, DELTA) is None
 
 
 def test_calibration_finds_the_noise_of_one_release_and_of_a_plan():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import pytest
 from hypothesis import given, settings
@@ -11,21 +12,10 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from fedsynth.privacy.accounting import spent
-from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson, Sampling
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.verify import gaussian
-
-
-def terms(noise: float, sampling: Sampling | None = None, mechanism: str = "gaussian") -> Terms:
-    return Terms(
-        unit="client",
-        trust="central",
-        clip=1.0,
-        noise_multiplier=noise,
-        sampling=sampling or Everyone(),
-        mechanism=mechanism,
-        norm="l2" if mechanism == "gaussian" else "l1",
-    )
+from fedsynth.privacy.verify.charges import Charge
+from tests.charges import charges_of
 
 
 @settings(max_examples=30)
@@ -33,10 +23,11 @@ def terms(noise: float, sampling: Sampling | None = None, mechanism: str = "gaus
 def test_the_hockey_stick_divergence_at_epsilon_is_delta(noise: float, more: float, count: int):
     """Between N(0, 1) and N(mu, 1) by quadrature, both ways the same."""
     delta = 1e-5
-    counts = {terms(noise): count, terms(more): 1}
+    counts = Counter({Charge("gaussian", noise): count})
+    counts[Charge("gaussian", more)] += 1
     found = gaussian.epsilon(counts, delta)
     assert found is not None
-    mu = math.sqrt(sum(n / t.noise_multiplier**2 for t, n in counts.items()))
+    mu = math.sqrt(sum(n / charge.noise**2 for charge, n in counts.items()))
     start = found / mu + mu / 2
 
     def lost(x: float) -> float:
@@ -51,19 +42,22 @@ def test_the_hockey_stick_divergence_at_epsilon_is_delta(noise: float, more: flo
 
 @pytest.mark.parametrize("noise", [0.6, 1.0, 5.0, 40.0])
 def test_the_loss_distribution_finds_the_same(noise: float):
+    def terms(multiplier: float) -> Terms:
+        return Terms(unit="client", trust="central", clip=1.0, noise_multiplier=multiplier)
+
     counts = {terms(noise): 3, terms(2 * noise): 1}
-    assert gaussian.epsilon(counts, 1e-5) == pytest.approx(spent(counts, 1e-5).pld, abs=1e-3)
-
-
-def test_a_coin_that_always_falls_on_yes_leaves_nobody_out():
-    assert gaussian.epsilon({terms(1.0, Poisson(1.0)): 2}, 1e-5) == gaussian.epsilon(
-        {terms(1.0): 2}, 1e-5
-    )
+    found = gaussian.epsilon(charges_of(counts), 1e-5)
+    assert found == pytest.approx(spent(counts, 1e-5).pld, abs=1e-3)
 
 
 @pytest.mark.parametrize(
     "other",
-    [terms(1.0, Poisson(0.5)), terms(1.0, FixedSize(1, 2)), terms(1.0, mechanism="laplace")],
+    [
+        Charge("gaussian", 1.0, sampling="poisson", rate=0.5),
+        Charge("gaussian", 1.0, sampling="fixed-size"),
+        Charge("laplace", 1.0),
+        Charge("gaussian", 0.0),
+    ],
 )
-def test_samples_and_other_noise_are_left_to_others(other: Terms):
-    assert gaussian.epsilon({terms(1.0): 1, other: 1}, 1e-5) is None
+def test_samples_and_other_noise_are_left_to_others(other: Charge):
+    assert gaussian.epsilon({Charge("gaussian", 1.0): 1, other: 1}, 1e-5) is None

@@ -14,24 +14,15 @@ from hypothesis import strategies as st
 from scipy import integrate
 
 from fedsynth.errors import PrivacyError
-from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson, Sampling
-from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.verify import moments
+from fedsynth.privacy.verify.charges import Charge
 
 INTEGERS = [2, 3, 4, 7, 16, 33, 64]
-EVERYONE = Everyone()
 SIGMAS = st.floats(0.3, 50)
 
 
-def terms(multiplier: float, sampling: Sampling = EVERYONE, **changes) -> Terms:
-    return Terms(
-        unit="client",
-        trust="central",
-        clip=1.0,
-        noise_multiplier=multiplier,
-        sampling=sampling,
-        **changes,
-    )
+def noise(multiplier: float) -> Charge:
+    return Charge("gaussian", multiplier)
 
 
 def reference(event: dp.DpEvent, orders, exchange: bool = False) -> np.ndarray:
@@ -144,43 +135,45 @@ def test_the_tail_bound_of_the_papers_is_reproduced():
 
 @given(sigma=SIGMAS, delta=st.floats(1e-12, 0.1))
 def test_the_improved_conversion_is_never_worse_than_the_classic(sigma: float, delta: float):
-    curve = moments.curve(terms(sigma), replace_one=False)
+    curve = moments.curve(noise(sigma), replace_one=False)
     assert moments.epsilon(curve, delta) <= moments.classic_epsilon(curve, delta)
 
 
 @given(first=SIGMAS, second=SIGMAS, n=st.integers(0, 50), m=st.integers(0, 50))
 def test_curves_add_up(first: float, second: float, n: int, m: int):
-    total = moments.compose({terms(first): n, terms(second): m}, False)
+    total = moments.compose({noise(first): n, noise(second): m}, False)
     if first == second:
         n, m = m, 0
-    parts = n * moments.curve(terms(first), False) + m * moments.curve(terms(second), False)
+    parts = n * moments.curve(noise(first), False) + m * moments.curve(noise(second), False)
     np.testing.assert_allclose(total, parts, rtol=1e-12)
 
 
 def test_exchanging_a_unit_counts_as_half_the_noise():
-    np.testing.assert_array_equal(moments.curve(terms(3.0), True), moments.curve(terms(1.5), False))
+    np.testing.assert_array_equal(moments.curve(noise(3.0), True), moments.curve(noise(1.5), False))
 
 
 @given(sigma=st.floats(0.3, 1e7), delta=st.floats(1e-9, 0.1))
 def test_the_conversion_equals_dp_accounting(sigma: float, delta: float):
-    ours = moments.epsilon(moments.curve(terms(sigma), False), delta)
+    ours = moments.epsilon(moments.curve(noise(sigma), False), delta)
     theirs = dp_rdp.RdpAccountant().compose(dp.GaussianDpEvent(sigma)).get_epsilon(delta)
     assert ours == pytest.approx(theirs, rel=1e-9, abs=1e-12)
 
 
 def test_no_noise_costs_everything():
-    assert moments.epsilon(moments.curve(terms(0.0), False), 1e-5) == math.inf
+    assert moments.epsilon(moments.curve(noise(0.0), False), 1e-5) == math.inf
 
 
 @pytest.mark.parametrize(
-    ("promised", "exchange"),
+    ("charge", "exchange"),
     [
-        (terms(1.0, Poisson(0.1)), True),
-        (terms(1.0, FixedSize(1, 10)), False),
-        (terms(1.0, Poisson(0.1), norm="l1", mechanism="laplace"), False),
-        (terms(1.0, FixedSize(1, 10), norm="l1", mechanism="laplace"), True),
+        (Charge("gaussian", 1.0, sampling="poisson", rate=0.1), True),
+        (Charge("gaussian", 1.0, sampling="fixed-size", rate=0.1), False),
+        (Charge("laplace", 1.0, sampling="poisson", rate=0.1), False),
+        (Charge("laplace", 1.0, sampling="fixed-size", rate=0.1), True),
+        (Charge("exponential", 1.0, sampling="poisson", rate=0.1), False),
+        (Charge("levy", 1.0), False),
     ],
 )
-def test_what_no_theorem_covers_is_refused(promised: Terms, exchange: bool):
+def test_what_no_theorem_covers_is_refused(charge: Charge, exchange: bool):
     with pytest.raises(PrivacyError, match="no analysis"):
-        moments.curve(promised, exchange)
+        moments.curve(charge, exchange)

@@ -8,24 +8,31 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from dp_accounting import GaussianDpEvent
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedsynth.errors import ReleaseError
 from fedsynth.privacy import accounting
+from fedsynth.privacy.accounting import charged
 from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.curves import of_event
 from fedsynth.privacy.mechanisms import stable_law as law
+from fedsynth.privacy.mechanisms.gaussian import Gaussian
 from fedsynth.privacy.mechanisms.stable import Stable
 from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson, Sampling
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail import chain
+from fedsynth.privacy.trail.account import Account
 from fedsynth.privacy.trail.certificate import LEDGER, NAME, certify, sha256
-from fedsynth.privacy.trail.job import Event, Job
+from fedsynth.privacy.trail.job import Event, Job, Planned
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.verify import verification
+from fedsynth.privacy.verify.charges import Charge
 from fedsynth.privacy.verify.verification import require, verify
 
 
@@ -52,14 +59,21 @@ def release(
     trust: str = "central",
     mechanism: str = "gaussian",
     epsilon: float = 100.0,
+    participations: int | None = None,
+    steps: int = 1,
+    of: str = "",
     insecure: bool = False,
 ) -> Path:
-    budget = Budget(epsilon=epsilon, delta=1e-5, unit=unit, trust=trust)
+    """A release of a job that protects the terms' unit, or another."""
+    budget = Budget(epsilon=epsilon, delta=1e-5, unit=of or unit, trust=trust)
     folder.mkdir(parents=True, exist_ok=True)
-    ledger = Ledger.create(Job(budget=budget, insecure=insecure), folder / LEDGER)
     promised = terms(multiplier, sampling or Everyone(), unit, trust, mechanism)
+    plan = (Planned("stage", promised, count * steps),)
+    # Whose files are bound to the ledger is another matter.
+    fields = {"participations": participations, "insecure": insecure, "format": 1}
+    ledger = Ledger.create(Job(budget=budget, plan=plan, **fields), folder / LEDGER)
     for number in range(count):
-        ledger.charge(Event("task", number, promised, ledger.job.job))
+        ledger.charge(Event("task", number, promised, ledger.job.job, steps))
     ledger.close()
     (folder / "rows.csv").write_text("a,b\n1,2\n")
     certify(ledger, {n: sha256(folder / n) for n in (LEDGER, "rows.csv")}).save(folder)
@@ -124,9 +138,10 @@ def mixed(folder: Path, others: list[Terms], unit: str = "record") -> Path:
     """A release of a choice, then others."""
     folder.mkdir(parents=True, exist_ok=True)
     budget = Budget(epsilon=1e4, delta=1e-5, unit=unit, trust="central")
-    ledger = Ledger.create(Job(budget=budget), folder / LEDGER)
-    first = terms(20.0, Everyone(), unit, "central", "exponential")
-    for number, promised in enumerate([first, *others]):
+    releases = [terms(20.0, Everyone(), unit, "central", "exponential"), *others]
+    plan = tuple(Planned("stage", promised, 1) for promised in releases)
+    ledger = Ledger.create(Job(budget=budget, plan=plan, format=1), folder / LEDGER)
+    for number, promised in enumerate(releases):
         ledger.charge(Event("task", number, promised, ledger.job.job))
     ledger.close()
     certify(ledger, {LEDGER: sha256(folder / LEDGER)}).save(folder)
@@ -246,8 +261,8 @@ def test_every_honest_poisson_job_verifies(
     assert not failed(folder)
 
 
-def test_a_release_with_no_events_verifies(tmp_path: Path):
-    assert not failed(release(tmp_path, count=0))
+def test_a_release_that_asked_nothing_does_not_verify(tmp_path: Path):
+    assert failed(release(tmp_path, count=0)) == {"rounds"}
 
 
 def test_no_noise_and_known_noise_do_not_verify(tmp_path: Path):
@@ -428,13 +443,7 @@ def test_a_loss_distribution_that_is_off_is_found(
 
 
 def test_the_prv_accountant_meets_the_golden_value():
-    golden = Terms(
-        unit="record",
-        trust="central",
-        clip=1.0,
-        noise_multiplier=4.0,
-        sampling=Poisson(0.01),
-    )
+    golden = Charge("gaussian", 4.0, sampling="poisson", rate=0.01)
     # Its interval was .897 to .997; the upper end of ours lies within the error asked for.
     assert verification._prv({golden: 10_000}, 1e-5, 0.01) == pytest.approx(0.9470, abs=0.02)
 
@@ -453,7 +462,7 @@ def test_two_packages_find_one_prv(history: list[tuple[float, float, int]], delt
     opacus = PRVAccountant()
     opacus.history = history
     counts = {
-        terms(z, Poisson(rate), "record", "central", "gaussian"): count
+        Charge("gaussian", z, sampling="everyone" if rate == 1 else "poisson", rate=rate): count
         for z, rate, count in history
     }
     with warnings.catch_warnings():
@@ -471,6 +480,76 @@ def test_releases_of_samples_are_verified_without_torch(tmp_path: Path):
     command = [sys.executable, "-c", code, str(release(tmp_path, 1.0, Poisson(0.1), 20))]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "second accountant (PRV)" in done.stdout
+
+
+def only_the_unit(terms: Terms, unit: str) -> Terms:
+    return replace(terms, unit=unit, sampling=Everyone())
+
+
+def one_each(account: Account, event: Event) -> None:
+    account._events.append(event)
+    account._counts[event.terms] = account._counts.get(event.terms, 0) + 1
+
+
+def no_limit(account: Account, counts: dict[Terms, int]) -> dict[Terms, int]:
+    return charged(counts, None, account.job.budget.unit)
+
+
+def any_unit(account: Account, counts: dict[Terms, int]) -> dict[Terms, int]:
+    return charged(counts, account.job.participations)
+
+
+def limit_for_all(account: Account, counts: dict[Terms, int]) -> dict[Terms, int]:
+    limit = account.job.participations or max(counts.values())
+    return {terms: min(count, limit) for terms, count in counts.items()}
+
+
+def one_clip(kind: Gaussian, noise: float, sampling: Sampling, replace_one: bool):
+    return of_event(sampling.event(GaussianDpEvent(noise)), replace_one)
+
+
+HALVES = {"unit": "client", "of": "record"}
+DRAWN = {"unit": "client", "trust": "distributed", "sampling": Poisson(0.1)}
+FAULTS = {
+    "a record's exchange of rows counts once": (accounting, "_moved", only_the_unit, HALVES),
+    "rows of another unit count as one's own": (Account, "_charged", any_unit, HALVES),
+    "drawn clients are amplified": (accounting, "unsampled", lambda terms: terms, DRAWN),
+    "drawn clients count in all rounds": (
+        Account,
+        "_charged",
+        no_limit,
+        {**DRAWN, "participations": 2},
+    ),
+    "everybody counts in as few rounds as the drawn": (
+        Account,
+        "_charged",
+        limit_for_all,
+        {"unit": "client", "trust": "local", "participations": 2},
+    ),
+    "training counts as one step": (Account, "count", one_each, {"trust": "local", "steps": 6}),
+    "an exchange moves one clip": (
+        Gaussian,
+        "renyi",
+        one_clip,
+        {"unit": "client", "trust": "local", "sampling": FixedSize(3, 9)},
+    ),
+    "delta is larger": (Budget, "resolved_delta", property(lambda budget: 1e-2), {}),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_in_what_the_first_accountant_charges_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+):
+    owner, name, wrong, job = FAULTS[fault]
+    assert not failed(release(tmp_path / "right", 11.0, count=4, **job))
+    monkeypatch.setattr(owner, name, wrong)
+    accounting._spent.cache_clear()
+    accounting._curve.cache_clear()
+    found = failed(release(tmp_path / "wrong", 11.0, count=4, **job))
+    assert found and all(check.startswith("second ") for check in found)
+    accounting._spent.cache_clear()
+    accounting._curve.cache_clear()
 
 
 def test_files_beside_the_release_are_named_and_called_uncertified(tmp_path):
