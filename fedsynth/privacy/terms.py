@@ -154,6 +154,6 @@ class Terms:
             terms = Terms(sampling=SAMPLINGS[sampling.pop("kind")](**sampling), **fields)
             if terms.to_dict() != plain:
                 raise PrivacyError("unreadable privacy terms: a field is missing")
-        except (KeyError, TypeError, ValueError, ConfigError):
+        except (KeyError, TypeError, ValueError, OverflowError, ConfigError):
             raise PrivacyError("unreadable privacy terms: not what fedsynth writes") from None
         return terms

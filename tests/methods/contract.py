@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -286,7 +287,7 @@ def check_resuming(name: str, folder: Path) -> None:
     with pytest.raises(ConfigError, match="to resume was started with"):
         made(name).fit(
             owners(), Budget(epsilon=budget_for(name).epsilon, delta=1e-3, trust="central")
-            if name in ("fusion",) else Budget(epsilon=1.5, trust=budget_for(name).trust, curious=1),
+            if name == "fusion" else replace(budget_for(name), epsilon=1.5),
             folder=folder, resume=True,
         )  # fmt: skip
 

@@ -48,6 +48,9 @@ class Event:
     def __post_init__(self) -> None:
         if type(self.steps) is not int or self.steps < 1:
             raise PrivacyError("a release takes at least one step, a whole number")
+        if self.steps > 1 and not self.terms.protects.per_record:
+            # A limit on rounds would be taken for one on steps.
+            raise PrivacyError("only training that hides records takes several steps")
 
     def to_dict(self) -> dict[str, Any]:
         plain = {"label": self.label, "round": self.round, "job": self.job}
