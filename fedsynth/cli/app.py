@@ -273,6 +273,7 @@ def _outcome_json(outcome: Outcome) -> dict[str, Any]:
         "method": outcome.method,
         "reason": outcome.reason,
         "remarks": outcome.remarks,
+        "incidents": outcome.incidents,
         "epsilon": certificate.content["guarantee"]["epsilon"],
         "delta": certificate.content["guarantee"]["delta"],
         "sentence": certificate.sentence,

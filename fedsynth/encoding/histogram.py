@@ -150,6 +150,12 @@ class HistogramLayout:
         return sum(len(column.levels) for column in self.columns)
 
     @property
+    def starts(self) -> Whole:
+        """Where each level of each column begins: a record touches one position of each."""
+        widths = [size + column.extras for column in self.columns for size in column.levels]
+        return np.cumsum([0, *widths[:-1]])
+
+    @property
     def slices(self) -> dict[str, slice]:
         """Where each column's counts stand."""
         stops = np.cumsum([column.dim for column in self.columns]).tolist()

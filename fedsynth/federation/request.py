@@ -32,6 +32,7 @@ class Request:
         steps: of a client's own training, each protected by the terms; None for a sum.
         participations: rounds of this job in which a drawn client takes part at the most; None
             where everybody is asked, or drawing is secret.
+        most_records: that a client has, as agreed before the job; None where nothing was agreed.
     """
 
     task: str
@@ -44,6 +45,7 @@ class Request:
     round: int = 0
     steps: int | None = None
     participations: int | None = None
+    most_records: int | None = None
 
     @property
     def event(self) -> Event:

@@ -62,7 +62,11 @@ class Federation(ABC):
 
     @abstractmethod
     def open(
-        self, coins: NoiseSource, ledgers: Mapping[str, Ledger], private: Path | None
+        self,
+        coins: NoiseSource,
+        ledgers: Mapping[str, Ledger],
+        private: Path | None,
+        most_records: int | None = None,
     ) -> Runtime:
         """A runtime to these clients.
 
@@ -70,7 +74,10 @@ class Federation(ABC):
             coins: for clients that are simulated in this process; others have their own.
             ledgers: simulated clients' own accounts across jobs, by name; others have their own.
             private: where simulated clients keep private vectors; None keeps them in memory.
+            most_records: that a client may have, a public figure. One that has more takes no part:
+                its owner is told, before anything is asked, and decides.
 
         Raises:
             ConfigError: a ledger of a client that there is not.
+            DataError: a client has more records than that.
         """

@@ -228,11 +228,17 @@ class Ledgers(_Section):
 
 
 class Federation(_Section):
-    """`survivors`: share of the clients that is sure to answer a round."""
+    """What is known of the clients.
+
+    Attributes:
+        survivors: share of them that is sure to answer a round.
+        most_records: that one has, a figure that all agree on and anybody may know.
+    """
 
     place: ClassVar[str] = "federation"
 
     survivors: Annotated[float, Field(gt=0, le=1, description="a share in (0, 1]")] = 1.0
+    most_records: Count = None
     ledgers: Annotated[
         Ledgers | None, _section(Ledgers, "ledgers"), Field(description="a section")
     ] = None

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 from warnings import warn
 
@@ -59,6 +60,7 @@ class Outcome:
         reason: why `method: auto` chose it, None where it was named.
         traffic: calls and bytes of the fit; None where not all of it was made here.
         remarks: what went wrong in the fit without ending it, in sentences.
+        incidents: clients whose answers the release lacks (:attr:`Synthesizer.incidents`).
     """
 
     folder: Path
@@ -68,6 +70,7 @@ class Outcome:
     reason: str | None = None
     traffic: Traffic | None = None
     remarks: tuple[str, ...] = ()
+    incidents: tuple[dict[str, Any], ...] = ()
 
 
 def start(
@@ -198,6 +201,7 @@ def _fit_and_release(
             folder=folder,
             resume=resume,
             survivors=config.federation.survivors,
+            most_records=config.federation.most_records,
             owners_ledgers=ledgers,
             progress=progress,
             owners_provenance=data.owners_provenance,
@@ -212,7 +216,13 @@ def _fit_and_release(
         progress("scores", 1, 1, certificate.epsilon)
     traffic = None if resume else synth.traffic
     return Outcome(
-        folder, certificate, scores, config.method, traffic=traffic, remarks=synth.remarks
+        folder,
+        certificate,
+        scores,
+        config.method,
+        traffic=traffic,
+        remarks=synth.remarks,
+        incidents=synth.incidents,
     )
 
 

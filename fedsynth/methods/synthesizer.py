@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -17,6 +18,7 @@ from fedsynth.codec import Arrays, pack, unpack
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, FedsynthError, ReleaseError
 from fedsynth.federation.runtime import Federation
+from fedsynth.federation.server.incidents import Dropped, names_clients, tell
 from fedsynth.federation.server.traffic import Traffic
 from fedsynth.federation.simulation.simulation import Owners
 from fedsynth.methods.arguments import (
@@ -104,6 +106,7 @@ class Synthesizer(ABC, Generic[L]):
         self._learned: L | None = None
         self._ledger: Ledger | None = None
         self._traffic: Traffic | None = None
+        self._dropped: Dropped | None = None
 
     @classmethod
     def _merge_settings(
@@ -198,6 +201,7 @@ class Synthesizer(ABC, Generic[L]):
         checkpoint_every: int = 25,
         progress: Progress = show_nothing,
         owners_provenance: str = "declared",
+        most_records: int | None = None,
         insecure_noise_seed: int | None = None,
         **unknown: Any,
     ) -> Self:
@@ -219,12 +223,14 @@ class Synthesizer(ABC, Generic[L]):
             progress: see :data:`fedsynth.queries.options.Progress`.
             owners_provenance: "private-data" where rows told which owners there are, as a cut by a
                 column without declared names does: the certificate then says so.
+            most_records: that an owner has, a public figure that all agree on: what bounds how far
+                an owner that sends something else can move a sum over records.
             insecure_noise_seed: fixes the noise, for tests; voids the certificate.
 
         Raises:
             DataError, ConfigError: the data, schema, settings and options do not go together.
             PrivacyError: the budget cannot carry the job.
-            FederationError: too few clients answered.
+            FederationError: too few clients answered, or with what no honest ones send together.
         """
         demand_none("fit", unknown, [own.name for own in fields(Options)] + ["plan"])
         options = Options(
@@ -236,6 +242,7 @@ class Synthesizer(ABC, Generic[L]):
             checkpoint_every=checkpoint_every,
             progress=progress,
             owners_provenance=owners_provenance,
+            most_records=most_records,
             insecure_noise_seed=insecure_noise_seed,
         )
         allowed = budget_of(budget)
@@ -251,11 +258,8 @@ class Synthesizer(ABC, Generic[L]):
             if plan is not None and plan.releases != session.plan.releases:
                 raise ConfigError("the job to resume was started with another plan")
             # A release pairs a model with an account: after a fit that fails there is none.
-            self._ledger, self._traffic, self._learned = (
-                session.ledger,
-                session.channel.traffic,
-                None,
-            )
+            self._ledger, self._traffic = session.ledger, session.channel.traffic
+            self._dropped, self._learned = session.channel.dropped, None
             self._learned = self.learn(session)
         return self
 
@@ -311,13 +315,36 @@ class Synthesizer(ABC, Generic[L]):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What went wrong in the last fit without ending it, in sentences; mostly nothing."""
-        return tuple(getattr(self._learned, "remarks", ()))
+        """What went wrong in the last fit without ending it, in sentences; mostly nothing.
+
+        For whoever runs the job: where who takes part is secret, clients are named here and not in
+        :attr:`incidents`.
+        """
+        learned = tuple(getattr(self._learned, "remarks", ()))
+        if self._dropped is None:
+            return learned
+        ledger = self.ledger
+        dropped = tell(self._dropped.entries(), Counter(event.label for event in ledger.events))
+        secret = "" if names_clients(ledger.job.budget) else " (secret: who takes part is hidden)"
+        return (*(sentence + secret for sentence in dropped), *learned)
 
     @property
-    def incidents(self) -> tuple[Mapping[str, Any], ...]:
-        """Answers that rounds of the last fit went without."""
-        return ()
+    def incidents(self) -> tuple[dict[str, Any], ...]:
+        """Clients whose answers a release of the last fit lacks: JSON-able, sorted.
+
+        Each has ``stage`` (the task asked), ``client``, ``reason`` (one of a fixed set) and
+        ``rounds``. Empty, too, where the budget hides who takes part (clients, central trust):
+        what is published must not tell. A resumed job's are of all its rounds whose values it
+        kept: those after its last checkpoint were lost with their values; where who takes part is
+        secret a checkpoint holds none.
+
+        Raises:
+            ConfigError: nothing was fitted here.
+        """
+        ledger = self.ledger
+        if self._dropped is None or not names_clients(ledger.job.budget):
+            return ()
+        return self._dropped.entries()
 
     def release(
         self,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.federation.server.channel import Channel
+from fedsynth.federation.server.counts import Blocks
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
 from fedsynth.queries.tasks.counting import HISTOGRAM, LABELS, CountTask
@@ -36,15 +37,24 @@ class Counts:
     sigma: float
 
 
-def ask_counts(channel: Channel, task: CountTask, terms: Terms, dim: int) -> Counts:
-    """Release one histogram."""
-    released = channel.sum(task.name, terms, dim)
+def ask_counts(
+    channel: Channel, task: CountTask, terms: Terms, starts: Positions, dim: int
+) -> Counts:
+    """Release one histogram.
+
+    Args:
+        starts: where each block begins, to one count of each of which a record adds, [ones].
+    """
+    released = channel.count(task.name, terms, dim, Blocks.of_ones(starts))
     return Counts(released.value, terms.summed_scale(released.answered))
 
 
-def question(schema: Schema | ImageSchema) -> tuple[CountTask, int, int]:
-    """The first question of every job: its task, its length, and the ones a record adds."""
+def question(schema: Schema | ImageSchema) -> tuple[CountTask, Positions, int]:
+    """The first question of every job: its task, where each block of it begins, and its length.
+
+    A record adds one to each block.
+    """
     if isinstance(schema, ImageSchema):
-        return LABELS, max(1, schema.classes), 1
+        return LABELS, np.zeros(1, np.int64), max(1, schema.classes)
     layout = HistogramLayout.of(schema)
-    return HISTOGRAM, layout.dim, layout.per_record
+    return HISTOGRAM, layout.starts, layout.dim

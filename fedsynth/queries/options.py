@@ -37,6 +37,8 @@ class Options:
         progress: see :data:`Progress`.
         owners_provenance: "declared", or "private-data" where private rows tell which owners there
             are: the certificate then says so.
+        most_records: that an owner has, a public figure that all agree on. One that has more is
+            refused before anything is asked, and a sum that more records would take fails the job.
         insecure_noise_seed: fixes the noise, for tests; voids the certificate.
     """
 
@@ -48,6 +50,7 @@ class Options:
     checkpoint_every: int = 25
     progress: Progress = show_nothing
     owners_provenance: str = "declared"
+    most_records: int | None = None
     insecure_noise_seed: int | None = None
 
     def __post_init__(self) -> None:
@@ -60,6 +63,8 @@ class Options:
             raise ConfigError(
                 f"owners_provenance is declared or private-data, not {self.owners_provenance!r}"
             )
+        if self.most_records is not None:
+            demand_whole("most_records", self.most_records, 1)
         if self.insecure_noise_seed is not None:
             demand_whole("insecure_noise_seed", self.insecure_noise_seed, 0)
         if self.resume and self.folder is None:

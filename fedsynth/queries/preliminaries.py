@@ -41,9 +41,9 @@ def ask_preliminaries(session: Session, schema: Schema | ImageSchema, bins: int)
         bins: wanted for a numeric column.
     """
     channel, plan = session.channel, session.plan
-    task, dim, _ = question(schema)
+    task, starts, dim = question(schema)
     session.progress(task.name, 0, 1)
-    counts = ask_counts(channel, task, plan.terms(task.name), dim)
+    counts = ask_counts(channel, task, plan.terms(task.name), starts, dim)
     session.progress(task.name, 1, 1)
     if isinstance(schema, ImageSchema):
         frequencies, total = label_frequencies(counts)
@@ -57,7 +57,8 @@ def ask_preliminaries(session: Session, schema: Schema | ImageSchema, bins: int)
         target = target_index(schema)
         starts, dim = pair_starts(encoding.sizes, target)
         session.progress(LABEL_TABLES.name, 0, 1)
-        tables = ask_counts(channel, LABEL_TABLES, plan.terms(LABEL_TABLES.name), dim)
+        terms = plan.terms(LABEL_TABLES.name)
+        tables = ask_counts(channel, LABEL_TABLES, terms, starts, dim)
         session.progress(LABEL_TABLES.name, 1, 1)
         profiles, frequencies = class_profiles(tables, encoding, target, starts)
     return Preliminaries(encoding, frequencies, encoding.records, profiles)

@@ -79,7 +79,7 @@ def plan_rounds(
     Raises:
         PrivacyError: the budget cannot carry the plan.
     """
-    first, _, ones = question(schema)
+    first, starts, _ = question(schema)
     whole = count_survivors(survivors, clients)
     sampling = _sampling(settings, clients)
     answers = whole if budget.protects.per_record else _sure_answers(sampling, clients, survivors)
@@ -88,7 +88,7 @@ def plan_rounds(
         noise = _counting_noise(settings, budget, share)
         return Planned(task, counting_terms(ones, noise, budget, whole), 1)
 
-    before = [counting(first.name, ones, settings.histogram_share)]
+    before = [counting(first.name, len(starts), settings.histogram_share)]
     if settings.label_table_share and isinstance(schema, Schema):
         columns = len(schema.modelled) - 1
         before.append(counting(LABEL_TABLES.name, columns, settings.label_table_share))

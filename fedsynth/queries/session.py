@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -26,6 +26,8 @@ from fedsynth.codec import Arrays, pack, unpack
 from fedsynth.errors import ConfigError, PrivacyError, ReleaseError
 from fedsynth.federation.runtime import Federation
 from fedsynth.federation.server.channel import Channel
+from fedsynth.federation.server.counts import Total
+from fedsynth.federation.server.incidents import names_clients
 from fedsynth.federation.simulation.simulation import Owners, Simulation
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
@@ -82,7 +84,7 @@ class Session:
         plain = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
         body = save_tensors(
             plain,
-            {"meta": json.dumps({**meta, **self._participations(), "sites": self.channel.names})},
+            {"meta": json.dumps({**meta, **self._told(), "sites": self.channel.names})},
         )
         fresh = folder / "state.new"
         with fresh.open("wb") as file:
@@ -105,14 +107,19 @@ class Session:
             return None
         return unpack(kind, *self.restored, known)
 
-    def _participations(self) -> dict[str, Any]:
-        """How often each client was drawn, where that is limited: then the server knows anyway."""
-        if self.ledger.job.participations is None:
-            return {}
-        return {
-            "events": len(self.ledger.events),
-            "participations": self.channel.participations,
-        }
+    def _told(self) -> dict[str, Any]:
+        """What the channel knows of clients and may tell: how often each was drawn, where that is
+        limited, for then the server knows anyway; who was dropped, where a release tells that too;
+        and what sums of counts said of how many units there are."""
+        job, told = self.ledger.job, dict[str, Any]()
+        if job.participations is not None:
+            told["events"] = len(self.ledger.events)
+            told["participations"] = self.channel.participations
+        if names_clients(job.budget):
+            told["dropped"] = self.channel.dropped.entries()
+        if self.channel.counted is not None:
+            told["counted"] = asdict(self.channel.counted)
+        return told
 
     def __enter__(self) -> Session:
         return self
@@ -145,12 +152,18 @@ def begin(
         method: whose they are.
 
     Raises:
-        DataError, ConfigError, PrivacyError: before anything private was used.
+        DataError, ConfigError, PrivacyError: before anything was asked.
     """
     federation = owners if isinstance(owners, Federation) else Simulation(owners, schema)
+    most = options.most_records
+    if most is not None and not budget.protects.per_record:
+        raise ConfigError(
+            "most_records is for jobs that protect records: where clients are protected, each "
+            "counts once, however many it has. Leave it out"
+        )
     noise = NoiseSource(options.insecure_noise_seed)
     private = None if options.folder is None else options.folder / CHECKPOINT
-    runtime = federation.open(noise, options.owners_ledgers, private)
+    runtime = federation.open(noise, options.owners_ledgers, private, most)
     clients = runtime.clients
     budget = budget.for_clients(len(clients))
     path = None if options.folder is None else options.folder / LEDGER
@@ -178,7 +191,12 @@ def begin(
         restored = _read_checkpoint(options, clients)
         if restored is None:
             _demand_something_left(ledger)
-        channel = Channel(runtime, ledger, noise, participations=_participations(restored, ledger))
+        drawn = _participations(restored, ledger)
+        channel = Channel(runtime, ledger, noise, participations=drawn, most_records=most)
+        if restored is not None:
+            channel.dropped.recall(restored[1].get("dropped", ()))
+            counted = restored[1].get("counted")
+            channel.counted = None if counted is None else Total(**counted)
         channel.announce("schema", schema.to_dict())
         failing.pop_all()
     return Session(channel, options, Plan.of(ledger.job, len(clients)), settings, restored)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.federation.server.channel import Channel
+from fedsynth.federation.server.counts import Blocks
 from fedsynth.marginals import Clique, Domain, Measurement
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
@@ -49,9 +50,11 @@ def ask_marginals(
     shares = np.asarray(weights, np.float64)
     shares = shares / np.sqrt(shares @ shares)
     sizes = [domain.cells(clique) for clique in cliques]
-    released = channel.sum(MARGINALS.name, terms, sum(sizes), arrays=table_arrays(cliques, shares))
+    blocks = Blocks(np.cumsum([0, *sizes[:-1]]), shares)
+    arrays = table_arrays(cliques, shares)
+    released = channel.count(MARGINALS.name, terms, sum(sizes), blocks, arrays=arrays)
     sigma = terms.summed_scale(released.answered)
-    parts = np.split(released.value, np.cumsum(sizes)[:-1])
+    parts = np.split(released.value, blocks.starts[1:])
     return [
         Measurement(clique, part.reshape(domain.shape(clique)) / share, sigma / share)
         for clique, part, share in zip(cliques, parts, shares, strict=True)

@@ -15,6 +15,7 @@ import typer
 import fedsynth
 from fedsynth.cli import app as cli
 from fedsynth.yaml_files import read_yaml, write_yaml
+from tests.methods.small import answering
 from tests.small_jobs import SCHEMA, SETTINGS, table, write_job
 
 
@@ -46,6 +47,28 @@ def test_run_shows_progress_paths_guarantee_and_scores(call, tmp_path):
     assert "Adding or removing any one record" in out
     assert "real rows" in out and "AUROC" in out and "do not publish" in out
     assert not (tmp_path / "r" / "checkpoint").exists()
+
+
+def test_a_client_that_was_dropped_is_named_with_stage_rounds_and_reason(
+    call, tmp_path, monkeypatch
+):
+    answering(monkeypatch, 2)
+    job = write_job(tmp_path, method="mst", settings=None, federation={"survivors": 0.6}, holdout=0)
+    code, out, _ = call("run", job, "--out", tmp_path / "r", "--json", "--quiet")
+    content = json.loads(out)
+    assert code == 0
+    assert content["incidents"] == [
+        {"stage": stage, "client": "client-02", "reason": "did not answer", "rounds": rounds}
+        for stage, rounds in (("histogram", 1), ("marginals", 2))
+    ]
+    assert "marginals (2 rounds) lacks client-02 in 2: did not answer" in content["remarks"]
+
+
+def test_an_owner_beyond_the_agreed_number_of_records_stops_a_job_before_it_begins(call, tmp_path):
+    job = write_job(tmp_path, method="mst", settings=None, federation={"most_records": 50})
+    code, _, err = call("run", job, "--out", tmp_path / "r", "--quiet")
+    assert code == 3 and "client-00 has more than 50 records" in err
+    assert not (tmp_path / "r").exists()
 
 
 def test_scores_are_printed_and_not_released(call, tmp_path):

@@ -107,7 +107,7 @@ def test_a_whole_client_weighs_one_record_and_is_clipped_block_by_block():
     estimate[6] += 0.1
     channel = house(tables, budget, 0)
     assert select(channel, terms, estimate) == 1
-    assert channel.incidents == ()
+    assert channel.dropped.entries() == ()
 
 
 def test_the_choice_is_charged_before_anybody_is_asked_and_refused_beyond_the_budget():

@@ -136,8 +136,10 @@ def plan_for(name: str) -> Any:
 
 @cache
 def fitted(name: str) -> Any:
-    """A fit that no check changes, by the plan that was made without owners."""
-    return made(name).fit(owners(), budget_for(name), plan=plan_for(name), seed=1)
+    """A fit that no check changes, by the plan that was made without owners, of as many records as
+    were agreed."""
+    options = {"plan": plan_for(name), "seed": 1, "most_records": 30}
+    return made(name).fit(owners(), budget_for(name), **options)
 
 
 def check_synthesizer(name: str, folder: Path) -> None:
@@ -243,6 +245,7 @@ def check_saving(name: str, folder: Path) -> None:
     loaded = fs.load(folder / "release")
     pd.testing.assert_frame_equal(loaded.sample(8, seed=2), rows)
     assert loaded.remarks == synth.remarks
+    assert synth.incidents == ()
     if hasattr(synth, "probabilities"):
         told = synth.probabilities(table(9))
         np.testing.assert_allclose(loaded.probabilities(table(9)), told, atol=1e-6)
@@ -331,13 +334,15 @@ def check_refusals(name: str) -> None:
         ({"sede": 1}, "did you mean 'seed'"), ({"surviors": 0.5}, "did you mean 'survivors'"),
         ({"folder": 3}, "folder"), ({"seed": 0.5}, "seed"), ({"survivors": 2}, "survivors"),
         ({"checkpoint_every": 0}, "checkpoint_every"), ({"resume": True}, "folder"),
+        ({"most_records": 0}, "most_records"),
     ):  # fmt: skip
         with pytest.raises(ConfigError, match=said):
             synth.fit(owners(), budget, **options)
     for wrong in ("much", {"epsilo": 1.0}, {}, None, True):
         with pytest.raises(ConfigError, match="budget"):
             synth.fit(owners(), wrong)
-    for use in (lambda: synth.sample(3), lambda: synth.ledger, lambda: synth.traffic):
+    unfitted = (lambda: synth.ledger, lambda: synth.traffic, lambda: synth.incidents)
+    for use in (lambda: synth.sample(3), *unfitted):
         with pytest.raises(ConfigError):
             use()
     assert synth.remarks == ()

@@ -87,12 +87,18 @@ def sums(task: Task, clients: Sequence[Client], request: Request) -> np.ndarray:
 
 
 def channel_to(
-    tables: Owners, budget: Budget, schema: AnySchema = SCHEMA, *, seed: int = 0
+    tables: Owners,
+    budget: Budget,
+    schema: AnySchema = SCHEMA,
+    *,
+    seed: int = 0,
+    most_records: int | None = None,
 ) -> Channel:
     """A channel to simulated clients whose noise has a known seed, the schema announced."""
     noise = NoiseSource(seed)
-    runtime = Simulation(tables, schema).open(noise, {}, None)
-    channel = Channel(runtime, Ledger.create(Job(budget=budget, insecure=True)), noise)
+    runtime = Simulation(tables, schema).open(noise, {}, None, most_records)
+    ledger = Ledger.create(Job(budget=budget, insecure=True))
+    channel = Channel(runtime, ledger, noise, most_records=most_records)
     channel.announce("schema", schema.to_dict())
     return channel
 

@@ -24,8 +24,9 @@ def exact(frame: pd.DataFrame) -> np.ndarray:
 
 def test_without_noise_the_histogram_is_that_of_the_pooled_rows():
     tables = owners(30, 50, 1)
-    task, dim, ones = question(SCHEMA)
-    counts = ask_counts(silent_channel(tables), task, counting_terms(ones, 0.0, FREE, 3), dim)
+    task, starts, dim = question(SCHEMA)
+    terms = counting_terms(len(starts), 0.0, FREE, 3)
+    counts = ask_counts(silent_channel(tables), task, terms, starts, dim)
     np.testing.assert_allclose(counts.values, exact(pd.concat(tables.values())), rtol=1e-6)
     assert counts.sigma == 0
 
@@ -39,7 +40,7 @@ def test_without_noise_label_tables_are_cross_tabulations():
     target = target_index(SCHEMA)
     starts, dim = pair_starts(encoding.sizes, target)
     terms = counting_terms(len(encoding.sizes) - 1, 0.0, FREE, 2)
-    counts = ask_counts(channel, LABEL_TABLES, terms, dim)
+    counts = ask_counts(channel, LABEL_TABLES, terms, starts, dim)
     codes = encoding.encode(conform(pooled, SCHEMA))
     others = [j for j in range(len(encoding.sizes)) if j != target]
     for start, j in zip(starts, others, strict=True):
@@ -53,35 +54,36 @@ def test_without_noise_label_tables_are_cross_tabulations():
 @pytest.mark.parametrize("row", range(5))
 def test_a_record_moves_the_histogram_by_its_whole_sensitivity_and_no_more(row):
     frame = table(20)
-    task, dim, ones = question(SCHEMA)
-    terms = counting_terms(ones, 0.0, FREE, 1)
-    more = ask_counts(silent_channel({"a": frame}), task, terms, dim).values
-    less = ask_counts(silent_channel({"a": frame.drop(index=row)}), task, terms, dim).values
+    task, starts, dim = question(SCHEMA)
+    terms = counting_terms(len(starts), 0.0, FREE, 1)
+    more = ask_counts(silent_channel({"a": frame}), task, terms, starts, dim).values
+    less = ask_counts(silent_channel({"a": frame.drop(index=row)}), task, terms, starts, dim).values
     moved = np.linalg.norm(more - less)
-    assert moved == pytest.approx(np.sqrt(ones), rel=1e-5)
+    assert moved == pytest.approx(np.sqrt(len(starts)), rel=1e-5)
     assert moved <= terms.clip
 
 
 def test_a_client_weighs_the_same_however_many_rows_it_has():
-    _, dim, ones = question(SCHEMA)
+    _, starts, dim = question(SCHEMA)
     budget = Budget(epsilon=float("inf"), unit="client", trust="central", units=3)
-    terms = counting_terms(ones, 0.0, budget, 1)
+    terms = counting_terms(len(starts), 0.0, budget, 1)
     frames = {"a": table(10, 0), "b": table(3, 1), "c": table(70, 2)}
-    result = ask_counts(silent_channel(frames, "client"), HISTOGRAM, terms, dim).values
+    result = ask_counts(silent_channel(frames, "client"), HISTOGRAM, terms, starts, dim).values
     means = [exact(frame) / len(frame) for frame in frames.values()]
     np.testing.assert_allclose(result, sum(means), rtol=1e-9, atol=1e-12)
     for frame, mean in zip(frames.values(), means, strict=True):
-        alone = ask_counts(silent_channel({"a": frame}, "client"), HISTOGRAM, terms, dim).values
+        channel = silent_channel({"a": frame}, "client")
+        alone = ask_counts(channel, HISTOGRAM, terms, starts, dim).values
         np.testing.assert_allclose(alone, mean, rtol=1e-9, atol=1e-12)
         assert np.linalg.norm(alone) <= terms.clip
 
 
 def test_a_client_without_rows_contributes_zeros():
-    task, dim, ones = question(SCHEMA)
+    task, starts, dim = question(SCHEMA)
     tables = {"full": table(5), "empty": table(5).iloc[:0]}
     for unit in ("record", "client"):
         budget = Budget(epsilon=float("inf"), unit=unit, trust="central", units=2)
-        request = Request(task.name, counting_terms(ones, 0.0, budget, 1), dim)
+        request = Request(task.name, counting_terms(len(starts), 0.0, budget, 1), dim)
         full, empty = answer(federation(tables), request)
         assert np.count_nonzero(empty.values) == 0
         assert np.count_nonzero(full.values) > 0
@@ -92,14 +94,14 @@ def test_the_stated_sigma_is_that_of_the_noise(trust):
     # 3 clients without rows leave noise alone; chi-square bounds at 1e-7 on each side.
     from scipy.stats import chi2
 
-    task, dim, ones = question(SCHEMA)
+    task, starts, dim = question(SCHEMA)
     budget = Budget(epsilon=1.0, trust=trust)
-    terms = counting_terms(ones, 2.0, budget, 2)
+    terms = counting_terms(len(starts), 2.0, budget, 2)
     tables = {"a": table(1), "b": table(1).iloc[:0], "c": table(1).iloc[:0]}
     channel = silent_channel(tables)
     values = []
     for _ in range(20):
-        counts = ask_counts(channel, task, terms, dim)
+        counts = ask_counts(channel, task, terms, starts, dim)
         values.append(counts.values)
     noise = np.concatenate([v - exact(tables["a"]) for v in values])
     assert counts.sigma == terms.summed_scale(3)

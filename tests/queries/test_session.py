@@ -227,6 +227,40 @@ def test_clients_may_drop_out_as_far_as_was_declared(monkeypatch):
     made = synth().fit(owners(20, 20, 20), BUDGET, survivors=0.6)
     assert made.ledger.job.plan[0].terms.survivors == 2
     assert made.ledger.spent().epsilon <= 1
+    rounds = {"histogram": 1, "label-tables": 1, "vae-gradient": 12}
+    assert {one["stage"]: one["rounds"] for one in made.incidents} == rounds
+    told = {(one["client"], one["reason"]) for one in made.incidents}
+    assert told == {("site-2", "did not answer")}
+    assert "vae-gradient (12 rounds) lacks site-2 in 12: did not answer" in made.remarks
+
+
+def test_who_was_dropped_before_a_crash_is_told_and_not_of_rounds_that_it_lost(
+    tmp_path, monkeypatch
+):
+    with monkeypatch.context() as patch, pytest.raises(Crash):
+        answering(patch, 2)
+        synth().fit(
+            owners(20, 20, 20), BUDGET, folder=tmp_path, checkpoint_every=4, survivors=0.6,
+            progress=crash_at("training", 7),
+        )  # fmt: skip
+    gc.collect()
+    made = synth().fit(owners(20, 20, 20), BUDGET, folder=tmp_path, resume=True)
+    rounds = {"histogram": 1, "label-tables": 1, "vae-gradient": 4}
+    assert {one["stage"]: one["rounds"] for one in made.incidents} == rounds
+
+
+def test_where_taking_part_is_secret_nothing_published_names_a_dropped_client(
+    tmp_path, monkeypatch
+):
+    """Nor does the checkpoint, which is as public as the release. Whoever runs the job is told."""
+    budget = Budget(epsilon=50.0, unit="client", trust="central", units=4)
+    answering(monkeypatch, 3)
+    tables = {name: table(8) for name in "abcd"}
+    made = synth(scheme="uni", rate=1.0).fit(tables, budget, folder=tmp_path, survivors=0.75)
+    assert made.incidents == ()
+    state = (tmp_path / CHECKPOINT / "state.safetensors").read_bytes()
+    assert b"did not answer" not in state and b"dropped" not in state
+    assert made.remarks and all("lacks d in" in one and "secret" in one for one in made.remarks)
 
 
 def test_progress_names_each_step_and_never_overstates_what_is_left():
@@ -241,7 +275,14 @@ def test_progress_names_each_step_and_never_overstates_what_is_left():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"survivors": 0}, {"survivors": 1.1}, {"checkpoint_every": 0}, {"resume": True}]
+    "wrong",
+    [
+        {"survivors": 0},
+        {"survivors": 1.1},
+        {"checkpoint_every": 0},
+        {"resume": True},
+        {"most_records": 0},
+    ],
 )
 def test_options_out_of_range_are_refused(wrong):
     with pytest.raises(ConfigError):

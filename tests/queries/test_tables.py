@@ -19,8 +19,9 @@ WEIGHTS = [1.0, 3.0, 0.5]
 
 
 def encoded(channel, budget):
-    _, dim, ones = question(SCHEMA)
-    counts = ask_counts(channel, HISTOGRAM, counting_terms(ones, 0.0, budget, 1), dim)
+    _, starts, dim = question(SCHEMA)
+    terms = counting_terms(len(starts), 0.0, budget, 1)
+    counts = ask_counts(channel, HISTOGRAM, terms, starts, dim)
     encoding = TableEncoding.from_histogram(SCHEMA, counts.values, 0.0)
     channel.announce("encoding", encoding.to_dict())
     return encoding
@@ -54,7 +55,7 @@ def test_a_client_sends_its_shares_whatever_its_size():
     for measured, clique in zip(result, CLIQUES, strict=True):
         shares = [count(domain, codes(encoding, t), clique) / len(t) for t in tables.values()]
         np.testing.assert_allclose(measured.values, sum(shares), atol=1e-9)
-    assert channel.incidents == ()
+    assert channel.dropped.entries() == ()
 
 
 @pytest.mark.parametrize(("trust", "factor"), [("central", 1), ("distributed", 1), ("local", 3)])

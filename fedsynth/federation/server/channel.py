@@ -8,9 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.errors import ConfigError, PrivacyError
-from fedsynth.federation.request import Collected, Incident, Plain, Released, Request
+from fedsynth.federation.request import Collected, Plain, Released, Request
 from fedsynth.federation.runtime import Runtime
+from fedsynth.federation.server.checks import demand_capped, unusable
+from fedsynth.federation.server.counts import Blocks, Total, look, most_units
 from fedsynth.federation.server.door import Door, draws_clients
+from fedsynth.federation.server.incidents import Dropped
 from fedsynth.federation.server.scores import Scores
 from fedsynth.federation.server.traffic import Traffic
 from fedsynth.privacy.noise import NoiseSource
@@ -34,6 +37,11 @@ class Channel:
         participations: for a resumed job the rounds in which each client has been drawn, rounds
             since the last checkpoint included. Where it is not known every client counts as drawn
             in all of them, or it could take part more often than the job accounts for.
+        most_records: that a client has, where that was agreed: sums over records above what it
+            explains are refused.
+
+    Attributes:
+        counted: what sums of counts said so far of how many units all clients have; None before.
 
     Raises:
         ConfigError: no such quorum.
@@ -48,11 +56,13 @@ class Channel:
         *,
         quorum: float = 0.5,
         participations: Mapping[str, int] | None = None,
+        most_records: int | None = None,
     ) -> None:
         if not 0 < quorum <= 1:
             raise ConfigError(f"quorum must be in (0, 1], not {quorum}")
         self._door = Door(runtime, ledger, noise, quorum, participations)
-        self._runtime = runtime
+        self._runtime, self._most_records = runtime, most_records
+        self.counted: Total | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -75,9 +85,9 @@ class Channel:
         return self._door.traffic
 
     @property
-    def incidents(self) -> tuple[Incident, ...]:
-        """Answers that were missing so far, and why."""
-        return tuple(self._door.incidents)
+    def dropped(self) -> Dropped:
+        """Whose answers were missing so far, and why."""
+        return self._door.dropped
 
     @property
     def participations(self) -> dict[str, int]:
@@ -107,10 +117,41 @@ class Channel:
 
         Raises:
             BudgetExceeded: it would cost more than the budget; nobody was asked.
-            FederationError: too few usable answers; the event stays charged.
+            FederationError: too few usable answers, or a sum that no honest clients give; the
+                event stays charged.
         """
         request = self._request(task, terms, dim, kept, arrays, settings)
-        return self._door.sum(request)
+        released = self._door.sum(request)
+        demand_capped(released, request)
+        return released
+
+    def count(
+        self, task: str, terms: Terms, dim: int, blocks: Blocks, *, arrays: Arrays | None = None
+    ) -> Released:
+        """As :meth:`sum`, of counts, to one number of each block of which a unit adds.
+
+        Args:
+            terms: of Gaussian noise, asked of everybody.
+
+        Raises:
+            As :meth:`sum`; a sum is held against its own blocks and, where everybody answered,
+            against what earlier ones counted (:func:`fedsynth.federation.server.counts.look`).
+        """
+        released = self.sum(task, terms, dim, arrays=arrays)
+        everybody = released.answered == self.clients
+        total, reason = look(
+            released.value,
+            blocks,
+            terms.summed_scale(released.answered),
+            most_units(terms, released.answered, self._most_records),
+            self.counted if everybody else None,
+        )
+        if reason is not None:
+            number = len(self.ledger.events) - 1
+            raise unusable(task, number, f"{reason}, beyond what noise explains")
+        if everybody:
+            self.counted = total.with_(self.counted)
+        return released
 
     def collect(
         self,
@@ -185,5 +226,15 @@ class Channel:
         job, number = self.ledger.job, len(self.ledger.events)
         limit = job.participations if draws_clients(terms) else None
         return Request(
-            task, terms, dim, kept, arrays or {}, settings or {}, job.job, number, steps, limit
+            task,
+            terms,
+            dim,
+            kept,
+            arrays or {},
+            settings or {},
+            job.job,
+            number,
+            steps,
+            limit,
+            self._most_records,
         )

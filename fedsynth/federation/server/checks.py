@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedsynth.errors import ConfigError, FederationError
-from fedsynth.federation.request import Answer, Incident, Request, Summed
+from fedsynth.federation.client.tasks import GroupTask, lookup
+from fedsynth.federation.request import Answer, Incident, Released, Request, Summed
 from fedsynth.privacy.rows.clipping import DenseRows, largest_blocks
-from fedsynth.privacy.sampling import FixedSize
+from fedsynth.privacy.sampling import Everyone, FixedSize
 from fedsynth.privacy.terms import Terms
+
+# exp(-_SURE) is 1e-14.
+_SURE = 32.3
 
 
 def demand_fitting(terms: Terms, clients: int) -> None:
@@ -38,10 +44,28 @@ def demand_sound(summed: Summed, request: Request, cohort: Collection[str]) -> N
     elif not {incident.client for incident in summed.incidents} <= set(cohort):
         reason = "speaks of clients that were not asked"
     if reason is not None:
-        raise FederationError(
-            f"{request.task}, round {request.round}: the sum that came back is unusable ({reason})."
-            " The round is charged and its value lost"
-        )
+        raise unusable(request.task, request.round, reason)
+
+
+def unusable(task: str, number: int, reason: str) -> FederationError:
+    """For a sum that no honest clients give."""
+    return FederationError(
+        f"{task}, round {number}: the sum that came back is unusable ({reason}). The round is "
+        "charged and its value lost"
+    )
+
+
+def demand_capped(released: Released, request: Request) -> None:
+    """Look at a released sum over records where it is agreed how many a client has.
+
+    After the noise, whatever the trust: whether an exact sum is above a bound may hang on a record.
+
+    Raises:
+        FederationError: no honest clients have so many records.
+    """
+    reason = _above_cap(released.value, request, released.answered)
+    if reason is not None:
+        raise unusable(request.task, request.round, reason)
 
 
 def fault(answer: object, request: Request) -> str | None:
@@ -50,7 +74,7 @@ def fault(answer: object, request: Request) -> str | None:
         return "not an answer"
     if (answer.job, answer.round) != (request.job, request.round):
         return f"answers round {answer.round} instead of {request.round}"
-    return _fault(answer.values, request, 1)
+    return _fault(answer.values, request, 1) or _above_cap(answer.values, request, 1)
 
 
 def _fault(values: object, request: Request, answers: int) -> str | None:
@@ -79,6 +103,31 @@ def _fault(values: object, request: Request, answers: int) -> str | None:
         if not norm <= bound * (1 + 1e-5):
             return f"norm above the bound {bound:.4g}"
     return None
+
+
+def _above_cap(values: NDArray[np.float64], request: Request, answers: int) -> str | None:
+    """Whether a noisy sum over records is above what so many answers of ``most_records`` each give.
+
+    Rows of groups of records are as many as there are groups, and messages of a client's own
+    training are no sums: neither is bounded so.
+    """
+    terms, most = request.terms, request.most_records
+    if most is None or not answers or not terms.protects.per_record or request.steps is not None:
+        return None
+    if isinstance(lookup(request.task), GroupTask):
+        return None
+    rows = answers * most * (terms.sampling.rate or 1.0)
+    if terms.sampling != Everyone():
+        # Bernstein: so many of the drawn are exceeded with probability 1e-14 at most.
+        rows += math.sqrt(2 * rows * _SURE) + _SURE / 3
+    # Every so many shares carry the noise of a whole release.
+    wholes = 1 if terms.trusts.server_adds else math.ceil(answers / terms.shares)
+    noise = terms.scale * wholes * terms.noise.reach(request.dim, 1) if terms.scale else 0.0
+    norm = float(np.linalg.norm(values, 2 if terms.norm == "l2" else 1))
+    bound = rows * terms.clip + noise
+    if norm <= bound * (1 + 1e-5):
+        return None
+    return f"norm above {bound:.4g}, which is what most_records={most} explains"
 
 
 def sift(

@@ -15,6 +15,7 @@ from fedsynth.errors import PrivacyError
 from fedsynth.federation.request import Collected, Incident, Released, Request, Summed
 from fedsynth.federation.runtime import Runtime
 from fedsynth.federation.server.checks import add_silent, demand_fitting, demand_sound, need, sift
+from fedsynth.federation.server.incidents import Dropped
 from fedsynth.federation.server.scores import Scores
 from fedsynth.federation.server.traffic import Traffic
 from fedsynth.privacy.mechanisms.exponential import Exponential
@@ -38,7 +39,7 @@ class Door:
         if (noise.insecure or runtime.insecure) and not ledger.job.insecure:
             raise PrivacyError("the noise has a known seed, and the ledger does not say so")
         self.ledger, self._runtime, self._noise, self._quorum = ledger, runtime, noise, quorum
-        self.traffic, self.incidents = Traffic(len(runtime.clients)), list[Incident]()
+        self.traffic, self.dropped = Traffic(len(runtime.clients)), Dropped(runtime.clients)
         before = sum(draws_clients(event.terms) for event in ledger.events)
         known = participations or {}
         self.participations = {name: known.get(name, before) for name in runtime.clients}
@@ -113,7 +114,7 @@ class Door:
         """Raises FederationError for too few answers; coin flips that drew nobody need none."""
         self.traffic.add_request(request, len(cohort))
         self.traffic.add_answers(request, answered)
-        self.incidents += incidents
+        self.dropped.add(request, incidents)
         terms = request.terms
         least = math.ceil(self._quorum * len(cohort))
         if cohort:

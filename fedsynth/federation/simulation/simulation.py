@@ -47,8 +47,21 @@ class Simulation(Federation):
         self._records = {name: len(owned) for name, owned in named.items()}
 
     def open(
-        self, coins: NoiseSource, ledgers: Mapping[str, Ledger], private: Path | None
+        self,
+        coins: NoiseSource,
+        ledgers: Mapping[str, Ledger],
+        private: Path | None,
+        most_records: int | None = None,
     ) -> LocalRuntime:
+        for name, records in self._records.items():
+            if most_records is not None and records > most_records:
+                # Drawing as many from it would not do: where one record leaves, another comes in,
+                # and that moves a sum by twice the clip.
+                raise DataError(
+                    f"{name} has more than {most_records} records, the most that was agreed "
+                    "(most_records): agree on more, leave this owner out, or have it hand in a "
+                    "part that does not depend on the others' rows. Nothing was asked"
+                )
         for name in ledgers:
             if name not in self._data:
                 raise ConfigError(f"a ledger was given for {name!r}{suggestion(name, self._data)}")

@@ -123,11 +123,11 @@ class GraphicalSynthesizer(Synthesizer[Learned]):
         """Ask the questions and fit."""
 
     def stages(self, settings: Any, budget: Budget, clients: int, surviving: int) -> list[Stage]:
-        _, _, ones = question(self.schema)
+        _, starts, _ = question(self.schema)
         first = Stage(
             HISTOGRAM.name,
             settings.histogram_share,
-            lambda multiplier: counting_terms(ones, multiplier, budget, surviving),
+            lambda multiplier: counting_terms(len(starts), multiplier, budget, surviving),
         )
         return [first, *self.questions(settings, budget, surviving)]
 

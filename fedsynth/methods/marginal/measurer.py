@@ -147,9 +147,9 @@ class Measurer:
         restored = self.session.restored
         if restored is not None:
             return self._read(*restored)
-        task, dim, _ = question(self.schema)
+        task, starts, dim = question(self.schema)
         self.session.progress("questions", 0, self.plan.total)
-        counts = ask_counts(self.session.channel, task, self.terms(task.name), dim)
+        counts = ask_counts(self.session.channel, task, self.terms(task.name), starts, dim)
         self._sigma = counts.sigma
         encoding = TableEncoding.from_histogram(
             self.schema, counts.values, counts.sigma, self.settings.bins, self.settings.rare

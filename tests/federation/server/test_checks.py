@@ -8,9 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedsynth.errors import FederationError
-from fedsynth.federation.request import Answer, Incident, Request, Summed
-from fedsynth.federation.server.checks import demand_sound, fault, need, sift
+from fedsynth.federation.request import Answer, Incident, Released, Request, Summed
+from fedsynth.federation.server.checks import demand_capped, demand_sound, fault, need, sift
+from fedsynth.methods.pate.tasks import VOTES
 from fedsynth.privacy.noise import NoiseSource
+from fedsynth.privacy.sampling import Everyone, Poisson
 from fedsynth.privacy.terms import Terms
 from tests.federation.vectors import terms
 
@@ -168,3 +170,51 @@ def test_a_sum_that_no_honest_clients_give_is_refused_as_lost(summed: Summed, sa
 
 def test_a_sum_of_clients_may_reach_as_far_as_all_their_clips():
     demand_sound(Summed(np.array([2.0, 0.0, 0.0]), 2), request(), ["a", "b"])
+
+
+def capped(promised: Terms, most: int | None, dim: int = 3, **changes) -> Request:
+    return Request("test-vectors", promised, dim, job="job", round=7, most_records=most, **changes)
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.1])
+@pytest.mark.parametrize("trust", ["central", "distributed", "local"])
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_sums_of_as_many_records_as_were_agreed_pass_and_of_tens_of_times_as_many_do_not(
+    rate: float, trust: str, norm: str
+):
+    """Clients at the cap, all of whose records point the same way: nothing honest is larger."""
+    promised = terms(
+        unit="record",
+        trust=trust,
+        survivors=4,
+        norm=norm,
+        mechanism="gaussian" if norm == "l2" else "laplace",
+        sampling=Poisson(rate) if rate < 1 and norm == "l2" else Everyone(),
+    )
+    asked, source, rng = capped(promised, 500), NoiseSource(), np.random.default_rng(0)
+    for _ in range(50):
+        answers = [
+            promised.client_noised(np.array([float(drawn), 0, 0]), source)
+            for drawn in rng.binomial(500, promised.sampling.rate, 4)
+        ]
+        total = np.sum(answers, axis=0)
+        if trust == "central":
+            total = promised.noised(total, source)
+        demand_capped(Released(total, 4, 4), asked)
+    with pytest.raises(FederationError, match="most_records=500"):
+        demand_capped(Released(total * 4, 4, 4), asked)
+    demand_capped(Released(total * 4, 4, 4), capped(promised, None))
+
+
+def test_a_message_of_more_records_than_were_agreed_is_one_clients_fault():
+    promised = terms(unit="record", trust="local")
+    assert fault(answer((50.0, 0.0, 0.0)), capped(promised, 50)) is None
+    assert "most_records=20" in str(fault(answer((50.0, 0.0, 0.0)), capped(promised, 20)))
+    # What a client trained by itself is no sum.
+    assert fault(answer((50.0, 0.0, 0.0)), capped(promised, 20, steps=3)) is None
+
+
+def test_votes_of_groups_are_as_many_as_groups_and_not_as_records():
+    promised = terms(unit="record", trust="local")
+    asked = Request(VOTES.name, promised, 3, job="job", round=7, most_records=1)
+    assert fault(answer((50.0, 0.0, 0.0)), asked) is None
