@@ -13,7 +13,6 @@ from fedsynth.data.tables import Conformed
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import BudgetExceeded, ConfigError, FederationError, PrivacyError
 from fedsynth.federation.client.client import Client
-from fedsynth.federation.request import Summed
 from fedsynth.federation.server.scores import Scores
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.mechanisms.exponential import bounded_range_delta
@@ -184,20 +183,6 @@ def test_neighbours_choose_alike_as_far_as_the_curve_allows():
             bound = bounded_range_delta(np.array([epsilon]), 2 / multiplier)[0]
             for p, q in ((here, there), (there, here)):
                 assert np.maximum(p - np.exp(epsilon) * q, 0).sum() <= bound + 1e-9
-
-
-def test_a_sum_in_which_the_clips_of_all_blocks_lie_in_one_is_refused():
-    tables = made(np.random.default_rng(7), 8, 8, 8)
-    budget = Budget(epsilon=float("inf"), unit="client", trust="central", units=3)
-    terms = table_terms(budget, 0.0, 1, "exponential")
-
-    def greedy(summed):
-        values = np.zeros(DIM)
-        values[13] = 3.5
-        return Summed(values, summed.answered)
-
-    with pytest.raises(FederationError, match="above the bound"):
-        select(house(tables, budget, 0, total=greedy), terms)
 
 
 def test_a_choice_without_a_quorum_is_lost_and_stays_charged():

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fedsynth.errors import ConfigError, PrivacyError
 from fedsynth.federation.request import Collected, Plain, Released, Request
 from fedsynth.federation.runtime import Runtime
-from fedsynth.federation.server.checks import demand_capped, unusable
+from fedsynth.federation.server.checks import demand_bounded, unusable
 from fedsynth.federation.server.counts import Blocks, Total, look, most_units
 from fedsynth.federation.server.door import Door, draws_clients
 from fedsynth.federation.server.incidents import Dropped
@@ -122,7 +122,7 @@ class Channel:
         """
         request = self._request(task, terms, dim, kept, arrays, settings)
         released = self._door.sum(request)
-        demand_capped(released, request)
+        demand_bounded(released, request)
         return released
 
     def count(

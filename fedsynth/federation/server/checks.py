@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from fedsynth.errors import ConfigError, FederationError
 from fedsynth.federation.client.tasks import GroupTask, lookup
 from fedsynth.federation.request import Answer, Incident, Released, Request, Summed
-from fedsynth.privacy.rows.clipping import DenseRows, largest_blocks
 from fedsynth.privacy.sampling import Everyone, FixedSize
 from fedsynth.privacy.terms import Terms
 
@@ -55,15 +54,20 @@ def unusable(task: str, number: int, reason: str) -> FederationError:
     )
 
 
-def demand_capped(released: Released, request: Request) -> None:
-    """Look at a released sum over records where it is agreed how many a client has.
+def demand_bounded(released: Released, request: Request) -> None:
+    """Look at the norm of a released sum: over records where it is agreed how many a client has,
+    and over clients that the server noised.
 
-    After the noise, whatever the trust: whether an exact sum is above a bound may hang on a record.
+    After the noise, whatever the trust: whether an exact sum is above a bound may hang on one unit.
 
     Raises:
-        FederationError: no honest clients have so many records.
+        FederationError: no honest clients give such a sum.
     """
     reason = _above_cap(released.value, request, released.answered)
+    terms = request.terms
+    if terms.trusts.server_adds and not terms.protects.per_record:
+        noise = terms.scale * terms.noise.reach(request.dim, 1) if terms.scale else 0.0
+        reason = _above(released.value, request, released.answered * terms.clip + noise)
     if reason is not None:
         raise unusable(request.task, request.round, reason)
 
@@ -80,9 +84,9 @@ def fault(answer: object, request: Request) -> str | None:
 def _fault(values: object, request: Request, answers: int) -> str | None:
     """What is wrong with the values of a sum of so many answers, or None.
 
-    The bound on the norm holds for whole clients: the clip, plus what the noise of an honest client
-    stays below with probability 1 - 1e-14. A client's sum over its records has no public bound. The
-    norm itself is not told: it is the clients'.
+    The bound on the norm holds for whole clients that add noise: the clip, plus what the noise of
+    an honest client stays below with probability 1 - 1e-14. A client's sum over its records has no
+    public bound. The norm itself is not told: it is the clients'.
     """
     if not isinstance(values, np.ndarray) or values.dtype != np.float64:
         return "not an array of float64"
@@ -91,18 +95,15 @@ def _fault(values: object, request: Request, answers: int) -> str | None:
     if not np.isfinite(values).all():
         return "holds values that are not finite"
     terms = request.terms
-    if not terms.protects.per_record and answers:
-        bound = answers * (terms.clip + terms.client_reach(request.dim))
-        with np.errstate(over="ignore"):
-            if terms.kind.selects:
-                norm = float(
-                    largest_blocks(DenseRows(values[None]), np.asarray(request.arrays["starts"]))[0]
-                )
-            else:
-                norm = float(np.linalg.norm(values, 2 if terms.norm == "l2" else 1))
-        if not norm <= bound * (1 + 1e-5):
-            return f"norm above the bound {bound:.4g}"
-    return None
+    if terms.protects.per_record or terms.trusts.server_adds or not answers:
+        return None
+    return _above(values, request, answers * (terms.clip + terms.client_reach(request.dim)))
+
+
+def _above(values: NDArray[np.float64], request: Request, bound: float) -> str | None:
+    with np.errstate(over="ignore"):
+        norm = float(np.linalg.norm(values, 2 if request.terms.norm == "l2" else 1))
+    return None if norm <= bound * (1 + 1e-5) else f"norm above the bound {bound:.4g}"
 
 
 def _above_cap(values: NDArray[np.float64], request: Request, answers: int) -> str | None:

@@ -9,12 +9,15 @@ from hypothesis import strategies as st
 
 from fedsynth.errors import FederationError
 from fedsynth.federation.request import Answer, Incident, Released, Request, Summed
-from fedsynth.federation.server.checks import demand_capped, demand_sound, fault, need, sift
+from fedsynth.federation.server.checks import demand_bounded, demand_sound, fault, need, sift
 from fedsynth.methods.pate.tasks import VOTES
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.sampling import Everyone, Poisson
 from fedsynth.privacy.terms import Terms
 from tests.federation.vectors import terms
+
+# Every answer within the clip, and no noise beside it.
+BARE = terms(trust="local", noise_multiplier=0.0)
 
 
 def request(promised: Terms | None = None, dim: int = 3) -> Request:
@@ -53,7 +56,7 @@ def test_a_sound_answer_has_no_fault():
     ],
 )
 def test_every_kind_of_fault_is_named(wrong: object, said: str):
-    assert said in str(fault(wrong, request()))
+    assert said in str(fault(wrong, request(BARE)))
 
 
 def test_a_fault_does_not_tell_the_norm():
@@ -106,7 +109,7 @@ def test_heavy_tails_of_honest_noise_are_no_fault_and_what_none_explains_is(alph
 
 
 def test_an_l1_clip_is_checked_in_l1():
-    promised = terms(norm="l1", mechanism="laplace")
+    promised = terms(norm="l1", mechanism="laplace", trust="local", noise_multiplier=0.0)
     assert fault(answer((0.5, 0.5, 0.0)), request(promised)) is None
     assert "above the bound" in str(fault(answer((0.5, 0.5, 0.5)), request(promised)))
 
@@ -164,12 +167,24 @@ def test_a_sound_sum_passes():
 )
 def test_a_sum_that_no_honest_clients_give_is_refused_as_lost(summed: Summed, said: str):
     with pytest.raises(FederationError, match=said) as refused:
-        demand_sound(summed, request(), ["a", "b"])
+        demand_sound(summed, request(BARE), ["a", "b"])
     assert "charged" in str(refused.value)
 
 
 def test_a_sum_of_clients_may_reach_as_far_as_all_their_clips():
-    demand_sound(Summed(np.array([2.0, 0.0, 0.0]), 2), request(), ["a", "b"])
+    demand_sound(Summed(np.array([2.0, 0.0, 0.0]), 2), request(BARE), ["a", "b"])
+
+
+def test_a_sum_that_the_server_noises_is_held_to_its_bound_after_the_noise_alone():
+    """Whether an exact sum is above a bound would tell of one client what no budget covers."""
+    asked = request(terms(noise_multiplier=2.0), 10)
+    exact = Summed(np.array([2.1, *np.zeros(9)]), 2)
+    demand_sound(exact, asked, ["a", "b"])
+    source = NoiseSource()
+    for _ in range(200):
+        demand_bounded(Released(asked.terms.noised(exact.total, source), 2, 2), asked)
+    with pytest.raises(FederationError, match="above the bound"):
+        demand_bounded(Released(np.full(10, 9.0), 2, 2), asked)
 
 
 def capped(promised: Terms, most: int | None, dim: int = 3, **changes) -> Request:
@@ -200,10 +215,10 @@ def test_sums_of_as_many_records_as_were_agreed_pass_and_of_tens_of_times_as_man
         total = np.sum(answers, axis=0)
         if trust == "central":
             total = promised.noised(total, source)
-        demand_capped(Released(total, 4, 4), asked)
+        demand_bounded(Released(total, 4, 4), asked)
     with pytest.raises(FederationError, match="most_records=500"):
-        demand_capped(Released(total * 4, 4, 4), asked)
-    demand_capped(Released(total * 4, 4, 4), capped(promised, None))
+        demand_bounded(Released(total * 4, 4, 4), asked)
+    demand_bounded(Released(total * 4, 4, 4), capped(promised, None))
 
 
 def test_a_message_of_more_records_than_were_agreed_is_one_clients_fault():
