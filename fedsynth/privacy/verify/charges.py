@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -115,8 +115,12 @@ def structure(lines: Sequence[Line]) -> Iterator[tuple[str, bool, str]]:
         yield "plan", True, "every release is under planned terms"
 
 
-def charge(lines: Sequence[Line]) -> Charges:
+def charge(lines: Sequence[Line], colluding: int | None = None) -> Charges:
     """What the releases of a ledger are charged as.
+
+    Args:
+        colluding: what they cost against so many owners who put together what they know; None for
+            as many as are promised.
 
     Raises:
         ReleaseError: a line that is none of a ledger's, or a release that no rule covers.
@@ -132,6 +136,8 @@ def charge(lines: Sequence[Line]) -> Charges:
     for group in alike.values():
         terms = group[0]["terms"]
         one = _charge(terms, budget["unit"])
+        if colluding is not None:
+            one = replace(one, noise=one.noise * _left(terms, colluding))
         # A client that is drawn refuses after so many rounds: at the worst they took most steps.
         drawn = _shown(terms, budget["unit"]) and terms["sampling"]["kind"] != "everyone"
         steps = sorted((event.get("steps", 1) for event in group), reverse=True)
@@ -158,6 +164,34 @@ def _charge(terms: Line, unit: str) -> Charge:
     if kind == "poisson" and rate == 1:
         kind = "everyone"
     return Charge(mechanism, float(noise), alpha, kind, rate)
+
+
+def colluders(lines: Sequence[Line]) -> list[int]:
+    """How many owners who collude a certificate has epsilon for, where they add shares: one, as
+    many as are promised, and one more; as long as one is left whom they do not know."""
+    job, _ = _split(lines)
+    budget, clients = job["budget"], job.get("clients", 0)
+    if budget["trust"] != "distributed":
+        return []
+    curious = budget.get("curious") or 0
+    numbers = {1, curious, curious + 1} - {0}
+    return sorted(n for n in numbers if n < clients or not clients)
+
+
+def _left(terms: Line, colluding: int) -> float:
+    """The noise of shares that colluding owners did not add, in that of a whole release.
+
+    Independent noise adds up by its variance, or where that is infinite by its alpha-th power.
+    Laplace noise is whole with all of its shares; with fewer it is unbounded at 0, and hides
+    nothing.
+    """
+    if terms["trust"] != "distributed":
+        return 1.0
+    others = max(0, terms["survivors"] - colluding)
+    whole = terms["survivors"] - terms.get("curious", 0)
+    if terms["mechanism"] == "laplace":
+        return float(others >= whole)
+    return float((others / whole) ** (1 / (terms.get("alpha") or 2.0)))
 
 
 def _shown(terms: Line, unit: str) -> bool:

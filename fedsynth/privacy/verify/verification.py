@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ import numpy as np
 from fedsynth.errors import FedsynthError, ReleaseError
 from fedsynth.plain import hash_plain
 from fedsynth.privacy.accounting import charged, spent
-from fedsynth.privacy.adversaries import known_to
+from fedsynth.privacy.adversaries import SERVER, known_to
 from fedsynth.privacy.trail.certificate import (
     CONFIG,
     LEDGER,
@@ -262,6 +262,42 @@ def _second_opinion(path: Path, derived: Certificate) -> Iterator[Check]:
     )
     if claimed["pld"] is not None and math.isfinite(second):
         yield from _opinion_on_pld(read.counts, read.delta, float(claimed["pld"]))
+    if "adversaries" in derived.content:
+        yield _opinion_on_adversaries(lines, derived)
+
+
+def _opinion_on_adversaries(lines: Sequence[charges.Line], derived: Certificate) -> Check:
+    """Each adversary's epsilon, charged a second time: exactly where all sums are Gaussian or all
+    releases pure, else as at most what the moments say."""
+    rows = derived.content["adversaries"]
+    trust = derived.content["guarantee"]["trust"]
+    told = [0, 0, *charges.colluders(lines)] if trust == "distributed" else [0] * len(rows)
+    if len(told) != len(rows):
+        return Check("adversaries", False, "there are others than the certificate names")
+    for colluding, row in zip(told, rows, strict=True):
+        epsilon = math.inf if row["epsilon"] == "inf" else row["epsilon"]
+        read = charges.charge(lines, colluding)
+        moment = moments.epsilon(moments.compose(read.counts, read.replace_one), read.delta)
+        exact = gaussian.epsilon(read.counts, read.delta)
+        if exact is None:
+            exact = pure.epsilon(read.counts, read.delta)
+        slack = _RDP_SLACK * (1 + moment)
+        central = trust == "central" and row["who"] == SERVER
+        if central:
+            sound = not row["promised"]
+        elif exact is not None and math.isfinite(moment):
+            sound = exact - slack <= epsilon <= max(moment, exact) + slack
+        else:
+            sound = epsilon <= moment + slack if math.isfinite(moment) else math.isinf(epsilon)
+        if not sound:
+            return Check("adversaries", False, f"{row['who']}: epsilon {epsilon:.4g} is not")
+    promised = [row for row in rows if row["promised"]]
+    worst = max(math.inf if row["epsilon"] == "inf" else row["epsilon"] for row in promised)
+    return Check(
+        "adversaries",
+        worst <= derived.epsilon * (1 + _ROUNDING),
+        f"{len(promised)} of {len(rows)} are promised epsilon {worst:.6g} at most",
+    )
 
 
 def _second_reading(claimed: Mapping[str, Any], read: Charges) -> Check:

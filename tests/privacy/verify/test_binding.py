@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -233,3 +234,28 @@ def test_a_release_of_format_1_verifies_and_says_what_it_does_not_bind(tmp_path:
     assert "certificate alone" in said and "epsilon is 1.465" in said
     (old / "notes.txt").write_text("x")
     assert not failed(old) and "notes.txt" in found(old, "other files")
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "fault"),
+    [("gaussian", 0.9), ("stable", 0.9), ("laplace", 0.5), ("gaussian", 1.0), ("laplace", 1.0)],
+)
+def test_epsilon_of_adversaries_is_held_against_shares_that_are_counted_a_second_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mechanism: str, fault: float
+):
+    fields = {"norm": "l2" if mechanism == "gaussian" else "l1", "mechanism": mechanism}
+    fields["alpha"] = 1.5 if mechanism == "stable" else None
+    made = replace(TERMS, **fields)
+    job = Job(
+        budget=Budget(epsilon=90.0, delta=1e-5, curious=1),
+        plan=(Planned("task", made, 1),),
+        clients=3,
+    )
+    ledger = Ledger.create(job)
+    ledger.charge(Event("task", 0, made, job.job))
+    right = type(made.noise).left
+    # Less of the noise is taken off than colluding owners know.
+    monkeypatch.setattr(type(made.noise), "left", lambda *a: (right(*a) or 0.01) / fault)
+    (tmp_path / "rows.csv").write_text("a\n1\n")
+    seal(tmp_path, ledger, ["rows.csv"])
+    assert ("adversaries" in failed(tmp_path)) is (fault < 1 or mechanism == "laplace")
