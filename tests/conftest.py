@@ -17,7 +17,7 @@ from hypothesis import settings
 from fedsynth.cli import app as cli
 from fedsynth.privacy import accounting, curves
 from fedsynth.privacy.mechanisms import gaussian, laplace, pure
-from fedsynth.privacy.verify import verification
+from fedsynth.privacy.verify import opinions
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -58,7 +58,7 @@ def pytest_sessionfinish(session):
         SLOW.write_text("\n".join(slow) + "\n", encoding="utf-8")
 
 
-COSTLY = ((accounting, "tight"), (accounting, "_curve"), (verification, "_prv"))
+COSTLY = ((accounting, "tight"), (accounting, "_curve"), (opinions, "prv"))
 CACHES = (accounting._spent, accounting._curve)
 # Wider than the accountant's own 1e-4: a bound as sound, less than 0.1 % above, ten times as soon.
 MESH, EXACT_MESH = 1e-3, curves.MESH

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fedsynth.evaluation.federated import FederatedScores, Figure
     from fedsynth.federation.server.traffic import Traffic
     from fedsynth.jobs.run import Outcome, Scores
-    from fedsynth.privacy.verify.verification import Check
+    from fedsynth.privacy.verify.check import Check
 
 _LINES = 10
 

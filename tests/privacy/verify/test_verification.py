@@ -31,7 +31,7 @@ from fedsynth.privacy.trail.account import Account
 from fedsynth.privacy.trail.certificate import LEDGER, NAME, certify, sha256
 from fedsynth.privacy.trail.job import Event, Job, Planned
 from fedsynth.privacy.trail.ledger import Ledger
-from fedsynth.privacy.verify import verification
+from fedsynth.privacy.verify import opinions, verification
 from fedsynth.privacy.verify.charges import Charge
 from fedsynth.privacy.verify.verification import require, verify
 
@@ -445,7 +445,7 @@ def test_a_loss_distribution_that_is_off_is_found(
 def test_the_prv_accountant_meets_the_golden_value():
     golden = Charge("gaussian", 4.0, sampling="poisson", rate=0.01)
     # Its interval was .897 to .997; the upper end of ours lies within the error asked for.
-    assert verification._prv({golden: 10_000}, 1e-5, 0.01) == pytest.approx(0.9470, abs=0.02)
+    assert opinions.prv({golden: 10_000}, 1e-5, 0.01) == pytest.approx(0.9470, abs=0.02)
 
 
 @pytest.mark.parametrize(
@@ -468,7 +468,7 @@ def test_two_packages_find_one_prv(history: list[tuple[float, float, int]], delt
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         theirs = opacus.get_epsilon(delta, eps_error=0.01)
-    assert verification._prv(counts, delta, 0.01) == pytest.approx(theirs, abs=1e-6)
+    assert opinions.prv(counts, delta, 0.01) == pytest.approx(theirs, abs=1e-6)
 
 
 def test_releases_of_samples_are_verified_without_torch(tmp_path: Path):
