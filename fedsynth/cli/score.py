@@ -149,4 +149,6 @@ def _budget(job: Job, epsilon: float, delta: float | None) -> Budget:
         delta=privacy.budget.resolved_delta if delta is None else delta,
         unit=privacy.unit,
         trust=privacy.trust,
+        # One that scores rows of nobody's has no fellow.
+        curious=None if ownerless else privacy.curious,
     )
