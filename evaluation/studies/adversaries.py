@@ -13,8 +13,6 @@ from pathlib import Path
 
 from fedsynth.jobs.config import AUTO, load_config
 from fedsynth.jobs.data import read_schema
-from fedsynth.privacy.adversaries import adversaries
-from fedsynth.privacy.trail.job import count_terms
 from fedsynth.registry import choose, synthesizer
 
 HOME = Path(__file__).resolve().parents[2]
@@ -33,7 +31,6 @@ def rows(name: str, curious: int) -> list[dict]:
     plan = synthesizer(method, schema, config.settings, None).plan(
         budget, clients, config.federation.survivors
     )
-    counts = count_terms(plan.releases)
     return [
         {
             "job": name,
@@ -45,7 +42,7 @@ def rows(name: str, curious: int) -> list[dict]:
             "epsilon": str(round(one.epsilon, 4)),
             "promised": one.promised,
         }
-        for one in adversaries(counts, plan.budget, clients, plan.participations)
+        for one in plan.adversaries()
     ]
 
 

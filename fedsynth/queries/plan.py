@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from fedsynth.plain import hash_plain
 from fedsynth.privacy.accounting import charged, spent
+from fedsynth.privacy.adversaries import Adversary, adversaries
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.job import Job, Planned, count_terms
@@ -70,6 +71,11 @@ class Plan:
         """
         cost = charged(count_terms(self.releases), self.participations, self.budget.unit)
         return spent(cost, self.budget.resolved_delta if delta is None else delta).epsilon
+
+    def adversaries(self) -> tuple[Adversary, ...]:
+        """What all of it costs against each adversary, as the certificate will say."""
+        counts = count_terms(self.releases)
+        return adversaries(counts, self.budget, self.clients, self.participations)
 
     def _under(self, label: str) -> Planned:
         return {planned.label: planned for planned in self.releases}[label]

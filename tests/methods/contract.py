@@ -221,6 +221,8 @@ def check_plan(name: str) -> None:
         assert count <= allowed[terms], "asked beyond the plan"
     if plan.budget.private:
         assert synth.ledger.spent().epsilon <= plan.epsilon() <= plan.budget.epsilon
+        promised = [one.epsilon for one in plan.adversaries() if one.promised]
+        assert max(promised) == pytest.approx(plan.epsilon(), rel=1e-9)
         assert plan.epsilon() > 0.95 * plan.budget.epsilon, "hardly less than the budget"
         assert plan.epsilon(1e-3) < plan.epsilon(), "a larger delta costs less"
     for clients, wrong in ((3, budget_for(name)), (2, Budget(epsilon=math.inf, trust="central"))):
