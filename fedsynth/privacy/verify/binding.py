@@ -41,13 +41,14 @@ def binding(folder: Path, ledger: Ledger, certificate: Certificate) -> Iterator[
     words = "the ledger names the same files" if same else "the ledger names other files"
     yield Check("closing line", same, words)
     if CONFIG in files or MODEL in files:
-        yield Check("job", *_agree(folder, job))
+        yield Check("job", *_agree(folder, ledger))
     if SCHEMA in files or job.schema_digest:
         yield Check("schema", *_same_schema(folder, job))
 
 
-def _agree(folder: Path, job: Job) -> tuple[bool, str]:
+def _agree(folder: Path, ledger: Ledger) -> tuple[bool, str]:
     """Whether the job's file and the model are those of the ledger's first line."""
+    job = ledger.job
     try:
         config = read_yaml(folder / CONFIG, ReleaseError)
         model = parse_strictly((folder / MODEL).read_bytes())
@@ -60,11 +61,23 @@ def _agree(folder: Path, job: Job) -> tuple[bool, str]:
             wrong.append("settings")
         if model["method"] != job.method:
             wrong.append("the model's method")
+        if any(deviation < _least_noise(ledger) for _, deviation in model.get("measured", ())):
+            wrong.append("the noise of the model's tables")
     except (ReleaseError, OSError, ValueError, KeyError, TypeError):
         return False, f"{CONFIG} or {MODEL} cannot be read"
     if wrong:
         return False, f"not as the ledger's first line says: {', '.join(wrong)}"
     return True, f"{job.method}, its settings and budget are the ledger's"
+
+
+def _least_noise(ledger: Ledger) -> float:
+    """The smallest standard deviation that the ledger's sums can have, less rounding."""
+    scales = [
+        terms.noise.deviation(terms.summed_scale(terms.survivors))
+        for terms in ledger.counts
+        if not terms.kind.selects
+    ]
+    return min(scales, default=0.0) * (1 - 1e-9)
 
 
 def _same_schema(folder: Path, job: Job) -> tuple[bool, str]:

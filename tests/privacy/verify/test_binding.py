@@ -131,6 +131,17 @@ def test_another_schema_or_method_is_found_even_where_the_ledger_was_closed_over
     assert failed(folder) == {"schema", "job"}
 
 
+@pytest.mark.parametrize(("deviation", "sound"), [(0.0, False), (7.3, False), (7.4, True)])
+def test_a_model_of_tables_with_less_noise_than_the_ledger_promises_is_found(
+    folder: Path, deviation: float, sound: bool
+):
+    # Three answers, of which two carry noise of multiplier 6 together: 6 sqrt(3/2) = 7.348.
+    model = {"method": "aim", "measured": [[[0], 9.0], [[1], deviation]]}
+    (folder / MODEL).write_text(json.dumps(model))
+    close_anew(folder)
+    assert failed(folder) == (set() if sound else {"job"})
+
+
 @pytest.mark.parametrize("name", [SCHEMA, CONFIG, MODEL])
 def test_what_cannot_be_read_is_said(folder: Path, name: str):
     (folder / name).write_text('{"method": "aim", "method": "aim"}')
