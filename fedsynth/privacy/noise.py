@@ -1,9 +1,9 @@
 """Randomness from the operating system's entropy, and how noise is put on a public grid.
 
 Real-valued noise in floating point has gaps that can tell neighbouring inputs apart (Mironov 2012).
-Two things are done about it: uniforms carry 52 random bits and their sign a 53rd, and what is
-released is rounded to a public grid about a millionth of the noise wide, which discards the low
-bits where the gaps are (rounding is post-processing). This narrows the attack, it is no proof.
+So small uniforms are as fine as large ones, and far draws as close together as near ones; and what
+is released is rounded to a public grid about a millionth of the noise wide, far wider than the gaps
+(rounding is post-processing). ``tests/privacy/test_floats.py`` counts how probable outcomes are.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 Draws = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
-_GRID_BITS = 20
-
 
 class NoiseSource:
     """Random draws that privacy rests on. An ``insecure_seed`` fixes them: whoever knows it can
@@ -30,19 +28,25 @@ class NoiseSource:
 
     def words(self, count: int) -> NDArray[np.uint64]:
         """Random 64-bit words, shape [count]."""
-        if self._generator is not None:
-            return np.frombuffer(self._generator.bytes(8 * count), np.uint64)
-        return np.frombuffer(os.urandom(8 * count), np.uint64)
+        read = os.urandom if self._generator is None else self._generator.bytes
+        return np.frombuffer(read(8 * count), np.uint64)
 
     def uniform(self, count: int) -> Draws:
-        """Uniform on the open interval (0, 1), 52 bits each, shape [count]."""
-        return to_unit(self.words(count))
+        """Uniform on the open interval (0, 1), as below, shape [count]."""
+        return self.signed(count)[0]
 
     def signed(self, count: int) -> tuple[Draws, Draws]:
-        """A uniform on (0, 1) and an independent sign for each draw."""
-        words = self.words(count)
-        # The last bit is none of the uniform's.
-        return to_unit(words), np.where(words & np.uint64(1), 1.0, -1.0)
+        """A multiple of 2**-127 in (0, 1), rounded to float64, and an independent sign for each.
+
+        One in 1,024 needs a second word to have 53 bits. Twice as many and 64 are read (too few in
+        less than one of 1e36 cases), so that what is read does not tell how many draws are far.
+        """
+        words, more = self.words(count), self.words(count // 512 + 64)
+        uniform = (words >> np.uint64(1)).astype(np.float64)
+        small = np.flatnonzero(uniform < 2.0**53)[: len(more)]
+        uniform[small] += more[: len(small)] * 2.0**-64
+        signs = np.where(words & np.uint64(1), 1.0, -1.0)
+        return np.clip(uniform * 2.0**-63, 2.0**-128, 1 - 2.0**-53), signs
 
     def seed(self) -> int:
         """Of 63 bits, for draws that nothing private rests on: Torch keeps 32, which anybody who
@@ -55,13 +59,12 @@ class NoiseSource:
         return np.random.Generator(np.random.PCG64DXSM(self.words(2).tolist()))
 
 
-def to_unit(words: NDArray[np.uint64]) -> Draws:
-    """The middles of 2**52 equal cells of (0, 1): with one bit more, the last would round to 1."""
-    return ((words >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
-
-
 def perturbed(values: Draws, draws: Draws, scale: float) -> Draws:
     """``values + scale * draws`` on the public grid: the power of two next below scale * 2**-20."""
-    grid = 2.0 ** (math.floor(math.log2(scale)) - _GRID_BITS)
-    noisy: Draws = np.round((values + scale * draws) / grid) * grid
-    return noisy
+    grid = 2.0 ** (math.floor(math.log2(scale)) - 20)
+    # Whole steps of a value stay out of the rounding, which would be coarser for larger values.
+    whole = np.rint(values / grid)
+    steps = whole + np.rint(scale / grid * draws + (values / grid - whole))
+    # 41 bits of each are kept: heavy tails reach all such numbers, but not every float64.
+    kept = (steps.view(np.int64) + 2**11) & -(2**12)
+    return np.asarray(kept.view(np.float64) * grid)

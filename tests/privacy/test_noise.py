@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from fedsynth.privacy import noise as noise_module
 from fedsynth.privacy.mechanisms import norm_of
 from fedsynth.privacy.mechanisms.gaussian import Gaussian
 from fedsynth.privacy.mechanisms.laplace import Laplace
@@ -68,12 +67,10 @@ def test_draws_are_independent_of_their_neighbours_and_of_their_own_sign():
     assert abs(np.mean(np.sign(draws) * (np.abs(draws) - np.abs(draws).mean()))) < bound
 
 
-def test_uniforms_are_uniform_and_never_reach_the_ends():
+def test_uniforms_are_uniform():
     uniform = NoiseSource().uniform(DRAWS)
     assert stats.kstest(uniform, "uniform").pvalue > FALSE_ALARM
-    ends = noise_module.to_unit(np.array([0, 2**64 - 1], np.uint64))
-    assert ends[0] > 0 and ends[1] < 1
-    assert ends[0] == 1 - ends[1] == 2.0**-53
+    assert uniform.min() > 0 and uniform.max() < 1
 
 
 @pytest.mark.parametrize("word", [0, 1, 2**64 - 2, 2**64 - 1])

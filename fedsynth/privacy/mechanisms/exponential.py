@@ -43,7 +43,7 @@ class Exponential(Mechanism):
 
     def choose(self, scores: Draws, scale: float, source: NoiseSource) -> int:
         """Index i with probability proportional to ``exp(score_i / scale)``."""
-        gumbel = -np.log(-np.log(source.uniform(len(scores))))
+        gumbel = -np.log(-np.log1p(-source.uniform(len(scores))))  # far ones from small uniforms
         return int(np.argmax(scores + scale * gumbel))
 
     def renyi(self, noise: float, sampling: Sampling, replace_one: bool) -> Curve:

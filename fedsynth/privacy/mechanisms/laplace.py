@@ -36,6 +36,7 @@ class Laplace(Additive):
     norm: ClassVar[Norm] = "l1"
 
     def draw(self, count: int, source: NoiseSource) -> Draws:
+        """By the inverse distribution function, in the half where nothing cancels."""
         uniform, sign = source.signed(count)
         return sign * np.log(uniform)
 

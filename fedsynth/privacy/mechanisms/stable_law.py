@@ -166,24 +166,14 @@ def draws(count: int, alpha: float, source: NoiseSource) -> Floats:
 
     Chambers, Mallows, Stuck 1976: with V uniform on (-pi/2, pi/2) and W exponential,
     ``sin(alpha V) / cos(V)^(1/alpha) * (W / cos((alpha - 1) V))^(1 - 1/alpha)``. Written in the
-    distance of V from the nearer end, ``pi u / 2``, where the tails come from: u has 52 bits
-    wherever it lies, so that far draws are as close together as float64 numbers are, and near alpha
-    2, where ``sin(alpha V)`` almost vanishes there, nothing cancels.
+    distance of V from the nearer end, ``pi u / 2``, where the tails come from: small u have all
+    their bits, so that far draws are as close together as float64 numbers are, and near alpha 2,
+    where ``sin(alpha V)`` almost vanishes there, nothing cancels.
     """
-    words = source.words(count)
-    sign = np.where(words & np.uint64(1), 1.0, -1.0)
-    end = np.pi / 2 * _to_graded(words, source.words(count))
+    uniform, sign = source.signed(count)
+    end = np.pi / 2 * uniform
     wait = -np.log(source.uniform(count))
     lift = np.pi / 2 * (2 - alpha)
     heavy = np.sin(lift + alpha * end) / np.sin(end) ** (1 / alpha)
     found: Floats = sign * heavy * (wait / np.sin(lift + (alpha - 1) * end)) ** (1 - 1 / alpha)
     return found
-
-
-def _to_graded(words: NDArray[np.uint64], exponents: NDArray[np.uint64]) -> Floats:
-    """Uniform on (0, 1) with 52 bits after the leading one, however small, down to 2**-53."""
-    # A uniform lies in [1/2, 1) with probability 1/2, in [1/4, 1/2) with 1/4, and so on.
-    _, octave = np.frexp((exponents >> np.uint64(12)).astype(np.float64))
-    return np.asarray(
-        np.ldexp(1 + (words >> np.uint64(12)).astype(np.float64) * 2.0**-52, octave - 53)
-    )

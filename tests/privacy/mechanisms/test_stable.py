@@ -419,21 +419,6 @@ def test_cauchy_draws_are_cauchy_into_the_tails():
         assert stats.binomtest(beyond, 400_000, 2 * stats.cauchy.sf(far)).pvalue > 1e-6
 
 
-def test_far_draws_lie_as_close_together_as_floating_point_does(monkeypatch):
-    """With 52 bits in all, Cauchy draws around 1e7 would be 0.1 apart: more than a record moves."""
-    source = NoiseSource(13)
-    words = source.words(4096)
-    # Only what decides the octave is small: the draw is far out, and its 52 bits are still there.
-    parts = iter([words, np.full(4096, 1 << 40, np.uint64), words])
-    monkeypatch.setattr(source, "words", lambda count: next(parts))
-    draws = np.sort(np.abs(law.draws(4096, 1.0, source)))
-    assert draws[0] > 1e6
-    assert len(np.unique(draws)) == 4096
-    # Nothing of a lattice: neighbouring gaps vary as those of random points do.
-    gaps = np.diff(draws) / draws[1:]
-    assert np.quantile(gaps, 0.05) < 0.1 * np.median(gaps)
-
-
 @pytest.mark.parametrize("alpha", SOME)
 @pytest.mark.parametrize("word", [0, 1, 2**64 - 2, 2**64 - 1])
 def test_the_most_extreme_words_give_finite_noise(word: int, alpha: float, monkeypatch):
