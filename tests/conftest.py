@@ -15,7 +15,7 @@ import pytest
 from hypothesis import settings
 
 from fedsynth.cli import app as cli
-from fedsynth.privacy import accounting, curves
+from fedsynth.privacy import accounting, curves, filters
 from fedsynth.privacy.mechanisms import gaussian, laplace, pure
 from fedsynth.privacy.verify import opinions
 
@@ -64,7 +64,7 @@ CACHES = (accounting._spent, accounting._curve)
 MESH, EXACT_MESH = 1e-3, curves.MESH
 MESHED = (accounting, curves, gaussian, laplace)
 # A Renyi bound at fewer orders is as sound too, less than 1 % above, five times as soon.
-ORDERED, EXACT_ORDERS = (accounting, curves, pure), curves.orders
+ORDERED, EXACT_ORDERS = (accounting, curves, filters, pure), curves.orders
 
 
 @functools.cache

@@ -217,7 +217,8 @@ class Ledgers(_Section):
     """Accounts that owners keep of their own, across jobs: one file an owner in `folder`.
 
     An owner refuses the rounds that would cost it more than `epsilon` at `delta`, all jobs that
-    ever named the folder together. The first job sets both.
+    ever named the folder together, and rounds that it answered before. The first job sets both. A
+    privacy filter counts, so one job needs about a fifth more than its own epsilon.
     """
 
     place: ClassVar[str] = "federation: ledgers"

@@ -2,6 +2,7 @@
 
 RDP (the moments accountant) composes everything; privacy loss distributions (PLD) tighten the
 figure where they are known. Both are upper bounds: the smaller is reported, and both are shown.
+They are for terms that are fixed in advance, whatever is asked under them; else see `filters.py`.
 """
 
 from __future__ import annotations
@@ -103,16 +104,16 @@ def _bare(terms: Terms) -> Terms:
     return replace(terms, clip=1.0, survivors=1, curious=0, trust="central")
 
 
-def renyi(counts: Counts, delta: float) -> float:
-    """The bound by Renyi composition alone, which is quick. Raises as :func:`spent`."""
+def renyi(counts: Counts, delta: float, at: slice = slice(None)) -> float:
+    """The bound by Renyi composition, which is quick, ``at`` some orders. Raises as `spent`."""
     from dp_accounting import rdp
 
     live = {terms: count for terms, count in counts.items() if count}
     if any(terms.noise_multiplier == 0 for terms in live):
         return math.inf
     exchange = replaces_one(live)
-    total = sum(count * _curve(_bare(terms), exchange) for terms, count in live.items())
-    return float(rdp.compute_epsilon(orders(), total, delta)[0]) if live else 0.0
+    total = sum((n * _curve(_bare(terms), exchange) for terms, n in live.items()), 0 * orders())
+    return float(rdp.compute_epsilon(orders()[at], total[at], delta)[0]) if live else 0.0
 
 
 @lru_cache(maxsize=4096)

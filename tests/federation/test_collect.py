@@ -118,7 +118,8 @@ def test_a_clients_training_is_charged_step_by_step_before_it_begins():
 def test_training_past_the_budget_never_begins():
     promised = terms(**LOCAL, noise_multiplier=2.0)
     whole = spent({promised: 10}, 1e-5).epsilon
-    account = ledger("record", epsilon=whole * 1.001, trust="local")
+    plan = (Planned("test-walk", promised, 10),)
+    account = ledger("record", epsilon=whole * 1.001, trust="local", plan=plan)
     WALK.samples.clear()
     with pytest.raises(BudgetExceeded):
         channel(clients(), account).collect("test-walk", promised, 3, steps=11)
@@ -272,7 +273,8 @@ def test_what_was_refused_for_being_too_much_does_not_open_the_door_to_a_little_
 )
 @settings(max_examples=25)
 def test_whatever_is_asked_in_whatever_steps_the_budget_holds(asked, epsilon):
-    account = ledger("record", epsilon=epsilon, trust="local")
+    plan = (Planned("x", terms(**LOCAL, noise_multiplier=9.0), 1),)
+    account = ledger("record", epsilon=epsilon, trust="local", plan=plan)
     for steps, noise in asked:
         before = account.counts
         promised = terms(**LOCAL, noise_multiplier=noise)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fedsynth.errors import BudgetExceeded, PrivacyError
 from fedsynth.privacy.accounting import Spent, charged, renyi, spent
+from fedsynth.privacy.filters import admits
 from fedsynth.privacy.sampling import Everyone
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.chain import Chain
@@ -87,6 +88,8 @@ class Account:
         if not budget.private:
             return False
         wanted = {**self._counts, terms: self._counts.get(terms, 0) + steps}
+        if not self.job.plan:  # Then terms are chosen as one goes.
+            return not admits(self._charged(wanted), budget.epsilon, budget.resolved_delta)
         # Quick ways to say no: the whole plan is within the budget, or the looser bound is.
         if self._planned(wanted):
             return False

@@ -4,7 +4,8 @@ One JSON object a line, appended, flushed to disk and chained by hashes, so that
 nothing, an edit shows, and no released value exists without its line. A lost answer stays charged:
 its value may have been seen. Two processes cannot hold one ledger.
 
-Clients may keep a ledger of their own across jobs: the same file with no plan.
+Clients may keep a ledger of their own across jobs: the same file with no plan, so that a privacy
+filter says what it admits.
 """
 
 from __future__ import annotations

@@ -235,7 +235,7 @@ def test_a_disk_that_cannot_be_written_stops_everything(tmp_path: Path, monkeypa
 )
 def test_would_exceed_equals_counting_one_by_one(sampling: Sampling, multiplier: float):
     promised, other = terms(multiplier, sampling), terms(6.0)
-    ledger = Ledger.create(Job(budget=BUDGET))
+    ledger = Ledger.create(Job(budget=BUDGET, plan=(Planned("task", other, 1),)))
     ledger.charge(event(0, other))
     fit = affordable(promised, beside={other: 1})
     for number in range(min(fit, 40)):
@@ -252,7 +252,8 @@ def test_would_exceed_equals_counting_one_by_one(sampling: Sampling, multiplier:
     epsilon=st.floats(0.3, 1.5),
 )
 def test_no_order_of_charges_gets_past_the_budget(multipliers: list, epsilon: float):
-    ledger = Ledger.create(Job(budget=Budget(epsilon=epsilon, delta=1e-5, trust="central")))
+    budget = Budget(epsilon=epsilon, delta=1e-5, trust="central")
+    ledger = Ledger.create(Job(budget=budget, plan=(Planned("task", terms(4.0), 1),)))
     counts: dict[Terms, int] = {}
     for number, multiplier in enumerate(multipliers):
         promised = terms(multiplier)
@@ -343,7 +344,8 @@ def test_rounds_beyond_the_cap_on_participations_are_free():
     budget = Budget(epsilon=1, delta=1e-5, unit="client", trust="local")
     exact = optimal_gaussian_sigma(0.99, 1e-5)  # fits by the tight bound alone
     rare = terms(exact, Poisson(0.01), unit="client", trust="local")
-    ledger = Ledger.create(Job(budget=budget, participations=1))
+    plan = (Planned("task", rare, 2),)
+    ledger = Ledger.create(Job(budget=budget, participations=1, plan=plan))
     for number in range(5):
         ledger.charge(event(number, rare))
     assert ledger.spent().rdp > 1 >= ledger.spent().epsilon
