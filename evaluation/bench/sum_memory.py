@@ -14,6 +14,7 @@ import tracemalloc
 import numpy as np
 
 from fedsynth.federation.client.client import Client
+from fedsynth.federation.client.floor import Floor
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.runtimes.local import LocalRuntime
 from fedsynth.federation.server.channel import Channel
@@ -39,8 +40,9 @@ class CountTask:
 
 def measure_peak(count):
     """Bytes at the peak of one sum over so many clients."""
-    clients = [Client(f"c{i}", np.arange(5)[None], 1) for i in range(count)]
     budget = Budget(epsilon=math.inf, delta=1e-5, trust="distributed")
+    floor = Floor(budget=budget, cohort=count)
+    clients = [Client(f"c{i}", np.arange(5)[None], 1, floor=floor) for i in range(count)]
     channel = Channel(LocalRuntime(clients), Ledger.create(Job(budget=budget)), NoiseSource())
     terms = Terms(
         unit="record", trust="distributed", clip=3.0, noise_multiplier=1.0, survivors=count

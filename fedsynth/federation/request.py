@@ -15,6 +15,9 @@ from fedsynth.privacy.trail.job import Event
 
 Plain = None | bool | int | float | str | Sequence["Plain"] | Mapping[str, "Plain"]
 
+PLAN = "plan"
+"""Under which a job announces what it means to ask before it asks: the first time counts."""
+
 
 @dataclass(frozen=True)
 class Request:

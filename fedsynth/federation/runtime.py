@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from fedsynth.federation.request import Answer, Incident, Plain, Request, Summed
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.trail.ledger import Ledger
 
@@ -66,6 +67,7 @@ class Federation(ABC):
         coins: NoiseSource,
         ledgers: Mapping[str, Ledger],
         private: Path | None,
+        budget: Budget,
         most_records: int | None = None,
     ) -> Runtime:
         """A runtime to these clients.
@@ -74,6 +76,7 @@ class Federation(ABC):
             coins: for clients that are simulated in this process; others have their own.
             ledgers: simulated clients' own accounts across jobs, by name; others have their own.
             private: where simulated clients keep private vectors; None keeps them in memory.
+            budget: of the job, which simulated clients insist on; others have floors of their own.
             most_records: that a client may have, a public figure. One that has more takes no part:
                 its owner is told, before anything is asked, and decides.
 

@@ -22,7 +22,7 @@ from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.queries.tables import table_arrays, table_terms
 from fedsynth.queries.tasks.marginals import MARGINALS
 from fedsynth.schema import Categorical, Schema
-from tests.federation.vectors import Watched
+from tests.federation.vectors import OBEDIENT, Watched
 from tests.federation.vectors import channel as channel_to
 
 SIZES = (2, 3, 2)
@@ -40,7 +40,12 @@ ENCODING = TableEncoding(SCHEMA, (None,) * 3, tuple(np.full(s, 1 / s) for s in S
 
 def house(tables, budget, seed=None, **changes):
     clients = [
-        Client(f"s{k}", Conformed({f"c{j}": t[:, j] for j in range(3)}, {}, len(t)), len(t))
+        Client(
+            f"s{k}",
+            Conformed({f"c{j}": t[:, j] for j in range(3)}, {}, len(t)),
+            len(t),
+            floor=OBEDIENT,
+        )
         for k, t in enumerate(tables)
     ]
     job = Job(budget=budget, insecure=seed is not None)

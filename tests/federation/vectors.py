@@ -12,6 +12,7 @@ import numpy as np
 
 from fedsynth.federation.client.answering import answer
 from fedsynth.federation.client.client import Client
+from fedsynth.federation.client.floor import Floor, Tally
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Answer, Incident, Request, Summed
@@ -22,7 +23,7 @@ from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.rows.clipping import DenseRows, Rows
 from fedsynth.privacy.sampling import Everyone
 from fedsynth.privacy.terms import Terms
-from fedsynth.privacy.trail.job import Job
+from fedsynth.privacy.trail.job import Event, Job, Planned
 from fedsynth.privacy.trail.ledger import Ledger
 
 
@@ -112,12 +113,27 @@ def terms(**changes) -> Terms:
     return Terms(**fields)
 
 
+class Anything(Floor):
+    """A floor of clients that obey whatever they are asked: for tests of all else."""
+
+    def demand(self, event: Event, tally: Tally) -> None:
+        pass
+
+
+OBEDIENT = Anything(budget=Budget(epsilon=math.inf))
+
+
 def clients(count: int = 4, dim: int = 3, records: int = 1, value: float = 0.1) -> list[Client]:
-    return [Client(f"c{i}", np.full((records, dim), value), records) for i in range(count)]
+    return [
+        Client(f"c{i}", np.full((records, dim), value), records, floor=OBEDIENT)
+        for i in range(count)
+    ]
 
 
 def answered(owners: Sequence[Client], request: Request) -> list[Answer]:
-    """The answers of clients that all consent."""
+    """The answers of clients that all consent, and do not mind having answered the round before."""
+    for owner in owners:
+        owner.memory(request.job).latest = -1
     replies = list(answer(owners, request))
     assert all(isinstance(one, Answer) for one in replies)
     return replies
@@ -176,6 +192,6 @@ def channel(
     account, noise = account or ledger(insecure=seed is not None), NoiseSource(seed)
     if not isinstance(owners, LocalRuntime):
         for client in owners:
-            client.coins = noise
+            client.coins, client.floor = noise, client.floor or OBEDIENT
         owners = LocalRuntime(owners)
     return Channel(owners, account, noise, quorum=quorum)

@@ -28,6 +28,7 @@ from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.trail.job import Job
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.schema import Boolean, Categorical, Continuous, Integer, Schema
+from tests.federation.vectors import OBEDIENT
 
 SCHEMA = Schema(
     columns=[
@@ -70,7 +71,7 @@ def federation(
     clients = []
     for seed, (name, owned) in enumerate(by_name(tables).items()):
         data = prepare_rows(owned, schema, name)
-        clients.append(Client(name, data, len(owned), coins=NoiseSource(seed)))
+        clients.append(Client(name, data, len(owned), coins=NoiseSource(seed), floor=OBEDIENT))
         for key, value in {"schema": schema.to_dict(), **announced}.items():
             clients[-1].memory(job).board.post(key, value)
     return clients
@@ -96,7 +97,7 @@ def channel_to(
 ) -> Channel:
     """A channel to simulated clients whose noise has a known seed, the schema announced."""
     noise = NoiseSource(seed)
-    runtime = Simulation(tables, schema).open(noise, {}, None, most_records)
+    runtime = Simulation(tables, schema).open(noise, {}, None, budget, most_records)
     ledger = Ledger.create(Job(budget=budget, insecure=True))
     channel = Channel(runtime, ledger, noise, most_records=most_records)
     channel.announce("schema", schema.to_dict())

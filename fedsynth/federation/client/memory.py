@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.errors import FederationError
+from fedsynth.federation.client.floor import Tally
 from fedsynth.federation.request import Plain
 
 T = TypeVar("T")
@@ -85,6 +86,8 @@ class Memory:
             the announcement that it goes with.
         groups: the client's records in groups, once a task has asked for them.
         participations: rounds so far of those that the job limits.
+        latest: number of the last round that it answered, -1 before the first.
+        tally: what the job has cost so far, under the client's floor.
     """
 
     board: Board = field(default_factory=Board)
@@ -92,3 +95,5 @@ class Memory:
     derived: dict[tuple[str, Any], tuple[int, Any]] = field(default_factory=dict)
     groups: tuple[Any, ...] | None = None
     participations: int = 0
+    latest: int = -1
+    tally: Tally | None = None

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.errors import ConfigError, PrivacyError
-from fedsynth.federation.request import Collected, Plain, Released, Request
+from fedsynth.federation.request import PLAN, Collected, Plain, Released, Request
 from fedsynth.federation.runtime import Runtime
 from fedsynth.federation.server.checks import demand_bounded, unusable
 from fedsynth.federation.server.counts import Blocks, Total, look, most_units
@@ -63,6 +63,8 @@ class Channel:
         self._door = Door(runtime, ledger, noise, quorum, participations)
         self._runtime, self._most_records = runtime, most_records
         self.counted: Total | None = None
+        if ledger.job.plan:
+            self.announce(PLAN, ledger.job.announced)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,10 @@ from fedsynth.data.conforming import Conformed, conform, demand_columns
 from fedsynth.data.images import Images, check_images
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.federation.client.client import Client
+from fedsynth.federation.client.floor import Floor
 from fedsynth.federation.runtime import Federation
 from fedsynth.federation.runtimes.local import LocalRuntime
+from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.schema import ImageSchema, Schema
@@ -51,8 +55,11 @@ class Simulation(Federation):
         coins: NoiseSource,
         ledgers: Mapping[str, Ledger],
         private: Path | None,
+        budget: Budget,
         most_records: int | None = None,
     ) -> LocalRuntime:
+        """Whoever simulates is every owner: the job's unit and trust are their floor, and its
+        ledger, in this process, has counted every round before they could."""
         for name, records in self._records.items():
             if most_records is not None and records > most_records:
                 # Drawing as many from it would not do: where one record leaves, another comes in,
@@ -65,8 +72,9 @@ class Simulation(Federation):
         for name in ledgers:
             if name not in self._data:
                 raise ConfigError(f"a ledger was given for {name!r}{suggestion(name, self._data)}")
+        floor = Floor(budget=replace(budget, epsilon=math.inf), cohort=len(self._data))
         clients = [
-            Client(name, data, self._records[name], ledgers.get(name), coins)
+            Client(name, data, self._records[name], ledgers.get(name), coins, floor)
             for name, data in self._data.items()
         ]
         return LocalRuntime(clients, private)

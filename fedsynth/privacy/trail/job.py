@@ -21,6 +21,13 @@ class Planned:
     terms: Terms
     count: int
 
+    def to_dict(self) -> dict[str, Any]:
+        return {"label": self.label, "terms": self.terms.to_dict(), "count": self.count}
+
+    @staticmethod
+    def from_dict(plain: Mapping[str, Any]) -> Planned:
+        return Planned(plain["label"], Terms.from_dict(plain["terms"]), int(plain["count"]))
+
 
 def count_terms(plan: Iterable[Planned]) -> dict[Terms, int]:
     """How often each terms are planned."""
@@ -133,10 +140,14 @@ class Job:
                 del plain[later]
         if self.owners_provenance == "declared":
             del plain["owners_provenance"]
-        plain["plan"] = [
-            {"label": p.label, "terms": p.terms.to_dict(), "count": p.count} for p in self.plan
-        ]
+        plain["plan"] = self.announced["releases"]
         return plain
+
+    @property
+    def announced(self) -> dict[str, Any]:
+        """What clients are told of it before anything is asked."""
+        releases = [planned.to_dict() for planned in self.plan]
+        return {"releases": releases, "participations": self.participations}
 
     @staticmethod
     def from_dict(plain: dict[str, Any]) -> Job:
@@ -144,8 +155,5 @@ class Job:
         budget = dict(fields.pop("budget"))
         if budget["epsilon"] == "inf":
             budget["epsilon"] = math.inf
-        plan = tuple(
-            Planned(p["label"], Terms.from_dict(p["terms"]), int(p["count"]))
-            for p in fields.pop("plan")
-        )
+        plan = tuple(Planned.from_dict(planned) for planned in fields.pop("plan"))
         return Job(budget=Budget(**budget), plan=plan, **fields)

@@ -40,6 +40,7 @@ from fedsynth.privacy.trail.job import Job
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.verify.verification import verify
 from fedsynth.schema import Categorical, Continuous, ImageSchema, Integer, Schema
+from tests.federation.vectors import OBEDIENT
 
 FREE = Budget(epsilon=math.inf)
 SCHEMA = Schema(
@@ -280,7 +281,8 @@ def sums(frame: pd.DataFrame, unit: str = "record") -> tuple[np.ndarray, float]:
         settings={"images": False, "owners": ["a", "b"], "bins": 10, "seed": 0, "cap": None},
     )
     clients = [
-        Client(n, records_of(f, SCHEMA, n), len(f)) for n, f in (("a", frame), ("b", SYNTHETIC))
+        Client(n, records_of(f, SCHEMA, n), len(f), floor=OBEDIENT)
+        for n, f in (("a", frame), ("b", SYNTHETIC))
     ]
     for client in clients:
         client.memory("").board.post("schema", SCHEMA.to_dict())

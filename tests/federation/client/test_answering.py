@@ -20,7 +20,7 @@ from fedsynth.federation.client.client import Client
 from fedsynth.federation.request import Request
 from fedsynth.privacy.sampling import Poisson
 from fedsynth.privacy.terms import Terms
-from tests.federation.vectors import answered, clients, ledger, terms
+from tests.federation.vectors import OBEDIENT, answered, clients, ledger, terms
 
 FALSE_ALARM = 1e-8
 
@@ -84,7 +84,7 @@ def test_a_distributed_answer_has_its_share_of_the_noise():
 def test_what_stays_at_the_client_carries_the_noise_in_full(trust: str):
     kept = 20_000
     promised = terms(unit="record", trust=trust, noise_multiplier=6.0, survivors=9)
-    owner = Client("c", np.zeros((2, kept + 3)), 2)
+    owner = Client("c", np.zeros((2, kept + 3)), 2, floor=OBEDIENT)
     sent = answered([owner], request(promised, 3, kept))
     held = owner.memory("job").vector.load()
     assert held is not None and held.shape == (kept,)
@@ -94,7 +94,7 @@ def test_what_stays_at_the_client_carries_the_noise_in_full(trust: str):
 
 def test_kept_and_sent_parts_are_clipped_together():
     promised = terms(unit="record", noise_multiplier=0.0)
-    owner = Client("c", np.full((1, 4), 100.0), 1)
+    owner = Client("c", np.full((1, 4), 100.0), 1, floor=OBEDIENT)
     sent = answered([owner], request(promised, 2, 2))
     whole = np.concatenate([owner.memory("job").vector.load(), sent[0].values])
     np.testing.assert_allclose(whole, 0.5, rtol=2e-6)
@@ -111,7 +111,8 @@ def test_drawn_records_are_independent_coin_flips():
 
 def test_an_empty_sample_is_an_answer_of_noise_alone():
     promised = terms(unit="record", trust="local", sampling=Poisson(1e-12))
-    for owner in (Client("c", np.ones((5, 3)), 5), Client("c", np.ones((0, 3)), 0)):
+    for records in (5, 0):
+        owner = Client("c", np.ones((records, 3)), records, floor=OBEDIENT)
         only = answered([owner], request(promised))
         assert (only[0].values != 0).all()
 

@@ -21,7 +21,7 @@ from fedsynth.federation.request import Request
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.sampling import Poisson
 from fedsynth.privacy.terms import Terms
-from tests.federation.vectors import answered, channel, ledger, terms
+from tests.federation.vectors import OBEDIENT, answered, channel, ledger, terms
 
 HOSTILE = [np.nan, np.inf, -np.inf, 1e308, -1e308, -1.0, 0.0, 1.0, 1e3]
 
@@ -105,7 +105,7 @@ def asked(promised: Terms, task: str = "test-totals", groups=3, dim: int = 3, **
 
 def client(values, name: str = "c", seed: int = 5) -> Client:
     values = np.asarray(values, np.float64).reshape(-1, 3)
-    return Client(name, Records(values), len(values), coins=NoiseSource(seed))
+    return Client(name, Records(values), len(values), coins=NoiseSource(seed), floor=OBEDIENT)
 
 
 def summed(owner: Client, request: Request) -> np.ndarray:

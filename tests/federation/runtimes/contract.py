@@ -6,6 +6,7 @@ runtime through nothing but its protocol, so that clients may live wherever it p
 
 from __future__ import annotations
 
+import itertools
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -26,12 +27,13 @@ from fedsynth.privacy.rows.counting import IndicatorRows
 from fedsynth.privacy.sampling import Poisson
 from fedsynth.privacy.trail.job import Job
 from fedsynth.privacy.trail.ledger import Ledger
-from tests.federation.vectors import Vectors, answered, terms
+from tests.federation.vectors import OBEDIENT, Vectors, answered, terms
 
 Build = Callable[[Sequence[Client], Path | None], Runtime]
 """A runtime to clients that, where a folder is given, keep their private vectors in it."""
 
 DIM = 3
+ROUNDS = itertools.count()
 # As many numbers as two hidden layers of 200 units have for a table of some 100 cells.
 WIDE = 84_010
 
@@ -85,18 +87,25 @@ def clients(count: int = 4, records: int = 5) -> list[Client]:
     """Clients with rows and coins of their own."""
     rng = np.random.default_rng(0)
     return [
-        Client(f"c{i}", rng.uniform(-0.1, 0.1, (records, DIM)), records, coins=NoiseSource(i))
+        Client(
+            f"c{i}",
+            rng.uniform(-0.1, 0.1, (records, DIM)),
+            records,
+            coins=NoiseSource(i),
+            floor=OBEDIENT,
+        )
         for i in range(count)
     ]
 
 
-def ask(job: str = "job", number: int = 0, **changes) -> Request:
-    """A round over all records, without noise unless it is asked for."""
+def ask(job: str = "job", **changes) -> Request:
+    """A round that nobody asked before, of all records, without noise unless it is asked for."""
     known = {"unit": "record", "trust": "distributed", "clip": 1.0, "noise_multiplier": 0.0}
     asked = {key: changes.pop(key) for key in ("task", "dim", "kept") if key in changes}
     limit = changes.pop("participations", None)
     own = terms(**{**known, **changes})
     asked = {"task": Vectors.name, "dim": DIM, **asked}
+    number = next(ROUNDS)
     return Request(terms=own, job=job, round=number, participations=limit, **asked)
 
 
@@ -132,7 +141,7 @@ def asks_the_cohort_and_nobody_else(build: Build, folder: Path) -> None:
     wanted = owners[1].data.sum(axis=0) + owners[3].data.sum(axis=0)
     np.testing.assert_allclose(summed.total, wanted, rtol=1e-6)
     assert summed.answered == 2
-    messages, _ = runtime.collect(ask(number=1, trust="local"), ["c2"])
+    messages, _ = runtime.collect(ask(trust="local"), ["c2"])
     assert [message.client for message in messages] == ["c2"]
 
 
@@ -162,9 +171,10 @@ def names_who_refuses_and_sums_the_others(build: Build, folder: Path) -> None:
     spent = Budget(epsilon=0.01, delta=1e-6, unit="record", trust="distributed")
     owners[1].ledger = Ledger.create(Job(budget=spent))
     runtime = opened(build, owners)
-    summed = runtime.sum(ask(noise_multiplier=1e-9), list(runtime.clients))
+    asked = ask(noise_multiplier=1e-9)
+    summed = runtime.sum(asked, list(runtime.clients))
     (incident,) = summed.incidents
-    assert (incident.client, incident.round) == ("c1", 0)
+    assert (incident.client, incident.round) == ("c1", asked.round)
     assert incident.reason == "refuses: its own budget is spent"
     wanted = sum(client.data.sum(axis=0) for client in owners if client.name != "c1")
     np.testing.assert_allclose(summed.total, wanted, atol=1e-6)
@@ -181,12 +191,11 @@ def names_who_refuses_and_sums_the_others(build: Build, folder: Path) -> None:
 
 def brings_messages_by_client(build: Build, folder: Path) -> None:
     owners = clients()
-    messages, incidents = opened(build, owners).collect(
-        ask(trust="local", number=7), ["c2", "c0", "c3"]
-    )
+    asked = ask(trust="local")
+    messages, incidents = opened(build, owners).collect(asked, ["c2", "c0", "c3"])
     assert not incidents
     assert all(type(message) is Answer for message in messages)
-    assert all((message.job, message.round) == ("job", 7) for message in messages)
+    assert all((message.job, message.round) == ("job", asked.round) for message in messages)
     result = {message.client: message.values for message in messages}
     assert len(messages) == len(result) == 3
     for name in ("c2", "c0", "c3"):
@@ -231,20 +240,20 @@ def keeps_participations(build: Build, folder: Path) -> None:
     runtime = build(clients(), None)
     runtime.open("job", {"c0": 2, "c1": 1})
 
-    def refusing(number: int) -> list[str]:
-        asked = ask(number=number, participations=2)
+    def refusing() -> list[str]:
+        asked = ask(participations=2)
         summed = runtime.sum(asked, list(runtime.clients))
         assert all("has taken part in 2 rounds" in one.reason for one in summed.incidents)
         assert summed.answered == 4 - len(summed.incidents)
         return [incident.client for incident in summed.incidents]
 
-    assert refusing(0) == ["c0"]
-    assert refusing(1) == ["c0", "c1"]
-    assert refusing(2) == ["c0", "c1", "c2", "c3"]
+    assert refusing() == ["c0"]
+    assert refusing() == ["c0", "c1"]
+    assert refusing() == ["c0", "c1", "c2", "c3"]
     # A server that opens the job anew makes nobody forget what it took part in.
     runtime.close("job", finished=False)
     runtime.open("job", {})
-    assert refusing(3) == ["c0", "c1", "c2", "c3"]
+    assert refusing() == ["c0", "c1", "c2", "c3"]
     runtime.close("job", finished=True)
 
 
@@ -294,7 +303,7 @@ def peak_of_a_sum(build: Build, count: int) -> int:
     Every client has one record, of a few ones in a message of many numbers: the data do not count.
     """
     places = np.arange(5)[None]
-    owners = [Client(f"c{i}", places, 1) for i in range(count)]
+    owners = [Client(f"c{i}", places, 1, floor=OBEDIENT) for i in range(count)]
     runtime = opened(build, owners)
     asked = ask(task=Counting.name, dim=WIDE, clip=3.0, noise_multiplier=1.0, survivors=count)
     tracemalloc.start()

@@ -287,7 +287,7 @@ def test_tasks_refuse_the_other_unit():
     with pytest.raises(PrivacyError, match="a row a record"):
         list(answer(clients, request(GRADIENT, game, CLIENT)))
     with pytest.raises(PrivacyError, match="a row a client"):
-        list(answer(clients, request(TRAINING, game, RECORD)))
+        list(answer(federation(owners(3), game), request(TRAINING, game, RECORD)))
 
 
 LOCAL = {
