@@ -119,6 +119,12 @@ def run_job(
     resume: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Continue the interrupted job in DIR.")
     ] = None,
+    moved: Annotated[
+        bool,
+        typer.Option(
+            "--moved", help="With --resume: the folder that DIR was copied from is gone for good."
+        ),
+    ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -127,9 +133,11 @@ def run_job(
         raise ConfigError("say which job to run (a file or a name), or --resume DIR: one of them")
     if resume is not None and (changes or out is not None):
         raise ConfigError("--resume continues the job as it was: leave --set and --out away")
+    if moved and resume is None:
+        raise ConfigError("--moved is said of a job that is resumed: give --resume DIR")
     folder = resume or out or _choose_folder(Path("runs"), Path(str(config)).stem)
     try:
-        outcome = _run(config, changes or [], folder, quiet=quiet)
+        outcome = _run(config, changes or [], folder, moved=moved, quiet=quiet)
     except KeyboardInterrupt:
         print(f"\nInterrupted. Continue: fedsynth run --resume {folder}", file=sys.stderr)
         raise typer.Exit(130) from None
@@ -141,7 +149,9 @@ def run_job(
     show_outcome(outcome)
 
 
-def _run(config: str | None, changes: list[str], folder: Path, *, quiet: bool) -> Outcome:
+def _run(
+    config: str | None, changes: list[str], folder: Path, *, moved: bool, quiet: bool
+) -> Outcome:
     from fedsynth.jobs.config import load_config
 
     # Before what takes long to import: a mistake in the job file is told at once.
@@ -152,7 +162,7 @@ def _run(config: str | None, changes: list[str], folder: Path, *, quiet: bool) -
 
     with Display(quiet=quiet) as progress:
         if loaded is None:
-            return job.resume(folder, progress, progress.caution)
+            return job.resume(folder, progress, progress.caution, moved=moved)
         return job.start(*loaded, folder, progress, progress.caution)
 
 

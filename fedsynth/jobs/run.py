@@ -114,11 +114,17 @@ def start(
         raise
 
 
-def resume(folder: Path, progress: Progress, caution: Caution = warn) -> Outcome:
+def resume(
+    folder: Path, progress: Progress, caution: Caution = warn, *, moved: bool = False
+) -> Outcome:
     """Continue the job that a folder holds; one that is finished already stays as it is.
+
+    Args:
+        moved: the folder that the job began in is gone for good.
 
     Raises:
         ConfigError: the folder holds no job.
+        PrivacyError: it is a copy of the folder that the job began in.
     """
     if is_release(folder):
         discard_checkpoint(folder)
@@ -127,8 +133,9 @@ def resume(folder: Path, progress: Progress, caution: Caution = warn) -> Outcome
         raise ConfigError(f"{folder} holds no job to resume ({CONFIG} is missing): start it anew")
     config, base = load_config(folder / CONFIG)
     data = prepare(config, base)
+    begun = _has_begun(folder)
     return _fit_and_release(
-        config, base, data, folder, progress, caution, resume=_has_begun(folder)
+        config, base, data, folder, progress, caution, resume=begun, moved=begun and moved
     )
 
 
@@ -187,6 +194,7 @@ def _fit_and_release(
     caution: Caution,
     *,
     resume: bool,
+    moved: bool = False,
 ) -> Outcome:
     for sentence in not_covered(data.schema.provenance, data.owners_provenance):
         caution(sentence)
@@ -200,6 +208,7 @@ def _fit_and_release(
             seed=config.seed,
             folder=folder,
             resume=resume,
+            moved=moved,
             survivors=config.federation.survivors,
             most_records=config.federation.most_records,
             owners_ledgers=ledgers,

@@ -196,6 +196,7 @@ class Synthesizer(ABC, Generic[L]):
         seed: int = 0,
         folder: str | Path | None = None,
         resume: bool = False,
+        moved: bool = False,
         survivors: float = 1.0,
         owners_ledgers: Mapping[str, Ledger] | None = None,
         checkpoint_every: int = 25,
@@ -216,6 +217,8 @@ class Synthesizer(ABC, Generic[L]):
             seed: of everything that is not privacy: initial weights, batch order.
             folder: where ledger and checkpoints go; None keeps the ledger in memory.
             resume: continue the job that ``folder`` holds.
+            moved: of a resumed job, that the folder it began in is gone for good: a copy is not
+                resumed beside it.
             survivors: share of the clients that is sure to answer, in (0, 1]; under distributed
                 trust their noise shares are sized for it.
             owners_ledgers: owners' own accounts across jobs, by the owner's name.
@@ -237,6 +240,7 @@ class Synthesizer(ABC, Generic[L]):
             folder=None if folder is None else folder_of(folder),
             seed=seed,
             resume=resume,
+            moved=moved,
             survivors=survivors,
             owners_ledgers=owners_ledgers or {},
             checkpoint_every=checkpoint_every,

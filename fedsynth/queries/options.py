@@ -27,6 +27,8 @@ class Options:
         seed: of everything that is not privacy: initial weights, batch order.
         folder: where ledger and checkpoints go; None keeps the ledger in memory.
         resume: continue the job that ``folder`` holds.
+        moved: of a resumed job, that the folder it began in is gone for good, and this one is all
+            that is left of it (:mod:`fedsynth.queries.origin`).
         survivors: share of the clients that is sure to answer; under distributed trust their noise
             shares are sized for it, so that losing the others loses no noise. In (0, 1].
         owners_ledgers: owners' own accounts across jobs, by the owner's name
@@ -45,6 +47,7 @@ class Options:
     seed: int = 0
     folder: Path | None = None
     resume: bool = False
+    moved: bool = False
     survivors: float = 1.0
     owners_ledgers: Mapping[str, Ledger] = field(default_factory=dict)
     checkpoint_every: int = 25
@@ -69,3 +72,5 @@ class Options:
             demand_whole("insecure_noise_seed", self.insecure_noise_seed, 0)
         if self.resume and self.folder is None:
             raise ConfigError("resume needs the folder of the interrupted job")
+        if self.moved and not self.resume:
+            raise ConfigError("moved is said of a job that is resumed")

@@ -35,6 +35,7 @@ from fedsynth.privacy.trail.certificate import LEDGER
 from fedsynth.privacy.trail.job import Job
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.queries.options import Options
+from fedsynth.queries.origin import demand_original, remember
 from fedsynth.queries.plan import Plan, digest_of
 from fedsynth.release import CHECKPOINT, discard_checkpoint
 from fedsynth.schema import ImageSchema, Schema
@@ -163,7 +164,7 @@ def begin(
         )
     noise = NoiseSource(options.insecure_noise_seed)
     private = None if options.folder is None else options.folder / CHECKPOINT
-    runtime = federation.open(noise, options.owners_ledgers, private, most)
+    runtime = federation.open(noise, options.owners_ledgers, private, budget, most)
     clients = runtime.clients
     budget = budget.for_clients(len(clients))
     path = None if options.folder is None else options.folder / LEDGER
@@ -188,9 +189,13 @@ def begin(
         failing.callback(ledger.close)
         # A ledger that was begun here says the same as it was told.
         _demand_same(ledger.job, budget, schema, options, (method, digest_of(settings)))
+        if options.resume and options.folder is not None and not options.moved:
+            demand_original(options.folder, ledger)
         restored = _read_checkpoint(options, clients)
         if restored is None:
             _demand_something_left(ledger)
+        if options.folder is not None:
+            remember(options.folder)
         drawn = _participations(restored, ledger)
         channel = Channel(runtime, ledger, noise, participations=drawn, most_records=most)
         if restored is not None:

@@ -38,6 +38,7 @@ from fedsynth.queries.plan import Plan, count_survivors
 from fedsynth.queries.session import Session, begin
 from fedsynth.queries.shares import Stage, share_out
 from fedsynth.queries.terms import terms_for_everyone
+from fedsynth.release import discard_checkpoint
 from fedsynth.schema import Categorical, ImageSchema, Schema
 
 SCORES_FILE = "scores.json"
@@ -255,4 +256,6 @@ def _written(scores: FederatedScores, recipe: Recipe, session: Session) -> Feder
     recipe.schema.save(folder / SCHEMA)
     body = json.dumps(scores.figures(), indent=1, allow_nan=False) + "\n"
     (folder / SCORES_FILE).write_text(body, encoding="utf-8")
-    return replace(scores, certificate=seal(folder, session.ledger, (SCHEMA, SCORES_FILE)))
+    certificate = seal(folder, session.ledger, (SCHEMA, SCORES_FILE))
+    discard_checkpoint(folder)
+    return replace(scores, certificate=certificate)

@@ -65,9 +65,9 @@ class Floor:
         """
         terms = event.terms
         tally.admit(terms)
-        if terms.shares > self.cohort:
+        if terms.fewest > self.cohort:
             raise PrivacyError(
-                f"a share of the noise for {terms.shares} answers, where {self.cohort} are sure"
+                f"a share of the noise for {terms.fewest} answers, where {self.cohort} are sure"
             )
         if self.budget.private and terms.noise_multiplier == 0:
             raise PrivacyError("no noise")
