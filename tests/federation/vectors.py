@@ -23,7 +23,7 @@ from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.rows.clipping import DenseRows, Rows
 from fedsynth.privacy.sampling import Everyone
 from fedsynth.privacy.terms import Terms
-from fedsynth.privacy.trail.job import Event, Job, Planned
+from fedsynth.privacy.trail.job import Event, Job
 from fedsynth.privacy.trail.ledger import Ledger
 
 
