@@ -14,7 +14,7 @@ from fedsynth.privacy.units.unit import Unit
 _TWO = (
     "two owners who each add a share of the noise (distributed trust) know half of it: choose. "
     "curious: 1 has each add all of it, and the other owner is held off as well as anybody; on "
-    "Adult at epsilon 1 that cost .007 of AUROC and .004 of the distance of pairs. curious: 0 "
+    "Adult at epsilon 1 that cost .005 of AUROC and .004 of the distance of pairs. curious: 0 "
     "promises epsilon against others than these two alone: to the other owner a release of epsilon "
     "1 is one of 1.47"
 )

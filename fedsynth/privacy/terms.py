@@ -5,15 +5,15 @@ obey them, accounting turns them into epsilon: nothing else in fedsynth describe
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
-from typing import Any, cast
+from dataclasses import dataclass, field
+from typing import cast
 
 from fedsynth.errors import ConfigError, PrivacyError
 from fedsynth.privacy.mechanisms import mechanism_of
 from fedsynth.privacy.mechanisms.mechanism import Additive, Mechanism
 from fedsynth.privacy.noise import Draws, NoiseSource, perturbed
 from fedsynth.privacy.rows.clipping import Norm
-from fedsynth.privacy.sampling import SAMPLINGS, Everyone, Sampling
+from fedsynth.privacy.sampling import Everyone, Sampling
 from fedsynth.privacy.trust import Trust, trust_of
 from fedsynth.privacy.units import unit_of
 from fedsynth.privacy.units.unit import Unit
@@ -59,10 +59,7 @@ class Terms:
         if self.survivors < 1:
             raise ConfigError(f"survivors must be at least 1, not {self.survivors}")
         if not 0 <= self.curious < self.survivors or (self.curious and not self.trusts.shares):
-            raise ConfigError(
-                f"curious is a number of owners below the {self.survivors} answers of a round, "
-                f"where they add shares of the noise, not {self.curious}"
-            )
+            raise ConfigError(f"curious: {self.curious} of {self.survivors} leave no shares whole")
         if self.norm not in ("l1", "l2"):
             raise ConfigError(f"norm must be l1 or l2, not {self.norm!r}")
         if self.norm != self.kind.norm:
@@ -110,10 +107,6 @@ class Terms:
         """Of the noise that each answering client adds: more answers add more, never less."""
         return 0.0 if self.trusts.server_adds else self.scale / self.noise.growth(self.shares)
 
-    def client_reach(self, dim: int) -> float:
-        """What the norm of ``dim`` numbers of a client's noise exceeds in one of 1e14 cases."""
-        return 0.0 if self.client_scale == 0 else self.scale * self.noise.reach(dim, self.shares)
-
     def summed_scale(self, answered: int) -> float:
         """Of the noise in a sum of so many answers; where there is none the server adds it all."""
         if self.trusts.server_adds or not answered:
@@ -134,26 +127,3 @@ class Terms:
             return self.noised(values, source)
         draws = self.noise.share(len(values), self.shares, source)
         return perturbed(values, draws, self.client_scale)
-
-    def to_dict(self) -> dict[str, Any]:
-        plain = asdict(self)
-        # As terms were written before there were these: the same line, the same hash.
-        if self.alpha is None:
-            del plain["alpha"]
-        if not self.curious:
-            del plain["curious"]
-        plain["sampling"] = {"kind": self.sampling.kind, **plain["sampling"]}
-        return plain
-
-    @staticmethod
-    def from_dict(plain: dict[str, Any]) -> Terms:
-        """Raises PrivacyError where ``plain`` is not exactly what :meth:`to_dict` gives."""
-        try:
-            fields = dict(plain)
-            sampling = dict(fields.pop("sampling"))
-            terms = Terms(sampling=SAMPLINGS[sampling.pop("kind")](**sampling), **fields)
-            if terms.to_dict() != plain:
-                raise PrivacyError("unreadable privacy terms: a field is missing")
-        except (KeyError, TypeError, ValueError, OverflowError, ConfigError):
-            raise PrivacyError("unreadable privacy terms: not what fedsynth writes") from None
-        return terms

@@ -104,6 +104,7 @@ def shown_of(call, folder, records, holdout):
         write_job(folder / name, table(rows))
         paths[name] = f"{name}/table.csv"
     changes = {"sites": {"paths": paths}, "holdout": holdout, "method": "mst", "settings": None}
+    changes["privacy"] = {"epsilon": 1.0, "delta": 1e-5, "curious": 1}
     job, release, scores = write_job(folder, data=None, **changes), folder / "r", folder / "s"
     code, out, err = call("run", job, "--out", release, "--json")
     content = json.loads(out)
@@ -139,7 +140,8 @@ def test_scores_that_cannot_be_had_end_no_job(call, tmp_path):
 
 def test_names_that_rows_tell_are_cautioned_of_before_anybody_is_asked(call, tmp_path):
     frame = table().assign(town=np.arange(200) % 2)
-    changes = {"method": "mst", "settings": None, "sites": {"column": "town"}}
+    privacy = {"epsilon": 1.0, "delta": 1e-5, "curious": 1}
+    changes = {"method": "mst", "settings": None, "sites": {"column": "town"}, "privacy": privacy}
     code, out, err = call("run", write_job(tmp_path, frame, **changes), "--out", tmp_path / "r")
     said = "The owners' names were read off private rows"
     assert code == 0 and err.startswith(f"Caution: {said}")
@@ -344,7 +346,7 @@ def change_columns(**columns):
         (change_columns(colour=None), {}),
         (change_columns(age=7), {}),
         (change_columns(income="low"), {}),
-        (table(), {"sites": {"clients": 2, "scheme": "labels", "per_client": 1}}),
+        (table(), {"sites": {"clients": 3, "scheme": "labels", "per_client": 1}}),
         (table().head(2), {"sites": {"clients": 1, "scheme": "uniform"}, "holdout": 0}),
         (table().head(2), {"sites": {"clients": 1, "scheme": "uniform"}, "holdout": 0.5}),
     ],

@@ -131,7 +131,7 @@ def test_how_many_are_curious_by_default(clients: int, given: int | None, found:
 
 
 def test_two_owners_must_choose_and_are_told_what_either_costs():
-    with pytest.raises(ConfigError, match=r"curious: 1 .*\.007.*\.004.*curious: 0 .*1\.47"):
+    with pytest.raises(ConfigError, match=r"curious: 1 .*\.005.*\.004.*curious: 0 .*1\.47"):
         Budget(epsilon=1.0).for_clients(2)
     for trust in ("central", "local"):
         assert not Budget(epsilon=1.0, trust=trust).for_clients(2).curious

@@ -23,6 +23,7 @@ from fedsynth.privacy.rows.counting import MarginalRows
 from fedsynth.privacy.rows.factored import FactoredRows
 from fedsynth.privacy.sampling import FixedSize, Poisson
 from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.spelling import read_terms, spell
 from fedsynth.privacy.verify import moments
 from tests.charges import charge_of, charges_of
 
@@ -252,7 +253,7 @@ def test_a_choice_needs_a_trusted_server_and_everybody():
             choice(1.0, **changes)
     with pytest.raises(PrivacyError, match="choice"):
         choice(1.0).noised(np.zeros(3), NoiseSource(0))
-    assert Terms.from_dict(choice(2.0).to_dict()) == choice(2.0)
+    assert read_terms(spell(choice(2.0))) == choice(2.0)
 
 
 @given(st.integers(1, 5), st.integers(0, 2**32))

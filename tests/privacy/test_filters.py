@@ -18,6 +18,7 @@ from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.job import Event, Job
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.verify import gaussian
+from tests.charges import charges_of
 
 EPSILONS, DELTAS = st.floats(0.05, 30), st.sampled_from([1e-9, 1e-5, 1e-2])
 L1 = {"exponential", "laplace"}
@@ -44,7 +45,7 @@ def within(releases: list[Terms], epsilon: float, delta: float) -> bool:
     """Whether one of the filters bounds these releases."""
     if all(one.mechanism == "gaussian" for one in releases):
         whole = {terms((sum(one.noise_multiplier**-2 for one in releases)) ** -0.5): 1}
-        cost = gaussian.epsilon(whole, delta / 2)
+        cost = gaussian.epsilon(charges_of(whole), delta / 2)
         if cost is not None and cost <= epsilon * (1 + 1e-9):
             return True
     for order, share in filters._filters(epsilon, delta):
@@ -100,14 +101,15 @@ def test_gaussian_releases_that_are_admitted_cost_no_more_than_the_budget(epsilo
         if admits({terms(noise * 3.2): admitted + count}, epsilon, delta):
             admitted += count
     assume(admitted)
-    cost = gaussian.epsilon({terms(noise * 3.2): admitted}, delta)
+    cost = gaussian.epsilon(charges_of({terms(noise * 3.2): admitted}), delta)
     assert cost is not None and cost <= epsilon
 
 
 def test_what_choosing_as_one_goes_costs_an_owner():
     """Releases of epsilon 1 in a budget of 3, of which 7.2 fit if they are fixed in advance."""
     single = terms(optimal_gaussian_sigma(1.0, 1e-5))
-    assert gaussian.epsilon({single: 7}, 1e-5) <= 3.0 < gaussian.epsilon({single: 8}, 1e-5)
+    assert gaussian.epsilon(charges_of({single: 7}), 1e-5) <= 3.0
+    assert gaussian.epsilon(charges_of({single: 8}), 1e-5) > 3.0
     assert admits({single: 6}, 3.0, 1e-5) and not admits({single: 7}, 3.0, 1e-5)
     # The smallest sample makes it no sum of everybody: Renyi alone bounds it.
     mixed = {single: 5, terms(50.0, sampling=Poisson(0.01)): 1}

@@ -13,6 +13,7 @@ from fedsynth.errors import ConfigError, PrivacyError
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson, Sampling
 from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.spelling import read_terms, spell
 
 POSITIVE = st.floats(1e-6, 1e6)
 SAMPLINGS = st.one_of(
@@ -49,7 +50,7 @@ def test_terms_come_back_from_json_exactly(
         sampling=sampling,
         survivors=survivors,
     )
-    assert Terms.from_dict(json.loads(json.dumps(made.to_dict()))) == made
+    assert read_terms(json.loads(json.dumps(spell(made)))) == made
 
 
 @pytest.mark.parametrize(
@@ -69,10 +70,10 @@ def test_terms_come_back_from_json_exactly(
     ],
 )
 def test_a_dict_that_is_not_exactly_terms_is_refused(damage):
-    plain = terms().to_dict()
+    plain = spell(terms())
     damage(plain)
     with pytest.raises(PrivacyError, match="terms"):
-        Terms.from_dict(plain)
+        read_terms(plain)
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf])

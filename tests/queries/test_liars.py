@@ -14,6 +14,8 @@ import pytest
 
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import DataError, FederationError
+from fedsynth.federation.client.answering import answer
+from fedsynth.federation.client.client import Client
 from fedsynth.federation.request import Request, Summed
 from fedsynth.federation.runtimes.local import LocalRuntime
 from fedsynth.marginals import Domain
@@ -21,6 +23,7 @@ from fedsynth.methods.marginal.mst import MST
 from fedsynth.privacy.budget import Budget
 from fedsynth.queries.counting import ask_counts, counting_terms, question
 from fedsynth.queries.tables import ask_marginals, table_terms
+from tests.federation.vectors import OBEDIENT
 from tests.methods.small import SCHEMA, channel_to, owners
 
 BUDGET = Budget(epsilon=1e6, delta=1e-5)
@@ -34,11 +37,22 @@ def lying(monkeypatch: pytest.MonkeyPatch, *times: float) -> None:
 
     def total(self: LocalRuntime, request: Request, cohort: Sequence[str]) -> Summed:
         summed = genuine(self, request, cohort)
-        bare = replace(request, terms=replace(request.terms, noise_multiplier=0.0))
         more = times[min(request.round, len(times) - 1)] - 1
-        return replace(summed, total=summed.total + more * genuine(self, bare, cohort[:1]).total)
+        exact = ask_without_noise(self._clients[cohort[0]], request)
+        return replace(summed, total=summed.total + more * exact)
 
     monkeypatch.setattr(LocalRuntime, "sum", total)
+
+
+def ask_without_noise(client: Client, request: Request) -> np.ndarray:
+    """What the client would answer if it insisted on nothing, which it does not remember."""
+    memory = client.memory(request.job)
+    floor, latest, tally = client.floor, memory.latest, memory.tally
+    client.floor, memory.latest, memory.tally = OBEDIENT, -1, None
+    bare = replace(request, terms=replace(request.terms, noise_multiplier=0.0))
+    (reply,) = answer([client], bare)
+    client.floor, memory.latest, memory.tally = floor, latest, tally
+    return reply.values
 
 
 def ask_both(most_records: int | None = None) -> None:

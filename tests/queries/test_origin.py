@@ -16,7 +16,7 @@ from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.verify.verification import verify
 from tests.methods.small import SCHEMA, owners
 
-BUDGET = Budget(epsilon=1.0, delta=1e-5)
+BUDGET = Budget(epsilon=1.0, delta=1e-5, curious=1)
 OWN = Budget(epsilon=9.0, delta=1e-5, trust="central")
 
 

@@ -97,7 +97,8 @@ def _fault(values: object, request: Request, answers: int) -> str | None:
     terms = request.terms
     if terms.protects.per_record or terms.trusts.server_adds or not answers:
         return None
-    return _above(values, request, answers * (terms.clip + terms.client_reach(request.dim)))
+    reach = terms.scale * terms.noise.reach(request.dim, terms.shares) if terms.scale else 0.0
+    return _above(values, request, answers * (terms.clip + reach))
 
 
 def _above(values: NDArray[np.float64], request: Request, bound: float) -> str | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from fedsynth.federation.request import Plain, Request
 from fedsynth.privacy.sampling import Poisson
+from fedsynth.privacy.trail.spelling import spell
 
 
 @dataclass
@@ -48,7 +49,7 @@ class Traffic:
         participants = self._participants(request, clients)
         size = sum(array.nbytes for array in request.arrays.values()) + _size(request.settings)
         self.requests += participants
-        self.down += participants * (size + _size(request.terms.to_dict()))
+        self.down += participants * (size + _size(spell(request.terms)))
 
     def add_answers(self, request: Request, clients: int) -> None:
         """So many usable answers came back."""

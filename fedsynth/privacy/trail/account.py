@@ -68,8 +68,7 @@ class Account:
             )
         if terms.trusts.shares and terms.curious < (budget.curious or 0):
             raise PrivacyError(
-                f"this ledger promises its budget against {budget.curious} owners who put what "
-                f"they know together: a release that counts on {terms.curious} would break that"
+                f"this ledger holds off {budget.curious} owners, not {terms.curious}"
             )
 
     def count(self, event: Event) -> None:

@@ -19,6 +19,7 @@ from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.chain import parse_strictly, sync
 from fedsynth.privacy.trail.job import Closing, Event
 from fedsynth.privacy.trail.ledger import Ledger
+from fedsynth.privacy.trail.spelling import spell
 
 FORMATS = (1, 2)
 NAME = "certificate.json"
@@ -119,7 +120,7 @@ def certify(ledger: Ledger, files: Mapping[str, str]) -> Certificate:
                 {
                     "label": label,
                     "count": sum(_alike(e, label, terms, steps) for e in ledger.events),
-                    "terms": terms.to_dict(),
+                    "terms": spell(terms),
                     **({"steps": steps} if steps > 1 else {}),
                 }
                 for label, terms, steps in dict.fromkeys(

@@ -11,6 +11,7 @@ from typing import Any
 from fedsynth.errors import PrivacyError
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.spelling import read_terms, spell
 
 
 @dataclass(frozen=True)
@@ -22,11 +23,11 @@ class Planned:
     count: int
 
     def to_dict(self) -> dict[str, Any]:
-        return {"label": self.label, "terms": self.terms.to_dict(), "count": self.count}
+        return {"label": self.label, "terms": spell(self.terms), "count": self.count}
 
     @staticmethod
     def from_dict(plain: Mapping[str, Any]) -> Planned:
-        return Planned(plain["label"], Terms.from_dict(plain["terms"]), int(plain["count"]))
+        return Planned(plain["label"], read_terms(plain["terms"]), int(plain["count"]))
 
 
 def count_terms(plan: Iterable[Planned]) -> dict[Terms, int]:
@@ -62,7 +63,7 @@ class Event:
     def to_dict(self) -> dict[str, Any]:
         plain = {"label": self.label, "round": self.round, "job": self.job}
         steps = {"steps": self.steps} if self.steps > 1 else {}
-        return {"kind": "event", **plain, "terms": self.terms.to_dict(), **steps}
+        return {"kind": "event", **plain, "terms": spell(self.terms), **steps}
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,11 @@ from typing import Any
 
 from fedsynth.errors import FedsynthError, PrivacyError, ReleaseError
 from fedsynth.privacy.budget import Budget
-from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail import chain
 from fedsynth.privacy.trail.account import Account
 from fedsynth.privacy.trail.chain import Chain
 from fedsynth.privacy.trail.job import Closing, Event, Job
+from fedsynth.privacy.trail.spelling import read_terms
 
 FORMATS = (1, 2)
 """That are read: see :class:`Job`."""
@@ -129,7 +129,7 @@ class Ledger(Account):
         if line["kind"] == "closing":
             self.closing = Closing.from_dict(line)
             return
-        terms, steps = Terms.from_dict(line["terms"]), line.get("steps", 1)
+        terms, steps = read_terms(line["terms"]), line.get("steps", 1)
         event = Event(line["label"], line["round"], terms, line["job"], steps)
         if line != event.to_dict() or self.closing is not None:
             raise ValueError("not an event, or one after the end")

@@ -554,7 +554,7 @@ def test_an_owner_too_small_for_the_noise_says_so():
 def test_an_owner_of_one_class_has_no_auroc():
     frame = people(900, 3)
     owners = {"ill": frame[frame["outcome"] == "ill"], "both": people(900, 4)}
-    for budget in (FREE, Budget(epsilon=5.0)):
+    for budget in (FREE, Budget(epsilon=5.0, curious=1)):
         own = scored(owners, budget, insecure_noise_seed=None).owners[0]
         assert own.auroc is None
         assert "auroc: only one class is certain to be there" in own.notes

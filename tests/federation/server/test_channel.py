@@ -31,6 +31,7 @@ from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.certificate import certify
 from fedsynth.privacy.trail.job import Job
 from fedsynth.privacy.trail.ledger import Ledger
+from fedsynth.privacy.trail.spelling import read_terms
 from tests.federation.vectors import Watched, channel, clients, ledger, terms
 
 FALSE_ALARM = 1e-8
@@ -59,7 +60,7 @@ def test_the_event_is_on_disk_before_anybody_is_asked(tmp_path: Path):
         house.sum(TASK, terms(), 3)
         assert seen[-1]["kind"] == "event"
         assert (seen[-1]["label"], seen[-1]["round"]) == (TASK, number)
-        assert Terms.from_dict(seen[-1]["terms"]) == terms()
+        assert read_terms(seen[-1]["terms"]) == terms()
 
 
 def test_a_round_that_breaks_down_stays_charged(tmp_path: Path):

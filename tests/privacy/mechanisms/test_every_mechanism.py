@@ -22,6 +22,7 @@ from fedsynth.privacy.mechanisms.mechanism import Additive, Mechanism
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson
 from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.spelling import read_terms, spell
 from fedsynth.privacy.trust import TRUSTS
 
 # A correct draw fails a test of fit with this probability.
@@ -134,7 +135,7 @@ def check_registered(kind: Mechanism, alpha: float | None) -> None:
 def check_terms(kind: Mechanism, alpha: float | None) -> None:
     """Round trip; a clip of the other norm is refused; so is every pair that protects nobody."""
     made = terms(kind.name, alpha)
-    assert made.kind == kind and Terms.from_dict(made.to_dict()) == made
+    assert made.kind == kind and read_terms(spell(made)) == made
     with pytest.raises(PrivacyError, match=kind.name):
         terms(kind.name, alpha, norm={"l1": "l2", "l2": "l1"}[kind.norm])
     admitted = set()
@@ -146,7 +147,7 @@ def check_terms(kind: Mechanism, alpha: float | None) -> None:
             except PrivacyError:
                 continue
             admitted.add((trust, sampling.kind))
-            assert Terms.from_dict(one.to_dict()) == one
+            assert read_terms(spell(one)) == one
             # Whatever is admitted is accounted for, or refused there.
             try:
                 assert 0 < spent({one: 1}, DELTA).epsilon < math.inf

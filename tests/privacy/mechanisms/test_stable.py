@@ -27,6 +27,7 @@ from fedsynth.privacy.sampling import FixedSize, Poisson
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.job import Event, Job
 from fedsynth.privacy.trail.ledger import Ledger
+from fedsynth.privacy.trail.spelling import read_terms, spell
 from fedsynth.privacy.verify import moments, pure
 from fedsynth.privacy.verify.charges import Charge
 from tests.charges import charges_of
@@ -364,7 +365,7 @@ def test_shares_of_the_survivors_have_the_scale_of_the_whole_and_more_have_more(
 
 
 def test_terms_of_other_mechanisms_are_written_as_they_always_were():
-    assert list(gaussian(1.0).to_dict()) == [
+    assert list(spell(gaussian(1.0))) == [
         "unit",
         "trust",
         "clip",
@@ -374,12 +375,12 @@ def test_terms_of_other_mechanisms_are_written_as_they_always_were():
         "sampling",
         "survivors",
     ]
-    assert Terms.from_dict(terms(1.0, 1.5).to_dict()) == terms(1.0, 1.5)
+    assert read_terms(spell(terms(1.0, 1.5))) == terms(1.0, 1.5)
     for damage in ({"alpha": 2.5}, {"alpha": "1.5"}, {"alpha": None}, {"mechanism": "levy"}):
         with pytest.raises(PrivacyError, match=r"terms|index"):
-            Terms.from_dict({**terms(1.0).to_dict(), **damage})
+            read_terms({**spell(terms(1.0)), **damage})
     with pytest.raises(PrivacyError, match="terms"):
-        Terms.from_dict({**gaussian(1.0).to_dict(), "alpha": None})
+        read_terms({**spell(gaussian(1.0)), "alpha": None})
 
 
 def test_a_ledger_without_stable_noise_has_the_hashes_it_had_before_there_was_any():

@@ -1,0 +1,35 @@
+"""How terms are written in ledgers and certificates."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from fedsynth.errors import ConfigError, PrivacyError
+from fedsynth.privacy.sampling import SAMPLINGS
+from fedsynth.privacy.terms import Terms
+
+
+def spell(terms: Terms) -> dict[str, Any]:
+    """JSON-able; :func:`read_terms` gives back an equal."""
+    plain = asdict(terms)
+    # As terms were written before there were these: the same line, the same hash.
+    if terms.alpha is None:
+        del plain["alpha"]
+    if not terms.curious:
+        del plain["curious"]
+    plain["sampling"] = {"kind": terms.sampling.kind, **plain["sampling"]}
+    return plain
+
+
+def read_terms(plain: dict[str, Any]) -> Terms:
+    """Raises PrivacyError where ``plain`` is not exactly what :func:`spell` gives."""
+    try:
+        fields = dict(plain)
+        sampling = dict(fields.pop("sampling"))
+        terms = Terms(sampling=SAMPLINGS[sampling.pop("kind")](**sampling), **fields)
+        if spell(terms) != plain:
+            raise PrivacyError("unreadable privacy terms: a field is missing")
+    except (KeyError, TypeError, ValueError, OverflowError, ConfigError):
+        raise PrivacyError("unreadable privacy terms: not what fedsynth writes") from None
+    return terms
