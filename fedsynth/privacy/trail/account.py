@@ -62,10 +62,7 @@ class Account:
         if foreign and not (terms.unit in budget.protects.moved and terms.sampling == Everyone()):
             raise PrivacyError(f"this ledger accounts for {budget.unit}s, not for {terms.unit}s")
         if terms.trusts.protection < budget.trusts.protection:
-            raise PrivacyError(
-                f"this ledger promises {budget.trust} trust: a release under {terms.trust} trust "
-                "would rely on somebody who is not to be relied on"
-            )
+            raise PrivacyError(f"this ledger promises {budget.trust} trust, not {terms.trust}")
         if terms.trusts.shares and terms.curious < (budget.curious or 0):
             raise PrivacyError(
                 f"this ledger holds off {budget.curious} owners, not {terms.curious}"
