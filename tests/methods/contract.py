@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -28,16 +29,17 @@ from fedsynth.methods.sampling import classifier, drawing
 from fedsynth.papers.fusion import published
 from fedsynth.privacy.budget import Budget
 from fedsynth.queries.session import Session
-from fedsynth.registry import METHODS
+from fedsynth.registry import METHODS, SETTINGS
 from fedsynth.schema import Boolean, Categorical, Identifier, ImageSchema, Integer, Schema
 from fedsynth.schema.target import conditions
+from tests.methods.door import digest, listening, other_table
 from tests.methods.odd import ODD
 from tests.methods.small import SCHEMA, table
 
 # Nobody is drawn: losses of drawn records take the accountant seconds.
 _NETWORKS = {"rounds": 2, "hidden": (6,), "latent": 2, "rate": 1.0}
 QUICK: dict[str, dict[str, Any]] = {
-    "aim": {"messages": 1},
+    "aim": {"messages": 1, "marginals": 4},
     "fedvae": _NETWORKS,
     "fedgan": {**_NETWORKS, "discriminator_hidden": (6,), "generator_batch": 16},
     "fedctgan": {**_NETWORKS, "discriminator_hidden": (6,), "generator_batch": 16},
@@ -53,11 +55,11 @@ QUICK: dict[str, dict[str, Any]] = {
         "union": 100,
         "union_steps": 10,
     },
-    "pate": {"teachers": 2, "queries": 8, "steps": 2},
+    "pate": {"teachers": 2, "queries": 30, "steps": 2},
     "pate-gan": {
         **_NETWORKS,
         "teachers": 2,
-        "queries": 4,
+        "queries": 26,
         "warmup": 1,
         "generator_batch": 16,
         "local_steps": 1,
@@ -69,6 +71,13 @@ BUDGETS: dict[str, Budget] = {
     "fusion": Budget(epsilon=math.inf, trust="local"),
     "fusion-gan": Budget(epsilon=2.0, delta=1e-4, trust="local"),
 }
+OTHERWISE: dict[str, list[dict[str, Any]]] = {
+    "fedvae": [{"encoder": "private"}],
+    "privbayes": [{"structure": "votes"}],
+    "private-fusion": [{"mechanism": "laplace"}, {"mechanism": "stable", "alpha": 1.0}],
+    "pate": [{"noise": "laplace"}],
+}
+"""Settings under which a method asks something else, or has other noise."""
 _BUDGET = Budget(epsilon=2.0, delta=1e-4, curious=1)
 
 _CLASS = Categorical(name="t", values=["x", "y"])
@@ -158,7 +167,7 @@ def check_synthesizer(name: str, folder: Path) -> None:
         check_resuming(name, folder / "resuming")
         check_failing(name, folder / "failing")
         check_refusals(name)
-        check_state(name)
+        check_door(name)
 
 
 def check_tables(name: str) -> None:
@@ -352,39 +361,42 @@ def check_refusals(name: str) -> None:
         fitted(name).release("somewhere", table(3), foldr="x")
 
 
-def check_state(name: str) -> None:
-    """No exact count, bin or choice of the data: under overwhelming noise, known and the same,
-    nothing whole that was learned tells one data set from another."""
-    if not budget_for(name).private:
-        return
-    trust = budget_for(name).trust
-    small = Budget(epsilon=0.02, delta=1e-4, trust=trust, curious=1)
-    plan = made(name).plan(small, 2)
-    states = []
-    for seed in (0, 50):
-        synth = made(name).fit(owners(seed), small, plan=plan, insecure_noise_seed=9)
-        states.append(dict(_numbers(synth.model_state())))
-    one, other = states
-    assert one.keys() == other.keys()
-    for key, value in one.items():
-        if value != other[key]:
-            both = float(value).is_integer() and float(other[key]).is_integer()
-            assert not both, f"{name}: {key} is {value} and {other[key]}"
+def check_door(name: str) -> None:
+    """What leaves a client carries its noise, and nothing is learned but from what was released."""
+    first = {"north": table(30, 0), "south": table(20, 1), "west": table(10, 2)}
+    other = {"north": other_table(7, 3), "south": first["south"][:0], "west": other_table(41, 4)}
+    for seed, (synth, plan) in enumerate(ways(name)):
+        known = {"plan": plan, "insecure_noise_seed": seed}
+        with listening() as heard:
+            synth.fit(first, plan.budget, **known)
+        learned, rows = synth.model_state(), synth.sample(5, seed=2)
+        with listening(instead=heard) as again:
+            synth.fit(other, plan.budget, **known)
+        way = f"{synth.settings!r}, {plan.budget.unit}, {plan.budget.trust}"
+        assert len(again.said) == len(heard.said) > len(heard.released) > 0
+        for ours, theirs in zip(learned, synth.model_state(), strict=True):
+            assert ours.keys() == theirs.keys()
+            private = [part for part in ours if digest(ours[part]) != digest(theirs[part])]
+            assert not private, f"{way}: something private is in {private}"
+        pd.testing.assert_frame_equal(rows, synth.sample(5, seed=2))
 
 
-def _numbers(state: Any, path: str = "") -> Iterator[tuple[str, float]]:
-    """Every number of a state with where it stands."""
-    if isinstance(state, Mapping):
-        for key, value in state.items():
-            yield from _numbers(value, f"{path}/{key}")
-    elif isinstance(state, np.ndarray):
-        for at, value in enumerate(state.ravel().tolist()):
-            yield f"{path}/{at}", value
-    elif isinstance(state, list | tuple):
-        for at, value in enumerate(state):
-            yield from _numbers(value, f"{path}/{at}")
-    elif isinstance(state, int | float) and not isinstance(state, bool):
-        yield path, state
+def ways(name: str) -> Iterator[tuple[Any, Any]]:
+    """Synthesizers, and plans for three owners: of every trust for records, of one for clients, and
+    with settings under which something else is asked."""
+    budget, found = budget_for(name), 0
+    # Noise that is given need not be calibrated.
+    given = {"noise_multiplier": 20.0} if "noise_multiplier" in SETTINGS[name].model_fields else {}
+    wanted = [("record", trust, {}) for trust in ("distributed", "central", "local")]
+    wanted += [("client", "distributed", {})]
+    wanted += [("record", "distributed", settings) for settings in OTHERWISE.get(name, ())]
+    for unit, trust, settings in wanted if budget.private else [("record", budget.trust, {})]:
+        synth = made(name, **given, **settings)
+        with suppress(PrivacyError):
+            plan = synth.plan(replace(budget, unit=unit, trust=trust), 3)
+            found += 1
+            yield synth, plan
+    assert found, "no way to fit it"
 
 
 def _demand_rows(rows: pd.DataFrame, schema: Schema, count: int) -> None:

@@ -1,0 +1,267 @@
+"""What passes the door in a fit: heard, measured against exact sums, or replaced by another fit's.
+
+Two kinds of hole are searched for. *Something leaves without its noise:* every sum that leaves a
+client, stays at it, or is released is compared with the exact clipped sum of the same rows, and the
+difference must have the law that the terms promise. *Something private gets past the door:* with
+another fit's releases in place of its own, all that clients are told and asked, and all that is
+learned, must be that other fit's to the last bit, though the clients hold other rows, and answer.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+from scipy.special import iti0k0, ndtri
+from scipy.stats import binom, cauchy, chi2, chisquare, laplace, norm
+
+from fedsynth.federation.client import answering, steps, tasks
+from fedsynth.federation.request import Answer, Released, Request, Summed
+from fedsynth.federation.runtimes import local
+from fedsynth.federation.server.channel import Channel
+from fedsynth.federation.server.door import Door
+from fedsynth.federation.server.scores import Scores
+from fedsynth.privacy.noise import NoiseSource
+from fedsynth.privacy.terms import Terms
+
+Floats = NDArray[np.float64]
+
+FALSE_ALARM = 1e-7
+# Of half the variance promised, or none, so many numbers are told with probability 1 - 4e-6: their
+# mean square is below .67, and that of the promised hardly ever.
+FEWEST = 400
+_CHOICES = 500
+
+CLIENTS, KEPT, TRAINING, DOOR = (
+    "in answers", "kept at the client", "in a client's training", "at the door",
+)  # fmt: skip
+
+
+def other_table(rows: int, seed: int) -> pd.DataFrame:
+    """Rows of the small schema that share no distribution with those of `small.table`."""
+    rng = np.random.default_rng(seed)
+    age, ill = rng.integers(70, 91, rows), rng.random(rows) < 0.8
+    return pd.DataFrame(
+        {
+            "age": age,
+            "colour": np.where(age > 80, "green", "red"),
+            "dose": np.round((age - 70) / 3, 1),
+            "smoker": ill,
+            "outcome": np.where(ill, "ill", "well"),
+        }
+    )
+
+
+class Heard:
+    """What one fit said and released, each in order.
+
+    Attributes:
+        said: names and digests of what the server announced to its clients and asked of them.
+        released: what the door let through.
+        instead: of another fit, whose releases this one is given in place of its own; or None.
+    """
+
+    def __init__(self, instead: Heard | None) -> None:
+        self.instead = instead
+        self.said: list[tuple[str, str]] = []
+        self.released: list[Any] = []
+        # Of the request that is being answered: clients' exact sums and answers, noise by place.
+        self.exact: list[Floats] = []
+        self.answers: list[Floats] = []
+        self.noise: dict[str, list[Floats]] = defaultdict(list)
+
+    def say(self, what: str, value: Any) -> None:
+        self.said.append((what, digest(value)))
+        if self.instead is not None:
+            others = self.instead.said[: len(self.said)]
+            assert self.said == others, f"clients are told of private things with {what!r}"
+
+    def release(self, released: Any) -> Any:
+        if self.instead is not None:
+            released = copy.deepcopy(self.instead.released[len(self.released)])
+        self.released.append(copy.deepcopy(released))
+        return released
+
+
+@contextmanager
+def listening(instead: Heard | None = None) -> Iterator[Heard]:
+    """Judge the noise of all that passes the door meanwhile, and perhaps give a fit another's
+    releases."""
+    heard = Heard(instead)
+    with pytest.MonkeyPatch.context() as patch:
+        _listen_at_clients(heard, patch)
+        _listen_at_door(heard, patch)
+        yield heard
+
+
+def _listen_at_clients(heard: Heard, patch: pytest.MonkeyPatch) -> None:
+    answer, clip_and_sum, step = local.answer, steps.clip_and_sum, steps.Steps.sum
+
+    def answer_heard(clients, request):
+        heard.exact, heard.answers = [], []
+        heard.noise.clear()
+        before = copy.deepcopy(clients)
+        for reply in answer(clients, request):
+            if isinstance(reply, Answer):
+                heard.answers.append(reply.values.copy())
+            yield reply
+        answers = heard.answers
+        for again in itertools.count():
+            if request.steps is None:
+                assert len(heard.exact) == len(heard.answers) > 0, "an answer is no clipped sum"
+                for total, values in zip(heard.exact, heard.answers, strict=True):
+                    heard.noise[CLIENTS].append(values - total[request.kept :])
+            counts = [sum(map(len, parts)) for parts in heard.noise.values()]
+            assert counts, "an answer is made of no noisy sum"
+            if min(counts) >= FEWEST or heard.instead is not None:
+                break
+            # Too few numbers to judge by: clients as they were, with other coins, answer again.
+            asked = copy.deepcopy(before)
+            for client in asked:
+                client.coins = NoiseSource(again)
+            heard.exact = []
+            heard.answers = [reply.values for reply in answer(asked, request)]
+        heard.answers = answers
+        for where, parts in heard.noise.items():
+            demand_noise(request, where, np.concatenate(parts))
+
+    def keep_exact_sums(genuine):
+        def sums(*arguments):
+            for total in genuine(*arguments):
+                heard.exact.append(total.copy())
+                yield total
+
+        return sums
+
+    def keep_exact_step(*arguments):
+        heard.exact = [clip_and_sum(*arguments)]
+        return heard.exact[0].copy()
+
+    def step_heard(self, contribution):
+        heard.exact = []
+        released = step(self, contribution)
+        heard.noise[TRAINING].append(released - heard.exact[0])
+        return released
+
+    def keep_heard(genuine):
+        def keep(self, client, values, request):
+            heard.noise[KEPT].append(values - heard.exact[-1][: request.kept])
+            genuine(self, client, values, request)
+
+        return keep
+
+    patch.setattr(local, "answer", answer_heard)
+    for name in ("_clip_sums", "sum_groups"):
+        patch.setattr(answering, name, keep_exact_sums(getattr(answering, name)))
+    patch.setattr(steps, "clip_and_sum", keep_exact_step)
+    patch.setattr(steps.Steps, "sum", step_heard)
+    for kind in {type(task) for task in tasks._TASKS.values() if isinstance(task, tasks.Keeper)}:
+        patch.setattr(kind, "keep", keep_heard(kind.keep))
+
+
+def _listen_at_door(heard: Heard, patch: pytest.MonkeyPatch) -> None:
+    announce = Channel.announce
+
+    def announce_heard(self, key, value):
+        heard.say(key, value)
+        announce(self, key, value)
+
+    def pass_heard(genuine):
+        def release(self, request, *scores):
+            asked = [request.dim, request.kept, request.steps, request.terms.to_dict()]
+            asked += [request.arrays, request.settings, *map(vars, scores)]
+            heard.say(request.task, asked)
+            heard.answers = []
+            released = genuine(self, request, *scores)
+            total = sum(heard.answers, np.zeros(request.dim))
+            again = copy.copy(self)
+            again._charge = lambda request: []
+            again._sum = lambda request, cohort: Summed(total, len(heard.answers))
+            if scores and heard.instead is None:
+                choices = [genuine(again, request, *scores) for _ in range(_CHOICES)]
+                demand_choices(request, *scores, total, choices)
+            elif isinstance(released, Released):
+                noise = [released.value - total]
+                while len(noise) * request.dim < FEWEST and heard.instead is None:
+                    noise.append(genuine(again, request).value - total)
+                demand_noise(request, DOOR, np.concatenate(noise))
+            return heard.release(released)
+
+        return release
+
+    patch.setattr(Channel, "announce", announce_heard)
+    for ask in ("sum", "collect", "select"):
+        patch.setattr(Door, ask, pass_heard(getattr(Door, ask)))
+
+
+def demand_noise(request: Request, where: str, noise: Floats) -> None:
+    """The noise of the promised scale in every number, or none where none was promised."""
+    terms, said = request.terms, f"{request.task}, {request.terms.trust}, {where}"
+    scale, shares = terms.noise_multiplier * terms.clip, 1
+    if where == CLIENTS and terms.trust == "distributed":
+        shares = terms.survivors - terms.curious
+    promised = where in (KEPT, TRAINING) or (where == DOOR) == (terms.trust == "central")
+    if scale == 0 or not promised:
+        np.testing.assert_array_equal(noise, 0, said)
+        return
+    scores, count = normal_scores(terms, noise / scale, shares), len(noise)
+    squares = float(scores @ scores)
+    likely = min(chi2.sf(squares, count), chi2.cdf(squares, count))
+    assert likely > FALSE_ALARM, f"{said}: {squares / count:.3f} times the variance promised"
+    # Some numbers that are exact would hide among many that are not.
+    exact = int((np.abs(scores) < 1e-5).sum())
+    chance = binom.sf(exact - 1, count, 2e-5 * norm.pdf(0))
+    assert chance > FALSE_ALARM, f"{said}: {exact} of {count} numbers are exact"
+
+
+def normal_scores(terms: Terms, noise: Floats, shares: int) -> Floats:
+    """What would be standard normal if noise were of the law of one of so many equal shares."""
+    size = np.abs(noise)
+    if terms.mechanism == "gaussian":
+        return noise * np.sqrt(shares)
+    if terms.mechanism == "laplace" and shares == 1:
+        beyond = laplace.sf(size)
+    elif terms.mechanism == "laplace" and shares == 2:
+        # Its characteristic function is (1 + t^2)^(-1/2), so its density is K0(|x|) / pi.
+        beyond = 0.5 - iti0k0(size)[1] / np.pi
+    else:
+        assert (terms.mechanism, terms.alpha) == ("stable", 1.0), "no law is known here"
+        beyond = cauchy.sf(size * shares)
+    return -ndtri(np.clip(beyond, 1e-15, 0.5)) * np.sign(noise)
+
+
+def demand_choices(request: Request, scores: Scores, total: Floats, choices: list[int]) -> None:
+    """Blocks of a sum chosen as often as the exponential mechanism chooses them."""
+    logits = scores.of(total) / (request.terms.noise_multiplier * request.terms.clip)
+    shares = np.exp(logits - np.logaddexp.reduce(logits))
+    # Those that are hardly ever chosen count as one.
+    often = shares > 0.05
+    expected = len(choices) * np.append(shares[often], max(1e-6, shares[~often].sum()))
+    counts = np.bincount(choices, minlength=len(shares))
+    observed = np.append(counts[often], counts[~often].sum())
+    likely = chisquare(observed, expected * observed.sum() / expected.sum()).pvalue
+    assert likely > FALSE_ALARM, f"{request.task}: chosen {observed}, expected {expected}"
+
+
+def digest(value: Any) -> str:
+    """Of plain values and arrays in lists and mappings, to the last bit."""
+    return hashlib.sha256(_spell(value).encode()).hexdigest()
+
+
+def _spell(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{value.shape}{hashlib.sha256(value.tobytes()).hexdigest()}"
+    if isinstance(value, Mapping):
+        return f"{{{','.join(f'{key}:{_spell(part)}' for key, part in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(_spell, value))}]"
+    return repr(value)
