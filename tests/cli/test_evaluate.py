@@ -325,7 +325,9 @@ def test_an_epsilon_that_carries_nothing_is_refused(call, release, tmp_path):
 
 def test_owners_with_little_held_out_do_not_stop_a_report(call, tmp_path):
     frame = table(60).assign(town=["north"] * 55 + ["south"] * 5)
-    job = write_job(tmp_path, frame, sites={"column": "town"}, holdout=0.4, **MST)
+    privacy = {"epsilon": 1.0, "delta": 1e-5, "curious": 1}
+    sites = {"column": "town"}
+    job = write_job(tmp_path, frame, sites=sites, holdout=0.4, privacy=privacy, **MST)
     assert call("run", job, "--out", tmp_path / "r", "--quiet")[0] == 0
     code, _, err = call("evaluate", tmp_path / "r", "--seed", 1, *QUICK)
     assert code == 0, err

@@ -15,6 +15,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -177,7 +178,7 @@ def _listen_at_door(heard: Heard, patch: pytest.MonkeyPatch) -> None:
 
     def pass_heard(genuine):
         def release(self, request, *scores):
-            asked = [request.dim, request.kept, request.steps, request.terms.to_dict()]
+            asked = [request.dim, request.kept, request.steps, asdict(request.terms)]
             asked += [request.arrays, request.settings, *map(vars, scores)]
             heard.say(request.task, asked)
             heard.answers = []

@@ -15,7 +15,7 @@ from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Integer,
 from fedsynth.schema.checking import check
 from tests.methods.small import SCHEMA, owners, table
 
-LOOSE = Budget(epsilon=20.0, delta=1e-5)
+LOOSE = Budget(epsilon=20.0, delta=1e-5, curious=1)
 CENTRAL = Budget(epsilon=1.0, delta=1e-5, trust="central")
 
 
@@ -48,7 +48,7 @@ def test_one_message_costs_the_budget_and_hardly_less(trust, unit):
 @pytest.mark.parametrize("trust", ["central", "distributed", "local"])
 def test_stable_noise_costs_the_budget_too(trust):
     budget = Budget(epsilon=1.0, delta=1e-5, trust=trust)
-    synth = PrivateFusion(SCHEMA, mechanism="stable").fit(owners(40, 30), budget)
+    synth = PrivateFusion(SCHEMA, mechanism="stable").fit(owners(40, 20, 10), budget)
     terms = synth.ledger.events[0].terms
     assert (terms.mechanism, terms.norm) == ("stable", "l1") and 1.5 < terms.alpha < 1.9
     assert 0.98 < synth.ledger.spent().epsilon <= 1.0

@@ -34,7 +34,7 @@ FREE = Budget(epsilon=math.inf, trust="central")
 @pytest.mark.parametrize("unit", ["record", "client"])
 @pytest.mark.parametrize("epsilon", [0.3, 10.0])
 def test_one_message_costs_the_budget_and_hardly_less(trust, unit, epsilon):
-    budget = Budget(epsilon=epsilon, delta=1e-5, unit=unit, trust=trust)
+    budget = Budget(epsilon=epsilon, delta=1e-5, unit=unit, trust=trust, curious=1)
     synth = MeanEmbedding(DIGITS, **{**FAST, "steps": 0})
     synth.fit({"a": images(30), "b": images(5, 1)}, budget)
     assert len(synth.ledger.events) == 1

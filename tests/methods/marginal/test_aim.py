@@ -17,6 +17,7 @@ from tests.methods.small import SCHEMA, owners
 
 CENTRAL = Budget(epsilon=5.0, delta=1e-5, trust="central")
 APART = Budget(epsilon=20.0, delta=1e-5, trust="distributed")
+TWO = Budget(epsilon=20.0, delta=1e-5, trust="distributed", curious=1)
 
 
 def coupled(rows=3000, seed=0):
@@ -55,14 +56,14 @@ def test_a_dependence_of_three_columns_needs_their_marginal(budget):
 
 
 def test_without_anybody_trusted_six_messages_are_the_most():
-    synth = AIM(SCHEMA).fit(owners(300, 200), APART)
+    synth = AIM(SCHEMA).fit(owners(300, 200), TWO)
     assert len(synth.ledger.events) <= 6
     assert {event.terms.trust for event in synth.ledger.events} == {"distributed"}
     assert all(event.terms.mechanism == "gaussian" for event in synth.ledger.events)
 
 
 def test_every_column_is_modelled_with_the_target_whatever_is_chosen():
-    synth = AIM(SCHEMA, marginals=1, messages=1).fit(owners(300, 200), APART)
+    synth = AIM(SCHEMA, marginals=1, messages=1).fit(owners(300, 200), TWO)
     tree = synth.learned.model.tree
     assert all(tree.home((k, 4)) is not None for k in range(4))
 
@@ -76,7 +77,7 @@ def test_a_trusted_server_chooses_by_the_exponential_mechanism():
 
 
 @pytest.mark.parametrize("cells", [60, 150, 500])
-@pytest.mark.parametrize("budget", [CENTRAL, APART], ids=["central", "distributed"])
+@pytest.mark.parametrize("budget", [CENTRAL, TWO], ids=["central", "distributed"])
 def test_the_models_size_stays_within_its_cap(cells, budget):
     synth = AIM(SCHEMA, max_cells=cells, bins=10).fit(owners(800, 400), budget)
     assert synth.learned.model.tree.cells <= cells

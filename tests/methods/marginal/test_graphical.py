@@ -354,7 +354,7 @@ def test_an_answer_that_was_lost_stays_charged_and_the_fit_ends_early(
         return answers
 
     monkeypatch.setattr(Door, "_sum", failing)
-    tables, budget = owners(90, 60), Budget(epsilon=2.0, delta=1e-5, trust=trust)
+    tables, budget = owners(90, 60), Budget(epsilon=2.0, delta=1e-5, trust=trust, curious=1)
     try:
         method(SCHEMA).fit(tables, budget, folder=tmp_path)
     except RuntimeError:

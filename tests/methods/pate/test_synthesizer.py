@@ -25,7 +25,7 @@ from fedsynth.schema import Boolean, Categorical, Continuous, ImageSchema, Integ
 
 OPEN = Budget(epsilon=math.inf)
 # So large that the noise is calibrated quickly.
-LOOSE = Budget(epsilon=40.0, delta=1e-5)
+LOOSE = Budget(epsilon=40.0, delta=1e-5, curious=1)
 QUICK = {"teachers": 2, "queries": 60, "steps": 10}
 DIGITS = ImageSchema(shape=(4, 4), maximum=16, target=Categorical(name="d", values=["a", "b"]))
 
@@ -106,14 +106,13 @@ def test_a_job_costs_its_budget_and_hardly_less(unit, trust):
     assert [event.label for event in synth.ledger.events] == ["fusion-statistics", "pate-votes"]
     assert all(event.terms.unit == unit for event in synth.ledger.events)
     neighbours = certify(synth.ledger, {}).content["guarantee"]["neighbours"]
-    apart = unit == "client" and trust != "central"
-    assert neighbours == ("zero-out-one" if apart else "add-or-remove-one")
+    assert neighbours == ("zero-out-one" if unit == "client" else "add-or-remove-one")
     assert len(synth.sample(10, seed=0)) == 10
 
 
 @pytest.mark.parametrize("trust", ["central", "distributed"])
 def test_laplace_noise_costs_its_budget_too(trust):
-    budget = Budget(epsilon=2.0, delta=1e-5, trust=trust)
+    budget = Budget(epsilon=2.0, delta=1e-5, trust=trust, curious=1)
     synth = fitted(small.SCHEMA, small.owners(40, 30), budget, noise="laplace")
     assert 1.98 <= synth.ledger.spent().epsilon <= 2.0
     assert {event.terms.mechanism for event in synth.ledger.events} == {"laplace"}
@@ -121,7 +120,7 @@ def test_laplace_noise_costs_its_budget_too(trust):
 
 def test_public_rows_are_labelled_and_the_votes_have_the_whole_budget():
     public = small.table(150, seed=40).drop(columns="outcome")
-    budget = Budget(epsilon=5.0, delta=1e-5)
+    budget = Budget(epsilon=5.0, delta=1e-5, curious=1)
     synth = fitted(small.SCHEMA, small.owners(500, 400), budget, public, teachers=30)
     assert [event.label for event in synth.ledger.events] == ["pate-votes"]
     assert 4.95 <= synth.ledger.spent().epsilon <= 5.0
@@ -161,7 +160,7 @@ def test_public_rows_survive_a_release():
 @pytest.mark.parametrize("unit", ["record", "client"])
 def test_public_images_teach_a_student(unit):
     owners = [images(60, seed) for seed in range(12)]
-    budget = Budget(epsilon=40.0, delta=1e-5, unit=unit)
+    budget = Budget(epsilon=40.0, delta=1e-5, unit=unit, curious=1)
     public = images(120, 50, labelled=False)
     teachers = 5 if unit == "record" else 1
     synth = PATE(DIGITS, public=public, teachers=teachers, queries=80, steps=10)

@@ -75,7 +75,7 @@ def test_the_released_decoder_has_the_label_tables_one_way_distributions(monkeyp
 
     monkeypatch.setattr(server.Training, "_match", watched)
     synth = FedVAE(SCHEMA, rounds=6, hidden=(8,), latent=2, learning_rate=3.0)
-    synth.fit(owners(200, 100), Budget(epsilon=1.0))
+    synth.fit(owners(200, 100), Budget(epsilon=1.0, curious=1))
     ((spec, before, profiles, after),) = seen
     np.testing.assert_array_equal(synth.learned.theta, after)
     for label in range(spec.classes):

@@ -206,7 +206,7 @@ def test_a_private_edge_is_the_private_fusion_of_its_clients():
     assert ours.profiles.shares == pytest.approx(theirs.profiles.shares, abs=0.01)
 
 
-@pytest.mark.parametrize("budget", [NONE, Budget(epsilon=5.0, delta=1e-5)])
+@pytest.mark.parametrize("budget", [NONE, Budget(epsilon=5.0, delta=1e-5, curious=1)])
 def test_save_and_load(budget, tmp_path, monkeypatch):
     synth = fitted(owners(60, 50), budget, edges=2)
     write_release(tmp_path / "release", synth, synth.sample(10, seed=1))
@@ -250,7 +250,7 @@ def test_without_classes_there_is_no_cloud(budget):
         synth.probabilities(frame)
 
 
-@pytest.mark.parametrize("budget", [NONE, Budget(epsilon=1.0, delta=1e-5)])
+@pytest.mark.parametrize("budget", [NONE, Budget(epsilon=1.0, delta=1e-5, curious=0)])
 @pytest.mark.parametrize(
     "tables", [owners(2), owners(5, 0), owners(3, 2), {"a": table(30).assign(outcome="well")}]
 )

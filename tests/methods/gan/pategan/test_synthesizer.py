@@ -82,8 +82,7 @@ def test_a_job_costs_its_budget_and_hardly_less(unit, trust):
         math.sqrt(exchanged * queries), rel=1e-4
     )
     neighbours = certify(synth.ledger, {}).content["guarantee"]["neighbours"]
-    apart = unit == "client" and trust != "central"
-    assert neighbours == ("zero-out-one" if apart else "add-or-remove-one")
+    assert neighbours == ("zero-out-one" if unit == "client" else "add-or-remove-one")
 
 
 def test_the_student_learns_the_shares_of_the_votes(monkeypatch):
