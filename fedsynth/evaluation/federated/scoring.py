@@ -28,6 +28,7 @@ from fedsynth.evaluation.federated.scorer import scorer_of
 from fedsynth.evaluation.federated.spread import Across, across, across_sums
 from fedsynth.evaluation.federated.tasks import NAME, SCORES, Blocks, client_norm, client_scores
 from fedsynth.federation.request import Released
+from fedsynth.federation.server.incidents import names_clients
 from fedsynth.federation.simulation.simulation import Simulation
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
@@ -256,6 +257,8 @@ def _written(scores: FederatedScores, recipe: Recipe, session: Session) -> Feder
     recipe.schema.save(folder / SCHEMA)
     body = json.dumps(scores.figures(), indent=1, allow_nan=False) + "\n"
     (folder / SCORES_FILE).write_text(body, encoding="utf-8")
-    certificate = seal(folder, session.ledger, (SCHEMA, SCORES_FILE))
+    named = names_clients(session.ledger.job.budget)
+    incidents = session.channel.dropped.entries() if named else ()
+    certificate = seal(folder, session.ledger, (SCHEMA, SCORES_FILE), incidents)
     discard_checkpoint(folder)
     return replace(scores, certificate=certificate)

@@ -614,9 +614,13 @@ def test_too_few_clients_for_the_noise_are_null_with_a_note():
 
 
 @pytest.mark.parametrize("trust", ["central", "distributed", "local"])
-def test_an_owner_that_does_not_answer_is_named_and_the_others_are_scored(monkeypatch, trust):
+def test_an_owner_that_does_not_answer_is_named_and_the_others_are_scored(
+    monkeypatch, tmp_path, trust
+):
     carried(monkeypatch, without_the_first)
-    found = scored(budget=Budget(epsilon=5.0, trust=trust), survivors=0.6)
+    found = scored(budget=Budget(epsilon=5.0, trust=trust), survivors=0.6, folder=tmp_path)
+    (missed,) = found.certificate.content["incidents"]
+    assert (missed["client"], missed["rounds"]) == ("site-0", 1)
     assert found.notes == ("did not answer: site-0",)
     assert found.owners[0].notes == ("did not answer",)
     assert found.pooled.records.value == pytest.approx(1900, abs=100)
