@@ -303,6 +303,7 @@ def _brief(certificate: Certificate) -> dict[str, Any]:
         "delta": guarantee["delta"],
         "unit": guarantee["unit"],
         "trust": guarantee["trust"],
+        "head": content["ledger"]["head"],
         "adversaries": list(content.get("adversaries", ())),
         "not_covered": list(content["not_covered"]),
         "cautions": list(content["cautions"]),

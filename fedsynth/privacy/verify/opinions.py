@@ -82,7 +82,8 @@ def _opinion_on_adversaries(lines: Sequence[charges.Line], derived: Certificate)
         else:
             sound = epsilon <= moment + slack if math.isfinite(moment) else math.isinf(epsilon)
         if not sound:
-            return Check("adversaries", False, f"{row['who']}: epsilon {epsilon:.4g} is not")
+            found = f"{row['who']}: epsilon {epsilon:.4g} certified, another one computed apart"
+            return Check("adversaries", False, found)
     promised = [row for row in rows if row["promised"]]
     worst = max(math.inf if row["epsilon"] == "inf" else row["epsilon"] for row in promised)
     return Check(

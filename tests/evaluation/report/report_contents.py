@@ -232,6 +232,7 @@ def _certificate() -> Content:
         "delta": 1e-05,
         "unit": "record",
         "trust": "distributed",
+        "head": "0123456789abcdef" * 4,
         "adversaries": [
             {
                 "who": "whoever holds the release",

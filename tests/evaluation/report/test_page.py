@@ -204,6 +204,7 @@ def test_each_adversary_has_its_epsilon_and_none_where_nothing_is_guaranteed():
     whom = content["certificate"]["adversaries"]
     text = read(page(content)).text
     assert "Whom it holds off" in text and "no bound" in text
+    assert content["certificate"]["head"] in text and "anybody signed it" in text
     assert all(one["who"] in text and one["knows"] in text for one in whom)
     content["certificate"]["sentence"] = "Void: known noise."
     assert "Whom it holds off" not in read(page(content)).text

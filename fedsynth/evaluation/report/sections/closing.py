@@ -43,6 +43,7 @@ def certificate_section(content: Content) -> Section:
             ("Delta", "void" if void else chance),
             ("Protects", "nobody" if void else f"one {certificate.get('unit') or DASH}"),
             ("Trust", _TRUST.get(str(certificate.get("trust")), certificate.get("trust") or DASH)),
+            *_head(certificate.get("head")),
         ]
     )
     not_covered = bullets(sentence(e) for e in certificate.get("not_covered") or [])
@@ -58,6 +59,12 @@ def certificate_section(content: Content) -> Section:
         part("not-covered", "What it does not cover", not_covered or nothing),
         part("cautions", "Cautions", cautions or nothing),
     )
+
+
+def _head(head: object) -> list[tuple[str, str]]:
+    """What fixes the release, and how to learn who vouches for it."""
+    how = "compare it with the published one; fedsynth verify tells whether anybody signed it"
+    return [("Head of the ledger", f"{head}: {how}")] if head else []
 
 
 def _adversaries(adversaries: Sequence[Content]) -> Part | None:
