@@ -115,7 +115,7 @@ def fit(method: str, kind: str, budget: dict[str, Any]) -> dict[str, Any]:
     schema = SCHEMA if kind == "table" else PICTURES
     try:
         synth = getattr(fs, method)(schema, **FITS[method])
-        synth.fit(owners(kind), fs.Budget(**budget), seed=3, insecure_noise_seed=5)
+        synth.fit(owners(kind), fs.Budget(**budget, curious=1), seed=3, insecure_noise_seed=5)
         rows = synth.sample(50, seed=1)
     except FedsynthError as error:
         return {"refused": type(error).__name__}
