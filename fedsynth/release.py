@@ -67,6 +67,8 @@ class Fitted(Protocol):
     @property
     def incidents(self) -> tuple[Mapping[str, Any], ...]: ...
 
+    def drew(self, rows: pd.DataFrame | Images) -> bool: ...
+
     def model_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]: ...
 
 
@@ -91,30 +93,43 @@ def write_release(
     config: Mapping[str, Any] | None = None,
     report: Report | None = None,
     kind: str = "csv",
+    edited: bool = False,
 ) -> Certificate:
     """Write a release and certify it.
 
     Args:
         folder: new, empty, or the folder that the synthesizer was fitted in.
         synth: fitted.
-        rows: synthetic rows, as `synth.sample` gave them.
+        rows: synthetic rows, as `synth.sample` gave them since the last fit.
         config: the resolved job; None writes what the synthesizer knows of it.
         report: an evaluation on public rows (:class:`fedsynth.Evaluation`).
         kind: "csv" or "parquet", for tables.
+        edited: the rows may be others: nobody can tell what is in them, and the certificate says
+            so.
 
     Raises:
         ReleaseError: the folder holds a release, or something else that this would overwrite.
         ConfigError: the synthesizer was not fitted here.
-        PrivacyError: a report that was computed on private rows outside any budget.
+        PrivacyError: a report that was computed on private rows outside any budget, or rows that
+            `synth.sample` did not give.
     """
     folder = Path(folder)
+    _demand_kind(rows, synth.schema, kind)
     if report is not None and not report.public:
         raise PrivacyError(
             "the report was computed on private rows, and no epsilon covers it, so it may not go "
             "into the release: keep it elsewhere by report.save(folder), or evaluate on public "
             "rows (public=True)"
         )
-    ledger = synth.ledger
+    ledger, drawn = synth.ledger, synth.drew(rows)
+    if not (drawn or edited):
+        raise PrivacyError(
+            "these rows are not as this synthesizer's sample gave them since its last fit (sorted, "
+            "cut, changed or other rows), so no epsilon covers them. To release rows of the model, "
+            "give their number, as release(folder, 10_000), or what sample returned; to release "
+            "rows that you edited and that hold nothing private, say edited=True, which the "
+            "certificate will repeat"
+        )
     _demand_ours(folder, ledger)
     folder.mkdir(parents=True, exist_ok=True)
     if ledger.path is None or ledger.path.absolute() != (folder / LEDGER).absolute():
@@ -125,7 +140,7 @@ def write_release(
     names += [WEIGHTS, MODEL, SCHEMA, CONFIG]
     if report is not None:
         names += [path.name for path in report.save(folder)]
-    certificate = seal(folder, ledger, names, synth.incidents)
+    certificate = seal(folder, ledger, names, synth.incidents, edited=not drawn)
     discard_checkpoint(folder)
     return certificate
 
@@ -152,16 +167,21 @@ def _demand_ours(folder: Path, ledger: Ledger) -> None:
         raise ReleaseError(f"{folder} is not empty and not this job's: choose another folder")
 
 
-def _write_rows(
-    folder: Path, rows: pd.DataFrame | Images, schema: Schema | ImageSchema, kind: str
-) -> str:
-    if isinstance(schema, ImageSchema) and isinstance(rows, Images):
-        write_images(rows, folder / "rows.npz", schema)
-        return "rows.npz"
-    if not isinstance(schema, Schema) or not isinstance(rows, pd.DataFrame):
+def _demand_kind(rows: object, schema: Schema | ImageSchema, kind: str) -> None:
+    if not isinstance(rows, Images if isinstance(schema, ImageSchema) else pd.DataFrame):
         raise ReleaseError("the rows to release are not of the kind that the schema describes")
     if kind not in ("csv", "parquet"):
         raise ReleaseError(f"tables are released as csv or parquet, not {kind!r}")
+
+
+def _write_rows(
+    folder: Path, rows: pd.DataFrame | Images, schema: Schema | ImageSchema, kind: str
+) -> str:
+    if isinstance(schema, ImageSchema):
+        assert isinstance(rows, Images)
+        write_images(rows, folder / "rows.npz", schema)
+        return "rows.npz"
+    assert isinstance(rows, pd.DataFrame)
     write_table(rows, folder / f"rows.{kind}", schema)
     return f"rows.{kind}"
 

@@ -156,6 +156,22 @@ def test_images_are_released_as_arrays(image_synth, tmp_path):
     assert len(fs.load(tmp_path / "r").sample(5, where={"digit": "two"})) == 5
 
 
+def test_images_that_sample_did_not_give_are_refused(image_synth, tmp_path):
+    made = image_synth.sample(10, seed=0)
+    for labels in (None, 1 - made.labels):
+        with pytest.raises(PrivacyError, match="edited=True"):
+            image_synth.release(tmp_path / "r", fs.Images(made.pixels, labels))
+    pixels = made.pixels.copy()
+    pixels[0, 0, 0] ^= 1
+    with pytest.raises(PrivacyError, match="edited=True"):
+        image_synth.release(tmp_path / "r", fs.Images(pixels, made.labels))
+    edited = image_synth.release(tmp_path / "r", fs.Images(pixels, made.labels), edited=True)
+    assert "edited by hand" in edited.content["cautions"][0]
+    image_synth.release(tmp_path / "drawn", 12, seed=1)
+    drawn = fs.read_images(tmp_path / "drawn" / "rows.npz", image_synth.schema)
+    np.testing.assert_array_equal(drawn.pixels, image_synth.sample(12, seed=1).pixels)
+
+
 def test_nothing_exact_about_the_rows_is_in_the_model(release):
     """Shares come of noisy counts, so they are no multiples of one row."""
     counts = load_file(release / "model.safetensors")["frequencies"] * len(table())
@@ -172,6 +188,100 @@ def test_another_jobs_folder_is_left_alone(synth, tmp_path):
     with pytest.raises(ReleaseError, match="not empty and not this job's"):
         synth.release(tmp_path, synth.sample(10))
     assert (tmp_path / "rows.csv").read_text() == "mine"
+
+
+REAL = table(50, 1)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda _: REAL,
+        lambda rows: pd.concat([rows, REAL.head(1)]),
+        lambda rows: rows.head(29),
+        lambda rows: rows.sort_values("age", ascending=False),
+        lambda rows: rows.assign(age=rows["age"] + 1),
+        lambda rows: rows.assign(name="Ann"),
+        lambda rows: rows[["income", "colour", "age"]],
+        lambda rows: rows.assign(colour=[["red"]] * 30),
+    ],
+    ids=["real", "one more", "fewer", "sorted", "changed", "wider", "turned", "lists"],
+)
+def test_rows_that_sample_did_not_give_are_refused(synth, tmp_path, change):
+    """Fifty real patients were once published under a certificate that verified."""
+    rows = change(synth.sample(30, seed=0))
+    with pytest.raises(PrivacyError, match="edited=True"):
+        synth.release(tmp_path / "r", rows)
+    assert not (tmp_path / "r").exists()
+
+
+def test_rows_that_sample_gave_are_known_whatever_their_index_and_whenever(synth, tmp_path):
+    rows = synth.sample(30, seed=0).set_axis(range(70, 100))
+    synth.sample(20, seed=1)
+    release = tmp_path / "r"
+    assert "edited" not in str(synth.release(release, rows).content)
+    again = fs.load(release)
+    assert not again.drew(rows)
+    assert again.drew(again.sample(30, seed=0)) and again.drew(rows)
+
+
+def test_another_fits_rows_are_refused(tmp_path):
+    synth = fs.MST(fs.Schema.from_dict(SCHEMA))
+    rows = synth.fit([table()], fs.Budget(epsilon=5, delta=1e-4)).sample(30, seed=0)
+    synth.fit([table(seed=1)], fs.Budget(epsilon=5, delta=1e-4))
+    with pytest.raises(PrivacyError, match="since its last fit"):
+        synth.release(tmp_path / "r", rows)
+
+
+def closing_of(folder):
+    return json.loads((folder / "ledger.jsonl").read_text().splitlines()[-1])
+
+
+def test_edited_rows_are_released_by_a_certificate_that_says_so(synth, tmp_path):
+    release, rows = tmp_path / "r", synth.sample(30, seed=0)
+    certificate = synth.release(release, rows[rows["age"] > 20], edited=True)
+    assert certificate.sentence.endswith("This holds of the model: the rows were edited.")
+    assert (
+        "nothing checks that these rows hold nothing private" in certificate.content["cautions"][0]
+    )
+    assert closing_of(release)["edited"] is True
+    checks = fs.verify(release)
+    assert all(check.passed for check in checks)
+    assert any("edited" in check.found for check in checks)
+    # Hidden, it shows.
+    content = certificate.content
+    plain = {**content, "cautions": content["cautions"][1:]}
+    (release / "certificate.json").write_text(json.dumps(plain))
+    assert not all(check.passed for check in fs.verify(release))
+
+
+def test_rows_that_were_not_edited_after_all_are_certified_as_drawn(synth, tmp_path):
+    certificate = synth.release(tmp_path / "r", synth.sample(30, seed=0), edited=True)
+    assert "edited" not in str(certificate.content)
+    assert "edited" not in closing_of(tmp_path / "r")
+
+
+def test_a_release_draws_its_own_rows(synth, tmp_path):
+    synth.release(tmp_path / "r", 40, seed=3)
+    pd.testing.assert_frame_equal(read_release(tmp_path / "r")[0], synth.sample(40, seed=3))
+    synth.release(tmp_path / "default")
+    assert len(read_release(tmp_path / "default")[0]) == 10_000
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"rows": 0},
+        {"rows": True},
+        {"rows": 30, "edited": True},
+        {"rows": 30, "report": object()},
+        {"rows": REAL, "seed": 1},
+    ],
+)
+def test_options_of_a_release_that_do_not_go_together_are_refused(synth, tmp_path, options):
+    with pytest.raises(ConfigError):
+        synth.release(tmp_path / "r", **options)
+    assert not (tmp_path / "r").exists()
 
 
 def test_rows_of_another_kind_are_refused(synth, tmp_path):

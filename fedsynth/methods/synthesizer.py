@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from fedsynth.agreed import demand_whole
 from fedsynth.codec import Arrays, pack, unpack
+from fedsynth.data.fingerprint import fingerprint
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, FedsynthError, ReleaseError
 from fedsynth.federation.runtime import Federation
@@ -107,6 +108,7 @@ class Synthesizer(ABC, Generic[L]):
         self._ledger: Ledger | None = None
         self._traffic: Traffic | None = None
         self._dropped: Dropped | None = None
+        self._drawn: set[str] = set()
 
     @classmethod
     def _merge_settings(
@@ -264,6 +266,7 @@ class Synthesizer(ABC, Generic[L]):
             # A release pairs a model with an account: after a fit that fails there is none.
             self._ledger, self._traffic = session.ledger, session.channel.traffic
             self._dropped, self._learned = session.channel.dropped, None
+            self._drawn = set()
             self._learned = self.learn(session)
         return self
 
@@ -294,7 +297,16 @@ class Synthesizer(ABC, Generic[L]):
         """
         demand_none("sample", unknown, ("rows", "where", "proportions", "seed"))
         demand_draw(rows, where, proportions, seed)
-        return self.learned.draw(int(rows), where, proportions, seed)
+        drawn = self.learned.draw(int(rows), where, proportions, seed)
+        self._drawn.add(fingerprint(drawn))
+        return drawn
+
+    def drew(self, rows: pd.DataFrame | Images) -> bool:
+        """Whether :meth:`sample` gave these rows, in this order, since the last fit."""
+        try:
+            return fingerprint(rows) in self._drawn
+        except TypeError:
+            return False
 
     @property
     def learned(self) -> L:
@@ -353,13 +365,38 @@ class Synthesizer(ABC, Generic[L]):
     def release(
         self,
         folder: str | Path,
-        rows: pd.DataFrame | Images,
+        rows: int | pd.DataFrame | Images = 10_000,
         report: Report | None = None,
+        *,
+        seed: int | None = None,
+        edited: bool = False,
         **unknown: Any,
     ) -> Certificate:
-        """Write a release: see :func:`fedsynth.release.write_release`."""
-        demand_none("release", unknown, ("folder", "rows", "report"))
-        return write_release(folder_of(folder), self, rows, report=report)
+        """Write a release of synthetic rows, the model and their certificate.
+
+        Args:
+            folder: new, empty, or the one that was fitted in.
+            rows: how many to draw; or rows that :meth:`sample` gave since the last fit.
+            report: an evaluation of rows that are given, on public ones.
+            seed: makes the draw repeatable.
+            edited: the rows that are given were changed after they were drawn: the certificate
+                then says that nothing checks what is in them.
+
+        Raises:
+            ConfigError: nothing was fitted here; options that do not go together.
+            ReleaseError, PrivacyError: see :func:`fedsynth.release.write_release`.
+        """
+        demand_none("release", unknown, ("folder", "rows", "report", "seed", "edited"))
+        folder, _ = folder_of(folder), (self.learned, self.ledger)
+        if isinstance(rows, pd.DataFrame | Images):
+            if seed is not None:
+                raise ConfigError("seed is of rows that release draws: give their number as rows")
+            return write_release(folder, self, rows, report=report, edited=edited)
+        if report is not None or edited:
+            raise ConfigError(
+                "a report, and edited, are of rows that exist: give those in place of their number"
+            )
+        return write_release(folder, self, self.sample(rows, seed=seed))
 
     def save(self, folder: str | Path) -> None:
         """Write the model alone, to :meth:`load` again: no release, for it has no certificate.

@@ -128,7 +128,12 @@ def certify(ledger: Ledger, files: Mapping[str, str]) -> Certificate:
                 )
             ],
             "not_covered": list(not_covered(job.schema_provenance, job.owners_provenance)),
-            "cautions": [*budget.cautions(), *_exchanges(ledger), *_mechanisms(ledger)],
+            "cautions": [
+                *_edited(ledger),
+                *budget.cautions(),
+                *_exchanges(ledger),
+                *_mechanisms(ledger),
+            ],
             "schema": {"sha256": job.schema_digest, "provenance": job.schema_provenance},
             "ledger": {"events": len(ledger.events), "head": ledger.head},
             "accountant": f"dp-accounting {version_of('dp-accounting')}",
@@ -142,18 +147,20 @@ def seal(
     ledger: Ledger,
     names: Iterable[str],
     incidents: tuple[Mapping[str, Any], ...] = (),
+    *,
+    edited: bool = False,
 ) -> Certificate:
     """Close a job's ledger over the files of its release, then certify them together.
 
     Args:
         names: of the files in the folder, without ledger and certificate.
-        incidents: see :class:`Closing`.
+        incidents, edited: see :class:`Closing`.
     """
     files = {}
     for name in sorted(names):
         sync(folder / name)
         files[name] = sha256(folder / name)
-    closed = ledger.close_at(folder / LEDGER, Closing(files, incidents))
+    closed = ledger.close_at(folder / LEDGER, Closing(files, incidents, edited))
     certificate = certify(closed, {**files, LEDGER: sha256(folder / LEDGER)})
     certificate.save(folder)
     sync(folder)
@@ -187,6 +194,7 @@ def _sentence(ledger: Ledger, cost: Spent) -> str:
         f"{change} any one {budget.protects.words} changes the probability of any outcome by at "
         f"most a factor of {shown} (epsilon {cost.epsilon:.4g}), except with probability "
         f"{budget.resolved_delta:g} (delta){against}."
+        + (" This holds of the model: the rows were edited." if _edited(ledger) else "")
     )
 
 
@@ -228,6 +236,16 @@ def _trust_in_words(ledger: Ledger) -> str:
         words += ledger.job.budget.protects.parallel
     kinds = dict.fromkeys(terms.kind for terms in ledger.counts)
     return words + "".join(dict.fromkeys(kind.assumes for kind in kinds))
+
+
+def _edited(ledger: Ledger) -> tuple[str, ...]:
+    """What to know of rows that are not as the model gave them."""
+    if ledger.closing is None or not ledger.closing.edited:
+        return ()
+    return (
+        "The rows were edited by hand after they were sampled: epsilon covers the model, and "
+        "nothing checks that these rows hold nothing private.",
+    )
 
 
 def _exchanges(ledger: Ledger) -> tuple[str, ...]:

@@ -73,20 +73,24 @@ class Closing:
     Attributes:
         files: SHA-256 of every file of the release but ledger and certificate, by name.
         incidents: answers that rounds went without, by stage, owner and reason.
+        edited: the rows are not as the model gave them.
     """
 
     files: Mapping[str, str]
     incidents: tuple[Mapping[str, Any], ...] = ()
+    edited: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         incidents = [dict(one) for one in self.incidents]
-        return {"kind": "closing", "files": dict(self.files), "incidents": incidents}
+        edited = {"edited": True} if self.edited else {}
+        return {"kind": "closing", "files": dict(self.files), "incidents": incidents, **edited}
 
     @staticmethod
     def from_dict(plain: Mapping[str, Any]) -> Closing:
         """Raises PrivacyError where ``plain`` is not what :meth:`to_dict` gives."""
         try:
-            closing = Closing(dict(plain["files"]), tuple(plain["incidents"]))
+            files, incidents = dict(plain["files"]), tuple(plain["incidents"])
+            closing = Closing(files, incidents, plain.get("edited") is True)
             intact = closing.to_dict() == plain and all(
                 isinstance(part, str) for entry in closing.files.items() for part in entry
             )

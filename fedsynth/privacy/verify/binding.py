@@ -39,6 +39,8 @@ def binding(folder: Path, ledger: Ledger, certificate: Certificate) -> Iterator[
     files = {k: v for k, v in certificate.content["files"].items() if k != LEDGER}
     same = files == dict(closing.files)
     words = "the ledger names the same files" if same else "the ledger names other files"
+    if closing.edited:
+        words += "; their rows were edited after they were sampled"
     yield Check("closing line", same, words)
     if CONFIG in files or MODEL in files:
         yield Check("job", *_agree(folder, ledger))
