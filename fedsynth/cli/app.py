@@ -111,7 +111,11 @@ def run_job(
     ] = None,
     changes: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Replace a key: privacy.epsilon=1."),
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Replace a key: privacy.epsilon=1; with --resume of `sample` alone.",
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="A new folder for the release; default runs/NAME.")
@@ -131,8 +135,8 @@ def run_job(
     """Run a job: train within the privacy budget, sample, certify, score."""
     if (config is None) == (resume is None):
         raise ConfigError("say which job to run (a file or a name), or --resume DIR: one of them")
-    if resume is not None and (changes or out is not None):
-        raise ConfigError("--resume continues the job as it was: leave --set and --out away")
+    if resume is not None and out is not None:
+        raise ConfigError("--resume continues the job in its folder: leave --out away")
     if moved and resume is None:
         raise ConfigError("--moved is said of a job that is resumed: give --resume DIR")
     folder = resume or out or _choose_folder(Path("runs"), Path(str(config)).stem)
@@ -162,7 +166,7 @@ def _run(
 
     with Display(quiet=quiet) as progress:
         if loaded is None:
-            return job.resume(folder, progress, progress.caution, moved=moved)
+            return job.resume(folder, progress, progress.caution, changes=changes, moved=moved)
         return job.start(*loaded, folder, progress, progress.caution)
 
 

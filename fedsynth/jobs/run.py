@@ -7,9 +7,10 @@ anything is asked, the ledger before anything is answered, the certificate after
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -98,11 +99,17 @@ def start(
         reason = choice.reason
         config = config.model_copy(update={"method": choice.method})
     resolved = _resolve(config, data, folder, base)
-    folder.mkdir(parents=True, exist_ok=True)
-    data.schema.save(folder / SCHEMA)
-    resolved.save(folder / CONFIG)
-    for path in (folder / SCHEMA, folder / CONFIG, folder, folder.parent):
-        sync(path)
+    _check_sample(resolved, data)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        data.schema.save(folder / SCHEMA)
+        resolved.save(folder / CONFIG)
+        for path in (folder / SCHEMA, folder / CONFIG, folder, folder.parent):
+            sync(path)
+    except OSError as error:
+        raise ConfigError(
+            f"{folder}: cannot be written ({error.strerror}): choose another --out"
+        ) from None
     try:
         outcome = _fit_and_release(resolved, folder, data, folder, progress, caution, resume=False)
         return replace(outcome, reason=reason)
@@ -115,24 +122,48 @@ def start(
 
 
 def resume(
-    folder: Path, progress: Progress, caution: Caution = warn, *, moved: bool = False
+    folder: Path,
+    progress: Progress,
+    caution: Caution = warn,
+    *,
+    changes: Sequence[str] = (),
+    moved: bool = False,
 ) -> Outcome:
     """Continue the job that a folder holds; one that is finished already stays as it is.
 
     Args:
+        changes: of the rows to draw, as :func:`load_config` takes them ("sample.rows=500").
         moved: the folder that the job began in is gone for good.
 
     Raises:
-        ConfigError: the folder holds no job.
+        ConfigError: the folder holds no job, or changes of anything but the rows to draw.
         PrivacyError: it is a copy of the folder that the job began in.
     """
+    for change in changes:
+        if change.partition("=")[0].strip().partition(".")[0] != "sample":
+            raise ConfigError(
+                f"--set {change}: a job that is resumed is the one that was agreed on, and asks "
+                "what it asked; only the rows to draw can change, such as sample.rows=500. Start "
+                "a new job for anything else"
+            )
     if is_release(folder):
+        if changes:
+            raise ConfigError(
+                f"{folder} holds a release, which stays as it is: draw other rows from it with "
+                "`fedsynth sample`"
+            )
         discard_checkpoint(folder)
         return Outcome(folder, Certificate.load(folder), None)
     if not (folder / CONFIG).exists():
         raise ConfigError(f"{folder} holds no job to resume ({CONFIG} is missing): start it anew")
-    config, base = load_config(folder / CONFIG)
+    if not os.access(folder, os.W_OK):
+        raise ConfigError(f"{folder}: cannot be written; see to its permissions")
+    config, base = load_config(folder / CONFIG, changes)
     data = prepare(config, base)
+    _check_sample(config, data, folder)
+    if changes:
+        config.save(folder / CONFIG)
+        sync(folder / CONFIG)
     begun = _has_begun(folder)
     return _fit_and_release(
         config, base, data, folder, progress, caution, resume=begun, moved=begun and moved
@@ -153,6 +184,27 @@ def _resolve(config: Config, data: JobData, folder: Path, base: Path) -> Config:
     content["schema"] = SCHEMA
     content["settings"] = settings.model_dump(mode="json", exclude_none=True)
     return Config(**content)
+
+
+def _check_sample(config: Config, data: JobData, resumed: Path | None = None) -> None:
+    """Raises ConfigError for rows that could not be drawn or written, whatever is learned."""
+    sample = config.sample
+    synth = synthesizer(config.method, data.schema, config.settings, data.public)
+    try:
+        synth.check_draw(sample.where, sample.proportions)
+        if sample.format == "parquet" and not isinstance(data.schema, Schema):
+            raise ConfigError("format: images are released as .npz, not parquet: leave it out")
+        if sample.format == "parquet" and find_spec("pyarrow.parquet") is None:
+            raise ConfigError("format: this pyarrow cannot write parquet: install it whole, or csv")
+    except ConfigError as error:
+        raise ConfigError(f"sample: {error}{'' if resumed is None else _mend(resumed)}") from None
+
+
+def _mend(folder: Path) -> str:
+    return (
+        f"; the rows to draw can be changed: fedsynth run --resume {folder} --set sample.KEY=VALUE "
+        "(null for none)"
+    )
 
 
 def _has_begun(folder: Path) -> bool:
@@ -216,7 +268,10 @@ def _fit_and_release(
             owners_provenance=data.owners_provenance,
         )
     sample = config.sample
-    rows = synth.sample(sample.rows, sample.where, sample.proportions, sample.seed)
+    try:
+        rows = synth.sample(sample.rows, sample.where, sample.proportions, sample.seed)
+    except ConfigError as error:
+        raise ConfigError(f"sample: {error}{_mend(folder)}") from None
     certificate = write_release(folder, synth, rows, config=config.to_dict(), kind=sample.format)
     scores = None
     if data.test is not None:

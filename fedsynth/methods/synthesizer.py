@@ -9,6 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
+import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from pydantic import BaseModel
@@ -28,6 +29,8 @@ from fedsynth.methods.arguments import (
     demand_none,
     folder_of,
 )
+from fedsynth.methods.sampling.drawing import Conditioning
+from fedsynth.methods.sampling.labels import draw_labels
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.certificate import Certificate
 from fedsynth.privacy.trail.job import Planned
@@ -38,6 +41,7 @@ from fedsynth.queries.session import Session, begin
 from fedsynth.queries.shares import Stage, share_out
 from fedsynth.release import Report, read_model, write_model, write_release
 from fedsynth.schema import ImageSchema, Schema
+from fedsynth.schema.target import conditions
 
 
 class Learned(Protocol):
@@ -159,6 +163,21 @@ class Synthesizer(ABC, Generic[L]):
     def resolved(self, budget: Budget) -> Any:
         """The settings with all defaults filled in. Raises ConfigError where they do not fit."""
         return self.settings.resolved(budget, self.schema)
+
+    @property
+    def classes(self) -> int:
+        """Classes of the target that rows are drawn by; 0 where they are drawn without."""
+        return conditions(self.schema)
+
+    def check_draw(
+        self, where: Mapping[str, Any] | None, proportions: Mapping[Any, float] | None
+    ) -> None:
+        """Raises ConfigError for what :meth:`sample` would refuse whatever a fit learns."""
+        shares = np.full(self.classes, 1 / max(1, self.classes))
+        if isinstance(self.schema, ImageSchema):
+            draw_labels(self.schema, shares, 1, where, proportions, np.random.default_rng(0))
+        else:
+            Conditioning.of(self.schema, shares, where, proportions)
 
     # What everybody uses.
 

@@ -430,7 +430,7 @@ def test_schema_check_counts_rows_that_break_a_constraint(call, tmp_path):
 
 @pytest.mark.parametrize(
     "arguments",
-    [("run",), ("run", "demo", "--resume", "x"), ("run", "--resume", "x", "--set", "a=1")],
+    [("run",), ("run", "demo", "--resume", "x"), ("run", "--resume", "x", "--out", "y")],
 )
 def test_run_needs_one_job(call, arguments):
     assert call(*arguments)[0] == 2

@@ -143,6 +143,90 @@ def test_a_job_changed_since_it_began_is_refused(tmp_path, monkeypatch, capsys):
     assert "another budget" in capsys.readouterr().err
 
 
+SENSELESS = {
+    "a column that is none": {"where": {"agee": 3}},
+    "a value that is none": {"where": {"income": "middling"}},
+    "a column that the method cannot draw by": {"where": {"age": 3}},
+    "both": {"where": {"income": "high"}, "proportions": {"high": 1}},
+    "shares of no class": {"proportions": {"middling": 1}},
+    "shares of nothing": {"proportions": {"high": 0}},
+}
+
+
+@pytest.mark.parametrize("fault", SENSELESS)
+def test_rows_that_could_not_be_drawn_are_told_before_the_first_question(tmp_path, capsys, fault):
+    """They once cost all of epsilon, and every resumption failed alike."""
+    config = write_job(tmp_path, sample={"rows": 50, **SENSELESS[fault]})
+    assert cli.run(["run", str(config), "--out", str(tmp_path / "r"), "--quiet"]) == 2
+    assert "sample: " in capsys.readouterr().err
+    assert not (tmp_path / "r").exists()
+
+
+def test_rows_that_could_not_be_written_are_told_before_the_first_question(
+    tmp_path, monkeypatch, capsys
+):
+    config, out = write_job(tmp_path), tmp_path / "r"
+    (tmp_path / "file").touch()
+    within = str(tmp_path / "file" / "r")
+    assert cli.run(["run", str(config), "--out", within, "--quiet"]) == 2
+    assert "cannot be written" in capsys.readouterr().err
+    monkeypatch.setattr(job, "find_spec", lambda _: None)
+    command = ["run", str(config), "--out", str(out), "--quiet", "--set", "sample.format=parquet"]
+    assert cli.run(command) == 2
+    assert "parquet" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def interrupted(tmp_path, monkeypatch):
+    """A job that has asked all it asks, and has no rows yet."""
+    config, folder = write_job(tmp_path, holdout=0), tmp_path / "r"
+    with monkeypatch.context() as patch:
+        crash_at(patch, fitting.Session, "__exit__", before=False)
+        with pytest.raises(Crash):
+            cli.run(["run", str(config), "--out", str(folder), "--quiet"])
+    gc.collect()
+    return folder
+
+
+def test_a_resumed_job_may_draw_other_rows_and_nothing_else_changes(tmp_path, monkeypatch, capsys):
+    folder = interrupted(tmp_path, monkeypatch)
+    resumed = ["run", "--resume", str(folder), "--quiet"]
+    asked = (folder / "ledger.jsonl").read_bytes()
+    for refused in ("privacy.epsilon=1", "settings.rounds=3", "seed=1", "samples.rows=3"):
+        before = contents(folder)
+        assert cli.run([*resumed, "--set", "sample.rows=7", "--set", refused]) == 2
+        assert "only the rows to draw" in capsys.readouterr().err
+        assert contents(folder) == before
+    # A job of before its conditions were looked at.
+    saved = (folder / "config.yaml").read_text()
+    (folder / "config.yaml").write_text(saved.replace("rows: 50", "rows: 50, where: {agee: 3}"))
+    assert cli.run(resumed) == 2
+    assert "--set sample." in capsys.readouterr().err
+    mended = ["--set", "sample.where={income: high}", "--set", "sample.rows=7"]
+    assert cli.run([*resumed, *mended]) == 0
+    assert (folder / "rows.csv").read_text().count("high\n") == 7
+    assert (folder / "ledger.jsonl").read_bytes().startswith(asked)
+    demand_sound(folder)
+    assert cli.run([*resumed, "--set", "sample.rows=8"]) == 2
+    assert "fedsynth sample" in capsys.readouterr().err
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_rows_that_the_model_hardly_draws_say_how_to_go_on(tmp_path, monkeypatch, capsys):
+    folder = interrupted(tmp_path, monkeypatch)
+
+    def rare(*_):
+        raise job.ConfigError("hardly a row")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("fedsynth.methods.synthesizer.Synthesizer.sample", rare)
+        assert cli.run(["run", "--resume", str(folder), "--quiet"]) == 2
+    assert f"--resume {folder} --set sample." in capsys.readouterr().err
+
+
 def test_a_killed_process_resumes(tmp_path):
     settings = {**SETTINGS, "rate": 1.0, "rounds": 120}
     config, folder = write_job(tmp_path, holdout=0, settings=settings), tmp_path / "r"

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -199,7 +199,10 @@ def check_sampling(name: str) -> None:
             rows = synth.sample(6, where=where, seed=0)
         except ConfigError:
             assert where != {"outcome": "ill"}
+            with pytest.raises(ConfigError):
+                made(name).check_draw(where, None)
             continue
+        made(name).check_draw(where, None)
         _demand_rows(rows, SCHEMA, 6)
         (column, wanted), *_ = where.items()
         met = rows[column].between(1, 9) if column == "dose" else rows[column] == wanted
@@ -214,6 +217,15 @@ def check_sampling(name: str) -> None:
     ):  # fmt: skip
         with pytest.raises(ConfigError):
             synth.sample(**wrong)
+    # What no fit could mend is told before one.
+    made(name).check_draw(None, {"well": 0.0, "ill": 1.0})
+    for where, wrong_shares in (
+        ({"outcom": "ill"}, None), ({"outcome": "dead"}, None), ({"dose": "much"}, None),
+        (None, {"dead": 1.0}), (None, {"ill": 0.0}), ({"outcome": "ill"}, {"ill": 1.0}),
+    ):  # fmt: skip
+        for use in (made(name).check_draw, partial(synth.sample, 3)):
+            with pytest.raises(ConfigError):
+                use(where, wrong_shares)
 
 
 def check_plan(name: str) -> None:

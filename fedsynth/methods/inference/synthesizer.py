@@ -61,6 +61,10 @@ class FedInfer(Synthesizer[Learned]):
         request = request_settings(self.settings.clip, self.settings.class_conditional)
         return Statistic.of(self.schema, request, self.settings.norm)
 
+    @property
+    def classes(self) -> int:
+        return self.statistic.classes
+
     def stages(
         self, settings: FedInferSettings, budget: Budget, clients: int, surviving: int
     ) -> list[Stage]:

@@ -114,6 +114,11 @@ class GraphicalSynthesizer(Synthesizer[Learned]):
     images = False
     schema: Schema
 
+    @property
+    def classes(self) -> int:
+        """Also of a target that is the only column."""
+        return self.schema.classes
+
     @abstractmethod
     def questions(self, settings: Any, budget: Budget, surviving: int) -> list[Stage]:
         """The questions after the histogram."""

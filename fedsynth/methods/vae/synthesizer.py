@@ -7,8 +7,12 @@ released values only, so all of it is post-processing.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
+import numpy as np
+
+from fedsynth.methods.sampling.labels import draw_labels
 from fedsynth.methods.training.rounds import RoundsSynthesizer
 from fedsynth.methods.vae.learned import Learned
 from fedsynth.methods.vae.server import Training, training_task
@@ -29,6 +33,13 @@ class FedVAE(RoundsSynthesizer[Learned]):
     settings_type = FedVAESettings
     learned_type = Learned
     settings: FedVAESettings
+
+    def check_draw(
+        self, where: Mapping[str, Any] | None, proportions: Mapping[Any, float] | None
+    ) -> None:
+        """Raises ConfigError for conditions on anything but the target, too."""
+        shares = np.full(self.classes, 1 / max(1, self.classes))
+        draw_labels(self.schema, shares, 1, where, proportions, np.random.default_rng(0))
 
     def task(self, budget: Budget) -> str:
         return training_task(budget).name
