@@ -9,6 +9,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 
+class PrivacyWarning(UserWarning):
+    """A job runs whose guarantee says little."""
+
+
 class FedsynthError(Exception):
     """Any failure that fedsynth foresees."""
 

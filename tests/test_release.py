@@ -10,7 +10,7 @@ import pytest
 from safetensors.numpy import load_file, save
 
 import fedsynth as fs
-from fedsynth.errors import ConfigError, PrivacyError, ReleaseError
+from fedsynth.errors import ConfigError, PrivacyError, PrivacyWarning, ReleaseError
 from fedsynth.jobs.loading import read_release
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.release import write_release
@@ -259,6 +259,19 @@ def test_rows_that_were_not_edited_after_all_are_certified_as_drawn(synth, tmp_p
     certificate = synth.release(tmp_path / "r", synth.sample(30, seed=0), edited=True)
     assert "edited" not in str(certificate.content)
     assert "edited" not in closing_of(tmp_path / "r")
+
+
+def test_a_budget_that_promises_little_warns_before_anybody_is_asked(monkeypatch):
+    def ask(*_):
+        raise KeyboardInterrupt
+
+    synth = fs.MST(fs.Schema.from_dict(SCHEMA))
+    monkeypatch.setattr(fs.MST, "learn", ask)
+    with (
+        pytest.warns(PrivacyWarning, match="epsilon 11 is above 10"),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        synth.fit([table()], fs.Budget(epsilon=11))
 
 
 def test_a_release_draws_its_own_rows(synth, tmp_path):

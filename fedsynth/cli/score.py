@@ -103,7 +103,9 @@ def score_release(
     ledgers: dict[str, Any] = owners_ledgers(job.config, job.data.held_out, job.base)
     try:
         with Display(quiet=quiet) as display:
-            for sentence in not_covered(job.data.schema.provenance, job.data.owners_provenance):
+            exempt = not_covered(job.data.schema.provenance, job.data.owners_provenance)
+            known = budget.for_clients(len(job.data.held_out))
+            for sentence in (*exempt, *known.cautions()):
                 display.caution(sentence)
             scores = federated_scores(
                 job.data.held_out,

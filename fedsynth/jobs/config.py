@@ -19,6 +19,7 @@ from pydantic import (
     BeforeValidator,
     Field,
     field_serializer,
+    field_validator,
     model_validator,
 )
 
@@ -259,6 +260,13 @@ class Sample(_Section):
     proportions: Annotated[
         dict[Any, float] | None, Field(description="a share for each value of the target")
     ] = None
+
+    @field_validator("where")
+    @classmethod
+    def _check_kept(cls, where: dict[str, Any] | None) -> dict[str, Any] | None:
+        if any(isinstance(given, tuple) for given in (where or {}).values()):
+            raise ValueError("holds a tuple, which no job file keeps: write {from: 30, to: 40}")
+        return where
 
 
 class Config(Agreed):

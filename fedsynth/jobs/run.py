@@ -33,7 +33,8 @@ from fedsynth.schema import Schema
 
 Progress = Callable[[str, int, int, float], None]
 Caution = Callable[[str], None]
-"""Called with what epsilon will not cover, a sentence each, before anything is asked."""
+"""Called with what epsilon will not cover and what a budget promises little by, a sentence each,
+before anything is asked."""
 
 
 @dataclass(frozen=True)
@@ -248,7 +249,9 @@ def _fit_and_release(
     resume: bool,
     moved: bool = False,
 ) -> Outcome:
-    for sentence in not_covered(data.schema.provenance, data.owners_provenance):
+    budget = config.privacy.budget.for_clients(len(data.owners))
+    exempt = not_covered(data.schema.provenance, data.owners_provenance)
+    for sentence in (*exempt, *budget.cautions()):
         caution(sentence)
     with ExitStack() as open_files:
         ledgers = owners_ledgers(config, data.owners, base)

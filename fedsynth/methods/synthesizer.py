@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from warnings import warn
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,7 @@ from fedsynth.agreed import demand_whole
 from fedsynth.codec import Arrays, pack, unpack
 from fedsynth.data.fingerprint import fingerprint
 from fedsynth.data.images import Images
-from fedsynth.errors import ConfigError, FedsynthError, ReleaseError
+from fedsynth.errors import ConfigError, FedsynthError, PrivacyWarning, ReleaseError
 from fedsynth.federation.runtime import Federation
 from fedsynth.federation.server.incidents import Dropped, names_clients, tell
 from fedsynth.federation.server.traffic import Traffic
@@ -255,6 +256,8 @@ class Synthesizer(ABC, Generic[L]):
             DataError, ConfigError: the data, schema, settings and options do not go together.
             PrivacyError: the budget cannot carry the job.
             FederationError: too few clients answered, or with what no honest ones send together.
+
+        Warns, as PrivacyWarning, of a budget that promises little (:meth:`Budget.cautions`).
         """
         demand_none("fit", unknown, [own.name for own in fields(Options)] + ["plan"])
         options = Options(
@@ -282,6 +285,8 @@ class Synthesizer(ABC, Generic[L]):
         with begin(owners, self.schema, allowed, agree, options, settings, self.name) as session:
             if plan is not None and plan.releases != session.plan.releases:
                 raise ConfigError("the job to resume was started with another plan")
+            for caution in session.ledger.job.budget.cautions():
+                warn(caution, PrivacyWarning, stacklevel=2)
             # A release pairs a model with an account: after a fit that fails there is none.
             self._ledger, self._traffic = session.ledger, session.channel.traffic
             self._dropped, self._learned = session.channel.dropped, None
@@ -302,8 +307,8 @@ class Synthesizer(ABC, Generic[L]):
         Args:
             rows: how many, at least 1. A public choice: the true number of records is private.
             where: a condition by column, which every row is to meet: a value, a list of values, or
-                for numbers and dates {"from": a, "to": b}; of images, on the target. What a method
-                cannot draw by is met by drawing again.
+                for numbers and dates a range, {"from": a, "to": b} or (a, b); of images, on the
+                target. What a method cannot draw by is met by drawing again.
             proportions: shares of the target's values, instead of their estimated frequencies.
             seed: makes the draw repeatable.
 

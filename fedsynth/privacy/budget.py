@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from fedsynth.agreed import demand_whole
@@ -10,6 +11,11 @@ from fedsynth.errors import ConfigError
 from fedsynth.privacy.trust import Trust, trust_of
 from fedsynth.privacy.units import unit_of
 from fedsynth.privacy.units.unit import Unit
+
+_MOST_DELTA, _MOST_EPSILON = 1e-4, 10.0
+# Epsilon times units below which one count with all of epsilon is off by some 4 % and more: the
+# noise of a Gaussian count at a delta of 1e-5 deviates by about 4 / epsilon.
+_LEAST_SIGNAL = 100.0
 
 _TWO = (
     "two owners who each add a share of the noise (distributed trust) know half of it: choose. "
@@ -102,8 +108,26 @@ class Budget:
     def private(self) -> bool:
         return math.isfinite(self.epsilon)
 
-    def cautions(self) -> tuple[str, ...]:
-        """What to know before believing this budget, in sentences."""
+    def _epsilon_cautions(self) -> Iterator[str]:
+        if self.epsilon > _MOST_EPSILON:
+            yield (
+                f"epsilon {self.epsilon:g} is above {_MOST_EPSILON:g}: so loose a bound on what "
+                f"anybody learns of one {self.unit} promises hardly anything. Common values are "
+                "0.3 to 10."
+            )
+        if self.units is not None and self.epsilon * self.units < _LEAST_SIGNAL:
+            yield (
+                f"epsilon {self.epsilon:g} is little for {self.units} {self.unit}s: the noise in a "
+                f"single count, had it all of epsilon, would be of some {4 / self.epsilon:.2g}, "
+                "and a table takes many counts. Expect little but noise."
+            )
+
+    def cautions(self, format: int = 2) -> tuple[str, ...]:
+        """What to know before believing this budget, in sentences.
+
+        Args:
+            format: of the certificate that says them; format 1 knew fewer.
+        """
         found = []
         delta = self.resolved_delta
         if not self.private:
@@ -113,6 +137,14 @@ class Budget:
                 f"delta {delta:.3g} is at least 1/{self.units}: the definition would allow "
                 f"publishing one whole {self.unit} outright. Choose a smaller delta."
             )
+        elif delta > _MOST_DELTA and format > 1:
+            found.append(
+                f"delta {delta:.3g} is above {_MOST_DELTA:g}: with that probability the guarantee "
+                f"may fail altogether. It should lie well below one in the number of {self.unit}s; "
+                "1e-5 is usual."
+            )
+        if format > 1 and self.private:
+            found += self._epsilon_cautions()
         if self.protects.few and self.units is not None and self.units < 100:
             found.append(self.protects.few.format(units=self.units))
         return tuple(found)

@@ -53,7 +53,8 @@ def condition_on(column: Modelled | Identifier, given: object) -> Condition:
 
     Args:
         given: a value; a list of values; ``{"from": a, "to": b}`` for numbers and dates, both ends
-            included, one of which may be left out; None for a missing cell.
+            included, one of which may be left out, or the tuple ``(a, b)``, with None for such an
+            end; None for a missing cell.
 
     Raises:
         ConfigError: naming the column, where no row can meet it by the schema.
@@ -61,6 +62,13 @@ def condition_on(column: Modelled | Identifier, given: object) -> Condition:
     where = f"column {column.name!r}"
     if isinstance(column, Identifier):
         raise ConfigError(f"{where} is an identifier: it is made anew, and never conditioned on")
+    if isinstance(given, tuple) and isinstance(column, Numeric):
+        if len(given) != len(_ENDS):
+            raise ConfigError(
+                f"{where}: a tuple is a range, as (30, 40), and has two ends; list values in "
+                "brackets, as [30, 35, 40]"
+            )
+        given = {end: value for end, value in zip(_ENDS, given, strict=True) if value is not None}
     given = plain(given)
     if isinstance(given, Mapping):
         if isinstance(column, Categorical | Boolean):

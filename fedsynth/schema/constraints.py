@@ -26,6 +26,11 @@ def _normalize(value: object) -> object:
         return {key: _normalize(entry) for key, entry in value.items()}
     if isinstance(value, set | frozenset):
         return sorted((_normalize(entry) for entry in value), key=repr)
+    if isinstance(value, tuple):
+        # No file keeps it, and what it is hangs on the column.
+        raise ValueError(
+            "holds a tuple: write a range as {from: 30, to: 40}, and values as a list, [30, 40]"
+        )
     value = plain(value)
     if isinstance(value, list):
         return [_normalize(entry) for entry in value]

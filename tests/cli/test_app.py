@@ -138,6 +138,22 @@ def test_scores_that_cannot_be_had_end_no_job(call, tmp_path):
     assert code == 0 and "None. real test: no row has a value of the target" in out
 
 
+def test_a_budget_that_promises_little_is_cautioned_of_on_every_face(call, tmp_path):
+    privacy = {"epsilon": 20.0, "delta": 1e-3}
+    changes = {"method": "mst", "settings": None, "privacy": privacy, "holdout": 0.2}
+    code, out, err = call("run", write_job(tmp_path, **changes), "--out", tmp_path / "r")
+    assert code == 0
+    cautions = json.loads((tmp_path / "r" / "certificate.json").read_text())["cautions"]
+    for said, sentence in zip(("delta 0.001", "epsilon 20"), cautions, strict=True):
+        assert sentence.startswith(f"{said} is above")
+        # Before the first question, and again beside the certificate.
+        assert f"Caution: {sentence}" in err.split("epsilon spent")[0]
+        assert sentence in out
+    asked = ("--epsilon", 11, "--delta", 1e-3, "--out", tmp_path / "s", "--quiet")
+    code, out, err = call("evaluate", tmp_path / "r", *asked)
+    assert code == 0 and err.count("Caution: ") == 2 and "epsilon 11 is above 10" in err + out
+
+
 def test_names_that_rows_tell_are_cautioned_of_before_anybody_is_asked(call, tmp_path):
     frame = table().assign(town=np.arange(200) % 2)
     privacy = {"epsilon": 1.0, "delta": 1e-5, "curious": 1}

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedsynth.errors import ConfigError, DataError
-from fedsynth.jobs.config import Config, builtin_jobs, expand_path, load_config
+from fedsynth.jobs.config import Config, Sample, builtin_jobs, expand_path, load_config
 from fedsynth.jobs.data import _split, prepare
 from fedsynth.yaml_files import write_yaml
 from tests.small_jobs import SCHEMA, table, write_job
@@ -25,6 +25,11 @@ def test_a_saved_job_builds_an_equal_one(tmp_path):
     job = load(write_job(tmp_path, privacy={"epsilon": "inf"}), "sample.where={income: high}")
     job.save(tmp_path / "again.yaml")
     assert load(tmp_path / "again.yaml") == job
+
+
+def test_a_tuple_that_a_file_would_keep_as_a_list_is_refused():
+    with pytest.raises(ConfigError, match="from: 30"):
+        Sample(where={"age": (30, 40)})
 
 
 def test_no_privacy_is_said_in_one_word(tmp_path):

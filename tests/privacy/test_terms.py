@@ -158,6 +158,27 @@ def test_a_delta_at_or_above_one_over_the_units_is_cautioned():
     assert not Budget(epsilon=1, units=10**6, unit="client").cautions()
 
 
+@pytest.mark.parametrize(
+    ("budget", "said"),
+    [
+        ({"epsilon": 1, "delta": 1.01e-4}, "delta 0.000101 is above 0.0001"),
+        ({"epsilon": 10.1}, "epsilon 10.1 is above 10"),
+        ({"epsilon": 0.1, "units": 999}, "epsilon 0.1 is little for 999 records"),
+    ],
+)
+def test_a_budget_that_promises_or_allows_little_is_cautioned(budget, said):
+    (caution,) = Budget(**budget).cautions()
+    assert caution.startswith(said)
+    assert Budget(**budget).cautions(1) == ()
+
+
+@given(st.floats(1e-9, 1e-4), st.floats(1e-3, 10), st.integers(1, 10**9))
+def test_a_common_budget_is_not_cautioned(delta: float, epsilon: float, units: int):
+    assert Budget(epsilon=epsilon, delta=delta).cautions() == ()
+    if epsilon * units >= 100 and delta < 1 / units:
+        assert Budget(epsilon=epsilon, delta=delta, units=units).cautions() == ()
+
+
 def test_few_clients_and_no_privacy_are_cautioned_in_words():
     assert any("among few" in c for c in Budget(epsilon=1, unit="client", units=10).cautions())
     endless = Budget(epsilon=math.inf)

@@ -56,10 +56,25 @@ def test_a_condition_holds_for_what_it_names(column, given_, values, expected):
     assert condition_on(column, given_).holds(cells).tolist() == expected
 
 
-@pytest.mark.parametrize("wrap", [list, tuple, set, np.array])
+@pytest.mark.parametrize("wrap", [list, set, np.array])
 def test_any_collection_is_a_list_of_values(wrap):
     assert condition_on(AGE, wrap([3, 4])) == condition_on(AGE, [4, 3])
     assert condition_on(AGE, np.int32(3)) == condition_on(AGE, 3)
+
+
+@given(st.integers(0, 90), st.integers(0, 90))
+def test_a_tuple_on_numbers_is_a_range(first, second):
+    low, high = min(first, second), max(first, second)
+    held = condition_on(AGE, (low, high)).holds(np.arange(91.0))
+    assert held.tolist() == [low <= age <= high for age in range(91)]
+    assert condition_on(AGE, (low, None)) == condition_on(AGE, {"from": low})
+    assert condition_on(AGE, (None, high)) == condition_on(AGE, {"to": high})
+
+
+def test_a_tuple_is_a_range_of_dates_and_a_list_of_categories():
+    days = ("2020-02-01", datetime.date(2020, 2, 29))
+    assert condition_on(DAY, days) == condition_on(DAY, {"from": days[0], "to": days[1]})
+    assert condition_on(KIND, ("husband", 3)) == condition_on(KIND, ["husband", 3])
 
 
 @given(st.lists(st.integers(0, 90), min_size=1), st.lists(st.integers(0, 90) | st.none()))
@@ -81,6 +96,10 @@ def test_a_list_holds_where_any_of_its_values_does(wanted, cells):
         (AGE, 30.5, ("'age'", "30.5", "range")),
         (AGE, [30, -1], ("'age'", "-1")),
         (AGE, [], ("'age'", "empty")),
+        (AGE, (30, 35, 40), ("'age'", "two ends", "[30, 35, 40]")),
+        (AGE, (30,), ("'age'", "two ends")),
+        (AGE, (40, 30), ("'age'", "no value")),
+        (AGE, (None, None), ("'age'", "`from`")),
         (AGE, [[30]], ("'age'", "one list")),
         (AGE, [{"from": 3}], ("'age'", "one range")),
         (AGE, {}, ("'age'", "`from`")),

@@ -83,7 +83,7 @@ def test_constraints_read_back_from_a_file_as_they_were(tmp_path):
         STAY,
         {"never": {"sex": None}},
         {"never": {"admitted": {"from": datetime.date(2020, 3, 1)}, "age": np.int64(3)}},
-        {"never": {"age": (1, 2), "sex": {"Male", "Female"}}},
+        {"never": {"age": [1, 2], "sex": {"Male", "Female"}}},
         {"never": {"age": float("nan"), "discharged": pd.NaT}},
     )
     schema.save(tmp_path / "schema.yaml")
@@ -94,6 +94,7 @@ def test_constraints_read_back_from_a_file_as_they_were(tmp_path):
 @pytest.mark.parametrize(
     ("constraint", "words"),
     [
+        ({"never": {"age": (30, 40)}}, ("`never`", "tuple", "{from: 30, to: 40}")),
         ({"never": {"relationship": "Huband"}}, ("constraint 1", "relationship", "'Husband'")),
         ({"never": {"relation": "Husband"}}, ("'relation'", "did you mean 'relationship'")),
         ({"never": {"relationship": None}}, ("'relationship'", "never missing")),

@@ -130,7 +130,7 @@ def certify(ledger: Ledger, files: Mapping[str, str]) -> Certificate:
             "not_covered": list(not_covered(job.schema_provenance, job.owners_provenance)),
             "cautions": [
                 *_edited(ledger),
-                *budget.cautions(),
+                *budget.cautions(job.format),
                 *_exchanges(ledger),
                 *_mechanisms(ledger),
             ],

@@ -111,7 +111,7 @@ def check_charges(unit: Unit) -> None:
 def check_budgets(unit: Unit) -> None:
     assert 0 < Budget(epsilon=1, unit=unit.name).resolved_delta <= 1e-5
     assert Budget(epsilon=1, unit=unit.name, units=10**6).resolved_delta == pytest.approx(10**-6.6)
-    few = Budget(epsilon=1, unit=unit.name, units=20).cautions()
+    few = Budget(epsilon=9, unit=unit.name, units=20).cautions()
     assert bool(few) is bool(unit.few) and all("20 " in caution for caution in few)
     assert not Budget(epsilon=1, unit=unit.name, units=10**6).cautions()
     # Who the clients are is public; that a record is there is not.
