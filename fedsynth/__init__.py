@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         Identifier,
         Integer,
     )
+    from fedsynth.schema.drafting import Draft, draft
     from fedsynth.schema.image import ImageSchema
 
 __version__ = "0.1.0"
@@ -59,6 +60,7 @@ __all__ = [
     "Certificate",
     "Continuous",
     "Datetime",
+    "Draft",
     "Evaluation",
     "FedCTGAN",
     "FedGAN",
@@ -78,6 +80,7 @@ __all__ = [
     "Schema",
     "builtin_schema",
     "choose",
+    "draft",
     "evaluate",
     "federated_scores",
     "load",
@@ -113,6 +116,7 @@ _HOMES = {
     "fedsynth.privacy.verify.verification": ("verify",),
     "fedsynth.queries.plan": ("Plan",),
     "fedsynth.jobs.loading": ("load",),
+    "fedsynth.schema.drafting": ("Draft", "draft"),
     "fedsynth.schema": ("ImageSchema", "Schema", "load_schema"),
     "fedsynth.registry": ("choose", "synthesizer"),
     "fedsynth.data.tables": ("read_table", "write_table"),

@@ -208,16 +208,18 @@ def draft_schema(
 ) -> None:
     """Propose a schema from a table's rows; review it, for no epsilon covers what it tells."""
     from fedsynth.data.tables import read_table
-    from fedsynth.schema import Schema
+    from fedsynth.schema.drafting import draft
     from fedsynth.yaml_files import yaml_text
 
     if output is not None:
         demand_new(output)
-    schema = Schema.draft(read_table(table), target)
+    found = draft(read_table(table), target)
     if output is None:
-        print(yaml_text(schema.to_dict()), end="")
+        print(yaml_text(found.schema.to_dict()), end="")
     else:
-        schema.save(output)
+        found.schema.save(output)
+    for finding in found.findings:
+        print(finding, file=sys.stderr)
     print(
         "Drafted from private rows: bounds and categories may tell about them. Review each, "
         "replace them by what is publicly known, then set `provenance: declared`.",

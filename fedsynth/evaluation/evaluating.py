@@ -32,6 +32,7 @@ from fedsynth.evaluation.reading.notes import Note, texts_by_part
 from fedsynth.plain import make_jsonable
 from fedsynth.privacy.trail.certificate import Certificate, version_of
 from fedsynth.schema import ImageSchema, Schema
+from fedsynth.schema.drafting import draft
 
 FORMAT = 1
 PRIVATE = "computed on real data: not covered by epsilon, do not publish beside the release"
@@ -184,7 +185,7 @@ def _agree(
         return schema, []
     if not isinstance(real, pd.DataFrame):
         raise ConfigError("images cannot be evaluated without a schema: give one")
-    return Schema.draft(real, target), [_DRAFTED]
+    return draft(real, target).schema, [_DRAFTED]
 
 
 @dataclass(frozen=True)

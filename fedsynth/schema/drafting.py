@@ -1,14 +1,17 @@
 """A proposal of columns from the rows of a table: convenient, private, and to be reviewed.
 
 Bounds, categories and decimals are read off private rows, which no epsilon covers. A schema made
-of them says `private-data` until its owner has replaced them by public knowledge.
+of them says `private-data` until its owner has replaced them by public knowledge. What is not
+learned, cut or outside the draft is told beside it: nothing is dropped without a word.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -26,63 +29,124 @@ from fedsynth.schema.columns import (
     Modelled,
     text_of,
 )
+from fedsynth.schema.findings import Finding
+from fedsynth.schema.reading import (
+    Reading,
+    describe_reading,
+    is_endless,
+    means_missing,
+    read_series,
+)
+from fedsynth.schema.table import Schema
 
 _LARGEST_EXACT = 2**53
-_MOST_CATEGORIES = 500
+_MOST_CATEGORIES = 5_000
 _FEW_NUMBERS, _FEW_LABELS = 10, 50
 _FEWEST_KEYS = 10
 """So many distinct values at least make a key: fewer may be distinct by chance."""
 
-_SURE_MARKERS = ("", "?", "N/A", "NaN", "nan", "NULL", "null", "<NA>")
-_NUMBER_MARKERS = (*_SURE_MARKERS, "NA", "None", "none", ".", "-")
-"""Among numbers these can only mean missing; among texts NA may be Namibia."""
-
-_DATES = ("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%d %b %Y", "%d-%b-%Y")
-_TIMES = ("", " %H:%M", " %H:%M:%S")
 _KEY_NAME = re.compile(r"(^|[\W_])(id|key|index|uuid)$", re.IGNORECASE)
 _NUMBERED = re.compile(r"(.*?)0*[1-9]\d*")
 
 
-def draft_columns(
-    frame: pd.DataFrame, target: str | None
-) -> tuple[list[Modelled | Identifier], tuple[str, ...]]:
-    """Propose a column for each of the frame's, and the texts that mean missing, commonest first.
+@dataclass(frozen=True)
+class Draft:
+    """A proposed schema and what its owner is to look at, column by column.
+
+    The findings quote private cells: for the owner's eyes only.
+    """
+
+    schema: Schema
+    findings: tuple[Finding, ...]
+
+
+def draft(frame: pd.DataFrame, target: str | None = None) -> Draft:
+    """Propose a schema from a table's rows, with provenance `private-data`, and say what is odd.
+
+    The schema allows every row of the table, but for the cells that the findings name.
 
     Raises:
         DataError: if the frame has no rows, or columns without or with the same name.
+        SchemaError: if there is no such target, or it has missing values.
     """
     demand_frame(frame, "table")
     if frame.empty:
         raise DataError("table: has no rows to draft a schema from")
-    seen: dict[str, int] = {}
-    columns: list[Modelled | Identifier] = []
-    for name in frame.columns:
-        _demand_single(frame[name])
-        markers = _markers(frame[name])
-        for marker, count in markers.items():
-            seen[marker] = seen.get(marker, 0) + count
-        columns.append(draft_column(frame[name], is_target=name == target))
-    return columns, tuple(sorted(seen, key=lambda marker: -seen[marker])) or ("",)
+    proposals = [propose(frame[name], is_target=name == target) for name in frame.columns]
+    seen = Counter[str]()
+    for proposal in proposals:
+        seen.update(proposal.markers)
+    # The first is how a missing cell is written, so no date is.
+    told = sorted(seen, key=lambda marker: (is_endless(marker), -seen[marker]))
+    if told and is_endless(told[0]):
+        told.insert(0, "")
+    schema = Schema(
+        columns=[proposal.column for proposal in proposals],
+        target=target,
+        missing_values=told or ("",),
+        provenance="private-data",
+    )
+    return Draft(schema, tuple(one for proposal in proposals for one in proposal.findings))
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A column, the texts in it that mean missing with their counts, and what is odd about it."""
+
+    column: Modelled | Identifier
+    markers: dict[str, int]
+    findings: tuple[Finding, ...]
 
 
 def draft_column(
     series: pd.Series, *, is_target: bool = False, kind: str | None = None
 ) -> Modelled | Identifier:
     """Propose a column for one series; `kind` asks for a categorical or an identifier."""
+    return propose(series, is_target=is_target, kind=kind).column
+
+
+def propose(series: pd.Series, *, is_target: bool = False, kind: str | None = None) -> Proposal:
+    """Propose a column for one series and say what is odd about its cells."""
+    _demand_single(series)
     name = str(series.name)
-    known = series[series.notna()]
-    markers = _markers(series)
-    if markers:
-        known = known[~known.map(text_of).isin(markers)]
-    missing = len(known) < len(series)
-    if kind == "identifier":
-        return Identifier(name=name, prefix=_prefix(known, name))
+    read = read_series(series, typed=kind is None)
+    missing = len(read.known) < len(series) or bool(read.odd)
     column: Modelled | Identifier | None = None
-    if kind is None:
-        column = _draft_plain(known, name, missing, is_target)
-    if column is None and kind is None and not (is_target or missing) and _is_key(known):
-        return Identifier(name=name, prefix=_prefix(known, name))
-    return _set_dtype(column or _draft_categorical(known, name, missing), series)
+    if kind == "identifier":
+        column = Identifier(name=name, prefix=_prefix(read.known, name))
+    elif kind is None:
+        column = _draft_plain(read, name, missing, is_target)
+        if read.odd and (isinstance(column, Categorical) or _KEY_NAME.search(name)):
+            # These numbers are labels or codes, and the words among them are too.
+            read = read_series(series, typed=False)
+            missing, column = len(read.known) < len(series), None
+        if column is None and not (is_target or missing) and _is_key(read.known):
+            column = Identifier(name=name, prefix=_prefix(read.known, name))
+    if not isinstance(column, Identifier):
+        column = _set_dtype(column or _draft_categorical(read.known, name, missing), series)
+    findings = (*describe_reading(name, read, len(series)), *_describe_loss(column, read.known))
+    return Proposal(column, read.markers, findings)
+
+
+def _describe_loss(column: Modelled | Identifier, known: pd.Series) -> Iterator[Finding]:
+    """What of the column will not be learned."""
+    if isinstance(column, Identifier):
+        yield Finding(column.name, "identifier", "is taken for a key: never learned, made anew")
+    elif known.empty:
+        yield Finding(column.name, "empty", "holds no value: there is nothing to learn")
+    elif isinstance(column, Categorical) and column.other is not None:
+        texts = known.map(text_of)
+        kept = texts.isin({text_of(value) for value in column.values})
+        yield Finding(
+            column.name,
+            "cut",
+            f"{texts.nunique():,} values, {len(column.values):,} kept: "
+            f"{_percent((~kept).mean())} of the rows become {column.other!r}",
+        )
+
+
+def _percent(share: float) -> str:
+    return "under 1 %" if 0 < share < 0.01 else f"{share:.0%}".replace("%", " %")
 
 
 def enclose(name: str, lowest: float, highest: float, decimals: int, missing: bool) -> Continuous:
@@ -114,65 +178,25 @@ def _demand_single(series: pd.Series) -> None:
         ) from None
 
 
-def _is_text(series: pd.Series) -> bool:
-    return pd.api.types.infer_dtype(series, skipna=True) in ("string", "mixed", "mixed-integer")
-
-
-def _markers(series: pd.Series) -> dict[str, int]:
-    """The texts in this column that mean missing, with their counts; none in numeric ones."""
-    if not _is_text(series):
-        return {}
-    counts: dict[str, int] = {}
-    for cell, count in series.value_counts().items():
-        counts[text_of(cell)] = counts.get(text_of(cell), 0) + int(count)
-    others = pd.Series([text for text in counts if text not in _NUMBER_MARKERS], dtype=object)
-    numeric = pd.to_numeric(others, errors="coerce").notna().all()
-    markers = _NUMBER_MARKERS if numeric else _SURE_MARKERS
-    return {marker: counts[marker] for marker in markers if marker in counts}
-
-
 def _draft_plain(
-    known: pd.Series, name: str, missing: bool, is_target: bool
+    read: Reading, name: str, missing: bool, is_target: bool
 ) -> Modelled | Identifier | None:
     """A column for numbers, moments and truth values; None for texts."""
-    inferred = pd.api.types.infer_dtype(known, skipna=True)
-    if known.empty:
+    if read.known.empty:
         return Continuous(name=name, lower=0, upper=0, decimals=0, missing=True)
-    if inferred == "boolean":
+    if read.meaning == "boolean":
         return Boolean(name=name, missing=missing)
-    if inferred in ("datetime64", "datetime", "date"):
-        return _draft_datetime(pd.to_datetime(known, utc=True), name, missing, None)
-    if isinstance(known.dtype, pd.CategoricalDtype):
-        return None
-    numbers = pd.to_numeric(known.astype(object), errors="coerce")
-    coded = inferred == "string" and known.str.match(r"\s*[-+]?0\d").any()
-    if numbers.notna().all() and not coded:
-        return _draft_number(numbers.to_numpy(dtype=np.float64), known, name, missing, is_target)
-    if inferred != "string":
-        return None
-    texts = known.drop_duplicates().str.strip()
-    for pattern in _patterns():
-        moments = pd.to_datetime(texts, format=pattern, errors="coerce", utc=True)
-        if moments.notna().all():
-            return _draft_datetime(
-                moments, name, missing, None if pattern == "ISO8601" else pattern
-            )
+    if read.meaning == "date":
+        return _draft_datetime(read.values, name, missing, read.pattern)
+    if read.meaning == "number":
+        values = read.values.to_numpy(dtype=np.float64)
+        return _draft_number(values, read.known, name, missing, is_target)
     return None
-
-
-def _patterns() -> Iterator[str]:
-    yield "ISO8601"
-    for time in _TIMES:
-        for date in _DATES:
-            yield date + time
 
 
 def _draft_number(
     values: NDArray[np.float64], known: pd.Series, name: str, missing: bool, is_target: bool
 ) -> Modelled | Identifier | None:
-    values = values[np.isfinite(values)]
-    if not values.size:
-        return Continuous(name=name, lower=0, upper=0, decimals=0, missing=True)
     lowest, highest = float(values.min()), float(values.max())
     if not (values == np.rint(values)).all():
         return enclose(name, lowest, highest, _decimals(values, known), missing)
@@ -199,7 +223,7 @@ def _decimals(values: NDArray[np.float64], known: pd.Series) -> int:
 
 
 def _draft_datetime(moments: pd.Series, name: str, missing: bool, pattern: str | None) -> Datetime:
-    naive = moments.dt.tz_convert("UTC").dt.tz_localize(None)
+    naive = moments.dt.tz_localize(None)
     seconds = naive.dt.hour * 3600 + naive.dt.minute * 60 + naive.dt.second
     resolution = "second"
     for length, word in ((60, "minute"), (3_600, "hour"), (86_400, "day")):
@@ -229,16 +253,18 @@ def _prefix(known: pd.Series, name: str) -> str:
 
 
 def _draft_categorical(known: pd.Series, name: str, missing: bool) -> Modelled:
-    """A categorical of the values found; beyond 500, of the commonest and `other`."""
+    """A categorical of the values found; beyond 5,000, of the commonest and `other`."""
     if known.empty:
         return Boolean(name=name, missing=True)
     commonest = known.astype(object).value_counts().index
     spelled: dict[str, object] = {}
     for value in commonest:
         plain = value.item() if isinstance(value, np.generic) else value
-        kept = plain if isinstance(plain, str | int | float) else str(plain)
-        spelled.setdefault(text_of(kept), kept)
-    texts = sorted(list(spelled)[:_MOST_CATEGORIES])
+        value = plain if isinstance(plain, str | int | float) else str(plain)
+        spelled.setdefault(text_of(value), value)
+    kept = list(spelled)[:_MOST_CATEGORIES]
+    # What means missing in another column is a value here, so it may not fall into `other`.
+    texts = sorted({*kept, *(text for text in spelled if means_missing(text))})
     if isinstance(known.dtype, pd.CategoricalDtype) and len(spelled) <= _MOST_CATEGORIES:
         texts = sorted(texts, key=[text_of(value) for value in known.cat.categories].index)
     other = "other" if len(spelled) > _MOST_CATEGORIES else None

@@ -6,6 +6,7 @@ was drafted from private rows says so in `provenance`, and so does every certifi
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
@@ -127,19 +128,21 @@ class Schema(Document):
     def draft(cls, frame: pd.DataFrame, target: str | None = None) -> Schema:
         """Propose a schema from a table's rows, with provenance `private-data`.
 
+        What is odd about them is warned of; `fedsynth.draft` returns it beside the schema.
+
         Raises:
             DataError: if the table has no rows.
             SchemaError: if there is no such target, or it has missing values.
         """
-        from fedsynth.schema.drafting import draft_columns
+        from fedsynth.schema.drafting import draft
 
-        columns, missing_values = draft_columns(frame, target)
-        return cls(
-            columns=columns,
-            target=target,
-            missing_values=missing_values,
-            provenance="private-data",
-        )
+        found = draft(frame, target)
+        if found.findings:
+            # Without the cells: warnings end in logs.
+            lines = "".join(f"\n  {one.column}: {one.text}" for one in found.findings)
+            message = f"the draft is to be looked at (`fs.draft` gives the cells too):{lines}"
+            warnings.warn(message, stacklevel=2)
+        return found.schema
 
     @classmethod
     def from_sdv(

@@ -408,6 +408,15 @@ def test_schema_draft_marks_its_provenance_and_fits_its_table(call, tmp_path):
     assert call("schema", "check", tmp_path / "table.csv", target)[0] == 0
 
 
+def test_schema_draft_names_cells_that_fit_no_column_and_columns_never_learned(call, tmp_path):
+    rows = [f"P{i},{i / 7:.4f}" for i in range(1, 200)]
+    (tmp_path / "t.csv").write_text("\n".join(["who,x", *rows, "P200,<5"]))
+    code, _, err = call("schema", "draft", tmp_path / "t.csv")
+    assert code == 0
+    assert "x: 1 of 200 cells is no number" in err and "'<5'" in err
+    assert "who: is taken for a key: never learned" in err
+
+
 def test_a_drafted_schema_is_named_on_the_certificate(call, tmp_path):
     write_job(tmp_path)
     call("schema", "draft", tmp_path / "table.csv", "--target", "income", "-o", tmp_path / "d.yaml")

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import fedsynth as fs
 from fedsynth.data.conforming import conform, restore
 from fedsynth.data.tables import read_table
 from fedsynth.errors import DataError, SchemaError
@@ -17,7 +18,7 @@ from fedsynth.schema.checking import check
 
 def draft(cells, target=None, name="a", **options):
     series = cells if isinstance(cells, pd.Series) else pd.Series(cells, **options)
-    return Schema.draft(pd.DataFrame({name: series}).assign(other=True), target).columns[0]
+    return fs.draft(pd.DataFrame({name: series}).assign(other=True), target).schema.columns[0]
 
 
 _cells = st.one_of(
@@ -32,14 +33,33 @@ _cells = st.one_of(
 )
 
 
-@given(_cells)
-@settings(max_examples=60, deadline=None)
-def test_a_drafted_schema_allows_every_row_it_was_drafted_from(cells):
-    frame = pd.DataFrame({"a": pd.Series(cells)})
-    schema = Schema.draft(frame.assign(b=[True] * len(frame)))
-    assert check(frame.assign(b=True), schema) == []
-    result = conform(frame.assign(b=True), schema)
-    assert sum(result.outside.values()) == 0
+# Long enough for a cell or two to be odd among numbers and dates.
+_dirty = st.tuples(
+    st.sampled_from([[f"{i}.5" for i in range(300)], [f"2020-01-{i % 28 + 1}" for i in range(300)]])
+    | st.just([f"{i % 12 + 1}/{i % 28 + 1}/2020 01:30 PM" for i in range(300)]),
+    st.lists(
+        st.sampled_from(["n.a.", "NA", "<5", "x", "2020-02-30", "9999-12-31", "inf", "-", "7"])
+        | st.text(max_size=3),
+        max_size=5,
+    ),
+).map(lambda parts: parts[0] + parts[1])
+
+
+def named(findings):
+    return {cell for one in findings if one.kind == "unreadable" for cell in one.cells}
+
+
+@given(_cells | _dirty)
+@settings(max_examples=90, deadline=None)
+def test_a_drafted_schema_allows_every_row_but_for_the_cells_named(cells):
+    frame = pd.DataFrame({"a": pd.Series(cells)}).assign(b=True)
+    found = fs.draft(frame)
+    schema = found.schema
+    outside = check(frame, schema)
+    assert {str(one.value).strip() for one in outside} <= named(found.findings)
+    result = conform(frame, schema)
+    assert sum(result.outside.values()) == sum(one.count for one in outside)
+    assert not outside or schema.column("a").missing
     restored = restore(result.columns, schema, np.random.default_rng(0))
     assert len(restored) == len(frame)
 
@@ -103,12 +123,118 @@ def test_texts_are_categories_in_their_own_spelling():
     assert column == Categorical(name="a", values=["a", "b "], missing=True)
 
 
-def test_texts_beyond_five_hundred_fall_into_other():
-    cells = [f"word {i % 700}" for i in range(700)] + [f"word {i}" for i in range(300)]
-    column = draft(cells)
-    assert len(column.values) == 500
+def test_texts_beyond_five_thousand_fall_into_other_and_their_share_is_told():
+    cells = [f"word {i}" for i in range(7_000)] + [f"word {i}" for i in range(3_000)]
+    found = fs.draft(pd.DataFrame({"zip": cells}))
+    (column,) = found.schema.columns
+    assert len(column.values) == 5_000
     assert column.other == "other"
-    assert {f"word {i}" for i in range(300)} <= set(column.values)
+    assert {f"word {i}" for i in range(3_000)} <= set(column.values)
+    # 2,000 values that occur once fall out of 10,000 rows.
+    told = "zip: 7,000 values, 5,000 kept: 20 % of the rows become 'other'"
+    assert [str(one) for one in found.findings] == [told]
+
+
+def test_what_means_missing_elsewhere_is_kept_where_values_are_cut():
+    words = [f"w{i}" for i in range(6_000)] * 2 + ["NA"]
+    frame = pd.DataFrame({"a": words, "b": ["1"] * 12_000 + ["NA"]})
+    found = fs.draft(frame)
+    assert "NA" in found.schema.missing_values
+    cut = {one.value for one in check(frame, found.schema)}
+    assert "NA" not in cut and None not in cut
+
+
+_DAYS = pd.date_range("2015-01-01", periods=400, freq="31h")
+_NUMBERS = [f"{i / 7:.5f}" for i in range(400)]
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "odd"),
+    [
+        ([*_NUMBERS[1:], "n.a."], Continuous, ()),
+        ([*_NUMBERS[1:], "<5"], Continuous, ("<5",)),
+        ([*_NUMBERS[1:], "inf"], Continuous, ("inf",)),
+        ([*map(str, range(900, 1299)), "<5"], Integer, ("<5",)),
+        ([*_DAYS[1:].strftime("%Y-%m-%d %H:%M"), "2020-02-30 10:00"], Datetime, ("2020-02-30",)),
+        ([*_DAYS[1:].strftime("%d.%m.%Y"), "soon"], Datetime, ("soon",)),
+        ([*_DAYS[1:].date, datetime.date(3020, 1, 1)], Datetime, ("3020-01-01",)),
+    ],
+)
+def test_one_bad_cell_does_not_decide_and_is_named(cells, kind, odd):
+    found = fs.draft(pd.DataFrame({"a": cells, "b": True}))
+    column = found.schema.column("a")
+    assert isinstance(column, kind) and column.missing
+    assert len(named(found.findings)) == len(odd)
+    assert all(cell.startswith(odd) for cell in named(found.findings))
+    told = [one.text for one in found.findings if one.kind == "unreadable"]
+    assert all(text.startswith("1 of 400 cells is no ") for text in told)
+
+
+def test_three_bad_cells_in_a_hundred_make_a_text():
+    assert isinstance(draft([*_NUMBERS[:97], "a", "b", "c"] * 2), Categorical)
+    assert isinstance(draft([*_NUMBERS[:98], "a", "b"] * 2), Continuous)
+
+
+def test_words_among_few_numbers_or_codes_are_labels():
+    cells = [str(i % 5) for i in range(399)]
+    assert draft([*cells, "none of them"]).values == ("0", "1", "2", "3", "4", "none of them")
+    codes = [str(i % 45) for i in range(799)]
+    assert "LOHARU" in draft([*codes, "LOHARU"], name="location_id").values
+
+
+def test_the_year_9999_means_missing_and_is_no_text_for_it():
+    cells = ["9999-12-31" if i % 3 == 0 else str(day.date()) for i, day in enumerate(_DAYS)]
+    gaps = [None if i % 2 else i for i in range(400)]
+    found = fs.draft(pd.DataFrame({"a": cells, "b": gaps}))
+    column = found.schema.column("a")
+    assert isinstance(column, Datetime) and column.missing and column.upper.year == 2016
+    assert found.schema.missing_values == ("", "9999-12-31")
+    assert str(found.findings[0]).startswith("a: 134 of 400 cells say the year 9999")
+    native = [datetime.date.fromisoformat(cell) for cell in cells]
+    assert draft(native).upper == column.upper
+
+
+def test_missing_is_spelled_in_all_its_ways_among_dates():
+    cells = ["NA" if i % 5 == 0 else str(day.date()) for i, day in enumerate(_DAYS)]
+    column = draft(cells)
+    assert isinstance(column, Datetime) and column.missing
+
+
+@pytest.mark.parametrize(
+    ("cells", "word"),
+    [
+        ([f"${i * 97:,}.50" for i in range(1, 400)], "money"),
+        ([f"{i * 97},50 EUR" for i in range(1, 400)], "money"),
+        ([f"{i / 7:.1f} %" for i in range(400)], "percentage"),
+        ([f"{i * 1357:,}" for i in range(400)], "separators"),
+        ([f"{i},{i % 9}" for i in range(400)], "decimal comma"),
+        ([f"{i}:{i % 60:02d}" for i in range(400)], "duration"),
+        ([f"{i} min" for i in range(400)], "duration"),
+    ],
+)
+def test_numbers_in_a_notation_that_is_not_read_are_told(cells, word):
+    found = fs.draft(pd.DataFrame({"a": cells, "b": True}))
+    assert word in next(str(one) for one in found.findings if one.kind == "notation")
+
+
+@pytest.mark.parametrize("cells", [["10.0.1.7", "10.0.2.9"], ["A00.6", "B01.2"], ["007", "1"]])
+def test_codes_are_no_numbers_in_a_notation(cells):
+    found = fs.draft(pd.DataFrame({"a": cells * 5, "b": True}))
+    assert [one.kind for one in found.findings if one.column == "a"] == []
+
+
+def test_dates_that_fit_two_formats_are_told():
+    found = fs.draft(pd.DataFrame({"a": ["01/02/2020", "03/04/2020"] * 5, "b": True}))
+    assert found.schema.column("a").format == "%d/%m/%Y"
+    assert "fit %m/%d/%Y too" in str(found.findings[0])
+    assert not fs.draft(pd.DataFrame({"a": ["01/01/2020", "03/03/2020"]})).findings
+
+
+def test_a_draft_in_python_warns_without_quoting_cells():
+    frame = pd.DataFrame({"a": [*_NUMBERS[1:], "<5"]})
+    with pytest.warns(UserWarning, match=r"a: 1 of 400 cells") as caught:
+        Schema.draft(frame)
+    assert "<5" not in str(caught[0].message)
 
 
 def test_a_column_of_numbers_and_words_is_categorical():
@@ -163,6 +289,10 @@ def test_truth_values_are_boolean(dtype):
         (["31/01/2020", "01/03/2020"], "day", "%d/%m/%Y"),
         (["01/31/2020", "03/01/2020"], "day", "%m/%d/%Y"),
         (["31.01.2020 10:30", "01.03.2020 11:45"], "minute", "%d.%m.%Y %H:%M"),
+        (["01/31/2020 01:05 PM", "03/01/2020 12:00 AM"], "minute", "%m/%d/%Y %I:%M %p"),
+        (["Jan 31 2020 13:05", "Mar 01 2020 00:00"], "minute", "%b %d %Y %H:%M"),
+        (["31. January 2020", "1. March 2020"], "day", "%d. %B %Y"),
+        (["01/31/20", "03/01/20"], "day", "%m/%d/%y"),
         ([datetime.date(2020, 1, 1), datetime.date(2020, 3, 1)], "day", None),
     ],
 )
@@ -202,7 +332,7 @@ def test_an_empty_or_ambiguous_table_is_refused():
 )
 def test_real_tables_are_drafted_without_a_value_outside(file, target, shared_data):
     table = read_table(shared_data / f"{file}.csv.gz")
-    schema = Schema.draft(table, target)
+    schema = fs.draft(table, target).schema
     assert check(table, schema) == []
     assert schema.classes == table[target].nunique()
 
