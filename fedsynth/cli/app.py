@@ -221,8 +221,8 @@ def draft_schema(
     for finding in found.findings:
         print(finding, file=sys.stderr)
     print(
-        "Drafted from private rows: bounds and categories may tell about them. Review each, "
-        "replace them by what is publicly known, then set `provenance: declared`.",
+        "Drafted from private rows: categories are theirs, bounds are theirs rounded outwards. "
+        "Review each, replace them by what is publicly known, then set `provenance: declared`.",
         file=sys.stderr,
     )
 

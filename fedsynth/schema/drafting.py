@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 import numpy as np
 import pandas as pd
@@ -37,6 +38,7 @@ from fedsynth.schema.reading import (
     means_missing,
     read_series,
 )
+from fedsynth.schema.screening import screen
 from fedsynth.schema.table import Schema
 
 _LARGEST_EXACT = 2**53
@@ -124,15 +126,17 @@ def propose(series: pd.Series, *, is_target: bool = False, kind: str | None = No
             column = Identifier(name=name, prefix=_prefix(read.known, name))
     if not isinstance(column, Identifier):
         column = _set_dtype(column or _draft_categorical(read.known, name, missing), series)
-    findings = (*describe_reading(name, read, len(series)), *_describe_loss(column, read.known))
+    findings = (
+        *describe_reading(name, read, len(series)),
+        *_describe_loss(column, read.known),
+        *screen(column, read.known),
+    )
     return Proposal(column, read.markers, findings)
 
 
 def _describe_loss(column: Modelled | Identifier, known: pd.Series) -> Iterator[Finding]:
     """What of the column will not be learned."""
-    if isinstance(column, Identifier):
-        yield Finding(column.name, "identifier", "is taken for a key: never learned, made anew")
-    elif known.empty:
+    if known.empty:
         yield Finding(column.name, "empty", "holds no value: there is nothing to learn")
     elif isinstance(column, Categorical) and column.other is not None:
         texts = known.map(text_of)
@@ -199,7 +203,9 @@ def _draft_number(
 ) -> Modelled | Identifier | None:
     lowest, highest = float(values.min()), float(values.max())
     if not (values == np.rint(values)).all():
-        return enclose(name, lowest, highest, _decimals(values, known), missing)
+        decimals = _decimals(values, known)
+        lower, upper = _round_outwards(lowest, highest, decimals)
+        return enclose(name, float(lower), float(upper), decimals, missing)
     if max(abs(lowest), abs(highest)) > _LARGEST_EXACT:
         return None
     distinct = np.unique(values)
@@ -210,7 +216,31 @@ def _draft_number(
     enough = len(values) >= 10 * len(distinct)
     if (is_target and len(distinct) <= _FEW_LABELS) or (len(distinct) <= _FEW_NUMBERS and enough):
         return Categorical(name=name, values=[int(value) for value in distinct], missing=missing)
-    return Integer(name=name, lower=int(lowest), upper=int(highest), missing=missing)
+    lower, upper = _round_outwards(int(lowest), int(highest), 0)
+    least, most = _limits(known)
+    lower, upper = max(lower, Decimal(least)), min(upper, Decimal(most))
+    return Integer(name=name, lower=int(lower), upper=int(upper), missing=missing)
+
+
+def _round_outwards(lowest: float, highest: float, decimals: int) -> tuple[Decimal, Decimal]:
+    """Round numbers around two: multiples of 1, 2 or 5 times a power of ten, in 4 to 12 steps."""
+    low, high = Decimal(str(lowest)), Decimal(str(highest))
+    if low == high:
+        return low, high
+    quarter = (high - low) / 4
+    power = Decimal(1).scaleb(quarter.adjusted())
+    steps = [factor * power for factor in map(Decimal, (1, 2, 5)) if factor * power <= quarter]
+    step = max(*steps, Decimal(1).scaleb(-decimals))
+    lower = (low / step).to_integral_value(ROUND_FLOOR) * step
+    return lower, (high / step).to_integral_value(ROUND_CEILING) * step
+
+
+def _limits(known: pd.Series) -> tuple[int, int]:
+    """What whole numbers of the series' dtype, and float64, can hold."""
+    if not pd.api.types.is_integer_dtype(known.dtype):
+        return -_LARGEST_EXACT, _LARGEST_EXACT
+    held = np.iinfo(str(known.dtype).lower())
+    return max(int(held.min), -_LARGEST_EXACT), min(int(held.max), _LARGEST_EXACT)
 
 
 def _decimals(values: NDArray[np.float64], known: pd.Series) -> int:
@@ -223,6 +253,7 @@ def _decimals(values: NDArray[np.float64], known: pd.Series) -> int:
 
 
 def _draft_datetime(moments: pd.Series, name: str, missing: bool, pattern: str | None) -> Datetime:
+    """Moments between bounds rounded outwards, to whole years, months or days by their range."""
     naive = moments.dt.tz_localize(None)
     seconds = naive.dt.hour * 3600 + naive.dt.minute * 60 + naive.dt.second
     resolution = "second"
@@ -230,10 +261,16 @@ def _draft_datetime(moments: pd.Series, name: str, missing: bool, pattern: str |
         if not (seconds % length).any():
             resolution = word
     unit = {"second": "s", "minute": "min", "hour": "h", "day": "D"}[resolution]
+    first, last = naive.min(), naive.max()
+    # pandas' own difference ends at 292 years.
+    days = (last.to_pydatetime() - first.to_pydatetime()).days
+    period = "Y" if days >= 2 * 365 else "M" if days >= 60 else "D"
+    lower = first.to_period(period).start_time
+    upper = last.to_period(period).end_time
     return Datetime(
         name=name,
-        lower=naive.min().floor(unit).to_pydatetime(),
-        upper=naive.max().floor(unit).to_pydatetime(),
+        lower=lower.to_pydatetime(),
+        upper=upper.floor(unit).to_pydatetime(),
         resolution=resolution,
         format=pattern,
         missing=missing,

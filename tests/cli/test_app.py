@@ -414,7 +414,7 @@ def test_schema_draft_names_cells_that_fit_no_column_and_columns_never_learned(c
     code, _, err = call("schema", "draft", tmp_path / "t.csv")
     assert code == 0
     assert "x: 1 of 200 cells is no number" in err and "'<5'" in err
-    assert "who: is taken for a key: never learned" in err
+    assert "who: 200 of 200 occur once: taken for a key, never learned" in err
 
 
 def test_a_drafted_schema_is_named_on_the_certificate(call, tmp_path):

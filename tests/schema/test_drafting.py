@@ -64,11 +64,57 @@ def test_a_drafted_schema_allows_every_row_but_for_the_cells_named(cells):
     assert len(restored) == len(frame)
 
 
-def test_integers_get_the_bounds_found():
-    column = draft([5, 90, 17, *range(20, 40)])
-    assert column == Integer(name="a", lower=5, upper=90)
-    gaps = draft([5.0, 90.0, None, *range(20, 40)])
-    assert gaps == Integer(name="a", lower=5, upper=90, missing=True, dtype="float64")
+@pytest.mark.parametrize(
+    ("lowest", "highest", "bounds"),
+    [
+        (5, 87, (0, 100)),
+        (18, 89, (10, 90)),
+        (1_234, 98_765, (0, 100_000)),
+        (-7, 23, (-10, 25)),
+        (40, 53, (40, 54)),
+        (2**53 - 99, 2**53 - 1, (2**53 - 112, 2**53)),
+    ],
+)
+def test_bounds_of_integers_are_rounded_outwards(lowest, highest, bounds):
+    # Some ten more numbers, or few would be labels.
+    column = draft([lowest, highest, *range(lowest, lowest + 12), lowest])
+    assert (column.lower, column.upper) == bounds
+
+
+def test_integers_with_gaps_may_be_missing():
+    gaps = draft([5.0, 87.0, None, *range(20, 40)])
+    assert gaps == Integer(name="a", lower=0, upper=100, missing=True, dtype="float64")
+
+
+@given(st.lists(st.integers(-(2**53), 2**53) | st.integers(-99, 99), min_size=2, max_size=9))
+@settings(max_examples=60, deadline=None)
+def test_rounded_bounds_hold_all_and_widen_the_range_by_half_at_most(numbers):
+    column = draft(pd.Series([*numbers, numbers[0]], dtype="int64"))
+    lowest, highest = min(numbers), max(numbers)
+    assert column.lower <= lowest <= highest <= column.upper
+    assert column.upper - column.lower <= 1.5 * (highest - lowest)
+
+
+def test_rounded_bounds_stay_within_what_the_dtype_holds():
+    column = draft([0, 255, *range(0, 200, 9)], dtype="uint8")
+    assert (column.lower, column.upper, column.dtype) == (0, 255, "uint8")
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "lower", "upper"),
+    [
+        ("1934-05-06", "2003-02-01", "1934-01-01", "2003-12-31"),
+        ("2020-02-03", "2020-06-05", "2020-02-01", "2020-06-30"),
+        ("2020-02-03 05:06", "2020-02-04 07:08", "2020-02-03 00:00", "2020-02-04 23:59"),
+        ("1678-03-01", "2261-03-01", "1678-01-01", "2261-12-31"),
+    ],
+)
+def test_bounds_of_dates_are_whole_years_months_or_days(first, last, lower, upper):
+    column = draft([first, last])
+    assert (pd.Timestamp(column.lower), pd.Timestamp(column.upper)) == (
+        pd.Timestamp(lower),
+        pd.Timestamp(upper),
+    )
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "Int32", "int64"])
@@ -83,7 +129,7 @@ def test_the_dtype_is_kept(dtype):
     ("cells", "decimals", "lower", "upper"),
     [
         ([0.5, 1.25, 3.0], 2, 0.5, 3.0),
-        ([-0.001, 7.0], 3, -0.001, 7.0),
+        ([-0.001, 7.0], 3, -1.0, 7.0),
         ([1e-7, 2e-7], 7, 1e-7, 2e-7),
         ([0.1, None, 0.2], 1, 0.1, 0.2),
     ],
@@ -108,13 +154,13 @@ def test_numbers_of_full_precision_get_eight_digits_and_bounds_that_hold_them():
 
 def test_infinite_numbers_do_not_become_bounds():
     column = draft([0.5, np.inf, -np.inf, 1.5])
-    assert (column.lower, column.upper) == (0.5, 1.5)
+    assert (column.lower, column.upper) == (0.4, 1.6)
 
 
 def test_few_whole_numbers_are_categories_and_so_is_a_target():
     assert draft([0, 1] * 20) == Categorical(name="a", values=[0, 1])
     grades = list(range(30)) * 2
-    assert draft(grades) == Integer(name="a", lower=0, upper=29)
+    assert draft(grades) == Integer(name="a", lower=0, upper=30)
     assert draft(grades, target="a") == Categorical(name="a", values=range(30))
 
 
@@ -125,13 +171,13 @@ def test_texts_are_categories_in_their_own_spelling():
 
 def test_texts_beyond_five_thousand_fall_into_other_and_their_share_is_told():
     cells = [f"word {i}" for i in range(7_000)] + [f"word {i}" for i in range(3_000)]
-    found = fs.draft(pd.DataFrame({"zip": cells}))
+    found = fs.draft(pd.DataFrame({"word": cells}))
     (column,) = found.schema.columns
     assert len(column.values) == 5_000
     assert column.other == "other"
     assert {f"word {i}" for i in range(3_000)} <= set(column.values)
     # 2,000 values that occur once fall out of 10,000 rows.
-    told = "zip: 7,000 values, 5,000 kept: 20 % of the rows become 'other'"
+    told = "word: 7,000 values, 5,000 kept: 20 % of the rows become 'other'"
     assert [str(one) for one in found.findings] == [told]
 
 
@@ -249,7 +295,7 @@ def test_distinct_texts_and_counted_rows_are_identifiers():
     assert draft(range(100, 150)) == Identifier(name="a")
     scattered = [i * i for i in range(50)]
     assert draft(scattered, name="patient_id") == Identifier(name="patient_id")
-    assert draft(scattered) == Integer(name="a", lower=0, upper=49**2)
+    assert draft(scattered) == Integer(name="a", lower=0, upper=2_500)
 
 
 def test_markers_of_missing_values_are_found():
@@ -350,3 +396,67 @@ def test_real_tables_are_drafted_without_a_value_outside(file, target, shared_da
 def test_cells_that_no_column_can_hold_are_named(cells):
     with pytest.raises(DataError, match="column 'odd' holds"):
         Schema.draft(pd.DataFrame({"odd": pd.Series(cells), "x": [1, 2]}))
+
+
+def findings_of(cells, name="a"):
+    found = fs.draft(pd.DataFrame({name: cells, "b": [True, False] * (len(cells) // 2)}))
+    return {one.kind: one for one in found.findings if one.column == name}
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "word"),
+    [
+        ("contact", ["jo@example.org", "ann.b@uni.example.ac.uk"] * 5, "e-mail"),
+        ("contact", ["+49 30 1234567", "0171/1234567"] * 5, "telephone"),
+        ("contact", ["(555) 123-4567", "555-123-9999"] * 5, "telephone"),
+        ("account", ["DE89 3704 0044 0532 0130 00", "GB29NWBK60161331926819"] * 5, "IBAN"),
+        ("Last Name", ["Smith", "Jones", "Meyer", "Wu"] * 5, "names of persons"),
+        ("zip_code", ["02139", "10001", "94110", "60601"] * 5, "postcodes"),
+        ("PLZ", [10115, 20095, 80331, 50667] * 5, "postcodes"),
+        ("dob", ["1950-01-02", "1970-05-06", "1980-03-01", "1990-02-02"], "birth dates"),
+        ("ssn", ["123-45-6789", "987-65-4321", "111-22-3333", "4"] * 5, "numbers of persons"),
+    ],
+)
+def test_what_looks_personal_is_told(name, cells, word):
+    assert word in findings_of(cells, name)["personal"].text
+
+
+@pytest.mark.parametrize(
+    ("name", "cells"),
+    [
+        ("email", ["yes", "no"] * 5),
+        ("day", ["01/01/2020", "03/03/2020"] * 5),
+        ("filename_length", [3, 4, 5, 6] * 5),
+        ("code", ["A00.6", "B01.2"] * 5),
+        ("job", ["nurse", "cook", "pilot", "judge"] * 5),
+        ("birth_weight", [3100, 2900, 3500, 4000] * 5),
+    ],
+)
+def test_what_is_not_personal_is_not_told(name, cells):
+    assert "personal" not in findings_of(cells, name)
+
+
+def test_keys_and_nearly_keys_are_told_with_their_counts():
+    names = [f"n{chr(97 + i % 26)}{i}q" for i in range(500)]
+    assert "500 of 500 occur once" in findings_of(names)["identifier"].text
+    nearly = findings_of([*names[:-2], names[0], names[0]])["near-key"]
+    assert "497 of 500 occur once" in nearly.text and "drop it" in nearly.text
+    scattered = [i * i for i in range(498)]
+    assert "near-key" in findings_of([*scattered, 0, 0], "patient_no")
+    assert "near-key" not in findings_of([*scattered, 0, 0], "income")
+
+
+def test_rare_values_are_told_and_quoted():
+    rare = findings_of(["x"] * 50 + ["y"] * 47 + ["z", "z", "king"])["rare"]
+    assert rare.text.startswith("2 of 4 values occur once or twice") and set(rare.cells) == {
+        "z",
+        "king",
+    }
+    assert not findings_of(["x"] * 50 + ["y"] * 47 + ["z"] * 3)
+
+
+def test_constant_columns_and_free_text_are_told():
+    assert "constant" in findings_of([7] * 20)
+    words = [f"came with cough number {i} on monday" for i in range(30)]
+    assert "free-text" in findings_of(words + words[:4])
+    assert "free-text" not in findings_of(["a b c d e f", "g h i j k l"] * 10)
