@@ -200,20 +200,27 @@ def sample(
 
 @schema_app.command("draft")
 def draft_schema(
-    table: Annotated[Path, typer.Argument(help="A .csv, .csv.gz or .parquet file.")],
+    tables: Annotated[
+        list[Path], typer.Argument(help="A .csv, .csv.gz or .parquet file; one for each owner.")
+    ],
     target: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="A new .yaml file; default stdout.")
     ] = None,
 ) -> None:
-    """Propose a schema from a table's rows; review it, for no epsilon covers what it tells."""
+    """Propose a schema from tables' rows; review it, for no epsilon covers what it tells.
+
+    Of several owners' tables it says first how they differ.
+    """
     from fedsynth.data.tables import read_table
     from fedsynth.schema.drafting import draft
     from fedsynth.yaml_files import yaml_text
 
     if output is not None:
         demand_new(output)
-    found = draft(read_table(table), target)
+    if len(set(tables)) < len(tables):
+        raise ConfigError("a table is named twice: name each owner's once")
+    found = draft({str(table): read_table(table) for table in tables}, target)
     if output is None:
         print(yaml_text(found.schema.to_dict()), end="")
     else:

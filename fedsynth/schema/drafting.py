@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 import numpy as np
@@ -30,6 +30,7 @@ from fedsynth.schema.columns import (
     Modelled,
     text_of,
 )
+from fedsynth.schema.differences import compare
 from fedsynth.schema.findings import Finding
 from fedsynth.schema.reading import (
     Reading,
@@ -62,19 +63,34 @@ class Draft:
     findings: tuple[Finding, ...]
 
 
-def draft(frame: pd.DataFrame, target: str | None = None) -> Draft:
+def draft(tables: pd.DataFrame | Mapping[str, pd.DataFrame], target: str | None = None) -> Draft:
     """Propose a schema from a table's rows, with provenance `private-data`, and say what is odd.
 
-    The schema allows every row of the table, but for the cells that the findings name.
+    The schema allows every row, but for the cells that the findings name.
+
+    Args:
+        tables: one table, or each owner's, by name: then the draft is of all their rows together,
+            and how the owners differ is told first.
+        target: the column to predict.
 
     Raises:
-        DataError: if the frame has no rows, or columns without or with the same name.
+        DataError: if a table has no rows, or columns without or with the same name.
         SchemaError: if there is no such target, or it has missing values.
     """
-    demand_frame(frame, "table")
-    if frame.empty:
-        raise DataError("table: has no rows to draft a schema from")
-    proposals = [propose(frame[name], is_target=name == target) for name in frame.columns]
+    owners = tables if isinstance(tables, Mapping) else {"table": tables}
+    if not owners:
+        raise DataError("there is no table to draft a schema from")
+    for owner, frame in owners.items():
+        demand_frame(frame, owner)
+        if frame.empty:
+            raise DataError(f"{owner}: has no rows to draft a schema from")
+    names = list(dict.fromkeys(name for frame in owners.values() for name in frame.columns))
+    differences: list[Finding] = []
+    proposals = []
+    for name in names:
+        found, differ = _propose_together(name, owners, is_target=name == target)
+        proposals.append(found)
+        differences += differ
     seen = Counter[str]()
     for proposal in proposals:
         seen.update(proposal.markers)
@@ -88,16 +104,43 @@ def draft(frame: pd.DataFrame, target: str | None = None) -> Draft:
         missing_values=told or ("",),
         provenance="private-data",
     )
-    return Draft(schema, tuple(one for proposal in proposals for one in proposal.findings))
+    findings = [one for proposal in proposals for one in proposal.findings]
+    return Draft(schema, (*differences, *findings))
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A column, the texts in it that mean missing with their counts, and what is odd about it."""
+    """A column, what its cells were read as, and what is odd about it."""
 
     column: Modelled | Identifier
-    markers: dict[str, int]
+    read: Reading
     findings: tuple[Finding, ...]
+
+    @property
+    def markers(self) -> dict[str, int]:
+        """The texts in it that mean missing, with their counts."""
+        return self.read.markers
+
+
+def _propose_together(
+    name: str, owners: Mapping[str, pd.DataFrame], *, is_target: bool
+) -> tuple[Proposal, list[Finding]]:
+    """One column of all who have it, and how they differ."""
+    parts = {owner: frame[name] for owner, frame in owners.items() if name in frame}
+    if len(owners) == 1:
+        return propose(next(iter(parts.values())), is_target=is_target), []
+    apart = {owner: propose(part, is_target=is_target) for owner, part in parts.items()}
+    columns = {owner: one.column for owner, one in apart.items()}
+    readings = {owner: one.read for owner, one in apart.items()}
+    absent = [owner for owner in owners if owner not in parts]
+    differences = list(compare(name, columns, readings, absent))
+    together = pd.concat(list(parts.values()), ignore_index=True)
+    # Keys of two owners may both count from 1.
+    keys = [column for column in columns.values() if isinstance(column, Identifier)]
+    if len(keys) < len(columns):
+        return propose(together, is_target=is_target), differences
+    found = propose(together, kind="identifier")
+    return (replace(found, column=keys[0]) if len(set(keys)) == 1 else found), differences
 
 
 def draft_column(
@@ -131,7 +174,7 @@ def propose(series: pd.Series, *, is_target: bool = False, kind: str | None = No
         *_describe_loss(column, read.known),
         *screen(column, read.known),
     )
-    return Proposal(column, read.markers, findings)
+    return Proposal(column, read, findings)
 
 
 def _describe_loss(column: Modelled | Identifier, known: pd.Series) -> Iterator[Finding]:
@@ -293,7 +336,10 @@ def _draft_categorical(known: pd.Series, name: str, missing: bool) -> Modelled:
     """A categorical of the values found; beyond 5,000, of the commonest and `other`."""
     if known.empty:
         return Boolean(name=name, missing=True)
-    commonest = known.astype(object).value_counts().index
+    cells = known.astype(object)
+    # To pandas 0 and False are one; in the table of an owner who has one of them it is itself.
+    flag = cells.map(lambda cell: isinstance(cell, bool | np.bool_)).astype(bool)
+    commonest = [*cells[~flag].value_counts().index, *cells[flag].unique()]
     spelled: dict[str, object] = {}
     for value in commonest:
         plain = value.item() if isinstance(value, np.generic) else value

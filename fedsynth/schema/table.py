@@ -125,18 +125,20 @@ class Schema(Document):
             )
 
     @classmethod
-    def draft(cls, frame: pd.DataFrame, target: str | None = None) -> Schema:
-        """Propose a schema from a table's rows, with provenance `private-data`.
+    def draft(
+        cls, tables: pd.DataFrame | Mapping[str, pd.DataFrame], target: str | None = None
+    ) -> Schema:
+        """Propose a schema from a table's rows, or several owners', with provenance `private-data`.
 
         What is odd about them is warned of; `fedsynth.draft` returns it beside the schema.
 
         Raises:
-            DataError: if the table has no rows.
+            DataError: if a table has no rows.
             SchemaError: if there is no such target, or it has missing values.
         """
         from fedsynth.schema.drafting import draft
 
-        found = draft(frame, target)
+        found = draft(tables, target)
         if found.findings:
             # Without the cells: warnings end in logs.
             lines = "".join(f"\n  {one.column}: {one.text}" for one in found.findings)

@@ -417,6 +417,16 @@ def test_schema_draft_names_cells_that_fit_no_column_and_columns_never_learned(c
     assert "who: 200 of 200 occur once: taken for a key, never learned" in err
 
 
+def test_schema_draft_of_several_tables_tells_how_they_differ(call, tmp_path):
+    (tmp_path / "north.csv").write_text("sex,y\n" + "M,1\nF,2\n" * 20)
+    (tmp_path / "south.csv").write_text("sex,y\n" + "male,1\nfemale,2\n" * 20)
+    paths = tmp_path / "north.csv", tmp_path / "south.csv"
+    code, out, err = call("schema", "draft", *paths)
+    assert code == 0 and "values: [F, M, female, male]" in out
+    assert f"sex: 100 % of the cells at {paths[1]} have values that no other owner has" in err
+    assert call("schema", "draft", paths[0], paths[0])[0] == 2
+
+
 def test_a_drafted_schema_is_named_on_the_certificate(call, tmp_path):
     write_job(tmp_path)
     call("schema", "draft", tmp_path / "table.csv", "--target", "income", "-o", tmp_path / "d.yaml")

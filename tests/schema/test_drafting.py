@@ -50,7 +50,7 @@ def named(findings):
 
 
 @given(_cells | _dirty)
-@settings(max_examples=90, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_drafted_schema_allows_every_row_but_for_the_cells_named(cells):
     frame = pd.DataFrame({"a": pd.Series(cells)}).assign(b=True)
     found = fs.draft(frame)
@@ -460,3 +460,81 @@ def test_constant_columns_and_free_text_are_told():
     words = [f"came with cough number {i} on monday" for i in range(30)]
     assert "free-text" in findings_of(words + words[:4])
     assert "free-text" not in findings_of(["a b c d e f", "g h i j k l"] * 10)
+
+
+def differences(**owners):
+    """Of column a, from each owner's cells."""
+    frames = {
+        owner: pd.DataFrame({"b": [True] * 20} if cells is None else {"a": cells, "b": True})
+        for owner, cells in owners.items()
+    }
+    found = fs.draft(frames)
+    kinds = ("absent", "empty", "type", "values", "range")
+    return found.schema, {one.kind: one for one in found.findings if one.kind in kinds}
+
+
+def test_owners_spelling_categories_otherwise_are_told():
+    schema, found = differences(north=["M", "F"] * 10, west=["F", "M"] * 10, south=["m", "w"] * 10)
+    assert set(schema.column("a").values) == {"M", "F", "m", "w"}
+    assert set(found) == {"values"} and "100 % of the cells at south" in found["values"].text
+    assert set(found["values"].cells) == {"m", "w"}
+
+
+def test_owners_counting_in_another_unit_are_told():
+    years = [18 + i % 72 for i in range(200)]
+    _, found = differences(north=years, west=years[::-1], south=[12 * year for year in years])
+    assert "at south lie outside" in found["range"].text
+    # The median of 18, 19, .. 89, weighted by 200 = 2 * 72 + 56 rows, and twelve times it.
+    middle = float(np.median(years))
+    assert f"(median {12 * middle:.4g} against {middle:.4g})" in found["range"].text
+
+
+def test_owners_writing_a_column_otherwise_are_told():
+    days = pd.date_range("2020-01-13", periods=40)
+    _, found = differences(north=days.strftime("%d.%m.%Y"), south=days.strftime("%Y-%m-%d"))
+    told = "differs between owners: dates as %d.%m.%Y at north; dates as ISO 8601 at south"
+    assert found["type"].text == told
+    _, found = differences(north=range(40), south=["low", "high"] * 20)
+    assert "numbers at north; texts at south" in found["type"].text
+    numbers = [i * i for i in range(40)]
+    _, found = differences(north=numbers, south=[str(number) for number in numbers])
+    assert "numbers at north; numbers in texts at south" in found["type"].text
+
+
+def test_columns_that_an_owner_lacks_are_told():
+    schema, found = differences(north=["x", "y"] * 10, south=None, west=[None] * 20)
+    assert "absent at south" in found["absent"].text and "at west" in found["empty"].text
+    assert schema.column("a") == Categorical(name="a", values=["x", "y"], missing=True)
+
+
+def test_owners_alike_differ_in_nothing():
+    rng = np.random.default_rng(0)
+    for cells in (rng.normal(0, 1, (3, 50)), rng.integers(0, 99, (3, 50)), rng.choice(5, (3, 50))):
+        assert differences(north=cells[0], south=cells[1], west=cells[2])[1] == {}
+
+
+def test_keys_that_each_owner_counts_from_one_stay_identifiers():
+    schema, _ = differences(north=range(1, 41), south=range(1, 61))
+    assert schema.column("a") == Identifier(name="a")
+    schema, _ = differences(north=[f"N{i}" for i in range(20)], south=[f"S{i}" for i in range(20)])
+    assert isinstance(schema.column("a"), Identifier)
+
+
+@given(st.lists(_cells | _dirty, min_size=2, max_size=3))
+@settings(max_examples=20, deadline=None)
+def test_a_draft_of_several_owners_allows_all_their_rows_but_for_the_cells_named(owners):
+    frames = {
+        f"owner {place}": pd.DataFrame({"a": pd.Series(cells)}).assign(b=True)
+        for place, cells in enumerate(owners)
+    }
+    found = fs.draft(frames)
+    for frame in frames.values():
+        outside = {str(one.value).strip() for one in check(frame, found.schema)}
+        assert outside <= named(found.findings)
+
+
+def test_no_owner_at_all_is_refused():
+    with pytest.raises(DataError, match="no table"):
+        fs.draft({})
+    with pytest.raises(DataError, match="south: has no rows"):
+        fs.draft({"north": pd.DataFrame({"a": [1]}), "south": pd.DataFrame({"a": []})})

@@ -113,7 +113,7 @@ def test_ranges_that_sdv_lacks_are_read_off_the_table():
         "boolean",
         "datetime",
     ]
-    assert (columns[2].lower, columns[2].upper) == (20, 79)
+    assert (columns[2].lower, columns[2].upper) == (20, 80)
     assert columns[3].values == (10, 20, 30)
     assert columns[4].missing
     with pytest.raises(SchemaError, match=r"'age'.*pass the table"):
