@@ -58,6 +58,10 @@ class Never(Agreed):
         """The columns that it is about."""
         return tuple(self.never)
 
+    def rename(self, names: Mapping[str, str]) -> Never:
+        """The same of columns that are called otherwise."""
+        return Never(never={names.get(name, name): given for name, given in self.never.items()})
+
     def words(self) -> str:
         """What the columns are to be, for reports."""
         return ", ".join(_spell(given) for given in self.never.values())
@@ -87,6 +91,10 @@ class Ordered(Agreed):
     def names(self) -> tuple[str, ...]:
         """The columns that it is about, lowest first."""
         return self.ordered
+
+    def rename(self, names: Mapping[str, str]) -> Ordered:
+        """The same of columns that are called otherwise."""
+        return Ordered(ordered=tuple(names.get(name, name) for name in self.ordered))
 
     def words(self) -> str:
         """What the columns are to be, for reports."""

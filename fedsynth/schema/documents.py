@@ -38,6 +38,11 @@ def build_column(value: object) -> object:
     return _KINDS[kind](**{str(key): entry for key, entry in value.items()})
 
 
+def column_keys(kind: str) -> frozenset[str]:
+    """The keys of a kind of column; none of an unknown one."""
+    return frozenset(_KINDS[kind].model_fields if kind in _KINDS else ())
+
+
 class Document(Agreed):
     """What tables' and images' schemas share: a name, a provenance, a file, a digest."""
 

@@ -26,7 +26,7 @@ from fedsynth.schema.columns import (
     Modelled,
 )
 from fedsynth.schema.constraints import Constraint, build_constraint
-from fedsynth.schema.documents import Document, build_column
+from fedsynth.schema.documents import Document, build_column, column_keys
 from fedsynth.schema.image import ImageSchema
 from fedsynth.yaml_files import read_yaml
 
@@ -192,6 +192,71 @@ class Schema(Document):
         ]
         return content
 
+    def edit(self, name: str, /, **changes: object) -> Schema:
+        """The schema with keys of one column replaced: `edit("age", lower=0, upper=120)`.
+
+        `kind` makes it a column of another kind, which keeps the keys that both have. The
+        provenance stays: whoever knows that nothing private is left says `declared`.
+
+        Raises:
+            SchemaError: if there is no such column, or the column or schema contradicts itself.
+        """
+        if changes.get("name", name) != name:
+            raise SchemaError(f"column {name!r}: `rename` changes names, in constraints as well")
+        before = self.column(name)
+        entry = _entry(before)
+        if changes.get("kind", before.kind) != before.kind:
+            known = column_keys(str(changes["kind"]))
+            entry = {key: entry[key] for key in entry if key in known and key != "dtype"}
+        after = build_column({**entry, **changes})
+        columns = [after if column is before else column for column in self.columns]
+        return self._replace(columns=columns)
+
+    def drop(self, *names: str) -> Schema:
+        """The schema without these columns, and without the target where it is one of them.
+
+        Raises:
+            SchemaError: if there is no such column, none is left, or a constraint is about one.
+        """
+        gone = {self.column(name).name for name in names}
+        for number, constraint in enumerate(self.constraints, 1):
+            if about := sorted(gone.intersection(constraint.names())):
+                raise SchemaError(
+                    f"constraint {number} is about {', '.join(map(repr, about))}: take the "
+                    f"constraint out first"
+                )
+        columns = [column for column in self.columns if column.name not in gone]
+        return self._replace(columns=columns, target=None if self.target in gone else self.target)
+
+    def rename(self, names: Mapping[str, str]) -> Schema:
+        """The schema with columns called otherwise, by their names until now, everywhere.
+
+        Raises:
+            SchemaError: if there is no such column, or two would have one name.
+        """
+        for name in names:
+            self.column(name)
+        columns = [
+            build_column({**_entry(column), "name": names.get(column.name, column.name)})
+            for column in self.columns
+        ]
+        constraints = [constraint.rename(names) for constraint in self.constraints]
+        target = None if self.target is None else names.get(self.target, self.target)
+        return self._replace(columns=columns, target=target, constraints=constraints)
+
+    def with_constraint(self, constraint: Constraint | Mapping[str, Any]) -> Schema:
+        """The schema with one more constraint: `with_constraint({"never": {"age": 0}})`.
+
+        Raises:
+            SchemaError: if it does not fit the columns.
+        """
+        return self._replace(constraints=[*self.constraints, constraint])
+
+    def _replace(self, **changes: object) -> Schema:
+        """A checked copy, unlike `model_copy`."""
+        kept = {key: getattr(self, key) for key in type(self).model_fields}
+        return type(self)(**{**kept, **changes})
+
     @property
     def modelled(self) -> tuple[Modelled, ...]:
         """The columns without the identifiers, in order: what encodings and models see."""
@@ -219,6 +284,11 @@ class Schema(Document):
         """Number of categories of the target; 0 without a target or with a numeric one."""
         target = self.target_column
         return len(target.categories) if isinstance(target, Categorical | Boolean) else 0
+
+
+def _entry(column: Modelled | Identifier) -> dict[str, Any]:
+    """The column as a mapping that `build_column` takes."""
+    return {"kind": column.kind, **column.model_dump(exclude_defaults=True)}
 
 
 def load_schema(path: str | Path) -> Schema | ImageSchema:

@@ -194,3 +194,82 @@ def test_sdv_is_asked_for_when_it_is_absent(monkeypatch):
     monkeypatch.setitem(sys.modules, "sdv.metadata", None)
     with pytest.raises(DataError, match=r"pip install fedsynth\[sdv\]"):
         Schema(columns=[AGE]).to_sdv()
+
+
+EDITED = Schema(
+    name="people",
+    columns=[
+        Integer(name="age", lower=17, upper=93, missing=True),
+        Integer(name="work", lower=0, upper=60),
+        Categorical(name="smoker", values=["no", "yes"]),
+    ],
+    target="smoker",
+    constraints=[{"never": {"age": 17, "smoker": "yes"}}, {"ordered": ["work", "age"]}],
+    provenance="private-data",
+)
+
+
+def test_edit_replaces_keys_of_one_column_and_nothing_else():
+    edited = EDITED.edit("age", lower=0, upper=120)
+    assert edited.column("age") == Integer(name="age", lower=0, upper=120, missing=True)
+    assert edited.edit("age", lower=17, upper=93) == EDITED
+    assert EDITED.column("age").lower == 17
+
+
+def test_edit_to_another_kind_keeps_the_keys_of_both():
+    edited = EDITED.edit("work", kind="continuous", decimals=1, dtype="float32")
+    assert edited.column("work") == Continuous(
+        name="work", lower=0, upper=60, decimals=1, dtype="float32"
+    )
+    free = Schema(columns=EDITED.columns)
+    assert free.edit("smoker", kind="identifier").column("smoker") == Identifier(name="smoker")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda schema: schema.edit("agee", lower=0), "did you mean 'age'"),
+        (lambda schema: schema.edit("age", lower=100), "swap them"),
+        (lambda schema: schema.edit("age", lowest=1), "unknown key 'lowest'"),
+        (lambda schema: schema.edit("age", kind="number"), "unknown kind 'number'"),
+        (lambda schema: schema.edit("age", name="years"), "`rename` changes names"),
+        (lambda schema: schema.edit("age", upper=16, lower=0), "constraint 1"),
+        (lambda schema: schema.edit("smoker", missing=True), "may not be missing"),
+        (lambda schema: schema.drop("age"), "constraint 1 is about 'age'"),
+        (lambda schema: schema.drop("x"), "'x' is not in the schema"),
+        (lambda schema: schema.rename({"x": "y"}), "'x' is not in the schema"),
+        (lambda schema: schema.rename({"age": "work"}), "declared twice: 'work'"),
+        (lambda schema: schema.rename({"age": ""}), "`name` must be text"),
+        (lambda schema: schema.with_constraint({"never": {"x": 1}}), "constraint 3: there is no"),
+    ],
+)
+def test_a_change_that_contradicts_the_schema_is_refused(change, message):
+    with pytest.raises(SchemaError, match=message):
+        change(EDITED)
+
+
+def test_drop_takes_columns_out_and_the_target_with_its_column():
+    free = Schema(columns=EDITED.columns, target="smoker", provenance="private-data")
+    dropped = free.drop("smoker", "work")
+    assert dropped.columns == EDITED.columns[:1]
+    assert dropped.target is None and dropped.provenance == "private-data"
+    assert free.drop("age").target == "smoker"
+    with pytest.raises(SchemaError, match="list of columns"):
+        free.drop("age", "work", "smoker")
+
+
+def test_rename_reaches_the_target_and_constraints_and_swaps():
+    renamed = EDITED.rename({"age": "years", "smoker": "smokes"})
+    assert [column.name for column in renamed.columns] == ["years", "work", "smokes"]
+    assert renamed.target == "smokes" and renamed.name == "people"
+    assert [one.names() for one in renamed.constraints] == [("years", "smokes"), ("work", "years")]
+    assert renamed.rename({"years": "age", "smokes": "smoker"}) == EDITED
+    free = Schema(columns=EDITED.columns)
+    swapped = free.rename({"age": "work", "work": "age"})
+    assert [column.name for column in swapped.columns] == ["work", "age", "smoker"]
+
+
+def test_with_constraint_adds_one_and_keeps_the_others():
+    more = EDITED.with_constraint({"never": {"work": {"from": 50}, "smoker": "no"}})
+    assert more.constraints[:2] == EDITED.constraints and len(more.constraints) == 3
+    assert Schema.from_dict(more.to_dict()) == more
