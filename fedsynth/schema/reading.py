@@ -64,7 +64,7 @@ class Reading:
     """One column's cells, by what nearly all of them mean.
 
     `known`: the cells that have the meaning, as found; the others are missing or `odd`. `values`:
-    float64 numbers or UTC datetimes, as long as `known` or, of moments, the distinct ones alone.
+    float64 numbers or UTC datetimes, as long as `known` or, of dates in texts, distinct.
     `markers` and `odd`: texts with their counts. `notation`: what texts are that look like numbers.
     `swapped`: a format that reads the dates as well, as others.
     """
@@ -172,7 +172,7 @@ def _starts_with_zero(text: object) -> bool:
 
 
 def _read_dates(known: pd.Series, texts: pd.Series) -> Reading | None:
-    """Moments by the format that reads most cells, unless too many cells are none."""
+    """Dates by the format that reads most cells, unless too many cells are none."""
     counts = texts.value_counts()
     distinct = counts.index.to_series()
     endless = distinct.map(is_endless).astype(bool)
@@ -180,6 +180,9 @@ def _read_dates(known: pd.Series, texts: pd.Series) -> Reading | None:
     if dates.empty:
         return None
     sample = dates.iloc[:: max(len(dates) // _SAMPLE, 1)]
+    # Trying every format on words would take most of a draft's time.
+    if sample.str.contains(r"\d").mean() < _ENOUGH_OF_SAMPLE:
+        return None
     weights = counts[dates.index].to_numpy()
     shares: dict[str, float] = {}
     for pattern in _PATTERNS:

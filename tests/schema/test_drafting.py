@@ -339,6 +339,7 @@ def test_truth_values_are_boolean(dtype):
         (["Jan 31 2020 13:05", "Mar 01 2020 00:00"], "minute", "%b %d %Y %H:%M"),
         (["31. January 2020", "1. March 2020"], "day", "%d. %B %Y"),
         (["01/31/20", "03/01/20"], "day", "%m/%d/%y"),
+        (["01/31/69", "03/01/68"], "day", "%m/%d/%y"),
         ([datetime.date(2020, 1, 1), datetime.date(2020, 3, 1)], "day", None),
     ],
 )
@@ -346,6 +347,10 @@ def test_dates_get_their_resolution_and_format(cells, resolution, pattern):
     column = draft(pd.Series(cells))
     assert isinstance(column, Datetime)
     assert (column.resolution, column.format) == (resolution, pattern)
+    schema = Schema(columns=[column])
+    ends = restore({"a": np.array([column.low, column.high])}, schema, np.random.default_rng(0))
+    assert check(ends, schema) == []
+    assert conform(ends, schema).columns["a"].tolist() == [column.low, column.high]
 
 
 def test_all_missing_and_constant_columns_are_drafted():
