@@ -274,6 +274,19 @@ def test_a_budget_that_promises_little_warns_before_anybody_is_asked(monkeypatch
         synth.fit([table()], fs.Budget(epsilon=11))
 
 
+@pytest.mark.parametrize("name", ["MST", "PrivateFusion"])
+def test_a_budget_is_held_to_the_noisy_count_where_none_is_public(name):
+    def remarks(**budget):
+        synth = getattr(fs, name)(fs.Schema.from_dict(SCHEMA))
+        return synth.fit([table(2000)], fs.Budget(**budget), insecure_noise_seed=0).remarks
+
+    (large,) = remarks(epsilon=5, delta=1e-2)
+    assert large.startswith("by the noisy count of records, delta 0.01 is at least 1/")
+    (small,) = remarks(epsilon=0.01)
+    assert small.startswith("by the noisy count of records, epsilon 0.01 is little for ")
+    assert remarks(epsilon=5, delta=1e-4) == remarks(epsilon=5, delta=1e-4, units=2000) == ()
+
+
 def test_a_release_draws_its_own_rows(synth, tmp_path):
     synth.release(tmp_path / "r", 40, seed=3)
     pd.testing.assert_frame_equal(read_release(tmp_path / "r")[0], synth.sample(40, seed=3))

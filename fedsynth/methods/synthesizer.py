@@ -364,6 +364,9 @@ class Synthesizer(ABC, Generic[L]):
         if self._dropped is None:
             return learned
         ledger = self.ledger
+        count, budget = getattr(self._learned, "records", None), ledger.job.budget
+        if count is not None and budget.protects.per_record:
+            learned += budget.cautions_by_estimate(count)
         dropped = tell(self._dropped.entries(), Counter(event.label for event in ledger.events))
         secret = "" if names_clients(ledger.job.budget) else " (secret: who takes part is hidden)"
         return (*(sentence + secret for sentence in dropped), *learned)

@@ -108,6 +108,14 @@ class Budget:
     def private(self) -> bool:
         return math.isfinite(self.epsilon)
 
+    def cautions_by_estimate(self, count: float) -> tuple[str, ...]:
+        """Further ones, by a noisy number of units that a job released where none was public."""
+        if self.units is not None or not self.private:
+            return ()
+        known = replace(self, units=max(1, round(count)), delta=self.resolved_delta)
+        further = [one for one in known.cautions() if one not in self.cautions()]
+        return tuple(f"by the noisy count of {self.unit}s, {one.rstrip('.')}" for one in further)
+
     def _epsilon_cautions(self) -> Iterator[str]:
         if self.epsilon > _MOST_EPSILON:
             yield (

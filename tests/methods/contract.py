@@ -267,7 +267,8 @@ def check_saving(name: str, folder: Path) -> None:
     synth.release(str(folder / "release"), rows)
     loaded = fs.load(folder / "release")
     pd.testing.assert_frame_equal(loaded.sample(8, seed=2), rows)
-    assert loaded.remarks == synth.remarks
+    # It has no account, by which a budget may be too small for what was counted.
+    assert loaded.remarks == tuple(one for one in synth.remarks if "noisy count" not in one)
     assert synth.incidents == ()
     if hasattr(synth, "probabilities"):
         told = synth.probabilities(table(9))

@@ -48,6 +48,11 @@ class Learned:
     def check(self) -> None:
         self.model.check()
 
+    @property
+    def records(self) -> float:
+        """How many there are, estimated from noisy counts."""
+        return float(self.model.profiles.records.sum())
+
     def draw(
         self,
         rows: int,
@@ -64,7 +69,7 @@ class Learned:
     @cached_property
     def classifier(self) -> Classifier:
         """Of regenerated rows."""
-        rows = int(np.clip(self.model.profiles.records.sum(), _LEAST_ROWS, _MOST_ROWS))
+        rows = int(np.clip(self.records, _LEAST_ROWS, _MOST_ROWS))
         drawn = conform(self.draw(rows, None, None, 0), self.schema, where="synthetic rows").columns
         labels = drawn[str(self.schema.target)].astype(np.int64)
         x = Design(self.schema).matrix(drawn)

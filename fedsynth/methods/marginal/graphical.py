@@ -53,6 +53,11 @@ class Learned:
         return self.model.domain
 
     @property
+    def records(self) -> float:
+        """How many there are, estimated from noisy counts."""
+        return self.model.total
+
+    @property
     def schema(self) -> Schema:
         return self.encoding.schema
 
