@@ -47,6 +47,16 @@ class Condition:
             met |= (place >= 0) & (values <= highs[place])
         return met
 
+    def within(self, other: Condition) -> bool:
+        """Whether a cell that meets it is sure to meet the other, of the same column."""
+        return (
+            set(self.codes) <= set(other.codes)
+            and self.missing <= other.missing
+            and all(
+                any(a <= low and high <= b for a, b in other.ranges) for low, high in self.ranges
+            )
+        )
+
 
 def condition_on(column: Modelled | Identifier, given: object) -> Condition:
     """The condition that ``given`` states.

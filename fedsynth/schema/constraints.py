@@ -70,6 +70,13 @@ class Never(Agreed):
         """Raises ConfigError for a condition that the column does not know."""
         return {name: condition_on(columns[name], given) for name, given in self.never.items()}
 
+    def excludes(self, given: Mapping[str, Condition], columns: Columns) -> bool:
+        """Whether every row that meets these conditions, by column, breaks it."""
+        return all(
+            name in given and given[name].within(one)
+            for name, one in self.conditions(columns).items()
+        )
+
     def demand(self, columns: Columns) -> None:
         """Raises an error where it does not fit the columns."""
         self.conditions(columns)

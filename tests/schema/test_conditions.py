@@ -62,6 +62,17 @@ def test_any_collection_is_a_list_of_values(wrap):
     assert condition_on(AGE, np.int32(3)) == condition_on(AGE, 3)
 
 
+@given(st.data())
+def test_a_condition_within_another_is_met_by_no_other_cell(data):
+    ranges = st.tuples(st.integers(0, 90), st.integers(0, 90)).map(lambda ends: tuple(sorted(ends)))
+    wanted = st.lists(st.integers(0, 4) | st.none(), min_size=1, max_size=3) | ranges
+    first, second = (condition_on(AGE, data.draw(wanted)) for _ in range(2))
+    cells = np.append(np.arange(91.0), np.nan)
+    assert first.within(first)
+    if first.within(second):
+        assert not (first.holds(cells) & ~second.holds(cells)).any()
+
+
 @given(st.integers(0, 90), st.integers(0, 90))
 def test_a_tuple_on_numbers_is_a_range(first, second):
     low, high = min(first, second), max(first, second)

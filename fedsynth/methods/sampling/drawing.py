@@ -20,6 +20,7 @@ from fedsynth.errors import ConfigError
 from fedsynth.methods.sampling.labels import label_shares
 from fedsynth.schema import Boolean, Categorical, Schema
 from fedsynth.schema.conditions import Condition, condition_on
+from fedsynth.schema.constraints import Never
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -62,6 +63,13 @@ class Conditioning:
             if name not in names:
                 raise ConfigError(f"cannot condition on {name!r}{suggestion(name, names)}")
             conditions[name] = condition_on(schema.column(name), value)
+        columns = {column.name: column for column in schema.modelled}
+        for constraint in schema.constraints:
+            if isinstance(constraint, Never) and constraint.excludes(conditions, columns):
+                raise ConfigError(
+                    f"no row can meet these conditions: by a constraint of the schema, "
+                    f"{', '.join(constraint.names())} are never {constraint.words()} at once"
+                )
         if not len(frequencies):
             if proportions:
                 raise ConfigError("proportions need a target of categories beside other columns")

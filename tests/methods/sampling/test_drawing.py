@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedsynth.errors import ConfigError
-from fedsynth.methods.sampling.drawing import draw_table
+from fedsynth.methods.sampling.drawing import Conditioning, draw_table
 from fedsynth.schema import Categorical, Continuous, Integer, Schema
 
 PEOPLE = Schema(
@@ -97,6 +97,16 @@ def test_a_constraint_holds_in_every_row():
 def test_what_cannot_be_drawn_is_refused_in_words(where, proportions, said):
     with pytest.raises(ConfigError, match=said):
         drawn(20, where=where, proportions=proportions)
+
+
+def test_conditions_that_a_constraint_excludes_are_refused_before_a_draw():
+    never = {"never": {"age": {"to": 15}, "sick": "yes"}}
+    schema = Schema(columns=PEOPLE.columns, target="sick", constraints=[never])
+    for age in (5, (3, 15), [2, 4]):
+        with pytest.raises(ConfigError, match="age, sick are never to 15, yes at once"):
+            Conditioning.of(schema, SHARES, {"age": age, "sick": "yes"}, None)
+    for where in ({"age": (3, 16), "sick": "yes"}, {"age": 5}, {"age": 5, "sick": ["no", "yes"]}):
+        Conditioning.of(schema, SHARES, where, None)
 
 
 def test_without_classes_the_target_is_a_column_like_others():
