@@ -250,7 +250,7 @@ def test_scores_within_a_budget_have_a_certificate_of_their_own(call, release, t
 
 def test_scores_are_printed_as_json_with_a_delta_of_ones_own(call, release, tmp_path):
     code, out, err = call(
-        *("evaluate", release, "--epsilon", 20, "--delta", 1e-6, "--out", tmp_path / "s"),
+        *("evaluate", release, "--epsilon", 10, "--delta", 1e-6, "--out", tmp_path / "s"),
         *("--json", "--quiet"),
     )
     assert (code, err) == (0, "")
