@@ -141,7 +141,7 @@ def run(
     start = time.perf_counter()
     insecure = {} if np.isfinite(epsilon) else {"insecure_noise_seed": 0}
     budget = Budget(epsilon=epsilon, delta=1e-5, trust=trust, curious=curious)
-    synth.fit(sites, budget, seed=seed, **insecure)
+    synth.fit(sites, budget, seed=seed, outside="allow", **insecure)
     rows = synth.sample(len(train), seed=seed)
     seconds = time.perf_counter() - start
     if bins_alone:

@@ -125,7 +125,9 @@ def run(what, epsilon, seed, settings):
     delta = 1e-4 if what == "writers" else 1e-5
     budget = Budget(epsilon=epsilon, delta=delta, unit=unit, trust=trust)
     start = time.perf_counter()
-    synth = MeanEmbedding(schema, **settings).fit(sites, budget, seed=seed, progress=progress)
+    synth = MeanEmbedding(schema, **settings).fit(
+        sites, budget, seed=seed, progress=progress, outside="allow"
+    )
     seconds = time.perf_counter() - start
     spent = synth.ledger.spent().epsilon
     return {

@@ -29,22 +29,30 @@ Array = NDArray[np.float64] | NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Conformed:
-    """A table of n rows as arrays, every value of which the schema allows.
+    """The n rows of a table that its schema can hold, as arrays of values that it allows.
 
     `columns`: for each modelled column, in order, float64 [n] within its bounds and on its grid, or
     int64 [n] codes into its categories; NaN and -1 mean missing and occur only where declared.
-    `outside`: how many cells of each column broke a rule and were replaced. These are exact counts
-    of private rows: for the owner's eyes, never to be sent.
+    `outside`: how many cells of each column broke a rule, in all rows of the table; `left_out`: how
+    many rows are not among the n for it. These are exact counts of private rows: for the owner's
+    eyes, never to be sent.
     """
 
     columns: dict[str, Array]
     outside: dict[str, int]
     rows: int
+    left_out: int = 0
+
+    @property
+    def shares_outside(self) -> dict[str, float]:
+        """Shares of each column's cells that broke a rule, of the columns where any did."""
+        found = self.rows + self.left_out
+        return {name: count / found for name, count in self.outside.items() if count}
 
     def take(self, rows: NDArray[np.int64]) -> Conformed:
         """The rows at these positions, in that order; what broke a rule is of the whole table."""
         columns = {name: values[rows] for name, values in self.columns.items()}
-        return Conformed(columns, self.outside, len(rows))
+        return Conformed(columns, self.outside, len(rows), self.left_out)
 
 
 def conform(frame: pd.DataFrame, schema: Schema, where: str = "table") -> Conformed:
@@ -52,7 +60,8 @@ def conform(frame: pd.DataFrame, schema: Schema, where: str = "table") -> Confor
 
     A number outside its bounds is clamped, a fraction in an integer column rounded. An undeclared
     category becomes `other`; without one, and for anything unreadable, the cell becomes missing if
-    it may be, else the first category or the lower bound. Each is counted, none is learned.
+    it may be, else its row is left out: it becomes no other value. Each is counted. Whether a row
+    stays hangs on its own cells alone, so a record more or less is still one row more or less.
 
     Args:
         frame: any mixture of dtypes; text is parsed.
@@ -67,16 +76,39 @@ def conform(frame: pd.DataFrame, schema: Schema, where: str = "table") -> Confor
         raise DataError(f"{where}: has no rows")
     columns: dict[str, Array] = {}
     outside: dict[str, int] = {}
+    kept = np.ones(len(frame), dtype=bool)
     for column in schema.modelled:
         cells = read_cells(frame[column.name], column, schema.missing_values)
         broken = violations(cells, column)
         outside[column.name] = sum(int(mask.sum()) for mask in broken.values())
-        columns[column.name] = (
-            _conform_codes(cells, column)
-            if isinstance(column, Categorical | Boolean)
-            else _conform_numbers(cells, column)
+        if isinstance(column, Categorical | Boolean):
+            codes = _conform_codes(cells, column)
+            columns[column.name], absent = codes, codes < 0
+        else:
+            numbers = round_to_grid(cells.values.astype(np.float64), column)
+            columns[column.name], absent = numbers, np.isnan(numbers)
+        if not column.missing:
+            kept &= ~absent
+    rows = int(kept.sum())
+    if rows < len(frame):
+        columns = {name: values[kept] for name, values in columns.items()}
+    return Conformed(columns, outside, rows, len(frame) - rows)
+
+
+def conform_all(frame: pd.DataFrame, schema: Schema, where: str) -> Conformed:
+    """As `conform`, of a table whose every row is to be answered.
+
+    Raises:
+        DataError: `conform` does, or would leave rows out.
+    """
+    conformed = conform(frame, schema, where)
+    if conformed.left_out:
+        raise DataError(
+            f"{where}: {conformed.left_out} of {len(frame)} rows have cells outside the schema "
+            f"that may be neither `other` nor missing (columns with such cells: "
+            f"{_join_names(list(conformed.shares_outside))}). Mend these rows or leave them out"
         )
-    return Conformed(columns, outside, len(frame))
+    return conformed
 
 
 def demand_columns(frame: pd.DataFrame, schema: Schema, where: str) -> None:
@@ -140,15 +172,12 @@ def spell(values: NDArray[np.generic], column: Modelled) -> pd.Series:
 
 
 def _conform_codes(cells: Cells, column: Discrete) -> NDArray[np.int64]:
+    """Codes [n], -1 also where a cell fits nowhere."""
     other = column.other_code if isinstance(column, Categorical) else None
-    missing = -1 if column.missing else other or 0
+    rest = -1 if other is None else other
+    missing = -1 if column.missing else rest
     codes = np.where(cells.missing, missing, cells.values).astype(np.int64)
-    return np.where(cells.unreadable, missing if other is None else other, codes)
-
-
-def _conform_numbers(cells: Cells, column: Numeric) -> NDArray[np.float64]:
-    values = round_to_grid(cells.values.astype(np.float64), column)
-    return values if column.missing else np.where(np.isnan(values), column.low, values)
+    return np.where(cells.unreadable, rest, codes)
 
 
 def round_to_grid(values: NDArray[np.float64], column: Numeric) -> NDArray[np.float64]:

@@ -8,9 +8,10 @@ client's own ledger, secret samples, the clip and the client's noise are all on 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
+from warnings import warn
 
 from fedsynth.federation.request import Answer, Incident, Plain, Request, Summed
 from fedsynth.privacy.budget import Budget
@@ -69,6 +70,8 @@ class Federation(ABC):
         private: Path | None,
         budget: Budget,
         most_records: int | None = None,
+        outside: float = 1.0,
+        caution: Callable[[str], None] = warn,
     ) -> Runtime:
         """A runtime to these clients.
 
@@ -79,8 +82,11 @@ class Federation(ABC):
             budget: of the job, which simulated clients insist on; others have floors of their own.
             most_records: that a client may have, a public figure. One that has more takes no part:
                 its owner is told, before anything is asked, and decides.
+            outside: the share of a column's cells that may be outside the schema, a public figure:
+                as above. Shares are told to their owner alone.
+            caution: called with what simulated owners are to know of their tables, a sentence each.
 
         Raises:
             ConfigError: a ledger of a client that there is not.
-            DataError: a client has more records than that.
+            DataError: a client has more records than that, or more of a column outside.
         """

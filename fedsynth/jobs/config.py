@@ -270,7 +270,11 @@ class Sample(_Section):
 
 
 class Config(Agreed):
-    """A job. Attributes are the sections; `schema_` is the file's key `schema`."""
+    """A job. Attributes are the sections; `schema_` is the file's key `schema`.
+
+    `outside`: the share of a column's cells that an owner may have outside the schema; one with
+    more is refused before anything is asked.
+    """
 
     fault: ClassVar[type[FedsynthError]] = ConfigError
 
@@ -294,6 +298,10 @@ class Config(Agreed):
     federation: Annotated[
         Federation, _section(Federation, "federation"), Field(description="a section")
     ] = Federation()
+    outside: Annotated[
+        Annotated[float, Field(ge=0, le=1)] | Literal["allow"],
+        Field(description="a share of a column from 0 to 1, or allow"),
+    ] = 0.05
     sample: Annotated[Sample, _section(Sample, "sample"), Field(description="a section")] = Sample()
     seed: Seed = 0
 

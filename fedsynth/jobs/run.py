@@ -33,8 +33,8 @@ from fedsynth.schema import Schema
 
 Progress = Callable[[str, int, int, float], None]
 Caution = Callable[[str], None]
-"""Called with what epsilon will not cover and what a budget promises little by, a sentence each,
-before anything is asked."""
+"""Called with what epsilon will not cover, what a budget promises little by, and what of owners' tables
+is outside the schema, a sentence each, before anything is asked."""
 
 
 @dataclass(frozen=True)
@@ -266,6 +266,8 @@ def _fit_and_release(
             moved=moved,
             survivors=config.federation.survivors,
             most_records=config.federation.most_records,
+            outside=config.outside,
+            caution=caution,
             owners_ledgers=ledgers,
             progress=progress,
             owners_provenance=data.owners_provenance,

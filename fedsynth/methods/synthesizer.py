@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
@@ -36,7 +36,7 @@ from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.certificate import Certificate
 from fedsynth.privacy.trail.job import Planned
 from fedsynth.privacy.trail.ledger import Ledger
-from fedsynth.queries.options import Options, Progress, show_nothing
+from fedsynth.queries.options import OUTSIDE, Options, Progress, show_nothing
 from fedsynth.queries.plan import Plan, count_survivors, digest_of
 from fedsynth.queries.session import Session, begin
 from fedsynth.queries.shares import Stage, share_out
@@ -225,6 +225,8 @@ class Synthesizer(ABC, Generic[L]):
         progress: Progress = show_nothing,
         owners_provenance: str = "declared",
         most_records: int | None = None,
+        outside: float | str = OUTSIDE,
+        caution: Callable[[str], None] = warn,
         insecure_noise_seed: int | None = None,
         **unknown: Any,
     ) -> Self:
@@ -250,6 +252,11 @@ class Synthesizer(ABC, Generic[L]):
                 column without declared names does: the certificate then says so.
             most_records: that an owner has, a public figure that all agree on: what bounds how far
                 an owner that sends something else can move a sum over records.
+            outside: the share of a column's cells that an owner may have outside the schema, in
+                [0, 1], or "allow" for any. More is refused before anything is asked; what is not
+                is clamped, becomes `other` or missing, or its row is left out.
+            caution: called with how much that is, before anything is asked, in a sentence with
+                exact figures of private rows.
             insecure_noise_seed: fixes the noise, for tests; voids the certificate.
 
         Raises:
@@ -271,6 +278,8 @@ class Synthesizer(ABC, Generic[L]):
             progress=progress,
             owners_provenance=owners_provenance,
             most_records=most_records,
+            outside=outside,
+            caution=caution,
             insecure_noise_seed=insecure_noise_seed,
         )
         allowed = budget_of(budget)

@@ -6,10 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from numbers import Real
 from pathlib import Path
+from warnings import warn
 
 from fedsynth.agreed import demand_whole
 from fedsynth.errors import ConfigError
 from fedsynth.privacy.trail.ledger import Ledger
+
+OUTSIDE = 0.05
+"""The share of a column's cells that may be outside the schema, where nobody says otherwise."""
 
 Progress = Callable[[str, int, int, float], None]
 """Called with the step's name, rounds done, rounds in all, and the epsilon spent so far."""
@@ -41,6 +45,12 @@ class Options:
             are: the certificate then says so.
         most_records: that an owner has, a public figure that all agree on. One that has more is
             refused before anything is asked, and a sum that more records would take fails the job.
+        outside: the share of a column's cells that an owner's table may have outside the schema, in
+            [0, 1], a public figure; "allow" for any. An owner with more is refused before anything
+            is asked. Below it, such cells are replaced by rule (:func:`fedsynth.data.conforming
+            .conform`).
+        caution: called, before anything is asked, with what simulated owners are to know of their
+            tables: exact figures of private rows, in a sentence.
         insecure_noise_seed: fixes the noise, for tests; voids the certificate.
     """
 
@@ -54,7 +64,14 @@ class Options:
     progress: Progress = show_nothing
     owners_provenance: str = "declared"
     most_records: int | None = None
+    outside: float | str = OUTSIDE
+    caution: Callable[[str], None] = warn
     insecure_noise_seed: int | None = None
+
+    @property
+    def most_outside(self) -> float:
+        """`outside` as a share."""
+        return 1.0 if isinstance(self.outside, str) else float(self.outside)
 
     def __post_init__(self) -> None:
         given = isinstance(self.survivors, Real) and not isinstance(self.survivors, bool)
@@ -68,6 +85,9 @@ class Options:
             )
         if self.most_records is not None:
             demand_whole("most_records", self.most_records, 1)
+        number = isinstance(self.outside, Real) and not isinstance(self.outside, bool)
+        if self.outside != "allow" and not (number and 0 <= self.most_outside <= 1):
+            raise ConfigError(f"outside is a share in [0, 1], or allow, not {self.outside!r}")
         if self.insecure_noise_seed is not None:
             demand_whole("insecure_noise_seed", self.insecure_noise_seed, 0)
         if self.resume and self.folder is None:

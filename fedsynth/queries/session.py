@@ -164,7 +164,8 @@ def begin(
         )
     noise = NoiseSource(options.insecure_noise_seed)
     private = None if options.folder is None else options.folder / CHECKPOINT
-    runtime = federation.open(noise, options.owners_ledgers, private, budget, most)
+    agreed = most, options.most_outside, options.caution
+    runtime = federation.open(noise, options.owners_ledgers, private, budget, *agreed)
     clients = runtime.clients
     budget = budget.for_clients(len(clients))
     path = None if options.folder is None else options.folder / LEDGER

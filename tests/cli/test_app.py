@@ -132,9 +132,10 @@ def test_no_number_of_records_is_seen_beside_the_release(call, tmp_path, holdout
 
 def test_scores_that_cannot_be_had_end_no_job(call, tmp_path):
     frame = table(20).assign(income="none of them")
-    changes = {"method": "mst", "settings": None}
+    changes = {"method": "mst", "settings": None, "outside": "allow"}
     job = write_job(tmp_path, frame, **changes)
-    code, out, _ = call("run", job, "--out", tmp_path / "r", "--quiet")
+    code, out, err = call("run", job, "--out", tmp_path / "r", "--quiet")
+    assert "client-02: income 100% (6 rows are left out for it)" in err
     assert code == 0 and "None. real test: no row has a value of the target" in out
 
 
@@ -152,6 +153,24 @@ def test_a_budget_that_promises_little_is_cautioned_of_on_every_face(call, tmp_p
     asked = ("--epsilon", 11, "--delta", 1e-3, "--out", tmp_path / "s", "--quiet")
     code, out, err = call("evaluate", tmp_path / "r", *asked)
     assert code == 0 and err.count("Caution: ") == 2 and "epsilon 11 is above 10" in err + out
+
+
+def test_an_owner_far_outside_the_schema_stops_a_job_before_it_begins(call, tmp_path):
+    frame = table(40)
+    frame.loc[:9, "colour"] = "mauve"
+    changes = {"method": "mst", "settings": None, "holdout": 0}
+    changes["sites"] = {"clients": 1, "scheme": "uniform"}
+    job = write_job(tmp_path, frame, **changes)
+    code, out, err = call("run", job, "--out", tmp_path / "r", "--quiet")
+    assert code == 3 and out == "" and "client-00: colour 25%" in err
+    assert not (tmp_path / "r").exists()
+    allowed = ("--set", "outside=0.25", "--out", tmp_path / "r", "--quiet", "--json")
+    code, out, err = call("run", job, *allowed)
+    assert code == 0 and err.startswith("Caution: ") and "client-00: colour 25%" in err
+    # No figure of it goes further than to the person who holds the rows.
+    assert json.loads(out)["remarks"] == [] and "outside the schema" not in out
+    for file in (tmp_path / "r").iterdir():
+        assert b"outside the schema" not in file.read_bytes(), file.name
 
 
 def test_names_that_rows_tell_are_cautioned_of_before_anybody_is_asked(call, tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedsynth.data.conforming import conform, restore, spell
+from fedsynth.data.conforming import conform, conform_all, restore, spell
 from fedsynth.errors import DataError
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Identifier, Integer, Schema
 from tests.schemas import arrays, schemas
@@ -69,10 +69,12 @@ def test_whatever_the_cells_the_arrays_are_within_the_schema(cells):
         Categorical(name="d", values=[True, "b"], missing=True),
         Boolean(name="b"),
     ]
-    frame = pd.DataFrame({column.name: pd.Series(cells, dtype=object) for column in columns})
-    result = conform(frame, Schema(columns=columns))
     for column in columns:
+        schema = Schema(columns=[column])
+        frame = pd.DataFrame({column.name: pd.Series(cells, dtype=object)})
+        result = conform(frame, schema)
         values = result.columns[column.name]
+        assert len(values) == result.rows == len(cells) - result.left_out
         if isinstance(column, Categorical | Boolean):
             assert values.dtype == np.int64
             assert (values >= (-1 if column.missing else 0)).all()
@@ -81,9 +83,8 @@ def test_whatever_the_cells_the_arrays_are_within_the_schema(cells):
             assert values.dtype == np.float64
             known = values[~np.isnan(values)] if column.missing else values
             assert ((column.low <= known) & (known <= column.high)).all()
-    restored = restore(result.columns, Schema(columns=columns), np.random.default_rng(0))
-    again = conform(restored, Schema(columns=columns))
-    assert sum(again.outside.values()) == 0
+        restored = restore(result.columns, schema, np.random.default_rng(0))
+        assert not len(restored) or sum(conform(restored, schema).outside.values()) == 0
 
 
 def test_integers_are_read_from_every_spelling():
@@ -119,8 +120,8 @@ def test_every_dtype_of_pandas_reads_alike(series):
 def test_numbers_outside_are_clamped_and_counted():
     column = Continuous(name="x", lower=0, upper=1, decimals=2)
     values, outside = conform_one([-1, 0, 0.505, 1, 2, np.inf, "-inf", "much", None], column)
-    assert values == [0, 0, 0.5, 1, 1, 1, 0, 0, 0]
-    # -1, 2, inf, -inf, the word, and a missing cell where none may be; rounding is no fault.
+    assert values == [0, 0, 0.5, 1, 1, 1, 0]
+    # The word and the gap fit nowhere. Counted they, -1, 2, inf and -inf; rounding is no fault.
     assert outside == 6
 
 
@@ -133,10 +134,10 @@ def test_unreadable_numbers_are_missing_where_that_is_allowed():
     np.testing.assert_equal(conform_one(["four", 4], column), ([NAN, 4], 1))
 
 
-def test_undeclared_categories_go_to_other_else_missing_else_the_first():
+def test_undeclared_categories_go_to_other_else_missing_else_their_rows_are_out():
     cells = ["a", "z", None]
     plain = Categorical(name="c", values=["a", "b"])
-    assert conform_one(cells, plain) == ([0, 0, 0], 2)
+    assert conform_one(cells, plain) == ([0], 2)
     assert conform_one(cells, Categorical(name="c", values=["a", "b"], missing=True)) == (
         [0, -1, -1],
         1,
@@ -145,6 +146,39 @@ def test_undeclared_categories_go_to_other_else_missing_else_the_first():
     assert conform_one(cells, other) == ([0, 2, 2], 2)
     both = Categorical(name="c", values=["a", "b"], other="b", missing=True)
     assert conform_one(cells, both) == ([0, 1, -1], 1)
+
+
+@given(st.lists(st.tuples(*[st.sampled_from(["a", "b", "z", None, 3])] * 3), min_size=1))
+def test_a_row_stays_by_its_own_cells_alone_and_whole(rows):
+    columns = [
+        Categorical(name="plain", values=["a", "b"]),
+        Categorical(name="gaps", values=["a", "b"], missing=True),
+        Integer(name="number", lower=0, upper=2),
+    ]
+    schema = Schema(columns=columns)
+    frame = pd.DataFrame(rows, columns=[column.name for column in columns], dtype=object)
+    found = conform(frame, schema)
+    kept = [row for row in rows if row[0] in ("a", "b") and row[2] == 3]
+    assert (found.rows, found.left_out) == (len(kept), len(rows) - len(kept))
+    assert found.columns["plain"].tolist() == ["ab".index(row[0]) for row in kept]
+    assert found.columns["gaps"].tolist() == [
+        -1 if row[1] not in ("a", "b") else "ab".index(row[1]) for row in kept
+    ]
+    assert found.columns["number"].tolist() == [2] * len(kept)
+    # In all rows, those left out too; the clamped numbers are among them.
+    assert found.outside == {
+        "plain": sum(row[0] not in ("a", "b") for row in rows),
+        "gaps": sum(row[1] in ("z", 3) for row in rows),
+        "number": len(rows),
+    }
+    assert found.shares_outside["number"] == 1
+
+
+def test_rows_that_are_all_to_be_answered_are_refused_instead_of_left_out():
+    schema = Schema(columns=[Categorical(name="c", values=["a", "b"])])
+    assert conform_all(pd.DataFrame({"c": ["b", "a"]}), schema, "t").rows == 2
+    with pytest.raises(DataError, match=r"1 of 2 rows.*'c'"):
+        conform_all(pd.DataFrame({"c": ["z", "a"]}), schema, "t")
 
 
 def test_integer_categories_read_alike_as_numbers_and_text():
@@ -159,14 +193,14 @@ def test_integer_categories_read_alike_as_numbers_and_text():
         1,
         1,
     ]
-    assert conform_one(pd.Series([0.0, 1.0, NAN]), column) == ([0, 1, 0], 1)
+    assert conform_one(pd.Series([0.0, 1.0, NAN]), column) == ([0, 1], 1)
 
 
 def test_codes_with_leading_zeros_are_told_apart_as_text():
     column = Categorical(name="c", values=["007", "7"], missing=True)
     assert conform_one(["007", "7", "0007"], column) == ([0, 1, -1], 1)
-    assert conform_one(["7"], Categorical(name="c", values=["008", "007"])) == ([0], 1)
-    assert conform_one([7], Categorical(name="c", values=["008", "007", "07"])) == ([0], 1)
+    assert conform_one(["7"], Categorical(name="c", values=["008", "007"])) == ([], 1)
+    assert conform_one([7], Categorical(name="c", values=["008", "007", "07"])) == ([], 1)
     # A frame that lost the zeros to a number: clear where only one code can be meant.
     assert conform_one([7], Categorical(name="c", values=["007", "008"])) == ([0], 0)
 

@@ -183,7 +183,7 @@ def check_tables(name: str) -> None:
         # Clients have no rows; of one table nobody has any, and noise is all that is learned.
         none = number == 1 and name != "fusion"
         frames = [frame[: 0 if none else None], frame[:0], frame[:0]]
-        synth.fit(frames, budget_for(name) if noisy else free)
+        synth.fit(frames, budget_for(name) if noisy else free, outside="allow")
         rows = synth.sample(9, seed=3)
         if hasattr(synth, "probabilities"):
             _demand_probabilities(synth, frame)

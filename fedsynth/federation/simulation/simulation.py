@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from warnings import warn
 
 import numpy as np
 import pandas as pd
@@ -31,6 +32,9 @@ AnySchema = Schema | ImageSchema
 Prepare = Callable[[Any, AnySchema, str], Any]
 """From an owner's data, the schema and the owner's name to what its client's tasks understand."""
 
+_MOST_TOLD = 10
+"""Owners whose cells outside the schema are told one by one."""
+
 
 class Simulation(Federation):
     """One client an owner, each with its rows prepared under the schema.
@@ -48,7 +52,10 @@ class Simulation(Federation):
         named = by_name(owners)
         make = prepare or prepare_rows
         self._data = {name: make(owned, schema, name) for name, owned in named.items()}
-        self._records = {name: len(owned) for name, owned in named.items()}
+        self._records = {
+            name: made.rows if isinstance(made, Conformed) else len(named[name])
+            for name, made in self._data.items()
+        }
 
     def open(
         self,
@@ -57,6 +64,8 @@ class Simulation(Federation):
         private: Path | None,
         budget: Budget,
         most_records: int | None = None,
+        outside: float = 1.0,
+        caution: Callable[[str], None] = warn,
     ) -> LocalRuntime:
         """Whoever simulates is every owner: the job's unit and trust are their floor, and its
         ledger, in this process, has counted every round before they could."""
@@ -69,6 +78,7 @@ class Simulation(Federation):
                     "(most_records): agree on more, leave this owner out, or have it hand in a "
                     "part that does not depend on the others' rows. Nothing was asked"
                 )
+        self._look_outside(outside, caution)
         for name in ledgers:
             if name not in self._data:
                 raise ConfigError(f"a ledger was given for {name!r}{suggestion(name, self._data)}")
@@ -78,6 +88,44 @@ class Simulation(Federation):
             for name, data in self._data.items()
         ]
         return LocalRuntime(clients, private)
+
+    def _look_outside(self, most: float, caution: Callable[[str], None]) -> None:
+        """Tell owners what of their tables the schema does not allow, or refuse where that is more
+        than a share ``most`` of a column."""
+        conformed = {n: data for n, data in self._data.items() if isinstance(data, Conformed)}
+        beyond = {
+            name: {column: share for column, share in data.shares_outside.items() if share > most}
+            for name, data in conformed.items()
+        }
+        if any(beyond.values()):
+            raise DataError(
+                f"more than {most:.0%} of a column is outside the schema. "
+                + _join(f"{name}: {_shares(found)}" for name, found in beyond.items() if found)
+                + ". `fedsynth schema check` shows which values: mend the table or the schema, or "
+                "say `outside: allow`, and they are clamped, become `other` or missing, or their "
+                "rows are left out. Nothing was asked"
+            )
+        told = _join(
+            f"{name}: {_shares(data.shares_outside)}"
+            + (f" ({data.left_out} rows are left out for it)" if data.left_out else "")
+            for name, data in conformed.items()
+            if data.shares_outside
+        )
+        if told:
+            caution(f"outside the schema are, for the owner's eyes alone, of {told}")
+
+
+def _shares(shares: Mapping[str, float]) -> str:
+    most_first = sorted(shares.items(), key=lambda entry: -entry[1])
+    return ", ".join(
+        f"{name} {share:.0%}" if share >= 0.01 else f"{name} below 1%" for name, share in most_first
+    )
+
+
+def _join(owners: Iterable[str]) -> str:
+    named = list(owners)
+    more = len(named) - _MOST_TOLD
+    return "; ".join(named[:_MOST_TOLD]) + (f"; and {more} owners more" if more > 0 else "")
 
 
 def by_name(owners: Owners) -> dict[str, Owned]:

@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fedsynth.agreed import suggestion
-from fedsynth.data.tables import conform
+from fedsynth.data.conforming import conform_all
 from fedsynth.errors import ConfigError
 from fedsynth.methods.inference.coordinates import CategoryPart, Coordinates, Floats
 from fedsynth.methods.inference.statistic import Statistic
@@ -92,13 +92,14 @@ class Regression:
         """The fitted value of each row, float64 [rows]; other columns are ignored.
 
         Raises:
-            DataError: a predictor is absent, or there are no rows.
+            DataError: a predictor is absent, there are no rows, or one holds what is no value of a
+                predictor.
         """
         if self.columns is None:
             return np.full(len(frame), self.coefficients[0])
         names = [column.name for column in self.columns.modelled]
         held = frame[[name for name in frame.columns if name in names]]
-        conformed = conform(held, self.columns, "table to predict")
+        conformed = conform_all(held, self.columns, "table to predict")
         coordinates = Coordinates.of(self.columns.modelled)
         v = coordinates.matrix(conformed.columns, conformed.rows)
         _, weights = coordinates.terms()

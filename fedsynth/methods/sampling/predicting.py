@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fedsynth.data.conforming import Conformed, conform
+from fedsynth.data.conforming import Conformed, conform_all
 from fedsynth.data.images import Images, check_images
 from fedsynth.errors import ConfigError
 from fedsynth.schema import Boolean, Categorical, ImageSchema, Schema
@@ -56,4 +56,5 @@ def conform_unlabelled(
         )
     if isinstance(data, Images):
         raise ConfigError("the schema describes a table, and images were given")
-    return conform(data.assign(**{target.name: target.categories[0]}), schema, "table to classify")
+    labelled = data.assign(**{target.name: target.categories[0]})
+    return conform_all(labelled, schema, "table to classify")

@@ -44,7 +44,7 @@ class Categorical(Declaration):
     """One of a public list of values, kept in their declared spelling, type and order.
 
     A value outside the list becomes `other` if there is one, else missing if the column may be
-    missing, else the first category.
+    missing, else its row is left out.
     """
 
     kind: Literal["categorical"] = "categorical"

@@ -38,7 +38,9 @@ SETTINGS = {
 
 
 def fitted(tables, schema=SCHEMA, **settings):
-    return Fusion(schema, **{"points": 1000, "effort": "quick", **settings}).fit(tables, NONE)
+    return Fusion(schema, **{"points": 1000, "effort": "quick", **settings}).fit(
+        tables, NONE, outside="allow"
+    )
 
 
 def messages(tables, schema=SCHEMA, **settings):
