@@ -78,6 +78,9 @@ class _Cells:
             found = np.where(self.cuts[near] == values, near, len(self.cuts))
         # A gap that the schema does not allow is a gap all the same; what cannot be read is not.
         strange = rows.outside[:, self.j] & (~gap | column.missing)
+        if self.discrete:
+            # What became `other` is there.
+            strange = values == rows.sizes[self.j] - 1
         codes: Codes = np.where(gap, self.size - 1, found).astype(np.int64)
         return np.where(strange, self.size - 2, codes)
 

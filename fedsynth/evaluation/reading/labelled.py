@@ -37,10 +37,8 @@ class Examples:
     """n > 0 rows of a table whose answer, the target's value, is known.
 
     Attributes:
-        rows: all columns. A value that the schema does not list is its column's `other`, where
-            there is one.
-        x: float64 [n, d], the columns of `features_of`: codes for categories, the values that the
-            schema does not list sharing the one behind the last; NaN for a gap.
+        rows: all columns.
+        x: float64 [n, d], the columns of `features_of` as `Rows` has them.
         y: int64 codes [n] in [0, classes), or float64 numbers [n], dates in units since the lower
             bound.
         classes: 0 for numbers.
@@ -154,7 +152,6 @@ def label_rows(rows: Rows, where: str = "data") -> Examples:
         raise ConfigError("the schema has no target, so there is nothing to predict: set `target`")
     if not features_of(schema):
         raise ConfigError("the schema has no column besides the target to predict it by")
-    rows = _merge_undeclared(rows)
     place = rows.names.index(target.name)
     answers = rows.values[:, place]
     if isinstance(target, Categorical | Boolean):
@@ -174,21 +171,6 @@ def label_rows(rows: Rows, where: str = "data") -> Examples:
         classes=schema.classes,
         left_out=len(rows) - len(kept),
     )
-
-
-def _merge_undeclared(rows: Rows) -> Rows:
-    """Undeclared values of the columns that have a category for them, in that category."""
-    others = {
-        j: column.other_code
-        for j, column in enumerate(rows.schema.modelled)
-        if isinstance(column, Categorical) and column.other_code is not None
-    }
-    if not others:
-        return rows
-    values = rows.values.copy()
-    for j, code in others.items():
-        values[values[:, j] == rows.sizes[j] - 1, j] = code
-    return Rows(rows.schema, values, rows.outside)
 
 
 def _labelled_images(images: Images, schema: ImageSchema, where: str) -> Labelled:

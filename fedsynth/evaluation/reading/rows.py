@@ -1,4 +1,8 @@
-"""Tables as evaluation reads them: nothing clamped or replaced, what breaks a rule counted."""
+"""Tables as evaluation reads them: numbers are not clamped, and what breaks a rule is counted.
+
+Real and synthetic rows are read alike. What a column with `other` does not list is learned from as
+`other`, so that is what it is here.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from fedsynth.data.conforming import demand_columns
 from fedsynth.errors import DataError
 from fedsynth.schema import Boolean, Categorical, Continuous, Schema
 from fedsynth.schema.cells import read_cells, violations
+from fedsynth.schema.columns import Discrete
 
 _FAR = 1e6
 """Numbers are kept up to so many declared ranges outside their own, so that sums stay finite."""
@@ -25,8 +30,9 @@ class Rows:
         schema: what each column is.
         values: float64 [n, d], in the order of `schema.modelled`. Numbers rounded to the schema's
             decimals, also outside their bounds (dates in units since the column's lower bound);
-            codes of categories from 0, where all values that the schema does not list share the
-            code behind the last one. NaN is a gap, or a number that cannot be read.
+            codes of categories from 0. A value that the schema does not list is its column's
+            `other`; without one, all such share the code behind the last one. NaN is a gap, or a
+            number that cannot be read.
         outside: of each column, bool [n]: the cell breaks a rule of the schema.
     """
 
@@ -77,7 +83,7 @@ def read_rows(frame: pd.DataFrame, schema: Schema, where: str) -> Rows:
         for broken in violations(cells, column).values():
             outside[:, j] |= broken
         if isinstance(column, Categorical | Boolean):
-            known = np.where(cells.unreadable, len(column.categories), cells.values)
+            known = np.where(cells.unreadable, _undeclared_code(column), cells.values)
             values[:, j] = np.where(cells.missing, np.nan, known)
         else:
             span = max(column.high - column.low, 1.0) * _FAR
@@ -86,6 +92,11 @@ def read_rows(frame: pd.DataFrame, schema: Schema, where: str) -> Rows:
                 # To the precision that was agreed on, or finer real numbers equal no synthetic one.
                 values[:, j] = np.round(values[:, j], column.decimals) + 0.0
     return Rows(schema, values, outside)
+
+
+def _undeclared_code(column: Discrete) -> int:
+    other = column.other_code if isinstance(column, Categorical) else None
+    return len(column.categories) if other is None else other
 
 
 def shuffle_columns(rows: Rows, seed: int) -> Rows:

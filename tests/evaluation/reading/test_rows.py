@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedsynth.errors import DataError
+from fedsynth.evaluation.federated import federated_scores
+from fedsynth.evaluation.measures.columns import column_scores
+from fedsynth.evaluation.measures.marginals import marginal_error
 from fedsynth.evaluation.reading.rows import read_rows, shuffle_columns
+from fedsynth.privacy.budget import Budget
 from fedsynth.schema import Categorical, Continuous, Identifier, Integer, Schema
 from tests.evaluation.compared_people import SCHEMA, people, table
 
@@ -104,8 +110,33 @@ def test_empty_tables_and_other_columns_are_refused():
         read_rows(table(5).assign(more=1), SCHEMA, "shop A")
 
 
-def test_undeclared_values_share_a_code_behind_the_last_one():
-    schema = Schema(columns=(Categorical(name="c", values=("a", "b"), other="else"),))
-    rows = read_rows(pd.DataFrame({"c": ["b", "else", "p", "q"]}), schema, "rows")
-    assert rows.sizes == (4,)
-    assert rows.values[:, 0].tolist() == [1, 2, 3, 3]
+def test_undeclared_values_are_other_else_share_a_code_behind_the_last_one():
+    columns = (
+        Categorical(name="other", values=("a", "b"), other="else"),
+        Categorical(name="both", values=("a", "b"), other="a", missing=True),
+        Categorical(name="gap", values=("a", "b"), missing=True),
+        Categorical(name="plain", values=("a", "b")),
+    )
+    frame = pd.DataFrame({column.name: ["b", "p", "q", None] for column in columns})
+    rows = read_rows(frame, Schema(columns=columns), "rows")
+    nan = np.nan
+    np.testing.assert_equal(
+        rows.values,
+        np.array([[1, 2, 2, nan], [1, 0, 0, nan], [1, 2, 2, nan], [1, 2, 2, nan]]).T,
+    )
+    assert rows.sizes == (4, 3, 3, 3)
+    assert rows.outside[1:3].all() and not rows.outside[0].any()
+
+
+def test_the_best_rows_that_a_schema_allows_score_best_against_values_that_it_does_not_list():
+    """Of 20 real values in 5 declared codes and 15 others, all equally frequent."""
+    schema = Schema(columns=(Categorical(name="zip", values=list("abcde"), other="other"),))
+    real = pd.DataFrame({"zip": list("abcdefghijklmnopqrst")})
+    best = pd.DataFrame({"zip": [*"abcde", *["other"] * 15]})
+    assert marginal_error(real, best, schema, 1).mean == 0
+    of_all = read_rows(real, schema, "real"), read_rows(best, schema, "synthetic")
+    score = column_scores(of_all[1], of_all[0], of_all[0])[0]
+    assert (score.score, score.coverage, score.outside) == (1, 1, 0)
+    budget = Budget(epsilon=math.inf, trust="central")
+    found = federated_scores({"a": real}, best, schema, budget)
+    assert found.columns["zip"].value == pytest.approx(0, abs=1e-9)
