@@ -16,7 +16,7 @@ from fedsynth.cli.evaluate import evaluate
 from fedsynth.cli.options import Json, Quiet, Release, Seed, Where
 from fedsynth.cli.queries import count, demand_new, impute, parse_conditions, predict
 from fedsynth.cli.vouching import key, sign, verify
-from fedsynth.errors import ConfigError, DataError, FedsynthError
+from fedsynth.errors import ConfigError, FedsynthError
 from fedsynth.plain import print_json
 
 if TYPE_CHECKING:
@@ -237,30 +237,15 @@ def draft_schema(
 @schema_app.command("check")
 def check_schema(
     table: Annotated[Path, typer.Argument(help="A table, or a .npz file with x and y.")],
-    schema: Annotated[Path, typer.Argument(help="A schema file.")],
+    schema: Annotated[
+        Path, typer.Argument(help="A schema file, or a job file: its schema, owners and limit.")
+    ],
     as_json: Json = False,
 ) -> None:
-    """List every value of a table that its schema does not allow, with counts."""
-    from fedsynth.data.images import read_images
-    from fedsynth.data.tables import read_table
-    from fedsynth.schema import ImageSchema, load_schema
-    from fedsynth.schema.checking import check
+    """Say, column by column, what of a table its schema does not allow, before an owner joins."""
+    from fedsynth.cli.checking import check_table
 
-    agreed = load_schema(schema)
-    if isinstance(agreed, ImageSchema):
-        read_images(table, agreed)
-        findings = []
-    else:
-        findings = check(read_table(table, agreed), agreed)
-    if as_json:
-        print_json([asdict(finding) for finding in findings])
-    elif findings:
-        from fedsynth.cli.terminal import show_findings
-
-        show_findings([(f.column, f.rule, f.value or "", f.count) for f in findings])
-    if findings:
-        raise DataError(f"{table}: {len(findings)} kinds of values are outside {schema}")
-    print(f"{table}: everything is within {schema}", file=sys.stderr)
+    check_table(table, schema, as_json=as_json)
 
 
 @app.command()

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from fedsynth.federation.server.traffic import Traffic
     from fedsynth.jobs.run import Outcome, Scores
     from fedsynth.privacy.verify.check import Check
+    from fedsynth.schema.checking import ColumnCheck, Finding
 
 _LINES = 10
 
@@ -244,9 +246,16 @@ def show_checks(checks: Sequence[Check]) -> None:
     Console().print(table)
 
 
-def show_findings(findings: Sequence[tuple[str, str, str, int]]) -> None:
-    """Values outside a schema: column, rule, value, rows."""
-    table = Table("column", "rule", "value", "rows")
-    for column, rule, value, count in findings:
-        table.add_row(column, rule, value, str(count))
+def show_columns(columns: Sequence[ColumnCheck], constraints: Sequence[Finding]) -> None:
+    """A table beside its schema, one row a column, and the constraints that rows break."""
+    table = Table("column", "allowed", "found", "outside", "share", "for example")
+    for one in columns:
+        outside = one.fault or ("" if one.outside is None else f"{one.outside:,}")
+        share = f"{one.share:.1%}" if one.share else ""
+        examples = ", ".join(f"{value} ({count:,})" for value, count in one.examples)
+        cells = (one.column, one.allowed or "", one.found or "", outside, share, examples)
+        table.add_row(*map(escape, cells))
+    for broken in constraints:
+        rule = f"{broken.rule} {broken.value}"
+        table.add_row(escape(broken.column), escape(rule), "", f"{broken.count:,}", "", "")
     Console().print(table)

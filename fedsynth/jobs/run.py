@@ -33,8 +33,8 @@ from fedsynth.schema import Schema
 
 Progress = Callable[[str, int, int, float], None]
 Caution = Callable[[str], None]
-"""Called with what epsilon will not cover, what a budget promises little by, and what of owners' tables
-is outside the schema, a sentence each, before anything is asked."""
+"""Called with what epsilon will not cover, what a budget promises little by, and what of owners'
+tables is outside the schema, a sentence each, before anything is asked."""
 
 
 @dataclass(frozen=True)

@@ -294,8 +294,8 @@ class Synthesizer(ABC, Generic[L]):
         with begin(owners, self.schema, allowed, agree, options, settings, self.name) as session:
             if plan is not None and plan.releases != session.plan.releases:
                 raise ConfigError("the job to resume was started with another plan")
-            for caution in session.ledger.job.budget.cautions():
-                warn(caution, PrivacyWarning, stacklevel=2)
+            for sentence in session.ledger.job.budget.cautions():
+                warn(sentence, PrivacyWarning, stacklevel=2)
             # A release pairs a model with an account: after a fit that fails there is none.
             self._ledger, self._traffic = session.ledger, session.channel.traffic
             self._dropped, self._learned = session.channel.dropped, None

@@ -1,9 +1,10 @@
-"""What in a table its schema does not allow: every value, with counts."""
+"""What in a table its schema does not allow: every value, with counts, and column by column."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Literal
 
 import numpy as np
@@ -11,7 +12,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fedsynth.schema.cells import Cells, Rule, read_cells, violations
-from fedsynth.schema.columns import Continuous, Identifier, Modelled
+from fedsynth.schema.columns import (
+    Boolean,
+    Categorical,
+    Continuous,
+    Datetime,
+    Identifier,
+    Modelled,
+    Numeric,
+)
 from fedsynth.schema.constraints import Never
 from fedsynth.schema.table import Schema
 
@@ -32,6 +41,101 @@ class Finding:
     rule: Rule | TableRule
     value: str | None
     count: int
+
+
+@dataclass(frozen=True)
+class ColumnCheck:
+    """One column of a table beside what its schema allows; private, as findings are.
+
+    Attributes:
+        allowed: what the schema says, as text.
+        found: lowest and highest of the numbers or dates, or how many different declared values.
+        outside: cells that break a rule; None for an identifier, and for a column that the table
+            lacks or the schema does not know.
+        share: of the column's cells, in [0, 1].
+        examples: the most frequent values outside, each with its count.
+        fault: what is wrong with the whole column, if anything.
+    """
+
+    column: str
+    allowed: str | None
+    found: str | None
+    outside: int | None
+    share: float | None
+    examples: tuple[tuple[str, int], ...] = ()
+    fault: TableRule | None = None
+
+
+_EXAMPLES = 3
+
+
+def check_columns(
+    frame: pd.DataFrame, schema: Schema, findings: Sequence[Finding]
+) -> list[ColumnCheck]:
+    """Every column in a line: the schema's in order, then those that it does not know.
+
+    Args:
+        findings: of `check`, for the same table and schema.
+    """
+    absent = {finding.column for finding in findings if finding.rule == "absent"}
+    lines = []
+    for column in schema.columns:
+        if column.name in absent or column.name not in frame:
+            fault: TableRule | None = "absent" if column.name in absent else None
+            lines.append(ColumnCheck(column.name, _allowed(column), None, None, None, (), fault))
+            continue
+        broken = [finding for finding in findings if finding.column == column.name]
+        values = [finding for finding in broken if finding.rule not in ("extra", "never")]
+        examples = tuple(
+            ("(missing)" if finding.value is None else finding.value, finding.count)
+            for finding in sorted(values, key=lambda finding: -finding.count)[:_EXAMPLES]
+        )
+        if isinstance(column, Identifier):
+            repeated: TableRule | None = "repeated" if examples else None
+            lines.append(
+                ColumnCheck(column.name, "identifier", None, None, None, examples, repeated)
+            )
+            continue
+        series = frame.iloc[:, list(frame.columns).index(column.name)]
+        cells = read_cells(series, column, schema.missing_values)
+        outside = sum(int(mask.sum()) for mask in violations(cells, column).values())
+        share = outside / max(1, len(frame))
+        found = _found(cells, column)
+        lines.append(ColumnCheck(column.name, _allowed(column), found, outside, share, examples))
+    extra = dict.fromkeys(finding.column for finding in findings if finding.rule == "extra")
+    return lines + [ColumnCheck(name, None, None, None, None, (), "extra") for name in extra]
+
+
+def _allowed(column: Modelled | Identifier) -> str:
+    if isinstance(column, Identifier):
+        return "identifier"
+    if isinstance(column, Boolean):
+        allowed = "true, false"
+    elif isinstance(column, Categorical):
+        allowed = f"{len(column.values)} values"
+        allowed += "" if column.other is None else f", else {column.other}"
+    else:
+        allowed = f"{column.lower} to {column.upper}"
+    return f"{allowed}, missing" if column.missing else allowed
+
+
+def _found(cells: Cells, column: Modelled) -> str | None:
+    if isinstance(column, Categorical | Boolean):
+        codes = np.unique(cells.values[cells.values >= 0])
+        return f"{len(codes)} of {len(column.categories)}"
+    known = cells.values[~np.isnan(cells.values)]
+    if not len(known):
+        return None
+    return f"{_spell(known.min(), column)} to {_spell(known.max(), column)}"
+
+
+def _spell(value: float, column: Numeric) -> str:
+    if not isinstance(column, Datetime):
+        return f"{value:.15g}"
+    try:
+        return str(column.lower + timedelta(seconds=value * column.seconds))
+    except OverflowError:
+        return "a date out of reach"
 
 
 def check(frame: pd.DataFrame, schema: Schema) -> list[Finding]:

@@ -462,9 +462,45 @@ def test_schema_check_lists_values_with_counts(call, tmp_path):
     code, out, err = call(*check, "--json")
     assert code == 3 and err.startswith("Error: ")
     assert {"column": "income", "rule": "unknown", "value": "huge", "count": 5} in [
-        {**finding, "rule": "unknown"} for finding in json.loads(out)
+        {**finding, "rule": "unknown"} for finding in json.loads(out)["findings"]
     ]
     assert "huge" in call(*check)[1]
+
+
+def test_schema_check_of_a_job_tells_its_owner_what_the_job_would_say(call, tmp_path):
+    frame = table(100).assign(town="north", age=[70] * 4 + [40] * 96)
+    frame.loc[10:19, "income"] = ["huge"] * 7 + ["tiny"] * 3
+    job = write_job(tmp_path, frame, sites={"column": "town", "names": ["north", "south"]})
+    check = ("schema", "check", tmp_path / "table.csv", job)
+    code, out, err = call(*check, "--json")
+    told = json.loads(out)
+    assert [(one["column"], one["outside"], one["share"]) for one in told["columns"]] == [
+        ("age", 4, 0.04),
+        ("colour", 0, 0),
+        ("income", 10, 0.1),
+    ]
+    age, _, income = told["columns"]
+    assert (age["allowed"], age["found"], age["examples"]) == ("0 to 63", "40 to 70", [["70.0", 4]])
+    assert (income["found"], income["examples"]) == ("2 of 2", [["huge", 7], ["tiny", 3]])
+    assert told["left_out"] == 10
+    assert told["beyond"] == [{"owner": "north", "column": "income", "share": 0.1}]
+    assert code == 3 and "10 rows would be left out" in err and "5% of a column is (north" in err
+    lines = call(*check)[1].splitlines()
+    assert len([line for line in lines if "income" in line]) == 1
+    # The schema alone knows no column of owners.
+    alone = json.loads(call(*check[:3], tmp_path / "people.yaml", "--json")[1])
+    assert [one["column"] for one in alone["columns"] if one["fault"] == "extra"] == ["town"]
+    # Each owner's share is its own: nobody is refused for the others' rows.
+    frame["town"] = ["south"] * 5 + ["north"] * 95
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    beyond = json.loads(call(*check, "--json")[1])["beyond"]
+    assert [(one["owner"], one["column"]) for one in beyond] == [
+        ("north", "income"),
+        ("south", "age"),
+    ]
+    # The job's own limit is what counts.
+    write_job(tmp_path, frame, sites={"column": "town", "names": ["north"]}, outside="allow")
+    assert json.loads(call(*check, "--json")[1])["beyond"] == []
 
 
 def test_schema_check_counts_rows_that_break_a_constraint(call, tmp_path):
@@ -478,7 +514,7 @@ def test_schema_check_counts_rows_that_break_a_constraint(call, tmp_path):
     code, out, _ = call(*check, "--json")
     assert code == 3
     broken = {"column": "colour, income", "rule": "never", "value": "red, high", "count": 5}
-    assert json.loads(out) == [broken]
+    assert json.loads(out)["findings"] == [broken]
     assert "red, high" in call(*check)[1]
 
 

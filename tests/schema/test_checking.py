@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fedsynth.data.conforming import conform, restore
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Identifier, Integer, Schema
-from fedsynth.schema.checking import Finding, check
+from fedsynth.schema.checking import ColumnCheck, Finding, check, check_columns
 from tests.schemas import arrays, schemas
 
 
@@ -83,6 +83,44 @@ def test_findings_count_as_many_cells_as_conform_replaces(cells):
     findings = check(frame, schema)
     for name, outside in conform(frame, schema).outside.items():
         assert outside == sum(finding.count for finding in findings if finding.column == name)
+
+
+def test_every_column_is_a_line_with_its_range_count_and_commonest_examples():
+    schema = Schema(
+        columns=[
+            Integer(name="n", lower=0, upper=9, missing=True),
+            Datetime(name="t", lower="2020-01-01", upper="2020-12-31"),
+            Categorical(name="c", values=["a", "b"], other="else"),
+            Boolean(name="gone"),
+            Identifier(name="id"),
+        ]
+    )
+    frame = pd.DataFrame(
+        {
+            "n": ["3", "12", "12", "-1", "many", None],
+            "t": ["2020-05-01", "2020-03-01", None, "9999-12-31", "2020-03-01", "2020-03-02"],
+            "c": ["a", "a", "p", "q", "q", "r"],
+            "id": [1, 1, 2, 3, 4, 5],
+            "site": "x",
+        }
+    )
+    assert check_columns(frame, schema, check(frame, schema)) == [
+        ColumnCheck(
+            "n", "0 to 9, missing", "-1 to 12", 4, 4 / 6, (("12", 2), ("many", 1), ("-1", 1))
+        ),
+        ColumnCheck(
+            "t",
+            "2020-01-01 00:00:00 to 2020-12-31 00:00:00",
+            "2020-03-01 00:00:00 to 9999-12-31 00:00:00",
+            2,
+            2 / 6,
+            (("9999-12-31", 1), ("(missing)", 1)),
+        ),
+        ColumnCheck("c", "2 values, else else", "1 of 3", 4, 4 / 6, (("q", 2), ("p", 1), ("r", 1))),
+        ColumnCheck("gone", "true, false", None, None, None, (), "absent"),
+        ColumnCheck("id", "identifier", None, None, None, (("1", 1),), "repeated"),
+        ColumnCheck("site", None, None, None, None, (), "extra"),
+    ]
 
 
 def test_a_column_that_stands_twice_is_extra():

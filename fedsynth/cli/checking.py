@@ -1,0 +1,85 @@
+"""`fedsynth schema check TABLE SCHEMA`: what an owner looks at before it joins a job."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from fedsynth.data.conforming import conform
+from fedsynth.data.images import read_images
+from fedsynth.data.tables import read_table
+from fedsynth.errors import DataError, SchemaError
+from fedsynth.jobs.config import load_config
+from fedsynth.jobs.data import read_schema
+from fedsynth.plain import print_json
+from fedsynth.queries.options import OUTSIDE, Options
+from fedsynth.schema import ImageSchema, load_schema
+from fedsynth.schema.checking import check, check_columns
+from fedsynth.yaml_files import read_yaml
+
+
+def check_table(table: Path, agreed: Path, *, as_json: bool) -> None:
+    """Print a line a column, and raise DataError if anything is outside.
+
+    Args:
+        agreed: a schema, or a job, whose column of owners is no fault of the table, and whose limit
+            is held against its shares.
+    """
+    config = None
+    if agreed.is_file() and "sites" in read_yaml(agreed, SchemaError):
+        config, base = load_config(agreed)
+        schema = read_schema(config, base)
+    else:
+        schema = load_schema(agreed)
+    most = Options(outside=OUTSIDE if config is None else config.outside).most_outside
+    if isinstance(schema, ImageSchema):
+        read_images(table, schema)
+        if as_json:
+            print_json({"columns": [], "findings": [], "left_out": 0, "beyond": []})
+        print(f"{table}: everything is within {agreed}", file=sys.stderr)
+        return
+    frame = read_table(table, schema)
+    owners = {"": frame}
+    site = None if config is None or config.sites.path is not None else config.sites.column
+    if site in frame:
+        owners = {str(name): rows for name, rows in frame.groupby(site)}
+    if site not in {column.name for column in schema.columns}:
+        # It names the owner and is not learned from.
+        frame = frame.drop(columns=[site or ""], errors="ignore")
+    findings = check(frame, schema)
+    columns = check_columns(frame, schema, findings)
+    whole = not any(column.fault in ("absent", "extra") for column in columns)
+    left_out = conform(frame, schema, str(table)).left_out if whole else None
+    beyond = [
+        {"owner": owner, "column": one.column, "share": one.share}
+        for owner, rows in owners.items()
+        for one in check_columns(rows, schema, check(rows, schema))
+        if one.share is not None and one.share > most
+    ]
+    if as_json:
+        print_json(
+            {
+                "columns": [asdict(one) for one in columns],
+                "findings": [asdict(finding) for finding in findings],
+                "left_out": left_out,
+                "beyond": beyond,
+            }
+        )
+    else:
+        from fedsynth.cli.terminal import show_columns
+
+        show_columns(columns, [f for f in findings if f.rule in ("never", "ordered")])
+    if not findings:
+        print(f"{table}: everything is within {agreed}", file=sys.stderr)
+        return
+    said = f"{table}: {len(findings)} kinds of values are outside {agreed}"
+    if left_out:
+        said += f"; {left_out} rows would be left out"
+    if beyond:
+        named = [f"{one['owner']} {one['column']}".strip() for one in beyond]
+        said += (
+            f"; more than {most:.0%} of a column is ({', '.join(named)}), so a job would refuse "
+            "its owner unless it says `outside: allow`"
+        )
+    raise DataError(said)
