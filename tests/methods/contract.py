@@ -197,10 +197,12 @@ def check_sampling(name: str) -> None:
     for where in ({"outcome": "ill"}, {"smoker": True}, {"dose": {"from": 1, "to": 9}}):
         try:
             rows = synth.sample(6, where=where, seed=0)
-        except ConfigError:
+        except ConfigError as error:
             assert where != {"outcome": "ill"}
-            with pytest.raises(ConfigError):
-                made(name).check_draw(where, None)
+            # What is rare in one model alone is known after its fit; all else before.
+            if "hardly a row" not in str(error):
+                with pytest.raises(ConfigError):
+                    made(name).check_draw(where, None)
             continue
         made(name).check_draw(where, None)
         _demand_rows(rows, SCHEMA, 6)
