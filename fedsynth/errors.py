@@ -6,11 +6,21 @@ private value that could end in a log handed on, and none is a library's bare te
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from typing import ClassVar
+
+Caution = Callable[[str], None]
+"""Called with what whoever runs a job is to know before anything is asked, a sentence each."""
 
 
 class PrivacyWarning(UserWarning):
-    """A job runs whose guarantee says little."""
+    """What to know of a job before it asks anybody."""
+
+
+def warn_of(sentence: str) -> None:
+    """Caution by a :class:`PrivacyWarning`, as Python users get it."""
+    warnings.warn(sentence, PrivacyWarning, stacklevel=3)
 
 
 class FedsynthError(Exception):

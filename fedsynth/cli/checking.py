@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fedsynth.data.conforming import conform
 from fedsynth.data.images import read_images
@@ -14,9 +15,12 @@ from fedsynth.jobs.config import load_config
 from fedsynth.jobs.data import read_schema
 from fedsynth.plain import print_json
 from fedsynth.queries.options import OUTSIDE, Options
-from fedsynth.schema import ImageSchema, load_schema
+from fedsynth.schema import ImageSchema, Schema, load_schema
 from fedsynth.schema.checking import check, check_columns
 from fedsynth.yaml_files import read_yaml
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def check_table(table: Path, agreed: Path, *, as_json: bool) -> None:
@@ -26,13 +30,7 @@ def check_table(table: Path, agreed: Path, *, as_json: bool) -> None:
         agreed: a schema, or a job, whose column of owners is no fault of the table, and whose limit
             is held against its shares.
     """
-    config = None
-    if agreed.is_file() and "sites" in read_yaml(agreed, SchemaError):
-        config, base = load_config(agreed)
-        schema = read_schema(config, base)
-    else:
-        schema = load_schema(agreed)
-    most = Options(outside=OUTSIDE if config is None else config.outside).most_outside
+    schema, site, most = _read_agreed(agreed)
     if isinstance(schema, ImageSchema):
         read_images(table, schema)
         if as_json:
@@ -40,23 +38,14 @@ def check_table(table: Path, agreed: Path, *, as_json: bool) -> None:
         print(f"{table}: everything is within {agreed}", file=sys.stderr)
         return
     frame = read_table(table, schema)
-    owners = {"": frame}
-    site = None if config is None or config.sites.path is not None else config.sites.column
-    if site in frame:
-        owners = {str(name): rows for name, rows in frame.groupby(site)}
-    if site not in {column.name for column in schema.columns}:
+    beyond = _find_beyond(frame, schema, site, most)
+    if site is not None and site not in {column.name for column in schema.columns}:
         # It names the owner and is not learned from.
-        frame = frame.drop(columns=[site or ""], errors="ignore")
+        frame = frame.drop(columns=[site], errors="ignore")
     findings = check(frame, schema)
     columns = check_columns(frame, schema, findings)
     whole = not any(column.fault in ("absent", "extra") for column in columns)
     left_out = conform(frame, schema, str(table)).left_out if whole else None
-    beyond = [
-        {"owner": owner, "column": one.column, "share": one.share}
-        for owner, rows in owners.items()
-        for one in check_columns(rows, schema, check(rows, schema))
-        if one.share is not None and one.share > most
-    ]
     if as_json:
         print_json(
             {
@@ -83,3 +72,31 @@ def check_table(table: Path, agreed: Path, *, as_json: bool) -> None:
             "its owner unless it says `outside: allow`"
         )
     raise DataError(said)
+
+
+def _read_agreed(path: Path) -> tuple[Schema | ImageSchema, str | None, float]:
+    """A schema, the column that names a row's owner, and the share of a column that may be outside.
+
+    A schema alone has no such column, and the default share.
+    """
+    if path.is_file() and "sites" in read_yaml(path, SchemaError):
+        config, base = load_config(path)
+        site = config.sites.column if config.sites.path is None else None
+        most = Options(outside=config.outside).most_outside
+        return read_schema(config, base), site, most
+    return load_schema(path), None, OUTSIDE
+
+
+def _find_beyond(
+    frame: pd.DataFrame, schema: Schema, site: str | None, most: float
+) -> list[dict[str, object]]:
+    """Each owner's columns of which more is outside than a job allows."""
+    owners = {"": frame}
+    if site is not None and site in frame:
+        owners = {str(name): rows for name, rows in frame.groupby(site)}
+    return [
+        {"owner": owner, "column": one.column, "share": one.share}
+        for owner, rows in owners.items()
+        for one in check_columns(rows, schema, check(rows, schema))
+        if one.share is not None and one.share > most
+    ]

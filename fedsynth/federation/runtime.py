@@ -8,11 +8,11 @@ client's own ledger, secret samples, the clip and the client's noise are all on 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
-from warnings import warn
 
+from fedsynth.errors import Caution, warn_of
 from fedsynth.federation.request import Answer, Incident, Plain, Request, Summed
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
@@ -71,7 +71,7 @@ class Federation(ABC):
         budget: Budget,
         most_records: int | None = None,
         outside: float = 1.0,
-        caution: Callable[[str], None] = warn,
+        caution: Caution = warn_of,
     ) -> Runtime:
         """A runtime to these clients.
 

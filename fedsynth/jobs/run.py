@@ -14,10 +14,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
-from warnings import warn
 
 from fedsynth.data.tables import Images
-from fedsynth.errors import ConfigError, FedsynthError
+from fedsynth.errors import Caution, ConfigError, FedsynthError, warn_of
 from fedsynth.evaluation.measures.marginals import MarginalError, marginal_error
 from fedsynth.evaluation.measures.utility import Comparison, compare
 from fedsynth.federation.server.traffic import Traffic
@@ -32,9 +31,6 @@ from fedsynth.release import discard_checkpoint, is_release, write_release
 from fedsynth.schema import Schema
 
 Progress = Callable[[str, int, int, float], None]
-Caution = Callable[[str], None]
-"""Called with what epsilon will not cover, what a budget promises little by, and what of owners'
-tables is outside the schema, a sentence each, before anything is asked."""
 
 
 @dataclass(frozen=True)
@@ -76,14 +72,15 @@ class Outcome:
 
 
 def start(
-    config: Config, base: Path, folder: Path, progress: Progress, caution: Caution = warn
+    config: Config, base: Path, folder: Path, progress: Progress, caution: Caution = warn_of
 ) -> Outcome:
     """Run a job in a new folder.
 
     Args:
         base: what the job's paths are relative to.
         progress: called with a step's name, rounds done and in all, and the epsilon spent.
-        caution: see :data:`Caution`.
+        caution: called with what epsilon will not cover, what a budget promises little by, and
+            what of owners' tables is outside the schema, before anything is asked.
 
     Raises:
         FedsynthError: where nothing was asked yet, there is no folder.
@@ -125,7 +122,7 @@ def start(
 def resume(
     folder: Path,
     progress: Progress,
-    caution: Caution = warn,
+    caution: Caution = warn_of,
     *,
     changes: Sequence[str] = (),
     moved: bool = False,
@@ -249,9 +246,7 @@ def _fit_and_release(
     resume: bool,
     moved: bool = False,
 ) -> Outcome:
-    budget = config.privacy.budget.for_clients(len(data.owners))
-    exempt = not_covered(data.schema.provenance, data.owners_provenance)
-    for sentence in (*exempt, *budget.cautions()):
+    for sentence in not_covered(data.schema.provenance, data.owners_provenance):
         caution(sentence)
     with ExitStack() as open_files:
         ledgers = owners_ledgers(config, data.owners, base)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
-from warnings import warn
 
 import numpy as np
 import pandas as pd
@@ -19,7 +18,7 @@ from fedsynth.agreed import demand_whole
 from fedsynth.codec import Arrays, pack, unpack
 from fedsynth.data.fingerprint import fingerprint
 from fedsynth.data.images import Images
-from fedsynth.errors import ConfigError, FedsynthError, PrivacyWarning, ReleaseError
+from fedsynth.errors import Caution, ConfigError, FedsynthError, ReleaseError, warn_of
 from fedsynth.federation.runtime import Federation
 from fedsynth.federation.server.incidents import Dropped, names_clients, tell
 from fedsynth.federation.server.traffic import Traffic
@@ -226,7 +225,7 @@ class Synthesizer(ABC, Generic[L]):
         owners_provenance: str = "declared",
         most_records: int | None = None,
         outside: float | str = OUTSIDE,
-        caution: Callable[[str], None] = warn,
+        caution: Caution = warn_of,
         insecure_noise_seed: int | None = None,
         **unknown: Any,
     ) -> Self:
@@ -255,16 +254,14 @@ class Synthesizer(ABC, Generic[L]):
             outside: the share of a column's cells that an owner may have outside the schema, in
                 [0, 1], or "allow" for any. More is refused before anything is asked; what is not
                 is clamped, becomes `other` or missing, or its row is left out.
-            caution: called with how much that is, before anything is asked, in a sentence with
-                exact figures of private rows.
+            caution: called, before anything is asked, with how much that is (exact figures of
+                private rows), and with what a budget promises little by; warns by default.
             insecure_noise_seed: fixes the noise, for tests; voids the certificate.
 
         Raises:
             DataError, ConfigError: the data, schema, settings and options do not go together.
             PrivacyError: the budget cannot carry the job.
             FederationError: too few clients answered, or with what no honest ones send together.
-
-        Warns, as PrivacyWarning, of a budget that promises little (:meth:`Budget.cautions`).
         """
         demand_none("fit", unknown, [own.name for own in fields(Options)] + ["plan"])
         options = Options(
@@ -295,7 +292,7 @@ class Synthesizer(ABC, Generic[L]):
             if plan is not None and plan.releases != session.plan.releases:
                 raise ConfigError("the job to resume was started with another plan")
             for sentence in session.ledger.job.budget.cautions():
-                warn(sentence, PrivacyWarning, stacklevel=2)
+                caution(sentence)
             # A release pairs a model with an account: after a fit that fails there is none.
             self._ledger, self._traffic = session.ledger, session.channel.traffic
             self._dropped, self._learned = session.channel.dropped, None

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from numbers import Real
 from pathlib import Path
-from warnings import warn
 
 from fedsynth.agreed import demand_whole
-from fedsynth.errors import ConfigError
+from fedsynth.errors import Caution, ConfigError, warn_of
 from fedsynth.privacy.trail.ledger import Ledger
 
 OUTSIDE = 0.05
@@ -49,8 +48,8 @@ class Options:
             [0, 1], a public figure; "allow" for any. An owner with more is refused before anything
             is asked. Below it, such cells are replaced by rule (:func:`fedsynth.data.conforming
             .conform`).
-        caution: called, before anything is asked, with what simulated owners are to know of their
-            tables: exact figures of private rows, in a sentence.
+        caution: called, before anything is asked, with what a budget promises little by, and with
+            what simulated owners are to know of their tables: exact figures of private rows.
         insecure_noise_seed: fixes the noise, for tests; voids the certificate.
     """
 
@@ -65,7 +64,7 @@ class Options:
     owners_provenance: str = "declared"
     most_records: int | None = None
     outside: float | str = OUTSIDE
-    caution: Callable[[str], None] = warn
+    caution: Caution = warn_of
     insecure_noise_seed: int | None = None
 
     @property

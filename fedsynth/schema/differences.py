@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fedsynth.schema.columns import Categorical, Datetime, Identifier, Modelled, Numeric, text_of
-from fedsynth.schema.findings import Finding
+from fedsynth.schema.findings import Finding, percent
 from fedsynth.schema.reading import Reading
 
 _OWN = 0.2
@@ -81,7 +81,7 @@ def _compare_values(
     texts = read.known.map(text_of)
     own = texts[~texts.isin(known)]
     if len(own) >= _OWN * len(texts):
-        share = f"{len(own) / len(texts):.0%}".replace("%", " %")
+        share = percent(len(own) / len(texts))
         text = f"{share} of the cells at {owner} have values that no other owner has"
         yield Finding(name, "values", text, tuple(own.value_counts().index[:_SHOWN]))
 
@@ -95,8 +95,7 @@ def _compare_ranges(
     apart = ((values < low) | (values > high)).mean()
     if apart <= _APART:
         return
-    share = f"{apart:.0%}".replace("%", " %")
-    text = f"{share} of the cells at {owner} lie outside nearly all of the other owners'"
+    text = f"{percent(apart)} of the cells at {owner} lie outside nearly all of the other owners'"
     if read.meaning == "number":
         middle, theirs = np.median(values), np.median(rest)
         text += f" (median {middle:.4g} against {theirs:.4g}): another unit?"

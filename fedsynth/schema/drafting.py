@@ -31,7 +31,7 @@ from fedsynth.schema.columns import (
     text_of,
 )
 from fedsynth.schema.differences import compare
-from fedsynth.schema.findings import Finding
+from fedsynth.schema.findings import Finding, percent
 from fedsynth.schema.reading import (
     Reading,
     describe_reading,
@@ -188,12 +188,8 @@ def _describe_loss(column: Modelled | Identifier, known: pd.Series) -> Iterator[
             column.name,
             "cut",
             f"{texts.nunique():,} values, {len(column.values):,} kept: "
-            f"{_percent((~kept).mean())} of the rows become {column.other!r}",
+            f"{percent((~kept).mean())} of the rows become {column.other!r}",
         )
-
-
-def _percent(share: float) -> str:
-    return "under 1 %" if 0 < share < 0.01 else f"{share:.0%}".replace("%", " %")
 
 
 def enclose(name: str, lowest: float, highest: float, decimals: int, missing: bool) -> Continuous:

@@ -20,3 +20,8 @@ class Finding:
     def __str__(self) -> str:
         quoted = f": {', '.join(map(repr, self.cells))}" if self.cells else ""
         return f"{self.column}: {self.text}{quoted}"
+
+
+def percent(share: float) -> str:
+    """A share of cells, for a sentence."""
+    return "under 1 %" if 0 < share < 0.01 else f"{share:.0%}".replace("%", " %")

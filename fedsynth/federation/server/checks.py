@@ -102,6 +102,7 @@ def _fault(values: object, request: Request, answers: int) -> str | None:
 
 
 def _above(values: NDArray[np.float64], request: Request, bound: float) -> str | None:
+    """Whether the norm exceeds a bound, but for rounding."""
     with np.errstate(over="ignore"):
         norm = float(np.linalg.norm(values, 2 if request.terms.norm == "l2" else 1))
     return None if norm <= bound * (1 + 1e-5) else f"norm above the bound {bound:.4g}"
@@ -125,11 +126,8 @@ def _above_cap(values: NDArray[np.float64], request: Request, answers: int) -> s
     # Every so many shares carry the noise of a whole release.
     wholes = 1 if terms.trusts.server_adds else math.ceil(answers / terms.shares)
     noise = terms.scale * wholes * terms.noise.reach(request.dim, 1) if terms.scale else 0.0
-    norm = float(np.linalg.norm(values, 2 if terms.norm == "l2" else 1))
-    bound = rows * terms.clip + noise
-    if norm <= bound * (1 + 1e-5):
-        return None
-    return f"norm above {bound:.4g}, which is what most_records={most} explains"
+    reason = _above(values, request, rows * terms.clip + noise)
+    return None if reason is None else f"{reason}, which is what most_records={most} explains"
 
 
 def sift(

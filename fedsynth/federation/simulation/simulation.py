@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from warnings import warn
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,7 @@ import pandas as pd
 from fedsynth.agreed import suggestion
 from fedsynth.data.conforming import Conformed, conform, demand_columns
 from fedsynth.data.images import Images, check_images
-from fedsynth.errors import ConfigError, DataError
+from fedsynth.errors import Caution, ConfigError, DataError, warn_of
 from fedsynth.federation.client.client import Client
 from fedsynth.federation.client.floor import Floor
 from fedsynth.federation.runtime import Federation
@@ -65,7 +64,7 @@ class Simulation(Federation):
         budget: Budget,
         most_records: int | None = None,
         outside: float = 1.0,
-        caution: Callable[[str], None] = warn,
+        caution: Caution = warn_of,
     ) -> LocalRuntime:
         """Whoever simulates is every owner: the job's unit and trust are their floor, and its
         ledger, in this process, has counted every round before they could."""
@@ -89,7 +88,7 @@ class Simulation(Federation):
         ]
         return LocalRuntime(clients, private)
 
-    def _look_outside(self, most: float, caution: Callable[[str], None]) -> None:
+    def _look_outside(self, most: float, caution: Caution) -> None:
         """Tell owners what of their tables the schema does not allow, or refuse where that is more
         than a share ``most`` of a column."""
         conformed = {n: data for n, data in self._data.items() if isinstance(data, Conformed)}

@@ -34,7 +34,8 @@ def fit(schema, owners, epsilon=math.inf, **options):
     told = []
     budget = Budget(epsilon=epsilon, trust="central")
     synth = MST(schema).fit(owners, budget, caution=told.append, **options)
-    return told, synth.sample(2000, seed=0)
+    # A budget of these tests promises little, which is said too.
+    return [one for one in told if one.startswith("outside")], synth.sample(2000, seed=0)
 
 
 @pytest.mark.parametrize(("icd", "rest"), [({}, set()), ({"other": "other"}, {"other"})])
