@@ -178,9 +178,8 @@ def test_a_sum_of_clients_may_reach_as_far_as_all_their_clips():
 def test_a_sum_that_the_server_noises_is_held_to_its_bound_after_the_noise_alone():
     """Whether an exact sum is above a bound would tell of one client what no budget covers."""
     asked = request(terms(noise_multiplier=2.0), 10)
-    exact = Summed(np.array([2.1, *np.zeros(9)]), 2)
-    demand_sound(exact, asked, ["a", "b"])
-    source = NoiseSource()
+    demand_sound(Summed(np.full(10, 100.0), 2), asked, ["a", "b"])
+    exact, source = Summed(np.array([2.0, *np.zeros(9)]), 2), NoiseSource()
     for _ in range(200):
         demand_bounded(Released(asked.terms.noised(exact.total, source), 2, 2), asked)
     with pytest.raises(FederationError, match="above the bound"):
