@@ -21,6 +21,12 @@ def test_what_an_auditor_must_read_is_at_most_a_thousand_lines():
     assert len(ROOM) >= 9 and sum(lines.values()) <= MOST_LINES, lines
 
 
+def test_how_much_stands_beside_the_room_is_told():
+    lines = sum(len((ROOT / name).read_text().splitlines()) for name in BESIDE)
+    told = re.search(r"the room names, ([\d,]+) lines more", SECTION)
+    assert told is not None and abs(lines - int(told[1].replace(",", ""))) < 100
+
+
 def imported(path: Path) -> set[str]:
     """Files of fedsynth that a module imports, as paths from the root."""
     found = set()
