@@ -3,7 +3,7 @@ BIN := .venv/bin
 # By files, so that what a file fits is fitted once.
 PYTEST := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
-.PHONY: demo demo-images quick test slow lint types contracts clean
+.PHONY: demo demo-images quick test explore slow lint types contracts clean
 
 # Into a new folder each time, which is printed: runs/demo, runs/demo-2, ..
 demo: .venv/installed
@@ -18,6 +18,10 @@ quick: .venv/installed-dev
 
 test: .venv/installed-dev
 	$(PYTEST) --durations=15
+
+# Examples that no run tried before, and more of them: whenever there is an hour.
+explore: .venv/installed-dev
+	$(PYTEST) -m hypothesis --hypothesis-profile=explore
 
 # Measures anew what `make quick` leaves out: on a quiet machine, now and then.
 slow: .venv/installed-dev
