@@ -19,9 +19,9 @@ quick: .venv/installed-dev
 test: .venv/installed-dev
 	$(PYTEST) --durations=15
 
-# Examples that no run tried before, and more of them: whenever there is an hour.
+# Examples and noise that no run had before, and more of them: whenever there is an hour.
 explore: .venv/installed-dev
-	$(PYTEST) -m hypothesis --hypothesis-profile=explore
+	$(PYTEST) --hypothesis-profile=explore
 
 # Measures anew what `make quick` leaves out: on a quiet machine, now and then.
 slow: .venv/installed-dev

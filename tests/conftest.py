@@ -1,4 +1,4 @@
-"""What all tests share: data, command lines, hypothesis' effort, and the accountant's answers."""
+"""What all tests share: data, command lines, chance, and the accountant's answers."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ import hashlib
 import os
 import pickle
 from collections import Counter
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import settings
 
 from fedsynth.cli import app as cli
-from fedsynth.privacy import accounting, curves, filters
+from fedsynth.privacy import accounting, curves, filters, noise
 from fedsynth.privacy.mechanisms import gaussian, laplace, pure
 from fedsynth.privacy.verify import opinions
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Machines differ; no test has a time limit. Examples are the same in every run, so that a rare one
-# cannot fail a change that has no part in it: `make explore` looks for those, on purpose, and what
-# it finds stays as an `@example`. `make quick` tries fewer of everything
-# that names no number of its own.
+# Machines differ; no test has a time limit. Chance has no part in a run: examples are the same in
+# every one, and so is noise (below). `make explore` takes others, on purpose, and what it finds
+# stays as an `@example`. `make quick` tries fewer of whatever names no number of its own.
 settings.register_profile("whole", deadline=None, derandomize=True)
 settings.register_profile("quick", settings.get_profile("whole"), max_examples=10)
 settings.register_profile("explore", deadline=None, max_examples=1000, print_blob=True)
@@ -32,6 +33,34 @@ settings.load_profile("whole")
 
 SLOW, SECONDS = ROOT / "tests" / "slow.txt", 0.3
 _seconds: Counter[str] = Counter()
+
+
+@contextmanager
+def _noise_of(name, node):
+    """What stands for the operating system's entropy where noise is not the matter: drawn from a
+    seed that is a test's or fixture's name. Nothing else knows of it, so releases are not void."""
+    fresh = settings.get_current_profile_name() == "explore"
+    if fresh or node.get_closest_marker("fresh_noise"):
+        yield
+        return
+    generator = np.random.default_rng(list(name.encode()))
+    before, noise.os = noise.os, SimpleNamespace(urandom=generator.bytes)
+    try:
+        yield
+    finally:
+        noise.os = before
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    with _noise_of(item.nodeid, item):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef, request):
+    with _noise_of(f"{fixturedef.baseid}::{fixturedef.argname}", request.node):
+        return (yield)
 
 
 def pytest_addoption(parser):
