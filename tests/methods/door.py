@@ -244,13 +244,16 @@ def demand_choices(request: Request, scores: Scores, total: Floats, choices: lis
     """Blocks of a sum chosen as often as the exponential mechanism chooses them."""
     logits = scores.of(total) / (request.terms.noise_multiplier * request.terms.clip)
     shares = np.exp(logits - np.logaddexp.reduce(logits))
-    # Those that are hardly ever chosen count as one.
+    # Those that are hardly ever chosen count as one: of so few, chi-square would be far off.
     often = shares > 0.05
-    expected = len(choices) * np.append(shares[often], max(1e-6, shares[~often].sum()))
-    counts = np.bincount(choices, minlength=len(shares))
-    observed = np.append(counts[often], counts[~often].sum())
-    likely = chisquare(observed, expected * observed.sum() / expected.sum()).pvalue
-    assert likely > FALSE_ALARM, f"{request.task}: chosen {observed}, expected {expected}"
+    counts, few = np.bincount(choices, minlength=len(shares)), min(1.0, shares[~often].sum())
+    seen, rest = counts[often], int(counts[~often].sum())
+    chance = binom(len(choices), few)
+    likely = min(chance.sf(rest - 1), chance.cdf(rest))
+    if len(seen) > 1:
+        likely = min(likely, chisquare(seen, seen.sum() * shares[often] / shares[often].sum())[1])
+    said = f"{request.task}: chosen {seen} and {rest}, expected {len(choices)} times {shares[often]}"
+    assert likely > FALSE_ALARM, said
 
 
 def digest(value: Any) -> str:

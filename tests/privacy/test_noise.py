@@ -21,6 +21,7 @@ from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.sampling import FixedSize, Poisson
 from fedsynth.privacy.terms import Terms
 
+pytestmark = pytest.mark.fresh_noise
 FALSE_ALARM = 1e-8
 DRAWS = 200_000
 

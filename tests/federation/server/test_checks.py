@@ -16,6 +16,9 @@ from fedsynth.privacy.sampling import Everyone, Poisson
 from fedsynth.privacy.terms import Terms
 from tests.federation.vectors import terms
 
+# An honest answer or sum is taken for a fault in less than one of 1e13 cases.
+pytestmark = pytest.mark.fresh_noise
+
 # Every answer within the clip, and no noise beside it.
 BARE = terms(trust="local", noise_multiplier=0.0)
 
