@@ -87,11 +87,11 @@ def test_a_job_costs_its_budget_and_hardly_less(unit, trust):
 
 def test_the_student_learns_the_shares_of_the_votes(monkeypatch):
     # Half of all rows, by one cell, are said to be real: a student that learns tells them apart.
-    seen = {}
+    seen, coins = {}, torch.Generator().manual_seed(0)
 
     def ask_shares(self, queries, labels):
         seen["training"] = self
-        return (queries[:, 0] > 0.5).float() + 0.5 * torch.randn(len(queries))
+        return (queries[:, 0] > 0.5).float() + 0.5 * torch.randn(len(queries), generator=coins)
 
     monkeypatch.setattr(training_module.StudentTraining, "_ask_shares", ask_shares)
     fitted(
