@@ -252,7 +252,9 @@ def demand_choices(request: Request, scores: Scores, total: Floats, choices: lis
     likely = min(chance.sf(rest - 1), chance.cdf(rest))
     if len(seen) > 1:
         likely = min(likely, chisquare(seen, seen.sum() * shares[often] / shares[often].sum())[1])
-    said = f"{request.task}: chosen {seen} and {rest}, expected {len(choices)} times {shares[often]}"
+    said = (
+        f"{request.task}: chosen {seen} and {rest}, expected {len(choices)} times {shares[often]}"
+    )
     assert likely > FALSE_ALARM, said
 
 
