@@ -37,13 +37,16 @@ RULES = {
 """Of the rules only the one on contrast can tell the themes apart."""
 
 PHONE = {"width": 360, "height": 740}
+PATIENCE = 300_000
+"""Milliseconds: half a minute, as is the default, may be too little on a busy machine."""
 
 
 def _launch(playwright: Any, **options: Any) -> Any:
     found = next((path for name in NAMES if (path := shutil.which(name))), None)
     if found is None and not Path(playwright.chromium.executable_path).exists():
         pytest.skip("no browser: apt-get install chromium, or playwright install chromium")
-    return playwright.chromium.launch(executable_path=found, args=ARGUMENTS, **options)
+    options = {"executable_path": found, "args": ARGUMENTS, "timeout": PATIENCE, **options}
+    return playwright.chromium.launch(**options)
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +109,7 @@ def opened(browser: Any, saved: dict[str, Path]) -> Iterator[Any]:
 
     def open_(name: str, **options: Any) -> Opened:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}} | options)
+        context.set_default_timeout(PATIENCE)
         contexts.append(context)
         one = Opened(context.new_page(), [], [])
         one.page.on("console", lambda message: one.said.append(message.text))
@@ -294,6 +298,7 @@ def test_no_table_is_cut_on_a_desk_or_a_phone_whatever_the_fonts(lettered, saved
     launched, family = lettered
     try:
         page = launched.new_page()
+        page.set_default_timeout(PATIENCE)
         page.goto(saved[name].as_uri())
     except sync_api.Error as error:
         if family is None:
