@@ -227,7 +227,7 @@ def test_rows_that_the_model_hardly_draws_say_how_to_go_on(tmp_path, monkeypatch
     assert f"--resume {folder} --set sample." in capsys.readouterr().err
 
 
-# The command line, whose hundredth round waits to be killed if it was not before.
+# The command line, whose thirtieth round waits to be killed if it was not before.
 WAITING = """
 import itertools, time
 from fedsynth.cli import app
@@ -236,7 +236,7 @@ from fedsynth.federation.runtimes.local import LocalRuntime
 asked, count = LocalRuntime.sum, itertools.count(1)
 
 def wait(self, *arguments):
-    if next(count) == 100:
+    if next(count) == 30:
         time.sleep(600)
     return asked(self, *arguments)
 
@@ -246,12 +246,12 @@ app.main()
 
 
 def test_a_killed_process_resumes(tmp_path):
-    settings = {**SETTINGS, "rate": 1.0, "rounds": 120}
+    settings = {**SETTINGS, "rate": 1.0, "rounds": 40}
     config, folder = write_job(tmp_path, holdout=0, settings=settings), tmp_path / "r"
     command = [sys.executable, "-c", WAITING, "run", str(config), "--out", str(folder)]
     ledger = folder / "ledger.jsonl"
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
-        while not ledger.exists() or ledger.read_bytes().count(b"\n") < 20:
+        while not ledger.exists() or ledger.read_bytes().count(b"\n") < 12:
             assert process.poll() is None
             time.sleep(0.01)
         os.kill(process.pid, signal.SIGKILL)
