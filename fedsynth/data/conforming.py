@@ -12,7 +12,7 @@ from pandas.api.types import pandas_dtype
 
 from fedsynth.errors import DataError
 from fedsynth.schema import Schema
-from fedsynth.schema.cells import Cells, demand_frame, read_cells, violations
+from fedsynth.schema.cells import Cells, read_cells, violations
 from fedsynth.schema.columns import (
     Boolean,
     Categorical,
@@ -23,6 +23,7 @@ from fedsynth.schema.columns import (
     Modelled,
     Numeric,
 )
+from fedsynth.schema.frames import demand_frame
 
 Array = NDArray[np.float64] | NDArray[np.int64]
 
@@ -71,7 +72,7 @@ def conform(frame: pd.DataFrame, schema: Schema, where: str = "table") -> Confor
     Raises:
         DataError: if the table is empty, or its columns are not the schema's.
     """
-    demand_columns(frame, schema, where)
+    frame = demand_columns(frame, schema, where)
     if frame.empty:
         raise DataError(f"{where}: has no rows")
     columns: dict[str, Array] = {}
@@ -111,12 +112,15 @@ def conform_all(frame: pd.DataFrame, schema: Schema, where: str) -> Conformed:
     return conformed
 
 
-def demand_columns(frame: pd.DataFrame, schema: Schema, where: str) -> None:
-    """Raise DataError unless the frame has the schema's columns, each once, and no others.
+def demand_columns(table: object, schema: Schema, where: str) -> pd.DataFrame:
+    """The table, of any library, as a frame of the schema's columns, each once, and no others.
 
     Identifiers may be absent.
+
+    Raises:
+        DataError: it is no table, or has other columns.
     """
-    demand_frame(frame, where)
+    frame = demand_frame(table, where)
     names = list(frame.columns)
     declared = [column.name for column in schema.columns]
     absent = [column.name for column in schema.modelled if column.name not in names]
@@ -131,6 +135,7 @@ def demand_columns(frame: pd.DataFrame, schema: Schema, where: str) -> None:
             f"{where}: has columns that the schema does not declare: {_join_names(extra)}. "
             f"Drop them, or add them to the schema"
         )
+    return frame
 
 
 def restore(

@@ -15,6 +15,7 @@ from fedsynth.errors import DataError
 from fedsynth.schema import ImageSchema
 from fedsynth.schema.cells import read_cells
 from fedsynth.schema.columns import Categorical
+from fedsynth.schema.frames import demand_frame
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,15 @@ class Images:
         """The images at these positions (or where the mask is true), in that order."""
         labels = None if self.labels is None else self.labels[rows]
         return Images(self.pixels[rows], labels)
+
+
+def demand_rows(data: object, where: str) -> pd.DataFrame | Images:
+    """Images as they are, a table of any library (`demand_frame`) as a DataFrame.
+
+    Raises:
+        DataError: it is neither.
+    """
+    return data if isinstance(data, Images) else demand_frame(data, where)
 
 
 def check_images(images: Images, schema: ImageSchema, where: str) -> Images:

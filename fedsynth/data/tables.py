@@ -88,7 +88,7 @@ def write_table(frame: pd.DataFrame, path: str | Path, schema: Schema) -> None:
     """
     path = Path(path)
     kind = _format(path)
-    demand_columns(frame, schema, f"table for {path}")
+    frame = demand_columns(frame, schema, f"table for {path}")
     names = [column.name for column in schema.columns if column.name in frame]
     plain = frame[names]
     try:

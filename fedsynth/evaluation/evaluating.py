@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from fedsynth.agreed import demand_whole, suggestion
-from fedsynth.data.images import Images
+from fedsynth.data.images import Images, demand_rows
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.evaluation.attacks.anonymity import Anonymity, anonymity
 from fedsynth.evaluation.attacks.suite import Privacy
@@ -155,7 +155,7 @@ def evaluate(
     """
     sides = _demand_data({"real": real, "synthetic": synthetic, "train": train})
     _demand_plain(seed, title, models)
-    schema, notes = _agree(schema, real, target)
+    schema, notes = _agree(schema, sides["real"], target)
     _demand_options(schema, secrets, quasi_identifiers, sensitive)
     attacked = _Attacked(secrets, tuple(quasi_identifiers), tuple(sensitive))
     results, more = _compare(sides, schema, attacked, models, seed, progress)
@@ -176,7 +176,7 @@ def evaluate(
 
 
 def _agree(
-    schema: Schema | ImageSchema | None, real: Data, target: str | None
+    schema: Schema | ImageSchema | None, real: Data | None, target: str | None
 ) -> tuple[Schema | ImageSchema, list[Note]]:
     """The schema given, or one drafted from the real rows and a note of that."""
     if schema is not None:
@@ -216,11 +216,10 @@ def _compare(
 
 
 def _demand_data(sides: dict[str, Data | None]) -> dict[str, Data | None]:
-    for side, data in sides.items():
-        if not isinstance(data, pd.DataFrame | Images) and (data is not None or side != "train"):
-            kind = type(data).__name__
-            raise DataError(f"{side}: give a pandas DataFrame or fedsynth.Images, not {kind}")
-    return sides
+    return {
+        side: None if data is None and side == "train" else demand_rows(data, side)
+        for side, data in sides.items()
+    }
 
 
 def _demand_plain(seed: object, title: object, models: object) -> None:

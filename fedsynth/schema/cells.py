@@ -52,23 +52,6 @@ class Cells:
     unreadable: NDArray[np.bool_]
 
 
-def demand_frame(frame: pd.DataFrame, where: str) -> None:
-    """Raise DataError unless it is a frame whose columns all have a name of their own."""
-    import pandas as pd
-
-    if not isinstance(frame, pd.DataFrame):
-        raise DataError(f"{where}: is a {type(frame).__name__}; give a pandas DataFrame")
-    names = list(frame.columns)
-    unnamed = [name for name in names if not isinstance(name, str)]
-    if unnamed:
-        raise DataError(f"{where}: column {unnamed[0]!r} has no text for a name; rename it")
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise DataError(
-            f"{where}: several columns are called {', '.join(map(repr, repeated))}; rename them"
-        )
-
-
 def read_cells(series: pd.Series, column: Modelled, missing_values: Iterable[str]) -> Cells:
     """Read every cell; None, NaN, NaT, NA, empty text and `missing_values` are missing.
 

@@ -22,6 +22,7 @@ from fedsynth.schema.columns import (
     Numeric,
 )
 from fedsynth.schema.constraints import Never
+from fedsynth.schema.frames import demand_frame, is_foreign
 from fedsynth.schema.table import Schema
 
 TableRule = Literal["absent", "extra", "repeated", "never", "ordered"]
@@ -145,6 +146,8 @@ def check(frame: pd.DataFrame, schema: Schema) -> list[Finding]:
     the unit of privacy: rows of one person are protected one by one, not together. Rows that break
     a constraint stay as they are, but no synthetic row will be like them.
     """
+    if is_foreign(frame):
+        frame = demand_frame(frame, "table")
     names = [str(name) for name in frame.columns]
     findings: list[Finding] = []
     read: dict[str, Cells] = {}

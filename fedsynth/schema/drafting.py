@@ -19,7 +19,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fedsynth.errors import DataError, SchemaError
-from fedsynth.schema.cells import demand_frame
 from fedsynth.schema.columns import (
     Boolean,
     Categorical,
@@ -32,6 +31,7 @@ from fedsynth.schema.columns import (
 )
 from fedsynth.schema.differences import compare
 from fedsynth.schema.findings import Finding, percent
+from fedsynth.schema.frames import demand_frame
 from fedsynth.schema.reading import (
     Reading,
     describe_reading,
@@ -77,11 +77,11 @@ def draft(tables: pd.DataFrame | Mapping[str, pd.DataFrame], target: str | None 
         DataError: if a table has no rows, or columns without or with the same name.
         SchemaError: if there is no such target, or it has missing values.
     """
-    owners = tables if isinstance(tables, Mapping) else {"table": tables}
-    if not owners:
+    given = tables if isinstance(tables, Mapping) else {"table": tables}
+    if not given:
         raise DataError("there is no table to draft a schema from")
+    owners = {owner: demand_frame(table, owner) for owner, table in given.items()}
     for owner, frame in owners.items():
-        demand_frame(frame, owner)
         if frame.empty:
             raise DataError(f"{owner}: has no rows to draft a schema from")
     names = list(dict.fromkeys(name for frame in owners.values() for name in frame.columns))

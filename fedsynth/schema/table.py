@@ -27,6 +27,7 @@ from fedsynth.schema.columns import (
 )
 from fedsynth.schema.constraints import Constraint, build_constraint
 from fedsynth.schema.documents import Document, build_column, column_keys
+from fedsynth.schema.frames import demand_frame
 from fedsynth.schema.image import ImageSchema
 from fedsynth.yaml_files import read_yaml
 
@@ -164,6 +165,8 @@ class Schema(Document):
         from fedsynth.schema.sdv_metadata import columns_from_sdv
 
         content = metadata if isinstance(metadata, Mapping) else metadata.to_dict()
+        if table is not None:
+            table = demand_frame(table, "table")
         columns = columns_from_sdv(content, table)
         return cls(columns=columns, target=target, provenance="private-data")
 

@@ -229,7 +229,7 @@ def test_columns_that_differ_are_named_with_their_side(side):
         (good.drop(columns="y"), f"{side}: lacks columns of the schema: 'y'"),
         (good.assign(shoe=1), f"{side}: has columns that the schema does not declare: 'shoe'"),
         (good.iloc[:0], f"{side}: has no rows"),
-        (17, f"{side}: give a pandas DataFrame"),
+        (17, f"{side}: is a int; give a table"),
     ):
         tables[side] = frame
         with pytest.raises(DataError, match=message):

@@ -22,6 +22,7 @@ from fedsynth.evaluation.reading.confidence import ALARM, LEVEL, auroc, share_in
 from fedsynth.evaluation.reading.rows import Rows, read_rows
 from fedsynth.evaluation.reading.steps import Steps, silent
 from fedsynth.schema import Schema
+from fedsynth.schema.frames import demand_frame
 
 Make = Callable[[pd.DataFrame, int], pd.DataFrame]
 """Trains a method on rows, with a seed, and returns synthetic rows."""
@@ -80,6 +81,7 @@ def shadow_attack(
         ConfigError: an odd number of shadows or fewer than 4, or no target.
         DataError: a pool of fewer than 4 rows, or rows that are not the schema's.
     """
+    pool = demand_frame(pool, "pool of the shadow attack")
     rows = _read_pool(pool, schema, shadows, targets)
     rng = np.random.default_rng(seed)
     # Random order, so that the targets are the first rows; an odd row is left out.

@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fedsynth.data.conforming import demand_columns
-from fedsynth.data.images import Images, check_images
+from fedsynth.data.images import Images, check_images, demand_rows
 from fedsynth.errors import DataError
 from fedsynth.evaluation.reading.rows import Rows, read_rows
 from fedsynth.schema import ImageSchema, Schema
@@ -127,12 +127,13 @@ class Scorer:
         return np.column_stack([found, place])
 
 
-def records_of(owned: pd.DataFrame | Images, schema: Schema | ImageSchema, where: str) -> Records:
+def records_of(owned: object, schema: Schema | ImageSchema, where: str) -> Records:
     """An owner's rows as they are scored, none for an owner without rows.
 
     Raises:
         DataError: they do not fit the schema.
     """
+    owned = demand_rows(owned, where)
     if isinstance(schema, Schema) != isinstance(owned, pd.DataFrame):
         raise DataError(f"{where}: the schema is of tables and the data are images, or reversed")
     if isinstance(owned, Images) or not isinstance(schema, Schema):

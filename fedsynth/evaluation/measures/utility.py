@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from fedsynth.agreed import suggestion
-from fedsynth.data.tables import Images
+from fedsynth.data.images import Images, demand_rows
 from fedsynth.errors import ConfigError
 from fedsynth.evaluation.measures.agreement import SETTINGS, Agreement, agreement
 from fedsynth.evaluation.measures.utility_notes import ROLES, utility_notes
@@ -271,6 +271,7 @@ def train_on_synthetic(
 def _read_labelled(
     data: pd.DataFrame | Images, schema: Schema | ImageSchema, where: str
 ) -> Examples | Labelled:
+    data = demand_rows(data, where)
     if isinstance(schema, Schema) and schema.classes and isinstance(data, pd.DataFrame):
         return label_rows(read_rows(data, schema, where), where)
     return label_features(data, schema, where)

@@ -73,7 +73,7 @@ def read_rows(frame: pd.DataFrame, schema: Schema, where: str) -> Rows:
     Raises:
         DataError: the frame is empty, or its columns are not the schema's.
     """
-    demand_columns(frame, schema, where)
+    frame = demand_columns(frame, schema, where)
     if frame.empty:
         raise DataError(f"{where}: has no rows")
     values = np.empty((len(frame), len(schema.modelled)))

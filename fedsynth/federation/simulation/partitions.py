@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fedsynth.agreed import demand_whole, suggestion
+from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.federation.simulation.rows import Data, Rows, add_noise
 from fedsynth.federation.simulation.schemes import (
@@ -29,6 +30,7 @@ from fedsynth.federation.simulation.schemes import (
     Uniform,
 )
 from fedsynth.schema import ImageSchema, Schema
+from fedsynth.schema.frames import demand_frame
 
 SCHEMES: dict[str, Callable[..., Scheme | Column]] = {
     "uniform": Uniform,
@@ -70,6 +72,8 @@ def partition(
         ConfigError: an unknown scheme or option, or one that does not fit the data.
         DataError: too few rows, or a column that is absent, has gaps or names an undeclared client.
     """
+    if not isinstance(data, Images):
+        data = demand_frame(data, "table")
     rows = Rows(data, schema, target)
     rule = _scheme(scheme, options)
     if isinstance(rule, Column):

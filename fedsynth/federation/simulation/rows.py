@@ -30,8 +30,6 @@ class Rows:
     target: str | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.data, pd.DataFrame) and not self.data.columns.is_unique:
-            raise DataError("the table has two columns of the same name; rename one")
         if len(self) == 0:
             raise DataError("there are no rows to cut")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, ValuesView
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import pandas as pd
 
 from fedsynth.agreed import suggestion
 from fedsynth.data.conforming import Conformed, conform, demand_columns
-from fedsynth.data.images import Images, check_images
+from fedsynth.data.images import Images, check_images, demand_rows
 from fedsynth.errors import Caution, ConfigError, DataError, warn_of
 from fedsynth.federation.client.client import Client
 from fedsynth.federation.client.floor import Floor
@@ -27,6 +27,7 @@ from fedsynth.schema.columns import Boolean, Categorical
 
 Owned = pd.DataFrame | Images
 Owners = Mapping[str, Owned] | Sequence[Owned] | Owned
+"""Where a table is meant, one of polars, PyArrow or DuckDB will do: see `demand_frame`."""
 AnySchema = Schema | ImageSchema
 Prepare = Callable[[Any, AnySchema, str], Any]
 """From an owner's data, the schema and the owner's name to what its client's tasks understand."""
@@ -131,15 +132,15 @@ def by_name(owners: Owners) -> dict[str, Owned]:
     """Owners' data by name; those of a list get numbers for names.
 
     Raises:
-        DataError: there are none.
+        DataError: there are none, or something that is neither a table nor images.
     """
-    if isinstance(owners, pd.DataFrame | Images):
+    if isinstance(owners, str) or not isinstance(owners, Mapping | Sequence | ValuesView):
         owners = [owners]
     if not isinstance(owners, Mapping):
         owners = {f"client-{i:0{len(str(len(owners)))}d}": o for i, o in enumerate(owners)}
     if not owners:
         raise DataError("no owner of data was given: pass at least one table")
-    return {str(name): owned for name, owned in owners.items()}
+    return {str(name): demand_rows(owned, str(name)) for name, owned in owners.items()}
 
 
 def prepare_rows(owned: Owned, schema: AnySchema, name: str) -> Conformed | Images:

@@ -23,6 +23,7 @@ from fedsynth.methods.inference.coordinates import CategoryPart, Coordinates, Fl
 from fedsynth.methods.inference.statistic import Statistic
 from fedsynth.schema import Schema
 from fedsynth.schema.columns import Boolean, Categorical, Modelled
+from fedsynth.schema.frames import demand_frame
 
 INTERCEPT = "(intercept)"
 
@@ -95,6 +96,7 @@ class Regression:
             DataError: a predictor is absent, there are no rows, or one holds what is no value of a
                 predictor.
         """
+        frame = demand_frame(frame, "table to predict")
         if self.columns is None:
             return np.full(len(frame), self.coefficients[0])
         names = [column.name for column in self.columns.modelled]

@@ -29,6 +29,7 @@ from fedsynth.queries.shares import Stage
 from fedsynth.queries.tasks.counting import HISTOGRAM
 from fedsynth.schema import Identifier, Schema
 from fedsynth.schema.conditions import Condition, condition_on
+from fedsynth.schema.frames import demand_frame
 from fedsynth.schema.target import target_index
 
 Array = NDArray[np.float64]
@@ -168,6 +169,7 @@ class GraphicalSynthesizer(Synthesizer[Learned]):
             DataError: a table that the schema does not fit.
         """
         learned, rng = self.learned, np.random.default_rng(seed)
+        frame = demand_frame(frame, "table to impute")
         gaps = frame.copy()
         for column in self.schema.modelled:
             if column.name not in gaps:

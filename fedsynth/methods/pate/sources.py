@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fedsynth.data.conforming import Conformed
-from fedsynth.data.images import Images
+from fedsynth.data.images import Images, demand_rows
 from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.methods.copula.model import FusionModel
 from fedsynth.methods.sampling.predicting import conform_unlabelled
@@ -128,6 +128,7 @@ def public_rows(given: pd.DataFrame | Images, schema: Schema | ImageSchema) -> P
     Raises:
         ConfigError, DataError: rows that the schema does not fit, or none.
     """
+    given = demand_rows(given, "public")
     if not len(given):
         raise ConfigError("pate: `public` holds no rows")
     if isinstance(schema, Schema):

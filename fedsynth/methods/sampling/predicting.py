@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fedsynth.data.conforming import Conformed, conform_all
-from fedsynth.data.images import Images, check_images
+from fedsynth.data.images import Images, check_images, demand_rows
 from fedsynth.errors import ConfigError
 from fedsynth.schema import Boolean, Categorical, ImageSchema, Schema
 
@@ -42,6 +42,7 @@ def conform_unlabelled(
             a target of categories beside other columns.
         DataError: data that the schema does not fit.
     """
+    data = demand_rows(data, "data to classify")
     if isinstance(schema, ImageSchema):
         if not schema.classes:
             raise ConfigError("there is no classifier: the schema has no target of categories")

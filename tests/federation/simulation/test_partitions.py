@@ -423,7 +423,7 @@ def test_tables_that_cannot_be_cut_are_refused():
         partition(table(9), None, "column", column=[1, 2, 3])
     with pytest.raises(DataError, match="no labels"):
         partition(Images(images(9).pixels, None), 2, "dirichlet")
-    with pytest.raises(DataError, match="same name"):
+    with pytest.raises(DataError, match="are called 'x'"):
         partition(pd.DataFrame([[1, 2]], columns=["x", "x"]), 1, "uniform")
 
 
