@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fedsynth.data.datasets import builtin_schema, load_builtin
     from fedsynth.data.images import Images, read_images, write_images
-    from fedsynth.data.tables import read_table, write_table
+    from fedsynth.data.tables import read_sql, read_table, write_table
     from fedsynth.evaluation.attacks.shadow import shadow_attack
     from fedsynth.evaluation.evaluating import Evaluation, evaluate
     from fedsynth.evaluation.federated import federated_scores
@@ -88,6 +88,7 @@ __all__ = [
     "load_schema",
     "partition",
     "read_images",
+    "read_sql",
     "read_table",
     "shadow_attack",
     "synthesizer",
@@ -119,7 +120,7 @@ _HOMES = {
     "fedsynth.schema.drafting": ("Draft", "draft"),
     "fedsynth.schema": ("ImageSchema", "Schema", "load_schema"),
     "fedsynth.registry": ("choose", "synthesizer"),
-    "fedsynth.data.tables": ("read_table", "write_table"),
+    "fedsynth.data.tables": ("read_sql", "read_table", "write_table"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

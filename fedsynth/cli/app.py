@@ -13,7 +13,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedsynth.cli.evaluate import evaluate
-from fedsynth.cli.options import Json, Quiet, Release, Seed, Where
+from fedsynth.cli.options import (
+    TABLE,
+    Decimal,
+    Encoding,
+    Json,
+    Query,
+    Quiet,
+    Reader,
+    Release,
+    Seed,
+    Separator,
+    Sheet,
+    Where,
+)
 from fedsynth.cli.queries import count, demand_new, impute, parse_conditions, predict
 from fedsynth.cli.vouching import key, sign, verify
 from fedsynth.errors import ConfigError, FedsynthError
@@ -200,19 +213,21 @@ def sample(
 
 @schema_app.command("draft")
 def draft_schema(
-    tables: Annotated[
-        list[Path], typer.Argument(help="A .csv, .csv.gz or .parquet file; one for each owner.")
-    ],
+    tables: Annotated[list[str], typer.Argument(help=f"For each owner {TABLE}.")],
     target: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="A new .yaml file; default stdout.")
     ] = None,
+    separator: Separator = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
+    query: Query = None,
 ) -> None:
     """Propose a schema from tables' rows; review it, for no epsilon covers what it tells.
 
     Of several owners' tables it says first how they differ.
     """
-    from fedsynth.data.tables import read_table
     from fedsynth.schema.drafting import draft
     from fedsynth.yaml_files import yaml_text
 
@@ -220,7 +235,8 @@ def draft_schema(
         demand_new(output)
     if len(set(tables)) < len(tables):
         raise ConfigError("a table is named twice: name each owner's once")
-    found = draft({str(table): read_table(table) for table in tables}, target)
+    reader = Reader(separator, decimal, encoding, sheet, query)
+    found = draft({table: reader.read(table) for table in tables}, target)
     if output is None:
         print(yaml_text(found.schema.to_dict()), end="")
     else:
@@ -236,16 +252,22 @@ def draft_schema(
 
 @schema_app.command("check")
 def check_schema(
-    table: Annotated[Path, typer.Argument(help="A table, or a .npz file with x and y.")],
+    table: Annotated[str, typer.Argument(help=f"{TABLE.capitalize()}, or a .npz with x and y.")],
     schema: Annotated[
         Path, typer.Argument(help="A schema file, or a job file: its schema, owners and limit.")
     ],
     as_json: Json = False,
+    separator: Separator = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
+    query: Query = None,
 ) -> None:
     """Say, column by column, what of a table its schema does not allow, before an owner joins."""
     from fedsynth.cli.checking import check_table
 
-    check_table(table, schema, as_json=as_json)
+    reader = Reader(separator, decimal, encoding, sheet, query)
+    check_table(table, schema, reader, as_json=as_json)
 
 
 @app.command()

@@ -7,9 +7,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fedsynth.cli.options import Reader
 from fedsynth.data.conforming import conform
 from fedsynth.data.images import read_images
-from fedsynth.data.tables import read_table
 from fedsynth.errors import DataError, SchemaError
 from fedsynth.jobs.config import load_config
 from fedsynth.jobs.data import read_schema
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def check_table(table: Path, agreed: Path, *, as_json: bool) -> None:
+def check_table(table: str, agreed: Path, reader: Reader, *, as_json: bool) -> None:
     """Print a line a column, and raise DataError if anything is outside.
 
     Args:
@@ -37,7 +37,7 @@ def check_table(table: Path, agreed: Path, *, as_json: bool) -> None:
             print_json({"columns": [], "findings": [], "left_out": 0, "beyond": []})
         print(f"{table}: everything is within {agreed}", file=sys.stderr)
         return
-    frame = read_table(table, schema)
+    frame = reader.read(table, schema)
     beyond = _find_beyond(frame, schema, site, most)
     if site is not None and site not in {column.name for column in schema.columns}:
         # It names the owner and is not learned from.
@@ -45,7 +45,7 @@ def check_table(table: Path, agreed: Path, *, as_json: bool) -> None:
     findings = check(frame, schema)
     columns = check_columns(frame, schema, findings)
     whole = not any(column.fault in ("absent", "extra") for column in columns)
-    left_out = conform(frame, schema, str(table)).left_out if whole else None
+    left_out = conform(frame, schema, table).left_out if whole else None
     if as_json:
         print_json(
             {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedsynth.cli.options import Json, Quiet
+from fedsynth.cli.options import Decimal, Encoding, Json, Quiet, Reader, Separator, Sheet
 from fedsynth.cli.queries import demand_new
 from fedsynth.cli.score import load_job, score_release
 from fedsynth.errors import ConfigError
@@ -70,6 +70,10 @@ def evaluate(
         float | None, typer.Option(help="Goes with --epsilon; default the job's.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Of samples and models.")] = 0,
+    separator: Separator = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -102,12 +106,13 @@ def evaluate(
         raise ConfigError(f"--models is standard or all, not {models!r}")
     title = (release or synthetic or out).resolve().name
     options |= {"models": models, "title": title, "seed": seed}
+    reader = Reader(separator, decimal, encoding, sheet)
     if release is not None:
         if schema is not None:
             raise ConfigError("a release brings its schema along: leave --schema away")
-        evaluation = evaluate_release(release, real, train, quiet=quiet, **options)
+        evaluation = evaluate_release(release, real, train, reader, quiet=quiet, **options)
     else:
-        evaluation = evaluate_pair(real, synthetic, schema, train, quiet=quiet, **options)
+        evaluation = evaluate_pair(real, synthetic, schema, train, reader, quiet=quiet, **options)
     page, _ = evaluation.save(out)
     if as_json:
         print_json(evaluation.to_dict())
@@ -118,7 +123,13 @@ def evaluate(
 
 
 def evaluate_release(
-    release: Path, real: Path | None, train: Path | None, *, quiet: bool, **options: Any
+    release: Path,
+    real: Path | None,
+    train: Path | None,
+    reader: Reader,
+    *,
+    quiet: bool,
+    **options: Any,
 ) -> Evaluation:
     """A release against the rows that its job held out, or against others.
 
@@ -131,14 +142,13 @@ def evaluate_release(
     rows, schema, certificate = read_release(release)
     options |= {"certificate": certificate}
     if real is not None:
-        options["train"] = None if train is None else _read(train, schema)
+        options["train"] = None if train is None else _read(train, schema, reader)
+        table = _read(real, schema, reader)
         with Display(quiet=quiet) as display:
-            return evaluate_rows(
-                _read(real, schema), rows, schema, progress=display.show_step, **options
-            )
+            return evaluate_rows(table, rows, schema, progress=display.show_step, **options)
     if train is not None:
         raise ConfigError("--train goes with --real: the release's job file tells both")
-    job = load_job(release)
+    job = load_job(release, Display(quiet=True).caution)
     options["train"] = job.data.train
     with Display(quiet=quiet) as display:
         evaluation = evaluate_rows(job.test, rows, schema, progress=display.show_step, **options)
@@ -162,6 +172,7 @@ def evaluate_pair(
     synthetic: Path | None,
     schema: Path | None,
     train: Path | None,
+    reader: Reader,
     *,
     quiet: bool,
     **options: Any,
@@ -177,22 +188,21 @@ def evaluate_pair(
     if real is None or synthetic is None:
         raise ConfigError("give the real rows to hold the synthetic ones against: --real FILE")
     agreed = None if schema is None else load_schema(schema)
-    options["train"] = None if train is None else _read(train, agreed)
-    tables = _read(real, agreed), _read(synthetic, agreed)
+    options["train"] = None if train is None else _read(train, agreed, reader)
+    tables = _read(real, agreed, reader), _read(synthetic, agreed, reader)
     with Display(quiet=quiet) as display:
         return evaluate_rows(*tables, agreed, progress=display.show_step, **options)
 
 
-def _read(path: Path, schema: Schema | ImageSchema | None) -> Rows:
+def _read(path: Path, schema: Schema | ImageSchema | None, reader: Reader) -> Rows:
     from fedsynth.data.images import read_images
-    from fedsynth.data.tables import read_table
     from fedsynth.schema import ImageSchema
 
     if isinstance(schema, ImageSchema):
         return read_images(path, schema)
     if path.suffix == ".npz":
         raise ConfigError(f"{path}: images need a schema: give --schema FILE")
-    return read_table(path, schema)
+    return reader.read(path, schema)
 
 
 def _default_folder(release: Path | None) -> Path:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from fedsynth.errors import ConfigError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from fedsynth.schema import Schema
 
 Release = Annotated[Path, typer.Argument(help="The folder of a release.")]
 Where = Annotated[
@@ -18,3 +26,56 @@ Where = Annotated[
 Seed = Annotated[int | None, typer.Option(help="Makes the draw repeatable.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
+
+TABLE = "a .csv, .tsv (also .gz), .parquet, .feather or .xlsx file"
+Separator = Annotated[
+    str | None, typer.Option(help="What stands between a CSV file's cells, such as ';' or tab.")
+]
+Decimal = Annotated[
+    str | None, typer.Option(help="What stands before a CSV file's decimals: , or .")
+]
+Encoding = Annotated[
+    str | None, typer.Option(help="Of a CSV file's letters: utf-8, cp1252, latin-1, utf-16, ..")
+]
+Sheet = Annotated[str | None, typer.Option(help="Of an .xlsx file; default its first.")]
+Query = Annotated[
+    str | None,
+    typer.Option(help="Of a database, whose address stands in place of a file: sqlite:///a.db"),
+]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads a user's tables as its options say; what it had to guess is said on stderr."""
+
+    separator: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    sheet: str | None = None
+    query: str | None = None
+
+    def read(self, table: str | Path, schema: Schema | None = None) -> pd.DataFrame:
+        """A table of a file or, with `query`, of the database at an address.
+
+        Raises:
+            ConfigError: options of another kind of table.
+            DataError: it cannot be read.
+        """
+        from fedsynth.cli.terminal import Display
+        from fedsynth.data.tables import read_sql, read_table
+        from fedsynth.jobs.inputs import Origin, expand_url
+
+        said = {
+            key: value
+            for key in ("separator", "decimal", "encoding", "sheet")
+            if (value := getattr(self, key)) is not None
+        }
+        if "://" in str(table):
+            if self.query is None:
+                raise ConfigError("an address of a database needs --query 'SELECT ..'")
+            # Shells keep what is typed, so a password has no more place here than in a job file.
+            origin = Origin(url=str(table), query=self.query, **said)
+            return read_sql(expand_url(str(origin.url), Path()), self.query, schema)
+        if self.query is not None:
+            raise ConfigError(f"--query is of a database, and {table} is a file: leave it away")
+        return read_table(table, schema, caution=Display(quiet=True).caution, **said)

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedsynth.cli.options import Release, Seed, Where
+from fedsynth.cli.options import (
+    TABLE,
+    Decimal,
+    Encoding,
+    Reader,
+    Release,
+    Seed,
+    Separator,
+    Sheet,
+    Where,
+)
 from fedsynth.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -50,29 +60,39 @@ def _format_value(value: object) -> str:
 
 def impute(
     release: Release,
-    table: Annotated[Path, typer.Argument(help="A .csv, .csv.gz or .parquet file with gaps.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="A new file of these kinds.")],
+    table: Annotated[Path, typer.Argument(help=f"{TABLE.capitalize()} with gaps.")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="A new .csv, .csv.gz or .parquet file.")
+    ],
     seed: Seed = None,
+    separator: Separator = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
 ) -> None:
     """Fill a table's missing cells, each drawn given its row's other cells; costs no privacy."""
-    from fedsynth.data.tables import read_table, write_table
+    from fedsynth.data.tables import write_table
 
     demand_new(output)
     synth = _load_graphical(release)
-    filled = synth.impute(read_table(table, synth.schema), seed)
+    reader = Reader(separator, decimal, encoding, sheet)
+    filled = synth.impute(reader.read(table, synth.schema), seed)
     write_table(filled, output, synth.schema)
     print(f"{output}: {len(filled):,} rows without gaps", file=sys.stderr)
 
 
 def predict(
     release: Release,
-    table: Annotated[Path, typer.Argument(help="A .csv, .csv.gz or .parquet file to classify.")],
+    table: Annotated[Path, typer.Argument(help=f"{TABLE.capitalize()} to classify.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="A new .csv file.")],
+    separator: Separator = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
 ) -> None:
     """Class of every row by the classifier that came with a release; this costs no privacy."""
     import pandas as pd
 
-    from fedsynth.data.tables import read_table
     from fedsynth.jobs.loading import load
     from fedsynth.methods.sampling.predicting import Predictor
     from fedsynth.schema import Boolean, Categorical, Schema
@@ -84,7 +104,7 @@ def predict(
             f"{release} was made by {synth.name}, which brings no classifier of tables along: "
             "train one on its rows"
         )
-    frame = read_table(table)
+    frame = Reader(separator, decimal, encoding, sheet).read(table)
     probabilities = synth.probabilities(frame)
     target = synth.schema.target_column
     assert isinstance(target, Categorical | Boolean)

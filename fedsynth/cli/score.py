@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedsynth.errors import ConfigError, DataError
+from fedsynth.errors import Caution, ConfigError, DataError
 from fedsynth.plain import print_json
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ class Job:
     test: Rows
 
 
-def load_job(release: Path) -> Job:
-    """The job of a release, with its data.
+def load_job(release: Path, caution: Caution) -> Job:
+    """The job of a release, with its data; `caution` is called with how these were read.
 
     Raises:
         ConfigError, DataError: its job file or its data cannot be read, or it held no rows out.
@@ -55,7 +55,7 @@ def load_job(release: Path) -> Job:
 
     try:
         config, base = load_config(str(release / CONFIG), [])
-        data = prepare(config, base)
+        data = prepare(config, base, caution)
     except (ConfigError, DataError) as error:
         raise type(error)(
             f"{release}: the rows of its own job cannot be had, so give others: --real FILE. "
@@ -98,7 +98,7 @@ def score_release(
             "report, which is private"
         )
     rows, _, _ = read_release(release)
-    job = load_job(release)
+    job = load_job(release, Display(quiet=True).caution)
     budget = _budget(job, epsilon, delta)
     ledgers: dict[str, Any] = owners_ledgers(job.config, job.data.held_out, job.base)
     try:

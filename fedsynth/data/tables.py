@@ -1,18 +1,14 @@
-"""Tables in CSV and Parquet files, read strictly and written so that they read back the same."""
+"""Tables in files of several kinds, read strictly and written so that they read back the same."""
 
 from __future__ import annotations
 
-import csv
-import gzip
 import re
-import zlib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, cast
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.csv as arrow_csv
 
 from fedsynth.data.conforming import (
     Conformed,
@@ -23,8 +19,13 @@ from fedsynth.data.conforming import (
     restore,
     spell,
 )
+from fedsynth.data.csv_files import read_csv
+from fedsynth.data.decimals import read_decimals
+from fedsynth.data.dialect import Dialect, describe_guesses
+from fedsynth.data.excel import read_excel
 from fedsynth.data.images import Images, read_images, write_images
-from fedsynth.errors import DataError
+from fedsynth.data.sql import read_query
+from fedsynth.errors import Caution, ConfigError, DataError, warn_of
 from fedsynth.schema import Schema
 from fedsynth.schema.cells import missing_text, read_cells, violations
 from fedsynth.schema.columns import Boolean, Categorical, Continuous, Datetime, Modelled
@@ -34,20 +35,34 @@ __all__ = [
     "Images",
     "conform",
     "read_images",
+    "read_sql",
     "read_table",
     "restore",
     "write_images",
     "write_table",
 ]
 
-_FORMATS = (".csv", ".csv.gz", ".parquet")
+_COLUMNAR = (".parquet", ".feather")
+_TYPED = (*_COLUMNAR, ".xlsx")
+"""Kinds of files that know of numbers, dates and truth values."""
+
+_READ = (".csv", ".csv.gz", ".tsv", ".tsv.gz", *_TYPED)
+_WRITTEN = (".csv", ".csv.gz", ".parquet")
 _LEADING_ZERO = re.compile(r"\s*[-+]?0\d")
 
 
 def read_table(
-    path: str | Path, schema: Schema | None = None, *, empty: bool = False
+    path: str | Path,
+    schema: Schema | None = None,
+    *,
+    empty: bool = False,
+    separator: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    sheet: str | None = None,
+    caution: Caution = warn_of,
 ) -> pd.DataFrame:
-    """Read a .csv, .csv.gz (comma, UTF-8, header row) or .parquet file.
+    """Read a .csv or .tsv (also with .gz), .parquet, .feather or .xlsx file.
 
     With a schema, each declared column gets its dtype, with missing cells by the schema; a column
     with cells that cannot be read stays as it is, for `check` to name them. Values are not clamped;
@@ -56,18 +71,95 @@ def read_table(
 
     Args:
         empty: whether a table may have no rows; it has its columns all the same.
+        separator, decimal, encoding: how a CSV file is written: ";" or "tab", "," or ".", "cp1252".
+            What is not said is found out, and `caution` called unless it is as usual (commas or, in
+            .tsv, tabs between cells, decimal points, UTF-8 or what a byte order mark declares).
+        sheet: of an .xlsx file, by name; else the first.
+        caution: called with what was guessed, in a sentence; warns by default.
 
     Raises:
         DataError: naming the file, and the row or column at fault.
+        ConfigError: options that no such file has.
     """
+    if isinstance(path, str) and "://" in path:
+        # Not quoted: it may hold a password.
+        raise ConfigError("an address is no path: fs.read_sql(url, query) reads from a database")
     path = Path(path)
+    dialect = Dialect(separator=separator, decimal=decimal, encoding=encoding, sheet=sheet)
+    kind = _format(path, _READ)
+    _demand_meant(path, dialect)
     if not path.is_file():
         raise DataError(f"{path}: no such file; check the path")
-    frame = _read_parquet(path) if _format(path) == ".parquet" else _read_csv(path)
+    told: list[str] = []
+    if kind == ".xlsx":
+        frame, told = read_excel(path, dialect.sheet)
+    elif kind in _COLUMNAR:
+        frame = _read_columnar(path, kind)
+    else:
+        frame, told = _read_texts(path, dialect, schema)
+    for sentence in told:
+        caution(f"{path}: {sentence}")
     if not (empty or len(frame)):
         raise DataError(f"{path}: has no rows")
-    if schema is None:
-        return frame if _format(path) == ".parquet" else frame.apply(_infer_dtype)
+    if schema is not None:
+        return _apply(schema, frame)
+    return frame if kind in _TYPED else frame.apply(_infer_dtype)
+
+
+def read_sql(
+    url: str, query: str, schema: Schema | None = None, *, empty: bool = False
+) -> pd.DataFrame:
+    """Read the rows that a query to a database gives (`pip install 'fedsynth[sql]'`).
+
+    Give an account that may only read: what a query would change is rolled back, as far as the
+    database can. No message tells the address, or what the database's driver says.
+
+    Args:
+        url: SQLAlchemy's, such as "sqlite:///clinic.db".
+        query: a SELECT, as it is: nothing is filled in.
+        schema, empty: as in `read_table`.
+
+    Raises:
+        DataError: no connection, a query that fails or gives no table.
+        ConfigError: no address of a database.
+    """
+    frame = read_query(url, query)
+    if not (empty or len(frame)):
+        raise DataError("the query gives no rows")
+    return frame if schema is None else _apply(schema, frame)
+
+
+def _read_texts(
+    path: Path, dialect: Dialect, schema: Schema | None
+) -> tuple[pd.DataFrame, list[str]]:
+    """A CSV file's cells as texts, and what was guessed of it."""
+    names = () if schema is None else [column.name for column in schema.modelled]
+    table, separator, guessed = read_csv(path, dialect, names)
+    decimal = dialect.decimal or ("." if separator == "," else None)
+    table, found = read_decimals(table, decimal, schema, str(path))
+    if found != (decimal or "."):
+        guessed = {"separator": separator, "decimal": found, **guessed}
+    return table.to_pandas(), [describe_guesses(guessed)] if guessed else []
+
+
+def keys_of(path: str | Path) -> tuple[str, ...]:
+    """What a file of this kind leaves open, by the keys of `Dialect`."""
+    kind = _format(Path(path), _READ)
+    if kind in _TYPED:
+        return ("sheet",) if kind == ".xlsx" else ()
+    return ("separator", "decimal", "encoding")
+
+
+def _demand_meant(path: Path, dialect: Dialect) -> None:
+    """Raises ConfigError for what is said of a file that has no such thing."""
+    for key in dialect.said:
+        if key not in keys_of(path):
+            named = "Excel workbooks" if key == "sheet" else "CSV files"
+            raise ConfigError(f"{path}: `{key}` is of {named}: leave it away")
+
+
+def _apply(schema: Schema, frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with each declared column in its dtype."""
     typed = {
         column.name: _read_column(frame[column.name], column, schema)
         for column in schema.modelled
@@ -87,7 +179,7 @@ def write_table(frame: pd.DataFrame, path: str | Path, schema: Schema) -> None:
         DataError: if the columns are not the schema's, or the file cannot be written.
     """
     path = Path(path)
-    kind = _format(path)
+    kind = _format(path, _WRITTEN)
     frame = demand_columns(frame, schema, f"table for {path}")
     names = [column.name for column in schema.columns if column.name in frame]
     plain = frame[names]
@@ -113,81 +205,20 @@ def write_table(frame: pd.DataFrame, path: str | Path, schema: Schema) -> None:
         raise DataError(f"{path}: cannot be written ({error.strerror})") from None
 
 
-def _format(path: Path) -> str:
-    for suffix in _FORMATS:
+def _format(path: Path, known: Sequence[str]) -> str:
+    for suffix in known:
         if path.name.lower().endswith(suffix):
             return suffix
-    raise DataError(f"{path}: unknown kind of file; known are {', '.join(_FORMATS)}")
+    raise DataError(f"{path}: unknown kind of file; known are {', '.join(known)}")
 
 
-def _read_parquet(path: Path) -> pd.DataFrame:
+def _read_columnar(path: Path, kind: str) -> pd.DataFrame:
     try:
-        frame = pd.read_parquet(path)
+        frame = pd.read_parquet(path) if kind == ".parquet" else pd.read_feather(path)
     except (pa.ArrowException, OSError, ValueError):
-        raise DataError(f"{path}: is no Parquet file, or is damaged") from None
+        named = "Parquet" if kind == ".parquet" else "Feather"
+        raise DataError(f"{path}: is no {named} file, or is damaged") from None
     return frame.reset_index(drop=True)
-
-
-def _read_csv(path: Path) -> pd.DataFrame:
-    """Every cell as text; a row of another length than the header is an error, unlike in pandas."""
-    faults: list[arrow_csv.InvalidRow] = []
-
-    def refuse(row: arrow_csv.InvalidRow) -> str:
-        faults.append(row)
-        return "error"
-
-    try:
-        names = _read_header(path)
-        table = arrow_csv.read_csv(
-            path,
-            read_options=arrow_csv.ReadOptions(use_threads=False, block_size=1 << 24),
-            parse_options=arrow_csv.ParseOptions(
-                newlines_in_values=True, invalid_row_handler=refuse
-            ),
-            convert_options=arrow_csv.ConvertOptions(
-                strings_can_be_null=False, column_types=dict.fromkeys(names, pa.string())
-            ),
-        )
-    except (EOFError, zlib.error, OSError):
-        raise DataError(f"{path}: cannot be read to its end; is it damaged or cut short?") from None
-    except (UnicodeDecodeError, pa.ArrowInvalid, csv.Error) as error:
-        raise _describe_fault(path, faults, error) from None
-    return cast(pd.DataFrame, table.to_pandas())
-
-
-def _read_header(path: Path) -> list[str]:
-    with _open_text(path) as file:
-        names = next(csv.reader(file), [])
-    if not names:
-        raise DataError(f"{path}: is empty; a header row of column names is needed")
-    if len(names) == 1 and re.search(r"[;\t|]", names[0]):
-        raise DataError(f"{path}: has one column only; separate columns by commas")
-    for place, name in enumerate(names, start=1):
-        if not name.strip():
-            raise DataError(
-                f"{path}: column {place} has no name; name it, or drop it if it is a row number"
-            )
-        if name in names[: place - 1]:
-            raise DataError(f"{path}: the header names column {name!r} twice; rename one")
-    return names
-
-
-def _open_text(path: Path) -> IO[str]:
-    if _format(path) == ".csv.gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-    return path.open(encoding="utf-8-sig", newline="")
-
-
-def _describe_fault(path: Path, faults: list[arrow_csv.InvalidRow], error: Exception) -> DataError:
-    if faults:
-        row = faults[0]
-        return DataError(
-            f"{path}: row {row.number} has {row.actual_columns} cells, the header "
-            f"{row.expected_columns}; quote cells that hold commas, and check for a cut-off file"
-        )
-    if isinstance(error, UnicodeDecodeError) or "UTF8" in str(error):
-        return DataError(f"{path}: is not UTF-8 text; save it as UTF-8")
-    return DataError(f"{path}: is no comma-separated table")
 
 
 def _infer_dtype(texts: pd.Series) -> pd.Series:

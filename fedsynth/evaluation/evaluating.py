@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from fedsynth.agreed import demand_whole, suggestion
-from fedsynth.data.images import Images, demand_rows
+from fedsynth.data.images import demand_rows
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.evaluation.attacks.anonymity import Anonymity, anonymity
 from fedsynth.evaluation.attacks.suite import Privacy

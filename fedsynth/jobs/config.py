@@ -1,14 +1,11 @@
 """The job file: data, schema, sites, privacy, method, sample; every key known.
 
-Paths are relative to the file that names them. `${FEDSYNTH_DATA}` in a path stands for the folder
-of data sets: the environment variable, or `../shared/data` beside the project.
+What it reads is described by `inputs`.
 """
 
 from __future__ import annotations
 
 import math
-import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -23,8 +20,10 @@ from pydantic import (
     model_validator,
 )
 
-from fedsynth.agreed import Agreed, plain, suggestion
+from fedsynth.agreed import Agreed, suggestion
 from fedsynth.errors import ConfigError, FedsynthError
+from fedsynth.jobs.inputs import Data, Public, Sites, map_origin
+from fedsynth.jobs.sections import Count, Section, section
 from fedsynth.privacy.budget import Budget
 from fedsynth.registry import LABEL_PUBLIC, SETTINGS
 from fedsynth.yaml_files import parse_value, read_yaml, write_yaml
@@ -35,149 +34,12 @@ else:
     # Which class it is, the method tells: see `_build_settings`.
     Settings = Agreed
 
-DATA_VARIABLE = "FEDSYNTH_DATA"
 AUTO = "auto"
-_BESIDE_PROJECT = Path("..", "shared", "data")
 
-Text = Annotated[str | None, Field(description="a text")]
-Count = Annotated[int | None, Field(ge=1, description="a whole number of at least 1")]
 Seed = Annotated[int, Field(ge=0, description="a whole number of at least 0")]
-Keys = Annotated[
-    tuple[str, str],
-    BeforeValidator(plain),
-    Field(description="the keys of pixels and labels, such as [x, y]"),
-]
 
 
-class _Section(Agreed):
-    """One part of a job file; `place` heads its messages."""
-
-    fault: ClassVar[type[FedsynthError]] = ConfigError
-    place: ClassVar[str]
-
-    @classmethod
-    def whereabouts(cls, values: Mapping[str, Any]) -> str:
-        return cls.place
-
-
-def _section(model: type[Agreed], place: str) -> BeforeValidator:
-    """Builds a part of the file here, where its place can be named."""
-
-    def build(value: object) -> object:
-        if isinstance(value, Mapping):
-            return model(**{str(key): entry for key, entry in value.items()})
-        if isinstance(value, model):
-            return value
-        raise ConfigError(f"{place}: holds no keys; expected lines like `name: value` below it")
-
-    return BeforeValidator(build)
-
-
-class Data(_Section):
-    """Where the rows are: a file, or a data set that an install brings along.
-
-    Attributes:
-        keys: of pixels and labels in a .npz file.
-        test_keys: of the test images there, which take the place of a holdout.
-        source: where the data can be had, for the message when they are not there.
-    """
-
-    place: ClassVar[str] = "data"
-
-    path: Text = None
-    builtin: Text = None
-    keys: Keys = ("x", "y")
-    test_keys: Keys | None = None
-    source: Text = None
-
-
-def _spell_names(value: object) -> object:
-    """Names are texts, whatever YAML took them for."""
-    return [str(plain(name)) for name in value] if isinstance(value, list | tuple) else value
-
-
-def _names_in(text: str) -> list[str]:
-    ends = re.fullmatch(r"(\d+)\.\.(\d+)", text)
-    return [text] if ends is None else [str(k) for k in range(int(ends[1]), int(ends[2]) + 1)]
-
-
-class Sites(_Section):
-    """Whose rows are whose: a cut among simulated clients, a column, or a file for each owner.
-
-    Attributes:
-        clients, scheme: a cut by :func:`fedsynth.partition`, whose options are the other keys.
-        column: one client for each value of this column.
-        names: those of the column's clients, also of clients without a row; "3..7" stands for five
-            whole numbers. Without, a categorical column's values in the schema are the names; else
-            they are read off the rows, and the certificate says so.
-        path: a file of as many rows that holds `column` (an array of it, for a .npz).
-        paths: one file for each owner, by name; they take the place of `data.path`.
-    """
-
-    place: ClassVar[str] = "sites"
-
-    clients: Count = None
-    scheme: Text = None
-    beta: Annotated[float | None, Field(description="a number")] = None
-    minimum: Annotated[int | None, Field(description="a whole number")] = None
-    a: Annotated[float | None, Field(description="a number")] = None
-    per_client: Annotated[
-        int | list[int] | None, Field(description="a whole number, or one for each client")
-    ] = None
-    sigma: Annotated[float | None, Field(description="a number")] = None
-    column: Text = None
-    names: Annotated[
-        tuple[str, ...] | None,
-        BeforeValidator(_spell_names),
-        Field(min_length=1, description="a list of names"),
-    ] = None
-    path: Text = None
-    paths: Annotated[
-        dict[str, str] | None, Field(min_length=1, description="a path for each owner's name")
-    ] = None
-
-    @model_validator(mode="after")
-    def _check_one_way(self) -> Sites:
-        ways = [self.scheme is not None, self.column is not None, self.paths is not None]
-        if sum(ways) != 1:
-            raise ValueError("give one of `scheme` (with `clients`), `column` and `paths`")
-        if self.path is not None and self.column is None:
-            raise ValueError("`path` goes with `column`, which it holds")
-        if self.names is not None and self.column is None:
-            raise ValueError("`names` go with `column`, which holds them")
-        if self.scheme is None and (self.clients is not None or self.options):
-            raise ValueError("`clients` and options go with `scheme`")
-        return self
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Options of the scheme that were given."""
-        names = ("beta", "minimum", "a", "per_client", "sigma")
-        return {n: getattr(self, n) for n in names if getattr(self, n) is not None}
-
-    @property
-    def declared(self) -> tuple[str, ...] | None:
-        """The names, one by one; None where they are not given."""
-        if self.names is None:
-            return None
-        return tuple(name for text in self.names for name in _names_in(text))
-
-
-class Public(_Section):
-    """Rows that anybody may see, for the method that has its teachers label them (pate).
-
-    Attributes:
-        path: a table, or a .npz file of images; labels in it are not looked at.
-        key: of the pixels in a .npz file.
-    """
-
-    place: ClassVar[str] = "public"
-
-    path: Annotated[str, Field(description="a path")]
-    key: Annotated[str, Field(description="the key of the pixels, such as x")] = "x"
-
-
-class Privacy(_Section):
+class Privacy(Section):
     """What the whole job may cost: the fields of :class:`fedsynth.Budget`."""
 
     place: ClassVar[str] = "privacy"
@@ -214,7 +76,7 @@ def _parse_privacy(value: object) -> object:
     return Privacy(epsilon=math.inf) if value == "none" else value
 
 
-class Ledgers(_Section):
+class Ledgers(Section):
     """Accounts that owners keep of their own, across jobs: one file an owner in `folder`.
 
     An owner refuses the rounds that would cost it more than `epsilon` at `delta`, all jobs that
@@ -229,7 +91,7 @@ class Ledgers(_Section):
     delta: Annotated[float, Field(gt=0, lt=1, description="a number between 0 and 1")] = 1e-5
 
 
-class Federation(_Section):
+class Federation(Section):
     """What is known of the clients.
 
     Attributes:
@@ -242,11 +104,11 @@ class Federation(_Section):
     survivors: Annotated[float, Field(gt=0, le=1, description="a share in (0, 1]")] = 1.0
     most_records: Count = None
     ledgers: Annotated[
-        Ledgers | None, _section(Ledgers, "ledgers"), Field(description="a section")
+        Ledgers | None, section(Ledgers, "ledgers"), Field(description="a section")
     ] = None
 
 
-class Sample(_Section):
+class Sample(Section):
     """The synthetic rows to release; `rows` is a public choice, the true number being private."""
 
     place: ClassVar[str] = "sample"
@@ -278,13 +140,13 @@ class Config(Agreed):
 
     fault: ClassVar[type[FedsynthError]] = ConfigError
 
-    data: Annotated[Data, _section(Data, "data"), Field(description="a section")] = Data()
+    data: Annotated[Data, section(Data, "data"), Field(description="a section")] = Data()
     schema_: Annotated[str | None, Field(alias="schema", description="a path or a name")] = None
     holdout: Annotated[float, Field(ge=0, lt=1, description="a share from 0 to below 1")] = 0.2
-    sites: Annotated[Sites, _section(Sites, "sites"), Field(description="a section")]
+    sites: Annotated[Sites, section(Sites, "sites"), Field(description="a section")]
     privacy: Annotated[
         Privacy,
-        _section(Privacy, "privacy"),
+        section(Privacy, "privacy"),
         BeforeValidator(_parse_privacy),
         Field(description="a section, or none"),
     ]
@@ -292,17 +154,17 @@ class Config(Agreed):
         AUTO
     )
     settings: Annotated[Settings | None, Field(description="a section")] = None
-    public: Annotated[Public | None, _section(Public, "public"), Field(description="a section")] = (
+    public: Annotated[Public | None, section(Public, "public"), Field(description="a section")] = (
         None
     )
     federation: Annotated[
-        Federation, _section(Federation, "federation"), Field(description="a section")
+        Federation, section(Federation, "federation"), Field(description="a section")
     ] = Federation()
     outside: Annotated[
         Annotated[float, Field(ge=0, le=1)] | Literal["allow"],
         Field(description="a share of a column from 0 to 1, or allow"),
     ] = 0.05
-    sample: Annotated[Sample, _section(Sample, "sample"), Field(description="a section")] = Sample()
+    sample: Annotated[Sample, section(Sample, "sample"), Field(description="a section")] = Sample()
     seed: Seed = 0
 
     @classmethod
@@ -326,9 +188,11 @@ class Config(Agreed):
 
     @model_validator(mode="after")
     def _check_complete(self) -> Config:
-        sources = [self.data.path, self.data.builtin, self.sites.paths]
+        sources = [self.data.path, self.data.url, self.data.builtin, self.sites.paths]
         if sum(source is not None for source in sources) != 1:
-            raise ValueError("give one of `data.path`, `data.builtin` and `sites.paths`")
+            raise ValueError(
+                "give one of `data.path`, `data.url`, `data.builtin` and `sites.paths`"
+            )
         if self.public is not None and self.method not in LABEL_PUBLIC:
             takers = ", ".join(LABEL_PUBLIC)
             raise ValueError(f"`public` rows are for the method {takers}, not {self.method}")
@@ -356,15 +220,21 @@ class Config(Agreed):
     def map_paths(self, change: Callable[[str], str]) -> Config:
         """A copy with `change` applied to every path of data."""
         content = self.to_dict()
-        for section in (content["data"], content["sites"], content.get("public", {})):
-            if "path" in section:
-                section["path"] = change(section["path"])
+        for name in {"data", "public"} & set(content):
+            content[name] = map_origin(content[name], change)
         ledgers = content["federation"].get("ledgers")
         if ledgers is not None:
             ledgers["folder"] = change(ledgers["folder"])
-        paths = content["sites"].get("paths", {})
-        paths.update({name: change(path) for name, path in paths.items()})
+        sites = content["sites"]
+        if "path" in sites:
+            sites["path"] = _map(sites["path"], change)
+        if "paths" in sites:
+            sites["paths"] = {name: _map(one, change) for name, one in sites["paths"].items()}
         return Config(**content)
+
+
+def _map(given: str | dict[str, Any], change: Callable[[str], str]) -> str | dict[str, Any]:
+    return change(given) if isinstance(given, str) else map_origin(given, change)
 
 
 def load_config(source: str | Path, changes: Sequence[str] = ()) -> tuple[Config, Path]:
@@ -394,27 +264,6 @@ def builtin_jobs() -> tuple[str, ...]:
     """Names of the jobs that an install brings along."""
     folder = resources.files("fedsynth") / "configs"
     return tuple(sorted(Path(f.name).stem for f in folder.iterdir() if f.name.endswith(".yaml")))
-
-
-def expand_path(text: str, base: Path) -> Path:
-    """A path of a job file that lies in `base`, with `${FEDSYNTH_DATA}` filled in.
-
-    Raises:
-        ConfigError: another variable, or no folder of data is known.
-    """
-    unknown = set(re.findall(r"\$\{(\w*)\}", text)) - {DATA_VARIABLE}
-    if unknown:
-        raise ConfigError(f"path {text!r}: only ${{{DATA_VARIABLE}}} is filled in")
-    return base / text.replace(f"${{{DATA_VARIABLE}}}", str(_data_folder(base)))
-
-
-def _data_folder(base: Path) -> Path:
-    variable = os.environ.get(DATA_VARIABLE)
-    if variable:
-        return Path(variable).absolute()
-    places = (base.absolute(), Path.cwd())
-    folders = [up / _BESIDE_PROJECT for place in places for up in (place, *place.parents)]
-    return next((folder for folder in folders if folder.is_dir()), folders[0])
 
 
 def _find_job(source: str | Path) -> Path:

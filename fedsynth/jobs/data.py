@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from fedsynth.data.datasets import builtin_schema, load_builtin
 from fedsynth.data.images import Images, read_images
-from fedsynth.data.tables import read_table
-from fedsynth.errors import DataError
+from fedsynth.errors import Caution, DataError, warn_of
 from fedsynth.federation.simulation.partitions import partition
 from fedsynth.federation.simulation.rows import Rows as CutRows
 from fedsynth.federation.simulation.schemes import Column
-from fedsynth.jobs.config import DATA_VARIABLE, Config, Sites, expand_path
+from fedsynth.jobs.config import Config
+from fedsynth.jobs.inputs import Data, Origin, Sites, expand_path, origin_of
+from fedsynth.jobs.reading import find_file, find_images, read_origin
 from fedsynth.schema import Boolean, Categorical, ImageSchema, Schema, load_schema
 
 Rows = pd.DataFrame | Images
@@ -50,22 +51,25 @@ class JobData:
     owners_provenance: str = "declared"
 
 
-def prepare(config: Config, base: Path) -> JobData:
+def prepare(config: Config, base: Path, caution: Caution = warn_of) -> JobData:
     """Read a job's data, hold rows out, and give the others to their owners.
 
     Args:
         base: the folder that the job's paths are relative to.
+        caution: called with what was guessed of how a file is written, an owner's with its name.
 
     Raises:
         ConfigError: keys that do not go together with the data.
         DataError: data that are absent, damaged or too few.
     """
     schema = read_schema(config, base)
-    public = _read_public(config, schema, base)
+    public = _read_public(config, schema, base, caution)
     if config.sites.paths is not None:
-        return replace(_read_files(config, schema, base, config.sites.paths), public=public)
-    data, test_images = _read_rows(config, schema, base)
-    column = None if config.sites.column is None else _read_owners(config, schema, base, data)
+        return replace(_read_files(config, schema, base, caution), public=public)
+    data, test_images = _read_rows(config, schema, base, caution)
+    column = None
+    if config.sites.column is not None:
+        column = _read_owners(config, schema, base, data, caution)
     data = _drop_column(data, config.sites, schema)
     test: Rows | None = test_images
     kept, rest = np.arange(len(data)), np.empty(0, np.int64)
@@ -90,13 +94,15 @@ def prepare(config: Config, base: Path) -> JobData:
     return JobData(schema, owners, train, test, held_out, public, provenance)
 
 
-def _read_public(config: Config, schema: Schema | ImageSchema, base: Path) -> Rows | None:
+def _read_public(
+    config: Config, schema: Schema | ImageSchema, base: Path, caution: Caution
+) -> Rows | None:
     """Public rows, of a table with or without its target."""
     if config.public is None:
         return None
-    path = _find_file(config.public.path, base, None, "public.path")
     if isinstance(schema, Schema):
-        return read_table(path)
+        return read_origin(config.public, None, base, caution, key="public.path")
+    path = find_images(config.public, schema, base, key="public.path")
     key = config.public.key
     return read_images(path, schema.model_copy(update={"target": None}), (key, key))
 
@@ -113,30 +119,17 @@ def read_schema(config: Config, base: Path) -> Schema | ImageSchema:
 
 
 def _read_rows(
-    config: Config, schema: Schema | ImageSchema, base: Path
+    config: Config, schema: Schema | ImageSchema, base: Path, caution: Caution
 ) -> tuple[Rows, Images | None]:
     """The job's rows, and the test images where its file holds some."""
     data = config.data
     if data.builtin is not None:
         return load_builtin(data.builtin), None
-    assert data.path is not None
-    path = _find_file(data.path, base, data.source)
     if isinstance(schema, Schema):
-        return read_table(path, schema), None
+        return read_origin(data, schema, base, caution, source=data.source), None
+    path = find_images(data, schema, base, source=data.source)
     test = None if data.test_keys is None else read_images(path, schema, data.test_keys)
     return read_images(path, schema, data.keys), test
-
-
-def _find_file(text: str, base: Path, source: str | None, key: str = "data.path") -> Path:
-    path = expand_path(text, base)
-    if path.is_file():
-        return path
-    raise DataError(
-        f"{path}: no such file. "
-        + (f"{source.rstrip('. ')}. " if source else "")
-        + f"Put it there, or set {DATA_VARIABLE} to the folder of your data sets, or name the "
-        f"file by --set {key}=..."
-    )
 
 
 def _split(rows: int, holdout: float, seed: int) -> tuple[Indices, Indices]:
@@ -167,17 +160,28 @@ class _Owners:
         return _partition(rows, None, "column", **options)
 
 
-def _read_owners(config: Config, schema: Schema | ImageSchema, base: Path, data: Rows) -> _Owners:
+def _read_owners(
+    config: Config, schema: Schema | ImageSchema, base: Path, data: Rows, caution: Caution
+) -> _Owners:
     sites, name = config.sites, config.sites.column or ""
     names: Sequence[object] | None = sites.declared
     if sites.path is None:
         values = CutRows(data).column(name)
         names = _values_of(schema, name) if names is None else names
     else:
-        path = _find_file(sites.path, base, config.data.source)
-        values = pd.Series(_read_column(path, name), name=name)
+        origin, source = origin_of(sites.path), config.data.source
+        if origin.path is not None and Path(origin.path).suffix == ".npz":
+            array = _read_array(find_file(origin.path, base, source), name)
+        else:
+            frame = read_origin(origin, None, base, caution, source=source)
+            where = origin.path or "the query of `sites.path`"
+            if name not in frame:
+                listed = ", ".join(map(str, frame))
+                raise DataError(f"{where}: has no column {name!r}; it has {listed}")
+            array = frame[name].to_numpy()
+        values = pd.Series(array, name=name)
         if len(values) != len(data):
-            raise DataError(f"{sites.path}: {len(values)} values for {len(data)} rows of data")
+            raise DataError(f"sites.path: {len(values)} values for {len(data)} rows of data")
     # Of all rows, so that a name that only a held-out row has is an owner's too, or refused.
     _, found = Column(values, names).groups(CutRows(data))
     return _Owners(values, found, "private-data" if names is None else "declared")
@@ -197,13 +201,8 @@ def _partition(train: Rows, clients: int | None, scheme: str, **options: Any) ->
     return dict(partition(train, clients, scheme, **options))
 
 
-def _read_column(path: Path, name: str) -> NDArray[np.generic]:
-    """One column of a table, or one array of a .npz file."""
-    if path.suffix != ".npz":
-        frame = read_table(path)
-        if name not in frame:
-            raise DataError(f"{path}: has no column {name!r}; it has {', '.join(map(str, frame))}")
-        return frame[name].to_numpy()
+def _read_array(path: Path, name: str) -> NDArray[np.generic]:
+    """One array of a .npz file."""
     try:
         with np.load(path, allow_pickle=False) as archive:
             if name not in archive:
@@ -215,21 +214,16 @@ def _read_column(path: Path, name: str) -> NDArray[np.generic]:
 
 
 def _read_files(
-    config: Config, schema: Schema | ImageSchema, base: Path, paths: dict[str, str]
+    config: Config, schema: Schema | ImageSchema, base: Path, caution: Caution
 ) -> JobData:
-    """One file for each owner; the same share of each is held out.
+    """One file or query for each owner; the same share of each is held out.
 
     Whether a file holds rows, or enough of them to hold some out, ends nothing: all would see it.
     """
     owners: dict[str, Rows] = {}
     held_out: dict[str, Rows] = {}
-    for name, text in paths.items():
-        path = _find_file(text, base, config.data.source)
-        rows: Rows
-        if isinstance(schema, Schema):
-            rows = read_table(path, schema, empty=True)
-        else:
-            rows = read_images(path, schema, config.data.keys, empty=True)
+    for name, given in (config.sites.paths or {}).items():
+        rows = _read_owner(name, origin_of(given), config.data, schema, base, caution)
         if config.holdout:
             kept, rest = _split(len(rows), config.holdout, config.seed)
             held_out[name] = _take(rows, rest)
@@ -237,6 +231,26 @@ def _read_files(
         owners[name] = rows
     test = _concatenate(list(held_out.values())) if held_out else None
     return JobData(schema, owners, _concatenate(list(owners.values())), test, held_out)
+
+
+def _read_owner(
+    name: str,
+    origin: Origin,
+    data: Data,
+    schema: Schema | ImageSchema,
+    base: Path,
+    caution: Caution,
+) -> Rows:
+    if isinstance(schema, ImageSchema):
+        path = find_images(origin, schema, base, source=data.source)
+        return read_images(path, schema, data.keys, empty=True)
+
+    def caution_owner(sentence: str) -> None:
+        caution(f"for the eyes of {name} alone: {sentence}")
+
+    return read_origin(
+        origin, schema, base, caution_owner, source=data.source, beside=data, empty=True
+    )
 
 
 def _take(rows: Rows, positions: Indices) -> Rows:

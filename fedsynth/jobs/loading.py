@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from fedsynth.data.images import Images, read_images
-from fedsynth.data.tables import read_table
+from fedsynth.data.tables import keys_of, read_table
 from fedsynth.errors import ReleaseError, SchemaError
 from fedsynth.privacy.trail.certificate import CONFIG, MODEL, SCHEMA, Certificate, sha256
 from fedsynth.registry import METHODS
@@ -56,7 +56,9 @@ def read_release(
         raise ReleaseError(f"{folder / SCHEMA} cannot be read") from None
     if isinstance(schema, ImageSchema):
         return read_images(folder / name, schema), schema, certificate
-    return read_table(folder / name, schema), schema, certificate
+    written = {"separator": ",", "decimal": ".", "encoding": "utf-8"}
+    known = {key: written[key] for key in keys_of(name)}
+    return read_table(folder / name, schema, **known), schema, certificate
 
 
 def _demand_unchanged(path: Path, expected: str | None) -> None:

@@ -20,8 +20,9 @@ from fedsynth.errors import Caution, ConfigError, FedsynthError, warn_of
 from fedsynth.evaluation.measures.marginals import MarginalError, marginal_error
 from fedsynth.evaluation.measures.utility import Comparison, compare
 from fedsynth.federation.server.traffic import Traffic
-from fedsynth.jobs.config import AUTO, Config, expand_path, load_config
+from fedsynth.jobs.config import AUTO, Config, load_config
 from fedsynth.jobs.data import JobData, Rows, prepare
+from fedsynth.jobs.inputs import expand_path
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.certificate import CONFIG, LEDGER, SCHEMA, Certificate, not_covered
 from fedsynth.privacy.trail.chain import sync
@@ -79,8 +80,9 @@ def start(
     Args:
         base: what the job's paths are relative to.
         progress: called with a step's name, rounds done and in all, and the epsilon spent.
-        caution: called with what epsilon will not cover, what a budget promises little by, and
-            what of owners' tables is outside the schema, before anything is asked.
+        caution: called with how owners' files were read, what epsilon will not cover, what a budget
+            promises little by, and what of owners' tables is outside the schema, before anything is
+            asked.
 
     Raises:
         FedsynthError: where nothing was asked yet, there is no folder.
@@ -90,7 +92,7 @@ def start(
             f"{folder} exists and is not empty: choose another --out, or continue an interrupted "
             f"job with --resume {folder}"
         )
-    data = prepare(config, base)
+    data = prepare(config, base, caution)
     reason = None
     if config.method == AUTO:
         choice = choose(data.schema, config.privacy.budget)
@@ -157,7 +159,7 @@ def resume(
     if not os.access(folder, os.W_OK):
         raise ConfigError(f"{folder}: cannot be written; see to its permissions")
     config, base = load_config(folder / CONFIG, changes)
-    data = prepare(config, base)
+    data = prepare(config, base, caution)
     _check_sample(config, data, folder)
     if changes:
         config.save(folder / CONFIG)

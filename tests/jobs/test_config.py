@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedsynth.errors import ConfigError, DataError
-from fedsynth.jobs.config import Config, Sample, builtin_jobs, expand_path, load_config
+from fedsynth.jobs.config import Config, Sample, builtin_jobs, load_config
 from fedsynth.jobs.data import _split, prepare
+from fedsynth.jobs.inputs import expand_path
 from fedsynth.yaml_files import write_yaml
 from tests.small_jobs import SCHEMA, table, write_job
 
@@ -57,7 +58,7 @@ def test_no_privacy_is_said_in_one_word(tmp_path):
         ("sites={column: age, names: []}", "sites: `names` must be a list of names"),
         ("sites={column: age, names: a}", "sites: `names` must be a list of names"),
         ("sites.column=age", "sites: give one of `scheme` (with `clients`), `column` and `paths`"),
-        ("data.builtin=digits", "job: give one of `data.path`, `data.builtin` and `sites.paths`"),
+        ("data.builtin=digits", "job: give one of `data.path`, `data.url`, `data.builtin` and `sites.paths`"),
         ("method=aimm", "`method` 'aimm' is not known; did you mean 'aim'?"),
         ("sites=5", "sites: holds no keys"),
         ("holdout=1", "`holdout` must be a share from 0 to below 1"),

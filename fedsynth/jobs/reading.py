@@ -1,0 +1,86 @@
+"""A job's tables, from the files and databases that its job file names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from fedsynth.data.dialect import Dialect
+from fedsynth.data.tables import keys_of, read_sql, read_table
+from fedsynth.errors import Caution, ConfigError, DataError
+from fedsynth.jobs.inputs import DATA_VARIABLE, Origin, expand_path, expand_url
+from fedsynth.schema import ImageSchema, Schema
+
+
+def read_origin(
+    origin: Origin,
+    schema: Schema | None,
+    base: Path,
+    caution: Caution,
+    *,
+    source: str | None = None,
+    key: str = "data.path",
+    beside: Dialect | None = None,
+    empty: bool = False,
+) -> pd.DataFrame:
+    """Read a table.
+
+    Args:
+        caution: called with what was guessed of a file.
+        source, key: of :func:`find_file`.
+        beside: what is said of all files, where this one does not say otherwise.
+        empty: whether it may have no rows.
+
+    Raises:
+        ConfigError, DataError: the file or the database cannot be read.
+    """
+    if origin.url is not None and origin.query is not None:
+        return read_sql(expand_url(origin.url, base), origin.query, schema, empty=empty)
+    path = find_file(origin.path or "", base, source, key)
+    others = {} if beside is None else beside.said
+    known = {name: value for name, value in others.items() if name in keys_of(path)}
+    return read_table(path, schema, empty=empty, caution=caution, **{**known, **origin.said})
+
+
+def find_images(
+    origin: Origin,
+    schema: ImageSchema,
+    base: Path,
+    *,
+    source: str | None = None,
+    key: str = "data.path",
+) -> Path:
+    """A file of images.
+
+    Raises:
+        ConfigError: what only a table has is said of it.
+        DataError: it is not there.
+    """
+    if origin.url is not None or origin.said:
+        raise ConfigError(
+            f"images ({schema.shape[0]} x {schema.shape[1]} by the schema) come from .npz files: "
+            "give `path` alone"
+        )
+    return find_file(origin.path or "", base, source, key)
+
+
+def find_file(text: str, base: Path, source: str | None, key: str = "data.path") -> Path:
+    """A file that a job names.
+
+    Args:
+        source: where the data can be had, for the message.
+        key: of the job file, to name another by.
+
+    Raises:
+        DataError: it is not there.
+    """
+    path = expand_path(text, base)
+    if path.is_file():
+        return path
+    raise DataError(
+        f"{path}: no such file. "
+        + (f"{source.rstrip('. ')}. " if source else "")
+        + f"Put it there, or set {DATA_VARIABLE} to the folder of your data sets, or name the "
+        f"file by --set {key}=..."
+    )

@@ -1,0 +1,38 @@
+"""Parts of a job file: known keys, and messages that say where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BeforeValidator, Field
+
+from fedsynth.agreed import Agreed
+from fedsynth.errors import ConfigError, FedsynthError
+
+Text = Annotated[str | None, Field(description="a text")]
+Count = Annotated[int | None, Field(ge=1, description="a whole number of at least 1")]
+
+
+class Section(Agreed):
+    """One part of a job file; `place` heads its messages."""
+
+    fault: ClassVar[type[FedsynthError]] = ConfigError
+    place: ClassVar[str]
+
+    @classmethod
+    def whereabouts(cls, values: Mapping[str, Any]) -> str:
+        return cls.place
+
+
+def section(model: type[Agreed], place: str) -> BeforeValidator:
+    """Builds a part of the file here, where its place can be named."""
+
+    def build(value: object) -> object:
+        if isinstance(value, Mapping):
+            return model(**{str(key): entry for key, entry in value.items()})
+        if isinstance(value, model):
+            return value
+        raise ConfigError(f"{place}: holds no keys; expected lines like `name: value` below it")
+
+    return BeforeValidator(build)
