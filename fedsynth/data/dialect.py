@@ -33,7 +33,10 @@ def _check_encoding(value: object) -> object:
         return None
     try:
         # Some codecs turn texts into texts, or bytes into bytes: decoding tells.
-        b"".decode(str(value))
+        b"a".decode(str(value))
+    except UnicodeDecodeError:
+        # Of those that take several bytes for a letter.
+        return str(value)
     except (LookupError, UnicodeError):
         raise ValueError(
             f"{value!r:.40} is no encoding of texts that Python knows; common are utf-8, cp1252 "

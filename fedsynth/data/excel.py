@@ -28,11 +28,8 @@ def read_excel(path: Path, sheet: str | None) -> tuple[pd.DataFrame, list[str]]:
     """
     page, told = _open_sheet(path, sheet, values=True)
     where = f"{path}: sheet {page.title!r}"
-    if page.merged_cells.ranges:
-        raise DataError(
-            f"{where} has merged cells ({page.merged_cells.ranges[0]}): unmerge them, and fill in "
-            "each"
-        )
+    if merged := sorted(map(str, page.merged_cells.ranges)):
+        raise DataError(f"{where} has merged cells ({merged[0]}): unmerge them, and fill in each")
     rows = [list(row) for row in page.iter_rows(values_only=True)]
     while rows and _is_empty(rows[-1]):
         rows.pop()
@@ -41,7 +38,7 @@ def read_excel(path: Path, sheet: str | None) -> tuple[pd.DataFrame, list[str]]:
     width = max(_length(row) for row in rows)
     names = _read_names(rows[0][:width], where)
     body = [row[:width] for row in rows[1:]]
-    _demand_computed(path, page.title, body)
+    _demand_computed(path, page, body)
     kept = [row for row in body if not _is_empty(row)]
     if len(kept) < len(body):
         told.append(f"{len(body) - len(kept)} rows without a single cell were passed over")
@@ -107,16 +104,17 @@ def _read_names(cells: list[Any], where: str) -> list[str]:
     return names
 
 
-def _demand_computed(path: Path, title: str, body: list[list[Any]]) -> None:
+def _demand_computed(path: Path, values: Any, body: list[list[Any]]) -> None:
     """Raises DataError where a formula's value is not in the file, since nothing computed it."""
     gaps = [(k, j) for k, row in enumerate(body) for j, cell in enumerate(row) if cell is None]
     if not gaps:
         return
-    page, _ = _open_sheet(path, title, values=False)
+    page, _ = _open_sheet(path, values.title, values=False)
     for k, j in gaps:
         cell = page.cell(k + 2, j + 1)
-        if cell.data_type == "f":
+        # A value that is a text without letters has a type of its own.
+        if cell.data_type == "f" and values.cell(k + 2, j + 1).data_type == "n":
             raise DataError(
-                f"{path}: sheet {title!r}: {cell.coordinate} is a formula without a value: open "
+                f"{path}: sheet {values.title!r}: {cell.coordinate} is a formula without a value: open "
                 "the file in a spreadsheet program and save it"
             )
