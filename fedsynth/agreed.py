@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import reprlib
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -41,10 +42,37 @@ class Agreed(BaseModel):
             faults = dict.fromkeys(_fault(type(self), details) for details in error.errors())
             raise self.fault(f"{where}: {'; '.join(faults)}") from None
 
+    def __repr_args__(self) -> Iterator[tuple[str, object]]:
+        return self.changed()
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    def changed(self) -> Iterator[tuple[str, object]]:
+        """What differs from the defaults, cut short where it is long."""
+        for name, info in type(self).model_fields.items():
+            value = getattr(self, name)
+            if info.is_required() or value != info.get_default(call_default_factory=True):
+                yield name, _Cut(value)
+
     @classmethod
     def whereabouts(cls, values: Mapping[str, Any]) -> str:
         """Name what is being built, for the head of an error message."""
         return cls.__name__
+
+
+class _Cut:
+    """A value whose repr is that of its beginning, where it is long."""
+
+    _short = reprlib.Repr()
+    _short.maxtuple = _short.maxlist = _short.maxdict = 10
+    _short.maxstring = _short.maxother = 80
+
+    def __init__(self, value: object) -> None:
+        self._value = value
+
+    def __repr__(self) -> str:
+        return self._short.repr(self._value)
 
 
 def suggestion(word: object, known: Iterable[str]) -> str:

@@ -55,7 +55,11 @@ def tables() -> tuple[fs.Schema, pd.DataFrame, pd.DataFrame, pd.DataFrame]:
 
 def adult() -> None:
     schema, train, real, synthetic = tables()
-    timed(lambda step: fs.evaluate(real, synthetic, schema, train=train, progress=step))
+    timed(
+        lambda step: fs.evaluate(
+            real, synthetic, schema, train=train, models="thorough", progress=step
+        )
+    )
 
 
 def million() -> None:
@@ -86,7 +90,11 @@ def million() -> None:
         return pd.DataFrame(made)
 
     train, real, synthetic = draw(10**6), draw(10**6), draw(10**6)
-    timed(lambda step: fs.evaluate(real, synthetic, schema, train=train, progress=step))
+    timed(
+        lambda step: fs.evaluate(
+            real, synthetic, schema, train=train, models="thorough", progress=step
+        )
+    )
 
 
 def timed(run: Callable[[Callable[[str, int, int], None]], fs.Evaluation]) -> None:

@@ -174,10 +174,10 @@ def _run(
     # Before what takes long to import: a mistake in the job file is told at once.
     loaded = None if config is None else load_config(config, changes)
 
-    from fedsynth.cli.terminal import Display
     from fedsynth.jobs import run as job
+    from fedsynth.progress import Display
 
-    with Display(quiet=quiet) as progress:
+    with Display(quiet=quiet, lines=True) as progress:
         if loaded is None:
             return job.resume(folder, progress, progress.caution, changes=changes, moved=moved)
         return job.start(*loaded, folder, progress, progress.caution)
@@ -229,6 +229,7 @@ def draft_schema(
     Of several owners' tables it says first how they differ.
     """
     from fedsynth.schema.drafting import draft
+    from fedsynth.schema.showing import DRAFTED
     from fedsynth.yaml_files import yaml_text
 
     if output is not None:
@@ -244,8 +245,7 @@ def draft_schema(
     for finding in found.findings:
         print(finding, file=sys.stderr)
     print(
-        "Drafted from private rows: categories are theirs, bounds are theirs rounded outwards. "
-        "Review each, replace them by what is publicly known, then set `provenance: declared`.",
+        DRAFTED,
         file=sys.stderr,
     )
 

@@ -52,7 +52,9 @@ def evaluate(
     public: Annotated[
         bool, typer.Option("--public", help="All real rows are public: so is the report.")
     ] = False,
-    models: Annotated[str, typer.Option(help="Models to train: standard or all.")] = "all",
+    models: Annotated[
+        str, typer.Option(help="Models to train: standard, or thorough, which takes longer.")
+    ] = "standard",
     secret: Annotated[
         Columns, typer.Option(help="A column that attackers infer. Repeatable.")
     ] = None,
@@ -97,13 +99,13 @@ def evaluate(
     if epsilon is not None:
         if release is None or real is not None:
             raise ConfigError("--epsilon needs a RELEASE, whose job file tells owners and trust")
-        _demand_none({**options, "schema": schema, "train": train, "models": models != "all"})
+        _demand_none({**options, "schema": schema, "train": train, "models": models != "standard"})
         score_release(release, epsilon, delta, out=out, seed=seed, as_json=as_json, quiet=quiet)
         return
     if delta is not None:
         raise ConfigError("--delta belongs to --epsilon: give both")
-    if models not in ("standard", "all"):
-        raise ConfigError(f"--models is standard or all, not {models!r}")
+    if models not in ("standard", "thorough"):
+        raise ConfigError(f"--models is standard or thorough, not {models!r}")
     title = (release or synthetic or out).resolve().name
     options |= {"models": models, "title": title, "seed": seed}
     reader = Reader(separator, decimal, encoding, sheet)
@@ -135,23 +137,23 @@ def evaluate_release(
 
     options: of `fs.evaluate`.
     """
-    from fedsynth.cli.terminal import Display
     from fedsynth.evaluation.evaluating import evaluate as evaluate_rows
     from fedsynth.jobs.loading import read_release
+    from fedsynth.progress import Display
 
     rows, schema, certificate = read_release(release)
     options |= {"certificate": certificate}
     if real is not None:
         options["train"] = None if train is None else _read(train, schema, reader)
         table = _read(real, schema, reader)
-        with Display(quiet=quiet) as display:
-            return evaluate_rows(table, rows, schema, progress=display.show_step, **options)
+        with Display(quiet=quiet, lines=True) as display:
+            return evaluate_rows(table, rows, schema, progress=display, **options)
     if train is not None:
         raise ConfigError("--train goes with --real: the release's job file tells both")
     job = load_job(release, Display(quiet=True).caution)
     options["train"] = job.data.train
-    with Display(quiet=quiet) as display:
-        evaluation = evaluate_rows(job.test, rows, schema, progress=display.show_step, **options)
+    with Display(quiet=quiet, lines=True) as display:
+        evaluation = evaluate_rows(job.test, rows, schema, progress=display, **options)
         return replace(evaluation, clients=_client_scores(job.data, rows, evaluation.seed))
 
 
@@ -181,8 +183,8 @@ def evaluate_pair(
 
     options: of `fs.evaluate`.
     """
-    from fedsynth.cli.terminal import Display
     from fedsynth.evaluation.evaluating import evaluate as evaluate_rows
+    from fedsynth.progress import Display
     from fedsynth.schema import load_schema
 
     if real is None or synthetic is None:
@@ -190,8 +192,8 @@ def evaluate_pair(
     agreed = None if schema is None else load_schema(schema)
     options["train"] = None if train is None else _read(train, agreed, reader)
     tables = _read(real, agreed, reader), _read(synthetic, agreed, reader)
-    with Display(quiet=quiet) as display:
-        return evaluate_rows(*tables, agreed, progress=display.show_step, **options)
+    with Display(quiet=quiet, lines=True) as display:
+        return evaluate_rows(*tables, agreed, progress=display, **options)
 
 
 def _read(path: Path, schema: Schema | ImageSchema | None, reader: Reader) -> Rows:

@@ -43,13 +43,12 @@ def count(
         counts.to_csv(output, index=False)
         print(f"{output}: {len(counts):,} counts", file=sys.stderr)
         return
-    from rich.console import Console
-    from rich.table import Table
+    from fedsynth.cli.terminal import on_stdout
+    from fedsynth.views import Grid
 
-    table = Table(*(str(name) for name in counts))
-    for row in counts.itertuples(index=False):
-        table.add_row(*map(_format_value, row))
-    Console().print(table)
+    rows = [[_format_value(value) for value in row] for row in counts.itertuples(index=False)]
+    figures = range(len(columns), len(counts.columns))
+    on_stdout().print(Grid([str(name) for name in counts], rows, figures=figures, most=len(rows)))
 
 
 def _format_value(value: object) -> str:

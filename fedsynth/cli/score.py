@@ -86,11 +86,12 @@ def score_release(
     Raises:
         ConfigError: an epsilon or a delta that promises nothing, or rows that are no owner's.
     """
-    from fedsynth.cli.terminal import Display, show_scores
+    from fedsynth.cli.terminal import show_scores
     from fedsynth.evaluation.federated import federated_scores
     from fedsynth.jobs.loading import read_release
     from fedsynth.jobs.run import owners_ledgers
     from fedsynth.privacy.trail.certificate import not_covered
+    from fedsynth.progress import Display
 
     if epsilon == math.inf:
         raise ConfigError(
@@ -102,7 +103,7 @@ def score_release(
     budget = _budget(job, epsilon, delta)
     ledgers: dict[str, Any] = owners_ledgers(job.config, job.data.held_out, job.base)
     try:
-        with Display(quiet=quiet) as display:
+        with Display(quiet=quiet, lines=True) as display:
             exempt = not_covered(job.data.schema.provenance, job.data.owners_provenance)
             known = budget.for_clients(len(job.data.held_out))
             for sentence in (*exempt, *known.cautions()):

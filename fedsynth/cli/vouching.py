@@ -33,9 +33,9 @@ def verify(
     if as_json:
         print_json({"verified": not failed, "checks": [asdict(check) for check in checks]})
     else:
-        from fedsynth.cli.terminal import show_checks
+        from fedsynth.cli.terminal import on_stdout
 
-        show_checks(checks)
+        on_stdout().print(checks)
     if failed:
         raise ReleaseError(f"{release} does not verify: {', '.join(failed)}")
 

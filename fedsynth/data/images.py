@@ -18,7 +18,7 @@ from fedsynth.schema.columns import Categorical
 from fedsynth.schema.frames import demand_frame
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Images:
     """n images of one shape, with the code of each one's label if there are labels.
 
@@ -44,6 +44,11 @@ class Images:
 
     def __len__(self) -> int:
         return len(self.pixels)
+
+    def __repr__(self) -> str:
+        size = " x ".join(map(str, self.pixels.shape[1:]))
+        labels = "without labels" if self.labels is None else "with labels"
+        return f"<{len(self):,} images of {size}, {labels}>"
 
     def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> Images:
         """The images at these positions (or where the mask is true), in that order."""

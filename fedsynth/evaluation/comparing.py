@@ -28,7 +28,7 @@ from fedsynth.schema import ImageSchema, Schema
 Progress = Callable[[str, int, int], None]
 """Called with the part's name, its steps done and all of them."""
 Data = pd.DataFrame | Images
-Models = Literal["standard", "all"] | Sequence[str]
+Models = Literal["standard", "thorough"] | Sequence[str]
 Side = TypeVar("Side", Rows, Images)
 
 _MOSTLY = 0.5

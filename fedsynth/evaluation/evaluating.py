@@ -29,10 +29,13 @@ from fedsynth.evaluation.measures.images import ImageFidelity
 from fedsynth.evaluation.measures.utility import Utility
 from fedsynth.evaluation.reading.labelled import task_of
 from fedsynth.evaluation.reading.notes import Note, texts_by_part
+from fedsynth.markup import Html
 from fedsynth.plain import make_jsonable
 from fedsynth.privacy.trail.certificate import Certificate, version_of
+from fedsynth.progress import showing
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.schema.drafting import draft
+from fedsynth.views import Shown, View
 
 FORMAT = 1
 PRIVATE = "computed on real data: not covered by epsilon, do not publish beside the release"
@@ -45,8 +48,8 @@ _DRAFTED = Note(
 )
 
 
-@dataclass(frozen=True)
-class Evaluation:
+@dataclass(frozen=True, repr=False)
+class Evaluation(Shown):
     """What an evaluation found; `save` writes it as a page and as JSON.
 
     Attributes:
@@ -79,16 +82,39 @@ class Evaluation:
         """Names of the attacks that told training rows from others."""
         return successful_attacks(self.privacy)
 
+    def _view(self) -> View:
+        from fedsynth.evaluation.report import brief
+
+        return brief.view(self._first_screen(), self.caught)
+
+    def _html(self) -> Html:
+        from fedsynth.evaluation.report import brief
+
+        return brief.html(self._first_screen(), self.caught)
+
+    def _first_screen(self) -> dict[str, Any]:
+        """Of :meth:`to_dict` what needs no pass over all figures."""
+        summary = make_jsonable(asdict(self.summary))
+        return {
+            "title": self.title,
+            "data": self.about,
+            "disclosure": self._disclosure,
+            "summary": summary,
+        }
+
+    @property
+    def _disclosure(self) -> dict[str, Any]:
+        return {"public": self.public, "text": PUBLIC if self.public else PRIVATE}
+
     def to_dict(self) -> dict[str, Any]:
         """All of it, as the report's JSON: plain values, None for what is no finite number."""
-        words = PUBLIC if self.public else PRIVATE
         content = {
             "format": FORMAT,
             "fedsynth": version_of("fedsynth"),
             "seed": self.seed,
             "title": self.title,
             "data": self.about,
-            "disclosure": {"public": self.public, "text": words},
+            "disclosure": self._disclosure,
             "certificate": self.certificate,
             "summary": asdict(self.summary),
             "fidelity": None if self.fidelity is None else asdict(self.fidelity),
@@ -108,10 +134,6 @@ class Evaluation:
         return save(self.to_dict(), Path(folder))
 
 
-def _silent(step: str, done: int, total: int) -> None:
-    pass
-
-
 def evaluate(
     real: Data,
     synthetic: Data,
@@ -121,13 +143,13 @@ def evaluate(
     target: str | None = None,
     public: bool = False,
     certificate: Certificate | None = None,
-    models: Models = "all",
+    models: Models = "standard",
     secrets: Sequence[str] | None = None,
     quasi_identifiers: Sequence[str] = (),
     sensitive: Sequence[str] = (),
     title: str = "Synthetic rows",
     seed: int = 0,
-    progress: Progress = _silent,
+    progress: Progress | bool = True,
 ) -> Evaluation:
     """Score synthetic rows, of any tool, against real ones.
 
@@ -141,13 +163,15 @@ def evaluate(
         target: the column to predict, where a schema is drafted; other schemas name theirs.
         public: whether all real rows given are public. If not, the result is itself private.
         certificate: of the release, to be quoted.
-        models: the models to train: a handful, all, or names (see `utility`).
+        models: the models to train: "standard", a handful; "thorough", all; or names (see
+            `utility`).
         secrets: columns that attackers try to infer; by default the target and five more.
         quasi_identifiers, sensitive: columns for the k-anonymity family, which is computed where
             they are named (needs the extra `anonymity`).
         title: how the report calls the rows.
         seed: of every sample and model.
-        progress: called with a part's name, its steps done and all of them.
+        progress: True shows it on a terminal or in a notebook, False nowhere; or what is to be
+            called with a part's name, its steps done and all of them.
 
     Raises:
         ConfigError: arguments that do not go together.
@@ -158,7 +182,8 @@ def evaluate(
     schema, notes = _agree(schema, sides["real"], target)
     _demand_options(schema, secrets, quasi_identifiers, sensitive)
     attacked = _Attacked(secrets, tuple(quasi_identifiers), tuple(sensitive))
-    results, more = _compare(sides, schema, attacked, models, seed, progress)
+    with showing(progress) as report:
+        results, more = _compare(sides, schema, attacked, models, seed, report)
     brief = None if certificate is None else _brief(certificate)
     return Evaluation(
         title=title,
@@ -227,7 +252,7 @@ def _demand_plain(seed: object, title: object, models: object) -> None:
     if not isinstance(title, str):
         raise ConfigError(f"title must be a text, not {type(title).__name__}")
     if not isinstance(models, str | Sequence):
-        raise ConfigError('models must be "standard", "all" or a list of names')
+        raise ConfigError('models must be "standard", "thorough" or a list of names')
 
 
 def _demand_options(

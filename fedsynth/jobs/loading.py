@@ -33,6 +33,7 @@ def load(folder: str | Path) -> Synthesizer[Any]:
     if method not in METHODS:
         raise ReleaseError(f"{folder / MODEL}: of a method that this fedsynth lacks")
     synth: Synthesizer[Any] = METHODS[method].from_state(schema, arrays, content)
+    synth.certificate = certificate
     return synth
 
 

@@ -23,25 +23,22 @@ from fedsynth.federation.runtime import Federation
 from fedsynth.federation.server.incidents import Dropped, names_clients, tell
 from fedsynth.federation.server.traffic import Traffic
 from fedsynth.federation.simulation.simulation import Owners
-from fedsynth.methods.arguments import (
-    budget_of,
-    demand_draw,
-    demand_none,
-    folder_of,
-)
+from fedsynth.methods.arguments import budget_of, demand_draw, demand_none, folder_of
+from fedsynth.methods.overview import overview
 from fedsynth.methods.sampling.drawing import Conditioning
 from fedsynth.methods.sampling.labels import draw_labels
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.certificate import Certificate
 from fedsynth.privacy.trail.job import Planned
 from fedsynth.privacy.trail.ledger import Ledger
-from fedsynth.queries.options import OUTSIDE, Options, Progress, show_nothing
+from fedsynth.queries.options import OUTSIDE, Options, Progress
 from fedsynth.queries.plan import Plan, count_survivors, digest_of
 from fedsynth.queries.session import Session, begin
 from fedsynth.queries.shares import Stage, share_out
 from fedsynth.release import Report, read_model, write_model, write_release
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.schema.target import conditions
+from fedsynth.views import Shown, View
 
 
 class Learned(Protocol):
@@ -68,7 +65,7 @@ class Learned(Protocol):
 L = TypeVar("L", bound=Learned)
 
 
-class Synthesizer(ABC, Generic[L]):
+class Synthesizer(Shown, ABC, Generic[L]):
     """A method for one schema: fit it to owners' data, sample from it, release it.
 
     Args:
@@ -90,6 +87,8 @@ class Synthesizer(ABC, Generic[L]):
     """Whether it is for images too."""
 
     settings: Any
+    certificate: Certificate | None = None
+    """Of the release that it was loaded from (:func:`fedsynth.load`)."""
 
     def __init__(
         self,
@@ -179,6 +178,10 @@ class Synthesizer(ABC, Generic[L]):
         else:
             Conditioning.of(self.schema, shares, where, proportions)
 
+    def _view(self) -> View:
+        fitted, paid = self._learned is not None, self._ledger is not None
+        return overview(self, fitted=fitted, paid=paid)
+
     # What everybody uses.
 
     def plan(
@@ -221,7 +224,7 @@ class Synthesizer(ABC, Generic[L]):
         survivors: float = 1.0,
         owners_ledgers: Mapping[str, Ledger] | None = None,
         checkpoint_every: int = 25,
-        progress: Progress = show_nothing,
+        progress: Progress | bool = True,
         owners_provenance: str = "declared",
         most_records: int | None = None,
         outside: float | str = OUTSIDE,
@@ -246,7 +249,8 @@ class Synthesizer(ABC, Generic[L]):
                 trust their noise shares are sized for it.
             owners_ledgers: owners' own accounts across jobs, by the owner's name.
             checkpoint_every: rounds between checkpoints.
-            progress: see :data:`fedsynth.queries.options.Progress`.
+            progress: True shows it on a terminal or in a notebook, False nowhere; or what is to be
+                called, see :data:`fedsynth.queries.options.Progress`.
             owners_provenance: "private-data" where rows told which owners there are, as a cut by a
                 column without declared names does: the certificate then says so.
             most_records: that an owner has, a public figure that all agree on: what bounds how far

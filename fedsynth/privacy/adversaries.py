@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from fedsynth.privacy.accounting import charged, spent
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
+from fedsynth.views import Grid
 
 HOLDER = "whoever holds the release"
 SERVER = "the server"
@@ -94,6 +96,24 @@ def adversaries(
             knows = f"the same, with the server, and {what} of the noise"
             found.append(Adversary(who, knows, epsilon(colluding), colluding <= curious))
     return tuple(found)
+
+
+def adversary_grid(found: Iterable[Mapping[str, Any]]) -> Grid:
+    """A line an adversary, as certificates hold them: fields of :class:`Adversary`, where epsilon
+    is a number or "inf"."""
+    return Grid(
+        ("for", "who knows", "epsilon", "promised"),
+        [
+            (
+                one["who"],
+                one["knows"],
+                f"{one['epsilon']:.4g}" if math.isfinite(float(one["epsilon"])) else "no bound",
+                "yes" if one["promised"] else "no",
+            )
+            for one in found
+        ],
+        figures=(2,),
+    )
 
 
 def name_promised(found: tuple[Adversary, ...]) -> str:

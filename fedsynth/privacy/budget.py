@@ -11,6 +11,7 @@ from fedsynth.errors import ConfigError
 from fedsynth.privacy.trust import Trust, trust_of
 from fedsynth.privacy.units import unit_of
 from fedsynth.privacy.units.unit import Unit
+from fedsynth.views import Grid, Said, Shown, View
 
 _MOST_DELTA, _MOST_EPSILON = 1e-4, 10.0
 # Epsilon times units below which one count with all of epsilon is off by some 4 % and more: the
@@ -26,8 +27,8 @@ _TWO = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Budget:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Budget(Shown):
     """What a whole job may cost, everything included.
 
     Attributes:
@@ -63,6 +64,27 @@ class Budget:
             demand_whole("curious", self.curious, 0)
         # Both are known, or they raise.
         _ = self.protects, self.trusts
+
+    def __repr__(self) -> str:
+        given: dict[str, object] = {"epsilon": self.epsilon, "delta": self.resolved_delta}
+        given |= {"unit": self.unit, "trust": self.trust}
+        more = {"units": self.units, "curious": self.curious}
+        given |= {name: value for name, value in more.items() if value is not None}
+        return f"Budget({', '.join(f'{name}={value!r}' for name, value in given.items())})"
+
+    def _view(self) -> View:
+        facts = [
+            ("epsilon", f"{self.epsilon:g}" if self.private else "infinite"),
+            ("delta", f"{self.resolved_delta:.3g}"),
+            ("protects", f"one {self.protects.words}"),
+            ("trust", f"{self.trust}: {self.trusts.words}"),
+        ]
+        if self.units is not None:
+            facts.append((f"{self.unit}s", f"{self.units:,}"))
+        if self.curious is not None and self.trusts.shares:
+            facts.append(("curious owners", str(self.curious)))
+        cautions = [Said(one, "caution") for one in self.cautions()]
+        return View("Budget", [Grid((), facts), *cautions])
 
     @property
     def protects(self) -> Unit:

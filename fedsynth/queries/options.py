@@ -39,7 +39,8 @@ class Options:
             that would exceed its own.
         checkpoint_every: rounds between checkpoints; a crash loses the rounds since the last one,
             charged as they are.
-        progress: see :data:`Progress`.
+        progress: see :data:`Progress`; True for a line on a terminal or in a notebook, False for
+            none (:func:`fedsynth.progress.showing`).
         owners_provenance: "declared", or "private-data" where private rows tell which owners there
             are: the certificate then says so.
         most_records: that an owner has, a public figure that all agree on. One that has more is
@@ -60,7 +61,7 @@ class Options:
     survivors: float = 1.0
     owners_ledgers: Mapping[str, Ledger] = field(default_factory=dict)
     checkpoint_every: int = 25
-    progress: Progress = show_nothing
+    progress: Progress | bool = True
     owners_provenance: str = "declared"
     most_records: int | None = None
     outside: float | str = OUTSIDE

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from pydantic import BaseModel
 
 from fedsynth.plain import hash_plain
 from fedsynth.privacy.accounting import charged, spent
-from fedsynth.privacy.adversaries import Adversary, adversaries
+from fedsynth.privacy.adversaries import Adversary, adversaries, adversary_grid
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.job import Job, Planned, count_terms
+from fedsynth.views import Grid, Said, Shown, View
 
 
-@dataclass(frozen=True, kw_only=True)
-class Plan:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Plan(Shown):
     """The releases of a job, as its ledger's first line will name them.
 
     Attributes:
@@ -77,8 +78,39 @@ class Plan:
         counts = count_terms(self.releases)
         return adversaries(counts, self.budget, self.clients, self.participations)
 
+    def _view(self) -> View:
+        epsilon, budget = self.epsilon(), self.budget
+        cost = f"{epsilon:.4g} of {budget.epsilon:g}" if math.isfinite(epsilon) else "infinite"
+        title = (
+            f"Plan of {_counted(self.total, 'question')} to {_counted(self.clients, 'client')}: "
+            f"epsilon {cost}, delta {budget.resolved_delta:.3g}, for one {budget.protects.words}"
+        )
+        rows = [
+            (
+                one.label,
+                f"{one.count:,}",
+                one.terms.mechanism,
+                f"{one.terms.noise_multiplier:.4g}",
+                f"{one.terms.clip:.4g}",
+                one.terms.sampling.words,
+            )
+            for one in self.releases
+        ]
+        head = ("question", "times", "noise", "multiplier", "clip", "asked each time")
+        parts: list[Grid | Said] = [Grid(head, rows, figures=(1, 3, 4))]
+        if self.participations is not None:
+            parts.append(Said(f"A client refuses after {self.participations:,} rounds."))
+        parts.append(adversary_grid(map(asdict, self.adversaries())))
+        parts.append(Said(budget.trusts.words))
+        parts += [Said(sentence, "caution") for sentence in budget.cautions()]
+        return View(title, parts)
+
     def _under(self, label: str) -> Planned:
         return {planned.label: planned for planned in self.releases}[label]
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def count_survivors(survivors: float, clients: int) -> int:

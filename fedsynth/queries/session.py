@@ -12,7 +12,8 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from types import TracebackType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -34,7 +35,8 @@ from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.trail.certificate import LEDGER
 from fedsynth.privacy.trail.job import Job
 from fedsynth.privacy.trail.ledger import Ledger
-from fedsynth.queries.options import Options
+from fedsynth.progress import showing
+from fedsynth.queries.options import Options, Progress
 from fedsynth.queries.origin import demand_original, remember
 from fedsynth.queries.plan import Plan, digest_of
 from fedsynth.release import CHECKPOINT, discard_checkpoint
@@ -64,6 +66,8 @@ class Session:
     settings: Any
     restored: Restored | None = None
     _shown: tuple[float, float] = (-math.inf, 0.0)
+    _showing: ExitStack = field(default_factory=ExitStack)
+    _report: Progress | None = None
 
     @property
     def ledger(self) -> Ledger:
@@ -74,7 +78,9 @@ class Session:
         now = time.monotonic()
         if done == total or now - self._shown[0] > _SHOW_EPSILON_EVERY:
             self._shown = (now, self.ledger.spent().epsilon)
-        self.options.progress(label, done, total, self._shown[1])
+        if self._report is None:
+            self._report = self._showing.enter_context(showing(self.options.progress))
+        self._report(label, done, total, self._shown[1])
 
     def checkpoint(self, arrays: Arrays, meta: Mapping[str, Any]) -> None:
         """Save the state of the fit, all of it or nothing."""
@@ -125,12 +131,18 @@ class Session:
     def __enter__(self) -> Session:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         """Close the ledger and, unless the fit failed, delete all private vectors.
 
         The last checkpoint stays until the release is written: a crash in between loses nothing,
         and a fit that failed can be resumed, in the same process too.
         """
+        self._showing.__exit__(kind, error, trace)
         self.ledger.close()
         self.channel.close(finished=kind is None)
 

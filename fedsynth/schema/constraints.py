@@ -64,7 +64,7 @@ class Never(Agreed):
 
     def words(self) -> str:
         """What the columns are to be, for reports."""
-        return ", ".join(_spell(given) for given in self.never.values())
+        return ", ".join(spell(given) for given in self.never.values())
 
     def conditions(self, columns: Columns) -> dict[str, Condition]:
         """Raises ConfigError for a condition that the column does not know."""
@@ -137,11 +137,12 @@ class Ordered(Agreed):
 Constraint = Never | Ordered
 
 
-def _spell(given: object) -> str:
+def spell(given: object) -> str:
+    """What a column is to be, in words."""
     if isinstance(given, Mapping):
         return " ".join(f"{end} {given[end]}" for end in ("from", "to") if end in given)
     if isinstance(given, list):
-        return " or ".join(_spell(entry) for entry in given)
+        return " or ".join(spell(entry) for entry in given)
     return "missing" if given is None else str(given)
 
 

@@ -12,6 +12,7 @@ from fedsynth.agreed import Agreed, suggestion
 from fedsynth.errors import SchemaError
 from fedsynth.plain import hash_plain
 from fedsynth.schema.columns import Boolean, Categorical, Continuous, Datetime, Identifier, Integer
+from fedsynth.views import Shown
 from fedsynth.yaml_files import read_yaml, write_yaml
 
 Provenance = Literal["declared", "private-data"]
@@ -43,7 +44,7 @@ def column_keys(kind: str) -> frozenset[str]:
     return frozenset(_KINDS[kind].model_fields if kind in _KINDS else ())
 
 
-class Document(Agreed):
+class Document(Shown, Agreed):
     """What tables' and images' schemas share: a name, a provenance, a file, a digest."""
 
     document_kind: ClassVar[Literal["table", "image"]]

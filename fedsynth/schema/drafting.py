@@ -41,6 +41,7 @@ from fedsynth.schema.reading import (
 )
 from fedsynth.schema.screening import screen
 from fedsynth.schema.table import Schema
+from fedsynth.views import Shown, View
 
 _LARGEST_EXACT = 2**53
 _MOST_CATEGORIES = 5_000
@@ -52,8 +53,8 @@ _KEY_NAME = re.compile(r"(^|[\W_])(id|key|index|uuid)$", re.IGNORECASE)
 _NUMBERED = re.compile(r"(.*?)0*[1-9]\d*")
 
 
-@dataclass(frozen=True)
-class Draft:
+@dataclass(frozen=True, repr=False)
+class Draft(Shown):
     """A proposed schema and what its owner is to look at, column by column.
 
     The findings quote private cells: for the owner's eyes only.
@@ -61,6 +62,11 @@ class Draft:
 
     schema: Schema
     findings: tuple[Finding, ...]
+
+    def _view(self) -> View:
+        from fedsynth.schema.showing import view_draft
+
+        return view_draft(self)
 
 
 def draft(tables: pd.DataFrame | Mapping[str, pd.DataFrame], target: str | None = None) -> Draft:

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from fedsynth.agreed import plain
 from fedsynth.schema.columns import Categorical
 from fedsynth.schema.documents import Document, build_column
+from fedsynth.views import View
 
 
 class ImageSchema(Document):
@@ -42,6 +43,11 @@ class ImageSchema(Document):
         if self.target is not None and self.target.missing:
             raise ValueError("`target` may not be missing: drop the images without a label")
         return self
+
+    def _view(self) -> View:
+        from fedsynth.schema.showing import view_images
+
+        return view_images(self)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able content without the keys at their defaults; `from_dict` gives back an equal."""

@@ -29,6 +29,7 @@ from fedsynth.schema.constraints import Constraint, build_constraint
 from fedsynth.schema.documents import Document, build_column, column_keys
 from fedsynth.schema.frames import demand_frame
 from fedsynth.schema.image import ImageSchema
+from fedsynth.views import View
 from fedsynth.yaml_files import read_yaml
 
 if TYPE_CHECKING:
@@ -98,6 +99,11 @@ class Schema(Document):
             constraint.demand(self._by_name)
         except FedsynthError as error:
             raise ValueError(f"constraint {number}: {error}") from None
+
+    def _view(self) -> View:
+        from fedsynth.schema.showing import view_schema
+
+        return view_schema(self)
 
     @property
     def _by_name(self) -> dict[str, Modelled | Identifier]:

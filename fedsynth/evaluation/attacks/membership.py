@@ -27,6 +27,7 @@ from fedsynth.evaluation.reading.confidence import (
     tpr_at,
 )
 from fedsynth.evaluation.reading.rows import Rows
+from fedsynth.views import Grid, Said, Shown, Tone, View
 
 FPRS = (0.001, 0.01)
 TOPS = (0.01, 0.05)
@@ -55,8 +56,8 @@ class Rate:
     high: float | None
 
 
-@dataclass(frozen=True)
-class MembershipAttack:
+@dataclass(frozen=True, repr=False)
+class MembershipAttack(Shown):
     """What an attack found.
 
     name: the attack. caught: members stand out beyond chance, at `ALARM` one-sided.
@@ -78,6 +79,17 @@ class MembershipAttack:
     members: int
     others: int
     curve: dict[str, list[float]]
+
+    def _view(self) -> View:
+        tone: Tone = "void" if self.caught else "strong"
+        found = [
+            (f"found at {one.fpr:.1%} false alarms", f"{one.value:.1%}")
+            for one in self.tpr
+            if one.value is not None
+        ]
+        rows = [("rows learned from", f"{self.members:,}"), ("other rows", f"{self.others:,}")]
+        grid = Grid((), [*rows, *found], figures=(1,))
+        return View(f"Membership attack: {self.name}", [Said(self.sentence, tone), grid])
 
 
 def membership(

@@ -20,7 +20,8 @@ from fedsynth.evaluation.attacks.neighbours import draw_rows, row_keys
 from fedsynth.evaluation.attacks.reading import Reading
 from fedsynth.evaluation.reading.confidence import ALARM, LEVEL, auroc, share_interval, tpr_at
 from fedsynth.evaluation.reading.rows import Rows, read_rows
-from fedsynth.evaluation.reading.steps import Steps, silent
+from fedsynth.evaluation.reading.steps import Steps
+from fedsynth.progress import showing
 from fedsynth.schema import Schema
 from fedsynth.schema.frames import demand_frame
 
@@ -45,7 +46,7 @@ def shadow_attack(
     shadows: int = 16,
     targets: int = 100,
     seed: int = 0,
-    progress: Steps = silent,
+    progress: Steps | bool = True,
 ) -> MembershipAttack:
     """A likelihood-ratio attack on synthetic rows (LiRA, Carlini et al. 2022) for small data.
 
@@ -75,7 +76,8 @@ def shadow_attack(
     Args:
         make: called once per shadow with half of the pool and a seed.
         shadows: an even number of at least 4.
-        progress: called with the shadows done and all of them.
+        progress: True shows it on a terminal or in a notebook, False nowhere; or what is to be
+            called with the shadows done and all of them.
 
     Raises:
         ConfigError: an odd number of shadows or fewer than 4, or no target.
@@ -90,12 +92,14 @@ def shadow_attack(
     inside = _draw_halves(1, shadows // 2, len(order), rng)[0]
     reading = Reading.of(rows, chosen, rng)
     read = []
-    for place, members in enumerate(inside):
-        made = make(pool.iloc[order[members]].reset_index(drop=True), int(rng.integers(2**31)))
-        read.append(
-            reading.statistics(read_rows(made, schema, f"synthetic rows of shadow {place + 1}"))
-        )
-        progress(place + 1, shadows)
+    told = (lambda _, *steps: progress(*steps)) if callable(progress) else progress
+    with showing(told) as report:
+        report("shadows", 0, shadows)
+        for place, members in enumerate(inside):
+            made = make(pool.iloc[order[members]].reset_index(drop=True), int(rng.integers(2**31)))
+            where = f"synthetic rows of shadow {place + 1}"
+            read.append(reading.statistics(read_rows(made, schema, where)))
+            report("shadows", place + 1, shadows)
     return _judge(np.stack(read), inside[:, :targets], len(order), rng)
 
 

@@ -76,6 +76,7 @@ def attack_table(
             return None
 
     tables, named = (synthetic, train, real), None if secrets is None else tuple(secrets)
+    progress(0, 5)
     members = run(lambda: membership(*tables, seed=seed), "membership", "Membership")
     progress(1, 5)
     closest = neighbours(*tables, seed=seed)
@@ -114,6 +115,7 @@ def attack_images(
     progress: Steps,
 ) -> Privacy:
     """The attacks on images: membership, and nearest neighbours as a diagnostic."""
+    progress(0, 2)
     attacks = image_membership(synthetic, train, real, schema, seed)
     progress(1, 2)
     closest = image_neighbours(synthetic, train, real, schema, seed)

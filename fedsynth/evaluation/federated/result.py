@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from fedsynth.evaluation.federated.estimates import Figure, Scores
 from fedsynth.evaluation.federated.spread import Across
 from fedsynth.privacy.trail.certificate import Certificate
+from fedsynth.views import Grid, Said, Shown, View
 
 FORMAT = 1
 
 
-@dataclass(frozen=True)
-class FederatedScores:
+@dataclass(frozen=True, repr=False)
+class FederatedScores(Shown):
     """Scores of synthetic rows against owners' records.
 
     Attributes:
@@ -39,7 +40,27 @@ class FederatedScores:
     synthetic_missing: float | None
     notes: tuple[str, ...]
     synthetic: str
-    certificate: Certificate = field(repr=False)
+    certificate: Certificate
+
+    def _view(self) -> View:
+        lines = list(self.owners)
+        if self.pooled is not None and len(lines) != 1:
+            lines.append(replace(self.pooled, name="all"))
+        parts: list[Said | Grid] = []
+        if lines:
+            head = ("owner", "records", "distance of columns", "accuracy", "AUROC")
+            parts.append(Grid(head, [_line(one) for one in lines], figures=(1, 2, 3, 4)))
+        else:
+            spread = [
+                (name, _written(one.weighted), "-" if one.spread is None else f"{one.spread:.3f}")
+                for name, one in self.across.items()
+            ]
+            parts.append(Grid(("score over clients", "mean", "spread"), spread, figures=(1, 2)))
+        parts += [Said(note) for note in self.notes]
+        content, void = self.certificate.content, self.certificate.void is not None
+        parts.append(Said(self.certificate_sentence, "void" if void else "strong"))
+        told = (*content["not_covered"], *content["cautions"])
+        return View("Scores by owner", [*parts, *(Said(one, "caution") for one in told)])
 
     @property
     def certificate_sentence(self) -> str:
@@ -73,3 +94,13 @@ class FederatedScores:
     def to_dict(self) -> dict[str, Any]:
         """Everything, JSON-able."""
         return {**self.figures(), "certificate": self.certificate.content}
+
+
+def _line(scores: Scores) -> tuple[str, ...]:
+    records = "-" if scores.records is None else f"{scores.records.value:,.0f}"
+    figures = (scores.mean_distance, scores.accuracy, scores.auroc)
+    return scores.name, records, *map(_written, figures)
+
+
+def _written(figure: Figure | None) -> str:
+    return "-" if figure is None else f"{figure.value:.3f} +- {figure.error:.3f}"

@@ -34,7 +34,7 @@ from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.certificate import SCHEMA, certify, seal
 from fedsynth.privacy.trail.ledger import Ledger
-from fedsynth.queries.options import Options, Progress, show_nothing
+from fedsynth.queries.options import Options, Progress
 from fedsynth.queries.plan import Plan, count_survivors
 from fedsynth.queries.session import Session, begin
 from fedsynth.queries.shares import Stage, share_out
@@ -78,7 +78,7 @@ def federated_scores(
     folder: str | Path | None = None,
     survivors: float = 1.0,
     owners_ledgers: Mapping[str, Ledger] | None = None,
-    progress: Progress = show_nothing,
+    progress: Progress | bool = True,
     owners_provenance: str = "declared",
     insecure_noise_seed: int | None = None,
 ) -> FederatedScores:

@@ -101,6 +101,7 @@ def fidelity(
     Sets of columns are counted in at most 200,000 rows of each table; triples are all of them, or
     1,000 drawn by the seed; the map of pairs shows the 60 columns that are furthest off.
     """
+    progress(0, 5)
     every, size = synthetic, min(len(synthetic), max(len(train), _LEAST))
     notes = _note_sizes(synthetic, train, size)
     synthetic, train = synthetic.sample(size, seed), train.sample(size, seed)

@@ -103,6 +103,7 @@ def _students(
     from fedsynth.evaluation.models.students import image_probabilities
 
     made, train, test = tables
+    progress(0, 2)
     answers = []
     for part in (made, train):
         answers.append(image_probabilities(_sample(part, seed), test.x, seed))

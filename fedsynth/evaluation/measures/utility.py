@@ -113,7 +113,7 @@ def utility(
     real: Rows,
     *,
     seed: int = 0,
-    models: Literal["standard", "all"] | Sequence[str] = "standard",
+    models: Literal["standard", "thorough"] | Sequence[str] = "standard",
     augment: bool = True,
     progress: Steps = silent,
 ) -> Utility:
@@ -124,7 +124,8 @@ def utility(
         train: real rows to compare them with.
         real: the test rows, none of which is in `train`; 20,000 of them are drawn from more.
         seed: of samples and models.
-        models: a handful, all there are, or names of `CLASSIFIERS` or `REGRESSORS`.
+        models: "standard", a handful of kinds; "thorough", all there are; or names of
+            `CLASSIFIERS` or `REGRESSORS`.
         augment: whether to train on synthetic and real rows together, too; slow models only where
             they may have all rows.
         progress: called with the steps done and all of them.
@@ -143,6 +144,7 @@ def utility(
     test = Pool.of(known["real"], seed).part(_TESTED)
     arena = Arena(Pool.of(known["synthetic"], seed), Pool.of(known["train"], seed), test, seed)
     steps = len(learners) + 2
+    progress(0, steps)
     trials = []
     for learner in learners:
         trials.append(arena.run(learner, augment))
@@ -161,13 +163,13 @@ def utility(
         baselines=baselines,
         curves=_curves(trials[0], test),
         agreement=ranks,
-        notes=tuple(utility_notes(known, arena, trials, groups)),
+        notes=(*_note_standard(models, task), *utility_notes(known, arena, trials, groups)),
     )
 
 
 def _choose_models(models: str | Sequence[str], task: Task) -> Sequence[Learner]:
     every = CLASSIFIERS if task == "classification" else REGRESSORS
-    if models == "all":
+    if models == "thorough":
         return every
     if models == "standard":
         return every[:STANDARD]
@@ -175,10 +177,21 @@ def _choose_models(models: str | Sequence[str], task: Task) -> Sequence[Learner]
     names = [models] if isinstance(models, str) else list(models)
     for name in names:
         if name not in by_name:
-            raise ConfigError(f"no model for {task} is called {name!r}{suggestion(name, by_name)}")
+            known = suggestion(name, (*by_name, "standard", "thorough"))
+            raise ConfigError(f"no model for {task} is called {name!r}{known}")
     if not names:
-        raise ConfigError('`models` names none: give "standard", "all" or names')
+        raise ConfigError('`models` names none: give "standard", "thorough" or names')
     return [by_name[name] for name in dict.fromkeys(names)]
+
+
+def _note_standard(models: str | Sequence[str], task: Task) -> list[Note]:
+    """What the standard models leave out."""
+    others = CLASSIFIERS[STANDARD:] if task == "classification" else REGRESSORS[STANDARD:]
+    if models != "standard" or not others:
+        return []
+    names = ", ".join(learner.name for learner in others)
+    text = f"the standard models were trained, not {names}: `thorough` trains them, too."
+    return [Note("utility", "Utility", text)]
 
 
 def _baselines(arena: Arena, learner: Learner) -> tuple[Baseline, ...]:

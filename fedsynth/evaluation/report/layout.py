@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from fedsynth.evaluation.report.markup import Html, join, tag
 from fedsynth.evaluation.report.wording import capital, interval, known, score
+from fedsynth.markup import Html, join, tag
 
 
 @dataclass(frozen=True)

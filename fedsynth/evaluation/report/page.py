@@ -10,7 +10,6 @@ from typing import Any
 
 from fedsynth.evaluation.report.content import Content, check
 from fedsynth.evaluation.report.layout import Section
-from fedsynth.evaluation.report.markup import Html, join, tag
 from fedsynth.evaluation.report.sections.clients import clients_section
 from fedsynth.evaluation.report.sections.closing import (
     certificate_section,
@@ -23,6 +22,7 @@ from fedsynth.evaluation.report.sections.images import images_section
 from fedsynth.evaluation.report.sections.privacy import privacy_section
 from fedsynth.evaluation.report.sections.summary import first_screen
 from fedsynth.evaluation.report.sections.utility import utility_section
+from fedsynth.markup import Html, join, tag
 
 
 def page(content: dict[str, Any]) -> str:

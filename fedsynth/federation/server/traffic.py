@@ -40,6 +40,16 @@ class Traffic:
         """In both directions, a client."""
         return (self.down + self.up) / self.clients
 
+    @property
+    def words(self) -> str:
+        """How many messages a client gets and sends, and their size."""
+        size, unit = self.bytes_per_client, "bytes"
+        for larger in ("kB", "MB", "GB"):
+            if size < 1000:
+                break
+            size, unit = size / 1000, larger
+        return f"{self.calls_per_client:.3g} a client, of {size:.3g} {unit} together"
+
     def add_announcement(self, value: Plain) -> None:
         """A plain value went to everybody."""
         self.down += self.clients * _size(value)

@@ -33,13 +33,14 @@ from fedsynth.privacy.terms import Terms
 from fedsynth.queries.session import Session
 from fedsynth.queries.shares import Stage
 from fedsynth.schema import Schema
+from fedsynth.views import Outlined
 
 # Rows that the classifier learns from: as many as there are records, within these.
 _LEAST_ROWS, _MOST_ROWS = 1_000, 20_000
 
 
-@dataclass(frozen=True, eq=False)
-class Learned:
+@dataclass(frozen=True, eq=False, repr=False)
+class Learned(Outlined):
     """What a fit leaves behind: the model, and the schema of its rows."""
 
     model: FusionModel

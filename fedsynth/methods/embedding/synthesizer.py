@@ -39,12 +39,13 @@ from fedsynth.queries.session import Session
 from fedsynth.queries.shares import Stage
 from fedsynth.schema import Schema
 from fedsynth.schema.target import conditions
+from fedsynth.views import Outlined
 
 ASK, TRAIN = "mean embedding", "generator"
 
 
-@dataclass(frozen=True, eq=False)
-class Learned:
+@dataclass(frozen=True, eq=False, repr=False)
+class Learned(Outlined):
     """A fit's generator and classes.
 
     Attributes:

@@ -25,6 +25,7 @@ from fedsynth.queries.preliminaries import Preliminaries
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.schema.conditions import condition_on
 from fedsynth.schema.target import conditions, target_index
+from fedsynth.views import Outlined
 
 Labels = NDArray[np.int64]
 
@@ -43,8 +44,8 @@ class ConditionRequest:
     cells: NDArray[np.float64] | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Learned:
+@dataclass(frozen=True, eq=False, repr=False)
+class Learned(Outlined):
     """What a fit leaves behind, all of it released or computed from released values.
 
     Attributes:

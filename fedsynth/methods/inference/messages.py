@@ -18,10 +18,11 @@ from fedsynth.methods.inference.statistic import Statistic, request_settings
 from fedsynth.methods.inference.tasks import MOMENTS
 from fedsynth.queries.session import Session
 from fedsynth.schema import Schema
+from fedsynth.views import Outlined
 
 
-@dataclass(frozen=True)
-class Learned:
+@dataclass(frozen=True, repr=False)
+class Learned(Outlined):
     """The messages that were released.
 
     Attributes:

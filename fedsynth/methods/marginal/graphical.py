@@ -31,12 +31,13 @@ from fedsynth.schema import Identifier, Schema
 from fedsynth.schema.conditions import Condition, condition_on
 from fedsynth.schema.frames import demand_frame
 from fedsynth.schema.target import target_index
+from fedsynth.views import Outlined
 
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Learned:
+@dataclass(frozen=True, repr=False)
+class Learned(Outlined):
     """What a fit leaves behind, all of it released or computed from released values.
 
     Attributes:

@@ -19,6 +19,7 @@ from fedsynth.methods.sampling.classifier import Classifier
 from fedsynth.methods.sampling.drawing import Columns, draw_table
 from fedsynth.methods.sampling.labels import demand_shares, draw_labels
 from fedsynth.schema import ImageSchema
+from fedsynth.views import Outlined
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -33,8 +34,8 @@ _CHOICE, _LEAST_CHOICE, _MOST_CHOICE = 10, 5_000, 100_000
 _SHARPNESS = 4.0
 
 
-@dataclass(frozen=True, eq=False)
-class Learned:
+@dataclass(frozen=True, eq=False, repr=False)
+class Learned(Outlined):
     """All of it made of released values and public rows.
 
     Attributes:

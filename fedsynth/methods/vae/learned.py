@@ -22,12 +22,13 @@ from fedsynth.methods.vae.redrawing import redraw
 from fedsynth.models import vae
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.schema.target import conditions, target_index
+from fedsynth.views import Outlined
 
 Floats = NDArray[np.float32]
 
 
-@dataclass(frozen=True)
-class Learned:
+@dataclass(frozen=True, repr=False)
+class Learned(Outlined):
     """What a fit leaves behind, all of it released or computed from released values.
 
     Attributes:

@@ -30,6 +30,7 @@ from fedsynth.privacy.budget import Budget
 from fedsynth.queries.session import Session
 from fedsynth.queries.shares import Stage
 from fedsynth.schema import ImageSchema, Schema
+from fedsynth.views import Outlined
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -42,8 +43,8 @@ def private_stage(budget: Budget, surviving: int, schema: Schema | ImageSchema) 
     return Stage(STATISTICS.name, 1.0, lambda m: statistics_terms(budget, m, surviving, mechanism))
 
 
-@dataclass(frozen=True, eq=False)
-class PublishedEdges:
+@dataclass(frozen=True, eq=False, repr=False)
+class PublishedEdges(Outlined):
     """The clients' messages, as published.
 
     Attributes:
@@ -98,8 +99,8 @@ class PublishedEdges:
         return self.learned.draw(rows, where, proportions, seed)
 
 
-@dataclass(frozen=True, eq=False)
-class PrivateEdges:
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivateEdges(Outlined):
     """Private Fusion's model of every edge, all of one noisy sum.
 
     Attributes:

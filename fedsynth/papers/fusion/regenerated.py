@@ -23,12 +23,13 @@ from fedsynth.methods.sampling.predicting import conform_unlabelled
 from fedsynth.papers.fusion.message import Layout
 from fedsynth.papers.fusion.regeneration import Labelling, Source, source_of, union
 from fedsynth.schema import ImageSchema, Schema
+from fedsynth.views import Outlined
 
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Learned:
+@dataclass(frozen=True, eq=False, repr=False)
+class Learned(Outlined):
     """What Fusion leaves behind.
 
     Attributes:

@@ -29,6 +29,7 @@ from fedsynth.papers.fusion_gan.networks import Networks, Records
 from fedsynth.papers.fusion_gan.settings import FusionGANSettings
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.schema.target import conditions
+from fedsynth.views import Outlined
 
 _BATCH = 128
 _CHUNK = 2000
@@ -41,8 +42,8 @@ Floats = NDArray[np.float32]
 Labels = NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class Learned:
+@dataclass(frozen=True, eq=False, repr=False)
+class Learned(Outlined):
     """What a fit leaves behind, all of it from the clients' messages.
 
     Attributes:

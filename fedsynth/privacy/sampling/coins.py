@@ -19,6 +19,7 @@ class Everyone:
     kind: ClassVar[str] = "everyone"
     rate: ClassVar[float] = 1.0
     replaces_one: ClassVar[bool] = False
+    words: ClassVar[str] = "everybody"
 
     def draw(self, count: int, source: NoiseSource) -> Positions:
         """Positions of those of ``count`` units that take part, rising."""
@@ -44,6 +45,10 @@ class Poisson:
     def __post_init__(self) -> None:
         if not 0 < self.rate <= 1:
             raise ConfigError(f"sampling rate must be in (0, 1], not {self.rate}")
+
+    @property
+    def words(self) -> str:
+        return f"each with probability {self.rate:.3g}"
 
     def draw(self, count: int, source: NoiseSource) -> Positions:
         return np.flatnonzero(source.uniform(count) < self.rate)

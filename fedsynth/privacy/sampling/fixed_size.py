@@ -34,6 +34,10 @@ class FixedSize:
                 f"{self.population}"
             )
 
+    @property
+    def words(self) -> str:
+        return f"{self.size:,} of {self.population:,}"
+
     def draw(self, count: int, source: NoiseSource) -> Positions:
         return np.sort(np.argsort(source.uniform(count))[: self.size])
 

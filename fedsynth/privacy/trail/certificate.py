@@ -14,12 +14,18 @@ from typing import Any
 
 from fedsynth.errors import ReleaseError
 from fedsynth.privacy.accounting import Spent, replaces_one
-from fedsynth.privacy.adversaries import Adversary, adversaries, name_promised
+from fedsynth.privacy.adversaries import (
+    Adversary,
+    adversaries,
+    adversary_grid,
+    name_promised,
+)
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.chain import parse_strictly, sync
 from fedsynth.privacy.trail.job import Closing, Event
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.trail.spelling import spell
+from fedsynth.views import Grid, Said, Shown, View
 
 FORMATS = (1, 2)
 NAME = "certificate.json"
@@ -33,8 +39,8 @@ _CHANGE = {
 }
 
 
-@dataclass(frozen=True)
-class Certificate:
+@dataclass(frozen=True, repr=False)
+class Certificate(Shown):
     """What a release guarantees and what that rests on.
 
     Attributes:
@@ -57,6 +63,18 @@ class Certificate:
     @property
     def sentence(self) -> str:
         return str(self.content["sentence"])
+
+    def _view(self) -> View:
+        content = self.content
+        void = self.void is not None
+        parts: list[Said | Grid] = [Said(self.sentence, "void" if void else "strong")]
+        if not void:
+            parts.append(adversary_grid(content.get("adversaries", ())))
+            parts.append(Said(content["guarantee"]["trust_in_words"]))
+        told = (*content["not_covered"], *content["cautions"])
+        parts += [Said(sentence, "caution") for sentence in told]
+        parts.append(Said(f"Head of the ledger: {content['ledger']['head']}", "quiet"))
+        return View("Certificate", parts)
 
     def save(self, folder: Path) -> Path:
         """Write ``certificate.json``, the whole of it or nothing."""

@@ -17,13 +17,13 @@ from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.trail.signatures import NAME as SIGNATURES
 from fedsynth.privacy.trail.signatures import read_keys
 from fedsynth.privacy.verify.binding import binding, vouching
-from fedsynth.privacy.verify.check import Check
+from fedsynth.privacy.verify.check import Check, Checks
 from fedsynth.privacy.verify.opinions import ROUNDING, second_opinions
 
 
 def verify(
     folder: str | Path, *, head: str | None = None, trust: str | Path | None = None
-) -> tuple[Check, ...]:
+) -> Checks:
     """Look at everything a certificate claims.
 
     Args:
@@ -40,7 +40,7 @@ def verify(
     folder = Path(folder)
     keys = None if trust is None else read_keys(Path(trust))
     certificate = Certificate.load(folder)
-    return tuple(_checks(folder, certificate, head, keys))
+    return Checks(_checks(folder, certificate, head, keys))
 
 
 def _checks(
@@ -118,7 +118,7 @@ def _within_budget(ledger: Ledger, derived: Certificate) -> Check:
     )
 
 
-def require(folder: Path) -> tuple[Check, ...]:
+def require(folder: Path) -> Checks:
     """As :func:`verify`, but raises ReleaseError naming every check that fails."""
     checks = verify(folder)
     failed = [f"{check.name}: {check.found}" for check in checks if not check.passed]

@@ -200,7 +200,7 @@ def test_shadows_get_halves_of_the_pool_and_progress_is_told():
     shadow_attack(make, pool, SCHEMA, shadows=4, progress=lambda *step: told.append(step))
     assert [size for size, _ in sizes] == [15] * 4
     assert len({seed for _, seed in sizes}) == 4
-    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert told == [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]
 
 
 def test_the_order_of_the_rows_does_not_matter():

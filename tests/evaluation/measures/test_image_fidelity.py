@@ -111,7 +111,7 @@ def test_recalls_and_accuracy_by_hand(monkeypatch):
         ("one", 1, 1),
         ("two", None, None),
     ]
-    assert steps == [(1, 2), (2, 2)] and found.notes == ()
+    assert steps == [(0, 2), (1, 2), (2, 2)] and found.notes == ()
 
 
 def test_pixels_by_hand():

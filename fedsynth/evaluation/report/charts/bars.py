@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fedsynth.evaluation.report.charts.drawing import Scale, line, mark, px, svg, words
-from fedsynth.evaluation.report.markup import Html, tag
 from fedsynth.evaluation.report.wording import known, score, tick, tick_percent
+from fedsynth.markup import Html, tag
 
 
 def headline(entry: Mapping[str, Any]) -> Html:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from fedsynth.evaluation.report.charts.drawing import Scale, line, path, px, spread, svg, words
-from fedsynth.evaluation.report.markup import Html, short, tag
 from fedsynth.evaluation.report.wording import known, score, tick
+from fedsynth.markup import Html, short, tag
 
 _LEFT, _RIGHT, _TOP, _FOOT = 44.0, 312.0, 10.0, 262.0
 NAMED = 16

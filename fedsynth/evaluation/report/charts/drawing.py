@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fedsynth.evaluation.report.markup import Html, tag
 from fedsynth.evaluation.report.wording import known
+from fedsynth.markup import Html, tag
 
 _REACH = {"synthetic": 4.0, "real": 4.6, "trivial": 3.4, "augmented": 4.6}
 """Half the width of each mark. Shapes differ as well as colours: disc, diamond, cross, triangle."""

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fedsynth.evaluation.report.charts.drawing import px, svg, words
-from fedsynth.evaluation.report.markup import Html, apart, short, tag
 from fedsynth.evaluation.report.wording import TIMES, known, score
+from fedsynth.markup import Html, apart, short, tag
 
 MOST = 60
 """Columns drawn; of more, those of the worst pairs."""

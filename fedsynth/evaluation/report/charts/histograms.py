@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fedsynth.evaluation.report.charts.drawing import Scale, line, mark, px, svg, words
-from fedsynth.evaluation.report.markup import Html, apart, short, tag
 from fedsynth.evaluation.report.wording import known, percent, score, tick, tick_percent
+from fedsynth.markup import Html, apart, short, tag
 
 Row = tuple[str, float | None, float | None]
 """A name, the figure of real rows and that of synthetic ones."""

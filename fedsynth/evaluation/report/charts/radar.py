@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from importlib import resources
 
 from fedsynth.evaluation.report.charts.drawing import Scale, line, mark, path, svg, words
-from fedsynth.evaluation.report.markup import Html, tag
 from fedsynth.evaluation.report.wording import DASH, amount, known, tick
+from fedsynth.markup import Html, tag
 
 _WIDE, _MIDDLE, _TOP = 480.0, 240.0, 196.0
 _RIM, _HUB = 124.0, 24.0

@@ -11,8 +11,8 @@ from fedsynth.evaluation.report.layout import (
     section,
     table,
 )
-from fedsynth.evaluation.report.markup import name, tag
 from fedsynth.evaluation.report.wording import DASH, amount, capital, cell, count, known, score
+from fedsynth.markup import name, tag
 
 
 def clients_section(content: Content) -> Section | None:

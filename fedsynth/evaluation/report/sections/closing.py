@@ -15,8 +15,8 @@ from fedsynth.evaluation.report.layout import (
     section,
     table,
 )
-from fedsynth.evaluation.report.markup import Html, tag
 from fedsynth.evaluation.report.wording import DASH, cell, count, known, one_in, sentence
+from fedsynth.markup import Html, tag
 
 _TRUST = {
     "central": "central: the server is trusted with what clients send before it adds noise",

@@ -16,8 +16,8 @@ from fedsynth.evaluation.report.charts.histograms import (
 )
 from fedsynth.evaluation.report.content import Content, others
 from fedsynth.evaluation.report.layout import Part, lede, pairs_of, part, region
-from fedsynth.evaluation.report.markup import Html, apart, join, name, tag, text
 from fedsynth.evaluation.report.wording import DASH, amount, known, percent, score
+from fedsynth.markup import Html, apart, join, name, tag, text
 
 _SHORT = 0.05
 

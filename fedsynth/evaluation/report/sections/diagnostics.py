@@ -10,7 +10,6 @@ from fedsynth.evaluation.report.charts.drawing import legend
 from fedsynth.evaluation.report.charts.histograms import distribution
 from fedsynth.evaluation.report.content import Content, reason
 from fedsynth.evaluation.report.layout import Part, absent, bullets, figure, lede, part, table
-from fedsynth.evaluation.report.markup import Html, join, name, tag
 from fedsynth.evaluation.report.wording import (
     DASH,
     amount,
@@ -21,6 +20,7 @@ from fedsynth.evaluation.report.wording import (
     score,
     sentence,
 )
+from fedsynth.markup import Html, join, name, tag
 
 _QUANTILES = ("5 %", "25 %", "50 %", "75 %", "95 %")
 _UNBOUNDED = frozenset({"enhanced_beta", "delta"})

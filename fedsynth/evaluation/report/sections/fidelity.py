@@ -20,9 +20,9 @@ from fedsynth.evaluation.report.layout import (
     table,
     within,
 )
-from fedsynth.evaluation.report.markup import Html, apart, join, name, tag
 from fedsynth.evaluation.report.sections.columns import columns
 from fedsynth.evaluation.report.wording import DASH, TIMES, capital, count, interval, known, score
+from fedsynth.markup import Html, apart, join, name, tag
 
 _PARTS = (
     ("columns", "Columns", columns),

@@ -17,8 +17,8 @@ from fedsynth.evaluation.report.layout import (
     several,
     table,
 )
-from fedsynth.evaluation.report.markup import Html, join, tag
 from fedsynth.evaluation.report.wording import known, score
+from fedsynth.markup import Html, join, tag
 
 
 def images_section(content: Content) -> Section | None:

@@ -22,7 +22,6 @@ from fedsynth.evaluation.report.layout import (
     table,
     within,
 )
-from fedsynth.evaluation.report.markup import Html, join, name, tag
 from fedsynth.evaluation.report.sections.diagnostics import anonymity, neighbours
 from fedsynth.evaluation.report.wording import (
     DASH,
@@ -35,6 +34,7 @@ from fedsynth.evaluation.report.wording import (
     sentence,
     tick_percent,
 )
+from fedsynth.markup import Html, join, name, tag
 
 _STROKES = ("attack0", "attack1", "attack2", "attack3")
 _FLOOR = 1e-4

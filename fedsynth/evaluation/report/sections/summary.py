@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from fedsynth.evaluation.report.charts.bars import belief, headline
 from fedsynth.evaluation.report.charts.drawing import legend
 from fedsynth.evaluation.report.content import Content, is_void
 from fedsynth.evaluation.report.layout import Section, bullets
-from fedsynth.evaluation.report.markup import Html, join, name, tag
 from fedsynth.evaluation.report.wording import (
     DASH,
     capital,
@@ -19,17 +19,30 @@ from fedsynth.evaluation.report.wording import (
     score,
     sentence,
 )
+from fedsynth.markup import Html, join, name, tag
 
 
 def banner(content: Content) -> Html | None:
     """Whether the report may be published; None where its text is missing and it may."""
+    lead, words = _disclosure(content)
+    if not lead:
+        return tag("p", words, class_="open") if words else None
+    return tag("p", tag("strong", lead), words, class_="banner", role="note")
+
+
+def banner_words(content: Content) -> str:
+    """The same as text; empty where there is none."""
+    return "".join(_disclosure(content))
+
+
+def _disclosure(content: Content) -> tuple[str, str]:
+    """What stands out, and what is said."""
     disclosure = content.get("disclosure") or {}
     words = disclosure.get("text") or ""
     if disclosure.get("public"):
-        return tag("p", sentence(capital(words)), class_="open") if words else None
+        return "", sentence(capital(words))
     words = words or "computed on real data: not covered by epsilon"
-    lead = tag("strong", "Confidential. ")
-    return tag("p", lead, sentence(capital(words)), class_="banner", role="note")
+    return "Confidential. ", sentence(capital(words))
 
 
 def first_screen(content: Content) -> Section:
@@ -38,17 +51,21 @@ def first_screen(content: Content) -> Section:
     head = [
         tag("p", "Evaluation of synthetic data", class_="kicker"),
         tag("h1", name(content.get("title") or "Untitled", 80), id="summary-title"),
-        tag("p", *_about(content), class_="about"),
+        tag("p", *about(content), class_="about"),
         banner(content),
         tag("p", summary.get("verdict") or "No verdict was recorded.", class_="verdict"),
     ]
     two = tag("div", _promise(content), _beware(summary.get("beware") or []), class_="two")
-    body = [*head, _headlines(summary.get("headlines") or []), two]
+    body = [*head, headlines(summary.get("headlines") or []), two]
     shown = tag("section", *body, id="summary", aria_labelledby="summary-title")
     return Section("summary", "Summary", shown)
 
 
-def _about(content: Content) -> list[object]:
+def about(content: Content, show: Callable[[object, int], object] = name) -> list[object]:
+    """What was compared, in words and names.
+
+    show: a name, cut to so many characters.
+    """
     data = content.get("data") or {}
     rows, image = data.get("rows") or {}, data.get("kind") == "image"
     what = "images" if image else "rows"
@@ -63,12 +80,13 @@ def _about(content: Content) -> list[object]:
         parts.append(f", measured against one half of {real}, ")
         parts.append(f"the other half standing for other real {what}")
     if data.get("target"):
-        parts += [". Target: ", name(data["target"], 60)]
+        parts += [". Target: ", show(data["target"], 60)]
         parts.append(f" ({data['task']})" if data.get("task") else "")
     return [*parts, "."]
 
 
-def _headlines(entries: list[Content]) -> Html:
+def headlines(entries: list[Content]) -> Html:
+    """A card for each figure, and what its marks are."""
     if not entries:
         return tag("p", "No headline figures were recorded.", class_="absent")
     cards = [tag("li", *_card(entry)) for entry in entries]

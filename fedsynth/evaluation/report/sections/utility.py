@@ -17,7 +17,6 @@ from fedsynth.evaluation.report.layout import (
     several,
     table,
 )
-from fedsynth.evaluation.report.markup import Html, name, tag
 from fedsynth.evaluation.report.wording import (
     DASH,
     amount,
@@ -29,6 +28,7 @@ from fedsynth.evaluation.report.wording import (
     metric_value,
     score,
 )
+from fedsynth.markup import Html, name, tag
 
 _SOURCES = ("synthetic", "real", "augmented")
 _TITLES = {"synthetic": "Synthetic", "real": "Real", "augmented": "Both"}

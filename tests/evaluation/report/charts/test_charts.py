@@ -20,7 +20,7 @@ from fedsynth.evaluation.report.charts.histograms import (
     furthest,
     strip,
 )
-from fedsynth.evaluation.report.markup import Html, join, name, tag, text
+from fedsynth.markup import Html, join, name, tag, text
 from tests.evaluation.report.report_reading import Element, read
 
 HISTOGRAM = {"labels": ["a", "b", "c"], "real": [0.5, 0.25, 0.25], "synthetic": [1.0, 0.0, None]}

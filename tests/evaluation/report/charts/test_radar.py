@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedsynth.evaluation.report.charts.radar import Axis, Method, picture, radar
-from fedsynth.evaluation.report.markup import Html
 from fedsynth.evaluation.report.wording import count, score
+from fedsynth.markup import Html
 from tests.evaluation.report.report_reading import read
 
 AXES = [

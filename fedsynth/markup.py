@@ -67,6 +67,7 @@ def apart(value: object, limit: int = 60) -> str:
     return f"\u2068{short(str(value), limit)}\u2069"
 
 
-def short(value: str, limit: int) -> str:
+def short(value: object, limit: int) -> str:
     """At most `limit` characters, the last an ellipsis where some were cut."""
+    value = str(value)
     return value if len(value) <= limit else value[: limit - 1].rstrip() + "…"
