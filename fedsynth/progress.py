@@ -31,7 +31,8 @@ _PAUSE = 0.25
 
 @dataclass(frozen=True)
 class _State:
-    """Of a step: rounds done and in all, the epsilon spent, and when it began and was reported."""
+    """Of a step: rounds done and in all, the epsilon spent, when it began and was reported; and how
+    long all steps may take, in words."""
 
     step: str
     done: int
@@ -39,12 +40,14 @@ class _State:
     epsilon: float
     begun: float
     now: float
+    expected: str
 
     def line(self) -> str:
         """In words, with the time gone by."""
         gone = time.monotonic() - self.begun
         where = f"{self.step} {self.done:,}/{self.total:,}"
-        return _join(where, _spell(gone), self._left(gone), _spell_spent(self.epsilon))
+        left, spent = self._left(gone), _spell_spent(self.epsilon)
+        return _join(where, _spell(gone), left, spent, self.expected)
 
     def _left(self, gone: float) -> str:
         """The time that is left to it, where its rounds are so many that they are alike."""
@@ -95,6 +98,7 @@ class Display:
         self._began = 0.0
         self._steps: dict[str, float] = {}
         self._spent = math.nan
+        self._expected = ""
 
     def __enter__(self) -> Display:
         self._began = time.monotonic()
@@ -123,7 +127,13 @@ class Display:
         now = time.monotonic()
         self._spent = self._spent if math.isnan(epsilon) else epsilon
         begun = self._steps.setdefault(step, now)
-        self._screen.report(_State(step, done, total, epsilon, begun, now))
+        self._screen.report(_State(step, done, total, epsilon, begun, now, self._expected))
+
+    def expect(self, least: float, most: float) -> None:
+        """Tell how many seconds all steps together may take."""
+        self._expected = f"in all some {_spell(least)} to {_spell(most)} on one processor"
+        if isinstance(self._screen, _Lines):
+            print(self._expected, file=sys.stderr)
 
     def caution(self, sentence: str) -> None:
         """What epsilon does not cover, said also to those who want no progress."""

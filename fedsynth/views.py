@@ -13,13 +13,10 @@ from typing import TYPE_CHECKING, Literal
 from fedsynth.markup import Html, join, tag
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
 _WIDEST = 110
 """Characters of a line of text at most, where a terminal is wider."""
-
-_NAME = 24
-"""Characters of a table's first column that stay together."""
 
 STYLE = Html(
     ".fedsynth{line-height:1.45;max-width:64em;overflow-x:auto}"
@@ -99,8 +96,7 @@ class Grid:
         kinds = ((place, "figure" if place in self.figures else None) for place in self.places)
         return tag("tr", *(tag(name, clean(cells[place]), class_=kind) for place, kind in kinds))
 
-    def __rich__(self) -> RenderableType:
-        from rich.console import Group
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.table import Table
 
         table = Table(
@@ -108,7 +104,7 @@ class Grid:
             show_header=bool(self.head),
             header_style="",
             pad_edge=False,
-            padding=(0, 2, 0, 0),
+            padding=(0, 1),
         )
         for place in self.places:
             longest = max(len(clean(row[place])) for row in self.rows[: self.most])
@@ -116,12 +112,15 @@ class Grid:
                 _styled(self.head[place], "quiet") if self.head else "",
                 justify="right" if place in self.figures else "left",
                 overflow="fold",
-                min_width=min(longest, _NAME) if place == 0 else None,
+                # In one piece, where the other columns have room all the same.
+                no_wrap=place == 0 and longest <= options.max_width // 3,
             )
         for number, row in enumerate(self.rows[: self.most]):
             tone: Tone = "strong" if number in self.strong else "plain"
             table.add_row(*(_styled(row[place], tone) for place in self.places))
-        return Group(table, _styled(self.left_out, "quiet")) if self.left_out else table
+        yield table
+        if self.left_out:
+            yield _styled(self.left_out, "quiet")
 
 
 @dataclass(frozen=True)
@@ -196,8 +195,9 @@ class Outlined:
     """A dataclass that is shown without its numbers."""
 
     def __repr__(self) -> str:
-        shown = (f"{one.name}: {_outline(getattr(self, one.name, None))}" for one in fields(self))  # type: ignore[arg-type]
-        return f"<{type(self).__name__} of {', '.join(shown)}>"
+        names = [one.name for one in fields(self)]  # type: ignore[arg-type]
+        shown = (f"{name} {_outline(getattr(self, name, None))}" for name in names)
+        return f"<{type(self).__name__}: {', '.join(shown)}>"
 
 
 def _outline(value: object) -> str:
@@ -207,7 +207,7 @@ def _outline(value: object) -> str:
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and hasattr(value, "dtype"):
         return f"{value.dtype} {list(shape)}"
-    return f"{len(value)} in a {kind}" if isinstance(value, Sized) else kind
+    return f"{len(value)} of a {kind}" if isinstance(value, Sized) else kind
 
 
 def clean(text: object) -> str:

@@ -228,8 +228,10 @@ def draft_schema(
 
     Of several owners' tables it says first how they differ.
     """
+    from fedsynth.cli.terminal import on_stderr
     from fedsynth.schema.drafting import draft
     from fedsynth.schema.showing import DRAFTED
+    from fedsynth.views import Said
     from fedsynth.yaml_files import yaml_text
 
     if output is not None:
@@ -242,12 +244,10 @@ def draft_schema(
         print(yaml_text(found.schema.to_dict()), end="")
     else:
         found.schema.save(output)
+    out = on_stderr()
     for finding in found.findings:
-        print(finding, file=sys.stderr)
-    print(
-        DRAFTED,
-        file=sys.stderr,
-    )
+        out.print(Said(str(finding)))
+    out.print(Said(DRAFTED, "caution"))
 
 
 @schema_app.command("check")

@@ -61,7 +61,7 @@ class Reader:
             ConfigError: options of another kind of table.
             DataError: it cannot be read.
         """
-        from fedsynth.cli.terminal import Display
+        from fedsynth.progress import Display
         from fedsynth.data.tables import read_sql, read_table
         from fedsynth.jobs.inputs import Origin, expand_url
 

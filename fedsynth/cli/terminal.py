@@ -27,6 +27,11 @@ def on_stdout() -> Console:
     return Console(highlight=False, width=None if sys.stdout.isatty() else _ANY)
 
 
+def on_stderr() -> Console:
+    """The same of stderr."""
+    return Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else _ANY)
+
+
 def show_outcome(outcome: Outcome) -> None:
     """The release's paths, the certificate and the scores."""
     console, content = on_stdout(), outcome.certificate.content

@@ -21,6 +21,7 @@ from fedsynth.evaluation.comparing import (
     Progress,
     compare_images,
     compare_tables,
+    seconds,
 )
 from fedsynth.evaluation.findings.results import Results, successful_attacks
 from fedsynth.evaluation.findings.summary import Summary, summarise
@@ -32,7 +33,7 @@ from fedsynth.evaluation.reading.notes import Note, texts_by_part
 from fedsynth.markup import Html
 from fedsynth.plain import make_jsonable
 from fedsynth.privacy.trail.certificate import Certificate, version_of
-from fedsynth.progress import showing
+from fedsynth.progress import Display, showing
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.schema.drafting import draft
 from fedsynth.views import Shown, View
@@ -183,6 +184,8 @@ def evaluate(
     _demand_options(schema, secrets, quasi_identifiers, sensitive)
     attacked = _Attacked(secrets, tuple(quasi_identifiers), tuple(sensitive))
     with showing(progress) as report:
+        if isinstance(report, Display) and isinstance(schema, Schema):
+            report.expect(*seconds(sides, len(schema.modelled), models))
         results, more = _compare(sides, schema, attacked, models, seed, report)
     brief = None if certificate is None else _brief(certificate)
     return Evaluation(

@@ -14,8 +14,13 @@ from sklearn.naive_bayes import GaussianNB
 
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.evaluation.measures.agreement import SETTINGS
-from fedsynth.evaluation.measures.utility import compare, train_on_synthetic, utility
-from fedsynth.evaluation.models.classifiers import train_boosting
+from fedsynth.evaluation.measures.utility import (
+    _note_standard,
+    compare,
+    train_on_synthetic,
+    utility,
+)
+from fedsynth.evaluation.models.classifiers import CLASSIFIERS, train_boosting
 from fedsynth.evaluation.models.trials import mean_figures
 from fedsynth.evaluation.reading.labelled import label_rows
 from fedsynth.evaluation.reading.rows import read_rows, shuffle_columns
@@ -442,3 +447,12 @@ def test_the_report_draws_it():
     found = judged(rows(60, seed=2), rows(60), rows(60, seed=1), models=["random forest"])
     content = {"utility": dataclasses.asdict(found)}
     assert "Random forest" in str(utility_section(content))
+
+
+def test_models_that_standard_leaves_out_are_named():
+    left = [learner.name for learner in CLASSIFIERS[6:]]
+    noted = _note_standard("standard", "classification")
+    assert len(left) == 8 and all(name in noted[0] for name in left)
+    assert "`thorough` trains them" in noted[0] and noted[0].part == "utility"
+    assert not _note_standard("thorough", "classification") + _note_standard([], "classification")
+    assert not _note_standard("standard", "regression"), "it leaves none out"

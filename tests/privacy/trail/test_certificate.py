@@ -259,3 +259,29 @@ def test_a_certificate_that_is_no_text_or_no_file_is_refused(tmp_path: Path):
 def test_a_file_is_hashed_as_any_other_tool_would(tmp_path: Path):
     (tmp_path / "f").write_bytes(b"abc")
     assert sha256(tmp_path / "f").startswith("ba7816bf8f01cfea414140de5dae2223")
+
+
+def test_a_certificate_is_shown_with_its_figures():
+    budget = Budget(epsilon=3.0, delta=1e-5, unit="record", trust="distributed", curious=0)
+    ledger = ledger_of(
+        trust="distributed", budget=budget, clients=4, schema_provenance="private-data"
+    )
+    certificate = certify(ledger, FILES)
+    shown, html = " ".join(repr(certificate).split()), certificate._repr_html_()
+    assert certificate.sentence in shown and certificate.sentence in html
+    for one in certificate.content["adversaries"]:
+        assert f"{one['epsilon']:.4g}" in shown and one["who"] in html
+    told = [*certificate.content["not_covered"], *certificate.content["cautions"]]
+    assert told and all(sentence in shown for sentence in told)
+    assert ledger.head in shown and 'class="void"' not in html
+
+
+def test_a_void_certificate_promises_nobody_anything():
+    certificate = certify(ledger_of(multiplier=0.0), FILES)
+    shown, html = repr(certificate), certificate._repr_html_()
+    assert "! Void: at least one release carries no noise" in shown
+    assert "promised" not in shown and '<p class="void">Void:' in html
+
+
+def test_a_certificate_that_is_none_can_be_looked_at():
+    assert "Certificate object at" in repr(Certificate({}))
