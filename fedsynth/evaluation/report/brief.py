@@ -53,6 +53,7 @@ def view(content: Content, caught: list[str]) -> View:
         [
             *_said(content, caught),
             Grid(head, rows, figures=(1, 2, 3)),
+            *([Said("Beware", "strong")] if summary["beware"] else []),
             *(Said(sentence(one), "caution") for one in summary["beware"]),
         ],
     )
