@@ -98,7 +98,7 @@ class Display:
         self._began = 0.0
         self._steps: dict[str, float] = {}
         self._spent = math.nan
-        self._expected = ""
+        self._expected, self._most = "", 0.0
 
     def __enter__(self) -> Display:
         self._began = time.monotonic()
@@ -127,11 +127,14 @@ class Display:
         now = time.monotonic()
         self._spent = self._spent if math.isnan(epsilon) else epsilon
         begun = self._steps.setdefault(step, now)
-        self._screen.report(_State(step, done, total, epsilon, begun, now, self._expected))
+        # What was expected and did not come true is no news.
+        expected = self._expected if now - self._began <= self._most else ""
+        self._screen.report(_State(step, done, total, epsilon, begun, now, expected))
 
     def expect(self, least: float, most: float) -> None:
         """Tell how many seconds all steps together may take."""
-        self._expected = f"in all some {_spell(least)} to {_spell(most)} on one processor"
+        self._expected = f"in all some {_spell(least)} to {_spell(most)} on an idle processor"
+        self._most = most
         if isinstance(self._screen, _Lines):
             print(self._expected, file=sys.stderr)
 

@@ -101,6 +101,7 @@ class Evaluation(Shown):
             "data": self.about,
             "disclosure": self._disclosure,
             "summary": summary,
+            "notes": [note for note in self.notes if note.part == "utility"],
         }
 
     @property

@@ -34,8 +34,8 @@ def view(content: Content, caught: list[str]) -> View:
     """In text.
 
     Args:
-        content: the report as JSON has it; of its parts, title, data, disclosure, summary and the
-            attacks' names are looked at.
+        content: the report as JSON has it; of its parts, title, data, disclosure, summary and notes
+            are looked at.
         caught: the attacks that told training rows from others.
     """
     summary = content["summary"]
@@ -55,6 +55,7 @@ def view(content: Content, caught: list[str]) -> View:
             Grid(head, rows, figures=(1, 2, 3)),
             *([Said("Beware", "strong")] if summary["beware"] else []),
             *(Said(sentence(one), "caution") for one in summary["beware"]),
+            *(Said(sentence(one), "quiet") for one in content.get("notes") or []),
         ],
     )
 
@@ -66,6 +67,7 @@ def html(content: Content, caught: list[str]) -> Html:
         tag("style", _STYLE),
         headlines(content["summary"]["headlines"]),
         tag("div", tag("strong", "Beware"), beware) if beware else Html(""),
+        *(tag("p", sentence(one), class_="quiet") for one in content.get("notes") or []),
         tag("p", _MORE, class_="quiet"),
     )
 

@@ -17,8 +17,8 @@ def test_a_shell_is_told_verdict_figures_and_what_to_beware_of():
     assert content["summary"]["verdict"] in shown
     for one in content["summary"]["headlines"]:
         assert one["name"] in shown and f"{one['value']:.3f}" in shown
-    for warning in content["summary"]["beware"]:
-        assert warning.rstrip(".") in shown
+    for said in [*content["summary"]["beware"], *content["notes"]]:
+        assert " ".join(said.rstrip(".").split()) in shown
 
 
 def test_private_figures_say_that_they_are_private():
