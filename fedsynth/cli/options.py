@@ -61,9 +61,9 @@ class Reader:
             ConfigError: options of another kind of table.
             DataError: it cannot be read.
         """
-        from fedsynth.progress import Display
         from fedsynth.data.tables import read_sql, read_table
         from fedsynth.jobs.inputs import Origin, expand_url
+        from fedsynth.progress import Display
 
         said = {
             key: value
