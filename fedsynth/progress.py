@@ -68,11 +68,9 @@ def showing(progress: Report | bool) -> Iterator[Report]:
     Raises:
         ConfigError: it is none of these.
     """
-    if callable(progress):
-        yield progress
-    elif isinstance(progress, bool):
-        with Display(quiet=not progress) as display:
-            yield display
+    if callable(progress) or isinstance(progress, bool):
+        with Display(quiet=progress is not True) as display:
+            yield progress if callable(progress) else display
     else:
         kind = type(progress).__name__
         raise ConfigError(f"progress is True, False or what is to be called, not a {kind}")
@@ -82,15 +80,15 @@ class Display:
     """Shows the step under way, its rounds, the epsilon spent, and the time that has gone by and
     that is left to the step, in one line; when all is done, what it took.
 
-    A display within another one shows nothing.
+    A display within another one, quiet or not, shows nothing.
 
     Args:
         quiet: show nothing.
         lines: where nobody watches, print some plain lines of each step.
     """
 
-    _shown = False
-    """Whether one is on show."""
+    _open = 0
+    """How many are under way."""
 
     def __init__(self, *, quiet: bool = False, lines: bool = False) -> None:
         self._quiet, self._lines = quiet, lines
@@ -102,9 +100,9 @@ class Display:
 
     def __enter__(self) -> Display:
         self._began = time.monotonic()
-        if not self._quiet and not Display._shown:
+        if not self._quiet and not Display._open:
             self._screen = _choose_screen(self._lines)
-            Display._shown = self._screen is not None
+        Display._open += 1
         return self
 
     def __exit__(
@@ -113,9 +111,9 @@ class Display:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        Display._open -= 1
         if self._screen is None:
             return
-        Display._shown = False
         took = f"{', '.join(self._steps)}: {_spell(time.monotonic() - self._began)}"
         how = "" if kind is None else ", not finished"
         self._screen.end(_join(took + how, _spell_spent(self._spent)) if self._steps else "")

@@ -103,15 +103,18 @@ def test_work_that_fails_says_that_it_was_not_finished(terminal, clock):
     assert last_line(terminal) == "training: 5 min, not finished"
 
 
-def test_a_display_within_another_shows_nothing(terminal):
-    with redirect_stderr(terminal), showing(True) as outer:
-        outer("shadows", 0, 4)
-        with showing(True) as inner:
-            inner("questions", 0, 6)
-        outer("shadows", 4, 4)
-    assert "questions" not in terminal.getvalue() and "shadows" in terminal.getvalue()
-    with redirect_stderr(terminal), showing(True) as again:
-        again("questions", 0, 6)
+@pytest.mark.parametrize("outer", [True, False, lambda *one: None])
+def test_a_display_within_another_shows_nothing(terminal, outer):
+    with redirect_stderr(terminal):
+        with showing(outer) as report:
+            report("shadows", 0, 4)
+            with showing(True) as inner:
+                inner("questions", 0, 6)
+            report("shadows", 4, 4)
+        assert "questions" not in terminal.getvalue()
+        assert ("shadows" in terminal.getvalue()) == (outer is True)
+        with showing(True) as again:
+            again("questions", 0, 6)
     assert "questions" in terminal.getvalue()
 
 
