@@ -68,10 +68,14 @@ def showing(progress: Report | bool) -> Iterator[Report]:
     Raises:
         ConfigError: it is none of these.
     """
-    if callable(progress) or isinstance(progress, bool):
-        with Display(quiet=progress is not True) as display:
-            yield progress if callable(progress) else display
-    else:
+    demand_report(progress)
+    with Display(quiet=progress is not True) as display:
+        yield progress if callable(progress) else display
+
+
+def demand_report(progress: object) -> None:
+    """Raises ConfigError for what :func:`showing` does not take."""
+    if not (callable(progress) or isinstance(progress, bool)):
         kind = type(progress).__name__
         raise ConfigError(f"progress is True, False or what is to be called, not a {kind}")
 

@@ -14,6 +14,7 @@ import pytest
 from fedsynth import progress
 from fedsynth.errors import ConfigError
 from fedsynth.progress import Display, showing
+from fedsynth.queries.options import Options
 
 
 class Terminal(io.StringIO):
@@ -159,3 +160,5 @@ def test_progress_is_silenced_or_replaced(terminal):
 def test_progress_that_is_none_is_refused(progress):
     with pytest.raises(ConfigError, match="progress is True, False or what is to be called"):
         showing(progress).__enter__()
+    with pytest.raises(ConfigError, match="progress is True, False or what is to be called"):
+        Options(progress=progress)

@@ -10,6 +10,7 @@ from pathlib import Path
 from fedsynth.agreed import demand_whole
 from fedsynth.errors import Caution, ConfigError, warn_of
 from fedsynth.privacy.trail.ledger import Ledger
+from fedsynth.progress import demand_report
 
 OUTSIDE = 0.05
 """The share of a column's cells that may be outside the schema, where nobody says otherwise."""
@@ -79,6 +80,7 @@ class Options:
             raise ConfigError(f"survivors must be in (0, 1], not {self.survivors!r}")
         demand_whole("checkpoint_every", self.checkpoint_every, 1)
         demand_whole("seed", self.seed, 0)
+        demand_report(self.progress)
         if self.owners_provenance not in ("declared", "private-data"):
             raise ConfigError(
                 f"owners_provenance is declared or private-data, not {self.owners_provenance!r}"
