@@ -10,6 +10,7 @@ from fedsynth.views import Grid, Said, View
 
 if TYPE_CHECKING:
     from fedsynth.methods.synthesizer import Synthesizer
+    from fedsynth.privacy.trail.certificate import Certificate
 
 _ABLE = {
     "sample": "rows",
@@ -22,8 +23,16 @@ _ABLE = {
 """What a fitted one may be asked, where it has the method, at no further cost."""
 
 
-def overview(synth: Synthesizer[Any], *, fitted: bool, paid: bool) -> View:
-    """Args: fitted: something was learned; paid: it has a ledger, since it was fitted here."""
+def overview(
+    synth: Synthesizer[Any], *, fitted: bool, paid: bool, certificate: Certificate | None
+) -> View:
+    """A synthesizer's view.
+
+    Args:
+        fitted: something was learned.
+        paid: it has a ledger, since it was fitted here.
+        certificate: of the release that it was loaded from.
+    """
     schema = synth.schema
     name = f" {schema.name!r}" if schema.name else ""
     size = (
@@ -41,9 +50,9 @@ def overview(synth: Synthesizer[Any], *, fitted: bool, paid: bool) -> View:
     parts: list[Said | Grid] = [Grid((), facts + (_cost(synth) if paid else []))]
     if paid:
         parts += [Said(remark, "caution") for remark in synth.remarks]
-    elif synth.certificate is not None:
-        void = synth.certificate.void is not None
-        parts.append(Said(synth.certificate.sentence, "void" if void else "strong"))
+    elif certificate is not None:
+        void = certificate.void is not None
+        parts.append(Said(certificate.sentence, "void" if void else "strong"))
     if fitted:
         able = [f"{name} ({words})" for name, words in _ABLE.items() if hasattr(synth, name)]
         able += ["release (rows, model and certificate)"] if paid else []

@@ -180,7 +180,7 @@ class Synthesizer(Shown, ABC, Generic[L]):
 
     def _view(self) -> View:
         fitted, paid = self._learned is not None, self._ledger is not None
-        return overview(self, fitted=fitted, paid=paid)
+        return overview(self, fitted=fitted, paid=paid, certificate=self.certificate)
 
     # What everybody uses.
 
