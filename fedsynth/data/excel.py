@@ -115,6 +115,6 @@ def _demand_computed(path: Path, values: Any, body: list[list[Any]]) -> None:
         # A value that is a text without letters has a type of its own.
         if cell.data_type == "f" and values.cell(k + 2, j + 1).data_type == "n":
             raise DataError(
-                f"{path}: sheet {values.title!r}: {cell.coordinate} is a formula without a value: open "
-                "the file in a spreadsheet program and save it"
+                f"{path}: sheet {values.title!r}: {cell.coordinate} is a formula without a value: "
+                "open the file in a spreadsheet program and save it"
             )

@@ -38,7 +38,9 @@ Keys = Annotated[
 
 def _check_path(value: object) -> object:
     # Not quoted: it may hold a password.
-    if isinstance(value, str) and "://" in value:
+    if value is not None and not isinstance(value, str):
+        raise ValueError("must be a path")
+    if value is not None and "://" in value:
         raise ValueError("holds an address, not a path: databases are read by `url` and `query`")
     return value
 
@@ -129,10 +131,10 @@ def _build_origin(value: object) -> object:
             value = Origin(**{str(key): entry for key, entry in value.items()})
         except ConfigError as error:
             raise ValueError(str(error).removeprefix(f"{Origin.place}: ")) from None
-    if isinstance(value, Origin) and value.path is None and value.url is None:
-        raise ValueError("give `path`, or `url` with `query`")
-    if value is not None and not isinstance(value, str | Origin):
-        raise ValueError("must be a path, or keys: `path`, or `url` and `query`")
+    if isinstance(value, Origin):
+        if value.path is None and value.url is None:
+            raise ValueError("give `path`, or `url` with `query`")
+        return value
     return _check_path(value)
 
 
@@ -142,9 +144,9 @@ def _build_origins(value: object) -> object:
     built = {}
     for name, entry in value.items():
         try:
-            built[str(name)] = _build_origin(entry)
             if entry is None:
                 raise ValueError("must be a path, or keys: `path`, or `url` and `query`")
+            built[str(name)] = _build_origin(entry)
         except ValueError as error:
             raise ValueError(f"of {name}: {error}") from None
     return built

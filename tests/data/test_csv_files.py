@@ -7,7 +7,7 @@ import gzip
 import io
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedsynth.data.tables import read_table

@@ -58,7 +58,10 @@ def test_no_privacy_is_said_in_one_word(tmp_path):
         ("sites={column: age, names: []}", "sites: `names` must be a list of names"),
         ("sites={column: age, names: a}", "sites: `names` must be a list of names"),
         ("sites.column=age", "sites: give one of `scheme` (with `clients`), `column` and `paths`"),
-        ("data.builtin=digits", "job: give one of `data.path`, `data.url`, `data.builtin` and `sites.paths`"),
+        (
+            "data.builtin=digits",
+            "job: give one of `data.path`, `data.url`, `data.builtin` and `sites.paths`",
+        ),
         ("method=aimm", "`method` 'aimm' is not known; did you mean 'aim'?"),
         ("sites=5", "sites: holds no keys"),
         ("holdout=1", "`holdout` must be a share from 0 to below 1"),
