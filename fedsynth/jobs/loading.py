@@ -58,7 +58,7 @@ def read_release(
     if isinstance(schema, ImageSchema):
         return read_images(folder / name, schema), schema, certificate
     written = {"separator": ",", "decimal": ".", "encoding": "utf-8"}
-    known = {key: written[key] for key in keys_of(name)}
+    known: dict[str, Any] = {key: written[key] for key in keys_of(name)}
     return read_table(folder / name, schema, **known), schema, certificate
 
 
