@@ -123,6 +123,9 @@ def _read(
 def _read_sample(path: Path, encoding: str) -> str:
     with io.TextIOWrapper(_open(path), encoding, newline="") as file:
         text = file.read(_SAMPLE)
+        if "\n" not in text:
+            # The header is read off it, however long it is.
+            text += file.readline()
     if "\0" in text[:1000]:
         raise DataError(
             f"{path}: is no text in {encoding}: it holds zeros, as UTF-16 does; say "
@@ -157,8 +160,8 @@ def _find_separator(path: Path, sample: str, names: Collection[str]) -> str:
 def _is_even(sample: str, separator: str) -> bool:
     """Whether all rows are as long as the header."""
     rows = [len(row) for row in _records(sample, separator) if row]
-    if len(sample) == _SAMPLE:
-        # The last is cut off.
+    if len(sample) >= _SAMPLE - 1:
+        # The last may be cut off.
         rows = rows[:-1]
     return len(set(rows)) == 1
 
@@ -171,13 +174,15 @@ def _read_header(path: Path, sample: str, separator: str) -> list[str]:
     names: list[str] = next(_records(sample, separator), [])
     if not names:
         raise DataError(f"{path}: is empty; a header row of column names is needed")
+    seen = set[str]()
     for place, name in enumerate(names, start=1):
         if not name.strip():
             raise DataError(
                 f"{path}: column {place} has no name; name it, or drop it if it is a row number"
             )
-        if name in names[: place - 1]:
+        if name in seen:
             raise DataError(f"{path}: the header names column {name!r} twice; rename one")
+        seen.add(name)
     return names
 
 

@@ -44,60 +44,43 @@ def read_decimals(
         DataError: a column of numbers has commas and points before decimals; or points that part
             thousands, or stand before decimals: nobody said.
     """
-    columns = {
-        name: _Column(values, _is_number(name, schema))
-        for name, values in zip(table.column_names, table.columns, strict=True)
-        if not _is_text(name, schema) and _any(pc.match_substring_regex(values, "[.,]"))
-    }
-    if decimal is None:
-        decimal = "," if any(column.votes for column in columns.values()) else "."
-        sure = False
-    else:
-        sure = True
     if decimal == ".":
         return table, decimal
-    for name, column in columns.items():
-        if not column.holds_numbers:
-            continue
-        place = table.column_names.index(name)
-        if _any(column.commas) and _any(column.others):
-            if column.declared:
-                row = pc.index(column.others, True).as_py() + 2
-                raise DataError(
-                    f"{where}: column {name!r} has numbers with decimal commas, and in row {row} "
-                    "one without; write all alike"
-                )
-        elif _any(column.commas) or (sure and _any(column.groups) and not _any(column.others)):
-            table = table.set_column(place, name, column.with_points())
-        elif _any(column.groups) and not _any(column.others):
-            row = pc.index(column.groups, True).as_py() + 2
-            raise DataError(
-                f"{where}: column {name!r} has points where thousands would be parted (row {row}), "
-                'and other columns have decimal commas: say `decimal: ","` if these points part '
-                "thousands, else write the file in one way"
-            )
-    return table, decimal
+    declared = {} if schema is None else {column.name: column for column in schema.columns}
+    looked_at = {
+        place: _Column(table.column(place), _is_number(declared.get(name)))
+        for place, name in enumerate(table.column_names)
+        if not _is_text(declared.get(name))
+        and _any(pc.match_substring_regex(table.column(place), "[.,]"))
+    }
+    if decimal is None and not any(column.votes for column in looked_at.values()):
+        return table, "."
+    columns = list(table.columns)
+    for place, column in looked_at.items():
+        here = f"{where}: column {table.column_names[place]!r}"
+        if column.holds_numbers and column.is_read_by_commas(sure=decimal is not None, where=here):
+            columns[place] = column.with_points()
+    return pa.table(columns, names=table.column_names), ","
 
 
-def _is_number(name: str, schema: Schema | None) -> bool:
-    return isinstance(_declared(name, schema), Integer | Continuous)
+def _is_number(column: Modelled | Identifier | None) -> bool:
+    return isinstance(column, Integer | Continuous)
 
 
-def _is_text(name: str, schema: Schema | None) -> bool:
+def _is_text(column: Modelled | Identifier | None) -> bool:
     """Whether no comma of the column is one of a number."""
-    column = _declared(name, schema)
     if isinstance(column, Categorical):
         return any("," in str(value) for value in column.categories)
-    return column is not None and not isinstance(column, Integer | Continuous)
-
-
-def _declared(name: str, schema: Schema | None) -> Modelled | Identifier | None:
-    columns = () if schema is None else schema.columns
-    return next((column for column in columns if column.name == name), None)
+    return column is not None and not _is_number(column)
 
 
 def _any(mask: Any) -> bool:
     return bool(pc.any(mask).as_py())
+
+
+def _row(mask: Any) -> int:
+    """The first row that it holds of, as rows of a file are counted."""
+    return int(pc.index(mask, True).as_py()) + 2
 
 
 def _count(mask: Any) -> int:
@@ -142,6 +125,31 @@ class _Column:
             and not _any(self.others)
             and self.holds_numbers
         )
+
+    def is_read_by_commas(self, *, sure: bool, where: str) -> bool:
+        """Whether its numbers have decimal commas, or points between thousands, in such a file.
+
+        sure: whether somebody said that the file has.
+
+        Raises:
+            DataError: nobody can tell.
+        """
+        if _any(self.others):
+            if self.declared and _any(self.commas):
+                raise DataError(
+                    f"{where} has numbers with decimal commas, and in row {_row(self.others)} one "
+                    "without; write all alike"
+                )
+            return False
+        if _any(self.commas) or sure:
+            return True
+        if _any(self.groups):
+            raise DataError(
+                f"{where} has points where thousands would be parted (row {_row(self.groups)}), "
+                'and other columns have decimal commas: say `decimal: ","` if these points part '
+                "thousands, else write the file in one way"
+            )
+        return False
 
     def with_points(self) -> Any:
         """The texts with a decimal point and nothing between thousands."""

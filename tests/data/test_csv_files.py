@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fedsynth.data.csv_files import read_csv
+from fedsynth.data.dialect import Dialect
 from fedsynth.data.tables import read_table
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.schema import Categorical, Continuous, Schema
@@ -56,7 +58,7 @@ def file(tmp_path_factory):
     st.sampled_from(["utf-8", "utf-8-sig", "cp1252", "utf-16", "utf-16-le", "utf-32"]),
     st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
 )
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 def test_a_file_that_is_described_reads_back_as_it_was_written(
     file, table, separator, encoding, quoting
 ):
@@ -73,7 +75,7 @@ def test_a_file_that_is_described_reads_back_as_it_was_written(
     st.sampled_from(["utf-8", "utf-8-sig", "cp1252", "utf-16"]),
     st.booleans(),
 )
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 def test_what_is_found_out_of_a_file_is_right_or_refused(file, table, separator, encoding, known):
     header, rows = table
     file.write_bytes(written(header, rows, separator, encoding))
@@ -195,6 +197,16 @@ def test_what_no_file_has_is_refused(tmp_path, options, message):
 def test_what_is_said_of_csv_is_refused_of_other_kinds(tmp_path):
     with pytest.raises(ConfigError, match="`separator` is of CSV files"):
         read_table(tmp_path / "t.parquet", separator=";")
+
+
+def test_a_header_longer_than_any_sample_is_read_whole(tmp_path):
+    names = [f"column number {k}" for k in range(6_000)]
+    for separator in (",", ";"):
+        body = "\n".join(separator.join(map(str, row)) for row in (names, range(6_000)))
+        (tmp_path / "t.csv").write_text(body)
+        table, found, guessed = read_csv(tmp_path / "t.csv", Dialect())
+        assert table.column_names == names and found == separator
+        assert guessed == ({"separator": ";"} if separator == ";" else {})
 
 
 def test_tabs_have_a_name(tmp_path):
