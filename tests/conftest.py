@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from fedsynth.cli import app as cli
 from fedsynth.privacy import accounting, curves, filters, noise
@@ -26,9 +26,10 @@ ROOT = Path(__file__).resolve().parent.parent
 # Machines differ; no test has a time limit. Chance has no part in a run: examples are the same in
 # every one, and so is noise (below). `make explore` takes others, on purpose, and what it finds
 # stays as an `@example`. `make quick` tries fewer of whatever names no number of its own.
-settings.register_profile("whole", deadline=None, derandomize=True)
-settings.register_profile("quick", settings.get_profile("whole"), max_examples=10)
-settings.register_profile("explore", deadline=None, max_examples=1000, print_blob=True)
+UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("whole", UNTIMED, derandomize=True)
+settings.register_profile("quick", UNTIMED, derandomize=True, max_examples=10)
+settings.register_profile("explore", UNTIMED, max_examples=1000, print_blob=True)
 settings.load_profile("whole")
 
 SLOW, SECONDS = ROOT / "tests" / "slow.txt", 0.3
