@@ -244,17 +244,20 @@ def demand_choices(request: Request, scores: Scores, total: Floats, choices: lis
     """Blocks of a sum chosen as often as the exponential mechanism chooses them."""
     logits = scores.of(total) / (request.terms.noise_multiplier * request.terms.clip)
     shares = np.exp(logits - np.logaddexp.reduce(logits))
-    # Those that are hardly ever chosen count as one: of so few, chi-square would be far off.
-    often = shares > 0.05
-    counts, few = np.bincount(choices, minlength=len(shares)), min(1.0, shares[~often].sum())
-    seen, rest = counts[often], int(counts[~often].sum())
-    chance = binom(len(choices), few)
-    likely = min(chance.sf(rest - 1), chance.cdf(rest))
+    # Those that are seldom chosen count as one, which by itself is judged exactly where there are
+    # so few that chi-square would be far off.
+    often = shares > 0.02
+    counts, seldom = np.bincount(choices, minlength=len(shares)), float(shares[~often].sum())
+    expected, seen = shares[often], counts[often]
+    rest, likely = int(counts[~often].sum()), 1.0
+    if seldom > 0.02:
+        expected, seen = np.append(expected, seldom), np.append(seen, rest)
+    else:
+        chance = binom(len(choices), seldom)
+        likely = min(chance.sf(rest - 1), chance.cdf(rest))
     if len(seen) > 1:
-        likely = min(likely, chisquare(seen, seen.sum() * shares[often] / shares[often].sum())[1])
-    said = (
-        f"{request.task}: chosen {seen} and {rest}, expected {len(choices)} times {shares[often]}"
-    )
+        likely = min(likely, chisquare(seen, seen.sum() * expected / expected.sum()).pvalue)
+    said = f"{request.task}: chosen {seen} and {rest}, expected {len(choices)} times {expected}"
     assert likely > FALSE_ALARM, said
 
 
