@@ -7,8 +7,8 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-import statsmodels.api as sm
 from sklearn.metrics import roc_auc_score
+from statsmodels.discrete.discrete_model import Logit
 
 import fedsynth.evaluation.measures.detection as module
 from fedsynth.evaluation.measures.detection import attempt_all, detection
@@ -40,7 +40,7 @@ def propensities(made: Rows, real: Rows) -> np.ndarray:
     design = np.column_stack([np.ones(len(values)), values[:, :2], values[:, 2] == 1])
     design = np.column_stack([design, values[:, 2] == 2]).astype(float)
     truth = np.repeat([0, 1], [len(real), len(made)])
-    return sm.Logit(truth, design).fit(disp=0).predict()
+    return Logit(truth, design).fit(disp=0).predict()
 
 
 def test_pmse_and_its_ratio_are_those_of_an_unpenalised_logit():
