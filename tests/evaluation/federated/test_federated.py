@@ -257,7 +257,9 @@ def recipe() -> Recipe:
     return Recipe(SCHEMA, records_of(SYNTHETIC, SCHEMA, "synthetic"), 10, 0)
 
 
-LAYOUT = scorer_of(recipe()).layout
+MADE = recipe()
+ARRAYS, LAYOUT = arrays_of(MADE.synthetic), scorer_of(MADE).layout
+BESIDE = records_of(SYNTHETIC[:20], SCHEMA, "b")
 CELLS = {
     "age": st.one_of(st.none(), st.integers(-(10**9), 10**9), st.just("many"), st.just(1e300)),
     "colour": st.one_of(st.none(), st.sampled_from(["red", "blue", "mauve", "", "7"])),
@@ -269,7 +271,6 @@ RECORDS = st.lists(st.fixed_dictionaries(CELLS), min_size=2, max_size=6)
 
 def sums(frame: pd.DataFrame, unit: str = "record") -> tuple[np.ndarray, float]:
     """The clipped sum that a client sends without noise, beside another one's, and the clip."""
-    made = recipe()
     blocks = Blocks(LAYOUT, 2)
     clip = (1.0 if unit == "record" else client_norm(LAYOUT)) * (1 + 1e-5)
     terms = Terms(unit=unit, trust="central", clip=clip, noise_multiplier=0.0)
@@ -277,12 +278,12 @@ def sums(frame: pd.DataFrame, unit: str = "record") -> tuple[np.ndarray, float]:
         "federated-scores",
         terms,
         blocks.dim if unit == "record" else 18,
-        arrays=arrays_of(made.synthetic),
+        arrays=ARRAYS,
         settings={"images": False, "owners": ["a", "b"], "bins": 10, "seed": 0, "cap": None},
     )
     clients = [
-        Client(n, records_of(f, SCHEMA, n), len(f), floor=OBEDIENT)
-        for n, f in (("a", frame), ("b", SYNTHETIC))
+        Client(name, records, len(records), floor=OBEDIENT)
+        for name, records in (("a", records_of(frame, SCHEMA, "a")), ("b", BESIDE))
     ]
     for client in clients:
         client.memory("").board.post("schema", SCHEMA.to_dict())
