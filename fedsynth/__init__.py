@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     )
     from fedsynth.schema.drafting import Draft, draft
     from fedsynth.schema.image import ImageSchema
+    from fedsynth.tuning.tuned import Tuned
+    from fedsynth.tuning.tuning import tune
 
 __version__ = "0.1.0"
 
@@ -78,6 +80,7 @@ __all__ = [
     "PrivBayes",
     "PrivateFusion",
     "Schema",
+    "Tuned",
     "builtin_schema",
     "choose",
     "draft",
@@ -92,6 +95,7 @@ __all__ = [
     "read_table",
     "shadow_attack",
     "synthesizer",
+    "tune",
     "verify",
     "write_images",
     "write_table",
@@ -121,6 +125,8 @@ _HOMES = {
     "fedsynth.schema": ("ImageSchema", "Schema", "load_schema"),
     "fedsynth.registry": ("choose", "synthesizer"),
     "fedsynth.data.tables": ("read_sql", "read_table", "write_table"),
+    "fedsynth.tuning.tuned": ("Tuned",),
+    "fedsynth.tuning.tuning": ("tune",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

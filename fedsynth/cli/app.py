@@ -28,6 +28,7 @@ from fedsynth.cli.options import (
     Where,
 )
 from fedsynth.cli.queries import count, demand_new, impute, parse_conditions, predict
+from fedsynth.cli.tune import tune
 from fedsynth.cli.vouching import key, sign, verify
 from fedsynth.errors import ConfigError, FedsynthError
 from fedsynth.plain import print_json
@@ -62,6 +63,7 @@ schema_app = typer.Typer(
 )
 app.add_typer(schema_app, name="schema")
 app.command()(evaluate)
+app.command()(tune)
 app.command()(count)
 app.command()(impute)
 app.command()(predict)

@@ -1,0 +1,215 @@
+"""What a search found: the settings to train with on real rows, and every candidate tried."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from fedsynth.errors import DataError
+from fedsynth.evaluation.measures.agreement import agreement
+from fedsynth.evaluation.models.learners import silence_warnings
+from fedsynth.tuning.rows import Metric, Supervised, score_model, supervise
+from fedsynth.tuning.spaces import Settings
+
+if TYPE_CHECKING:
+    from fedsynth.schema import Schema
+    from fedsynth.tuning.spaces import Space
+
+NEAR = 0.002
+"""Candidates whose scores differ by no more are alike: of them the most restrained is taken."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Settings and how they scored on synthetic rows.
+
+    Attributes:
+        number: the trial's, from 0.
+        scores: of each release, in order, the mean over its pairs of draws; public.
+        rank: mean rank over the releases among all candidates, 1 the best.
+        capacity: how much they let a model learn, where the space can tell.
+    """
+
+    number: int
+    settings: Settings
+    scores: tuple[float, ...]
+    rank: float
+    capacity: float | None
+
+    @property
+    def score(self) -> float:
+        """The mean over releases."""
+        return float(np.mean(self.scores))
+
+
+@dataclass(frozen=True)
+class RealScores:
+    """The same model on real test rows, trained on real rows: private, and covered by no epsilon.
+
+    Attributes:
+        default, tuned: with its own settings, and with those that the search found.
+        best: with those of the candidate that scores best on these test rows; None if not asked.
+        spearman: rank correlation of all candidates' synthetic and real scores; None likewise, of
+            fewer than three, and where all score alike.
+    """
+
+    default: float
+    tuned: float
+    best: float | None = None
+    spearman: float | None = None
+
+    @property
+    def regret(self) -> float | None:
+        """What the search lost against the best of its own candidates: at least 0."""
+        return None if self.best is None else max(0.0, self.best - self.tuned)
+
+
+@dataclass(frozen=True, eq=False)
+class Tuned:
+    """A finished search.
+
+    Attributes:
+        model: the kind of model.
+        metric: that was searched by; more is better (an error counts negative).
+        releases: the folders or names of the releases searched on.
+        rows: of a draw; each candidate learned from as many and was scored on as many others.
+        default: the score of the model's own settings, over the releases.
+        candidates: all that were tried to the end, best first.
+        unfinished: how many more were pruned or could not be trained.
+        best: the one that is recommended.
+    """
+
+    model: str
+    metric: Metric
+    releases: tuple[str, ...]
+    rows: int
+    default: float
+    candidates: tuple[Candidate, ...]
+    unfinished: int
+    best: Candidate
+    schema: Schema = field(repr=False)
+    space: Space = field(repr=False)
+    seed: int = 0
+
+    @property
+    def settings(self) -> Settings:
+        """The recommended settings, by the names of the pipeline's `set_params`."""
+        return dict(self.best.settings)
+
+    @property
+    def pipeline(self) -> Any:
+        """A scikit-learn pipeline with these settings, to fit on the schema's columns."""
+        return self.build(self.best.settings)
+
+    def build(self, settings: Mapping[str, Any] | None = None) -> Any:
+        """A pipeline, not fitted; with its own settings for None."""
+        made = self.space.build(self.schema, self.seed)
+        return made if settings is None else made.set_params(**settings)
+
+    def train(self, real: pd.DataFrame) -> Any:
+        """The pipeline with the recommended settings, trained on real rows: private, like them.
+
+        Raises:
+            DataError: the rows do not fit the schema, have no answers, or are too few for the
+                settings.
+        """
+        return self._fit(self.best.settings, supervise(real, self.schema, "real rows"))
+
+    def _fit(self, settings: Mapping[str, Any] | None, rows: Supervised) -> Any:
+        try:
+            with silence_warnings():
+                model = self.build(settings).fit(rows.x, rows.y)
+                # Neighbours are counted when they are asked for.
+                model.predict(rows.x.iloc[:1])
+                return model
+        except (ValueError, ArithmeticError) as error:
+            raise DataError(
+                f"{self.model} ({_spell(dict(settings or {})) or 'default'}) cannot be trained on "
+                f"{len(rows)} real rows: settings were found on {self.rows}, so search with "
+                f"rows={len(rows)}"
+            ) from error
+
+    def compare(
+        self, train: pd.DataFrame, test: pd.DataFrame, *, candidates: bool = False
+    ) -> RealScores:
+        """Train on real rows with the default and with the found settings, and test on others.
+
+        What it gives is private: no epsilon covers it, and nothing of it goes into the search.
+
+        Args:
+            candidates: whether to train every candidate, for regret and rank correlation; the best
+                of them is then chosen by the test rows and flatters itself a little.
+
+        Raises:
+            DataError: rows that do not fit the schema, have no answers, or are too few for the
+                settings.
+        """
+        learned = supervise(train, self.schema, "real train rows")
+        others = supervise(test, self.schema, "real test rows")
+
+        def on_real(settings: Mapping[str, Any] | None) -> float:
+            model = self._fit(settings, learned)
+            return score_model(model, others, self.schema, self.metric)
+
+        default, tuned = on_real(None), on_real(self.best.settings)
+        if not candidates:
+            return RealScores(default, tuned)
+        found: list[float | None] = []
+        for one in self.candidates:
+            try:
+                found.append(tuned if one is self.best else on_real(one.settings))
+            except DataError:
+                found.append(None)
+        made = [one.score for one in self.candidates]
+        order = agreement([str(one.number) for one in self.candidates], made, found)
+        best = max(score for score in found if score is not None)
+        return RealScores(default, tuned, best, order.spearman)
+
+    def table(self) -> pd.DataFrame:
+        """Every candidate: number, settings, scores by release, mean rank, capacity."""
+        return pd.DataFrame(
+            [
+                {
+                    "trial": one.number,
+                    "score": one.score,
+                    **dict(zip(self.releases, one.scores, strict=True)),
+                    "rank": one.rank,
+                    "capacity": one.capacity,
+                    **one.settings,
+                }
+                for one in self.candidates
+            ]
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"<Tuned {self.model}: {self.metric} {self.best.score:.4f} on synthetic rows of "
+            f"{', '.join(self.releases)} (default {self.default:.4f}), {len(self.candidates)} "
+            f"candidates; {_spell(self.settings)}>"
+        )
+
+
+def choose(candidates: tuple[Candidate, ...]) -> Candidate:
+    """The best by mean rank; of those that score like it, the most restrained.
+
+    With one release the mean rank orders as the score does. With several, the order of one of them
+    alone decides nothing: releases differ far more than draws of one.
+    """
+    first = min(candidates, key=lambda one: (one.rank, -one.score, one.number))
+    if first.capacity is None:
+        return first
+    alike = [one for one in candidates if one.score >= first.score - NEAR]
+    return min(alike, key=lambda one: (one.capacity, one.rank, one.number))
+
+
+def _spell(settings: Settings) -> str:
+    return ", ".join(
+        f"{name.removeprefix('model__')}={value:.4g}"
+        if isinstance(value, float)
+        else f"{name.removeprefix('model__')}={value}"
+        for name, value in settings.items()
+    )

@@ -1,0 +1,200 @@
+"""Searches on synthetic rows: repeatable, resumable, and blind to real rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+import fedsynth as fs
+from fedsynth.errors import ConfigError, DataError
+from fedsynth.tuning import tuning
+from fedsynth.tuning.rows import score_model, supervise
+from tests.methods.small import SCHEMA, table
+
+OPTIONS = {"trials": 4, "rows": 250, "seed": 3}
+FOREST = "k nearest neighbours"
+
+
+def release(folder: Path, schema: fs.Schema, frame: pd.DataFrame, seed: int = 0) -> Path:
+    synth = fs.MST(schema).fit(frame, {"epsilon": 20.0, "curious": 0}, insecure_noise_seed=seed)
+    synth.release(folder, rows=200, seed=1)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def releases(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two of the same rows, with other noise."""
+    folder = tmp_path_factory.mktemp("releases")
+    return [release(folder / name, SCHEMA, table(400), place) for place, name in enumerate("ab")]
+
+
+def test_the_same_search_finds_the_same(releases: list[Path]):
+    first, second = (fs.tune(releases[0], FOREST, **OPTIONS) for _ in range(2))
+    assert first.table().equals(second.table())
+    assert first.best == second.best and first.default == second.default
+
+
+def test_a_search_that_was_cut_off_goes_on_as_if_it_had_not_been(
+    releases: list[Path], tmp_path: Path
+):
+    whole = fs.tune(releases[0], FOREST, **OPTIONS)
+    kept = tmp_path / "search.db"
+
+    class Killed(BaseException):
+        pass
+
+    def die(done: int, total: int, best: float | None) -> None:
+        if done == 2:
+            raise Killed
+
+    with pytest.raises(Killed):
+        fs.tune(releases[0], FOREST, **OPTIONS, storage=kept, progress=die)
+    resumed = fs.tune(releases[0], FOREST, **OPTIONS, storage=kept)
+    assert resumed.table().equals(whole.table())
+    # Nothing is tried anew where all has been.
+    again = fs.tune(releases[0], FOREST, **OPTIONS, storage=kept)
+    assert again.table().equals(whole.table())
+
+
+def test_a_trial_that_died_with_its_process_is_not_counted(
+    releases: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    kept, score = tmp_path / "search.db", score_model
+    calls = iter(range(100))
+
+    def die(*arguments: object) -> float:
+        if next(calls) == 2:
+            raise KeyboardInterrupt
+        return score(*arguments)
+
+    monkeypatch.setattr(tuning, "score_model", die)
+    with pytest.raises(KeyboardInterrupt):
+        fs.tune(releases[0], FOREST, **OPTIONS, storage=kept)
+    found = fs.tune(releases[0], FOREST, **OPTIONS, storage=kept)
+    assert len(found.candidates) == OPTIONS["trials"] and found.unfinished == 0
+
+
+def test_searches_in_one_storage_are_kept_apart(releases: list[Path], tmp_path: Path):
+    kept = tmp_path / "search.db"
+    first = fs.tune(releases[0], FOREST, **OPTIONS, storage=kept)
+    other = fs.tune(releases[1], FOREST, **OPTIONS, storage=kept)
+    assert len(first.candidates) == len(other.candidates) == OPTIONS["trials"]
+    assert (first.releases, other.releases) == tuple((str(one),) for one in releases)
+    wider = fs.tune(releases[0], FOREST, {"n_neighbors": (1, 3)}, **OPTIONS, storage=kept)
+    assert {one.settings["model__n_neighbors"] for one in wider.candidates} <= {1, 2, 3}
+
+
+def test_of_several_releases_the_mean_rank_decides(releases: list[Path]):
+    found = fs.tune(releases, FOREST, **OPTIONS)
+    scores = found.table()[[str(one) for one in releases]]
+    ranks = scores.rank(ascending=False).mean(axis=1)
+    assert found.table()["rank"].tolist() == ranks.tolist() == sorted(ranks)
+    assert found.best.scores == tuple(scores[found.table().trial == found.best.number].iloc[0])
+
+
+def test_every_model_is_searched_and_trains_on_real_rows(releases: list[Path]):
+    real = table(80, 7)
+    for name in ("gradient boosting", "logistic regression", "random forest"):
+        found = fs.tune(releases[0], name, trials=1, rows=100)
+        model = found.train(real)
+        assert set(model.predict(supervise(real, SCHEMA).x)) <= {"well", "ill"}
+        # The table tells outcomes by dose alone.
+        assert found.compare(table(150, 8), table(150, 9)).tuned > 0.95
+
+
+def test_a_target_of_numbers_is_searched_by_r2(tmp_path: Path):
+    schema = SCHEMA.model_copy(update={"target": "dose"})
+    folder = release(tmp_path / "numbers", schema, table(400))
+    found = fs.tune(folder, "ridge regression", trials=2, rows=100)
+    assert found.metric == "r2" and set(found.settings) == {"model__alpha"}
+    with pytest.raises(ConfigError, match="logistic regression"):
+        fs.tune(folder, "logistic regression")
+
+
+def test_an_estimator_of_ones_own_is_searched(releases: list[Path]):
+    space = {"C": (0.01, 1.0, "log"), "fit_intercept": [True, False]}
+    bare = fs.tune(releases[0], LogisticRegression(), space, **OPTIONS)
+    assert set(bare.settings) == {"model__C", "model__fit_intercept"}
+    whole = make_pipeline(FunctionTransformer(lambda x: x[["dose"]]), LogisticRegression())
+    found = fs.tune(releases[0], whole, {"logisticregression__C": (0.01, 1.0)}, **OPTIONS)
+    assert found.best.capacity is None
+    assert found.best.score == max(one.score for one in found.candidates)
+
+
+def test_one_setting_of_a_model_can_be_narrowed(releases: list[Path]):
+    found = fs.tune(releases[0], FOREST, {"n_neighbors": (7, 9)}, **OPTIONS)
+    assert {one.settings["model__n_neighbors"] for one in found.candidates} <= {7, 8, 9}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"model": "gradient bosting"}, "did you mean 'gradient boosting'"),
+        ({"model": 3}, "scikit-learn estimator"),
+        ({"model": LogisticRegression()}, "needs a space"),
+        ({"model": LogisticRegression(), "space": {"c": (1, 2)}}, "no setting 'c'"),
+        ({"space": {"learning_rat": (0.1, 0.2)}}, "did you mean 'learning_rate'"),
+        ({"space": {"learning_rate": (0.2, 0.1)}}, "give \\(low, high\\)"),
+        ({"space": {"learning_rate": (0.0, 0.1, "log")}}, "0 < low"),
+        ({"space": {"learning_rate": "0.1"}}, "give \\(low, high\\)"),
+        ({"space": {"learning_rate": []}}, "list of values"),
+        ({"metric": "roc"}, "one of auroc"),
+        ({"metric": "r2"}, "one of auroc"),
+        ({"trials": 0}, "trials"),
+        ({"rows": 3}, "rows"),
+        ({"jobs": 0}, "jobs"),
+    ],
+)
+def test_wrong_searches_are_told_before_anything_is_tried(releases, arguments, words):
+    with pytest.raises(ConfigError, match=words):
+        fs.tune(releases[0], **arguments)
+
+
+def test_settings_that_no_candidate_can_be_trained_with_are_told(releases: list[Path]):
+    with pytest.raises(ConfigError, match="no candidate could be trained"):
+        fs.tune(releases[0], LogisticRegression(), {"penalty": ["none such"]}, **OPTIONS)
+
+
+def test_releases_must_have_a_target_of_two_values_and_one_schema(
+    releases: list[Path], tmp_path: Path
+):
+    aimless = release(tmp_path / "aimless", SCHEMA.model_copy(update={"target": None}), table(100))
+    with pytest.raises(ConfigError, match="names no target"):
+        fs.tune(aimless)
+    with pytest.raises(ConfigError, match="different schemas"):
+        numbers = SCHEMA.model_copy(update={"target": "dose"})
+        fs.tune([releases[0], release(tmp_path / "other", numbers, table(100))])
+    with pytest.raises(ConfigError, match="or several"):
+        fs.tune([])
+
+
+def test_draws_of_one_class_are_told():
+    one = table(50).assign(outcome="ill")
+    with pytest.raises(DataError, match="same value of the target 'outcome'"):
+        supervise(one, SCHEMA, "rows")
+
+
+def test_a_storage_that_is_none_is_told(releases: list[Path], tmp_path: Path):
+    (tmp_path / "search.db").write_text("no database at all, of any kind that there is")
+    with pytest.raises(ConfigError, match="cannot be opened"):
+        fs.tune(releases[0], FOREST, **OPTIONS, storage=tmp_path / "search.db")
+
+
+def test_scores_of_real_rows_stay_out_of_the_search(releases: list[Path], tmp_path: Path):
+    kept = tmp_path / "search.db"
+    found = fs.tune(releases[0], FOREST, **OPTIONS, storage=kept)
+    before = kept.read_bytes()
+    scores = found.compare(table(100, 5), table(100, 6), candidates=True)
+    assert kept.read_bytes() == before
+    assert scores.best is not None and scores.regret == pytest.approx(scores.best - scores.tuned)
+
+
+def test_real_rows_too_few_for_the_settings_are_told(releases: list[Path]):
+    found = fs.tune(releases[0], FOREST, {"n_neighbors": (100, 200)}, **OPTIONS)
+    with pytest.raises(DataError, match="on 50 real rows: settings were found on 250"):
+        found.train(table(50, 5))
