@@ -17,7 +17,7 @@ from fedsynth.tuning.rows import score_model, supervise
 from tests.methods.small import SCHEMA, table
 
 OPTIONS = {"trials": 4, "rows": 250, "seed": 3}
-FOREST = "k nearest neighbours"
+NEIGHBOURS = "k nearest neighbours"
 
 
 def release(folder: Path, schema: fs.Schema, frame: pd.DataFrame, seed: int = 0) -> Path:
@@ -34,7 +34,7 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def test_the_same_search_finds_the_same(releases: list[Path]):
-    first, second = (fs.tune(releases[0], FOREST, **OPTIONS) for _ in range(2))
+    first, second = (fs.tune(releases[0], NEIGHBOURS, **OPTIONS) for _ in range(2))
     assert first.table().equals(second.table())
     assert first.best == second.best and first.default == second.default
 
@@ -42,7 +42,7 @@ def test_the_same_search_finds_the_same(releases: list[Path]):
 def test_a_search_that_was_cut_off_goes_on_as_if_it_had_not_been(
     releases: list[Path], tmp_path: Path
 ):
-    whole = fs.tune(releases[0], FOREST, **OPTIONS)
+    whole = fs.tune(releases[0], NEIGHBOURS, **OPTIONS)
     kept = tmp_path / "search.db"
 
     class Killed(BaseException):
@@ -53,11 +53,11 @@ def test_a_search_that_was_cut_off_goes_on_as_if_it_had_not_been(
             raise Killed
 
     with pytest.raises(Killed):
-        fs.tune(releases[0], FOREST, **OPTIONS, storage=kept, progress=die)
-    resumed = fs.tune(releases[0], FOREST, **OPTIONS, storage=kept)
+        fs.tune(releases[0], NEIGHBOURS, **OPTIONS, storage=kept, progress=die)
+    resumed = fs.tune(releases[0], NEIGHBOURS, **OPTIONS, storage=kept)
     assert resumed.table().equals(whole.table())
     # Nothing is tried anew where all has been.
-    again = fs.tune(releases[0], FOREST, **OPTIONS, storage=kept)
+    again = fs.tune(releases[0], NEIGHBOURS, **OPTIONS, storage=kept)
     assert again.table().equals(whole.table())
 
 
@@ -74,23 +74,23 @@ def test_a_trial_that_died_with_its_process_is_not_counted(
 
     monkeypatch.setattr(tuning, "score_model", die)
     with pytest.raises(KeyboardInterrupt):
-        fs.tune(releases[0], FOREST, **OPTIONS, storage=kept)
-    found = fs.tune(releases[0], FOREST, **OPTIONS, storage=kept)
+        fs.tune(releases[0], NEIGHBOURS, **OPTIONS, storage=kept)
+    found = fs.tune(releases[0], NEIGHBOURS, **OPTIONS, storage=kept)
     assert len(found.candidates) == OPTIONS["trials"] and found.unfinished == 0
 
 
 def test_searches_in_one_storage_are_kept_apart(releases: list[Path], tmp_path: Path):
     kept = tmp_path / "search.db"
-    first = fs.tune(releases[0], FOREST, **OPTIONS, storage=kept)
-    other = fs.tune(releases[1], FOREST, **OPTIONS, storage=kept)
+    first = fs.tune(releases[0], NEIGHBOURS, **OPTIONS, storage=kept)
+    other = fs.tune(releases[1], NEIGHBOURS, **OPTIONS, storage=kept)
     assert len(first.candidates) == len(other.candidates) == OPTIONS["trials"]
     assert (first.releases, other.releases) == tuple((str(one),) for one in releases)
-    wider = fs.tune(releases[0], FOREST, {"n_neighbors": (1, 3)}, **OPTIONS, storage=kept)
+    wider = fs.tune(releases[0], NEIGHBOURS, {"n_neighbors": (1, 3)}, **OPTIONS, storage=kept)
     assert {one.settings["model__n_neighbors"] for one in wider.candidates} <= {1, 2, 3}
 
 
 def test_of_several_releases_the_mean_rank_decides(releases: list[Path]):
-    found = fs.tune(releases, FOREST, **OPTIONS)
+    found = fs.tune(releases, NEIGHBOURS, **OPTIONS)
     scores = found.table()[[str(one) for one in releases]]
     ranks = scores.rank(ascending=False).mean(axis=1)
     assert found.table()["rank"].tolist() == ranks.tolist() == sorted(ranks)
@@ -127,7 +127,7 @@ def test_an_estimator_of_ones_own_is_searched(releases: list[Path]):
 
 
 def test_one_setting_of_a_model_can_be_narrowed(releases: list[Path]):
-    found = fs.tune(releases[0], FOREST, {"n_neighbors": (7, 9)}, **OPTIONS)
+    found = fs.tune(releases[0], NEIGHBOURS, {"n_neighbors": (7, 9)}, **OPTIONS)
     assert {one.settings["model__n_neighbors"] for one in found.candidates} <= {7, 8, 9}
 
 
@@ -182,12 +182,12 @@ def test_draws_of_one_class_are_told():
 def test_a_storage_that_is_none_is_told(releases: list[Path], tmp_path: Path):
     (tmp_path / "search.db").write_text("no database at all, of any kind that there is")
     with pytest.raises(ConfigError, match="cannot be opened"):
-        fs.tune(releases[0], FOREST, **OPTIONS, storage=tmp_path / "search.db")
+        fs.tune(releases[0], NEIGHBOURS, **OPTIONS, storage=tmp_path / "search.db")
 
 
 def test_scores_of_real_rows_stay_out_of_the_search(releases: list[Path], tmp_path: Path):
     kept = tmp_path / "search.db"
-    found = fs.tune(releases[0], FOREST, **OPTIONS, storage=kept)
+    found = fs.tune(releases[0], NEIGHBOURS, {"n_neighbors": (1, 50)}, **OPTIONS, storage=kept)
     before = kept.read_bytes()
     scores = found.compare(table(100, 5), table(100, 6), candidates=True)
     assert kept.read_bytes() == before
@@ -195,6 +195,6 @@ def test_scores_of_real_rows_stay_out_of_the_search(releases: list[Path], tmp_pa
 
 
 def test_real_rows_too_few_for_the_settings_are_told(releases: list[Path]):
-    found = fs.tune(releases[0], FOREST, {"n_neighbors": (100, 200)}, **OPTIONS)
+    found = fs.tune(releases[0], NEIGHBOURS, {"n_neighbors": (100, 200)}, **OPTIONS)
     with pytest.raises(DataError, match="on 50 real rows: settings were found on 250"):
         found.train(table(50, 5))
