@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedsynth.cli.options import Json, Quiet
-from fedsynth.cli.terminal import Display
+from fedsynth.cli.options import Decimal, Encoding, Json, Quiet, Reader, Separator, Sheet
 from fedsynth.errors import ConfigError
 from fedsynth.plain import print_json
+from fedsynth.progress import Display
 
 if TYPE_CHECKING:
     from fedsynth.tuning.tuned import RealScores, Tuned
-
-_SHOWN = 3
 
 
 def tune(
@@ -53,6 +50,10 @@ def tune(
     out: Annotated[
         Path | None, typer.Option(help="A new folder for settings.json and trials.csv.")
     ] = None,
+    separator: Separator = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -63,11 +64,7 @@ def tune(
         raise ConfigError("--train and --real go together: rows to train on, and others to test on")
     if out is not None and out.exists():
         raise ConfigError(f"{out} exists: give --out a folder that does not")
-    with Display(quiet=quiet) as display:
-
-        def show(done: int, total: int, best: float | None) -> None:
-            display.show_step("candidates", done, total)
-
+    with Display(quiet=quiet, lines=True) as display:
         found = search(
             [*releases],
             model,
@@ -77,13 +74,13 @@ def tune(
             seed=seed,
             jobs=jobs,
             storage=storage,
-            progress=show,
+            progress=display,
         )
     scores = None
     if train is not None and real is not None:
-        from fedsynth.data.tables import read_table
-
-        scores = found.compare(read_table(train, found.schema), read_table(real, found.schema))
+        reader = Reader(separator, decimal, encoding, sheet)
+        tables = (reader.read(table, found.schema) for table in (train, real))
+        scores = found.compare(*tables)
     if out is not None:
         out.mkdir(parents=True)
         found.table().to_csv(out / "trials.csv", index=False)
@@ -118,47 +115,14 @@ def _short(settings: dict[str, Any]) -> dict[str, Any]:
 
 def _show(found: Tuned, scores: RealScores | None, out: Path | None) -> None:
     from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
 
-    console = Console(highlight=False, soft_wrap=True)
-    others = [one for one in found.candidates if one is not found.best][:_SHOWN]
-    own = found.build().get_params()
-    table = Table(found.model, "taken", *(f"trial {one.number}" for one in others), "default")
-    shown = [found.best, *others]
-    scored = [*(one.score for one in shown), found.default]
-    table.add_row(found.metric, *(f"{score:.4f}" for score in scored), end_section=True)
-    for name in found.settings:
-        values = [*(one.settings[name] for one in shown), own[name]]
-        table.add_row(name.removeprefix("model__"), *map(_spell, values))
-    console.print(table)
-    tried = len(found.candidates)
-    lines = [f"{tried} candidates tried to the end, {found.unfinished} given up."]
-    if found.best is not found.candidates[0]:
-        lines.append("Of those that score alike, the one that lets the model learn least is taken.")
-    if found.default > found.candidates[0].score:
-        lines.append(
-            "The default scores better than all of them, on synthetic rows: search longer, or keep "
-            "it if real rows say so too."
-        )
-    lines.append(
-        "Scores are of synthetic rows, and no promise for real ones: synthetic rows ask for more "
-        "capacity than real rows do."
-    )
-    for text in lines:
-        console.print(escape(text))
+    console = Console(highlight=False)
+    console.print(found)
     if scores is not None:
         console.print(
-            f"On real rows ({found.metric}): {scores.tuned:.4f} with these settings, "
-            f"{scores.default:.4f} with the default. These two figures are private: no epsilon "
-            f"covers them.",
+            f"\nOn real rows ({found.metric}): {scores.tuned:.4f} with these settings, "
+            f"{scores.default:.4f} with the default. Both are private: no epsilon covers them.",
             markup=False,
         )
     if out is not None:
-        console.print(f"Settings: {out / 'settings.json'}", markup=False)
-
-
-def _spell(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:.3g}" if math.isfinite(value) else "-"
-    return str(value)
+        console.print(f"\nSettings: {out / 'settings.json'}", markup=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from fedsynth.evaluation.measures.agreement import agreement
 from fedsynth.evaluation.models.learners import silence_warnings
 from fedsynth.tuning.rows import Metric, Supervised, score_model, supervise
 from fedsynth.tuning.spaces import Settings
+from fedsynth.views import Grid, Said, Shown, View
 
 if TYPE_CHECKING:
     from fedsynth.schema import Schema
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 NEAR = 0.002
 """Candidates whose scores differ by no more are alike: of them the most restrained is taken."""
+
+_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,8 @@ class RealScores:
         return None if self.best is None else max(0.0, self.best - self.tuned)
 
 
-@dataclass(frozen=True, eq=False)
-class Tuned:
+@dataclass(frozen=True, eq=False, repr=False)
+class Tuned(Shown):
     """A finished search.
 
     Attributes:
@@ -91,8 +94,8 @@ class Tuned:
     candidates: tuple[Candidate, ...]
     unfinished: int
     best: Candidate
-    schema: Schema = field(repr=False)
-    space: Space = field(repr=False)
+    schema: Schema
+    space: Space
     seed: int = 0
 
     @property
@@ -185,12 +188,33 @@ class Tuned:
             ]
         )
 
-    def __repr__(self) -> str:
-        return (
-            f"<Tuned {self.model}: {self.metric} {self.best.score:.4f} on synthetic rows of "
-            f"{', '.join(self.releases)} (default {self.default:.4f}), {len(self.candidates)} "
-            f"candidates; {_spell(self.settings)}>"
+    def _view(self) -> View:
+        others = [one for one in self.candidates if one is not self.best][:_SHOWN]
+        shown, own = [self.best, *others], self.build().get_params()
+        scores = [*(one.score for one in shown), self.default]
+        lines = [[self.metric, *(f"{score:.4f}" for score in scores)]]
+        for name in self.settings:
+            values = [*(one.settings[name] for one in shown), own[name]]
+            lines.append([name.removeprefix("model__"), *map(_spell_value, values)])
+        head = ["", "taken", *(f"trial {one.number}" for one in others), "default"]
+        said = [
+            f"{len(self.candidates)} candidates were tried to the end, {self.unfinished} given up. "
+            f"Each learned from {self.rows:,} synthetic rows of {', '.join(self.releases)} and was "
+            f"scored on as many others."
+        ]
+        if self.best is not self.candidates[0]:
+            said.append("Of those that score alike, the one that may learn least is taken.")
+        if self.default > self.candidates[0].score:
+            said.append(
+                "On synthetic rows the default scores better than all of them: search longer."
+            )
+        said.append(
+            "Scores are of synthetic rows, and promise nothing for real ones: these mostly want a "
+            "model that may learn less."
         )
+        figures = tuple(range(1, len(head)))
+        parts = [Grid(head, lines, figures), *(Said(text, "quiet") for text in said)]
+        return View(f"{self.model}: settings found on synthetic rows", parts)
 
 
 def choose(candidates: tuple[Candidate, ...]) -> Candidate:
@@ -208,8 +232,9 @@ def choose(candidates: tuple[Candidate, ...]) -> Candidate:
 
 def _spell(settings: Settings) -> str:
     return ", ".join(
-        f"{name.removeprefix('model__')}={value:.4g}"
-        if isinstance(value, float)
-        else f"{name.removeprefix('model__')}={value}"
-        for name, value in settings.items()
+        f"{name.removeprefix('model__')}={_spell_value(value)}" for name, value in settings.items()
     )
+
+
+def _spell_value(value: object) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

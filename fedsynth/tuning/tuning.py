@@ -27,6 +27,7 @@ from fedsynth.errors import ConfigError
 from fedsynth.evaluation.models.learners import silence_warnings
 from fedsynth.jobs.loading import load, read_release
 from fedsynth.privacy.trail.certificate import Certificate
+from fedsynth.progress import Report, showing
 from fedsynth.schema import Schema
 from fedsynth.tuning.rows import (
     Metric,
@@ -45,9 +46,6 @@ if TYPE_CHECKING:
 _MOST_ROWS = 20_000
 _SCORES, _DEFAULT = "scores", "default"
 """Where a trial keeps its scores by release, and a study those of the model's own settings."""
-
-Watch = Callable[[int, int, float | None], None]
-"""Called with the trials finished, all of them, and the best score so far."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +67,7 @@ def tune(
     seed: int = 0,
     jobs: int = 1,
     storage: str | Path | None = None,
-    progress: Watch = lambda *_: None,
+    progress: Report | bool = True,
 ) -> Tuned:
     """Search a model's settings on synthetic rows; costs no privacy, however long it searches.
 
@@ -90,7 +88,7 @@ def tune(
         jobs: candidates that are trained at once.
         storage: an SQLite file to go on from after a crash, by the same call; it may hold several
             searches. What is in it is public, as the release is.
-        progress: see `Watch`.
+        progress: see :func:`fedsynth.progress.showing`.
 
     Raises:
         ConfigError: no optuna (`pip install fedsynth[tune]`), nothing to predict, releases of
@@ -134,7 +132,8 @@ def tune(
         if (own := kind.defaults(kind.build(schema, seed))) is not None:
             study.enqueue_trial(own)
     search = _Search(optuna, study, kind, judge, seed, jobs)
-    search.run(trials, progress)
+    with showing(progress) as report:
+        search.run(trials, report)
     return Tuned(
         model=kind.name,
         metric=metric,
@@ -164,14 +163,14 @@ class _Search:
     seed: int
     jobs: int
 
-    def run(self, trials: int, progress: Watch) -> None:
+    def run(self, trials: int, report: Report) -> None:
         """Try candidates until so many are finished.
 
         Raises:
             ConfigError: the first ones can all not be trained.
         """
         done = self._finished()
-        progress(len(done), trials, self._best())
+        report("candidates", len(done), trials)
         with ThreadPoolExecutor(self.jobs) as pool:
             running: set[Future[None]] = set()
             asked = len(done)
@@ -182,7 +181,7 @@ class _Search:
                 over, running = wait(running, return_when=FIRST_COMPLETED)
                 for future in over:
                     future.result()
-                progress(len(self._finished()), trials, self._best())
+                report("candidates", len(self._finished()), trials)
         if self._best() is None:
             raise ConfigError(
                 f"{self.space.name}: no candidate could be trained: do its settings go together, "

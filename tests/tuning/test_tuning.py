@@ -48,7 +48,7 @@ def test_a_search_that_was_cut_off_goes_on_as_if_it_had_not_been(
     class Killed(BaseException):
         pass
 
-    def die(done: int, total: int, best: float | None) -> None:
+    def die(step: str, done: int, total: int) -> None:
         if done == 2:
             raise Killed
 
