@@ -213,7 +213,10 @@ class Tuned(Shown):
             "model that may learn less."
         )
         figures = tuple(range(1, len(head)))
-        parts = [Grid(head, lines, figures), *(Said(text, "quiet") for text in said)]
+        parts: list[Said | Grid] = [
+            Grid(head, lines, figures),
+            *(Said(text, "quiet") for text in said),
+        ]
         return View(f"{self.model}: settings found on synthetic rows", parts)
 
 
