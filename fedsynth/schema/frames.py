@@ -50,11 +50,10 @@ def frame_of(arrow: Any) -> pd.DataFrame:
     import pyarrow as pa
 
     def column(values: Any) -> pd.Series:
-        # As float64, which pandas takes for them, numbers above 2**53 would become others.
-        gaps = pa.types.is_integer(values.type) and values.null_count
-        series: pd.Series = (values.cast(pa.int64()) if gaps else values).to_pandas(
-            types_mapper={pa.int64(): pd.Int64Dtype()}.get if gaps else None
-        )
+        if pa.types.is_integer(values.type) and values.null_count:
+            # As float64, which pandas takes for them, numbers above 2**53 would become others.
+            return pd.Series(values.to_pandas(integer_object_nulls=True), dtype="Int64")
+        series: pd.Series = values.to_pandas()
         return series
 
     if b"pandas" in (arrow.schema.metadata or {}):
