@@ -174,6 +174,11 @@ def _read_header(path: Path, sample: str, separator: str) -> list[str]:
     names: list[str] = next(_records(sample, separator), [])
     if not names:
         raise DataError(f"{path}: is empty; a header row of column names is needed")
+    if names == ["sep=", ""] or re.match(r"sep=.\s", sample):
+        raise DataError(
+            f"{path}: its first line (`sep=`) is Excel's and no header: remove it, and say "
+            "`separator` if need be"
+        )
     seen = set[str]()
     for place, name in enumerate(names, start=1):
         if not name.strip():

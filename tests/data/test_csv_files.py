@@ -156,6 +156,8 @@ def test_a_row_of_another_length_is_an_error_whatever_was_guessed(tmp_path):
         ("a,b\nx,ö\n".encode("utf-16")[:-1], {}, "which is no utf-16"),
         (b"\xef\xbb\xbfa,b\nx,1\n", {"encoding": "latin-1"}, "begins with the mark of utf-8"),
         ("a,b\nx,1\n".encode("utf-16-le"), {}, "say `encoding: utf-16-le`"),
+        (b"sep=;\na;b\n1;2\n", {}, "its first line (`sep=`) is Excel's"),
+        (b"sep=,\na,b\n1,2\n", {"separator": ","}, "its first line (`sep=`) is Excel's"),
     ],
 )
 def test_bytes_that_are_no_letters_are_an_error_with_their_place(
