@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Identifier, Integer, Schema
 from fedsynth.schema.columns import text_of
+from fedsynth.schema.columns.notation import parse_notation
 
 # Text that a CSV file can hold and that is not taken for a missing cell.
 _texts = st.text(
@@ -28,6 +29,22 @@ def categoricals(draw, name="c"):
     return Categorical(name=name, values=draw(_values), missing=draw(st.booleans()))
 
 
+NOTATIONS = (
+    *("$1,234.5", "$ 1,234.50", "($1,234.50)", "1.234,5 \u20ac", "1.234,50", "1,234", "(1,234.5)"),
+    *("1\u00a0234,5 kr", "CHF 1'234.50", "1234.5 %", "1234.50%", "1234 min", "1234 d", "1234 kg"),
+    *("h:mm:ss", "hh:mm:ss", "h:mm", "hh:mm", "m:ss", "d days hh:mm:ss", "PT1H30M", "P1DT1H30M"),
+)
+
+
+def _spellings(draw):
+    """A notation and a dtype of texts, or neither."""
+    example = draw(st.none() | st.sampled_from(NOTATIONS))
+    return {"format": example, "dtype": None if example is None else draw(_text_dtypes)}
+
+
+_text_dtypes = st.sampled_from(["object", "string", "utf8[pyarrow]", None])
+
+
 @st.composite
 def integers(draw, name="i"):
     lower = draw(st.integers(-(10**12), 10**12))
@@ -36,12 +53,16 @@ def integers(draw, name="i"):
         lower=lower,
         upper=lower + draw(st.integers(0, 10**6)),
         missing=draw(st.booleans()),
+        **_spellings(draw),
     )
 
 
 @st.composite
 def continuouses(draw, name="x"):
-    decimals = draw(st.integers(0, 6))
+    spelling = _spellings(draw)
+    example = spelling["format"]
+    whole = example is not None and parse_notation(example).whole
+    decimals = 0 if whole else draw(st.integers(0, 6))
     low, high = sorted(draw(st.tuples(*[st.integers(-(10**6), 10**6)] * 2)))
     return Continuous(
         name=name,
@@ -49,6 +70,7 @@ def continuouses(draw, name="x"):
         upper=round(high / 10**decimals, decimals),
         decimals=decimals,
         missing=draw(st.booleans()),
+        **spelling,
     )
 
 
@@ -57,10 +79,17 @@ def datetimes(draw, name="t"):
     resolution, unit = draw(
         st.sampled_from([("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1)])
     )
-    lower = datetime(1900, 1, 1) + draw(st.integers(0, 10**4)) * timedelta(seconds=unit)
+    lower = datetime(1902, 1, 1) + draw(st.integers(0, 10**4)) * timedelta(seconds=unit)
     upper = lower + draw(st.integers(0, 10**5)) * timedelta(seconds=unit)
-    missing = draw(st.booleans())
-    return Datetime(name=name, lower=lower, upper=upper, resolution=resolution, missing=missing)
+    return Datetime(
+        name=name,
+        lower=lower,
+        upper=upper,
+        resolution=resolution,
+        missing=draw(st.booleans()),
+        zone=draw(st.sampled_from([None, None, "UTC", "Europe/Berlin", "Asia/Kolkata", "-03:30"])),
+        dtype=draw(st.sampled_from([None, "object"])),
+    )
 
 
 @st.composite

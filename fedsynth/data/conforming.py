@@ -8,22 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pandas.api.types import pandas_dtype
 
 from fedsynth.errors import DataError
 from fedsynth.schema import Schema
 from fedsynth.schema.cells import Cells, read_cells, violations
-from fedsynth.schema.columns import (
-    Boolean,
-    Categorical,
-    Continuous,
-    Datetime,
-    Discrete,
-    Identifier,
-    Modelled,
-    Numeric,
-)
+from fedsynth.schema.columns import Boolean, Categorical, Discrete, Identifier
 from fedsynth.schema.frames import demand_frame
+from fedsynth.schema.spelling import draw_identifiers, round_to_grid, spell
 
 Array = NDArray[np.float64] | NDArray[np.int64]
 
@@ -157,23 +148,12 @@ def restore(
         raise DataError(f"arrays differ in length: {sorted(lengths)}")
     rows = lengths.pop()
     series = {
-        column.name: _draw_identifiers(column, rows, rng)
+        column.name: draw_identifiers(column, rows, rng)
         if isinstance(column, Identifier)
         else spell(columns[column.name], column)
         for column in schema.columns
     }
     return pd.DataFrame(series, columns=[column.name for column in schema.columns])
-
-
-def spell(values: NDArray[np.generic], column: Modelled) -> pd.Series:
-    """One column's array [n] as a Series in the column's dtype and spelling.
-
-    Raises:
-        DataError: if a code or number is not allowed.
-    """
-    if isinstance(column, Categorical | Boolean):
-        return _spell_codes(values.astype(np.int64), column)
-    return _spell_numbers(values.astype(np.float64), column)
 
 
 def _conform_codes(cells: Cells, column: Discrete) -> NDArray[np.int64]:
@@ -183,70 +163,6 @@ def _conform_codes(cells: Cells, column: Discrete) -> NDArray[np.int64]:
     missing = -1 if column.missing else rest
     codes = np.where(cells.missing, missing, cells.values).astype(np.int64)
     return np.where(cells.unreadable, rest, codes)
-
-
-def round_to_grid(values: NDArray[np.float64], column: Numeric) -> NDArray[np.float64]:
-    """Numbers [n] clamped to the column's bounds and rounded to its unit; NaN stays."""
-    decimals = column.decimals if isinstance(column, Continuous) else 0
-    rounded = np.round(np.clip(values, column.low, column.high), decimals)
-    # Rounding multiplies and divides, so it may step over a bound by the last bit; + 0.0 turns -0.0
-    # into 0.0.
-    return (np.clip(rounded, column.low, column.high) + 0.0).astype(np.float64, copy=False)
-
-
-def _spell_codes(codes: NDArray[np.int64], column: Discrete) -> pd.Series:
-    categories = column.categories
-    lowest = -1 if column.missing else 0
-    if len(codes) and (codes.min() < lowest or codes.max() >= len(categories)):
-        raise DataError(
-            f"column {column.name!r}: codes must lie between {lowest} and {len(categories) - 1}"
-        )
-    if column.pandas_dtype == "category":
-        spelled = pd.Categorical.from_codes(codes, categories=pd.Index(categories, dtype=object))
-        return pd.Series(spelled, name=column.name)
-    lookup = np.empty(len(categories) + 1, dtype=object)
-    lookup[:-1] = categories
-    lookup[-1] = np.nan
-    return cast_dtype(pd.Series(lookup[codes], dtype=object, name=column.name), column)
-
-
-def _spell_numbers(values: NDArray[np.float64], column: Numeric) -> pd.Series:
-    if not column.missing and np.isnan(values).any():
-        raise DataError(f"column {column.name!r}: has missing values, which it does not declare")
-    rounded = round_to_grid(values, column)
-    if isinstance(column, Datetime):
-        spelled = moments(rounded, column)
-        if column.pandas_dtype in ("object", "string"):
-            spelled = spelled.dt.strftime(column.pattern).astype(object)
-        return cast_dtype(spelled, column)
-    return cast_dtype(pd.Series(rounded, name=column.name), column)
-
-
-def moments(units: NDArray[np.float64], column: Datetime) -> pd.Series:
-    """Units since `lower` [n] as datetime64, NaN as NaT."""
-    known = np.where(np.isnan(units), 0, units).astype(np.int64)
-    since = known * np.timedelta64(column.seconds, "s")
-    series = pd.Series(np.datetime64(column.lower, "s") + since, name=column.name)
-    return series.mask(np.isnan(units))
-
-
-def cast_dtype(series: pd.Series, column: Modelled) -> pd.Series:
-    """The series in the column's dtype, with that dtype's own missing value."""
-    dtype = column.pandas_dtype
-    if dtype in ("Int8", "Int16", "Int32", "Int64", "boolean") or dtype.startswith("UInt"):
-        # From object cells pandas refuses NaN, which it takes as <NA> from floats.
-        series = series.astype("float64").astype("Int64")
-    elif dtype in ("Float32", "Float64"):
-        series = series.astype("float64")
-    return series.astype(pandas_dtype(dtype))
-
-
-def _draw_identifiers(column: Identifier, rows: int, rng: np.random.Generator) -> pd.Series:
-    numbers = pd.Series(rng.permutation(rows) + 1, name=column.name)
-    if column.pandas_dtype in ("int64", "Int64"):
-        return numbers.astype(pandas_dtype(column.pandas_dtype))
-    texts = column.prefix + numbers.astype(str).str.zfill(len(str(rows)))
-    return texts.astype(pandas_dtype(column.pandas_dtype))
 
 
 def _join_names(names: list[str]) -> str:

@@ -58,6 +58,9 @@ def read_decimals(
     columns = list(table.columns)
     for place, column in looked_at.items():
         here = f"{where}: column {table.column_names[place]!r}"
+        if column.signed and not column.declared:
+            # A draft finds the notation of amounts and percentages, and reads them by it.
+            continue
         if column.holds_numbers and column.is_read_by_commas(sure=decimal is not None, where=here):
             columns[place] = column.with_points()
     return pa.table(columns, names=table.column_names), ","
@@ -71,6 +74,9 @@ def _is_text(column: Modelled | Identifier | None) -> bool:
     """Whether no comma of the column is one of a number."""
     if isinstance(column, Categorical):
         return any("," in str(value) for value in column.categories)
+    if isinstance(column, Integer | Continuous) and column.format is not None:
+        # Its notation says what its commas and points are.
+        return True
     return column is not None and not _is_number(column)
 
 
@@ -109,6 +115,10 @@ class _Column:
     @cached_property
     def others(self) -> Any:
         return pc.and_not(self._match(rf"{_POINT}|{_ENGLISH}|{_LIST}"), self.groups)
+
+    @cached_property
+    def signed(self) -> bool:
+        return _any(pc.match_substring_regex(self.texts, "[%€$£¥]"))
 
     @cached_property
     def holds_numbers(self) -> bool:

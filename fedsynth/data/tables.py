@@ -9,16 +9,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as parquet
+from numpy.typing import NDArray
 
-from fedsynth.data.conforming import (
-    Conformed,
-    cast_dtype,
-    conform,
-    demand_columns,
-    moments,
-    restore,
-    spell,
-)
+from fedsynth.data.conforming import Conformed, conform, demand_columns, restore
 from fedsynth.data.csv_files import read_csv
 from fedsynth.data.decimals import read_decimals
 from fedsynth.data.dialect import Dialect, describe_guesses
@@ -28,7 +22,9 @@ from fedsynth.data.sql import read_query
 from fedsynth.errors import Caution, ConfigError, DataError, warn_of
 from fedsynth.schema import Schema
 from fedsynth.schema.cells import missing_text, read_cells, violations
-from fedsynth.schema.columns import Boolean, Categorical, Continuous, Datetime, Modelled
+from fedsynth.schema.columns import Boolean, Categorical, Continuous, Datetime, Integer, Modelled
+from fedsynth.schema.columns.declaration import FLOATS, INTEGERS
+from fedsynth.schema.spelling import cast_numbers, round_to_grid, spell, write_texts
 
 __all__ = [
     "Conformed",
@@ -214,11 +210,20 @@ def _format(path: Path, known: Sequence[str]) -> str:
 
 def _read_columnar(path: Path, kind: str) -> pd.DataFrame:
     try:
-        frame = pd.read_parquet(path) if kind == ".parquet" else pd.read_feather(path)
+        frame = _read_parquet(path) if kind == ".parquet" else pd.read_feather(path)
     except (pa.ArrowException, OSError, ValueError):
         named = "Parquet" if kind == ".parquet" else "Feather"
         raise DataError(f"{path}: is no {named} file, or is damaged") from None
     return frame.reset_index(drop=True)
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    try:
+        return pd.read_parquet(path)
+    except ValueError:
+        # pandas writes names of Arrow's dtypes, dictionaries for one, that it does not read.
+        frame: pd.DataFrame = parquet.read_table(path).to_pandas(ignore_metadata=True)
+        return frame
 
 
 def _infer_dtype(texts: pd.Series) -> pd.Series:
@@ -235,12 +240,20 @@ def _infer_dtype(texts: pd.Series) -> pd.Series:
 def _read_column(series: pd.Series, column: Modelled, schema: Schema) -> pd.Series:
     cells = read_cells(series, column, schema.missing_values)
     broken = any(mask.any() for mask in violations(cells, column).values())
-    if not broken and isinstance(column, Categorical | Boolean | Datetime):
+    number = column if isinstance(column, Integer | Continuous) else None
+    numbers = cells.values.astype(np.float64)
+    if not broken and (number is None or _is_on_grid(numbers, number)):
         return spell(cells.values, column).set_axis(series.index)
-    if isinstance(column, Categorical | Boolean | Datetime) or cells.unreadable.any():
+    plain = number is not None and number.pandas_dtype in (*INTEGERS, *FLOATS)
+    if number is None or not plain or cells.unreadable.any():
         return series.astype(object).where(~cells.missing, np.nan)
-    numbers = pd.Series(cells.values, index=series.index, name=series.name)
-    return numbers if broken else cast_dtype(numbers, column)
+    if broken:
+        return pd.Series(numbers, index=series.index, name=series.name)
+    return cast_numbers(numbers, number).set_axis(series.index)
+
+
+def _is_on_grid(numbers: NDArray[np.float64], column: Integer | Continuous) -> bool:
+    return np.array_equal(numbers, round_to_grid(numbers, column), equal_nan=True)
 
 
 def _format_column(
@@ -253,8 +266,8 @@ def _format_column(
         texts = series.astype(object)
     elif isinstance(column, Categorical | Boolean):
         texts = pd.Series(np.array([*map(str, column.categories), ""], object)[cells.values])
-    elif isinstance(column, Datetime):
-        texts = moments(cells.values.astype(np.float64), column).dt.strftime(column.pattern)
+    elif isinstance(column, Datetime) or column.format is not None:
+        texts = write_texts(round_to_grid(cells.values.astype(np.float64), column), column)
     elif isinstance(column, Continuous):
         texts = pd.Series(np.round(cells.values, column.decimals))
     else:

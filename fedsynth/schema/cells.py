@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, Literal
+from datetime import time, timedelta
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from fedsynth.schema.columns import (
     Numeric,
     text_of,
 )
+from fedsynth.schema.columns.notation import Notation
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,10 +62,36 @@ def read_cells(series: pd.Series, column: Modelled, missing_values: Iterable[str
     Raises:
         DataError: if a cell of a categorical or datetime column is a list or the like.
     """
+    series = without_storage(series)
     markers = {marker.strip() for marker in missing_values} | {""}
     if isinstance(column, Categorical | Boolean):
         return _read_discrete(series, column, markers)
     return _read_numeric(series, column, markers)
+
+
+def without_storage(series: pd.Series) -> pd.Series:
+    """The cells without what is special in how Arrow or a sparse array stores them."""
+    import pandas as pd
+
+    dtype = series.dtype
+    if isinstance(dtype, pd.SparseDtype):
+        dense: pd.Series = series.astype(dtype.subtype)
+        return dense
+    return series.astype(_stored_plainly(dtype)) if isinstance(dtype, pd.ArrowDtype) else series
+
+
+def _stored_plainly(dtype: pd.ArrowDtype) -> Any:
+    """pandas' own dtype of the same cells."""
+    from pandas.api.types import pandas_dtype
+
+    stored = dtype.pyarrow_dtype
+    if str(stored).startswith("timestamp"):
+        zone = "" if stored.tz is None else f", {stored.tz}"
+        return pandas_dtype(f"datetime64[{stored.unit}{zone}]")
+    if str(stored).startswith("duration"):
+        return pandas_dtype(f"timedelta64[{stored.unit}]")
+    plain = {"i": "Int64", "u": "UInt64", "f": "Float64", "b": "boolean"}
+    return pandas_dtype(plain.get(dtype.kind, "object"))
 
 
 def violations(cells: Cells, column: Modelled) -> dict[Rule, NDArray[np.bool_]]:
@@ -201,11 +228,23 @@ def _to_numbers(series: pd.Series, column: Numeric) -> NDArray[np.float64]:
     import pandas as pd
 
     if isinstance(column, Datetime):
-        return _to_units(series, column)
+        from fedsynth.schema.moments import read_units
+
+        if pd.api.types.is_datetime64_any_dtype(series.dtype):
+            return read_units(series, column)
+        positions, uniques = _factorize(series)
+        return np.append(read_units(pd.Series(uniques, dtype=object), column), np.nan)[positions]
     if pd.api.types.is_numeric_dtype(series.dtype) and not pd.api.types.is_complex_dtype(series):
         return series.to_numpy(dtype=np.float64, na_value=np.nan)
     if pd.api.types.is_datetime64_any_dtype(series.dtype):
         return np.full(len(series), np.nan)
+    if pd.api.types.is_timedelta64_dtype(series.dtype):
+        seconds = series.dt.total_seconds().to_numpy(dtype=np.float64)
+        return np.asarray(seconds / (column.seconds or np.nan), dtype=np.float64)
+    if column.notation is not None:
+        positions, uniques = _factorize(series)
+        read = [read_number(cell, column.notation) for cell in uniques]
+        return np.array([*read, np.nan], dtype=np.float64)[positions]
     numbers = pd.to_numeric(series.astype(object), errors="coerce")
     if pd.api.types.is_complex_dtype(numbers.dtype):
         # One complex cell makes pandas fill the others with arbitrary memory.
@@ -213,47 +252,18 @@ def _to_numbers(series: pd.Series, column: Numeric) -> NDArray[np.float64]:
     return numbers.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
-def _to_units(series: pd.Series, column: Datetime) -> NDArray[np.float64]:
-    """Moments as whole units since `lower`, NaN where a cell is none."""
-    import pandas as pd
-
-    if pd.api.types.is_datetime64_any_dtype(series.dtype):
-        return _count_units(series, column)
-    positions, uniques = _factorize(series)
-    texts = pd.Series([_moment_text(cell) for cell in uniques], dtype=object)
-    moments = pd.to_datetime(texts, format="ISO8601", errors="coerce", utc=True)
-    if column.format is not None:
-        declared = pd.to_datetime(texts, format=column.format, errors="coerce", utc=True)
-        moments = declared.fillna(moments)
-    units = _count_units(moments, column)
-    for place in np.flatnonzero(np.isnan(units)):
-        units[place] = _parse_far_units(texts[place], column)
-    return np.append(units, np.nan)[positions]
+def read_number(cell: object, notation: Notation) -> float:
+    """One cell of a column with a notation as a number, NaN if it is none."""
+    if isinstance(cell, str):
+        return notation.read(cell)
+    if isinstance(cell, timedelta | time):
+        return seconds_of(cell) / (notation.seconds or math.nan)
+    return 1.0 if cell is True else 0.0 if cell is False else _to_number(cell)
 
 
-def _moment_text(cell: object) -> str:
-    return cell.isoformat() if isinstance(cell, date) else text_of(cell)
-
-
-def _count_units(moments: pd.Series, column: Datetime) -> NDArray[np.float64]:
-    if moments.dt.tz is not None:
-        moments = moments.dt.tz_convert("UTC").dt.tz_localize(None)
-    # In microseconds, since pandas' nanoseconds overflow at differences of 292 years.
-    since = moments.to_numpy(dtype="datetime64[us]") - np.datetime64(column.lower, "us")
-    units = since.astype(np.int64) // (column.seconds * 1_000_000)
-    return np.where(np.isnat(since), np.nan, units)
-
-
-def _parse_far_units(text: str, column: Datetime) -> float:
-    """Units to a moment that pandas cannot hold, such as the year 9999; NaN if it is none."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        if column.format is None:
-            return math.nan
-        try:
-            moment = datetime.strptime(text, column.format)
-        except ValueError:
-            return math.nan
-    since = moment.replace(tzinfo=None) - column.lower
-    return float(since // timedelta(seconds=column.seconds))
+def seconds_of(cell: timedelta | time) -> float:
+    """The length of a duration, or of a day until a time, in seconds."""
+    if isinstance(cell, timedelta):
+        return cell.total_seconds()
+    whole = cell.hour * 3_600 + cell.minute * 60 + cell.second
+    return float(f"{whole}.{cell.microsecond:06d}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, timedelta
 from typing import Any, Literal
 
 import numpy as np
@@ -117,6 +117,10 @@ def _allowed(column: Modelled | Identifier) -> str:
         allowed += "" if column.other is None else f", else {column.other}"
     else:
         allowed = f"{column.lower} to {column.upper}"
+        if not isinstance(column, Datetime) and column.format is not None:
+            allowed += f" as {column.format}"
+        elif isinstance(column, Datetime) and column.zone is not None:
+            allowed += f" in {column.zone}"
     return f"{allowed}, missing" if column.missing else allowed
 
 
@@ -134,7 +138,10 @@ def _spell(value: float, column: Numeric) -> str:
     if not isinstance(column, Datetime):
         return f"{value:.15g}"
     try:
-        return str(column.lower + timedelta(seconds=value * column.seconds))
+        moment = column.origin + timedelta(seconds=value * column.seconds)
+        if column.resolution != "day":
+            moment = moment.replace(tzinfo=UTC).astimezone(column.clock).replace(tzinfo=None)
+        return str(moment)
     except OverflowError:
         return "a date out of reach"
 

@@ -112,12 +112,19 @@ class Ordered(Agreed):
         if len(set(self.ordered)) < len(self.ordered):
             raise SchemaError("names a column twice")
         ordered = [columns[name] for name in self.ordered]
-        numbers = all(isinstance(column, Integer | Continuous) for column in ordered)
-        dates = all(isinstance(column, Datetime) for column in ordered)
-        if not numbers and not (
-            dates and len({getattr(column, "resolution", None) for column in ordered}) == 1
-        ):
+        dates = [column for column in ordered if isinstance(column, Datetime)]
+        numbers = [column for column in ordered if isinstance(column, Integer | Continuous)]
+        if len(ordered) not in (len(dates), len(numbers)):
             raise SchemaError("needs columns of numbers, or of dates with one resolution")
+        if len({column.resolution for column in dates}) > 1:
+            told = ", ".join(f"{one.name!r} counts {one.resolution}s" for one in dates)
+            finest = min(dates, key=lambda column: column.seconds).resolution
+            raise SchemaError(
+                f"needs dates with one resolution, but {told}: give each `resolution: {finest}`"
+            )
+        if len({column.seconds for column in numbers}) > 1:
+            told = ", ".join(f"{one.name!r} is {one.format or 'a plain number'}" for one in numbers)
+            raise SchemaError(f"needs numbers of one unit, but {told}")
         for lower, upper in combinations(ordered, 2):
             if offset(lower) + lower.low > offset(upper) + upper.high:  # type: ignore[union-attr]
                 raise SchemaError(
@@ -149,7 +156,7 @@ def spell(given: object) -> str:
 def offset(column: Modelled | Identifier) -> float:
     """What to add to conformed values so that those of several columns compare."""
     if isinstance(column, Datetime):
-        return float(np.datetime64(column.lower, "s").astype(np.int64)) / column.seconds
+        return float(np.datetime64(column.origin, "s").astype(np.int64)) / column.seconds
     return 0.0
 
 

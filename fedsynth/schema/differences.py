@@ -11,7 +11,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fedsynth.schema.columns import Categorical, Datetime, Identifier, Modelled, Numeric, text_of
+from fedsynth.schema.columns import (
+    Categorical,
+    Continuous,
+    Datetime,
+    Identifier,
+    Integer,
+    Modelled,
+    Numeric,
+    text_of,
+)
 from fedsynth.schema.findings import Finding, percent
 from fedsynth.schema.reading import Reading
 
@@ -65,7 +74,11 @@ def compare(
 def _word(column: Modelled | Identifier, read: Reading) -> str:
     """What an owner's column is, where two owners should not differ."""
     if isinstance(column, Datetime):
-        return f"dates as {column.format or 'ISO 8601'}"
+        zone = "" if column.zone is None else f" in {column.zone}"
+        iso = column.format is None or column.format.startswith("%Y-%m-%d")
+        return f"dates as {'ISO 8601' if iso else column.format}{zone}"
+    if isinstance(column, Integer | Continuous) and column.format is not None:
+        return f"{'numbers' if column.seconds is None else 'durations'} as {column.format}"
     if read.meaning in ("boolean", "date"):
         return f"{read.meaning}s"
     written = "texts" if pd.api.types.infer_dtype(read.known) in ("string", "mixed") else "numbers"

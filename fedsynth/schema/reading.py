@@ -8,19 +8,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from datetime import time, timedelta
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 
+from fedsynth.schema.cells import read_number, seconds_of
 from fedsynth.schema.columns import text_of
+from fedsynth.schema.columns.notation import parse_notation, show_decimals
+from fedsynth.schema.date_formats import find_date_format, find_zones
 from fedsynth.schema.findings import Finding
+from fedsynth.schema.notations import CURRENCIES, find_notation
 
 _ENOUGH = 0.98
 """The share of cells with one meaning that makes it the column's."""
-
-_SAMPLE, _ENOUGH_OF_SAMPLE = 60, 0.8
-"""So many texts rule formats out, loosely, before all texts are parsed."""
 
 _SHOWN = 5
 
@@ -34,29 +36,11 @@ _TYPED_MARKERS = (
 _ENDLESS = re.compile(r"9999\D\d\d?\D\d\d?.*|\d\d?\D\d\d?\D9999.*")
 """Dates that stand for no end, as databases fill them in."""
 
-_DATES = (
-    *("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d"),
-    *("%d %b %Y", "%d-%b-%Y", "%b %d %Y", "%b %d, %Y", "%d %B %Y", "%d. %B %Y", "%B %d %Y"),
-    *("%B %d, %Y", "%d/%m/%y", "%m/%d/%y", "%d.%m.%y", "%d-%m-%y", "%m-%d-%y", "%d-%b-%y"),
-    *("%d %b %y", "%b %d %y"),
-)
-_TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
-_PATTERNS = ("ISO8601", *(date + time for time in _TIMES for date in _DATES))
-
 _FIRST, _LAST = pd.Timestamp("1678-01-01", tz="UTC"), pd.Timestamp("2261-12-31 23:59:59", tz="UTC")
 
 _CODED = re.compile(r"\s*[-+]?0\d")
-_FIGURE = r"[-+]?(?!0\d)(?:\d{1,3}(?:[ ,.'\u2019\u00a0\u202f]\d{3})+|\d+)(?:[.,]\d+)?"
-_CURRENCY = r"(?:[$€£¥₹]|[A-Z]{3}|kr|zł)"
-_NOTATIONS = {
-    "a duration": r"\d+:\d\d(?::\d\d)?(?:\.\d+)?"
-    r"|P(?:\d+[YMWD])*(?:T(?:\d+(?:\.\d+)?[HMS])+)?"
-    r"|(?:\d+(?:\.\d+)?\s*(?:d|days?|h|hours?|hrs?|m|min|minutes?|s|sec|seconds?)\b[ ,]*)+",
-    "a percentage": rf"{_FIGURE}\s*%",
-    "an amount of money": rf"\(?[-+]?\s*{_CURRENCY}\s*{_FIGURE}\)?|{_FIGURE}\s*{_CURRENCY}",
-    "a number with separators or a decimal comma": _FIGURE,
-}
-"""How numbers are written that a column of a schema does not read, tried in this order."""
+
+_DURATIONS = ((86_400, "1234 d"), (3_600, "1234 h"), (60, "h:mm"), (1, "h:mm:ss"))
 
 
 @dataclass(frozen=True)
@@ -65,8 +49,10 @@ class Reading:
 
     `known`: the cells that have the meaning, as found; the others are missing or `odd`. `values`:
     float64 numbers or UTC datetimes, as long as `known` or, of dates in texts, distinct.
-    `markers` and `odd`: texts with their counts. `notation`: what texts are that look like numbers.
-    `swapped`: a format that reads the dates as well, as others.
+    `markers` and `odd`: texts with their counts. `pattern`: the format of numbers or dates in
+    texts. `swapped`: a format that reads them as well, as others. `decimals`: where every text has
+    as many. `plain`: cells without the notation of the others. `zone`: of all dates, but for UTC.
+    `of_day`: whether durations are times since midnight. `told`: what else is to be known.
     """
 
     meaning: Literal["number", "date", "boolean", "text"]
@@ -75,8 +61,12 @@ class Reading:
     pattern: str | None = None
     markers: dict[str, int] = field(default_factory=dict)
     odd: dict[str, int] = field(default_factory=dict)
-    notation: str | None = None
     swapped: str | None = None
+    decimals: int | None = None
+    plain: int = 0
+    zone: str | None = None
+    of_day: bool = False
+    told: tuple[tuple[str, str], ...] = ()
 
 
 def is_endless(text: str) -> bool:
@@ -97,23 +87,30 @@ def read_series(series: pd.Series, *, typed: bool = True) -> Reading:
         return Reading("boolean", known, known)
     if typed and inferred in ("datetime64", "datetime", "date"):
         return _read_moments(known)
+    if typed and inferred in ("timedelta64", "timedelta", "time"):
+        return _read_durations(known, of_day=inferred == "time")
     if inferred not in ("string", "mixed", "mixed-integer"):
         numeric = typed and not isinstance(series.dtype, pd.CategoricalDtype)
         read = _read_numbers(known, known) if numeric and len(known) else None
+        if read is not None and inferred == "decimal":
+            read = replace(read, decimals=_common_decimals(read.known))
         return read or Reading("text", known, known)
     texts = known.map(text_of).astype(object)
+    told: tuple[tuple[str, str], ...] = ()
     if typed:
         marked = texts.isin(_TYPED_MARKERS)
         left, left_texts = known[~marked], texts[~marked]
         read = _read_numbers(left, left_texts) if len(left) else None
+        if read is None:
+            read = _read_written(left, left_texts)
         if read is None and inferred == "string":
             read = _read_dates(left, left_texts)
-        if read is not None:
+        if read is not None and read.meaning != "text":
             return replace(read, markers={**_count(texts[marked]), **read.markers})
+        told = () if read is None else read.told
     marked = texts.isin(_SURE_MARKERS)
     known = known[~marked]
-    notation = _notation(texts[~marked]) if typed else None
-    return Reading("text", known, known, markers=_count(texts[marked]), notation=notation)
+    return Reading("text", known, known, markers=_count(texts[marked]), told=told)
 
 
 def describe_reading(name: str, read: Reading, rows: int) -> Iterator[Finding]:
@@ -134,13 +131,36 @@ def describe_reading(name: str, read: Reading, rows: int) -> Iterator[Finding]:
     if read.pattern is not None and "%y" in read.pattern:
         text = f"two digits are a year from 1969 to 2068 by the format {read.pattern}"
         yield Finding(name, "century", text)
+    if read.meaning == "number" and read.pattern is not None:
+        text = _describe_notation(read)
+        if read.plain:
+            text += f"; {read.plain:,} of {rows:,} cells are plain numbers, and read as such"
+        cells = _quote(_count(read.known.map(text_of)))[:1]
+        yield Finding(name, "notation", text, cells)
     if read.swapped is not None:
-        text = f"read as {read.pattern}, but every date would fit {read.swapped} too: say which"
+        what = "date" if read.meaning == "date" else "cell"
+        text = f"read as {read.pattern}, but every {what} would fit {read.swapped} too: say which"
         yield Finding(name, "ambiguous", text)
-    if read.notation is not None:
-        cells = _quote(_count(read.known.map(text_of)))
-        text = f"each cell is {read.notation}, taken for a text: write plain numbers such as 1234.5"
-        yield Finding(name, "notation", text, cells[:1])
+    for kind, text in read.told:
+        yield Finding(name, kind, text)
+
+
+def _describe_notation(read: Reading) -> str:
+    example = str(read.pattern)
+    seconds = parse_notation(example).seconds
+    if seconds is not None:
+        units = {86_400.0: "days", 3_600.0: "hours", 60.0: "minutes", 1.0: "seconds"}
+        unit = units.get(seconds, "milliseconds")
+        if read.of_day:
+            return f"holds times of day: the column is the number of {unit} since midnight"
+        how = f"read as durations such as {example}"
+        if not read.known.map(lambda cell: isinstance(cell, str)).any():
+            how = "holds durations"
+        return f"{how}: the column is the number of {unit}"
+    if example.endswith("%"):
+        return f"read as percentages such as {example}: the column is the figure before the sign"
+    what = "amounts" if any(sign in example for sign in CURRENCIES) else "numbers"
+    return f"read as {what} such as {example}: the column is the number"
 
 
 def _quote(counts: dict[str, int]) -> tuple[str, ...]:
@@ -163,6 +183,60 @@ def _read_numbers(known: pd.Series, texts: pd.Series) -> Reading | None:
     return Reading("number", known[finite], values, odd=odd)
 
 
+def _common_decimals(known: pd.Series) -> int | None:
+    """How many decimals all of Python's decimal numbers have, if they agree."""
+    found = {-int(cell.as_tuple().exponent) for cell in known}
+    places = found.pop() if len(found) == 1 else 0
+    return places if 0 < places <= 12 else None
+
+
+def _read_written(known: pd.Series, texts: pd.Series) -> Reading | None:
+    """Numbers in the notation that nearly all texts have; numbers beside them stay plain."""
+    written = known.map(lambda cell: isinstance(cell, str)).astype(bool)
+    found = find_notation(texts[written])
+    if found is None:
+        return None
+    if isinstance(found, str):
+        return Reading("text", known, known, told=(("notation", found),))
+    notation = parse_notation(found.format)
+    values = np.array([read_number(cell, notation) for cell in known], dtype=np.float64)
+    pattern: str | None = found.format
+    broken = np.isfinite(values) & (values != np.rint(values))
+    if notation.whole and broken.any():
+        pattern = show_decimals(found.format)
+        values[broken & (pattern is None)] = np.nan
+    finite = np.isfinite(values)
+    if finite.mean() < _ENOUGH:
+        return None
+    return Reading(
+        "number",
+        known[finite],
+        pd.Series(values[finite], dtype=np.float64),
+        pattern=pattern or found.format,
+        odd=_count(texts[~finite]),
+        swapped=found.swapped,
+        decimals=found.decimals,
+        plain=found.plain + int(known[~written].map(_is_number).sum()),
+    )
+
+
+def _is_number(cell: object) -> bool:
+    return not isinstance(cell, timedelta | time)
+
+
+def _read_durations(known: pd.Series, *, of_day: bool) -> Reading:
+    """Durations, or times since midnight, in the longest unit that holds them all."""
+    if of_day:
+        seconds = known.map(seconds_of).to_numpy(dtype=np.float64)
+    else:
+        seconds = pd.to_timedelta(known).dt.total_seconds().to_numpy(dtype=np.float64)
+    units = [one for one in _DURATIONS if not (seconds % one[0]).any()]
+    unit, example = next((one for one in units if not of_day or one[0] <= 60), _DURATIONS[-1])
+    example = f"h{example}" if of_day else example
+    values = pd.Series(seconds / unit, dtype=np.float64)
+    return Reading("number", known, values, pattern=example, of_day=of_day)
+
+
 def _is_coded(texts: pd.Series) -> bool:
     return texts.dtype == object and bool(texts.map(_starts_with_zero).any())
 
@@ -177,43 +251,30 @@ def _read_dates(known: pd.Series, texts: pd.Series) -> Reading | None:
     distinct = counts.index.to_series()
     endless = distinct.map(is_endless).astype(bool)
     dates = distinct[~endless]
-    if dates.empty:
+    found = find_date_format(dates, counts[dates.index].to_numpy())
+    if found is None:
         return None
-    sample = dates.iloc[:: max(len(dates) // _SAMPLE, 1)]
-    # Trying every format on words would take most of a draft's time.
-    if sample.str.contains(r"\d").mean() < _ENOUGH_OF_SAMPLE:
-        return None
-    weights = counts[dates.index].to_numpy()
-    shares: dict[str, float] = {}
-    for pattern in _PATTERNS:
-        if _parse(sample, pattern).notna().mean() >= _ENOUGH_OF_SAMPLE:
-            read = _parse(dates, pattern).notna().to_numpy()
-            shares[pattern] = float(weights[read].sum() / weights.sum())
-    best = max(shares, key=lambda pattern: shares[pattern], default=None)
-    if best is None or shares[best] < _ENOUGH:
-        return None
-    moments = _parse(dates, best)
-    odd = dates[moments.isna()]
-    swapped = _swap(best)
-    doubtful = shares.get(swapped) == shares[best] and not _parse(dates, swapped).equals(moments)
+    read = found.moments.notna()
     return Reading(
         "date",
-        known[texts.isin(moments.index[moments.notna()])],
-        moments[moments.notna()],
-        pattern=None if best == "ISO8601" else best,
+        known[texts.isin(dates[read])],
+        found.moments[read],
+        pattern=found.pattern,
         markers=_count(texts[texts.isin(distinct[endless])]),
-        odd=_count(texts[texts.isin(odd)]),
-        swapped=swapped if doubtful else None,
+        odd=_count(texts[texts.isin(dates[~read])]),
+        swapped=found.swapped,
+        zone=found.zone,
+        told=_tell_offsets("offsets from UTC", found.offsets),
     )
 
 
-def _parse(texts: pd.Series, pattern: str) -> pd.Series:
-    return pd.to_datetime(texts, format=pattern, errors="coerce", utc=True)
-
-
-def _swap(pattern: str) -> str:
-    """The format with day and month the other way round."""
-    return pattern.translate(str.maketrans("dm", "md"))
+def _tell_offsets(what: str, offsets: tuple[str | None, ...]) -> tuple[tuple[str, str], ...]:
+    """That moments of several zones come back in one."""
+    if len(offsets) < 2:
+        return ()
+    shown = ", ".join(offset or "none, taken for UTC" for offset in offsets[:_SHOWN])
+    text = f"has several {what} ({shown}): its times become UTC, unless `zone` names one"
+    return (("offsets", text),)
 
 
 def _read_moments(known: pd.Series) -> Reading:
@@ -222,21 +283,13 @@ def _read_moments(known: pd.Series) -> Reading:
     inside = moments.between(_FIRST, _LAST)
     far = known[~inside].astype(object).map(lambda cell: cell.isoformat())
     endless = far.map(is_endless).astype(bool)
+    zones = find_zones(known)
     return Reading(
         "date",
         known[inside],
         moments[inside],
         markers=_count(far[endless]),
         odd=_count(far[~endless]),
+        zone=zones[0] if len(zones) == 1 else None,
+        told=_tell_offsets("time zones", zones),
     )
-
-
-def _notation(texts: pd.Series) -> str | None:
-    """How nearly all of the texts write a number, if they do."""
-    distinct = pd.Series(texts.unique(), dtype=object)
-    sample = distinct.iloc[:: max(len(distinct) // _SAMPLE, 1)]
-    for name, pattern in _NOTATIONS.items():
-        fits = sample.str.fullmatch(pattern)
-        if len(sample) and fits.mean() >= _ENOUGH_OF_SAMPLE:
-            return name if texts.str.fullmatch(pattern).mean() >= _ENOUGH else None
-    return None

@@ -53,6 +53,8 @@ def screen(column: Modelled | Identifier, known: pd.Series) -> Iterator[Finding]
         advice = "never learned, made anew" if kept else "drop it, make it an identifier or coarser"
         yield Finding(name, "personal", f"looks like {personal}: {advice}")
     counts = known.value_counts()
+    # Of a category, values that do not occur are counted too.
+    counts = counts[counts > 0]
     if isinstance(column, Identifier):
         once = int((counts == 1).sum())
         text = f"{once:,} of {len(known):,} occur once: taken for a key, never learned, made anew"

@@ -17,7 +17,8 @@ from fedsynth.schema.columns import (
     Integer,
     Modelled,
 )
-from fedsynth.schema.drafting import draft_column, enclose
+from fedsynth.schema.drafting import draft_column
+from fedsynth.schema.proposing import enclose
 
 _V1_KEYS = ("sdtype", "datetime_format")
 """What SDV 1 knows of a column; SDV 2 knows ranges too."""
@@ -85,8 +86,11 @@ def _read_range(name: str, entry: Mapping[str, Any], missing: bool) -> Modelled:
     lowest, highest = entry["range_min"], entry["range_max"]
     if entry["sdtype"] == "datetime":
         bounds = pd.to_datetime(
-            pd.Series([lowest, highest]), format=entry.get("datetime_format"), errors="coerce"
-        )
+            pd.Series([lowest, highest]),
+            format=entry.get("datetime_format"),
+            errors="coerce",
+            utc=True,
+        ).dt.tz_localize(None)
         if bounds.isna().any():
             raise SchemaError(f"column {name!r}: SDV's range does not fit its datetime_format")
         return Datetime(
@@ -115,8 +119,8 @@ def _describe(column: Modelled | Identifier) -> dict[str, Any]:
         return {
             "sdtype": "datetime",
             "datetime_format": column.pattern,
-            "range_min": column.lower.strftime(column.pattern),
-            "range_max": column.upper.strftime(column.pattern),
+            "range_min": column.lower.replace(tzinfo=column.clock).strftime(column.pattern),
+            "range_max": column.upper.replace(tzinfo=column.clock).strftime(column.pattern),
             **entry,
         }
     decimals = column.decimals if isinstance(column, Continuous) else 0

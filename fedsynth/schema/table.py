@@ -179,6 +179,9 @@ class Schema(Document):
     def to_sdv(self) -> SDVMetadata:
         """SDV's `Metadata` of this table, with ranges where the installed version knows them.
 
+        SDV knows no notation: what is written as $1,234.50 or 1:30 is described as the number that
+        it is (`edit` with `dtype=None` gives it back as one), and moments by their offset from UTC.
+
         Raises:
             DataError: if sdv is not installed.
         """
@@ -217,6 +220,9 @@ class Schema(Document):
         if changes.get("kind", before.kind) != before.kind:
             known = column_keys(str(changes["kind"]))
             entry = {key: entry[key] for key in entry if key in known and key != "dtype"}
+            if "datetime" in (before.kind, changes["kind"]):
+                # A date's format is none of a number.
+                entry.pop("format", None)
         after = build_column({**entry, **changes})
         columns = [after if column is before else column for column in self.columns]
         return self._replace(columns=columns)

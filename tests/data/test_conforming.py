@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedsynth.data.conforming import conform, conform_all, restore, spell
+from fedsynth.data.conforming import conform, conform_all, restore
 from fedsynth.errors import DataError
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Identifier, Integer, Schema
+from fedsynth.schema.spelling import spell
 from tests.schemas import arrays, schemas
 
 NAN = np.nan

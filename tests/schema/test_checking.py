@@ -127,3 +127,26 @@ def test_a_column_that_stands_twice_is_extra():
     frame = pd.DataFrame([[1, 1]], columns=["a", "a"])
     schema = Schema(columns=[Integer(name="a", lower=0, upper=1)])
     assert check(frame, schema) == [Finding("a", "extra", None, 1)]
+
+
+def test_a_line_tells_the_notation_and_the_zone():
+    schema = Schema(
+        columns=[
+            Integer(name="a", lower=0, upper=90, format="$1,234"),
+            Datetime(
+                name="t",
+                lower="2020-01-01",
+                upper="2020-12-31",
+                resolution="hour",
+                zone="Europe/Berlin",
+            ),
+        ]
+    )
+    moments = pd.to_datetime(["2020-07-01 05:00", "2020-01-01 05:00"], utc=True)
+    frame = pd.DataFrame({"a": ["$17", "€5"], "t": moments})
+    amount, moment = check_columns(frame, schema, check(frame, schema))
+    assert (amount.allowed, amount.found) == ("0 to 90 as $1,234", "17 to 17")
+    assert amount.examples == (("€5", 1),)
+    assert moment.allowed.endswith("in Europe/Berlin")
+    # Two hours before UTC in July, one in January.
+    assert moment.found == "2020-01-01 06:00:00 to 2020-07-01 07:00:00"

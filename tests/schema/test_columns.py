@@ -60,6 +60,46 @@ from fedsynth.schema.columns import (
             ["`resolution`", "day, hour"],
         ),
         (lambda: Identifier(name="id", prefix="P", dtype="int64"), ["'id'", "int64"]),
+        (lambda: Identifier(name="id", width=4, dtype="int64"), ["'id'", "int64"]),
+        (lambda: Identifier(name="id", width=0), ["'id'", "`width`", "1 to 18"]),
+        (lambda: Identifier(name="id", dtype="uint8"), ["'id'", "uint8"]),
+        (lambda: Categorical(name="c", values=["a"], ordered=True), ["'c'", "dtype: category"]),
+        (lambda: Categorical(name="c", values=[1, 300], dtype="uint8"), ["'c'", "uint8", "fit"]),
+        (
+            lambda: Integer(name="a", lower=0, upper=300, dtype="int8[pyarrow]"),
+            ["int8[pyarrow]", "fit"],
+        ),
+        (
+            lambda: Integer(name="a", lower=0, upper=300, dtype="decimal128(4, 2)[pyarrow]"),
+            ["decimal128", "fit"],
+        ),
+        (lambda: Integer(name="a", lower=0, upper=9, dtype="timedelta64[ns]"), ["timedelta64"]),
+        (
+            lambda: Integer(name="a", lower=0, upper=1_440, dtype="time", format="h:mm"),
+            ["below 24 hours"],
+        ),
+        (
+            lambda: Continuous(name="x", lower=0, upper=9, decimals=1, format="$1,234"),
+            ["'x'", "no decimals"],
+        ),
+        (
+            lambda: Datetime(name="t", lower="2020-01-01", upper="2020-01-02", zone="Bonn"),
+            ["'t'", "`zone`", "'Bonn' is no time zone", "Europe/Berlin"],
+        ),
+        (
+            lambda: Datetime(name="t", lower="1901-01-01", upper="1950-01-02", zone="Asia/Tokyo"),
+            ["'t'", "'Asia/Tokyo' is known from 1902 on"],
+        ),
+        (
+            lambda: Datetime(
+                name="t",
+                lower="2020-01-01",
+                upper="2020-01-02",
+                dtype="date",
+                zone="UTC",
+            ),
+            ["'t'", "days alone"],
+        ),
     ],
 )
 def test_an_impossible_column_is_refused_with_its_name_and_key(build, words):

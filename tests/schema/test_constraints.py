@@ -36,6 +36,7 @@ COLUMNS = (
     Datetime(name="admitted", lower="2020-01-01", upper="2020-12-31", missing=True),
     Datetime(name="discharged", lower="2019-12-01", upper="2021-12-31", missing=True),
     Datetime(name="hour", lower="2020-01-01", upper="2020-12-31", resolution="hour"),
+    Integer(name="stay", lower=0, upper=90, format="h:mm"),
 )
 NEVER = {"never": {"relationship": "Husband", "sex": "Female"}}
 YOUNG = {"never": {"relationship": ["Husband", "Wife"], "age": {"to": 15}}}
@@ -57,6 +58,7 @@ def frame_of(**cells):
         "admitted": "2020-02-01",
         "discharged": "2020-02-02",
         "hour": "2020-01-01",
+        "stay": "0:30",
     }
     filled = {name: cells.get(name, [value] * rows) for name, value in plain.items()}
     return pd.DataFrame({k: pd.Series(v, dtype=object) for k, v in filled.items()})
@@ -111,7 +113,11 @@ def test_constraints_read_back_from_a_file_as_they_were(tmp_path):
         ({"ordered": ["id", "first"]}, ("'id'", "identifier")),
         ({"ordered": ["age", "sex"]}, ("numbers",)),
         ({"ordered": ["age", "admitted"]}, ("numbers", "dates")),
-        ({"ordered": ["admitted", "hour"]}, ("one resolution",)),
+        (
+            {"ordered": ["admitted", "hour"]},
+            ("'admitted' counts days, 'hour' counts hours", "`resolution: hour`"),
+        ),
+        ({"ordered": ["age", "stay"]}, ("one unit", "'age' is a plain number, 'stay' is h:mm")),
     ],
 )
 def test_a_constraint_that_does_not_fit_the_columns_is_refused(constraint, words):

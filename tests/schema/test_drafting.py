@@ -45,9 +45,13 @@ _cells = st.one_of(
 # Long enough for a cell or two to be odd among numbers and dates.
 _dirty = st.tuples(
     st.sampled_from([[f"{i}.5" for i in range(300)], [f"2020-01-{i % 28 + 1}" for i in range(300)]])
-    | st.just([f"{i % 12 + 1}/{i % 28 + 1}/2020 01:30 PM" for i in range(300)]),
+    | st.just([f"{i % 12 + 1}/{i % 28 + 1}/2020 01:30 PM" for i in range(300)])
+    | st.just([f"${i * 97:,}.50" for i in range(300)])
+    | st.just([f"{i},{i % 9} %" for i in range(300)])
+    | st.just([f"{i % 24}:{i % 60:02d}" for i in range(300)]),
     st.lists(
         st.sampled_from(["n.a.", "NA", "<5", "x", "2020-02-30", "9999-12-31", "inf", "-", "7"])
+        | st.sampled_from(["$5", "€5", "5 %", "1.5", "90.5", "1:30", "($3)"])
         | st.text(max_size=3),
         max_size=5,
     ),
@@ -263,23 +267,116 @@ def test_missing_is_spelled_in_all_its_ways_among_dates():
 
 
 @pytest.mark.parametrize(
-    ("cells", "word"),
+    ("cells", "expected", "words"),
     [
-        ([f"${i * 97:,}.50" for i in range(1, 400)], "money"),
-        ([f"{i * 97},50 EUR" for i in range(1, 400)], "money"),
-        ([f"{i / 7:.1f} %" for i in range(400)], "percentage"),
-        ([f"{i * 1357:,}" for i in range(400)], "separators"),
-        ([f"{i},{i % 9}" for i in range(400)], "decimal comma"),
-        ([f"{i}:{i % 60:02d}" for i in range(400)], "duration"),
-        ([f"{i} min" for i in range(400)], "duration"),
+        (
+            [f"${i * 97:,}.50" for i in range(1, 400)],
+            Continuous(name="a", lower=0, upper=40_000, decimals=2, format="$1,234.50"),
+            "read as amounts such as $1,234.50: the column is the number",
+        ),
+        (
+            [f"{i * 97},50 EUR" for i in range(1, 400)],
+            Continuous(name="a", lower=0, upper=40_000, decimals=2, format="1234,50 EUR"),
+            "amounts such as 1234,50 EUR",
+        ),
+        (
+            [f"({i:,})" if i % 5 == 0 else f"{i:,}" for i in range(-999_999, 2_000_000, 9_999)],
+            Integer(name="a", lower=-2_000_000, upper=2_000_000, format="(1,234)"),
+            "numbers such as (1,234)",
+        ),
+        (
+            [f"{i * 0.25:g} %" for i in range(400)],
+            Continuous(name="a", lower=0, upper=100, decimals=2, format="1234.5 %"),
+            "percentages such as 1234.5 %: the column is the figure before the sign",
+        ),
+        (
+            [f"{i},{i % 9}" for i in range(400)],
+            Continuous(name="a", lower=0, upper=400, decimals=1, format="1234,50"),
+            "numbers such as 1234,50",
+        ),
+        (
+            [f"{i:02d}:{i % 60:02d}:59" for i in range(40)],
+            # 0 s to 39:39:59, which is 142,799 s.
+            Integer(name="a", lower=0, upper=160_000, format="hh:mm:ss"),
+            "durations such as hh:mm:ss: the column is the number of seconds",
+        ),
+        (
+            [f"{i} min" for i in range(400)],
+            Integer(name="a", lower=0, upper=400, format="1234 min"),
+            "durations such as 1234 min: the column is the number of minutes",
+        ),
+        (
+            [f"PT{i}H{i + 1}M" for i in range(1, 59)],
+            Integer(name="a", lower=0, upper=250_000, format="PT1H30M"),
+            "the column is the number of seconds",
+        ),
     ],
 )
-def test_numbers_in_a_notation_that_is_not_read_are_told(cells, word):
+def test_numbers_in_a_notation_are_drafted_as_numbers(cells, expected, words):
     found = fs.draft(pd.DataFrame({"a": cells, "b": True}))
-    assert word in next(str(one) for one in found.findings if one.kind == "notation")
+    assert found.schema.column("a") == expected.model_copy(update={"dtype": "object"})
+    assert words in next(str(one) for one in found.findings if one.kind == "notation")
+    assert not check(pd.DataFrame({"a": cells, "b": True}), found.schema)
 
 
-@pytest.mark.parametrize("cells", [["10.0.1.7", "10.0.2.9"], ["A00.6", "B01.2"], ["007", "1"]])
+def test_a_notation_that_may_mean_two_numbers_is_told():
+    kinds = findings_of(["1,234", "12,500", "7,001", "999"] * 5)
+    assert "read as 1,234, but every cell would fit 1234,5 too" in kinds["ambiguous"].text
+    assert "would fit m:ss too" in findings_of(["1:30", "0:45"] * 5)["ambiguous"].text
+    for sure in (["1,234,567", "1,234"] * 5, ["1:30:00", "0:45:00"] * 5, ["1,234.5", "9.5"] * 5):
+        assert "ambiguous" not in findings_of(sure)
+
+
+def test_amounts_in_several_currencies_are_not_merged():
+    found = findings_of([f"{'$' if i % 2 else '€'}{i * 7}" for i in range(40)])
+    assert "amounts in €, $" in found["notation"].text and "identifier" in found
+
+
+def test_one_amount_in_another_currency_is_named_and_outside():
+    frame = pd.DataFrame({"a": [*(f"${i * 7}" for i in range(99)), "€5"], "b": True})
+    found = fs.draft(frame)
+    assert named(found.findings) == {"€5"}
+    assert found.schema.column("a").format == "$1234"
+
+
+def test_plain_numbers_beside_a_notation_are_read_and_counted():
+    found = findings_of(["$1,250.00", "$17.50", "3.25"] * 20)
+    assert "20 of 60 cells are plain numbers" in found["notation"].text
+    assert "20 of 60 cells come back" in found["spelling"].text
+
+
+def test_decimals_of_plain_numbers_are_kept_beside_a_notation_without_any():
+    cells = ["5 %", "1 %", "2.5"] * 9
+    column = draft(cells)
+    assert (column.format, column.decimals) == ("1234.5 %", 1)
+    frame = pd.DataFrame({"a": [*(f"{i}:{i:02d}" for i in range(59)), "90.5"], "b": True})
+    assert named(fs.draft(frame).findings) == {"90.5"}
+
+
+def test_a_target_in_a_notation_stays_a_label():
+    column = draft(["5 %", "10 %"] * 9, target="a")
+    assert column == Categorical(name="a", values=["10 %", "5 %"])
+
+
+def test_durations_and_times_of_day_are_numbers_in_their_longest_unit():
+    days = draft(pd.to_timedelta([i * i for i in range(40)], unit="D"))
+    assert (days.format, days.upper, days.dtype) == ("1234 d", 1_600, "timedelta64[ns]")
+    fine = draft(pd.to_timedelta([i * i * 1_250 for i in range(40)], unit="ms"))
+    assert (fine.format, fine.decimals) == ("h:mm:ss", 2)
+    cells = [datetime.time(i % 24, i % 60) for i in range(60)]
+    times = draft(cells)
+    # The last minute of a day is 24 * 60 - 1.
+    assert (times.format, times.lower, times.upper, times.dtype) == ("hh:mm", 0, 1_439, "time")
+    assert "times of day" in findings_of(cells)["notation"].text
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        *(["10.0.1.7", "10.0.2.9"], ["A00.6", "B01.2"], ["007", "1"], ["3-4", "1-12"]),
+        *(["555 123 456", "555 999 111"], ["0,1,2", "3,4,5"], ["room 12", "room 7"]),
+    ],
+)
 def test_codes_are_no_numbers_in_a_notation(cells):
     found = fs.draft(pd.DataFrame({"a": cells * 5, "b": True}))
     assert [one.kind for one in found.findings if one.column == "a"] == []
@@ -305,7 +402,10 @@ def test_a_column_of_numbers_and_words_is_categorical():
 
 
 def test_distinct_texts_and_counted_rows_are_identifiers():
-    assert draft([f"P{i:03d}" for i in range(1, 30)]) == Identifier(name="a", prefix="P")
+    padded = Identifier(name="a", prefix="P", width=3)
+    assert draft([f"P{i:03d}" for i in range(1, 30)]) == padded
+    plain = Identifier(name="a", prefix="P", width=1)
+    assert draft([f"P{i}" for i in range(1, 30)]) == plain
     names = draft([f"{chr(97 + i)}x" for i in range(20)])
     assert names == Identifier(name="a", prefix="a-")
     assert draft(range(100, 150)) == Identifier(name="a")
@@ -410,8 +510,8 @@ def test_real_tables_are_drafted_without_a_value_outside(file, target, shared_da
         [[1], [2]],
         [{"a": 1}, {"a": 2}],
         [1j, 2j],
-        pd.to_timedelta([1, 2], unit="D"),
         pd.interval_range(0, 2),
+        pd.period_range("2020-01", periods=2, freq="M"),
     ],
 )
 def test_cells_that_no_column_can_hold_are_named(cells):
@@ -515,6 +615,13 @@ def test_owners_writing_a_column_otherwise_are_told():
     _, found = differences(north=days.strftime("%d.%m.%Y"), south=days.strftime("%Y-%m-%d"))
     told = "differs between owners: dates as %d.%m.%Y at north; dates as ISO 8601 at south"
     assert found["type"].text == told
+    zoned = days.tz_localize("Europe/Berlin")
+    _, found = differences(north=zoned, south=days)
+    assert "dates as ISO 8601 in Europe/Berlin at north; dates as ISO" in found["type"].text
+    amounts = [f"€{i}.{i:03d},50" for i in range(1, 41)]
+    schema, found = differences(north=amounts, south=[i * 1_001.5 for i in range(1, 41)])
+    assert "numbers as €1.234,50 at north; numbers at south" in found["type"].text
+    assert schema.column("a").format == "€1.234,50"
     _, found = differences(north=range(40), south=["low", "high"] * 20)
     assert "numbers at north; texts at south" in found["type"].text
     numbers = [i * i for i in range(40)]

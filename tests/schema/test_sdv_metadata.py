@@ -60,6 +60,24 @@ def test_the_first_version_says_kinds_alone():
     assert columns["t"] == {"sdtype": "datetime", "datetime_format": "%d.%m.%Y"}
 
 
+def test_numbers_in_a_notation_are_described_as_numbers_and_moments_by_their_offset():
+    columns = (
+        Integer(name="stay", lower=0, upper=600, format="h:mm", dtype="object"),
+        Datetime(
+            name="t",
+            lower="2020-01-01",
+            upper="2020-07-01",
+            resolution="hour",
+            zone="Europe/Berlin",
+        ),
+    )
+    entries = sdv_content(columns, "V2")["tables"]["table"]["columns"]
+    assert entries["stay"]["sdtype"] == "numerical" and entries["stay"]["range_max"] == 600
+    # An hour before UTC in winter, two in summer.
+    bounds = (entries["t"]["range_min"], entries["t"]["range_max"])
+    assert bounds == ("2020-01-01 00:00+0100", "2020-07-01 00:00+0200")
+
+
 def test_what_sdv_can_hold_comes_back():
     copy = Schema.from_sdv(sdv_content(SCHEMA.columns, "V2"))
     assert copy.columns == SCHEMA.columns
@@ -76,7 +94,10 @@ def test_kinds_bounds_and_missing_values_come_back_for_any_schema(schema):
         if isinstance(before, Categorical):
             assert before.values == after.values
         elif isinstance(before, Datetime):
-            assert (before.lower, before.upper) == (after.lower, after.upper)
+            # SDV's metadata names no zone, and so the bounds come back in UTC.
+            assert before.origin == after.origin
+            if before.zone is None:
+                assert (before.lower, before.upper) == (after.lower, after.upper)
         elif isinstance(before, Integer | Continuous):
             assert (before.low, before.high) == (after.low, after.high)
 

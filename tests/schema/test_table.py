@@ -216,6 +216,32 @@ def test_edit_replaces_keys_of_one_column_and_nothing_else():
     assert EDITED.column("age").lower == 17
 
 
+def test_a_schema_without_notations_keeps_the_digest_that_it_had_before_there_were_any():
+    columns = [
+        Identifier(name="id", prefix="P"),
+        Integer(name="i", lower=0, upper=9),
+        Continuous(name="x", lower=0, upper=1, decimals=2),
+        Categorical(name="c", values=["a", "b"], dtype="category"),
+        Boolean(name="b"),
+        Datetime(name="t", lower="2020-01-01", upper="2021-01-01", format="%d.%m.%Y"),
+    ]
+    dtype = columns[-1].model_copy(update={"dtype": "object"})
+    schema = Schema(columns=[*columns[:-1], dtype])
+    # Of the version that knew no `format` of numbers, no `zone`, `width` and `ordered`.
+    assert schema.digest == "df74e82f709585f2efabfb6acb6f2f9aaad90975e3aee37e3fd4f459e9a059c6"
+
+
+def test_edit_keeps_a_notation_among_numbers_and_drops_that_of_dates():
+    schema = Schema(columns=[Integer(name="a", lower=0, upper=9, format="$1,234")])
+    whole = schema.edit("a", kind="continuous", decimals=0).column("a")
+    assert whole.format == "$1,234"
+    date = {"kind": "datetime", "lower": "2020-01-01", "upper": "2020-12-31"}
+    dates = schema.edit("a", **date)
+    assert dates.column("a").format is None
+    spelled = dates.edit("a", format="%d.%m.%Y")
+    assert spelled.edit("a", kind="integer", lower=0, upper=9).column("a").format is None
+
+
 def test_edit_to_another_kind_keeps_the_keys_of_both():
     edited = EDITED.edit("work", kind="continuous", decimals=1, dtype="float32")
     assert edited.column("work") == Continuous(

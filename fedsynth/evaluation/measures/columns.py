@@ -11,10 +11,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.data.conforming import moments
 from fedsynth.evaluation.reading.rows import Rows
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Modelled
 from fedsynth.schema.columns import Numeric
+from fedsynth.schema.moments import moments
 
 _CELLS = 20
 """Bars of a column's histogram."""

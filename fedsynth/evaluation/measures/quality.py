@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fedsynth.data.conforming import moments
 from fedsynth.evaluation.reading.rows import Rows
 from fedsynth.schema import Boolean, Categorical, Datetime
+from fedsynth.schema.moments import moments
 
 MOST_ROWS, MOST_COLUMNS = 50_000, 60
 """What SDMetrics is given of larger tables: of more rows it draws 50,000 without a seed, and it

@@ -15,12 +15,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fedsynth.agreed import suggestion
-from fedsynth.data.conforming import restore, round_to_grid
+from fedsynth.data.conforming import restore
 from fedsynth.errors import ConfigError
 from fedsynth.methods.sampling.labels import label_shares
 from fedsynth.schema import Boolean, Categorical, Schema
 from fedsynth.schema.conditions import Condition, condition_on
 from fedsynth.schema.constraints import Never
+from fedsynth.schema.spelling import round_to_grid
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]

@@ -10,7 +10,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.data.conforming import round_to_grid
 from fedsynth.errors import FederationError, ReleaseError
 from fedsynth.methods.copula.families import (
     FAMILIES,
@@ -24,6 +23,7 @@ from fedsynth.methods.sampling.classifier import Classifier
 from fedsynth.methods.sampling.design import Design
 from fedsynth.schema import Boolean, Categorical, ImageSchema, Schema
 from fedsynth.schema.columns import Modelled
+from fedsynth.schema.spelling import round_to_grid
 from fedsynth.schema.target import conditions
 
 Floats = NDArray[np.float64]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Annotated, Literal
 
 import numpy as np
@@ -18,9 +19,10 @@ from pydantic import (
 
 from fedsynth.agreed import plain
 from fedsynth.schema.columns.declaration import (
+    BOOLEANS,
+    CATEGORIES,
     FLOATS,
-    NULLABLE_INTEGERS,
-    PLAIN_INTEGERS,
+    INTEGERS,
     TEXTS,
     Declaration,
 )
@@ -44,7 +46,8 @@ class Categorical(Declaration):
     """One of a public list of values, kept in their declared spelling, type and order.
 
     A value outside the list becomes `other` if there is one, else missing if the column may be
-    missing, else its row is left out.
+    missing, else its row is left out. `ordered` is pandas' flag of a `category`: nothing is learned
+    from it.
     """
 
     kind: Literal["categorical"] = "categorical"
@@ -55,6 +58,7 @@ class Categorical(Declaration):
     ]
     other: Annotated[_Value | None, Field(description="a text, a number or true/false")] = None
     missing: Annotated[StrictBool, Field(description="true or false")] = False
+    ordered: Annotated[StrictBool, Field(description="true or false")] = False
 
     @property
     def categories(self) -> tuple[Value, ...]:
@@ -81,15 +85,21 @@ class Categorical(Declaration):
                 raise ValueError(f"`values` holds {seen[text]!r} and {value!r}, which read alike")
             seen[text] = value
         self.demand_dtype(self._allowed_dtypes(), self.missing)
+        if self.ordered and self.dtype != "category":
+            raise ValueError("`ordered` needs `dtype: category`")
+        numbers = [value for value in self.categories if isinstance(value, int)]
+        if len(numbers) == len(self.categories):
+            self.demand_range(min(numbers), max(numbers))
         return self
 
     def _allowed_dtypes(self) -> tuple[str, ...]:
         kinds = {type(value) for value in self.categories}
+        texts = (*TEXTS, *CATEGORIES)
         if kinds == {bool}:
-            return (*TEXTS, "bool", "boolean")
+            return (*texts, *BOOLEANS)
         if kinds == {int}:
-            return (*TEXTS, *PLAIN_INTEGERS, *NULLABLE_INTEGERS, *FLOATS)
-        return (*TEXTS, *FLOATS) if kinds <= {int, float} else TEXTS
+            return (*texts, *INTEGERS, *FLOATS)
+        return (*texts, *FLOATS) if kinds <= {int, float} else texts
 
     @property
     def pandas_dtype(self) -> str:
@@ -117,8 +127,7 @@ class Boolean(Declaration):
 
     @model_validator(mode="after")
     def _check_consistency(self) -> Boolean:
-        numbers = (*PLAIN_INTEGERS, *NULLABLE_INTEGERS, *FLOATS)
-        self.demand_dtype(("bool", "boolean", "object", "category", *numbers), self.missing)
+        self.demand_dtype((*BOOLEANS, "object", "category", *INTEGERS, *FLOATS), self.missing)
         return self
 
     @property
@@ -130,19 +139,28 @@ class Boolean(Declaration):
 class Identifier(Declaration):
     """A key such as a patient number: dropped before anything is learned, made anew on output.
 
-    New ones are unique: 1..n, or the prefix and zero-padded numbers.
+    New ones are unique: 1..n, or the prefix and zero-padded numbers, of `width` digits at least, or
+    all of as many as the last one needs.
     """
 
     kind: Literal["identifier"] = "identifier"
     prefix: Annotated[str, Field(description="a text")] = ""
+    width: Annotated[
+        Annotated[StrictInt, Field(ge=1, le=18)] | None,
+        BeforeValidator(plain),
+        Field(description="an integer from 1 to 18"),
+    ] = None
 
     @model_validator(mode="after")
     def _check_consistency(self) -> Identifier:
-        numbers = () if self.prefix else ("int64", "Int64")
-        self.demand_dtype((*numbers, "object", "string"), False)
+        written = self.prefix or self.width is not None
+        # Numbers of the smaller ones end before large tables do.
+        numbers = tuple(dtype for dtype in INTEGERS if re.match(r"u?int(32|64)", dtype.lower()))
+        self.demand_dtype((*(() if written else numbers), *TEXTS), False)
         return self
 
     @property
     def pandas_dtype(self) -> str:
         """The dtype that the column has in a table given back."""
-        return self.dtype or ("object" if self.prefix else "int64")
+        written = self.prefix or self.width is not None
+        return self.dtype or ("object" if written else "int64")

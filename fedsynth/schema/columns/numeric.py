@@ -2,29 +2,76 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+import re
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from itertools import pairwise
 from typing import Annotated, Literal
+from zoneinfo import ZoneInfo
 
-import numpy as np
 from pydantic import BeforeValidator, Field, StrictBool, field_validator, model_validator
 
 from fedsynth.agreed import plain
 from fedsynth.schema.columns.declaration import (
+    DATES,
+    DECIMALS,
+    DURATIONS,
     FLOATS,
-    NULLABLE_INTEGERS,
-    PLAIN_INTEGERS,
+    INTEGERS,
+    MOMENTS,
+    TEXTS,
+    TIMES,
     Declaration,
+    pandas_name,
 )
+from fedsynth.schema.columns.notation import Notation, parse_notation
 
 _Whole = Annotated[int, BeforeValidator(plain)]
-_Number = Annotated[float, BeforeValidator(plain), Field(allow_inf_nan=False)]
+_Float = Annotated[float, BeforeValidator(plain), Field(allow_inf_nan=False)]
 
 _LARGEST_EXACT = 2**53
 """Whole numbers beyond this are not all exact in float64, which the arrays are made of."""
 
 
-class Integer(Declaration):
+class _Number(Declaration):
+    """What columns of numbers share: how texts of them are written.
+
+    Without a `format` a text is a plain number such as 1234.5. With one, given by example
+    (`parse_notation`), cells are read by it and as plain numbers, and texts written by it; of
+    durations (`h:mm:ss`) the number counts the smallest unit shown.
+    """
+
+    format: Annotated[
+        str | None, Field(description="a text that shows how 1234.5 is written, such as '$1,234.5'")
+    ] = None
+
+    @field_validator("format")
+    @classmethod
+    def _check_format(cls, value: str | None) -> str | None:
+        if value is not None:
+            parse_notation(value)
+        return value
+
+    @property
+    def notation(self) -> Notation | None:
+        """How texts are written; None for plain numbers."""
+        return None if self.format is None else parse_notation(self.format)
+
+    @property
+    def seconds(self) -> float | None:
+        """Seconds in one of the column's units, where it holds durations."""
+        return None if self.notation is None else self.notation.seconds
+
+    def _demand_numbers(self, low: float, high: float, missing: bool, own: tuple[str, ...]) -> None:
+        """Raise ValueError where `dtype` cannot hold the numbers; `own`: dtypes of plain ones."""
+        seconds = self.seconds
+        spans = () if seconds is None else (*DURATIONS, *TIMES)
+        self.demand_dtype((*own, *FLOATS, *TEXTS, *DECIMALS, *spans), missing)
+        if self.dtype in TIMES and (low < 0 or high * (seconds or 1) >= 86_400):
+            raise ValueError(f"`dtype` {self.dtype!r} holds times of one day, below 24 hours")
+        self.demand_range(low, high)
+
+
+class Integer(_Number):
     """A whole number between public bounds, both included.
 
     `edges` are fixed public bin edges, from `lower` to `upper`: bins [e0, e1), [e1, e2), .. and the
@@ -60,35 +107,31 @@ class Integer(Declaration):
     @model_validator(mode="after")
     def _check_consistency(self) -> Integer:
         _demand_numeric(self)
-        self.demand_dtype((*PLAIN_INTEGERS, *NULLABLE_INTEGERS, *FLOATS), self.missing)
-        if self.dtype in PLAIN_INTEGERS + NULLABLE_INTEGERS:
-            info = np.iinfo(self.dtype.lower())
-            if self.lower < info.min or self.upper > info.max:
-                raise ValueError(f"bounds do not fit into `dtype` {self.dtype!r}")
+        self._demand_numbers(self.low, self.high, self.missing, INTEGERS)
         return self
 
     @property
     def pandas_dtype(self) -> str:
         """The dtype that the column has in a table given back."""
-        return self.dtype or ("Int64" if self.missing else "int64")
+        return pandas_name(self.dtype or ("Int64" if self.missing else "int64"))
 
 
-class Continuous(Declaration):
+class Continuous(_Number):
     """A number between public bounds, both included, rounded to `decimals` places.
 
     `edges` and `spikes` are as for `Integer`.
     """
 
     kind: Literal["continuous"] = "continuous"
-    lower: Annotated[_Number, Field(description="a finite number")]
-    upper: Annotated[_Number, Field(description="a finite number")]
+    lower: Annotated[_Float, Field(description="a finite number")]
+    upper: Annotated[_Float, Field(description="a finite number")]
     decimals: Annotated[_Whole, Field(ge=0, le=12, description="an integer from 0 to 12")]
     missing: Annotated[StrictBool, Field(description="true or false")] = False
     edges: Annotated[
-        tuple[_Number, ...] | None, BeforeValidator(plain), Field(description="a list of numbers")
+        tuple[_Float, ...] | None, BeforeValidator(plain), Field(description="a list of numbers")
     ] = None
     spikes: Annotated[
-        tuple[_Number, ...], BeforeValidator(plain), Field(description="a list of numbers")
+        tuple[_Float, ...], BeforeValidator(plain), Field(description="a list of numbers")
     ] = ()
 
     @property
@@ -112,13 +155,15 @@ class Continuous(Declaration):
         for bound in (self.lower, self.upper, *self.spikes):
             if round(bound, self.decimals) != bound:
                 raise ValueError(f"{bound!r} has more than `decimals`: {self.decimals} places")
-        self.demand_dtype(FLOATS, self.missing)
+        if self.decimals and self.notation is not None and self.notation.whole:
+            raise ValueError(f"`format` {self.format!r} shows no decimals, and `decimals` has some")
+        self._demand_numbers(self.low, self.high, self.missing, ())
         return self
 
     @property
     def pandas_dtype(self) -> str:
         """The dtype that the column has in a table given back."""
-        return self.dtype or "float64"
+        return pandas_name(self.dtype or "float64")
 
 
 Resolution = Literal["day", "hour", "minute", "second"]
@@ -139,11 +184,12 @@ def _refuse_number(value: object) -> object:
 
 
 class Datetime(Declaration):
-    """A moment between public bounds, cut to a resolution; time zones are turned into UTC.
+    """A moment between public bounds, cut to a resolution, on the clock of a zone, UTC by default.
 
     Text is read as ISO 8601, or as `format` (strptime) says: without one, a date such as 03/04/2020
-    is unreadable, because two clients may mean different days by it. Conformed arrays hold whole
-    units of the resolution since `lower`.
+    is unreadable, because two clients may mean different days by it. Bounds, and cells that name no
+    zone, are on the column's clock; others are turned to it. Conformed arrays hold whole units of
+    the resolution since `lower`: days of the calendar; hours, minutes or seconds that passed.
     """
 
     kind: Literal["datetime"] = "datetime"
@@ -155,6 +201,9 @@ class Datetime(Declaration):
     ]
     resolution: Annotated[Resolution, Field(description="day, hour, minute or second")] = "day"
     format: Annotated[str | None, Field(description="a strptime format such as %d/%m/%Y")] = None
+    zone: Annotated[
+        str | None, Field(description="a time zone such as Europe/Berlin, UTC or '+02:00'")
+    ] = None
     missing: Annotated[StrictBool, Field(description="true or false")] = False
 
     @property
@@ -165,7 +214,28 @@ class Datetime(Declaration):
     @property
     def high(self) -> float:
         """Highest value in conformed arrays: units from `lower` to `upper`."""
-        return float((self.upper - self.lower) // timedelta(seconds=self.seconds))
+        return float((self._count_from(self.upper) - self.origin) // self._step)
+
+    @property
+    def origin(self) -> datetime:
+        """What units are counted from: `lower`, of days by the column's clock, else in UTC."""
+        return self._count_from(self.lower)
+
+    @property
+    def clock(self) -> tzinfo:
+        """The column's time zone."""
+        return find_zone(self.zone or "UTC")
+
+    @property
+    def _step(self) -> timedelta:
+        return timedelta(seconds=self.seconds)
+
+    def _count_from(self, bound: datetime) -> datetime:
+        if self.resolution == "day":
+            return bound
+        offset = bound.replace(tzinfo=self.clock).utcoffset() or timedelta()
+        # As pandas does, whose zones have no seconds.
+        return bound - timedelta(minutes=(offset + timedelta(seconds=30)) // timedelta(minutes=1))
 
     @property
     def unit(self) -> float:
@@ -180,32 +250,83 @@ class Datetime(Declaration):
     @property
     def pattern(self) -> str:
         """The strftime pattern in which the column is written."""
-        return self.format or _PATTERNS[self.resolution]
+        if self.format is not None:
+            return self.format
+        if self.zone is None or self.resolution == "day":
+            return _PATTERNS[self.resolution]
+        # Where a clock is put back, the offset tells the two hours apart. It may be by minutes.
+        pattern = _PATTERNS["minute" if self.resolution == "hour" else self.resolution]
+        return f"{pattern}%z"
 
     @field_validator("lower", "upper")
     @classmethod
     def _check_naive(cls, value: datetime) -> datetime:
         if value.tzinfo is not None:
-            raise ValueError("has a time zone; give it in UTC without one")
+            raise ValueError("has a time zone; give it without one, by the clock of `zone` or UTC")
         if not datetime(1678, 1, 1) <= value < datetime(2262, 1, 1):
             raise ValueError("lies outside the years 1678 to 2261 that pandas can hold")
+        return value
+
+    @field_validator("zone")
+    @classmethod
+    def _check_zone(cls, value: str | None) -> str | None:
+        if value is not None:
+            find_zone(value)
         return value
 
     @model_validator(mode="after")
     def _check_consistency(self) -> Datetime:
         if self.upper < self.lower:
             raise ValueError("`upper` lies before `lower`; swap them")
+        named = self.zone is not None and isinstance(self.clock, ZoneInfo)
+        if named and self.lower < FIRST_ZONED:
+            raise ValueError(
+                f"`zone` {self.zone!r} is known from 1902 on: raise `lower`, or drop it"
+            )
         for bound in (self.lower, self.upper):
-            if (bound - datetime(1678, 1, 1)) % timedelta(seconds=self.seconds):
+            if (bound - datetime(1678, 1, 1)) % self._step:
                 raise ValueError(f"{bound} is not a whole {self.resolution} (the `resolution`)")
-        allowed = tuple(f"datetime64[{unit}]" for unit in ("s", "ms", "us", "ns"))
-        self.demand_dtype((*allowed, "object", "string"), self.missing)
+        self.demand_dtype((*MOMENTS, *TEXTS, *DATES), self.missing)
+        if self.dtype in DATES and (self.resolution != "day" or self.zone is not None):
+            raise ValueError(f"`dtype` {self.dtype!r} holds days alone, of no zone")
         return self
 
     @property
     def pandas_dtype(self) -> str:
         """The dtype that the column has in a table given back."""
-        return self.dtype or "datetime64[ns]"
+        dtype = self.dtype or "datetime64[ns]"
+        if self.zone is None or dtype in TEXTS:
+            return pandas_name(dtype)
+        if dtype.startswith("timestamp"):
+            return dtype.replace("]", f", tz={self.zone}]", 1)
+        utc = "UTC" if _OFFSET.fullmatch(self.zone) else ""
+        return dtype.replace("]", f", {utc}{self.zone}]")
+
+
+FIRST_ZONED = datetime(1902, 1, 1)
+"""Before this, libraries differ in what the clocks of a zone showed."""
+
+_OFFSET = re.compile(r"([+-])(\d\d):(\d\d)")
+
+
+def find_zone(name: str) -> tzinfo:
+    """The time zone of a name such as Europe/Berlin, or of an offset from UTC such as +02:00.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    if found := _OFFSET.fullmatch(name):
+        offset = timedelta(hours=int(found[2]), minutes=int(found[3]))
+        if offset < timedelta(days=1):
+            return timezone(-offset if found[1] == "-" else offset)
+    if name == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise ValueError(
+            f"{name!r} is no time zone; give a name such as Europe/Berlin, or '+02:00'"
+        ) from None
 
 
 def _demand_numeric(column: Integer | Continuous) -> None:

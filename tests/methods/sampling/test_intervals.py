@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedsynth.data.conforming import conform, round_to_grid
+from fedsynth.data.conforming import conform
 from fedsynth.methods.sampling.intervals import Encoding, cells_of
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Integer, Schema
+from fedsynth.schema.spelling import round_to_grid
 
 SCHEMA = Schema(
     columns=[
