@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.encoding.bins import Bins
-from fedsynth.encoding.grid import Grid
+from fedsynth.encoding.grid import Grid, merge
 
 Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -61,7 +61,7 @@ class Atoms:
 
         `alone`: which spikes are to be bins of their own whatever they hold.
         """
-        starts = _merge(edges, spikes, spikes + 1)
+        starts = merge(edges, spikes, spikes + 1)
         starts = starts[starts < grid.units]
         cell = np.searchsorted(edges, starts, side="right") - 1
         single = np.isin(starts, spikes)
@@ -78,19 +78,13 @@ class Atoms:
         spots = np.searchsorted(np.cumsum(rest), (np.arange(POINTS) + 0.5) * step)
         spots = np.minimum(spots, len(rest) - 1)
         middles = self.starts[spots] + self.lengths[spots] // 2
-        starts = _merge(self.starts, middles, middles + 1)
+        starts = merge(self.starts, middles, middles + 1)
         starts = starts[starts < self.grid.units]
         hits = np.bincount(np.searchsorted(starts, middles), minlength=len(starts))
         masses = np.asarray(step * hits, np.float64)
         alone = np.isin(starts, self.starts[keep])
         masses[alone] = self.masses[keep]
         return Atoms(self.grid, starts, masses, alone)
-
-
-def _merge(*rising: Whole) -> Whole:
-    """All values, each once, in order: what is sorted in parts is sorted sooner than hashed."""
-    values = np.sort(np.concatenate(rising), kind="stable")
-    return values[np.diff(values, prepend=-1) > 0]
 
 
 def cell_units(grid: Grid, edges: Whole, spikes: Whole) -> Array:

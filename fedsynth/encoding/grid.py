@@ -1,8 +1,13 @@
 """The grid a numeric column is counted on, from public bounds alone.
 
 A value is a whole number of *units*: 1 for integers, 10^-decimals for continuous columns, one step
-of the resolution for datetimes. Units are grouped into at most 2**17 *cells* of equal width, and
-cells into a tree whose nodes have 16 children. Nothing here has seen a row.
+of the resolution for datetimes. Units are grouped into at most 2**17 *cells*, one each where they
+are no more, and cells into a tree whose nodes have 16 children. Nothing here has seen a row.
+
+Bounds that are known in public may lie far from the values. So half of the cells of a column of
+more units have equal widths, and half have widths that grow with the distance from 0, as those of
+an HDR histogram: numbers of any size are told apart to a small part of themselves. Moments are
+measured from no natural 0 and have equal cells alone.
 """
 
 from __future__ import annotations
@@ -10,6 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,17 +31,32 @@ def _scale(value: float, decimals: int) -> Decimal:
     return Decimal(repr(float(value))).scaleb(decimals)
 
 
+def merge(*rising: NDArray[np.int64]) -> NDArray[np.int64]:
+    """All values, none below 0, each once, in order."""
+    # What is sorted in parts is sorted sooner than hashed.
+    values = np.sort(np.concatenate(rising), kind="stable")
+    return values[np.diff(values, prepend=-1) > 0]
+
+
+def _rank(distance: int, bits: int) -> int:
+    """The cell, from 0, of a distance from 0 in units, if an octave has 2**bits."""
+    octave = max(distance.bit_length() - bits - 1, 0)
+    return (distance >> octave) + (octave << bits)
+
+
 @dataclass(frozen=True)
 class Grid:
     """Units and cells of the values with `decimals` decimals in [lower, upper].
 
     Unit k, 0 <= k < units, is the value lower + k * 10^-decimals. The bounds are such values
-    themselves, and within 2**53 units of 0, as every schema sees to.
+    themselves, and within 2**53 units of 0, as every schema sees to. `origin`: whether a value's
+    distance from 0 means something.
     """
 
     lower: float
     upper: float
     decimals: int = 0
+    origin: bool = True
 
     @property
     def first(self) -> int:
@@ -47,15 +68,42 @@ class Grid:
         """Number of values."""
         return round(_scale(self.upper, self.decimals)) - self.first + 1
 
-    @property
-    def width(self) -> int:
-        """Units in a cell (the last cell may hold fewer)."""
-        return -(-self.units // MAX_CELLS)
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """The first unit of each cell [at most 2**17], rising from 0."""
+        if self.units <= MAX_CELLS:
+            return np.arange(self.units)
+        if not self.origin:
+            return self._cut_evenly(MAX_CELLS)
+        return merge(self._cut_evenly(MAX_CELLS // 2), *self._cut_by_size(MAX_CELLS // 2))
 
     @property
     def cells(self) -> int:
         """Number of cells, at most 2**17."""
-        return -(-self.units // self.width)
+        return len(self.starts)
+
+    def _cut_evenly(self, most: int) -> NDArray[np.int64]:
+        return np.arange(0, self.units, -(-self.units // most))
+
+    def _cut_by_size(self, most: int) -> list[NDArray[np.int64]]:
+        """First units of at most `most` cells, above 0 and below: single units up to some 2**p, and
+        2**p to an octave from there on. Whole numbers throughout, so all machines cut alike.
+        """
+        last = self.first + self.units - 1
+        sides = ((1, max(self.first, 0), last), (-1, max(-last, 0), -self.first))
+        ways = [side for side in sides if side[2] >= 0]
+        bits = 0
+        while sum(_rank(b, bits + 1) - _rank(a, bits + 1) + 2 for _, a, b in ways) <= most:
+            bits += 1
+        cuts = []
+        for way, nearest, farthest in ways:
+            rank = np.arange(_rank(nearest, bits), _rank(farthest, bits) + 1)
+            octave = np.maximum(rank >> bits, 1) - 1
+            sizes = (rank - (octave << bits)) << octave
+            # Below 0 it is the farthest unit that comes first: the one before the next cell's.
+            starts = (sizes if way > 0 else 1 - sizes[::-1]) - self.first
+            cuts.append(starts[(starts > 0) & (starts < self.units)])
+        return cuts
 
     @property
     def levels(self) -> tuple[int, ...]:

@@ -100,7 +100,7 @@ def column_layout(column: Modelled) -> ColumnLayout:
         edges = np.concatenate(([0], starts[(starts > 0) & (starts < grid.units)]))
         levels: tuple[int, ...] = (len(edges),)
     else:
-        edges, levels = np.arange(grid.cells) * grid.width, grid.levels
+        edges, levels = grid.starts, grid.levels
     alone = grid.offsets(np.array(declared, np.float64))
     spikes = np.unique(alone)
     if public is None and len(levels) > 1:
@@ -122,7 +122,7 @@ def column_layout(column: Modelled) -> ColumnLayout:
 def grid_of(column: Integer | Continuous | Datetime) -> Grid:
     """The grid of a numeric column; a datetime counts resolution steps from its lower bound."""
     decimals = column.decimals if isinstance(column, Continuous) else 0
-    return Grid(column.low, column.high, decimals)
+    return Grid(column.low, column.high, decimals, origin=not isinstance(column, Datetime))
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
@@ -18,6 +19,7 @@ from fedsynth.agreed import demand_whole
 from fedsynth.codec import Arrays, pack, unpack
 from fedsynth.data.fingerprint import fingerprint
 from fedsynth.data.images import Images
+from fedsynth.encoding.resolution import resolution_cautions
 from fedsynth.errors import Caution, ConfigError, FedsynthError, ReleaseError, warn_of
 from fedsynth.federation.runtime import Federation
 from fedsynth.federation.server.incidents import Dropped, names_clients, tell
@@ -259,7 +261,8 @@ class Synthesizer(Shown, ABC, Generic[L]):
                 [0, 1], or "allow" for any. More is refused before anything is asked; what is not
                 is clamped, becomes `other` or missing, or its row is left out.
             caution: called, before anything is asked, with how much that is (exact figures of
-                private rows), and with what a budget promises little by; warns by default.
+                private rows), and with what a budget or the bounds promise little by. By default
+                warns, without these figures, since logs keep warnings.
             insecure_noise_seed: fixes the noise, for tests; voids the certificate.
 
         Raises:
@@ -295,7 +298,8 @@ class Synthesizer(Shown, ABC, Generic[L]):
         with begin(owners, self.schema, allowed, agree, options, settings, self.name) as session:
             if plan is not None and plan.releases != session.plan.releases:
                 raise ConfigError("the job to resume was started with another plan")
-            for sentence in session.ledger.job.budget.cautions():
+            foreseen = resolution_cautions(self.schema), session.ledger.job.budget.cautions()
+            for sentence in chain(*foreseen):
                 caution(sentence)
             # A release pairs a model with an account: after a fit that fails there is none.
             self._ledger, self._traffic = session.ledger, session.channel.traffic

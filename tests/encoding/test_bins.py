@@ -18,7 +18,7 @@ NONE = np.zeros(0, np.int64)
 
 
 def atoms_of(grid, counts, spikes=NONE, spike_counts=(), alone=None):
-    edges = np.arange(grid.cells) * grid.width
+    edges = grid.starts
     alone = np.ones(len(spikes), bool) if alone is None else alone
     return Atoms.of(
         grid, edges, np.asarray(counts, float), spikes, np.asarray(spike_counts, float), alone
@@ -138,7 +138,7 @@ def test_declared_spikes_have_bins_of_their_own_even_when_empty():
 
 
 def test_single_values_within_a_wide_cell_are_told_apart():
-    grid = Grid(0, 2**20 - 1)
+    grid = Grid(0, 2**20 - 1, origin=False)
     counts = np.zeros(grid.cells)
     counts[0] = 700
     spikes = np.array([0, grid.units - 1])

@@ -37,22 +37,52 @@ def test_levels_end_with_the_cells_and_each_node_has_at_most_sixteen_children(gr
     assert levels[0] <= MAX_TOP
     for coarse, fine in itertools.pairwise(levels):
         assert coarse == -(-fine // BRANCHING)
-    assert (grid.cells - 1) * grid.width < grid.units <= grid.cells * grid.width
+
+
+@given(grids)
+def test_cells_are_single_units_where_there_is_room_for_them(grid):
+    starts = grid.starts
+    assert starts[0] == 0 and (np.diff(starts) > 0).all() and starts[-1] < grid.units
+    if grid.units <= MAX_CELLS:
+        assert len(starts) == grid.units
+
+
+@given(grids)
+def test_no_cell_is_wide_and_near_0_none_is_more_than_a_small_part_of_its_numbers(grid):
+    lengths = np.diff(grid.starts, append=grid.units)
+    assert lengths.max() <= 2 * -(-grid.units // MAX_CELLS)
+    first, last = grid.starts + grid.first, grid.starts + lengths - 1 + grid.first
+    nearest = np.minimum(np.abs(first), np.abs(last))
+    assert (lengths <= np.maximum(1, nearest / 500)).all()
+
+
+def test_cells_of_moments_have_one_width():
+    grid = Grid(0, 3_155_760_000, origin=False)
+    assert (np.diff(grid.starts) == 24_077).all() and grid.cells <= MAX_CELLS
 
 
 @pytest.mark.parametrize(
-    ("grid", "units", "width", "levels"),
+    ("grid", "units", "levels"),
     [
-        (Grid(17, 90), 74, 1, (5, 74)),
-        (Grid(1, 16), 16, 1, (16,)),
-        (Grid(0, 99_999), 100_000, 1, (25, 391, 6250, 100_000)),
-        (Grid(0, 1_500_000), 1_500_001, 12, (31, 489, 7813, 125_001)),
-        (Grid(5, 5), 1, 1, (1,)),
-        (Grid(-0.3, 0.3, 1), 7, 1, (7,)),
+        (Grid(17, 90), 74, (5, 74)),
+        (Grid(1, 16), 16, (16,)),
+        (Grid(0, 99_999), 100_000, (25, 391, 6250, 100_000)),
+        (Grid(0, 1_500_000, origin=False), 1_500_001, (31, 489, 7813, 125_001)),
+        (Grid(5, 5), 1, (1,)),
+        (Grid(-0.3, 0.3, 1), 7, (7,)),
     ],
 )
-def test_known_columns(grid, units, width, levels):
-    assert (grid.units, grid.width, grid.levels) == (units, width, levels)
+def test_known_columns(grid, units, levels):
+    assert (grid.units, grid.levels) == (units, levels)
+
+
+def test_cells_by_hand(monkeypatch):
+    monkeypatch.setattr("fedsynth.encoding.grid.MAX_CELLS", 16)
+    # Widths of 4, and doubling sizes from 0.
+    assert Grid(0, 31).starts.tolist() == [0, 1, 2, 4, 8, 12, 16, 20, 24, 28]
+    # Widths of 3, and from 0 both ways: below it cells end at -1, -2, -4 and -8.
+    found = Grid(-9, 9).starts - 9
+    assert found.tolist() == [-9, -7, -6, -3, -1, 0, 1, 2, 3, 4, 6, 8, 9]
 
 
 def test_a_range_of_1e12_keeps_its_bounds_and_few_cells():

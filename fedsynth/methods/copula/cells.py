@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.encoding.grid import Grid
+from fedsynth.encoding.grid import MAX_CELLS, Grid
 from fedsynth.encoding.histogram import grid_of
 from fedsynth.schema import Boolean, Categorical, Datetime, Modelled, Schema
 from fedsynth.schema.target import conditions
@@ -26,7 +26,8 @@ Whole = NDArray[np.int64]
 _SINGLE = 128
 _EQUAL = 32
 # Octaves of growing widths, and steps an octave, of ladders that run from 0 (or the bound nearest
-# to it) one way, and for the longer and the shorter way of those that run both ways.
+# to it) one way, and for the longer and the shorter way of those that run both ways. Wider bounds
+# have as many octaves as there are.
 _OCTAVES, _STEPS = 16, 4
 _OCTAVES_BOTH, _STEPS_SHORT = 12, 2
 
@@ -158,6 +159,8 @@ def ladder(grid: Grid) -> Whole:
     for span, way in ((above, 1), (below, -1)):
         steps = _STEPS_SHORT if both and span < max(below, above) else _STEPS
         octaves = _OCTAVES_BOTH if both else _OCTAVES
+        if grid.origin and grid.units > MAX_CELLS:
+            octaves = max(octaves, span.bit_length())
         far = span * 2.0 ** (-np.arange(1, steps * octaves + 1) / steps)
         cuts.append(anchor + way * np.ceil(far[far >= 1]).astype(np.int64) + (way < 0))
     return np.concatenate(cuts)

@@ -1,7 +1,9 @@
 """Records as public coordinates and back: what the features are computed of.
 
 Nothing here is learned. An image's coordinates are its pixels in [0, 1]. A table's are, for a
-number, its place between the bounds in [-1, 1], and for a category one coordinate each.
+number, its place between the bounds in [-1, 1], and for a category one coordinate each. Where more
+numbers than `MAX_CELLS` lie between the bounds, which then may be far from the values, its place is
+that on the copula's ladder of cells, which grow with the distance from 0.
 """
 
 from __future__ import annotations
@@ -20,8 +22,11 @@ from torch.nn import functional
 from fedsynth.data.images import Images
 from fedsynth.data.tables import Conformed
 from fedsynth.encoding import image
+from fedsynth.encoding.grid import MAX_CELLS
+from fedsynth.encoding.histogram import grid_of
+from fedsynth.methods.copula.cells import ladder
 from fedsynth.schema import ImageSchema, Schema
-from fedsynth.schema.columns import Boolean, Categorical, Modelled
+from fedsynth.schema.columns import Boolean, Categorical, Modelled, Numeric
 from fedsynth.schema.target import conditions
 
 Floats = NDArray[np.float64]
@@ -157,9 +162,7 @@ class TableCoding:
             codes = records[:, start:stop].argmax(axis=1) if stop > start else None
             if slot.numeric:
                 assert not isinstance(slot.column, Categorical | Boolean)
-                low, high = slot.column.low, slot.column.high
-                share = (records[:, slot.start].clip(-1, 1) + 1) / 2
-                values = low * (1 - share) + high * share
+                values = _unscale(records[:, slot.start].clip(-1, 1), slot.column)
                 columns[slot.column.name] = (
                     values if codes is None else _insert_gaps(values, codes == 1)
                 )
@@ -181,12 +184,30 @@ def coding_of(schema: Schema | ImageSchema) -> Coding:
 def _scale(values: Floats, column: Modelled) -> Floats:
     """Places in [-1, 1] between the bounds; 0 where these are one."""
     assert not isinstance(column, Categorical | Boolean)
+    if (rungs := _rungs(column)) is not None:
+        return np.asarray(np.interp(values, rungs, np.linspace(-1, 1, len(rungs))), np.float64)
     # Halves first: the distance between huge bounds may overflow.
     half = column.high / 2 - column.low / 2
     if half == 0:
         return np.zeros(len(values))
     places: Floats = (values / 2 - column.low / 2) / half * 2 - 1
     return places
+
+
+def _unscale(places: Floats, column: Numeric) -> Floats:
+    """Values of places in [-1, 1]."""
+    if (rungs := _rungs(column)) is not None:
+        return np.asarray(np.interp(places, np.linspace(-1, 1, len(rungs)), rungs), np.float64)
+    share = (places + 1) / 2
+    return column.low * (1 - share) + column.high * share
+
+
+def _rungs(column: Numeric) -> Floats | None:
+    """Rising values from bound to bound that lie evenly apart; None if the bounds alone do."""
+    grid = grid_of(column)
+    if not grid.origin or grid.units <= MAX_CELLS:
+        return None
+    return grid.values(np.unique(np.append(ladder(grid), (0, grid.units - 1))))
 
 
 def _insert_gaps(values: Floats, gaps: NDArray[np.bool_]) -> Floats:

@@ -59,6 +59,20 @@ def test_a_ladder_resolves_small_amounts_and_equal_widths():
     assert 60 <= cells.size <= 110
 
 
+def test_a_ladder_reaches_single_values_however_wide_the_bounds():
+    for column in (
+        Continuous(name="x", lower=0, upper=1e9, decimals=2),
+        Continuous(name="x", lower=-1e9, upper=5e8, decimals=2),
+    ):
+        cells = column_cells(column)
+        # No cell from a cent on is wider than half of where it begins, at two steps an octave.
+        first = np.abs(cells.grid.values(cells.starts))
+        last = np.abs(cells.grid.values(cells.starts + cells.lengths - 1))
+        near = np.minimum(first, last)
+        assert (cells.lengths <= 0.5 * 100 * near + 2).all()
+        assert cells.size <= 300
+
+
 def test_a_ladder_runs_both_ways_from_zero():
     cells = column_cells(Continuous(name="x", lower=-100, upper=1000, decimals=2))
     for value in (-1.0, 1.0):

@@ -180,3 +180,14 @@ def test_drawn_categories_follow_the_softmax_and_pass_gradients():
     assert float((drawn[:, 0] > 0).double().mean()) == pytest.approx(0.75, abs=0.015)
     torch.autograd.backward(drawn[:, 0].sum())
     assert raw.grad is not None and float(raw.grad.abs().sum()) > 0
+
+
+def test_numbers_far_below_wide_bounds_have_places_far_apart_and_come_back():
+    """Cents of 1e9: of equal places all of these would be within 2e-6 of the lowest."""
+    amounts = np.array([0.0, 0.5, 20.0, 500.0, 1e6, 1e9])
+    schema = Schema(columns=[Continuous(name="x", lower=0, upper=1e9, decimals=2)])
+    coding = TableCoding(schema)
+    data = conform(pd.DataFrame({"x": amounts}), schema)
+    places = coding.coordinates(data, np.arange(len(amounts)))
+    assert places[0, 0] == -1 and places[-1, 0] == 1 and (np.diff(places[:, 0]) > 0.1).all()
+    np.testing.assert_allclose(coding.columns(places)["x"], amounts, rtol=1e-9, atol=1e-9)

@@ -1,0 +1,91 @@
+"""How finely a column's values are told apart when they are counted, by its public bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+import numpy as np
+
+from fedsynth.data.tables import Conformed
+from fedsynth.encoding.grid import MAX_CELLS
+from fedsynth.encoding.histogram import grid_of
+from fedsynth.schema import Boolean, Categorical, Datetime, ImageSchema, Modelled, Schema
+
+_WIDE = 1_000
+"""From so many values for each cell that there may be on, bounds are cautioned of."""
+
+_FEW = 64
+"""Cells that hold all of a table's values, where these are more: methods learn about 32 bins."""
+
+
+def resolution_cautions(schema: Schema | ImageSchema) -> tuple[str, ...]:
+    """Columns whose bounds are so wide that their values may not be told apart, in sentences.
+
+    From the schema alone: numbers that are small for their bounds are told apart all the same.
+    """
+    columns = schema.modelled if isinstance(schema, Schema) else ()
+    return tuple(_describe(column) for column in columns if _is_wide(column))
+
+
+def _is_wide(column: Modelled) -> bool:
+    if isinstance(column, Categorical | Boolean):
+        return False
+    declared = not isinstance(column, Datetime) and column.edges
+    return not declared and grid_of(column).units > _WIDE * MAX_CELLS
+
+
+def _describe(column: Modelled) -> str:
+    assert not isinstance(column, Categorical | Boolean)
+    grid = grid_of(column)
+    widest = int(np.diff(grid.starts, append=grid.units).max())
+    if isinstance(column, Datetime):
+        return (
+            f"{column.name}: from {column.lower} to {column.upper} are {grid.units:,} "
+            f"{column.resolution}s, told apart to {timedelta(seconds=widest * column.seconds)} "
+            "hours at best: narrow the bounds, or take a coarser `resolution`"
+        )
+    return (
+        f"{column.name}: from {column.lower:,.15g} to {column.upper:,.15g} lie {grid.units:,} "
+        f"values, told apart to {widest * column.unit:,.15g} far from 0 and finer near it: if "
+        "values lie close together far from 0, narrow the bounds, or declare `edges` or `spikes`"
+    )
+
+
+@dataclass(frozen=True)
+class Crowded:
+    """A column of which all values fall into few cells; private, as they are.
+
+    Attributes:
+        values: different ones in the table.
+        cells: that hold them; of: all there are.
+    """
+
+    column: str
+    values: int
+    cells: int
+    of: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.column}: its {self.values:,} different values fall into {self.cells:,} of "
+            f"{self.of:,} cells, within which they are not told apart: narrow the bounds"
+        )
+
+
+def find_crowded(conformed: Conformed, schema: Schema) -> list[Crowded]:
+    """Columns of numbers or moments whose values the schema's bounds leave too few cells."""
+    found = []
+    for column in schema.modelled:
+        if isinstance(column, Categorical | Boolean):
+            continue
+        grid = grid_of(column)
+        declared = not isinstance(column, Datetime) and column.edges
+        if declared or grid.units == grid.cells:
+            continue
+        values = np.unique(conformed.columns[column.name].astype(np.float64))
+        values = values[~np.isnan(values)]
+        held = np.unique(np.searchsorted(grid.starts, grid.offsets(values), side="right"))
+        if len(held) < min(len(values), _FEW):
+            found.append(Crowded(column.name, len(values), len(held), grid.cells))
+    return found
