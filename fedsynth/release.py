@@ -193,7 +193,7 @@ def write_model(folder: Path, synth: Fitted) -> None:
     body = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
     (folder / WEIGHTS).write_bytes(body)
     _write_json(folder / MODEL, {"format": FORMAT, "method": synth.name, **meta})
-    synth.schema.save(folder / SCHEMA)
+    synth.schema.save(folder / SCHEMA, comments=False)
 
 
 def read_model(

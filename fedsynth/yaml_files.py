@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -70,12 +71,30 @@ def read_yaml(path: str | Path, fault: type[FedsynthError]) -> dict[str, Any]:
     Raises:
         `fault`: naming the file, and the line where it is not YAML.
     """
+    return parse_yaml(read_text(path, fault), path, fault)
+
+
+def read_text(path: str | Path, fault: type[FedsynthError]) -> str:
+    """A file's text, its line ends as they are.
+
+    Raises:
+        `fault`: naming the file.
+    """
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            return file.read()
     except OSError as error:
         raise fault(f"{path}: cannot be read ({error.strerror}); check the path") from None
     except UnicodeDecodeError:
         raise fault(f"{path}: is not UTF-8 text") from None
+
+
+def parse_yaml(text: str, path: str | Path, fault: type[FedsynthError]) -> dict[str, Any]:
+    """The mapping that a file's text holds.
+
+    Raises:
+        `fault`: naming the file, and the line where it is not YAML.
+    """
     try:
         content = yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as error:
@@ -108,6 +127,19 @@ def yaml_text(content: Mapping[str, Any]) -> str:
         width=100,
     )
     return text
+
+
+def flow_text(value: object) -> str:
+    """A plain value as YAML on one line, as it may stand within other values."""
+    text: str = yaml.dump(
+        [value],
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        default_flow_style=True,
+        width=math.inf,
+    )
+    return text.strip()[1:-1]
 
 
 def write_yaml(content: Mapping[str, Any], path: str | Path) -> None:

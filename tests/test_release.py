@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import numpy as np
 import pandas as pd
@@ -355,3 +356,15 @@ def test_weights_that_do_not_fit_the_spec_are_refused(release):
     (release / "certificate.json").write_text(json.dumps(certificate))
     with pytest.raises(ReleaseError, match="weights"):
         fs.load(release)
+
+
+def test_comments_of_a_schema_stay_with_whoever_wrote_them(tmp_path):
+    path = tmp_path / "schema.yaml"
+    path.write_text(
+        "columns:\n- {kind: boolean, name: a}  # as Dr Snow told\n- {kind: boolean, name: b}\n"
+    )
+    synth = fs.MST(fs.Schema.load(path))
+    frame = pd.DataFrame({"a": [True, False] * 9, "b": [False] * 18})
+    budget = fs.Budget(epsilon=math.inf, trust="central")
+    synth.fit({"north": frame}, budget).release(tmp_path / "r", rows=5, seed=1)
+    assert not any(b"Snow" in file.read_bytes() for file in (tmp_path / "r").iterdir())

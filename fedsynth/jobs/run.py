@@ -102,7 +102,7 @@ def start(
     _check_sample(resolved, data)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        data.schema.save(folder / SCHEMA)
+        data.schema.save(folder / SCHEMA, comments=False)
         resolved.save(folder / CONFIG)
         for path in (folder / SCHEMA, folder / CONFIG, folder, folder.parent):
             sync(path)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
@@ -13,7 +15,8 @@ from fedsynth.errors import SchemaError
 from fedsynth.plain import hash_plain
 from fedsynth.schema.columns import Boolean, Categorical, Continuous, Datetime, Identifier, Integer
 from fedsynth.views import Shown
-from fedsynth.yaml_files import read_yaml, write_yaml
+from fedsynth.yaml_editing import edit_yaml, find_comments
+from fedsynth.yaml_files import parse_yaml, read_text, yaml_text
 
 Provenance = Literal["declared", "private-data"]
 _KINDS: dict[str, type[Agreed]] = {
@@ -25,6 +28,20 @@ _KINDS: dict[str, type[Agreed]] = {
     "identifier": Identifier,
 }
 _Self = TypeVar("_Self", bound="Document")
+
+
+@dataclass(frozen=True)
+class Written:
+    """The text that a schema was read from, and the names of columns in it that are others now."""
+
+    text: str
+    renamed: Mapping[str, str] = field(default_factory=dict)
+
+    def rename(self, names: Mapping[str, str]) -> Written:
+        """With the names that columns have had until now replaced."""
+        before = {now: first for first, now in self.renamed.items()}
+        changed = {before.get(now, now): later for now, later in names.items()}
+        return Written(self.text, {**self.renamed, **changed})
 
 
 def build_column(value: object) -> object:
@@ -72,6 +89,16 @@ class Document(Shown, Agreed):
             )
         return cls(**values)
 
+    @cached_property
+    def written(self) -> Written | None:
+        """What it was read from, edits included; no part of what it is, nor of its pickle."""
+        return None
+
+    def __getstate__(self) -> dict[Any, Any]:
+        state = dict(super().__getstate__())
+        kept = {key: value for key, value in state["__dict__"].items() if key != "written"}
+        return {**state, "__dict__": kept}
+
     @classmethod
     def load(cls: type[_Self], path: str | Path) -> _Self:
         """Read a YAML file.
@@ -79,14 +106,68 @@ class Document(Shown, Agreed):
         Raises:
             SchemaError: naming the file and the column and key at fault.
         """
+        text = read_text(path, SchemaError)
         try:
-            return cls.from_dict(read_yaml(path, SchemaError))
+            schema = cls.from_dict(parse_yaml(text, path, SchemaError))
         except SchemaError as error:
             raise _name_file(error, path) from None
+        schema.__dict__["written"] = Written(text)
+        return schema
 
-    def save(self, path: str | Path) -> None:
-        """Write a YAML file that `load` reads back as an equal schema."""
-        write_yaml(self.to_dict(), path)
+    def save(self, path: str | Path, *, comments: bool = True) -> None:
+        """Write a YAML file that `load` reads back as an equal schema.
+
+        A schema that was loaded, and perhaps edited, keeps the comments, order and layout of its
+        file: those of dropped columns go with them.
+
+        Args:
+            comments: False writes the content alone, over whatever stood there.
+
+        Raises:
+            SchemaError: comments would be lost: the file has some that this schema was not loaded
+                with, or the text that it was loaded from cannot be changed in place.
+        """
+        if comments and Path(path).exists():
+            self._demand_comments(path)
+        # Before the file is opened, which empties it.
+        text = self._text(path) if comments else yaml_text(self.to_dict())
+        try:
+            with Path(path).open("w", encoding="utf-8", newline="") as file:
+                file.write(text)
+        except OSError as error:
+            raise SchemaError(f"{path}: cannot be written ({error.strerror})") from None
+
+    def _demand_comments(self, path: str | Path) -> None:
+        known = [] if self.written is None else find_comments(self.written.text)
+        for comment in find_comments(read_text(path, SchemaError)):
+            if comment not in known:
+                raise SchemaError(
+                    f"{path}: holds the comment {comment!r}, which would be lost, since this "
+                    f"schema was not loaded from it: load and edit that file, or write another; "
+                    f"`comments=False` overwrites it"
+                )
+
+    def _text(self, path: str | Path) -> str:
+        """The text that it was read from, changed where it has changed since."""
+        content = self.to_dict()
+        if self.written is None:
+            return yaml_text(content)
+        text, renamed = self.written.text, self.written.renamed
+        old = type(self).from_dict(parse_yaml(text, path, SchemaError)).to_dict()
+        try:
+            edited = edit_yaml(text, old, content, renamed)
+            again = type(self).from_dict(parse_yaml(edited, path, SchemaError))
+        except (SchemaError, LookupError, ValueError):
+            again = None
+        if again is not None and again.digest == self.digest:
+            return edited
+        if find_comments(text):
+            raise SchemaError(
+                f"{path}: the file that this schema was loaded from cannot be changed in place, "
+                f"and its comments would be lost (does it use anchors?): edit it by hand, or "
+                f"write the schema without them (`comments=False`)"
+            )
+        return yaml_text(content)
 
     @property
     def digest(self) -> str:

@@ -257,7 +257,10 @@ class Schema(Document):
         ]
         constraints = [constraint.rename(names) for constraint in self.constraints]
         target = None if self.target is None else names.get(self.target, self.target)
-        return self._replace(columns=columns, target=target, constraints=constraints)
+        renamed = self._replace(columns=columns, target=target, constraints=constraints)
+        if self.written is not None:
+            renamed.__dict__["written"] = self.written.rename(names)
+        return renamed
 
     def with_constraint(self, constraint: Constraint | Mapping[str, Any]) -> Schema:
         """The schema with one more constraint: `with_constraint({"never": {"age": 0}})`.
@@ -270,7 +273,9 @@ class Schema(Document):
     def _replace(self, **changes: object) -> Schema:
         """A checked copy, unlike `model_copy`."""
         kept = {key: getattr(self, key) for key in type(self).model_fields}
-        return type(self)(**{**kept, **changes})
+        changed = type(self)(**{**kept, **changes})
+        changed.__dict__["written"] = self.written
+        return changed
 
     @property
     def modelled(self) -> tuple[Modelled, ...]:

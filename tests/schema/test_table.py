@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -299,3 +300,97 @@ def test_with_constraint_adds_one_and_keeps_the_others():
     more = EDITED.with_constraint({"never": {"work": {"from": 50}, "smoker": "no"}})
     assert more.constraints[:2] == EDITED.constraints and len(more.constraints) == 3
     assert Schema.from_dict(more.to_dict()) == more
+
+
+COMMENTED = """\
+# agreed on 3 May
+columns:
+- {kind: integer, name: age, upper: 99, lower: 0, missing: false}   # years
+# from the registry
+- {kind: categorical, name: sex, values: [M, F]}
+- {kind: boolean, name: ill}   # by the doctor
+target: ill
+"""
+
+
+@pytest.fixture
+def commented(tmp_path):
+    path = tmp_path / "schema.yaml"
+    path.write_text(COMMENTED)
+    return path
+
+
+def test_comments_order_and_defaults_of_a_file_survive_editing(commented):
+    schema = Schema.load(commented)
+    schema.save(commented)
+    assert commented.read_text() == COMMENTED
+    edited = schema.edit("age", lower=18, upper=90).rename({"sex": "gender"}).drop("ill")
+    edited = edited.with_constraint({"never": {"age": {"to": 20}, "gender": "F"}})
+    other = commented.with_name("other.yaml")
+    for path in (other, commented):
+        edited.save(path)
+        assert path.read_text() == (
+            "# agreed on 3 May\n"
+            "columns:\n"
+            "- {kind: integer, name: age, upper: 90, lower: 18, missing: false}   # years\n"
+            "# from the registry\n"
+            "- {kind: categorical, name: gender, values: [M, F]}\n"
+            "constraints: [{never: {age: {to: 20}, gender: F}}]\n"
+        )
+        assert Schema.load(path) == edited
+    # The first edit, made of the file as it was, loses nothing that it did not drop.
+    schema.edit("age", upper=70).save(commented)
+    assert commented.read_text() == COMMENTED.replace("99", "70")
+
+
+def test_names_that_change_places_are_followed(commented):
+    schema = Schema.load(commented).rename({"age": "sex", "sex": "age"}).rename({"age": "g"})
+    schema.save(commented)
+    assert Schema.load(commented) == schema
+    assert "name: sex, upper: 99" in commented.read_text()
+    assert "# from the registry\n- {kind: categorical, name: g," in commented.read_text()
+
+
+def test_comments_are_no_part_of_a_schema(commented):
+    schema = Schema.load(commented)
+    plain = Schema.from_dict(schema.to_dict())
+    assert schema == plain and hash(schema) == hash(plain) and schema.digest == plain.digest
+    assert repr(schema) == repr(plain)
+    again = pickle.loads(pickle.dumps(schema))
+    assert again == schema and again.written is None and b"3 May" not in pickle.dumps(schema)
+
+
+def test_comments_that_would_be_lost_are_not_overwritten(commented):
+    plain = Schema.from_dict(Schema.load(commented).to_dict())
+    with pytest.raises(SchemaError, match="holds the comment '# agreed on 3 May', which would be"):
+        plain.save(commented)
+    assert commented.read_text() == COMMENTED
+    schema = Schema.load(commented)
+    commented.write_text(COMMENTED + "# by another hand\n")
+    with pytest.raises(SchemaError, match="'# by another hand'"):
+        schema.save(commented)
+    plain.save(commented, comments=False)
+    assert "#" not in commented.read_text() and Schema.load(commented) == plain
+    plain.save(commented)
+
+
+def test_a_text_that_refers_to_itself_is_not_changed_in_place(tmp_path):
+    path = tmp_path / "schema.yaml"
+    text = (
+        "columns:  # both\n- {kind: categorical, name: a, values: &v [x, y]}\n"
+        "- {kind: categorical, name: b, values: *v}\n"
+    )
+    path.write_text(text)
+    edited = Schema.load(path).edit("b", values=["z"])
+    with pytest.raises(SchemaError, match="cannot be changed in place"):
+        edited.save(path)
+    assert path.read_text() == text
+    path.write_text(text.replace("  # both", ""))
+    edited = Schema.load(path).edit("b", values=["z"])
+    edited.save(path)
+    assert Schema.load(path) == edited
+
+
+def test_a_folder_that_is_not_there_is_named(commented):
+    with pytest.raises(SchemaError, match=r"none.s.yaml: cannot be written"):
+        Schema.load(commented).save(commented.parent / "none" / "s.yaml")
