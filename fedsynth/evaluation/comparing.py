@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -15,13 +16,13 @@ from fedsynth.evaluation.attacks.images import image_keys
 from fedsynth.evaluation.attacks.neighbours import row_keys
 from fedsynth.evaluation.attacks.suite import UNKNOWN, Privacy, attack_images, attack_table
 from fedsynth.evaluation.findings.results import Results
-from fedsynth.evaluation.measures.fidelity import fidelity
+from fedsynth.evaluation.measures.fidelity import Fidelity, fidelity
 from fedsynth.evaluation.measures.images import image_fidelity
 from fedsynth.evaluation.measures.utility import Utility, utility
 from fedsynth.evaluation.reading.confidence import ALARM, shares_differ
 from fedsynth.evaluation.reading.labelled import why_no_task
 from fedsynth.evaluation.reading.notes import Note
-from fedsynth.evaluation.reading.rows import Rows, read_rows
+from fedsynth.evaluation.reading.rows import Rows, conform_rows, demand_fitting, read_rows
 from fedsynth.evaluation.reading.steps import Steps
 from fedsynth.schema import ImageSchema, Schema
 
@@ -35,6 +36,8 @@ _MANY_ROWS = 50_000
 """Rows of a table from which more of them hardly take longer: most parts look at a sample."""
 
 _MOSTLY = 0.5
+_TOLD = 8
+_SIDES = {"real": "Real rows", "train": "Training rows"}
 _HALVED = Note(
     "data",
     "",
@@ -46,6 +49,7 @@ _HALVED = Note(
 def compare_tables(
     sides: Mapping[str, Data | None],
     schema: Schema,
+    agreed: bool,
     *,
     models: Models,
     secrets: Sequence[str] | None,
@@ -54,15 +58,26 @@ def compare_tables(
 ) -> tuple[Results, list[Note]]:
     """The tables "real" and "synthetic", perhaps "train", and what there is to note.
 
+    Args:
+        agreed: whether the synthetic rows were made by the schema, so that they can hold no more
+            than it says, and real rows are taken for what it makes of them.
+
     Raises:
         DataError: a table that does not fit the schema, or real rows that are too few.
     """
-    tables = {side: _table(data, schema, side) for side, data in sides.items() if data is not None}
+    found = {side: _table(data, schema, side) for side, data in sides.items() if data is not None}
+    synthetic = found.pop("synthetic")
+    tables = found
+    if agreed:
+        tables = {side: demand_fitting(conform_rows(rows), side) for side, rows in found.items()}
     _demand_two(tables)
-    synthetic, members = tables["synthetic"], tables.get("train")
+    members = tables.get("train")
     train, real, notes = _choose_reference(members, tables["real"], seed)
+    for side, rows in found.items():
+        notes += _note_outside(side, rows, tables[side]) if agreed else []
     shared = None if members is None else _warn_of_shared(row_keys(members), row_keys(real))
     fitting = fidelity(synthetic, train, real, seed=seed, progress=_step("fidelity", progress))
+    fitting = _with_real_shares(fitting, found["real"])
     # Where nobody told how many rows were learned from, as many of either teach the models.
     taught = synthetic if members is not None else synthetic.sample(len(train), seed)
     useful, reason = _measure_utility(taught, train, real, models, seed, progress)
@@ -71,8 +86,35 @@ def compare_tables(
     privacy = Privacy(skipped=(UNKNOWN,))
     if members is not None:
         step = _step("attacks", progress)
-        privacy = attack_table(synthetic, members, real, secrets=secrets, seed=seed, progress=step)
+        # Read alike, so that a copy of a real cell outside the schema is one.
+        alike = conform_rows(synthetic) if agreed else synthetic
+        made = alike if len(alike) else synthetic
+        privacy = attack_table(made, members, real, secrets=secrets, seed=seed, progress=step)
     return Results(fitting, useful, None, privacy, reason, shared, len(real)), notes
+
+
+def _with_real_shares(fitting: Fidelity, real: Rows) -> Fidelity:
+    """With the shares of real cells, as found, that the schema does not allow."""
+    shares = real.outside.mean(axis=0).tolist()
+    columns = zip(fitting.columns, shares, strict=True)
+    return replace(fitting, columns=tuple(replace(one, real_outside=s) for one, s in columns))
+
+
+def _note_outside(side: str, found: Rows, held: Rows) -> list[Note]:
+    """What of real rows no synthetic row can hold."""
+    shares = dict(zip(found.names, found.outside.mean(axis=0), strict=True))
+    told = sorted((name for name in shares if shares[name]), key=lambda name: -shares[name])
+    if not told:
+        return []
+    named = ", ".join(f"{100 * shares[name]:.2g} % of {name}" for name in told[:_TOLD])
+    named += f" and {len(told) - _TOLD} columns more" if len(told) > _TOLD else ""
+    text = (
+        f"{named} lies outside the schema, and no synthetic table can hold it. It counts as what "
+        "is learned from it: the bound, `other` or missing."
+    )
+    if left_out := len(found) - len(held):
+        text += f" {left_out:,} of {len(found):,} rows fit nowhere and are left out."
+    return [Note("data", _SIDES[side], text)]
 
 
 def _warn_of_shared(train: NDArray[Any], real: NDArray[Any]) -> str | None:

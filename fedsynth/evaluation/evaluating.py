@@ -181,13 +181,14 @@ def evaluate(
     """
     sides = _demand_data({"real": real, "synthetic": synthetic, "train": train})
     _demand_plain(seed, title, models)
+    agreed = schema is not None
     schema, notes = _agree(schema, sides["real"], target)
     _demand_options(schema, secrets, quasi_identifiers, sensitive)
     attacked = _Attacked(secrets, tuple(quasi_identifiers), tuple(sensitive))
     with showing(progress) as report:
         if isinstance(report, Display) and isinstance(schema, Schema):
             report.expect(*seconds(sides, len(schema.modelled), models))
-        results, more = _compare(sides, schema, attacked, models, seed, report)
+        results, more = _compare(sides, schema, agreed, attacked, models, seed, report)
     brief = None if certificate is None else _brief(certificate)
     return Evaluation(
         title=title,
@@ -229,6 +230,7 @@ class _Attacked:
 def _compare(
     sides: Mapping[str, Data | None],
     schema: Schema | ImageSchema,
+    agreed: bool,
     attacked: _Attacked,
     models: Models,
     seed: int,
@@ -238,8 +240,9 @@ def _compare(
         return compare_images(sides, schema, seed=seed, progress=progress)
     # First, since it is quick, and a column that it does not know would stop all.
     family = _anonymity(sides, schema, attacked)
+    secrets = attacked.secrets
     results, notes = compare_tables(
-        sides, schema, models=models, secrets=attacked.secrets, seed=seed, progress=progress
+        sides, schema, agreed, models=models, secrets=secrets, seed=seed, progress=progress
     )
     return replace(results, privacy=replace(results.privacy, anonymity=family)), notes
 

@@ -14,7 +14,7 @@ from fedsynth.errors import ConfigError, DataError
 from fedsynth.evaluation.evaluating import PRIVATE, PUBLIC
 from fedsynth.evaluation.measures.agreement import SETTINGS
 from fedsynth.evaluation.measures.quality import Quality
-from fedsynth.schema import Schema
+from fedsynth.schema import Categorical, Integer, Schema
 from tests.evaluation.attacked_people import SCHEMA, people
 
 QUICK = ("logistic regression",)
@@ -96,11 +96,16 @@ def test_without_training_rows_halves_of_the_real_ones_are_compared(look):
 @pytest.mark.usefixtures("unscored")
 def test_without_a_schema_one_is_drafted_from_the_real_rows(look):
     real = people(60, 0)
-    found = look(real, people(60, 1), train=people(60, 2))
+    # Values of the real rows, which the draft allows.
+    train, made = (
+        pd.DataFrame({name: np.roll(real[name], k * by) for k, name in enumerate(real)})
+        for by in (1, 7)
+    )
+    found = look(real, made, train=train)
     assert "No schema was given" in found.notes[0] and found.utility is None
     assert "names no target" in found.notes[-1]
     assert "names no target" in found.summary.headlines[0].meaning
-    drafted = look(real, people(60, 1), Schema.draft(real), train=people(60, 2))
+    drafted = look(real, made, Schema.draft(real), train=train)
     assert drafted.fidelity == found.fidelity and drafted.privacy == found.privacy
 
 
@@ -210,6 +215,51 @@ def test_cells_of_another_kind_are_counted(look):
     )
     assert "schema does not allow: colour, count, x, day, flag." in found.summary.beware[-1]
     look(odd, people(50, 0), train=people(50, 2))
+
+
+BOUNDED = Schema(
+    columns=[
+        Integer(name="age", lower=18, upper=90),
+        Categorical(name="zip", values=["a", "b"], missing=True),
+        Categorical(name="job", values=["p", "q"]),
+    ]
+)
+
+
+@pytest.mark.usefixtures("unscored")
+def test_the_best_rows_that_a_schema_allows_score_best_and_the_rest_is_told(look):
+    """Of 100 real rows ten are above the bound, twenty unlisted, five of a job that fits nowhere:
+    the best possible rows are the other 95, clamped and with gaps."""
+    ages, zips = np.arange(100) % 70 + 18, np.array(list("ab") * 50, object)
+    jobs = np.array(["p"] * 40 + ["q"] * 60, object)
+    real = pd.DataFrame({"age": ages, "zip": zips, "job": jobs})
+    best = real.copy()
+    real.loc[:9, "age"], best.loc[:9, "age"] = 95, 90
+    real.loc[20:39, "zip"], best.loc[20:39, "zip"] = "c", None
+    real.loc[95:, "job"] = "z"
+    best = best[:95]
+    train = real.assign(age=np.roll(real.age, 7))
+    found = look(real, best, BOUNDED, train=train)
+    for one in found.fidelity.columns:
+        assert (one.score, one.coverage, one.outside) == (1, 1, 0)
+    assert [one.real_outside for one in found.fidelity.columns] == [0.1, 0.2, 0.05]
+    assert [one.mean for one in found.fidelity.marginals] == [0, 0, 0]
+    told = (
+        "Real rows: 20 % of zip, 10 % of age, 5 % of job lies outside the schema, and no synthetic "
+        "table can hold it. It counts as what is learned from it: the bound, `other` or missing. "
+        "5 of 100 rows fit nowhere and are left out."
+    )
+    assert told in found.notes
+
+
+@pytest.mark.usefixtures("unscored")
+def test_where_the_schema_was_drafted_no_real_row_is_left_out(look):
+    """The generator did not know it, so training rows may be what it does not allow."""
+    real, train = people(50, 0), people(50, 2).assign(colour="violet")
+    found = look(real, people(50, 1), None, train=train)
+    assert not any("left out" in note for note in found.notes if "rows:" in note)
+    colour = next(one for one in found.fidelity.columns if one.name == "colour")
+    assert colour.real == 0
 
 
 @pytest.mark.usefixtures("unscored")

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from fedsynth.data.conforming import demand_columns
 from fedsynth.data.images import Images, check_images, demand_rows
 from fedsynth.errors import DataError
-from fedsynth.evaluation.reading.rows import Rows, read_rows
+from fedsynth.evaluation.reading.rows import Rows, conform_rows, read_rows
 from fedsynth.schema import ImageSchema, Schema
 
 Codes = NDArray[np.int64]
@@ -128,7 +128,7 @@ class Scorer:
 
 
 def records_of(owned: object, schema: Schema | ImageSchema, where: str) -> Records:
-    """An owner's rows as they are scored, none for an owner without rows.
+    """Rows as found, none for an owner without rows.
 
     Raises:
         DataError: they do not fit the schema.
@@ -144,6 +144,18 @@ def records_of(owned: object, schema: Schema | ImageSchema, where: str) -> Recor
     demand_columns(owned, schema, where)
     width = len(schema.modelled)
     return Rows(schema, np.empty((0, width)), np.zeros((0, width), dtype=bool))
+
+
+def owned_records_of(owned: object, schema: Schema | ImageSchema, where: str) -> Records:
+    """An owner's rows as they are scored: what lies outside the schema is what is learned from it.
+
+    Whether a row stays hangs on its own cells alone.
+
+    Raises:
+        DataError: they do not fit the schema.
+    """
+    records = records_of(owned, schema, where)
+    return conform_rows(records) if isinstance(records, Rows) else records
 
 
 def arrays_of(records: Records) -> dict[str, NDArray[np.generic]]:

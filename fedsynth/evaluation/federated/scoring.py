@@ -22,7 +22,14 @@ from fedsynth.evaluation.federated.estimates import (
     Scores,
     estimate,
 )
-from fedsynth.evaluation.federated.recipe import Floats, Layout, Recipe, arrays_of, records_of
+from fedsynth.evaluation.federated.recipe import (
+    Floats,
+    Layout,
+    Recipe,
+    arrays_of,
+    owned_records_of,
+    records_of,
+)
 from fedsynth.evaluation.federated.result import FederatedScores
 from fedsynth.evaluation.federated.scorer import scorer_of
 from fedsynth.evaluation.federated.spread import Across, across, across_sums
@@ -107,7 +114,7 @@ def federated_scores(
     made = records_of(synthetic, schema, "synthetic")
     if not len(made):
         raise DataError("synthetic: has no rows")
-    clients = Simulation(owners, schema, records_of)
+    clients = Simulation(owners, schema, owned_records_of)
     recipe = Recipe(schema, made, bins, seed)
     settings = ScoreSettings(
         synthetic=recipe.digest, bins=bins, seed=seed, per_owner=per_owner, cap=cap
@@ -254,7 +261,7 @@ def _written(scores: FederatedScores, recipe: Recipe, session: Session) -> Feder
     """The scores, written beside their ledger and certified together with it."""
     folder = session.options.folder
     assert folder is not None
-    recipe.schema.save(folder / SCHEMA)
+    recipe.schema.save(folder / SCHEMA, comments=False)
     body = json.dumps(scores.figures(), indent=1, allow_nan=False) + "\n"
     (folder / SCORES_FILE).write_text(body, encoding="utf-8")
     named = names_clients(session.ledger.job.budget)

@@ -47,7 +47,8 @@ class ColumnScore:
         score: of the synthetic rows against the real ones. real: of other real rows.
         wasserstein: earth mover's distance of numbers and dates, in 5-95 % ranges of the real ones.
         missing: shares of gaps.
-        outside: share of synthetic cells that break a rule of the schema.
+        outside: share of synthetic cells that break a rule of the schema. real_outside: of real
+            ones, which no synthetic one can equal: they count as what the schema makes of them.
         coverage: categories, share of the real ones that occur among synthetic rows, all undeclared
             ones as one (SDMetrics' CategoryCoverage); numbers, share of the real range that the
             synthetic range covers (RangeCoverage, which leaves a single real value open: here 1 if
@@ -67,6 +68,7 @@ class ColumnScore:
     mean: Pair | None
     deviation: Pair | None
     histogram: Histogram
+    real_outside: float = 0.0
 
 
 def column_scores(synthetic: Rows, train: Rows, real: Rows) -> tuple[ColumnScore, ...]:

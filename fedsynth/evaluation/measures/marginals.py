@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fedsynth.errors import ConfigError
 from fedsynth.evaluation.reading.codes import Codes, encode_tables
-from fedsynth.evaluation.reading.rows import read_rows
+from fedsynth.evaluation.reading.rows import read_real_rows, read_rows
 from fedsynth.schema import Schema
 
 _DENSE = 2**20
@@ -60,7 +60,7 @@ def marginal_error(
         raise ConfigError(f"order must lie between 1 and the {len(names)} columns and is {order}")
     if min(bins, limit) < 1:
         raise ConfigError(f"bins and limit must be at least 1 and are {bins} and {limit}")
-    tables = (read_rows(real, schema, "real"), read_rows(synthetic, schema, "synthetic"))
+    tables = (read_real_rows(real, schema, "real"), read_rows(synthetic, schema, "synthetic"))
     return marginal_errors(encode_tables(tables, bins), names, order, limit=limit, seed=seed)[0]
 
 

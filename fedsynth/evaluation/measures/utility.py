@@ -6,7 +6,7 @@ nothing. Images, in `compare`: the student network of paper 001.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -41,7 +41,12 @@ from fedsynth.evaluation.reading.labelled import (
     why_no_task,
 )
 from fedsynth.evaluation.reading.notes import Note
-from fedsynth.evaluation.reading.rows import Rows, read_rows, shuffle_columns
+from fedsynth.evaluation.reading.rows import (
+    Rows,
+    read_real_rows,
+    read_rows,
+    shuffle_columns,
+)
 from fedsynth.evaluation.reading.scores import Scores, answer_always, score
 from fedsynth.evaluation.reading.steps import Steps, silent
 from fedsynth.schema import ImageSchema, Schema
@@ -251,9 +256,9 @@ def compare(
         ConfigError: the schema has no target of categories.
         DataError: data that do not fit the schema, are empty or carry no labels.
     """
-    test = _read_labelled(real_test, schema, "real test")
-    train = _read_labelled(real_train, schema, "real train")
-    made = _read_labelled(synthetic, schema, "synthetic")
+    test = _read_labelled(real_test, schema, "real test", read_real_rows)
+    train = _read_labelled(real_train, schema, "real train", read_real_rows)
+    made = _read_labelled(synthetic, schema, "synthetic", read_rows)
     truth = test.y.astype(np.int64)
     majority = int(np.bincount(train.y.astype(np.int64)).argmax())
     return Comparison(
@@ -277,16 +282,20 @@ def train_on_synthetic(
         ConfigError: the schema has no target of categories.
         DataError: data that do not fit the schema, are empty or carry no labels.
     """
-    made = _read_labelled(synthetic, schema, "synthetic")
-    return _train_and_score(made, _read_labelled(real_test, schema, "real test"), seed)
+    made = _read_labelled(synthetic, schema, "synthetic", read_rows)
+    test = _read_labelled(real_test, schema, "real test", read_real_rows)
+    return _train_and_score(made, test, seed)
 
 
 def _read_labelled(
-    data: pd.DataFrame | Images, schema: Schema | ImageSchema, where: str
+    data: pd.DataFrame | Images,
+    schema: Schema | ImageSchema,
+    where: str,
+    read: Callable[[pd.DataFrame, Schema, str], Rows],
 ) -> Examples | Labelled:
     data = demand_rows(data, where)
     if isinstance(schema, Schema) and schema.classes and isinstance(data, pd.DataFrame):
-        return label_rows(read_rows(data, schema, where), where)
+        return label_rows(read(data, schema, where), where)
     return label_features(data, schema, where)
 
 

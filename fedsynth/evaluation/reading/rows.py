@@ -1,7 +1,8 @@
-"""Tables as evaluation reads them: numbers are not clamped, and what breaks a rule is counted.
+"""Tables as evaluation reads them: as found, or what their schema makes of them.
 
-Real and synthetic rows are read alike. What a column with `other` does not list is learned from as
-`other`, so that is what it is here.
+Synthetic rows are judged as found: numbers are not clamped, and what breaks a rule is counted. What
+a schema cannot say no synthetic table can hold, so real rows are taken as owners' rows are learned
+from, and how much that changes is told beside.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fedsynth.data.conforming import demand_columns
+from fedsynth.data.conforming import demand_columns, round_to_grid
 from fedsynth.errors import DataError
 from fedsynth.schema import Boolean, Categorical, Continuous, Schema
 from fedsynth.schema.cells import read_cells, violations
@@ -97,6 +98,45 @@ def read_rows(frame: pd.DataFrame, schema: Schema, where: str) -> Rows:
 def _undeclared_code(column: Discrete) -> int:
     other = column.other_code if isinstance(column, Categorical) else None
     return len(column.categories) if other is None else other
+
+
+def conform_rows(rows: Rows) -> Rows:
+    """What the schema makes of rows, as `conform` of a frame: nothing is outside.
+
+    Rows with a cell that fits nowhere are left out; there may be none left.
+    """
+    values, kept = rows.values.copy(), np.ones(len(rows), dtype=bool)
+    for j, column in enumerate(rows.schema.modelled):
+        cells = values[:, j]
+        if isinstance(column, Categorical | Boolean):
+            cells[cells == len(column.categories)] = np.nan
+            other = column.other_code if isinstance(column, Categorical) else None
+            if other is not None and not column.missing:
+                cells[np.isnan(cells)] = other
+        else:
+            cells[:] = round_to_grid(cells, column)
+        if not column.missing:
+            kept &= ~np.isnan(cells)
+    return Rows(rows.schema, values[kept], np.zeros((int(kept.sum()), values.shape[1]), bool))
+
+
+def read_real_rows(frame: pd.DataFrame, schema: Schema, where: str) -> Rows:
+    """A frame's rows as its schema can hold them.
+
+    Raises:
+        DataError: `read_rows` does, or none fits.
+    """
+    return demand_fitting(conform_rows(read_rows(frame, schema, where)), where)
+
+
+def demand_fitting(rows: Rows, where: str) -> Rows:
+    """The rows; DataError where conforming left none."""
+    if not len(rows):
+        raise DataError(
+            f"{where}: every row has a cell outside the schema that may be neither `other` nor "
+            "missing; `fedsynth schema check` shows which"
+        )
+    return rows
 
 
 def shuffle_columns(rows: Rows, seed: int) -> Rows:

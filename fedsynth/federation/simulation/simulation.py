@@ -53,7 +53,7 @@ class Simulation(Federation):
         make = prepare or prepare_rows
         self._data = {name: make(owned, schema, name) for name, owned in named.items()}
         self._records = {
-            name: made.rows if isinstance(made, Conformed) else len(named[name])
+            name: made.rows if isinstance(made, Conformed) else len(made)
             for name, made in self._data.items()
         }
 

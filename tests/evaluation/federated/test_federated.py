@@ -162,22 +162,26 @@ def test_a_hand_worked_table():
     real = pd.DataFrame({"c": ["x", "x", "x", "z"], "n": [1, 1, 12, None]})
     made = pd.DataFrame({"c": ["x", "y"], "n": [1, 1]})
     found = federated_scores({"a": real}, made, schema, FREE)
-    # c: 3/4 x, 0 y, 1/4 undeclared, against 1/2, 1/2, 0. n: 1/2, 1/4 outside, 1/4 gap, against 1.
-    assert found.columns["c"].value == pytest.approx(0.5)
-    assert found.columns["n"].value == pytest.approx(0.5)
-    assert found.pooled.missing.value == pytest.approx(1 / 8)
+    # The last row fits nowhere. c: x against 1/2 x, 1/2 y. n: 2/3, and 1/3 at the bound, against 1.
+    assert found.columns["c"].value == pytest.approx(1 / 2)
+    assert found.columns["n"].value == pytest.approx(1 / 3)
+    assert found.pooled.missing.value == 0
     assert found.notes == ("no scores of a classifier: the schema has no target",)
     assert found.pooled.accuracy is found.pooled.auroc is found.target is None
 
 
-def test_values_outside_the_schema_are_cells_of_their_own():
+def test_values_outside_the_schema_are_what_is_learned_from_them():
     schema = Schema(columns=[Integer(name="n", lower=0, upper=9, missing=True)])
     made = pd.DataFrame({"n": [1, 9, 1, 9]})
     real = pd.DataFrame({"n": [1, 12, "many", None]}, dtype=object)
     found = federated_scores({"x": real}, made, schema, FREE)
-    # 1/4 as it should be, 1/2 outside, 1/4 gap.
-    assert found.columns["n"].value == pytest.approx(3 / 4)
-    assert found.pooled.missing.value == pytest.approx(1 / 4)
+    # 1/4 each at 1 and at the bound, 1/2 gap, against 1/2 each and none.
+    assert found.columns["n"].value == pytest.approx(1 / 2)
+    assert found.pooled.missing.value == pytest.approx(1 / 2)
+    odd = made.assign(n=[1, 9, 1, 12])
+    # What is odd about synthetic rows stays a cell of its own: 1/4, and 1/4 at the bound.
+    shares = federated_scores({"x": made}, odd, schema, FREE).columns["n"].value
+    assert shares == pytest.approx(1 / 4)
 
 
 def test_of_many_categories_the_commonest_are_told_apart():

@@ -1,4 +1,4 @@
-"""Rows as evaluation reads them: nothing clamped, what breaks a rule marked."""
+"""Rows as evaluation reads them: as found, or what their schema makes of them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fedsynth.data.conforming import conform
 from fedsynth.errors import DataError
 from fedsynth.evaluation.federated import federated_scores
 from fedsynth.evaluation.measures.columns import column_scores
 from fedsynth.evaluation.measures.marginals import marginal_error
-from fedsynth.evaluation.reading.rows import read_rows, shuffle_columns
+from fedsynth.evaluation.reading.rows import read_real_rows, read_rows, shuffle_columns
 from fedsynth.privacy.budget import Budget
-from fedsynth.schema import Categorical, Continuous, Identifier, Integer, Schema
+from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Identifier, Integer, Schema
 from tests.evaluation.compared_people import SCHEMA, people, table
 
 
@@ -140,3 +141,43 @@ def test_the_best_rows_that_a_schema_allows_score_best_against_values_that_it_do
     budget = Budget(epsilon=math.inf, trust="central")
     found = federated_scores({"a": real}, best, schema, budget)
     assert found.columns["zip"].value == pytest.approx(0, abs=1e-9)
+
+
+def test_rows_that_are_conformed_are_those_that_are_learned_from():
+    """By `conform`, cell by cell, whatever a column may be and hold."""
+    columns = (
+        Categorical(name="other", values=("a", "b"), other="else"),
+        Categorical(name="both", values=("a", "b"), other="a", missing=True),
+        Categorical(name="gap", values=("a", "b"), missing=True),
+        Categorical(name="plain", values=("a", "b")),
+        Boolean(name="flag", missing=True),
+        Integer(name="whole", lower=0, upper=9, missing=True),
+        Integer(name="sure", lower=0, upper=9),
+        Continuous(name="x", lower=-1, upper=1, decimals=1, missing=True),
+        Datetime(name="day", lower="2020-01-01", upper="2020-12-31", missing=True),
+    )
+    schema = Schema(columns=columns)
+    texts = ["a", "b", "p", None]
+    numbers = ["3", "-7", "2.5", "99", "many", None, "inf", "0.04"]
+    days = ["2020-03-01", "1999-01-01", "2031-01-01", "soon", None]
+    rng = np.random.default_rng(0)
+    of = [texts] * 4 + [["yes", "no", "perhaps", None]] + [numbers] * 3 + [days]
+    frame = pd.DataFrame(
+        {
+            column.name: rng.choice(np.array(cells, object), 3_000)
+            for column, cells in zip(columns, of, strict=True)
+        }
+    )
+    expected = conform(frame, schema)
+    found = read_real_rows(frame, schema, "rows")
+    assert 0 < len(found) == expected.rows < 3_000 and not found.outside.any()
+    arrays = [
+        np.where(a < 0, np.nan, a) if a.dtype == np.int64 else a for a in expected.columns.values()
+    ]
+    np.testing.assert_array_equal(found.values, np.stack(arrays, axis=1))
+
+
+def test_rows_of_which_none_fits_are_refused():
+    schema = Schema(columns=(Categorical(name="plain", values=("a", "b")),))
+    with pytest.raises(DataError, match="shop A: every row has a cell outside the schema"):
+        read_real_rows(pd.DataFrame({"plain": ["c", None]}), schema, "shop A")

@@ -158,7 +158,7 @@ _FIGURES = (
     ),
     _Figure(
         "Outside",
-        "Share of cells outside the schema",
+        "Share of synthetic cells outside the schema",
         lambda entry: _plainly(entry.get("outside"), percent),
         lambda entry: entry.get("outside"),
     ),
@@ -201,7 +201,8 @@ def _facts(entry: Content) -> Html:
     missing = entry.get("missing") or {}
     words = f"{percent(missing.get('synthetic'))} (real {percent(missing.get('real'))})"
     facts.append(("Missing", words))
-    facts.append(("Cells outside the schema", percent(entry.get("outside"))))
+    words = f"{percent(entry.get('outside'))} (real {percent(entry.get('real_outside'))})"
+    facts.append(("Cells outside the schema", words))
     facts.append(("Real values or range that occur", percent(entry.get("coverage"))))
     facts.append((f"{entry.get('metric') or 'Score'}", _against(entry)))
     return tag("div", pairs_of(facts))
