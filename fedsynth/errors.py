@@ -18,9 +18,27 @@ class PrivacyWarning(UserWarning):
     """What to know of a job before it asks anybody."""
 
 
+class Figures(str):
+    """A caution with exact figures of private rows, for their owner's eyes.
+
+    Attributes:
+        bare: the same without the figures, for what may end in a log.
+    """
+
+    __slots__ = ("bare",)
+
+    bare: str
+
+    def __new__(cls, text: str, bare: str) -> Figures:
+        figures = super().__new__(cls, text)
+        figures.bare = bare
+        return figures
+
+
 def warn_of(sentence: str) -> None:
-    """Caution by a :class:`PrivacyWarning`, as Python users get it."""
-    warnings.warn(sentence, PrivacyWarning, stacklevel=3)
+    """Caution by a :class:`PrivacyWarning`, as Python users get it; warnings end in logs."""
+    said = sentence.bare if isinstance(sentence, Figures) else sentence
+    warnings.warn(said, PrivacyWarning, stacklevel=3)
 
 
 class FedsynthError(Exception):

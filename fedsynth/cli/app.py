@@ -225,31 +225,16 @@ def draft_schema(
     encoding: Encoding = None,
     sheet: Sheet = None,
     query: Query = None,
+    as_json: Json = False,
 ) -> None:
     """Propose a schema from tables' rows; review it, for no epsilon covers what it tells.
 
     Of several owners' tables it says first how they differ.
     """
-    from fedsynth.cli.terminal import on_stderr
-    from fedsynth.schema.drafting import draft
-    from fedsynth.schema.showing import DRAFTED
-    from fedsynth.views import Said
-    from fedsynth.yaml_files import yaml_text
+    from fedsynth.cli.drafting import draft_tables
 
-    if output is not None:
-        demand_new(output)
-    if len(set(tables)) < len(tables):
-        raise ConfigError("a table is named twice: name each owner's once")
     reader = Reader(separator, decimal, encoding, sheet, query)
-    found = draft({table: reader.read(table) for table in tables}, target)
-    if output is None:
-        print(yaml_text(found.schema.to_dict()), end="")
-    else:
-        found.schema.save(output)
-    out = on_stderr()
-    for finding in found.findings:
-        out.print(Said(str(finding)))
-    out.print(Said(DRAFTED, "caution"))
+    draft_tables(tables, target, output, reader, as_json=as_json)
 
 
 @schema_app.command("check")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,13 +11,14 @@ from typing import TYPE_CHECKING
 from fedsynth.cli.options import Reader
 from fedsynth.data.conforming import conform
 from fedsynth.data.images import read_images
+from fedsynth.encoding.resolution import Crowded, find_crowded, resolution_cautions
 from fedsynth.errors import DataError, SchemaError
 from fedsynth.jobs.config import load_config
 from fedsynth.jobs.data import read_schema
 from fedsynth.plain import print_json
 from fedsynth.queries.options import OUTSIDE, Options
 from fedsynth.schema import ImageSchema, Schema, load_schema
-from fedsynth.schema.checking import check, check_columns
+from fedsynth.schema.checking import ColumnCheck, Violation, check, check_columns
 from fedsynth.yaml_files import read_yaml
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ def check_table(table: str, agreed: Path, reader: Reader, *, as_json: bool) -> N
     if isinstance(schema, ImageSchema):
         read_images(table, schema)
         if as_json:
-            print_json({"columns": [], "findings": [], "left_out": 0, "beyond": []})
+            print_json(_content([], [], 0, [], []))
         print(f"{table}: everything is within {agreed}", file=sys.stderr)
         return
     frame = reader.read(table, schema)
@@ -42,27 +44,26 @@ def check_table(table: str, agreed: Path, reader: Reader, *, as_json: bool) -> N
     if site is not None and site not in {column.name for column in schema.columns}:
         # It names the owner and is not learned from.
         frame = frame.drop(columns=[site], errors="ignore")
-    findings = check(frame, schema)
-    columns = check_columns(frame, schema, findings)
+    violations = check(frame, schema)
+    columns = check_columns(frame, schema, violations)
     whole = not any(column.fault in ("absent", "extra") for column in columns)
-    left_out = conform(frame, schema, table).left_out if whole else None
+    conformed = conform(frame, schema, table) if whole else None
+    left_out = None if conformed is None else conformed.left_out
+    crowded = [] if conformed is None else find_crowded(conformed, schema)
     if as_json:
-        print_json(
-            {
-                "columns": [asdict(one) for one in columns],
-                "findings": [asdict(finding) for finding in findings],
-                "left_out": left_out,
-                "beyond": beyond,
-            }
-        )
+        print_json(_content(columns, violations, left_out, beyond, crowded))
     else:
         from fedsynth.cli.terminal import show_columns
 
-        show_columns(columns, [f for f in findings if f.rule in ("never", "ordered")])
-    if not findings:
+        show_columns(columns, [v for v in violations if v.rule in ("never", "ordered")])
+    for caution in resolution_cautions(schema):
+        print(f"{agreed}: {caution}", file=sys.stderr)
+    for one in crowded:
+        print(f"{table}: {one}", file=sys.stderr)
+    if not violations:
         print(f"{table}: everything is within {agreed}", file=sys.stderr)
         return
-    said = f"{table}: {len(findings)} kinds of values are outside {agreed}"
+    said = f"{table}: {len(violations)} kinds of values are outside {agreed}"
     if left_out:
         said += f"; {left_out} rows would be left out"
     if beyond:
@@ -72,6 +73,22 @@ def check_table(table: str, agreed: Path, reader: Reader, *, as_json: bool) -> N
             "its owner unless it says `outside: allow`"
         )
     raise DataError(said)
+
+
+def _content(
+    columns: Sequence[ColumnCheck],
+    violations: Sequence[Violation],
+    left_out: int | None,
+    beyond: Sequence[dict[str, object]],
+    crowded: Sequence[Crowded],
+) -> dict[str, object]:
+    return {
+        "columns": [asdict(one) for one in columns],
+        "findings": [asdict(violation) for violation in violations],
+        "left_out": left_out,
+        "beyond": list(beyond),
+        "crowded": [asdict(one) for one in crowded],
+    }
 
 
 def _read_agreed(path: Path) -> tuple[Schema | ImageSchema, str | None, float]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fedsynth.evaluation.evaluating import Evaluation
     from fedsynth.evaluation.federated import FederatedScores
     from fedsynth.jobs.run import Outcome, Scores
-    from fedsynth.schema.checking import ColumnCheck, Finding
+    from fedsynth.schema.checking import ColumnCheck, Violation
 
 _ANY = 10_000
 """Characters of a line where nobody reads it: programs look for whole sentences."""
@@ -112,7 +112,7 @@ def show_scores(scores: FederatedScores, folder: Path) -> None:
     console.print(told, markup=False, soft_wrap=True)
 
 
-def show_columns(columns: Sequence[ColumnCheck], constraints: Sequence[Finding]) -> None:
+def show_columns(columns: Sequence[ColumnCheck], constraints: Sequence[Violation]) -> None:
     """A table beside its schema, one row a column, and the constraints that rows break."""
     rows = []
     for one in columns:

@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fedsynth.schema.cells import Cells, Rule, read_cells, violations
+from fedsynth.schema.cells import Cells, Rule, read_cells
+from fedsynth.schema.cells import violations as mask_violations
 from fedsynth.schema.columns import (
     Boolean,
     Categorical,
@@ -31,7 +32,7 @@ constraint that rows break."""
 
 
 @dataclass(frozen=True)
-class Finding:
+class Violation:
     """One value (as text; None for a whole column or a missing cell) that breaks a rule.
 
     Of a constraint, `column` lists its columns and `value` says what they are to be, or never are.
@@ -46,7 +47,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class ColumnCheck:
-    """One column of a table beside what its schema allows; private, as findings are.
+    """One column of a table beside what its schema allows; private, as violations are.
 
     Attributes:
         allowed: what the schema says, as text.
@@ -71,25 +72,25 @@ _EXAMPLES = 3
 
 
 def check_columns(
-    frame: pd.DataFrame, schema: Schema, findings: Sequence[Finding]
+    frame: pd.DataFrame, schema: Schema, violations: Sequence[Violation]
 ) -> list[ColumnCheck]:
     """Every column in a line: the schema's in order, then those that it does not know.
 
     Args:
-        findings: of `check`, for the same table and schema.
+        violations: of `check`, for the same table and schema.
     """
-    absent = {finding.column for finding in findings if finding.rule == "absent"}
+    absent = {violation.column for violation in violations if violation.rule == "absent"}
     lines = []
     for column in schema.columns:
         if column.name in absent or column.name not in frame:
             fault: TableRule | None = "absent" if column.name in absent else None
             lines.append(ColumnCheck(column.name, _allowed(column), None, None, None, (), fault))
             continue
-        broken = [finding for finding in findings if finding.column == column.name]
-        values = [finding for finding in broken if finding.rule not in ("extra", "never")]
+        broken = [violation for violation in violations if violation.column == column.name]
+        values = [violation for violation in broken if violation.rule not in ("extra", "never")]
         examples = tuple(
-            ("(missing)" if finding.value is None else finding.value, finding.count)
-            for finding in sorted(values, key=lambda finding: -finding.count)[:_EXAMPLES]
+            ("(missing)" if violation.value is None else violation.value, violation.count)
+            for violation in sorted(values, key=lambda violation: -violation.count)[:_EXAMPLES]
         )
         if isinstance(column, Identifier):
             repeated: TableRule | None = "repeated" if examples else None
@@ -99,11 +100,11 @@ def check_columns(
             continue
         series = frame.iloc[:, list(frame.columns).index(column.name)]
         cells = read_cells(series, column, schema.missing_values)
-        outside = sum(int(mask.sum()) for mask in violations(cells, column).values())
+        outside = sum(int(mask.sum()) for mask in mask_violations(cells, column).values())
         share = outside / max(1, len(frame))
         found = _found(cells, column)
         lines.append(ColumnCheck(column.name, _allowed(column), found, outside, share, examples))
-    extra = dict.fromkeys(finding.column for finding in findings if finding.rule == "extra")
+    extra = dict.fromkeys(violation.column for violation in violations if violation.rule == "extra")
     return lines + [ColumnCheck(name, None, None, None, None, (), "extra") for name in extra]
 
 
@@ -146,7 +147,7 @@ def _spell(value: float, column: Numeric) -> str:
         return "a date out of reach"
 
 
-def check(frame: pd.DataFrame, schema: Schema) -> list[Finding]:
+def check(frame: pd.DataFrame, schema: Schema) -> list[Violation]:
     """List every value outside the schema, by the schema's columns, the most frequent first.
 
     An empty list means that `conform` will change nothing but rounding. `repeated` is a warning for
@@ -156,38 +157,38 @@ def check(frame: pd.DataFrame, schema: Schema) -> list[Finding]:
     if is_foreign(frame):
         frame = demand_frame(frame, "table")
     names = [str(name) for name in frame.columns]
-    findings: list[Finding] = []
+    violations: list[Violation] = []
     read: dict[str, Cells] = {}
     for column in schema.columns:
         if column.name not in names:
             if not isinstance(column, Identifier):
-                findings.append(Finding(column.name, "absent", None, len(frame)))
+                violations.append(Violation(column.name, "absent", None, len(frame)))
             continue
         series = frame.iloc[:, names.index(column.name)]
         if isinstance(column, Identifier):
-            findings += _count_values(series[series.duplicated() & series.notna()], "repeated")
+            violations += _count_values(series[series.duplicated() & series.notna()], "repeated")
             continue
         cells = read[column.name] = read_cells(series, column, schema.missing_values)
-        for rule, mask in violations(cells, column).items():
+        for rule, mask in mask_violations(cells, column).items():
             if rule == "missing" and mask.any():
-                findings.append(Finding(column.name, rule, None, int(mask.sum())))
+                violations.append(Violation(column.name, rule, None, int(mask.sum())))
             elif mask.any():
-                findings += _count_values(series[mask], rule)
-    findings += _check_constraints(read, schema)
+                violations += _count_values(series[mask], rule)
+    violations += _check_constraints(read, schema)
     declared = {column.name for column in schema.columns}
-    findings += [
-        Finding(name, "extra", None, len(frame))
+    violations += [
+        Violation(name, "extra", None, len(frame))
         for place, name in enumerate(names)
         if name not in declared or name in names[:place]
     ]
-    return findings
+    return violations
 
 
-def _check_constraints(read: Mapping[str, Cells], schema: Schema) -> list[Finding]:
+def _check_constraints(read: Mapping[str, Cells], schema: Schema) -> list[Violation]:
     """Each constraint that rows break, by the cells that can be read."""
     columns = {column.name: column for column in schema.columns}
     values = {name: _round(cells, columns[name]) for name, cells in read.items()}
-    findings = []
+    violations = []
     for constraint in schema.constraints:
         names = constraint.names()
         if not all(name in read for name in names):
@@ -198,16 +199,16 @@ def _check_constraints(read: Mapping[str, Cells], schema: Schema) -> list[Findin
         if broken.any():
             rule: TableRule = "never" if isinstance(constraint, Never) else "ordered"
             count = int(broken.sum())
-            findings.append(Finding(", ".join(names), rule, constraint.words(), count))
-    return findings
+            violations.append(Violation(", ".join(names), rule, constraint.words(), count))
+    return violations
 
 
 def _round(cells: Cells, column: Modelled | Identifier) -> NDArray[Any]:
     return np.round(cells.values, column.decimals if isinstance(column, Continuous) else 0)
 
 
-def _count_values(values: pd.Series, rule: Rule | TableRule) -> list[Finding]:
+def _count_values(values: pd.Series, rule: Rule | TableRule) -> list[Violation]:
     counts = values.astype(str).value_counts()
     return [
-        Finding(str(values.name), rule, str(value), int(count)) for value, count in counts.items()
+        Violation(str(values.name), rule, str(value), int(count)) for value, count in counts.items()
     ]

@@ -39,11 +39,13 @@ from fedsynth.views import Shown, View
 class Draft(Shown):
     """A proposed schema and what its owner is to look at, column by column.
 
-    The findings quote private cells: for the owner's eyes only.
+    The findings quote private cells: for the owner's eyes only. `differences`, between owners, are
+    the first of them.
     """
 
     schema: Schema
     findings: tuple[Finding, ...]
+    differences: tuple[Finding, ...] = ()
 
     def _view(self) -> View:
         from fedsynth.schema.showing import view_draft
@@ -93,7 +95,7 @@ def draft(tables: pd.DataFrame | Mapping[str, pd.DataFrame], target: str | None 
         provenance="private-data",
     )
     findings = [one for proposal in proposals for one in proposal.findings]
-    return Draft(schema, (*differences, *findings))
+    return Draft(schema, (*differences, *findings), tuple(differences))
 
 
 @dataclass(frozen=True)

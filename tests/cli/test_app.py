@@ -16,6 +16,7 @@ import typer
 import fedsynth
 from fedsynth.cli import app as cli
 from fedsynth.queries import session
+from fedsynth.schema import Integer, Schema
 from fedsynth.yaml_files import read_yaml, write_yaml
 from tests.methods.small import answering
 from tests.small_jobs import SCHEMA, SETTINGS, table, write_job
@@ -169,7 +170,7 @@ def test_an_owner_far_outside_the_schema_stops_a_job_before_it_begins(call, tmp_
     changes["sites"] = {"clients": 1, "scheme": "uniform"}
     job = write_job(tmp_path, frame, **changes)
     code, out, err = call("run", job, "--out", tmp_path / "r", "--quiet")
-    assert code == 3 and out == "" and "client-00: colour 25%" in err
+    assert code == 3 and out == "" and "client-00: colour. " in err
     assert not (tmp_path / "r").exists()
     allowed = ("--set", "outside=0.25", "--out", tmp_path / "r", "--quiet", "--json")
     code, out, err = call("run", job, *allowed)
@@ -451,6 +452,24 @@ def test_schema_draft_of_several_tables_tells_how_they_differ(call, tmp_path):
     assert code == 0 and "values: [F, M, female, male]" in out
     assert f"sex: 100 % of the cells at {paths[1]} have values that no other owner has" in err
     assert call("schema", "draft", paths[0], paths[0])[0] == 2
+    code, out, err = call("schema", "draft", *paths, "--json", "-o", tmp_path / "drafted.yaml")
+    told = json.loads(out)
+    assert code == 0 and err == "" and told["path"] == str(tmp_path / "drafted.yaml")
+    assert told["schema"] == Schema.load(tmp_path / "drafted.yaml").to_dict()
+    assert [one["kind"] for one in told["differences"]] == ["values"] * 2
+    assert told["differences"][1]["cells"] == ["male", "female"] and told["findings"] == []
+    # Findings quote private cells: they never stand in the file that is agreed on.
+    assert "#" not in (tmp_path / "drafted.yaml").read_text()
+
+
+def test_schema_check_tells_where_bounds_leave_values_few_cells(call, tmp_path):
+    (tmp_path / "t.csv").write_text("x\n" + "".join(f"{999_999_900 + k}\n" for k in range(80)))
+    Schema(columns=[Integer(name="x", lower=0, upper=10**12)]).save(tmp_path / "wide.yaml")
+    code, out, err = call("schema", "check", tmp_path / "t.csv", tmp_path / "wide.yaml", "--json")
+    (crowded,) = json.loads(out)["crowded"]
+    assert code == 0 and crowded["values"] == 80 and crowded["cells"] < 3
+    assert "t.csv: x: its 80 different values fall into" in err
+    assert "wide.yaml: x: from 0 to 1,000,000,000,000 lie 1,000,000,000,001 values, told" in err
 
 
 def test_a_drafted_schema_is_named_on_the_certificate(call, tmp_path):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fedsynth.data.conforming import conform, restore
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Identifier, Integer, Schema
-from fedsynth.schema.checking import ColumnCheck, Finding, check, check_columns
+from fedsynth.schema.checking import ColumnCheck, Violation, check, check_columns
 from tests.schemas import arrays, schemas
 
 
@@ -42,24 +42,24 @@ def test_every_value_outside_is_listed_with_its_count():
         }
     )
     assert set(check(frame, schema)) == {
-        Finding("age", "above", "95", 2),
-        Finding("age", "above", "91", 1),
-        Finding("age", "below", "-1", 1),
-        Finding("age", "fraction", "3.5", 1),
-        Finding("age", "unreadable", "old", 1),
-        Finding("sex", "undeclared", "d", 2),
-        Finding("sex", "undeclared", "x", 1),
-        Finding("x", "missing", None, 1),
-        Finding("x", "above", "inf", 1),
-        Finding("x", "above", "2.0", 1),
-        Finding("t", "below", "2019-12-31", 1),
-        Finding("t", "above", "2021-01-01", 1),
-        Finding("t", "unreadable", "03/04/2020", 1),
-        Finding("t", "unreadable", "2020-02-30", 1),
-        Finding("b", "undeclared", "maybe", 1),
-        Finding("id", "repeated", "p1", 2),
-        Finding("gone", "absent", None, 6),
-        Finding("new", "extra", None, 6),
+        Violation("age", "above", "95", 2),
+        Violation("age", "above", "91", 1),
+        Violation("age", "below", "-1", 1),
+        Violation("age", "fraction", "3.5", 1),
+        Violation("age", "unreadable", "old", 1),
+        Violation("sex", "undeclared", "d", 2),
+        Violation("sex", "undeclared", "x", 1),
+        Violation("x", "missing", None, 1),
+        Violation("x", "above", "inf", 1),
+        Violation("x", "above", "2.0", 1),
+        Violation("t", "below", "2019-12-31", 1),
+        Violation("t", "above", "2021-01-01", 1),
+        Violation("t", "unreadable", "03/04/2020", 1),
+        Violation("t", "unreadable", "2020-02-30", 1),
+        Violation("b", "undeclared", "maybe", 1),
+        Violation("id", "repeated", "p1", 2),
+        Violation("gone", "absent", None, 6),
+        Violation("new", "extra", None, 6),
     }
 
 
@@ -126,7 +126,7 @@ def test_every_column_is_a_line_with_its_range_count_and_commonest_examples():
 def test_a_column_that_stands_twice_is_extra():
     frame = pd.DataFrame([[1, 1]], columns=["a", "a"])
     schema = Schema(columns=[Integer(name="a", lower=0, upper=1)])
-    assert check(frame, schema) == [Finding("a", "extra", None, 1)]
+    assert check(frame, schema) == [Violation("a", "extra", None, 1)]
 
 
 def test_a_line_tells_the_notation_and_the_zone():

@@ -24,7 +24,7 @@ from fedsynth.schema import (
     Schema,
     load_schema,
 )
-from fedsynth.schema.checking import Finding, check
+from fedsynth.schema.checking import Violation, check
 
 COLUMNS = (
     Identifier(name="id"),
@@ -191,9 +191,9 @@ def test_rows_that_break_a_constraint_are_found_and_left_as_they_are():
     )
     broken = [finding for finding in check(frame, schema) if ", " in finding.column]
     assert broken == [
-        Finding("relationship, sex", "never", "Husband, Female", 2),
-        Finding("relationship, age", "never", "Husband or Wife, to 15", 1),
-        Finding("admitted, discharged", "ordered", "each at most the next", 3),
+        Violation("relationship, sex", "never", "Husband, Female", 2),
+        Violation("relationship, age", "never", "Husband or Wife, to 15", 1),
+        Violation("admitted, discharged", "ordered", "each at most the next", 3),
     ]
     conformed = conform(frame, schema)
     assert conformed.columns["relationship"].tolist() == [0, 0, 1, 2, 0]
@@ -205,7 +205,7 @@ def test_an_unreadable_cell_breaks_no_constraint_on_missing_ones():
     schema = schema_of({"never": {"sex": None}})
     frame = frame_of(sex=["unknown", None, "Male"])
     broken = [finding for finding in check(frame, schema) if finding.rule == "never"]
-    assert broken == [Finding("sex", "never", "missing", 1)]
+    assert broken == [Violation("sex", "never", "missing", 1)]
 
 
 def test_a_table_without_a_constraints_column_has_no_finding_for_it():

@@ -14,7 +14,7 @@ import pandas as pd
 from fedsynth.agreed import suggestion
 from fedsynth.data.conforming import Conformed, conform, demand_columns
 from fedsynth.data.images import Images, check_images, demand_rows
-from fedsynth.errors import Caution, ConfigError, DataError, warn_of
+from fedsynth.errors import Caution, ConfigError, DataError, Figures, warn_of
 from fedsynth.federation.client.client import Client
 from fedsynth.federation.client.floor import Floor
 from fedsynth.federation.runtime import Federation
@@ -94,25 +94,36 @@ class Simulation(Federation):
         than a share ``most`` of a column."""
         conformed = {n: data for n, data in self._data.items() if isinstance(data, Conformed)}
         beyond = {
-            name: {column: share for column, share in data.shares_outside.items() if share > most}
+            name: [column for column, share in data.shares_outside.items() if share > most]
             for name, data in conformed.items()
         }
         if any(beyond.values()):
+            # An error may end in a log that is handed on: it tells no share of private rows.
+            named = _join(f"{name}: {', '.join(found)}" for name, found in beyond.items() if found)
             raise DataError(
-                f"more than {most:.0%} of a column is outside the schema. "
-                + _join(f"{name}: {_shares(found)}" for name, found in beyond.items() if found)
-                + ". `fedsynth schema check` shows which values: mend the table or the schema, or "
+                f"more than {most:.0%} of a column is outside the schema. {named}. "
+                "`fedsynth schema check` shows which values: mend the table or the schema, or "
                 "say `outside: allow`, and they are clamped, become `other` or missing, or their "
                 "rows are left out. Nothing was asked"
             )
-        told = _join(
-            f"{name}: {_shares(data.shares_outside)}"
-            + (f" ({data.left_out} rows are left out for it)" if data.left_out else "")
-            for name, data in conformed.items()
-            if data.shares_outside
-        )
-        if told:
-            caution(f"outside the schema are, for the owner's eyes alone, of {told}")
+        touched = {name: data for name, data in conformed.items() if data.shares_outside}
+        if touched:
+            told = _join(
+                f"{name}: {_shares(data.shares_outside)}"
+                + (f" ({data.left_out} rows are left out for it)" if data.left_out else "")
+                for name, data in touched.items()
+            )
+            bare = _join(
+                f"{name}: {', '.join(data.shares_outside)}"
+                + (" (rows are left out for it)" if data.left_out else "")
+                for name, data in touched.items()
+            )
+            caution(
+                Figures(
+                    f"outside the schema are, for the owner's eyes alone, of {told}",
+                    f"outside the schema are cells of {bare}. `fedsynth schema check` counts them",
+                )
+            )
 
 
 def _shares(shares: Mapping[str, float]) -> str:

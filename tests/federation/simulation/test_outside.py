@@ -7,7 +7,7 @@ import math
 import pandas as pd
 import pytest
 
-from fedsynth.errors import ConfigError, DataError
+from fedsynth.errors import ConfigError, DataError, PrivacyWarning
 from fedsynth.federation.simulation.simulation import Simulation
 from fedsynth.methods.marginal.mst import MST
 from fedsynth.privacy.budget import Budget
@@ -64,17 +64,29 @@ def test_owners_are_told_their_shares_outside_and_the_rows_left_out():
 def test_an_owner_beyond_the_public_limit_is_refused_before_anything_is_asked(tmp_path):
     owners = {"north": patients(100, 5), "south": patients(100, 6)}
     told: list[str] = []
-    with pytest.raises(DataError, match=r"5%.* south: icd 6%\. .*Nothing was asked") as refused:
+    with pytest.raises(DataError, match=r"5%.* south: icd\. .*Nothing was asked") as refused:
         MST(schema_of()).fit(owners, 1.0, folder=tmp_path / "job", caution=told.append)
     assert "north" not in str(refused.value) and told == []
+    assert "6%" not in str(refused.value)
     assert not (tmp_path / "job").exists()
     told, _ = fit(schema_of(), owners, outside=0.06)
     assert "north: icd 5%" in told[0] and "south: icd 6%" in told[0]
 
 
+def test_a_warning_which_logs_may_keep_tells_no_figure_of_private_rows():
+    owners = {"north": patients(50, 0), "south": patients(100, 3)}
+    with pytest.warns(PrivacyWarning) as warned:
+        MST(schema_of()).fit(owners, Budget(epsilon=math.inf, trust="central"))
+    told = [str(one.message) for one in warned if "outside" in str(one.message)]
+    assert told == [
+        "outside the schema are cells of south: icd (rows are left out for it). "
+        "`fedsynth schema check` counts them"
+    ]
+
+
 def test_a_clamped_number_is_outside_too():
     table = patients(20, 0).assign(age=[300] * 3 + [40] * 17)
-    with pytest.raises(DataError, match="age 15%"):
+    with pytest.raises(DataError, match=r"client-0: age\. "):
         fit(schema_of(), table)
 
 
