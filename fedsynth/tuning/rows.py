@@ -9,12 +9,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fedsynth.data.conforming import conform, spell
+from fedsynth.data.conforming import conform
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.evaluation.reading.labelled import why_no_task
 from fedsynth.evaluation.reading.scores import score, score_numbers
 from fedsynth.schema import Boolean, Categorical, Schema
 from fedsynth.schema.columns import Datetime
+from fedsynth.schema.spelling import spell
 
 Metric = str
 CLASSIFICATION = ("auroc", "accuracy", "balanced_accuracy", "f1", "average_precision")
