@@ -38,6 +38,7 @@ from fedsynth.privacy.terms import Terms
 # pure mechanisms.
 _GAUSSIAN, _BEST = 1 / 2, 1 / 4
 _OTHERS = 2.0 ** np.array([-2, -1.5, -1, -0.5, 0.5, 1])
+_MOST = 1000.0
 _TRIED = 1 + 2.0 ** np.arange(-5, 12, 0.125)
 
 
@@ -64,6 +65,20 @@ def admits(counts: Counts, epsilon: float, delta: float) -> bool:
         if at < len(orders()) and renyi(live, share, slice(at, at + 1)) <= epsilon:
             return True
     return False
+
+
+def least_epsilon(counts: Counts, delta: float) -> float:
+    """The least epsilon, to 1e-4 of itself, of a budget that admits releases at delta; infinite
+    where that is above 1,000. Raises as `admits`."""
+    low, high = 0.0, 1.0
+    while not admits(counts, high, delta):
+        low, high = high, 2 * high
+        if high > _MOST:
+            return math.inf
+    while high - low > 1e-4 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if admits(counts, middle, delta) else (middle, high)
+    return high
 
 
 @lru_cache(maxsize=256)

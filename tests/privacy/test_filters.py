@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.verify import gaussian
 from tests.charges import charges_of
 
+NORMAL = NormalDist()
 EPSILONS, DELTAS = st.floats(0.05, 30), st.sampled_from([1e-9, 1e-5, 1e-2])
 L1 = {"exponential", "laplace"}
 
@@ -126,3 +128,24 @@ def test_records_drawn_rarely_with_little_noise_are_bounded_by_a_lower_order():
 def test_no_noise_is_admitted_nowhere():
     assert not admits({terms(0.0): 1}, 1e6, 1e-2)
     assert admits({terms(0.0): 0}, 0.1, 1e-9) and admits({}, 0.1, 1e-9)
+
+
+@pytest.mark.parametrize("noises", [[3.0], [3.0, 3.0], [2.0, 5.0, 9.0]])
+def test_the_least_epsilon_of_gaussian_releases_is_that_of_one_with_their_signal(noises):
+    counts: dict[Terms, int] = {}
+    for noise in noises:
+        counts[terms(noise)] = counts.get(terms(noise), 0) + 1
+    found = filters.least_epsilon(counts, 1e-5)
+    mu = math.sqrt(sum(noise**-2 for noise in noises))
+
+    # Balle, Wang 2018, theorem 8.
+    def delta(epsilon: float) -> float:
+        low, high = -epsilon / mu - mu / 2, mu / 2 - epsilon / mu
+        return NORMAL.cdf(high) - math.exp(epsilon) * NORMAL.cdf(low)
+
+    # Half of delta is the Gaussian filter's, and no other does better here.
+    assert delta(found) <= 0.5e-5 < delta(found * 0.999)
+
+
+def test_no_epsilon_admits_a_release_without_noise():
+    assert filters.least_epsilon({terms(0.0): 1}, 1e-5) == math.inf
