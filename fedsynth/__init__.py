@@ -134,7 +134,11 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 def __getattr__(name: str) -> Any:
     home = _HOME_OF.get(name) or _home_of_method(name)
     if home is None:
-        raise AttributeError(f"module 'fedsynth' has no attribute {name!r}")
+        import difflib
+
+        near = [] if name.startswith("_") else difflib.get_close_matches(name, __all__, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise AttributeError(f"module 'fedsynth' has no attribute {name!r}{hint}")
     return getattr(importlib.import_module(home), name)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import reprlib
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from numbers import Integral
+from numbers import Integral, Number, Real
+from pathlib import Path
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -26,7 +27,16 @@ class Agreed(BaseModel):
     renamed: ClassVar[Mapping[str, str]] = {}
     """Names that fields had before, and those that they have now: files of then still load."""
 
-    def __init__(self, **values: object) -> None:
+    unnamed: ClassVar[str] = ""
+    """What to do in place of giving something without a name."""
+
+    def __init__(self, *given: object, **values: object) -> None:
+        if given:
+            fields = ", ".join(self.__class__.model_fields)
+            raise self.fault(
+                f"{type(self).__name__} takes its fields by name ({fields}), not "
+                f"{shown(given[0])}{self.unnamed}"
+            )
         for before, now in self.renamed.items():
             if before in values:
                 if now in values:
@@ -86,10 +96,26 @@ def suggestion(word: object, known: Iterable[str]) -> str:
 
 def demand_whole(name: str, value: object, least: int) -> int:
     """The value as an int; ConfigError for what is no whole number of at least ``least``."""
-    # NumPy's are Integral too.
-    if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < least:
-        raise ConfigError(f"{name} must be a whole number of at least {least}, not {value!r:.80}")
-    return int(value)
+    whole: int | None = None
+    # NumPy's are Integral and Real too; 1e6 is a whole number.
+    if isinstance(value, Integral):
+        whole = None if isinstance(value, bool) else int(value)
+    elif isinstance(value, Real) and float(value).is_integer():
+        whole = int(float(value))
+    if whole is None or whole < least:
+        raise ConfigError(f"{name} must be a whole number of at least {least}, not {shown(value)}")
+    return whole
+
+
+def shown(value: object) -> str:
+    """What was given, for an error: plain values as they are written; of all else the kind alone,
+    for tables and lists may hold private cells."""
+    if value is None or isinstance(value, str | Number | Path):
+        return f"{value!r:.80}"
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    kind = type(value).__name__
+    return f"{'an' if kind[0].lower() in 'aeiou' else 'a'} {kind}"
 
 
 def plain(value: object) -> object:
@@ -118,8 +144,10 @@ def _fault(model: type[BaseModel], details: ErrorDetails) -> str:
         # Raised by our own validators, hence already written for the reader.
         message = str(details["ctx"]["error"])
         return f"`{field}` {message}" if field else message
+    entry = details["input"]
+    given = f"{entry!r:.80}" if isinstance(entry, list | tuple | dict) else shown(entry)
     position = next((f" (entry {part + 1})" for part in location[1:] if isinstance(part, int)), "")
-    return f"`{field}`{position} must be {_expected(model, field)}, not {details['input']!r:.80}"
+    return f"`{field}`{position} must be {_expected(model, field)}, not {given}"
 
 
 def _expected(model: type[BaseModel], field: str) -> str:

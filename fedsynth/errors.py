@@ -6,6 +6,7 @@ private value that could end in a log handed on, and none is a library's bare te
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable
 from typing import ClassVar
@@ -38,7 +39,11 @@ class Figures(str):
 def warn_of(sentence: str) -> None:
     """Caution by a :class:`PrivacyWarning`, as Python users get it; warnings end in logs."""
     said = sentence.bare if isinstance(sentence, Figures) else sentence
-    warnings.warn(said, PrivacyWarning, stacklevel=3)
+    # At the line of whoever called fedsynth, however deep it is said.
+    frame, level = sys._getframe(1), 2  # noqa: SLF001
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("fedsynth."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(said, PrivacyWarning, stacklevel=level)
 
 
 class FedsynthError(Exception):

@@ -198,13 +198,19 @@ class Choice:
     reason: str
 
 
-def choose(schema: Schema | ImageSchema, budget: Budget) -> Choice:
+def choose(
+    schema: Schema | ImageSchema, budget: Budget | Mapping[str, Any] | float | None = None
+) -> Choice:
     """The method for a job, from public facts alone: the schema and the budget.
 
     The rules are what the studies of `evaluation/` measured.
     """
-    from fedsynth.schema import ImageSchema
+    from fedsynth.queries.arguments import budget_of
+    from fedsynth.schema import ImageSchema, demand_schema
 
+    demand_schema(schema, "choose")
+    if budget is not None:
+        budget_of(budget)
     if isinstance(schema, ImageSchema):
         return Choice(
             "mean-embedding",
@@ -241,7 +247,9 @@ def synthesizer(
         ConfigError: there is no such method, or it is not for this kind of data.
     """
     from fedsynth.agreed import suggestion
+    from fedsynth.demands import demand_kind
 
+    demand_kind("method", method, str, f"a name, one of {', '.join(ENTRIES)}")
     if method not in ENTRIES:
         raise ConfigError(f"there is no method {method!r}{suggestion(method, ENTRIES)}")
     more = {} if public is None else {"public": public}

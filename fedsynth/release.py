@@ -11,7 +11,7 @@ import json
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -20,8 +20,9 @@ from pydantic import BaseModel
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
-from fedsynth.data.images import Images, write_images
-from fedsynth.data.tables import write_table
+from fedsynth.data.images import Images, read_images, write_images
+from fedsynth.data.tables import keys_of, read_table, write_table
+from fedsynth.demands import demand_path
 from fedsynth.errors import PrivacyError, ReleaseError, SchemaError
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.certificate import (
@@ -32,6 +33,7 @@ from fedsynth.privacy.trail.certificate import (
     SCHEMA,
     Certificate,
     seal,
+    sha256,
 )
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.schema import ImageSchema, Schema, load_schema
@@ -72,6 +74,7 @@ class Fitted(Protocol):
     def model_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]: ...
 
 
+@runtime_checkable
 class Report(Protocol):
     """What may be said of the rows beside them."""
 
@@ -214,6 +217,43 @@ def read_model(
     if not known:
         raise ReleaseError(f"{folder / MODEL}: of a format that this fedsynth lacks")
     return method, schema, arrays, content
+
+
+def read_release(
+    folder: str | Path,
+) -> tuple[pd.DataFrame | Images, Schema | ImageSchema, Certificate]:
+    """A release's rows, their schema and the certificate.
+
+    Raises:
+        ReleaseError: the release is incomplete, or what is read of it was changed.
+    """
+    folder = demand_path("folder", folder)
+    certificate = Certificate.load(folder)
+    files = certificate.content["files"]
+    name = next((name for name in files if name.startswith("rows.")), "rows.csv")
+    for part in (name, SCHEMA, CONFIG):
+        demand_unchanged(folder / part, files.get(part))
+    try:
+        schema = load_schema(folder / SCHEMA)
+    except SchemaError:
+        raise ReleaseError(f"{folder / SCHEMA} cannot be read") from None
+    if isinstance(schema, ImageSchema):
+        return read_images(folder / name, schema), schema, certificate
+    written = {"separator": ",", "decimal": ".", "encoding": "utf-8"}
+    known: dict[str, Any] = {key: written[key] for key in keys_of(name)}
+    return read_table(folder / name, schema, **known), schema, certificate
+
+
+def demand_unchanged(path: Path, expected: str | None) -> None:
+    """Raises ReleaseError for a file that is not as its certificate says."""
+    if expected is None:
+        raise ReleaseError(f"{path} is not in the certificate: this is no complete release")
+    if not path.is_file():
+        raise ReleaseError(f"{path} is missing: get the release again, whole")
+    if sha256(path) != expected:
+        raise ReleaseError(
+            f"{path} was changed or cut short since it was certified: get the release again"
+        )
 
 
 def _job_of(synth: Fitted) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from typing import Any
 
 import yaml
 
-from fedsynth.errors import FedsynthError
+from fedsynth.demands import demand_path
+from fedsynth.errors import ConfigError, FedsynthError
 
 _NULL = re.compile(r"^(?:~|null|Null|NULL|)$")
 _BOOL = re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$")
@@ -80,8 +81,9 @@ def read_text(path: str | Path, fault: type[FedsynthError]) -> str:
     Raises:
         `fault`: naming the file.
     """
+    path = demand_path("path", path)
     try:
-        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+        with path.open(encoding="utf-8-sig", newline="") as file:
             return file.read()
     except OSError as error:
         raise fault(f"{path}: cannot be read ({error.strerror}); check the path") from None
@@ -144,7 +146,11 @@ def flow_text(value: object) -> str:
 
 def write_yaml(content: Mapping[str, Any], path: str | Path) -> None:
     """Write a mapping of plain values so that `read_yaml` gives back an equal one."""
-    Path(path).write_text(yaml_text(content), encoding="utf-8")
+    path = demand_path("path", path)
+    try:
+        path.write_text(yaml_text(content), encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be written ({error.strerror})") from None
 
 
 def _place(error: yaml.YAMLError) -> str:

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from fedsynth.cli import app as cli
+from fedsynth.federation.simulation import repeats
 from fedsynth.privacy import accounting, curves, filters, noise
 from fedsynth.privacy.mechanisms import gaussian, laplace, pure
 from fedsynth.privacy.verify import opinions
@@ -186,6 +187,8 @@ def call(capsys):
     """Runs a command line; its exit code, stdout and stderr."""
 
     def run(*arguments):
+        # A process of its own, which remembers no rows.
+        repeats._JOBS.clear()
         code = cli.run([str(argument) for argument in arguments])
         out, err = capsys.readouterr()
         return code, out, err

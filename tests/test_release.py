@@ -12,9 +12,8 @@ from safetensors.numpy import load_file, save
 
 import fedsynth as fs
 from fedsynth.errors import ConfigError, PrivacyError, PrivacyWarning, ReleaseError
-from fedsynth.jobs.loading import read_release
 from fedsynth.privacy.trail.ledger import Ledger
-from fedsynth.release import write_release
+from fedsynth.release import read_release, write_release
 from tests.small_jobs import SCHEMA, SETTINGS, table
 
 FILES = {
@@ -229,7 +228,7 @@ def test_rows_that_sample_gave_are_known_whatever_their_index_and_whenever(synth
 def test_another_fits_rows_are_refused(tmp_path):
     synth = fs.MST(fs.Schema.from_dict(SCHEMA))
     rows = synth.fit([table()], fs.Budget(epsilon=5, delta=1e-4)).sample(30, seed=0)
-    synth.fit([table(seed=1)], fs.Budget(epsilon=5, delta=1e-4))
+    synth.fit([table(seed=1)], fs.Budget(epsilon=5, delta=1e-4), again=True)
     with pytest.raises(PrivacyError, match="since its last fit"):
         synth.release(tmp_path / "r", rows)
 

@@ -138,8 +138,8 @@ def evaluate_release(
     options: of `fs.evaluate`.
     """
     from fedsynth.evaluation.evaluating import evaluate as evaluate_rows
-    from fedsynth.jobs.loading import read_release
     from fedsynth.progress import Display
+    from fedsynth.release import read_release
 
     rows, schema, certificate = read_release(release)
     options |= {"certificate": certificate}

@@ -88,10 +88,10 @@ def score_release(
     """
     from fedsynth.cli.terminal import show_scores
     from fedsynth.evaluation.federated import federated_scores
-    from fedsynth.jobs.loading import read_release
     from fedsynth.jobs.run import owners_ledgers
     from fedsynth.privacy.trail.certificate import not_covered
     from fedsynth.progress import Display
+    from fedsynth.release import read_release
 
     if epsilon == math.inf:
         raise ConfigError(

@@ -8,7 +8,7 @@ from typing import Literal, overload
 import numpy as np
 import pandas as pd
 
-from fedsynth.agreed import suggestion
+from fedsynth.agreed import shown, suggestion
 from fedsynth.data.images import Images
 from fedsynth.errors import DataError
 from fedsynth.schema import ImageSchema, Schema, load_schema
@@ -47,8 +47,9 @@ def builtin_schema(name: str) -> Schema | ImageSchema:
 
 
 def _demand_name(name: str) -> None:
-    if name not in _NAMES:
-        raise DataError(f"no built-in data set is called {name!r}{suggestion(name, _NAMES)}")
+    if not isinstance(name, str) or name not in _NAMES:
+        hint = suggestion(name if isinstance(name, str) else "", _NAMES)
+        raise DataError(f"no built-in data set is called {shown(name)}{hint}")
 
 
 def _load_randhie() -> pd.DataFrame:

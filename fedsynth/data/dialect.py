@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
-from fedsynth.agreed import Agreed
+from fedsynth.agreed import Agreed, shown
 from fedsynth.errors import ConfigError, FedsynthError
 
 _TABS = ("tab", "\\t")
@@ -39,7 +39,7 @@ def _check_encoding(value: object) -> object:
         return str(value)
     except (LookupError, UnicodeError):
         raise ValueError(
-            f"{value!r:.40} is no encoding of texts that Python knows; common are utf-8, cp1252 "
+            f"{shown(value)} is no encoding of texts that Python knows; common are utf-8, cp1252 "
             "(Windows), latin-1 and utf-16"
         ) from None
     return str(value)

@@ -11,7 +11,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fedsynth.errors import DataError
+from fedsynth.agreed import shown
+from fedsynth.demands import demand_flag, demand_kind, demand_path
+from fedsynth.errors import ConfigError, DataError
 from fedsynth.schema import ImageSchema
 from fedsynth.schema.cells import read_cells
 from fedsynth.schema.columns import Categorical
@@ -29,17 +31,17 @@ class Images:
     labels: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
-        if self.pixels.dtype != np.uint8 or self.pixels.ndim not in (3, 4):
+        if not _is_array(self.pixels, np.uint8) or self.pixels.ndim not in (3, 4):
             raise DataError(
-                f"images are uint8 arrays [n, height, width(, channels)], not "
-                f"{self.pixels.dtype} {list(self.pixels.shape)}"
+                "images are uint8 arrays [n, height, width(, channels)], not "
+                f"{_describe(self.pixels)}"
             )
         if self.labels is None:
             return
-        if self.labels.dtype != np.int64 or self.labels.shape != (len(self.pixels),):
+        if not _is_array(self.labels, np.int64) or self.labels.shape != (len(self.pixels),):
             raise DataError(
                 f"labels are int64 codes [{len(self.pixels)}], one for each image, not "
-                f"{self.labels.dtype} {list(self.labels.shape)}"
+                f"{_describe(self.labels)}"
             )
 
     def __len__(self) -> int:
@@ -52,8 +54,26 @@ class Images:
 
     def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> Images:
         """The images at these positions (or where the mask is true), in that order."""
-        labels = None if self.labels is None else self.labels[rows]
-        return Images(self.pixels[rows], labels)
+        try:
+            at = np.arange(len(self))[rows]
+        except (IndexError, TypeError, ValueError):
+            at = None
+        if at is None or at.ndim != 1:
+            raise DataError(
+                f"take positions from 0 to {len(self) - 1}, or a mask of {len(self)}, as an array"
+            )
+        labels = None if self.labels is None else self.labels[at]
+        return Images(self.pixels[at], labels)
+
+
+def _is_array(value: object, kind: type[np.generic]) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype == kind
+
+
+def _describe(value: object) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} {list(value.shape)}"
+    return shown(value)
 
 
 def demand_rows(data: object, where: str) -> pd.DataFrame | Images:
@@ -98,10 +118,11 @@ def read_images(
     Raises:
         DataError: naming the file, the key and what is wrong with it.
     """
-    wanted = keys[:1] if schema.target is None else keys
-    arrays = _read_arrays(Path(path), wanted)
-    raw = arrays[keys[0]]
-    where = f"{path}: array {keys[0]!r}"
+    path, wanted = demand_path("path", path), _demand_keys(keys, schema)
+    demand_flag("empty", empty)
+    arrays = _read_arrays(path, wanted)
+    raw = arrays[wanted[0]]
+    where = f"{path}: array {wanted[0]!r}"
     if raw.dtype != np.uint8:
         raise DataError(f"{where} is {raw.dtype}; store pixels as uint8, 0 to {schema.maximum}")
     pixels = raw.astype(np.uint8, copy=False)
@@ -117,7 +138,7 @@ def read_images(
     if schema.target is None:
         return Images(pixels)
     labels = _encode_labels(
-        arrays[keys[1]], len(pixels), schema.target, f"{path}: array {keys[1]!r}"
+        arrays[wanted[1]], len(pixels), schema.target, f"{path}: array {wanted[1]!r}"
     )
     return Images(pixels, labels)
 
@@ -130,13 +151,31 @@ def write_images(
     Raises:
         DataError: if the images have labels and the schema no target, or the reverse.
     """
+    path, wanted = demand_path("path", path), _demand_keys(keys, schema)
+    demand_kind("images", images, Images, "Images")
     if (images.labels is None) != (schema.target is None):
         raise DataError("images and schema must both have labels (`target`), or neither")
-    arrays = {keys[0]: images.pixels}
+    arrays = {wanted[0]: images.pixels}
     if images.labels is not None and schema.target is not None:
-        arrays[keys[1]] = np.array(schema.target.categories)[images.labels]
-    with Path(path).open("wb") as file:
-        np.savez_compressed(file, allow_pickle=False, **arrays)
+        arrays[wanted[1]] = np.array(schema.target.categories)[images.labels]
+    try:
+        with path.open("wb") as file:
+            np.savez_compressed(file, allow_pickle=False, **arrays)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written ({error.strerror})") from None
+
+
+def _demand_keys(keys: object, schema: ImageSchema) -> tuple[str, ...]:
+    """The keys: of pixels and labels, or without labels of pixels alone."""
+    demand_kind("schema", schema, ImageSchema, "an ImageSchema")
+    needed = 1 if schema.target is None else 2
+    given = tuple(keys[:needed]) if isinstance(keys, list | tuple) else ()
+    if len(set(map(str, given))) < needed or not all(isinstance(key, str) for key in given):
+        raise ConfigError(
+            'keys are texts, of the pixels and of the labels if there are some, as ("x", "y"), not '
+            f"{shown(keys)}"
+        )
+    return given
 
 
 def _read_arrays(path: Path, keys: tuple[str, ...]) -> dict[str, NDArray[np.generic]]:

@@ -19,6 +19,7 @@ from fedsynth.data.dialect import Dialect, describe_guesses
 from fedsynth.data.excel import read_excel
 from fedsynth.data.images import Images, read_images, write_images
 from fedsynth.data.sql import read_query
+from fedsynth.demands import demand_flag, demand_kind, demand_path
 from fedsynth.errors import Caution, ConfigError, DataError, warn_of
 from fedsynth.schema import Schema
 from fedsynth.schema.cells import missing_text, read_cells, violations
@@ -80,7 +81,8 @@ def read_table(
     if isinstance(path, str) and "://" in path:
         # Not quoted: it may hold a password.
         raise ConfigError("an address is no path: fs.read_sql(url, query) reads from a database")
-    path = Path(path)
+    path = demand_path("path", path)
+    _demand_options(schema, empty)
     dialect = Dialect(separator=separator, decimal=decimal, encoding=encoding, sheet=sheet)
     kind = _format(path, _READ)
     _demand_meant(path, dialect)
@@ -119,10 +121,17 @@ def read_sql(
         DataError: no connection, a query that fails or gives no table.
         ConfigError: no address of a database.
     """
+    _demand_options(schema, empty)
     frame = read_query(url, query)
     if not (empty or len(frame)):
         raise DataError("the query gives no rows")
     return frame if schema is None else _apply(schema, frame)
+
+
+def _demand_options(schema: object, empty: object) -> None:
+    demand_flag("empty", empty)
+    if schema is not None:
+        demand_kind("schema", schema, Schema, "a table's Schema")
 
 
 def _read_texts(
@@ -174,7 +183,8 @@ def write_table(frame: pd.DataFrame, path: str | Path, schema: Schema) -> None:
     Raises:
         DataError: if the columns are not the schema's, or the file cannot be written.
     """
-    path = Path(path)
+    path = demand_path("path", path)
+    demand_kind("schema", schema, Schema, "a table's Schema")
     kind = _format(path, _WRITTEN)
     frame = demand_columns(frame, schema, f"table for {path}")
     names = [column.name for column in schema.columns if column.name in frame]

@@ -90,3 +90,11 @@ class Federation(ABC):
             ConfigError: a ledger of a client that there is not.
             DataError: a client has more records than that, or more of a column outside.
         """
+
+    def recall(self, ledger: Ledger) -> tuple[str, ...]:
+        """What simulated owners are to know of earlier jobs on the same rows, in sentences.
+
+        Args:
+            ledger: of the job that begins; nothing was asked yet.
+        """
+        return ()

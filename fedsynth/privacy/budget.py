@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, fields, replace
 
-from fedsynth.agreed import demand_whole
+from fedsynth.agreed import demand_whole, plain
+from fedsynth.demands import demand_kind, demand_number
 from fedsynth.errors import ConfigError
 from fedsynth.privacy.trust import Trust, trust_of
 from fedsynth.privacy.units import unit_of
@@ -27,7 +28,7 @@ _TWO = (
 )
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class Budget(Shown):
     """What a whole job may cost, everything included.
 
@@ -44,6 +45,7 @@ class Budget(Shown):
     """
 
     epsilon: float
+    _: KW_ONLY
     delta: float | None = None
     unit: str = "record"
     trust: str = "distributed"
@@ -51,17 +53,21 @@ class Budget(Shown):
     curious: int | None = None
 
     def __post_init__(self) -> None:
+        for own in fields(self):
+            object.__setattr__(self, own.name, plain(getattr(self, own.name)))
+        demand_number("epsilon", self.epsilon, "a number", lambda _: True)
         if not self.epsilon > 0:
             raise ConfigError(
                 f"epsilon must be positive, not {self.epsilon}: at 0 no release may depend on the "
                 "data at all (common values: 0.3 to 10)"
             )
-        if self.delta is not None and not 0 < self.delta < 1:
-            raise ConfigError(f"delta must be between 0 and 1, not {self.delta}")
-        if self.units is not None and self.units < 1:
-            raise ConfigError(f"units must be at least 1, not {self.units}")
-        if self.curious is not None:
-            demand_whole("curious", self.curious, 0)
+        if self.delta is not None:
+            demand_number("delta", self.delta, "between 0 and 1", lambda delta: 0 < delta < 1)
+        for name, least in (("units", 1), ("curious", 0)):
+            if (given := getattr(self, name)) is not None:
+                object.__setattr__(self, name, demand_whole(name, given, least))
+        for name in ("unit", "trust"):
+            demand_kind(name, getattr(self, name), str, "a text")
         # Both are known, or they raise.
         _ = self.protects, self.trusts
 
@@ -112,6 +118,7 @@ class Budget(Shown):
         Raises:
             ConfigError: as many are to be curious as there are, or of two nobody said how many.
         """
+        clients = demand_whole("clients", clients, 1)
         units, curious = self.units, self.curious
         if units is None and not self.protects.per_record:
             units = clients

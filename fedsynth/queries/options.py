@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from numbers import Real
 from pathlib import Path
 
-from fedsynth.agreed import demand_whole
+from fedsynth.agreed import demand_whole, shown
+from fedsynth.demands import demand_flag, demand_kind, demand_known, demand_mapping, demand_number
 from fedsynth.errors import Caution, ConfigError, warn_of
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.progress import demand_report
@@ -17,6 +17,10 @@ OUTSIDE = 0.05
 
 Progress = Callable[[str, int, int, float], None]
 """Called with the step's name, rounds done, rounds in all, and the epsilon spent so far."""
+
+
+_WHOLE = {"seed": 0, "checkpoint_every": 1, "most_records": 1, "insecure_noise_seed": 0}
+"""Options that are whole numbers, and the least of each."""
 
 
 def show_nothing(label: str, done: int, total: int, epsilon: float) -> None:
@@ -51,7 +55,8 @@ class Options:
             is asked. Below it, such cells are replaced by rule (:func:`fedsynth.data.conforming
             .conform`).
         caution: called, before anything is asked, with what a budget promises little by, and with
-            what simulated owners are to know of their tables: exact figures of private rows.
+            what simulated owners are to know of their tables: exact figures of private rows, and
+            what earlier jobs on them add up to.
         insecure_noise_seed: fixes the noise, for tests; voids the certificate.
     """
 
@@ -75,23 +80,25 @@ class Options:
         return 1.0 if isinstance(self.outside, str) else float(self.outside)
 
     def __post_init__(self) -> None:
-        given = isinstance(self.survivors, Real) and not isinstance(self.survivors, bool)
-        if not (given and 0 < self.survivors <= 1):
-            raise ConfigError(f"survivors must be in (0, 1], not {self.survivors!r}")
-        demand_whole("checkpoint_every", self.checkpoint_every, 1)
-        demand_whole("seed", self.seed, 0)
+        demand_number("survivors", self.survivors, "in (0, 1]", lambda share: 0 < share <= 1)
+        for name, least in _WHOLE.items():
+            given = getattr(self, name)
+            if given is not None or name in ("seed", "checkpoint_every"):
+                object.__setattr__(self, name, demand_whole(name, given, least))
+        demand_known("owners_provenance", self.owners_provenance, ("declared", "private-data"))
+        if not isinstance(self.outside, str) or self.outside != "allow":
+            what = "a share in [0, 1], or allow"
+            demand_number("outside", self.outside, what, lambda share: 0 <= share <= 1)
+        demand_mapping("owners_ledgers", self.owners_ledgers, "{'north': Ledger.of_owner(..)}")
+        for name, ledger in self.owners_ledgers.items():
+            demand_kind(f"the ledger of {name!r}", ledger, Ledger, "a Ledger, as Ledger.of_owner")
         demand_report(self.progress)
-        if self.owners_provenance not in ("declared", "private-data"):
-            raise ConfigError(
-                f"owners_provenance is declared or private-data, not {self.owners_provenance!r}"
-            )
-        if self.most_records is not None:
-            demand_whole("most_records", self.most_records, 1)
-        number = isinstance(self.outside, Real) and not isinstance(self.outside, bool)
-        if self.outside != "allow" and not (number and 0 <= self.most_outside <= 1):
-            raise ConfigError(f"outside is a share in [0, 1], or allow, not {self.outside!r}")
-        if self.insecure_noise_seed is not None:
-            demand_whole("insecure_noise_seed", self.insecure_noise_seed, 0)
+        if not callable(self.caution):
+            raise ConfigError(f"caution must be a function, not {shown(self.caution)}")
+        for name in ("resume", "moved"):
+            demand_flag(name, getattr(self, name))
+        if self.folder is not None and self.folder.exists() and not self.folder.is_dir():
+            raise ConfigError(f"folder: {self.folder} is a file; name a folder")
         if self.resume and self.folder is None:
             raise ConfigError("resume needs the folder of the interrupted job")
         if self.moved and not self.resume:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 
 from pydantic import BaseModel
 
+from fedsynth.demands import demand_known, demand_number
 from fedsynth.plain import hash_plain
 from fedsynth.privacy.accounting import charged, spent
 from fedsynth.privacy.adversaries import Adversary, adversaries, adversary_grid
@@ -52,11 +53,11 @@ class Plan(Shown):
         return tuple(planned.label for planned in self.releases)
 
     def terms(self, label: str) -> Terms:
-        """What the releases under ``label`` are protected by. Raises KeyError where none is."""
+        """What the releases under ``label`` are protected by. ConfigError where none is."""
         return self._under(label).terms
 
     def count(self, label: str) -> int:
-        """How many releases there are under ``label``. Raises KeyError where there is none."""
+        """How many releases there are under ``label``. ConfigError where there is none."""
         return self._under(label).count
 
     @property
@@ -70,6 +71,8 @@ class Plan(Shown):
         Args:
             delta: in (0, 1); by default the budget's.
         """
+        if delta is not None:
+            demand_number("delta", delta, "between 0 and 1", lambda given: 0 < given < 1)
         cost = charged(count_terms(self.releases), self.participations, self.budget.unit)
         return spent(cost, self.budget.resolved_delta if delta is None else delta).epsilon
 
@@ -102,10 +105,26 @@ class Plan(Shown):
             parts.append(Said(f"A client refuses after {self.participations:,} rounds."))
         parts.append(adversary_grid(map(asdict, self.adversaries())))
         parts.append(Said(budget.trusts.words))
-        parts += [Said(sentence, "caution") for sentence in budget.cautions()]
+        parts += [Said(sentence, "caution") for sentence in self.cautions()]
         return View(title, parts)
 
+    def cautions(self) -> tuple[str, ...]:
+        """What to know before believing the budget, in sentences: public facts alone."""
+        return (*self.budget.cautions(), *self._alone())
+
+    def _alone(self) -> tuple[str, ...]:
+        """What to know of a federation of one."""
+        if self.clients > 1 or not self.budget.private or self.budget.trusts.server_adds:
+            return ()
+        return (
+            "there is one owner: no sum over owners hides its rows, only the noise that it adds "
+            "itself, from the server as from whoever gets the release. Whoever holds the rows and "
+            "runs all of this may say trust central: that promises as much against whoever gets "
+            "the release, and some methods learn more by it.",
+        )
+
     def _under(self, label: str) -> Planned:
+        demand_known("label", label, self.labels)
         return {planned.label: planned for planned in self.releases}[label]
 
 

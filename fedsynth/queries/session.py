@@ -216,6 +216,8 @@ def begin(
             counted = restored[1].get("counted")
             channel.counted = None if counted is None else Total(**counted)
         channel.announce("schema", schema.to_dict())
+        for sentence in federation.recall(ledger):
+            options.caution(sentence)
         failing.pop_all()
     return Session(channel, options, Plan.of(ledger.job, len(clients)), settings, restored)
 

@@ -11,7 +11,7 @@ from fedsynth.schema.columns import (
     Modelled,
 )
 from fedsynth.schema.image import ImageSchema
-from fedsynth.schema.table import Schema, build_schema, load_schema
+from fedsynth.schema.table import Schema, build_schema, demand_schema, load_schema
 
 __all__ = [
     "Boolean",
@@ -25,5 +25,6 @@ __all__ = [
     "Modelled",
     "Schema",
     "build_schema",
+    "demand_schema",
     "load_schema",
 ]

@@ -10,7 +10,7 @@ from decimal import Decimal
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.agreed import plain, suggestion
+from fedsynth.agreed import plain, shown, suggestion
 from fedsynth.errors import ConfigError
 from fedsynth.schema.cells import read_cells
 from fedsynth.schema.columns import Boolean, Categorical, Continuous, Identifier, Modelled, Numeric
@@ -70,6 +70,10 @@ def condition_on(column: Modelled | Identifier, given: object) -> Condition:
         ConfigError: naming the column, where no row can meet it by the schema.
     """
     where = f"column {column.name!r}"
+    if hasattr(given, "columns") or hasattr(given, "pixels"):
+        raise ConfigError(
+            f"{where}: {shown(given)} is no condition: give a value or a list of them"
+        )
     if isinstance(column, Identifier):
         raise ConfigError(f"{where} is an identifier: it is made anew, and never conditioned on")
     if isinstance(given, tuple) and isinstance(column, Numeric):
@@ -111,7 +115,10 @@ def _parse_values(column: Modelled, entries: list[object]) -> Condition:
         codes = {int(code) for code in cells.values[~cells.missing]}
         return Condition(column, codes=tuple(sorted(codes)), missing=missing)
     if cells.unreadable.any():
-        raise ConfigError(f"{where}: {wrong!r} is no {_kind(column)}")
+        raise ConfigError(
+            f"{where}: {wrong!r} is no {_kind(column)}; a range is {{from: a, to: b}}, in Python "
+            "also (a, b)"
+        )
     values = {
         _round_to_unit(column, float(cells.values[k]), entries[k])
         for k in np.flatnonzero(~cells.missing)

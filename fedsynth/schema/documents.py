@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 from pydantic import Field
 
 from fedsynth.agreed import Agreed, suggestion
+from fedsynth.demands import demand_mapping
 from fedsynth.errors import SchemaError
 from fedsynth.plain import hash_plain
 from fedsynth.schema.columns import Boolean, Categorical, Continuous, Datetime, Identifier, Integer
@@ -81,6 +82,7 @@ class Document(Shown, Agreed):
         Raises:
             SchemaError: naming the column and key at fault.
         """
+        demand_mapping("the content of a schema", content, "to_dict gives one")
         values = {str(key): entry for key, entry in content.items()}
         kind = values.pop("kind", "table")
         if kind != cls.document_kind:

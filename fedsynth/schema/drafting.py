@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
+from fedsynth.demands import demand_kind
 from fedsynth.errors import DataError
 from fedsynth.schema.cells import without_storage
 from fedsynth.schema.columns import Categorical, Identifier, Modelled
@@ -70,6 +71,8 @@ def draft(tables: pd.DataFrame | Mapping[str, pd.DataFrame], target: str | None 
     given = tables if isinstance(tables, Mapping) else {"table": tables}
     if not given:
         raise DataError("there is no table to draft a schema from")
+    if target is not None:
+        demand_kind("target", target, str, "a column's name")
     owners = {owner: demand_frame(table, owner) for owner, table in given.items()}
     for owner, frame in owners.items():
         if frame.empty:

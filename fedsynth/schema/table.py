@@ -6,6 +6,7 @@ was drafted from private rows says so in `provenance`, and so does every certifi
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
 
-from fedsynth.agreed import plain, suggestion
-from fedsynth.errors import DataError, FedsynthError, SchemaError
+from fedsynth.agreed import plain, shown, suggestion
+from fedsynth.demands import demand_kind, demand_mapping
+from fedsynth.errors import ConfigError, DataError, FedsynthError, SchemaError
 from fedsynth.schema.cells import missing_text
 from fedsynth.schema.columns import (
     Boolean,
@@ -51,6 +53,10 @@ class Schema(Document):
     """
 
     document_kind: ClassVar[Literal["table", "image"]] = "table"
+    unnamed: ClassVar[str] = (
+        ": fs.draft(table).schema proposes one of a table, fs.Schema.load(path) reads a file, "
+        "fs.Schema.from_dict(..) a mapping"
+    )
 
     columns: Annotated[
         tuple[Annotated[Column, BeforeValidator(build_column)], ...],
@@ -68,7 +74,8 @@ class Schema(Document):
 
     @classmethod
     def whereabouts(cls, values: Mapping[str, Any]) -> str:
-        return f"schema {values['name']!r}" if values.get("name") else "schema"
+        name = values.get("name")
+        return f"schema {name!r}" if isinstance(name, str) and name else "schema"
 
     @model_validator(mode="after")
     def _check_consistency(self) -> Schema:
@@ -170,6 +177,8 @@ class Schema(Document):
         """
         from fedsynth.schema.sdv_metadata import columns_from_sdv
 
+        if not type(metadata).__module__.startswith("sdv."):
+            demand_mapping("metadata", metadata, "Metadata.to_dict() gives it")
         content = metadata if isinstance(metadata, Mapping) else metadata.to_dict()
         if table is not None:
             table = demand_frame(table, "table")
@@ -213,9 +222,9 @@ class Schema(Document):
         Raises:
             SchemaError: if there is no such column, or the column or schema contradicts itself.
         """
-        if changes.get("name", name) != name:
-            raise SchemaError(f"column {name!r}: `rename` changes names, in constraints as well")
         before = self.column(name)
+        if str(changes.get("name", name)) != name:
+            raise SchemaError(f"column {name!r}: `rename` changes names, in constraints as well")
         entry = _entry(before)
         if changes.get("kind", before.kind) != before.kind:
             known = column_keys(str(changes["kind"]))
@@ -249,7 +258,7 @@ class Schema(Document):
         Raises:
             SchemaError: if there is no such column, or two would have one name.
         """
-        for name in names:
+        for name in demand_mapping("names", names, "{'before': 'after'}"):
             self.column(name)
         columns = [
             build_column({**_entry(column), "name": names.get(column.name, column.name)})
@@ -288,6 +297,7 @@ class Schema(Document):
         Raises:
             SchemaError: if there is none.
         """
+        demand_kind("a column's name", name, str, "a text")
         for column in self.columns:
             if column.name == name:
                 return column
@@ -309,6 +319,22 @@ class Schema(Document):
 def _entry(column: Modelled | Identifier) -> dict[str, Any]:
     """The column as a mapping that `build_column` takes."""
     return {"kind": column.kind, **column.model_dump(exclude_defaults=True)}
+
+
+def demand_schema(given: object, name: str = "this") -> Schema | ImageSchema:
+    """The schema. ConfigError, which says how to come by one, for what is none.
+
+    Args:
+        name: of what needs one.
+    """
+    if isinstance(given, Schema | ImageSchema):
+        return given
+    hint = 'fs.draft(table).schema proposes one, fs.Schema.load("schema.yaml") reads one'
+    if isinstance(given, str | os.PathLike):
+        hint = f"fs.load_schema({str(given)!r:.80}) reads one from a file"
+    elif isinstance(getattr(given, "schema", None), Schema | ImageSchema):
+        hint = f"the {type(given).__name__} has one: give its .schema"
+    raise ConfigError(f"{name} needs a schema, not {shown(given)}: {hint}")
 
 
 def load_schema(path: str | Path) -> Schema | ImageSchema:

@@ -23,11 +23,13 @@ import numpy as np
 from scipy.stats import rankdata
 
 from fedsynth.agreed import demand_whole, suggestion
+from fedsynth.demands import demand_kind, demand_path
 from fedsynth.errors import ConfigError
 from fedsynth.evaluation.models.learners import silence_warnings
-from fedsynth.jobs.loading import load, read_release
+from fedsynth.jobs.loading import load
 from fedsynth.privacy.trail.certificate import Certificate
 from fedsynth.progress import Report, showing
+from fedsynth.release import read_release
 from fedsynth.schema import Schema
 from fedsynth.tuning.rows import (
     Metric,
@@ -97,11 +99,13 @@ def tune(
         DataError: draws without answers, or with one answer alone.
     """
     optuna = _import_optuna()
-    folders = [Path(one) for one in ([releases] if isinstance(releases, str | Path) else releases)]
+    several = [releases] if isinstance(releases, str | Path) else releases
+    demand_kind("releases", several, (list, tuple), "the folder of a release, or a list of them")
+    folders = [demand_path("releases", one) for one in several]
     if not folders:
         raise ConfigError("give the folder of a release to tune on, or several")
-    for what, number in (("trials", trials), ("jobs", jobs)):
-        demand_whole(what, number, 1)
+    trials, jobs = demand_whole("trials", trials, 1), demand_whole("jobs", jobs, 1)
+    seed = demand_whole("seed", seed, 0)
     schema, count = _read_schemas(folders)
     rows = min(count, _MOST_ROWS) if rows is None else rows
     demand_whole("rows", rows, 10)

@@ -335,7 +335,7 @@ def check_failing(name: str, folder: Path) -> None:
         for ask in ("sum", "collect", "select"):
             patch.setattr(Channel, ask, interrupted)
         with pytest.raises(KeyboardInterrupt):
-            synth.fit(frames, budget_for(name))
+            synth.fit(frames, budget_for(name), again=True)
     for use in (lambda: synth.sample(3), lambda: synth.release(folder, rows)):
         with pytest.raises(ConfigError, match="nothing to sample from"):
             use()
@@ -386,7 +386,7 @@ def check_door(name: str) -> None:
             synth.fit(first, plan.budget, **known)
         learned, rows = synth.model_state(), synth.sample(5, seed=2)
         with listening(instead=heard) as again:
-            synth.fit(other, plan.budget, **known)
+            synth.fit(other, plan.budget, again=True, **known)
         way = f"{synth.settings!r}, {plan.budget.unit}, {plan.budget.trust}"
         assert len(again.said) == len(heard.said) > len(heard.released) > 0
         for ours, theirs in zip(learned, synth.model_state(), strict=True):

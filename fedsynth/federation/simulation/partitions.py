@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fedsynth.agreed import demand_whole, suggestion
 from fedsynth.data.images import Images
+from fedsynth.demands import demand_kind
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.federation.simulation.rows import Data, Rows, add_noise
 from fedsynth.federation.simulation.schemes import (
@@ -78,7 +79,7 @@ def partition(
     rule = _scheme(scheme, options)
     if isinstance(rule, Column):
         owners, names = rule.groups(rows)
-        if clients not in (None, len(names)):
+        if clients is not None and demand_whole("clients", clients, 1) != len(names):
             raise ConfigError(
                 f"the column names {len(names)} clients, not {clients}; leave clients out"
             )
@@ -93,6 +94,7 @@ def partition(
 
 
 def _scheme(name: str, options: dict[str, object]) -> Scheme | Column:
+    demand_kind("scheme", name, str, f"one of {', '.join(SCHEMES)}")
     if name not in SCHEMES:
         raise ConfigError(f"there is no partition scheme {name!r}{suggestion(name, SCHEMES)}")
     known = list(signature(SCHEMES[name]).parameters)

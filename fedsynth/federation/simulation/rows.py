@@ -11,8 +11,17 @@ from numpy.typing import NDArray
 
 from fedsynth.agreed import suggestion
 from fedsynth.data.tables import Images
+from fedsynth.demands import demand_kind
 from fedsynth.errors import ConfigError, DataError
-from fedsynth.schema import Continuous, Identifier, ImageSchema, Integer, Modelled, Schema
+from fedsynth.schema import (
+    Continuous,
+    Identifier,
+    ImageSchema,
+    Integer,
+    Modelled,
+    Schema,
+    demand_schema,
+)
 
 _ONE_HOT_LIMIT = 50
 _CHUNK = 4096
@@ -30,6 +39,10 @@ class Rows:
     target: str | None = None
 
     def __post_init__(self) -> None:
+        if self.schema is not None:
+            demand_schema(self.schema, "a cut")
+        if self.target is not None:
+            demand_kind("target", self.target, str, "a column's name")
         if len(self) == 0:
             raise DataError("there are no rows to cut")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -17,7 +17,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fedsynth.agreed import demand_whole
+from fedsynth.agreed import demand_whole, shown
+from fedsynth.demands import demand_number
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.federation.simulation.rows import Rows, feature_matrix, label_codes
 
@@ -74,7 +75,7 @@ class Geometric:
     a: float = 0.99
 
     def __post_init__(self) -> None:
-        if not 0 < _number("a", self.a) < 1:
+        if not 0 < demand_number("a", self.a) < 1:
             raise ConfigError(f"geometric: a must lie between 0 and 1 and is {self.a}")
 
     def success(self, clients: int) -> float:
@@ -158,12 +159,12 @@ class Labels:
 
     def _counts(self, clients: int, classes: int) -> list[int]:
         given = self.per_client
-        counts = [given] * clients if isinstance(given, int) else list(given)
-        if len(counts) != clients:
-            raise ConfigError(f"labels: per_client has {len(counts)} numbers for {clients} clients")
-        if any(isinstance(k, bool) or not isinstance(k, int) for k in counts) or not all(
-            1 <= k <= classes for k in counts
-        ):
+        several = isinstance(given, Sequence | np.ndarray) and not isinstance(given, str)
+        found = list(given) if several else [given] * clients  # type: ignore[arg-type]
+        if len(found) != clients:
+            raise ConfigError(f"labels: per_client has {len(found)} numbers for {clients} clients")
+        counts = [demand_whole("labels: per_client", wanted, 1) for wanted in found]
+        if max(counts) > classes:
             raise ConfigError(
                 f"labels: per_client must be whole numbers from 1 to the {classes} labels there are"
             )
@@ -186,7 +187,7 @@ class Noise:
     sigma: float = 0.5
 
     def __post_init__(self) -> None:
-        if _number("sigma", self.sigma) < 0:
+        if demand_number("sigma", self.sigma) < 0:
             raise ConfigError(f"noise: sigma must not be negative and is {self.sigma}")
 
     def owners(self, rows: Rows, clients: int, rng: np.random.Generator) -> Owners:
@@ -212,7 +213,8 @@ class Column:
     def __post_init__(self) -> None:
         if self.names is None:
             return
-        names = [_name(value) for value in self.names]
+        several = isinstance(self.names, Collection) and not isinstance(self.names, str)
+        names = [_name(value) for value in self.names] if several else []
         if not names or len(set(names)) < len(names):
             raise ConfigError("column: names must be those of one client or more, each once")
 
@@ -222,7 +224,13 @@ class Column:
         if isinstance(self.column, str):
             values, where = rows.column(self.column), f"column {self.column!r}"
         else:
-            values = pd.Series(self.column)
+            try:
+                values = pd.Series(self.column)
+            except (TypeError, ValueError):
+                raise ConfigError(
+                    f"column must be a column's name, or a value for each row, not "
+                    f"{shown(self.column)}"
+                ) from None
             where = "the column given" if values.name is None else f"column {values.name!r}"
         if len(values) != len(rows):
             raise DataError(f"{where} has {len(values)} values for {len(rows)} rows")
@@ -245,14 +253,8 @@ class Column:
         return owner.astype(np.int64), tuple(str(name) for name in names)
 
 
-def _number(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ConfigError(f"{name} must be a finite number and is {value!r}")
-    return float(value)
-
-
 def _check_dirichlet(scheme: str, beta: float, minimum: int) -> None:
-    if _number("beta", beta) <= 0:
+    if demand_number("beta", beta) <= 0:
         raise ConfigError(f"{scheme}: beta must be above 0 and is {beta}")
     demand_whole("minimum", minimum, 0)
 

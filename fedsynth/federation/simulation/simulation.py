@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, ValuesView
 from dataclasses import replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from fedsynth.agreed import suggestion
+from fedsynth.agreed import shown, suggestion
 from fedsynth.data.conforming import Conformed, conform, demand_columns
 from fedsynth.data.images import Images, check_images, demand_rows
 from fedsynth.errors import Caution, ConfigError, DataError, Figures, warn_of
@@ -19,6 +20,7 @@ from fedsynth.federation.client.client import Client
 from fedsynth.federation.client.floor import Floor
 from fedsynth.federation.runtime import Federation
 from fedsynth.federation.runtimes.local import LocalRuntime
+from fedsynth.federation.simulation.repeats import key_of, keys_of, recall
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.trail.ledger import Ledger
@@ -56,6 +58,8 @@ class Simulation(Federation):
             name: made.rows if isinstance(made, Conformed) else len(made)
             for name, made in self._data.items()
         }
+        self._keys = {name: key_of(owned) for name, owned in named.items()}
+        self._accounted: frozenset[str] = frozenset()
 
     def open(
         self,
@@ -82,12 +86,19 @@ class Simulation(Federation):
         for name in ledgers:
             if name not in self._data:
                 raise ConfigError(f"a ledger was given for {name!r}{suggestion(name, self._data)}")
+        self._accounted = frozenset(ledgers)
         floor = Floor(budget=replace(budget, epsilon=math.inf), cohort=len(self._data))
         clients = [
             Client(name, data, self._records[name], ledgers.get(name), coins, floor)
             for name, data in self._data.items()
         ]
         return LocalRuntime(clients, private)
+
+    def recall(self, ledger: Ledger) -> tuple[str, ...]:
+        """Of owners with ledgers of their own nothing: those account for all jobs."""
+        alone = [key for name, key in self._keys.items() if name not in self._accounted]
+        told = recall(keys_of(alone), ledger)
+        return () if told is None else (told,)
 
     def _look_outside(self, most: float, caution: Caution) -> None:
         """Tell owners what of their tables the schema does not allow, or refuse where that is more
@@ -144,6 +155,7 @@ def by_name(owners: Owners) -> dict[str, Owned]:
 
     Raises:
         DataError: there are none, or something that is neither a table nor images.
+        ConfigError: names that are none.
     """
     if isinstance(owners, str) or not isinstance(owners, Mapping | Sequence | ValuesView):
         owners = [owners]
@@ -151,7 +163,12 @@ def by_name(owners: Owners) -> dict[str, Owned]:
         owners = {f"client-{i:0{len(str(len(owners)))}d}": o for i, o in enumerate(owners)}
     if not owners:
         raise DataError("no owner of data was given: pass at least one table")
-    return {str(name): demand_rows(owned, str(name)) for name, owned in owners.items()}
+    if wrong := [name for name in owners if not isinstance(name, str | Integral)]:
+        raise ConfigError(f"an owner's name must be a text, not {shown(wrong[0])}")
+    named = {str(name): demand_rows(owned, str(name)) for name, owned in owners.items()}
+    if len(named) < len(owners):
+        raise ConfigError("two owners have names that are the same as texts: rename one")
+    return named
 
 
 def prepare_rows(owned: Owned, schema: AnySchema, name: str) -> Conformed | Images:

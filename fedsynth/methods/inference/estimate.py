@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fedsynth.data.images import Images
+from fedsynth.demands import demand_number
 from fedsynth.errors import ConfigError
 from fedsynth.methods.inference.coordinates import Floats
 from fedsynth.methods.inference.discriminant import Classes, classes_of, discriminate
@@ -68,7 +69,7 @@ class Estimate:
     def regression(
         self,
         target: str,
-        on: Sequence[str] | None = None,
+        on: Sequence[str] | str | None = None,
         ridge: float = 0.0,
         value: object = None,
     ) -> Regression:
@@ -85,8 +86,7 @@ class Estimate:
             ConfigError: no such column or value, a target that may be missing, a negative ridge.
         """
         names = predictors(self.schema, target, on)
-        if not (np.isfinite(ridge) and ridge >= 0):
-            raise ConfigError(f"ridge must be a number of at least 0, not {ridge}")
+        demand_number("ridge", ridge, "a number of at least 0", lambda r: 0 <= r < np.inf)
         chosen = design(self.schema, self.statistic, names)
         weights, value = self._weights(target, value)
         b, errors, noise_errors, r2, records = least_squares(

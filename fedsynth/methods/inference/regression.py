@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fedsynth.agreed import suggestion
 from fedsynth.data.conforming import conform_all
+from fedsynth.demands import demand_kind, demand_names, demand_number
 from fedsynth.errors import ConfigError
 from fedsynth.methods.inference.coordinates import CategoryPart, Coordinates, Floats
 from fedsynth.methods.inference.statistic import Statistic
@@ -76,8 +76,7 @@ class Regression:
         """
         from scipy.special import stdtrit
 
-        if not 0 < level < 1:
-            raise ConfigError(f"level must be between 0 and 1, not {level}")
+        demand_number("level", level, "between 0 and 1", lambda given: 0 < given < 1)
         freedom = max(1.0, self.records - len(self.terms))
         reach = float(stdtrit(freedom, 0.5 + level / 2)) * self.errors
         return pd.DataFrame(
@@ -250,16 +249,13 @@ def _inverse(gram: Floats, variances: Floats) -> tuple[Floats, Floats, Floats]:
     return inverse, scaled[:, ~known], 1 / scale
 
 
-def predictors(schema: Schema, target: str, on: Sequence[str] | None) -> list[str]:
+def predictors(schema: Schema, target: str, on: Sequence[str] | str | None) -> list[str]:
     """Names of the predictors. Raises ConfigError for a column that there is not, or the target."""
     names = [column.name for column in schema.modelled]
-    if isinstance(on, str):
-        raise ConfigError("`on` is a list of columns, even where it is of one")
-    for name in (target, *(on or ())):
-        if name not in names:
-            raise ConfigError(f"there is no column {name!r}{suggestion(name, names)}")
+    demand_names("target", demand_kind("target", target, str, "a column's name"), names)
     if on is None:
         return [name for name in names if name != target]
-    if target in on:
+    chosen = demand_names("on", on, names)
+    if target in chosen:
         raise ConfigError(f"{target!r} cannot explain itself: leave it out of `on`")
-    return list(on)
+    return list(chosen)

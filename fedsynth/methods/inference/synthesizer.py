@@ -22,6 +22,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fedsynth.data.images import Images
+from fedsynth.demands import demand_kind
 from fedsynth.errors import ConfigError, PrivacyError
 from fedsynth.methods.inference.estimate import Estimate
 from fedsynth.methods.inference.messages import Learned, ask
@@ -138,6 +139,7 @@ class FedInfer(Synthesizer[Learned]):
             PrivacyError: an owner's name in both, or names that were only invented for a list of
                 tables: records might have answered twice.
         """
+        demand_kind("other", other, FedInfer, "a fitted FedInfer")
         ours, theirs = self.learned, other.learned
         if (self.schema.digest, self.settings, ours.unit) != (
             other.schema.digest,
@@ -180,8 +182,9 @@ class FedInfer(Synthesizer[Learned]):
         """
         learned = self.learned
         if order is not None:
+            demand_kind("order", order, list | tuple, "a list of clients' names")  # type: ignore[arg-type]
             places = {group[0]: k for k, group in enumerate(learned.clients) if len(group) == 1}
-            if sorted(order) != sorted(places) or len(places) < len(learned.clients):
+            if sorted(map(str, order)) != sorted(places) or len(places) < len(learned.clients):
                 raise ConfigError(
                     "`order` must name the client of every message once, and messages of single "
                     "clients exist under local trust alone"
@@ -208,7 +211,7 @@ class FedInfer(Synthesizer[Learned]):
     def regression(
         self,
         target: str,
-        on: Sequence[str] | None = None,
+        on: Sequence[str] | str | None = None,
         ridge: float = 0.0,
         value: object = None,
     ) -> Regression:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fedsynth.agreed import suggestion
 from fedsynth.codec import Named
 from fedsynth.data.tables import conform
+from fedsynth.demands import demand_names, demand_number
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.marginals import Domain, Measurement, Model, estimate_marginal
@@ -23,6 +24,7 @@ from fedsynth.methods.marginal.settings import GraphicalSettings
 from fedsynth.methods.sampling.labels import label_shares
 from fedsynth.methods.synthesizer import Synthesizer
 from fedsynth.privacy.budget import Budget
+from fedsynth.queries.arguments import demand_draw, demand_rows, demand_seed, rename
 from fedsynth.queries.counting import counting_terms, question
 from fedsynth.queries.session import Session
 from fedsynth.queries.shares import Stage
@@ -149,14 +151,21 @@ class GraphicalSynthesizer(Synthesizer[Learned]):
         return Learned(measurer.encoding, model, tuple(measurer.measurements))
 
     def sample_weighted(
-        self, rows: int, where: Mapping[str, Any] | None = None, seed: int | None = None
+        self,
+        rows: int | None = None,
+        where: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+        **words: Any,
     ) -> tuple[pd.DataFrame, NDArray[np.int64]]:
         """As :meth:`sample`, but each combination of codes once, and how many rows it stands for.
 
         Returns:
             The distinct rows and their weights, whole numbers that sum to ``rows``.
         """
-        codes, given, rng = self.learned.sample_codes(rows, where, None, seed)
+        arguments = {"rows": rows, "where": where, "seed": seed}
+        rows, where, seed = rename("sample_weighted", arguments, words)
+        count, seed = demand_rows("sample_weighted", rows), demand_draw(where, None, seed)
+        codes, given, rng = self.learned.sample_codes(count, where, None, seed)
         distinct, counts = np.unique(codes, axis=0, return_counts=True)
         return self.learned.encoding.decode(distinct, rng, given), counts.astype(np.int64)
 
@@ -169,7 +178,7 @@ class GraphicalSynthesizer(Synthesizer[Learned]):
         Raises:
             DataError: a table that the schema does not fit.
         """
-        learned, rng = self.learned, np.random.default_rng(seed)
+        learned, rng = self.learned, np.random.default_rng(demand_seed(seed))
         frame = demand_frame(frame, "table to impute")
         gaps = frame.copy()
         for column in self.schema.modelled:
@@ -198,12 +207,15 @@ class GraphicalSynthesizer(Synthesizer[Learned]):
         return imputed
 
     def marginal(
-        self, columns: Sequence[str], where: Mapping[str, Any] | None = None, level: float = 0.95
+        self,
+        columns: Sequence[str] | str,
+        where: Mapping[str, Any] | None = None,
+        level: float = 0.95,
     ) -> pd.DataFrame:
         """How many records have each combination of values, with intervals from the known noise.
 
         Args:
-            columns: names of one or more columns; numbers are answered by bin.
+            columns: names of columns, or a single one; numbers are answered by bin.
             where: conditions, as for :meth:`sample`; intervals are not known then.
             level: of the intervals, in (0, 1): each cell's holds the number of records with this
                 probability over the noise. Where the same noisy sums also decided what was asked
@@ -216,15 +228,13 @@ class GraphicalSynthesizer(Synthesizer[Learned]):
         Raises:
             ConfigError: no such column, or too many together.
         """
-        if not 0 < level < 1:
-            raise ConfigError(f"level must be between 0 and 1, not {level}")
+        demand_number("level", level, "between 0 and 1", lambda given: 0 < given < 1)
+        demand_draw(where, None, None)
         learned = self.learned
         names = [column.name for column in self.schema.modelled]
-        for name in columns:
-            if name not in names:
-                raise ConfigError(f"there is no column {name!r}{suggestion(name, names)}")
-        if not columns or len(set(columns)) < len(columns):
-            raise ConfigError("name at least one column, and each once")
+        columns = demand_names("columns", columns, names)
+        if not columns:
+            raise ConfigError("columns: name at least one")
         clique = tuple(sorted(names.index(name) for name in columns))
         _, evidence = learned.conditions(where or {})
         model = learned.model.condition(evidence) if evidence else learned.model

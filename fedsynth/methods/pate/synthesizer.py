@@ -78,15 +78,25 @@ class PATE(Synthesizer[Learned]):
 
     def __init__(
         self,
-        schema: Schema | ImageSchema,
+        schema: Schema | ImageSchema | None = None,
         settings: BaseModel | Mapping[str, Any] | None = None,
         *,
-        public: pd.DataFrame | Images | None = None,
+        public: pd.DataFrame | Images | Public | None = None,
         **overrides: Any,
     ) -> None:
         super().__init__(schema, settings, **overrides)
-        demand_classes(schema)
-        self.public = None if public is None else public_rows(public, schema)
+        demand_classes(self.schema)
+        self.public: Public | None
+        if public is None or isinstance(public, Public):
+            self.public = public
+        else:
+            self.public = public_rows(public, self.schema)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {**super().get_params(deep), "public": self.public}
+
+    def __sklearn_clone__(self, **params: Any) -> Self:
+        return super().__sklearn_clone__(**{"public": self.public, **params})
 
     def resolved(self, budget: Budget) -> PATESettings:
         """Settings with all defaults; no more queries than there are public rows."""

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.agreed import suggestion
+from fedsynth.agreed import shown, suggestion
+from fedsynth.demands import demand_number
 from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.schema import Boolean, Categorical, ImageSchema, Schema
 
@@ -69,7 +70,8 @@ def label_shares(schema: Schema | ImageSchema, proportions: Mapping[Any, float])
         raise ConfigError("proportions need a target of categories, and the schema names none")
     shares = np.zeros(schema.classes)
     for value, share in proportions.items():
-        shares[_code(schema, {_target(schema).name: value})] = share
+        given = demand_number(f"the share of {shown(value)}", share)
+        shares[_code(schema, {_target(schema).name: value})] = given
     if not (np.isfinite(shares).all() and (shares >= 0).all() and shares.sum() > 0):
         raise ConfigError("proportions must be finite, not negative, and not all zero")
     total = float(shares.sum())

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from fedsynth.demands import demand_path
 from fedsynth.errors import ReleaseError
 from fedsynth.privacy.accounting import Spent, replaces_one
 from fedsynth.privacy.adversaries import (
@@ -88,11 +89,11 @@ class Certificate(Shown):
         return path
 
     @staticmethod
-    def load(folder: Path) -> Certificate:
+    def load(folder: str | Path) -> Certificate:
         """Raises ReleaseError where there is no readable certificate."""
-        path = folder / NAME
+        path = demand_path("folder", folder) / NAME
         if not path.exists():
-            raise ReleaseError(f"{path} is missing: this is no complete release")
+            raise ReleaseError(_why_none(path.parent))
         try:
             content = parse_strictly(path.read_bytes())
             certificate = Certificate(content)
@@ -103,6 +104,21 @@ class Certificate(Shown):
         if not known:
             raise ReleaseError(f"{path} is of a format that this fedsynth does not read")
         return certificate
+
+
+def _why_none(folder: Path) -> str:
+    """Why a folder is no release, and what to give in its place."""
+    if folder.is_file():
+        return f"{folder} is a file: give the folder of a release"
+    missing = f"{folder / NAME} is missing"
+    if not folder.exists():
+        return f"{missing}: there is no such folder"
+    missing += ": this is no complete release"
+    if (folder / LEDGER).exists():
+        return f"{missing}. A job has begun here: let it end, or resume it"
+    if (folder / MODEL).exists():
+        return f"{missing}, but a model alone, which the load of its method's class reads"
+    return missing
 
 
 def certify(ledger: Ledger, files: Mapping[str, str]) -> Certificate:

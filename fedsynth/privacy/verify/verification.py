@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from fedsynth.demands import demand_kind, demand_path
 from fedsynth.errors import FedsynthError, ReleaseError
 from fedsynth.privacy.trail.certificate import LEDGER, NAME, Certificate, certify, sha256
 from fedsynth.privacy.trail.ledger import Ledger
@@ -37,8 +38,10 @@ def verify(
         ReleaseError: where ``folder`` holds no readable certificate.
         ConfigError: ``trust`` holds no public keys.
     """
-    folder = Path(folder)
-    keys = None if trust is None else read_keys(Path(trust))
+    folder = demand_path("folder (of a release)", folder)
+    if head is not None:
+        demand_kind("head", head, str, "a hash, as text")
+    keys = None if trust is None else read_keys(demand_path("trust", trust))
     certificate = Certificate.load(folder)
     return Checks(_checks(folder, certificate, head, keys))
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from fedsynth.agreed import Agreed
+from fedsynth.agreed import Agreed, shown
 
 PLAIN_INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 NULLABLE_INTEGERS = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
@@ -56,7 +56,7 @@ class Declaration(Agreed):
 
     @classmethod
     def whereabouts(cls, values: Mapping[str, Any]) -> str:
-        return f"column {values.get('name', '(unnamed)')!r} ({cls.__name__.lower()})"
+        return f"column {shown(values.get('name', '(unnamed)'))} ({cls.__name__.lower()})"
 
     def _repr_html_(self) -> str | None:
         from fedsynth.schema.showing import view_column

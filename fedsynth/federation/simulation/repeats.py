@@ -1,0 +1,73 @@
+"""Rows that were learned from before in this process, as their owners remember it.
+
+Certificates are of one job, and owners' ledgers of all jobs, where there are any; without them a
+notebook's cell that is run again costs again, and nobody says so. What is remembered, in this
+process's memory alone, are hashes of whole tables (and of all owners' together): rows added,
+changed or left out make another one. Jobs without privacy, or with known noise, are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+
+from fedsynth.data.images import Images
+from fedsynth.privacy.trail.ledger import Ledger
+from fedsynth.privacy.trail.repeats import cost_together
+
+Key = tuple[tuple[str, ...], int, int]
+"""Columns, number of rows, and a sum over the rows that does not hang on their order."""
+
+_JOBS: dict[Key, dict[str, Ledger]] = {}
+"""By a table's key, the ledgers of the jobs that asked it, by the job's name."""
+
+
+def key_of(rows: pd.DataFrame | Images) -> Key | None:
+    """Of one owner's rows; None where there are none, or cells that are no values."""
+    if not len(rows):
+        return None
+    if isinstance(rows, Images):
+        flat = rows.pixels.reshape(len(rows), -1)
+        labels = rows.labels if rows.labels is not None else np.zeros(len(rows), np.int64)
+        hashes = [hash((pixels.tobytes(), int(y))) for pixels, y in zip(flat, labels, strict=True)]
+        return (str(rows.pixels.shape[1:]),), len(rows), sum(hashes)
+    try:
+        found = pd.util.hash_pandas_object(rows, index=False).to_numpy()
+    except TypeError:
+        return None
+    return tuple(map(str, rows.columns)), len(rows), int(found.sum(dtype=np.uint64))
+
+
+def keys_of(owners: Iterable[Key | None]) -> set[Key]:
+    """Of every owner that has rows, and of all their rows together, however they were cut."""
+    known = [key for key in owners if key is not None]
+    kinds = {columns for columns, _, _ in known}
+    rows, total = sum(rows for _, rows, _ in known), sum(total for _, _, total in known)
+    return {*known, *((columns, rows, total % 2**64) for columns in kinds if len(kinds) == 1)}
+
+
+def recall(keys: Iterable[Key], ledger: Ledger) -> str | None:
+    """Remember a job that begins, and say what it and earlier ones on the same rows cost together.
+
+    Args:
+        keys: of the tables that it asks.
+    """
+    job = ledger.job
+    if job.insecure or not job.budget.private:
+        return None
+    earlier: dict[str, Ledger] = {}
+    for key in keys:
+        jobs = _JOBS.setdefault(key, {})
+        earlier |= {name: told for name, told in jobs.items() if told.events and name != job.job}
+        jobs[job.job] = ledger
+    if not earlier:
+        return None
+    cost = cost_together(job.budget, job.plan, job.participations, earlier.values())
+    times = "once" if len(earlier) == 1 else f"{len(earlier)} times"
+    return (
+        f"the same rows were asked {times} before in this process: {cost}, and the certificate of "
+        "this job tells its own part alone. Give owners ledgers (owners_ledgers) to have it "
+        "counted and bounded"
+    )
