@@ -6,12 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 
-from fedsynth.agreed import demand_whole, suggestion
+from fedsynth.agreed import demand_whole
 from fedsynth.data.images import demand_rows
+from fedsynth.demands import demand_flag, demand_kind, demand_names, demand_path
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.evaluation.attacks.anonymity import Anonymity, anonymity
 from fedsynth.evaluation.attacks.suite import Privacy
@@ -30,11 +31,12 @@ from fedsynth.evaluation.measures.images import ImageFidelity
 from fedsynth.evaluation.measures.utility import Utility
 from fedsynth.evaluation.reading.labelled import task_of
 from fedsynth.evaluation.reading.notes import Note, texts_by_part
+from fedsynth.evaluation.reading.released import Released, is_release, read_released
 from fedsynth.markup import Html
 from fedsynth.plain import make_jsonable
 from fedsynth.privacy.trail.certificate import Certificate, version_of
 from fedsynth.progress import Display, showing
-from fedsynth.schema import ImageSchema, Schema
+from fedsynth.schema import ImageSchema, Schema, demand_schema
 from fedsynth.schema.drafting import draft
 from fedsynth.views import Shown, View
 
@@ -133,32 +135,40 @@ class Evaluation(Shown):
         """Write `report.html`, one page that needs nothing else, and `report.json`; their paths."""
         from fedsynth.evaluation.report import save
 
-        return save(self.to_dict(), Path(folder))
+        return save(self.to_dict(), demand_path("folder", folder))
 
 
 def evaluate(
-    real: Data,
-    synthetic: Data,
+    release: Released | Data | None = None,
+    /,
+    synthetic: Data | None = None,
     schema: Schema | ImageSchema | None = None,
     *,
+    real: Data | None = None,
     train: Data | None = None,
     target: str | None = None,
     public: bool = False,
     certificate: Certificate | None = None,
     models: Models = "standard",
-    secrets: Sequence[str] | None = None,
-    quasi_identifiers: Sequence[str] = (),
-    sensitive: Sequence[str] = (),
+    secrets: Sequence[str] | str | None = None,
+    quasi_identifiers: Sequence[str] | str = (),
+    sensitive: Sequence[str] | str = (),
     title: str = "Synthetic rows",
     seed: int = 0,
     progress: Progress | bool = True,
 ) -> Evaluation:
     """Score synthetic rows, of any tool, against real ones.
 
+    `evaluate(release, real=held_out)` judges a release's rows, or as many as there are real ones
+    that a synthesizer draws; `evaluate(real=.., synthetic=..)`, or without the names in this order,
+    the rows of any tool.
+
     Args:
-        real: real rows that the generator never saw: everything is measured against them.
-        synthetic: the rows to judge.
+        release: the folder of one, or a synthesizer, fitted or loaded: it brings its schema and
+            certificate along.
+        synthetic: the rows to judge, in place of a release.
         schema: of all tables; None drafts one from `real` and says so.
+        real: real rows that the generator never saw: everything is measured against them.
         train: the rows that the generator learned from. Attacks need them; without them the
             reference "other real rows" is one half of `real`, and the other half is what all is
             measured against.
@@ -178,13 +188,27 @@ def evaluate(
     Raises:
         ConfigError: arguments that do not go together.
         DataError: a table that does not fit the schema, or is too small: at least two real rows.
+        ReleaseError: a release that cannot be read.
     """
+    seed = _demand_plain(seed, title, models, public)
+    if release is not None and not is_release(release, synthetic):
+        if real is not None:
+            raise ConfigError("real rows are given twice: once without a name, once as real=..")
+        real = cast(Data, release)
+    elif release is not None:
+        beside: dict[str, object] = {
+            "synthetic": synthetic,
+            "schema": schema,
+            "target": target,
+            "certificate": certificate,
+        }
+        synthetic, schema, certificate = read_released(release, seed, real, beside)
     sides = _demand_data({"real": real, "synthetic": synthetic, "train": train})
-    _demand_plain(seed, title, models)
     agreed = schema is not None
     schema, notes = _agree(schema, sides["real"], target)
-    _demand_options(schema, secrets, quasi_identifiers, sensitive)
-    attacked = _Attacked(secrets, tuple(quasi_identifiers), tuple(sensitive))
+    if certificate is not None:
+        demand_kind("certificate", certificate, Certificate, "a Certificate")
+    attacked = _attacked(schema, secrets, quasi_identifiers, sensitive)
     with showing(progress) as report:
         if isinstance(report, Display) and isinstance(schema, Schema):
             report.expect(*seconds(sides, len(schema.modelled), models))
@@ -212,7 +236,7 @@ def _agree(
     if schema is not None:
         if target is not None:
             raise ConfigError("the schema names the target: leave `target` away, or the schema")
-        return schema, []
+        return demand_schema(schema, "evaluate"), []
     if not isinstance(real, pd.DataFrame):
         raise ConfigError("images cannot be evaluated without a schema: give one")
     return draft(real, target).schema, [_DRAFTED]
@@ -248,45 +272,41 @@ def _compare(
 
 
 def _demand_data(sides: dict[str, Data | None]) -> dict[str, Data | None]:
-    return {
-        side: None if data is None and side == "train" else demand_rows(data, side)
-        for side, data in sides.items()
-    }
+    try:
+        return {
+            side: None if data is None and side == "train" else demand_rows(data, side)
+            for side, data in sides.items()
+        }
+    except DataError as error:
+        known = "evaluate(real=.., synthetic=..) or evaluate(release, real=..)"
+        raise DataError(f"{error}. Call {known}") from None
 
 
-def _demand_plain(seed: object, title: object, models: object) -> None:
-    demand_whole("seed", seed, 0)
-    if not isinstance(title, str):
-        raise ConfigError(f"title must be a text, not {type(title).__name__}")
+def _demand_plain(seed: object, title: object, models: object, public: object) -> int:
+    demand_kind("title", title, str, "a text")
+    demand_flag("public", public)
     if not isinstance(models, str | Sequence):
         raise ConfigError('models must be "standard", "thorough" or a list of names')
+    return demand_whole("seed", seed, 0)
 
 
-def _demand_options(
+def _attacked(
     schema: Schema | ImageSchema,
-    secrets: Sequence[str] | None,
-    quasi_identifiers: Sequence[str],
-    sensitive: Sequence[str],
-) -> None:
-    if sensitive and not quasi_identifiers:
+    secrets: Sequence[str] | str | None,
+    quasi_identifiers: Sequence[str] | str,
+    sensitive: Sequence[str] | str,
+) -> _Attacked:
+    names = [] if isinstance(schema, ImageSchema) else [one.name for one in schema.modelled]
+    if not names and any(len(given or ()) for given in (secrets, quasi_identifiers)):
+        raise ConfigError("images have no quasi-identifiers and no secrets: leave them out")
+    known = demand_names("quasi_identifiers", quasi_identifiers, names)
+    hidden = demand_names("sensitive", sensitive, names)
+    if hidden and not known:
         raise ConfigError(
             "sensitive columns are looked at beside quasi-identifiers: name those, too"
         )
-    if isinstance(schema, ImageSchema):
-        if quasi_identifiers or secrets:
-            raise ConfigError("images have no quasi-identifiers and no secrets: leave them out")
-        return
-    for option, given in (
-        ("secrets", secrets),
-        ("quasi_identifiers", quasi_identifiers),
-        ("sensitive", sensitive),
-    ):
-        if isinstance(given, str):
-            raise ConfigError(f"{option}: give a list of columns, not one text: [{given!r}]")
-    names = [column.name for column in schema.modelled]
-    for name in secrets or ():
-        if name not in names:
-            raise ConfigError(f"secrets: there is no column {name!r}{suggestion(name, names)}")
+    sought = None if secrets is None else demand_names("secrets", secrets, names)
+    return _Attacked(sought, known, hidden)
 
 
 def _summarise(results: Results, public: bool, brief: dict[str, Any] | None) -> Summary:

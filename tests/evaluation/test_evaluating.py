@@ -430,8 +430,8 @@ def test_real_rows_that_were_learned_from_are_refused_or_told(look):
         ({"seed": 1.5}, "seed must be"),
         ({"models": None}, "models must be"),
         ({"title": b"x"}, "title must be"),
-        ({"secrets": "abc"}, "not one text"),
-        ({"quasi_identifiers": "abc"}, "not one text"),
+        ({"secrets": "abc"}, "no column 'abc'"),
+        ({"quasi_identifiers": "abc"}, "no column 'abc'"),
     ],
 )
 def test_options_of_another_kind_are_named(options, words):

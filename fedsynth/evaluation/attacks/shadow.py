@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fedsynth.agreed import demand_whole, shown
+from fedsynth.demands import demand_kind
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.evaluation.attacks.membership import (
     FPRS,
@@ -83,9 +85,13 @@ def shadow_attack(
         ConfigError: an odd number of shadows or fewer than 4, or no target.
         DataError: a pool of fewer than 4 rows, or rows that are not the schema's.
     """
+    if not callable(make):
+        raise ConfigError(f"make must be a function of rows and a seed, not {shown(make)}")
+    demand_kind("schema", schema, Schema, "a table's Schema")
+    shadows, targets = demand_whole("shadows", shadows, 1), demand_whole("targets", targets, 1)
     pool = demand_frame(pool, "pool of the shadow attack")
-    rows = _read_pool(pool, schema, shadows, targets)
-    rng = np.random.default_rng(seed)
+    rows = _read_pool(pool, schema, shadows)
+    rng = np.random.default_rng(demand_whole("seed", seed, 0))
     # Random order, so that the targets are the first rows; an odd row is left out.
     order = draw_rows(row_keys(rows), len(rows) // 2 * 2, rng)
     chosen = rows.take(order[:targets])
@@ -103,11 +109,10 @@ def shadow_attack(
     return _judge(np.stack(read), inside[:, :targets], len(order), rng)
 
 
-def _read_pool(pool: pd.DataFrame, schema: Schema, shadows: int, targets: int) -> Rows:
-    if shadows < 4 or shadows % 2 or targets < 1:
+def _read_pool(pool: pd.DataFrame, schema: Schema, shadows: int) -> Rows:
+    if shadows < 4 or shadows % 2:
         raise ConfigError(
-            f"a shadow attack needs an even number of shadows, at least 4, and a target: not "
-            f"{shadows} and {targets}"
+            f"a shadow attack needs an even number of shadows, at least 4: not {shadows}"
         )
     rows = read_rows(pool, schema, "pool of the shadow attack")
     if len(rows) < 4:

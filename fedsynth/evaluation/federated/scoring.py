@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ from pydantic import Field
 
 from fedsynth.agreed import Agreed
 from fedsynth.data.images import Images
+from fedsynth.demands import demand_flag, demand_path
 from fedsynth.errors import ConfigError, DataError, FedsynthError
 from fedsynth.evaluation.federated.estimates import (
     Counts,
@@ -41,13 +42,14 @@ from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.certificate import SCHEMA, certify, seal
 from fedsynth.privacy.trail.ledger import Ledger
+from fedsynth.queries.arguments import budget_of
 from fedsynth.queries.options import Options, Progress
 from fedsynth.queries.plan import Plan, count_survivors
 from fedsynth.queries.session import Session, begin
 from fedsynth.queries.shares import Stage, share_out
 from fedsynth.queries.terms import terms_for_everyone
 from fedsynth.release import discard_checkpoint
-from fedsynth.schema import Categorical, ImageSchema, Schema
+from fedsynth.schema import Categorical, ImageSchema, Schema, demand_schema
 
 SCORES_FILE = "scores.json"
 _MOST_NUMBERS = 2**28
@@ -76,7 +78,7 @@ def federated_scores(
     owners: Mapping[str, pd.DataFrame | Images],
     synthetic: pd.DataFrame | Images,
     schema: Schema | ImageSchema,
-    budget: Budget,
+    budget: Budget | Mapping[str, Any] | float,
     *,
     bins: int = 10,
     per_owner: bool = True,
@@ -111,6 +113,9 @@ def federated_scores(
     """
     if not isinstance(owners, Mapping):
         raise ConfigError("give the owners' data by name: {'north': table, ...}")
+    demand_schema(schema, "federated_scores")
+    demand_flag("per_owner", per_owner)
+    budget = budget_of(budget)
     made = records_of(synthetic, schema, "synthetic")
     if not len(made):
         raise DataError("synthetic: has no rows")
@@ -121,9 +126,9 @@ def federated_scores(
     )
     options = Options(
         seed=seed,
-        folder=None if folder is None else Path(folder),
+        folder=None if folder is None else demand_path("folder", folder),
         survivors=survivors,
-        owners_ledgers=owners_ledgers or {},
+        owners_ledgers={} if owners_ledgers is None else owners_ledgers,
         progress=progress,
         owners_provenance=owners_provenance,
         insecure_noise_seed=insecure_noise_seed,

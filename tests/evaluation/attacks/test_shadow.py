@@ -252,9 +252,16 @@ def test_ten_rows_are_caught_from_many_trials():
     json.dumps(asdict(found), allow_nan=False)
 
 
-@pytest.mark.parametrize("settings", [{"shadows": 5}, {"shadows": 2}, {"targets": 0}])
-def test_settings_that_cannot_be_are_errors(settings):
-    with pytest.raises(ConfigError, match="even number of shadows"):
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"shadows": 5}, "even number of shadows"),
+        ({"shadows": 2}, "even number of shadows"),
+        ({"targets": 0}, "targets must be a whole number of at least 1"),
+    ],
+)
+def test_settings_that_cannot_be_are_errors(settings, words):
+    with pytest.raises(ConfigError, match=words):
         shadow_attack(copy, people(40, 5), SCHEMA, **settings)
 
 
