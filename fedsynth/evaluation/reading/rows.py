@@ -13,11 +13,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fedsynth.data.conforming import demand_columns, round_to_grid
+from fedsynth.data.conforming import demand_columns
 from fedsynth.errors import DataError
 from fedsynth.schema import Boolean, Categorical, Continuous, Schema
 from fedsynth.schema.cells import read_cells, violations
 from fedsynth.schema.columns import Discrete
+from fedsynth.schema.spelling import round_to_grid
 
 _FAR = 1e6
 """Numbers are kept up to so many declared ranges outside their own, so that sums stay finite."""
