@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 import numpy as np
@@ -114,14 +114,14 @@ def _allowed(column: Modelled | Identifier) -> str:
     if isinstance(column, Boolean):
         allowed = "true, false"
     elif isinstance(column, Categorical):
-        allowed = f"{len(column.values)} values"
+        allowed = f"{len(column.values)} value{'s' if len(column.values) > 1 else ''}"
         allowed += "" if column.other is None else f", else {column.other}"
+    elif isinstance(column, Datetime):
+        allowed = f"{_moment(column.lower, column)} to {_moment(column.upper, column)}"
+        allowed += "" if column.zone is None else f" in {column.zone}"
     else:
         allowed = f"{column.lower} to {column.upper}"
-        if not isinstance(column, Datetime) and column.format is not None:
-            allowed += f" as {column.format}"
-        elif isinstance(column, Datetime) and column.zone is not None:
-            allowed += f" in {column.zone}"
+        allowed += "" if column.format is None else f" as {column.format}"
     return f"{allowed}, missing" if column.missing else allowed
 
 
@@ -142,9 +142,13 @@ def _spell(value: float, column: Numeric) -> str:
         moment = column.origin + timedelta(seconds=value * column.seconds)
         if column.resolution != "day":
             moment = moment.replace(tzinfo=UTC).astimezone(column.clock).replace(tzinfo=None)
-        return str(moment)
+        return _moment(moment, column)
     except OverflowError:
         return "a date out of reach"
+
+
+def _moment(moment: datetime, column: Datetime) -> str:
+    return str(moment.date()) if column.resolution == "day" else str(moment)
 
 
 def check(frame: pd.DataFrame, schema: Schema) -> list[Violation]:

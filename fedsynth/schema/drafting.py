@@ -31,7 +31,7 @@ from fedsynth.schema.proposing import (
     set_dtype,
 )
 from fedsynth.schema.reading import Reading, describe_reading, is_endless, read_series
-from fedsynth.schema.screening import screen
+from fedsynth.schema.screening import hides_persons, screen
 from fedsynth.schema.table import Schema
 from fedsynth.views import Shown, View
 
@@ -159,7 +159,8 @@ def propose(found: pd.Series, *, is_target: bool = False, kind: str | None = Non
             # These numbers are labels or codes, and the words among them are too.
             read = read_series(series, typed=False)
             missing, column = len(read.known) < len(series), None
-        if column is None and not (is_target or missing) and is_key(read.known):
+        keys = not missing and is_key(read.known)
+        if column is None and not is_target and (keys or hides_persons(read.known)):
             column = propose_key(read.known, name)
     column = set_dtype(column or propose_categorical(read.known, name, missing), found)
     findings = (

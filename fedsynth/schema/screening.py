@@ -18,6 +18,8 @@ _MOSTLY = 0.8
 
 _SAMPLE, _SHOWN = 500, 5
 _FEWEST_ROWS = 10
+_FEWEST_PERSONS = 20
+"""So many distinct texts at least are those of persons: fewer may be labels."""
 _NEARLY_KEY = 0.9
 _WORDS, _DISTINCT = 4, 0.5
 """Free text has at least so many words a cell on average, and such a share of distinct cells."""
@@ -43,6 +45,18 @@ _NAMES = {
 _NUMBERED_NAME = re.compile(r"(.*[\W_])?(id|key|no|nr|num|number|nummer)", re.IGNORECASE)
 
 
+def hides_persons(known: pd.Series) -> bool:
+    """Whether a list of these texts would tell of single persons: hardly any stands twice, or they
+    are free text, mails, telephone or account numbers. A schema is public, and so is its list."""
+    counts = known.value_counts()
+    counts = counts[counts > 0]
+    texts = pd.Series([cell for cell in counts.index if isinstance(cell, str)], dtype=object)
+    if len(texts) < len(counts) or len(counts) < _FEWEST_PERSONS:
+        return False
+    nearly = len(counts) > _NEARLY_KEY * len(known)
+    return nearly or _is_free(counts.index, len(known)) or _shape(texts) is not None
+
+
 def screen(column: Modelled | Identifier, known: pd.Series) -> Iterator[Finding]:
     """Findings about one drafted column, from those of its cells that are not missing."""
     name = column.name
@@ -55,16 +69,19 @@ def screen(column: Modelled | Identifier, known: pd.Series) -> Iterator[Finding]
     counts = known.value_counts()
     # Of a category, values that do not occur are counted too.
     counts = counts[counts > 0]
+    once = int((counts == 1).sum())
     if isinstance(column, Identifier):
-        once = int((counts == 1).sum())
+        if _is_free(counts.index, len(known)):
+            yield Finding(name, "free-text", "looks like free text: never learned, made anew")
         text = f"{once:,} of {len(known):,} occur once: taken for a key, never learned, made anew"
+        if once < len(known):
+            text += "; if its values are public, declare them as a category"
         yield Finding(name, "identifier", text)
         return
     if len(counts) == 1:
         yield Finding(name, "constant", "has one value in all rows: it says nothing; drop it")
         return
     rows, rare = len(known), counts[counts <= 2]
-    once = int((counts == 1).sum())
     numbered = isinstance(column, Integer) and _NUMBERED_NAME.fullmatch(name)
     if not (isinstance(column, Categorical) or numbered):
         return
@@ -91,6 +108,11 @@ def _personal(column: Modelled | Identifier, known: pd.Series) -> str | None:
             return kind if known.nunique() > 2 else None
     if not isinstance(column, Categorical | Identifier):
         return None
+    return _shape(known)
+
+
+def _shape(known: pd.Series) -> str | None:
+    """What nearly all texts among the cells look like."""
     texts = known.iloc[:: max(len(known) // _SAMPLE, 1)]
     texts = pd.Series([cell for cell in texts if isinstance(cell, str)], dtype=object).str.strip()
     for kind, pattern in _SHAPES.items():

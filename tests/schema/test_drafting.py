@@ -560,11 +560,31 @@ def test_what_is_not_personal_is_not_told(name, cells):
 def test_keys_and_nearly_keys_are_told_with_their_counts():
     names = [f"n{chr(97 + i % 26)}{i}q" for i in range(500)]
     assert "500 of 500 occur once" in findings_of(names)["identifier"].text
-    nearly = findings_of([*names[:-2], names[0], names[0]])["near-key"]
-    assert "497 of 500 occur once" in nearly.text and "drop it" in nearly.text
+    nearly = findings_of([*names[:-2], names[0], names[0]])["identifier"]
+    assert "497 of 500 occur once" in nearly.text and "declare them" in nearly.text
     scattered = [i * i for i in range(498)]
     assert "near-key" in findings_of([*scattered, 0, 0], "patient_no")
     assert "near-key" not in findings_of([*scattered, 0, 0], "income")
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [f"n{i}q" for i in range(96)] + ["n0q"] * 4,
+        [f"n{i}q" for i in range(96)] + [None] * 4,
+        [f"p{i}@example.org" for i in range(25)] * 4,
+        [f"+49 30 12345{i}" for i in range(10, 35)] * 4,
+        [f"came with cough number {i} on monday" for i in range(60)]
+        + ["no words at all today"] * 40,
+    ],
+)
+def test_texts_of_single_persons_are_not_listed_in_a_schema(cells):
+    schema = fs.draft(pd.DataFrame({"a": cells, "b": [True, False] * 50})).schema
+    assert isinstance(schema.column("a"), Identifier)
+    # The target is what its owners want learned, whatever it looks like.
+    assert isinstance(
+        fs.draft(pd.DataFrame({"a": cells[:96], "b": True}), "a").schema.columns[0], Categorical
+    )
 
 
 def test_rare_values_are_told_and_quoted():
