@@ -23,10 +23,6 @@ class Account:
         self.closing: Closing | None = None
         self._limits = Limits(self._fits)
 
-    def __repr__(self) -> str:
-        budget, charged = self.job.budget, sum(event.steps for event in self._events)
-        return f"<{type(self).__name__}: {charged:,} releases charged to {budget!r}>"
-
     @property
     def events(self) -> tuple[Event, ...]:
         return tuple(self._events)

@@ -34,6 +34,10 @@ class Ledger(Account):
     Use :meth:`create`, :meth:`open`, :meth:`of_owner` or :meth:`read`.
     """
 
+    def __repr__(self) -> str:
+        charged = sum(event.steps for event in self.events)
+        return f"<{type(self).__name__}: {charged:,} releases charged to {self.job.budget!r}>"
+
     @classmethod
     def create(cls, job: Job, path: Path | None = None) -> Ledger:
         """Start a ledger. Raises PrivacyError where ``path`` exists: no ledger is overwritten."""
