@@ -25,26 +25,42 @@ _HALVINGS = 60
 _NEWTON = 2
 # Exact counts beside noisy ones are taken as this much surer than the surest of those.
 _EXACT = 1e-3
+# What stands in for no noise in a cell of a table whose other cells have some.
+_NOTHING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
     """A noisy table: ``values`` over ``clique``'s columns, the noise's deviation in each cell.
 
+    Attributes:
+        sigma: one for all cells, or one for each, in the order of ``values.ravel()``.
+
     Raises:
-        ConfigError: values or a deviation that are no finite numbers, or a negative deviation.
+        ConfigError: values or deviations that are no finite numbers, or a negative deviation.
     """
 
     clique: Clique
     values: Array
-    sigma: float
+    sigma: float | tuple[float, ...]
 
     def __post_init__(self) -> None:
-        if not 0 <= self.sigma < np.inf or not np.isfinite(self.values).all():
+        sigmas = np.asarray(self.sigma)
+        if (
+            sigmas.size not in (1, self.values.size)
+            or not ((sigmas >= 0) & (sigmas < np.inf)).all()
+            or not np.isfinite(self.values).all()
+        ):
             raise ConfigError(
                 f"the measurement of columns {list(self.clique)} needs finite values and a "
-                "standard deviation of 0 or more"
+                "standard deviation of 0 or more, one for all cells or one for each"
             )
+
+    @property
+    def deviations(self) -> Array:
+        """The noise's deviations as an array that goes with ``values``."""
+        sigmas = np.asarray(self.sigma, np.float64)
+        return sigmas.reshape(self.values.shape) if sigmas.ndim else sigmas
 
     def project(self, clique: Clique) -> Measurement:
         """The same summed onto some of its columns: a sum of m cells has sqrt(m) times the noise.
@@ -54,8 +70,16 @@ class Measurement:
         """
         if not set(clique) <= set(self.clique):
             raise ConfigError(f"{list(self.clique)} cannot be summed onto {list(clique)}")
-        values = self.values.sum(axis=rest(self.clique, clique))
+        axes = rest(self.clique, clique)
+        values = self.values.sum(axis=axes)
+        if isinstance(self.sigma, tuple):
+            return Measurement(clique, values, _spell((self.deviations**2).sum(axis=axes) ** 0.5))
         return Measurement(clique, values, self.sigma * (self.values.size / values.size) ** 0.5)
+
+
+def _spell(deviations: Array) -> float | tuple[float, ...]:
+    """Deviations as a measurement holds them."""
+    return tuple(deviations.ravel().tolist()) if deviations.ndim else float(deviations)
 
 
 def estimate_marginal(measurements: Sequence[Measurement], clique: Clique) -> Measurement | None:
@@ -69,12 +93,13 @@ def estimate_marginal(measurements: Sequence[Measurement], clique: Clique) -> Me
 
 
 def _combine(clique: Clique, measurements: Sequence[Measurement]) -> Measurement:
-    noiseless = [m for m in measurements if m.sigma == 0]
+    noiseless = [m for m in measurements if (m.deviations == 0).all()]
     if noiseless:
         return noiseless[0]
-    weights = np.array([m.sigma**-2.0 for m in measurements])
-    values = sum(w * m.values for w, m in zip(weights, measurements, strict=True)) / weights.sum()
-    return Measurement(clique, np.asarray(values), float(weights.sum() ** -0.5))
+    weights = [np.maximum(m.deviations, _NOTHING) ** -2.0 for m in measurements]
+    whole = sum(weights, np.zeros(()))
+    values = sum(w * m.values for w, m in zip(weights, measurements, strict=True)) / whole
+    return Measurement(clique, np.asarray(values), _spell(whole**-0.5))
 
 
 def estimate_total(measurements: Sequence[Measurement]) -> float:
@@ -152,9 +177,12 @@ def _merge(domain: Domain, measurements: Sequence[Measurement]) -> dict[Clique, 
             )
         grouped.setdefault(m.clique, []).append(m)
     merged = {clique: _combine(clique, ms) for clique, ms in grouped.items()}
-    least = min((m.sigma for m in merged.values() if m.sigma > 0), default=1.0)
+    noisy = [m.deviations[m.deviations > 0] for m in merged.values()]
+    least = min((float(own.min()) for own in noisy if own.size), default=1.0)
     return {
-        clique: Measurement(clique, m.values, m.sigma or least * _EXACT)
+        clique: Measurement(
+            clique, m.values, _spell(np.where(m.deviations > 0, m.deviations, least * _EXACT))
+        )
         for clique, m in merged.items()
     }
 

@@ -17,12 +17,12 @@ Gradients = dict[Clique, tuple[Array, Array]]
 
 
 class Table(Protocol):
-    """Values over a clique's columns with noise of deviation ``sigma`` > 0 in each cell."""
+    """Values over a clique's columns, and the noise's deviation > 0 in each cell, or in all."""
 
     @property
     def values(self) -> Array: ...
     @property
-    def sigma(self) -> float: ...
+    def deviations(self) -> Array: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class Loss:
     right order whatever the units.
 
     Attributes:
-        weights: of each measured clique, at most 1.
+        weights: of each measured clique, or of each of its cells, at most 1.
     """
 
     def __init__(self, tree: JunctionTree, tables: Mapping[Clique, Table], total: float) -> None:
@@ -57,8 +57,8 @@ class Loss:
             for clique, table in tables.items()
             if (home := tree.home(clique)) is not None
         }
-        least = min((table.sigma for table in tables.values()), default=1.0)
-        self.weights = {c: (least / tables[c].sigma) ** 2 for c in self.measured}
+        least = min((float(table.deviations.min()) for table in tables.values()), default=1.0)
+        self.weights = {c: (least / tables[c].deviations) ** 2 for c in self.measured}
 
     def point(self, factors: Mapping[Clique, Array]) -> Point:
         masses, _ = propagate(self.tree, potentials_of(self.tree, factors))
@@ -66,8 +66,9 @@ class Loss:
         for clique, (home, axes, target) in self.measured.items():
             marginal = masses[home].sum(axis=axes)
             error = marginal - target
-            loss += 0.5 * self.weights[clique] * float(np.vdot(error, error))
-            gradients[clique] = (marginal, self.weights[clique] * error)
+            gradient = self.weights[clique] * error
+            loss += 0.5 * float(np.vdot(gradient, error))
+            gradients[clique] = (marginal, gradient)
         return Point(masses, gradients, loss)
 
     def evaluate(self, factors: Mapping[Clique, Array]) -> tuple[float, Gradients]:

@@ -67,7 +67,7 @@ def _direction(losses: Loss, point: Point, length: float) -> Factors:
     for _ in range(_PASSES):
         # What is left are errors of the marginals after the step.
         if (
-            sum(w * float(np.vdot(residual[c], residual[c])) for c, w in losses.weights.items())
+            sum(float(np.vdot(w * residual[c], residual[c])) for c, w in losses.weights.items())
             <= tolerance
         ):
             break

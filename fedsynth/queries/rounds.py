@@ -6,7 +6,7 @@ Everything is calibrated together before anything is asked.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal, Protocol
 
 from fedsynth.errors import BudgetExceeded
@@ -84,17 +84,8 @@ def plan_rounds(
     sampling = _sampling(settings, clients)
     answers = whole if budget.protects.per_record else _sure_answers(sampling, clients, survivors)
 
-    def counting(task: str, ones: int, share: float) -> Planned:
-        noise = _counting_noise(settings, budget, share)
-        return Planned(task, counting_terms(ones, noise, budget, whole), 1)
-
-    before = [counting(first.name, len(starts), settings.histogram_share)]
-    if settings.label_table_share and isinstance(schema, Schema):
-        columns = len(schema.modelled) - 1
-        before.append(counting(LABEL_TABLES.name, columns, settings.label_table_share))
-
-    def everything(multiplier: float) -> tuple[Planned, ...]:
-        training = Terms(
+    def training(multiplier: float) -> Planned:
+        terms = Terms(
             unit=budget.unit,
             trust=budget.trust,
             clip=settings.clip or 1.0,
@@ -102,10 +93,20 @@ def plan_rounds(
             sampling=sampling,
             **count_on(budget, answers),
         )
-        return (*before, Planned(task, training, settings.rounds or 0))
+        return Planned(task, terms, settings.rounds or 0)
+
+    alone = _counting_noise(settings, budget, training)
+
+    def counting(task: str, ones: int, share: float) -> Planned:
+        return Planned(task, counting_terms(ones, alone / math.sqrt(share), budget, whole), 1)
+
+    before = [counting(first.name, len(starts), settings.histogram_share)]
+    if settings.label_table_share and isinstance(schema, Schema):
+        columns = len(schema.modelled) - 1
+        before.append(counting(LABEL_TABLES.name, columns, settings.label_table_share))
 
     def counts(multiplier: float) -> Mapping[Terms, int]:
-        planned = count_terms(everything(multiplier))
+        planned = count_terms((*before, training(multiplier)))
         return charged(planned, participations_of(settings, budget, clients))
 
     multiplier = settings.noise_multiplier
@@ -113,7 +114,7 @@ def plan_rounds(
         multiplier = calibrate(counts, budget.epsilon, budget.resolved_delta)
     else:
         _demand_payable(counts(multiplier), budget, multiplier)
-    return everything(multiplier)
+    return (*before, training(multiplier))
 
 
 def _demand_payable(counts: Mapping[Terms, int], budget: Budget, multiplier: float) -> None:
@@ -127,18 +128,24 @@ def _demand_payable(counts: Mapping[Terms, int], budget: Budget, multiplier: flo
         )
 
 
-def _counting_noise(settings: Rounds, budget: Budget, share: float) -> float:
-    """Noise of one histogram that may use ``share`` of the budget.
+def _counting_noise(
+    settings: Rounds, budget: Budget, training: Callable[[float], Planned]
+) -> float:
+    """Noise of a histogram that had all of the budget: over the root of its share, its own.
 
     Gaussian releases compose by adding 1/sigma^2, so a release with this share of it gets the noise
     of the only release (paper 001, theorem 2.3) over the root of the share. Without a target, the
-    noise that the training was given.
+    budget is what the training costs by the noise that it was given: were a histogram given the
+    same, unsampled, it would cost more than hundreds of sampled rounds.
     """
+    epsilon, given = budget.epsilon, settings.noise_multiplier or 0.0
     if not budget.private:
-        return settings.noise_multiplier or 0.0
-    alone = optimal_gaussian_sigma(budget.epsilon, budget.resolved_delta)
+        rounds = training(given)
+        epsilon = spent({rounds.terms: rounds.count}, budget.resolved_delta).epsilon
+        if not 0 < epsilon < math.inf:
+            return given
     exchange = 2.0 if settings.sampling == "fixed" else 1.0
-    return exchange * alone / math.sqrt(share)
+    return exchange * optimal_gaussian_sigma(epsilon, budget.resolved_delta)
 
 
 def _sampling(settings: Rounds, clients: int) -> Sampling:

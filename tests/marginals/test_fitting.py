@@ -179,3 +179,11 @@ def test_what_does_not_fit_the_columns_is_refused():
     other = fit(Domain((2, 2)), [])
     with pytest.raises(ConfigError, match="same columns"):
         fit(DOMAIN, [], start=other)
+
+
+def test_a_fit_gives_way_where_cells_are_unsure():
+    """Within one total, counts move from what was measured by their variances' shares."""
+    values, sigmas = np.array([100.0, 200, 300]), (1.0, 2.0, 3.0)
+    model = fit(Domain((3,)), [Measurement((0,), values, sigmas)], total=614.0, iterations=2000)
+    expected = values + 14 * np.square(sigmas) / 14
+    np.testing.assert_allclose(model.marginal((0,)) * 614, expected, rtol=1e-3)

@@ -77,3 +77,19 @@ def test_a_measurement_of_no_number_is_refused(values, sigma):
 def test_a_table_is_not_summed_onto_columns_it_lacks():
     with pytest.raises(ConfigError, match="cannot be summed"):
         Measurement((0, 1), np.zeros((2, 2)), 1.0).project((0, 2))
+
+
+def test_cells_of_different_noise_are_weighed_one_by_one():
+    """Variances 1 and 4 against 4 and 1: weights 4/5 and 1/5 in the first cell."""
+    one = Measurement((0,), np.array([10.0, 20]), (1.0, 2.0))
+    two = Measurement((0,), np.array([20.0, 10]), (2.0, 1.0))
+    estimate = estimate_marginal([one, two], (0,))
+    assert estimate is not None
+    np.testing.assert_allclose(estimate.values, [12, 12])
+    np.testing.assert_allclose(estimate.sigma, [0.8**0.5] * 2)
+    assert one.project(()).sigma == pytest.approx(5**0.5)
+
+
+def test_a_deviation_for_every_cell_or_for_all():
+    with pytest.raises(ConfigError, match="one for all cells or one for each"):
+        Measurement((0,), np.zeros(3), (1.0, 2.0))

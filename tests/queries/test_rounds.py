@@ -122,8 +122,21 @@ def test_the_unit_decides_the_task_and_the_sampling():
 def test_a_noise_multiplier_of_ones_own_is_kept_and_accounted_for():
     budget = Budget(epsilon=math.inf, unit="client", trust="central", units=20)
     plan = plan_of(budget, clients=20, noise_multiplier=0.5, rounds=10)
-    assert training(plan).noise_multiplier == plan.terms("histogram").noise_multiplier == 0.5
+    assert training(plan).noise_multiplier == 0.5
     assert math.isfinite(cost(plan, budget))
+
+
+@pytest.mark.parametrize("sampling", ["poisson", "fixed"])
+def test_counts_beside_a_training_of_given_noise_have_a_noise_of_their_own(sampling):
+    """Unsampled, a histogram of the training's noise would cost 4.4 beside its .68."""
+    budget = Budget(epsilon=math.inf, unit="client", trust="central", units=30_000)
+    noise = {"noise_multiplier": 1.0, "rounds": 1500, "rate": 100 / 30_000, "sampling": sampling}
+    plan = plan_of(budget, clients=30_000, scheme="uni", label_table_share=0.03, **noise)
+    delta = budget.resolved_delta
+    alone = spent({training(plan): 1500}, delta).epsilon
+    own = optimal_gaussian_sigma(alone, delta) * (2 if sampling == "fixed" else 1)
+    assert plan.terms("histogram").noise_multiplier == pytest.approx(own / math.sqrt(0.03))
+    assert alone < plan.epsilon() < 1.1 * alone
 
 
 def test_without_a_budget_and_a_multiplier_there_is_no_noise():

@@ -244,7 +244,8 @@ class GraphicalSynthesizer(Synthesizer[Learned]):
         rows = index.to_frame(index=False).assign(count=table, low=np.nan, high=np.nan)
         known = None if evidence else estimate_marginal(learned.measurements, clique)
         if known is not None:
-            reach = NormalDist().inv_cdf(0.5 + level / 2) * known.sigma
+            noise = np.broadcast_to(known.deviations, known.values.shape).ravel()
+            reach = NormalDist().inv_cdf(0.5 + level / 2) * noise
             rows["low"] = np.maximum(known.values.ravel() - reach, 0.0)
             rows["high"] = np.maximum(known.values.ravel() + reach, 0.0)
         return rows[[*columns, "count", "low", "high"]]

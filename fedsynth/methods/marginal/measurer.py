@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.encoding.constraints import structural_zeros
-from fedsynth.encoding.groups import Groups
 from fedsynth.encoding.table import TableEncoding
+from fedsynth.encoding.tallies import tally
 from fedsynth.errors import ConfigError
 from fedsynth.federation.request import Plain
 from fedsynth.marginals import Clique, Domain, Measurement
@@ -30,7 +30,12 @@ class Measurer:
     again.
 
     Every answer is in a checkpoint before the next question, so that no answer is paid for twice.
+
+    Attributes:
+        columns: what the histogram tells of each column's codes, and how surely.
     """
+
+    columns: list[Measurement]
 
     def __init__(self, schema: Schema, session: Session) -> None:
         self.schema, self.session, self.plan = schema, session, session.plan
@@ -48,21 +53,7 @@ class Measurer:
     @property
     def measurements(self) -> list[Measurement]:
         """All answers so far, the one-way tables of the histogram first."""
-        return [*self.histogram, *(m for answer in self._answers for m in answer)]
-
-    @property
-    def histogram(self) -> list[Measurement]:
-        """The encoding's frequencies as measurements, with about the noise of a count.
-
-        Where rare categories share a code, the root mean square over codes of what is summed.
-        """
-        encoding = self.encoding
-        measurements = []
-        for k, (bins, shares) in enumerate(zip(encoding.bins, encoding.frequencies, strict=True)):
-            summed = len(bins.codes) / bins.size if isinstance(bins, Groups) else 1.0
-            sigma = self._sigma * summed**0.5
-            measurements.append(Measurement((k,), shares * encoding.records, sigma))
-        return measurements
+        return [*self.columns, *(m for answer in self._answers for m in answer)]
 
     def terms(self, label: str) -> Terms:
         return self.plan.terms(label)
@@ -150,10 +141,13 @@ class Measurer:
         task, starts, dim = question(self.schema)
         self.session.progress("questions", 0, self.plan.total)
         counts = ask_counts(self.session.channel, task, self.terms(task.name), starts, dim)
-        self._sigma = counts.sigma
         encoding = TableEncoding.from_histogram(
             self.schema, counts.values, counts.sigma, self.settings.bins, self.settings.rare
         )
+        self.columns = [
+            Measurement((k,), own.values, tuple(own.deviations.tolist()))
+            for k, own in enumerate(tally(encoding, counts.values, counts.sigma))
+        ]
         self.session.channel.announce("encoding", encoding.to_dict())
         self.encoding = encoding
         self._save()
@@ -164,10 +158,11 @@ class Measurer:
         arrays = {
             f"{i} {j}": m.values for i, answer in enumerate(answers) for j, m in enumerate(answer)
         }
+        arrays |= {f"column {k}": m.values for k, m in enumerate(self.columns)}
+        arrays |= {f"noise {k}": m.deviations for k, m in enumerate(self.columns)}
         arrays |= {f"sum {label}": values for label, values in self._sums.items()}
         meta = {
             "encoding": self.encoding.to_dict(),
-            "sigma": self._sigma,
             "choices": [list(c) for c in (*self._choices, *self._choices_restored)],
             "answers": [[[list(m.clique), m.sigma] for m in answer] for answer in answers],
         }
@@ -177,7 +172,8 @@ class Measurer:
         self.session.progress("questions", min(answered, planned), planned)
 
     def _read(self, arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any]) -> TableEncoding:
-        self._sigma = float(meta["sigma"])
+        if "column 0" not in arrays:
+            raise self._other_questions()
         for label in self.plan.labels:
             if f"sum {label}" in arrays:
                 self._sums[label] = np.asarray(arrays[f"sum {label}"], np.float64)
@@ -190,5 +186,9 @@ class Measurer:
             for i, answer in enumerate(meta["answers"])
         ]
         encoding = TableEncoding.from_dict(meta["encoding"])
+        self.columns = [
+            Measurement((k,), arrays[f"column {k}"], tuple(arrays[f"noise {k}"].tolist()))
+            for k in range(len(encoding.sizes))
+        ]
         self.session.channel.announce("encoding", encoding.to_dict())
         return encoding

@@ -56,7 +56,7 @@ class MST(GraphicalSynthesizer):
 
     def model(self, settings: MSTSettings, measurer: Measurer) -> Model:
         domain, evidence = measurer.domain, Evidence()
-        known = measurer.histogram
+        known = measurer.columns
         columns: list[Clique] = [(k,) for k in range(len(domain))]
         blocked = [clique for clique, _ in measurer.zeros]
         pairs = [

@@ -183,7 +183,7 @@ class Search:
         tree = JunctionTree.of(self.domain, cliques)
         return fit(
             self.domain,
-            [*measurer.histogram, *self.evidence.select(tree, self._known_cliques())],
+            [*measurer.columns, *self.evidence.select(tree, self._known_cliques())],
             start=self.model,
             zeros=measurer.zeros,
             cliques=cliques,
@@ -215,8 +215,8 @@ def gain(m: Measurement, expected: Array, drawn: float, fine: float) -> float:
         expected: the model's counts, estimated from rows that stand for ``drawn`` records each.
         fine: deviation of the noise that measuring would bring.
     """
-    noise = m.sigma**2 + expected * drawn
-    weights = 1 / (expected + _FLOOR * m.sigma + 1.0)
+    noise = m.deviations**2 + expected * drawn
+    weights = 1 / (expected + _FLOOR * m.deviations + 1.0)
     excess = float((weights * ((m.values - expected) ** 2 - noise)).sum())
     excess -= math.sqrt(2 * float(((weights * noise) ** 2).sum()))
     distance = math.sqrt(max(excess, 0.0) * float(expected.sum()))
