@@ -63,7 +63,9 @@ def _agree(folder: Path, ledger: Ledger) -> tuple[bool, str]:
             wrong.append("settings")
         if model["method"] != job.method:
             wrong.append("the model's method")
-        if any(deviation < _least_noise(ledger) for _, deviation in model.get("measured", ())):
+        least = _least_noise(ledger)
+        told = [one for _, noise in model.get("measured", ()) for one in _one_by_one(noise)]
+        if not all(deviation >= least for deviation in told):
             wrong.append("the noise of the model's tables")
     except (ReleaseError, OSError, ValueError, KeyError, TypeError):
         return False, f"{CONFIG} or {MODEL} cannot be read"
@@ -73,13 +75,23 @@ def _agree(folder: Path, ledger: Ledger) -> tuple[bool, str]:
 
 
 def _least_noise(ledger: Ledger) -> float:
-    """The smallest standard deviation that the ledger's sums can have, less rounding."""
+    """The smallest deviation that an unbiased count from one of the ledger's sums can have, less
+    rounding.
+
+    One record more moves a sum by its clip at the most, so no count is surer than the noise over
+    the clip (Cramer and Rao), however many of the sum's numbers tell of it.
+    """
     scales = [
-        terms.noise.deviation(terms.summed_scale(terms.survivors))
+        terms.noise.deviation(terms.summed_scale(terms.survivors)) / terms.clip
         for terms in ledger.counts
         if not terms.kind.selects
     ]
     return min(scales, default=0.0) * (1 - 1e-9)
+
+
+def _one_by_one(noise: float | list[float]) -> list[float]:
+    """Deviations of a table's cells: one for all, or one for each."""
+    return noise if isinstance(noise, list) and noise else [noise]  # type: ignore[list-item]
 
 
 def _same_schema(folder: Path, job: Job) -> tuple[bool, str]:

@@ -131,9 +131,12 @@ def test_another_schema_or_method_is_found_even_where_the_ledger_was_closed_over
     assert failed(folder) == {"schema", "job"}
 
 
-@pytest.mark.parametrize(("deviation", "sound"), [(0.0, False), (7.3, False), (7.4, True)])
+@pytest.mark.parametrize(
+    ("deviation", "sound"),
+    [(0.0, False), (7.3, False), (7.4, True), ([9, 7.3], False), ([9, 7.4], True), ([], False)],
+)
 def test_a_model_of_tables_with_less_noise_than_the_ledger_promises_is_found(
-    folder: Path, deviation: float, sound: bool
+    folder: Path, deviation: float | list[float], sound: bool
 ):
     # Three answers, of which two carry noise of multiplier 6 together: 6 sqrt(3/2) = 7.348.
     model = {"method": "aim", "measured": [[[0], 9.0], [[1], deviation]]}
