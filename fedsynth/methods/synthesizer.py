@@ -26,6 +26,8 @@ from fedsynth.privacy.trail.job import Planned
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.trail.repeats import cost_together
 from fedsynth.queries.arguments import budget_of, demand_draw, demand_none
+from fedsynth.queries.counting import question
+from fedsynth.queries.expected import Expected
 from fedsynth.queries.options import OUTSIDE, Options, Progress
 from fedsynth.queries.plan import Plan, count_survivors, digest_of
 from fedsynth.queries.session import Session, begin
@@ -67,6 +69,15 @@ class Synthesizer(Shown, FittedModel[L], ABC):
     def participations(self, settings: Any, budget: Budget, clients: int) -> int | None:
         """Rounds after which a client refuses, where clients are drawn."""
         return None
+
+    def expect(self, settings: Any, plan: Plan) -> Expected:
+        """How large the answers of a plan are, and how far off: what is known before a fit.
+
+        Args:
+            settings: resolved.
+        """
+        task, _, dim = question(self.schema)
+        return Expected({task.name: float(dim)} if task.name in plan.labels else {})
 
     @abstractmethod
     def learn(self, session: Session) -> L:

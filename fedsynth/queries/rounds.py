@@ -81,8 +81,8 @@ def plan_rounds(
     """
     first, starts, _ = question(schema)
     whole = count_survivors(survivors, clients)
-    sampling = _sampling(settings, clients)
-    answers = whole if budget.protects.per_record else _sure_answers(sampling, clients, survivors)
+    sampling = sampling_of(settings, clients)
+    answers = whole if budget.protects.per_record else sure_answers(sampling, clients, survivors)
 
     def training(multiplier: float) -> Planned:
         terms = Terms(
@@ -148,7 +148,7 @@ def _counting_noise(
     return exchange * optimal_gaussian_sigma(epsilon, budget.resolved_delta)
 
 
-def _sampling(settings: Rounds, clients: int) -> Sampling:
+def sampling_of(settings: Rounds, clients: int) -> Sampling:
     rate = settings.rate or 1.0
     if rate == 1:
         return Everyone()
@@ -159,7 +159,7 @@ def _sampling(settings: Rounds, clients: int) -> Sampling:
 
 def participations_of(settings: Rounds, budget: Budget, clients: int) -> int | None:
     """Rounds in which one client takes part at the most, where drawing it hides nothing."""
-    sampling = _sampling(settings, clients)
+    sampling = sampling_of(settings, clients)
     if budget.protects.per_record or budget.trusts.server_adds or sampling == Everyone():
         return None
     rate = expected_units(sampling, clients) / clients
@@ -168,7 +168,7 @@ def participations_of(settings: Rounds, budget: Budget, clients: int) -> int | N
     return min(rounds, math.ceil(mean + _SURE * math.sqrt(mean * (1 - rate))))
 
 
-def _sure_answers(sampling: Sampling, clients: int, survivors: float) -> int:
+def sure_answers(sampling: Sampling, clients: int, survivors: float) -> int:
     """Answers that a round of drawn clients is sure to bring."""
     match sampling:
         case Everyone():

@@ -30,6 +30,8 @@ from fedsynth.methods.sampling.predicting import conform_unlabelled
 from fedsynth.methods.synthesizer import Synthesizer
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
+from fedsynth.queries.expected import Expected
+from fedsynth.queries.plan import Plan
 from fedsynth.queries.session import Session
 from fedsynth.queries.shares import Stage
 from fedsynth.schema import Schema
@@ -95,6 +97,9 @@ class PrivateFusion(Synthesizer[Learned]):
             return statistics_terms(budget, multiplier, surviving, *mechanism)
 
         return [Stage(STATISTICS.name, 1.0, terms)]
+
+    def expect(self, settings: PrivateFusionSettings, plan: Plan) -> Expected:
+        return Expected({STATISTICS.name: float(settings.question(self.schema).dim)})
 
     def learn(self, session: Session) -> Learned:
         settings: PrivateFusionSettings = session.settings

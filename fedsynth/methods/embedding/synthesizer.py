@@ -25,7 +25,7 @@ from fedsynth.errors import ReleaseError
 from fedsynth.methods.embedding.coding import TableCoding
 from fedsynth.methods.embedding.features import Embedding
 from fedsynth.methods.embedding.generator import Generator, Start
-from fedsynth.methods.embedding.messages import Sums, ask, embedding_terms, split
+from fedsynth.methods.embedding.messages import Sums, ask, embedding_terms, length, split
 from fedsynth.methods.embedding.settings import MeanEmbeddingSettings
 from fedsynth.methods.embedding.targets import targets_of
 from fedsynth.methods.embedding.tasks import EMBEDDING
@@ -35,6 +35,8 @@ from fedsynth.methods.sampling.labels import demand_shares, draw_labels
 from fedsynth.methods.synthesizer import Synthesizer
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
+from fedsynth.queries.expected import Expected
+from fedsynth.queries.plan import Plan
 from fedsynth.queries.session import Session
 from fedsynth.queries.shares import Stage
 from fedsynth.schema import Schema
@@ -124,6 +126,9 @@ class MeanEmbedding(Synthesizer[Learned]):
             return embedding_terms(embedding, budget, multiplier, surviving)
 
         return [Stage(EMBEDDING.name, 1.0, terms)]
+
+    def expect(self, settings: MeanEmbeddingSettings, plan: Plan) -> Expected:
+        return Expected({EMBEDDING.name: float(length(Embedding(self.schema, settings)))})
 
     def learn(self, session: Session) -> Learned:
         embedding = Embedding(self.schema, session.settings)

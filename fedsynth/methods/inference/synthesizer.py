@@ -35,6 +35,8 @@ from fedsynth.methods.synthesizer import Synthesizer
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.ledger import Ledger
+from fedsynth.queries.expected import Expected
+from fedsynth.queries.plan import Plan
 from fedsynth.queries.session import Session
 from fedsynth.queries.shares import Stage
 from fedsynth.schema import Schema
@@ -74,6 +76,9 @@ class FedInfer(Synthesizer[Learned]):
             return moments_terms(*arguments, settings.mechanism)
 
         return [Stage(MOMENTS.name, 1.0, terms)]
+
+    def expect(self, settings: FedInferSettings, plan: Plan) -> Expected:
+        return Expected({MOMENTS.name: float(self.statistic.dim)})
 
     def learn(self, session: Session) -> Learned:
         """One message with the whole budget; under local trust the owners' are kept apart, for

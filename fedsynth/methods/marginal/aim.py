@@ -15,10 +15,19 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from fedsynth.marginals import Model
+from fedsynth.marginals import Domain, Model
+from fedsynth.methods.marginal.expecting import Asked
 from fedsynth.methods.marginal.graphical import GraphicalSynthesizer
 from fedsynth.methods.marginal.measurer import Measurer
-from fedsynth.methods.marginal.search import COARSE, FINE, SELECT, Search
+from fedsynth.methods.marginal.search import (
+    COARSE,
+    FINE,
+    SELECT,
+    Search,
+    maximal,
+    tables_in,
+    workload_of,
+)
 from fedsynth.methods.marginal.settings import AIMSettings
 from fedsynth.privacy.budget import Budget
 from fedsynth.queries.shares import Stage
@@ -58,6 +67,19 @@ class AIM(GraphicalSynthesizer):
             Stage(
                 FINE, left - first, lambda m: table_terms(budget, m, surviving), settings.messages
             ),
+        ]
+
+    def asked(self, settings: AIMSettings, domain: Domain) -> list[Asked]:
+        cliques = maximal(workload_of(self.schema, settings, domain))
+        if len(domain) == 1 or not cliques:
+            return []
+        if settings.selection == "exponential":
+            return [Asked(FINE, 1, cliques, "asked one by one")]
+        # The first message holds the most tables.
+        picked = min(tables_in(0, settings), len(cliques))
+        return [
+            Asked(COARSE, len(cliques), cliques, "asked coarsely"),
+            Asked(FINE, picked, cliques, "asked again"),
         ]
 
     def model(self, settings: AIMSettings, measurer: Measurer) -> Model:

@@ -19,6 +19,7 @@ from fedsynth.demands import demand_names, demand_number
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.marginals import Domain, Measurement, Model, estimate_marginal
+from fedsynth.methods.marginal.expecting import Asked, expect_tables
 from fedsynth.methods.marginal.measurer import Measurer
 from fedsynth.methods.marginal.settings import GraphicalSettings
 from fedsynth.methods.sampling.labels import label_shares
@@ -26,6 +27,8 @@ from fedsynth.methods.synthesizer import Synthesizer
 from fedsynth.privacy.budget import Budget
 from fedsynth.queries.arguments import demand_draw, demand_rows, demand_seed, rename
 from fedsynth.queries.counting import counting_terms, question
+from fedsynth.queries.expected import Expected
+from fedsynth.queries.plan import Plan
 from fedsynth.queries.session import Session
 from fedsynth.queries.shares import Stage
 from fedsynth.queries.tasks.counting import HISTOGRAM
@@ -144,6 +147,15 @@ class GraphicalSynthesizer(Synthesizer[Learned]):
             lambda multiplier: counting_terms(len(starts), multiplier, budget, surviving),
         )
         return [first, *self.questions(settings, budget, surviving)]
+
+    def asked(self, settings: Any, domain: Domain) -> list[Asked]:
+        """Which tables the questions after the histogram ask, as far as it is known before."""
+        return []
+
+    def expect(self, settings: Any, plan: Plan) -> Expected:
+        return expect_tables(
+            self.schema, settings.bins, plan, lambda domain: self.asked(settings, domain)
+        )
 
     def learn(self, session: Session) -> Learned:
         measurer = Measurer(self.schema, session)

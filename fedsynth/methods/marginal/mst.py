@@ -8,7 +8,6 @@ is post-processing.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from typing import ClassVar
@@ -16,7 +15,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.marginals import Clique, Evidence, JunctionTree, Model, fit
+from fedsynth.marginals import Clique, Domain, Evidence, JunctionTree, Model, fit
+from fedsynth.methods.marginal.expecting import Asked, fitting_pairs
 from fedsynth.methods.marginal.graphical import GraphicalSynthesizer
 from fedsynth.methods.marginal.measurer import Measurer
 from fedsynth.methods.marginal.search import gain
@@ -54,16 +54,21 @@ class MST(GraphicalSynthesizer):
             ]
         return [Stage(COARSE, left / 2, lambda m: table_terms(budget, m, surviving)), fine]
 
+    def asked(self, settings: MSTSettings, domain: Domain) -> list[Asked]:
+        pairs = fitting_pairs(domain, settings.max_cells)
+        if not pairs:
+            return []
+        fine = Asked(FINE, len(domain) - 1, pairs, "asked again")
+        if settings.selection == "exponential":
+            return [fine]
+        return [Asked(COARSE, len(pairs), pairs, "asked coarsely"), fine]
+
     def model(self, settings: MSTSettings, measurer: Measurer) -> Model:
         domain, evidence = measurer.domain, Evidence()
         known = measurer.columns
         columns: list[Clique] = [(k,) for k in range(len(domain))]
         blocked = [clique for clique, _ in measurer.zeros]
-        pairs = [
-            pair
-            for pair in itertools.combinations(range(len(domain)), 2)
-            if domain.cells(pair) <= settings.max_cells
-        ]
+        pairs = fitting_pairs(domain, settings.max_cells)
         edges: list[Clique] = []
         if pairs and settings.selection == "exponential":
             edges = _grow_tree(measurer, pairs)

@@ -16,7 +16,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.marginals import Clique, Evidence, JunctionTree, Measurement, Model
+from fedsynth.marginals import Clique, Domain, Evidence, JunctionTree, Measurement, Model
+from fedsynth.methods.marginal.expecting import Asked, fitting_pairs
 from fedsynth.methods.marginal.graphical import GraphicalSynthesizer
 from fedsynth.methods.marginal.measurer import Measurer
 from fedsynth.methods.marginal.network import Family, network
@@ -72,6 +73,16 @@ class PrivBayes(GraphicalSynthesizer):
             first = Stage(VOTES, left / 2, votes)
         return [first, Stage(CONDITIONALS, left / 2, tables)]
 
+    def asked(self, settings: PrivBayesSettings, domain: Domain) -> list[Asked]:
+        wide = min(settings.degree + 1, len(domain))
+        every = itertools.combinations(range(len(domain)), wide)
+        tables = [c for c in every if domain.cells(c) <= settings.max_cells]
+        final = [Asked(CONDITIONALS, len(domain), tables, "asked last")] if tables else []
+        pairs = fitting_pairs(domain, settings.max_cells)
+        if settings.structure == "votes" or not pairs:
+            return final
+        return [Asked(PAIRS, len(pairs), pairs, "asked coarsely"), *final]
+
     def model(self, settings: PrivBayesSettings, measurer: Measurer) -> Model:
         domain = measurer.domain
         first = 0 if self.schema.target_column is None else target_index(self.schema)
@@ -103,9 +114,7 @@ class PrivBayes(GraphicalSynthesizer):
 def _sums(measurer: Measurer, most: int) -> Array:
     """Distances from independence estimated from coarse noisy sums of all pairs, [d, d]."""
     domain, encoding = measurer.domain, measurer.encoding
-    pairs = [
-        pair for pair in itertools.combinations(range(len(domain)), 2) if domain.cells(pair) <= most
-    ]
+    pairs = fitting_pairs(domain, most)
     scores = np.zeros((len(domain), len(domain)))
     if not pairs:
         return scores

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fedsynth.marginals import (
     Clique,
+    Domain,
     Evidence,
     JunctionTree,
     Measurement,
@@ -43,6 +44,27 @@ _MOST_COUNTS = 2**24
 Array = NDArray[np.float64]
 
 
+def workload_of(schema: Schema, settings: AIMSettings, domain: Domain) -> list[Clique]:
+    """The marginals that matter, none larger than a model may be."""
+    workload, everything = settings.workload, range(len(domain))
+    names = [column.name for column in schema.modelled]
+    target = None if schema.target_column is None else target_index(schema)
+    if isinstance(workload, tuple):
+        sets = [tuple(sorted(names.index(name) for name in some)) for some in workload]
+    else:
+        sets = list(itertools.combinations(everything, 2))
+        if workload == "triples":
+            sets += itertools.combinations(everything, 3)
+        elif workload == "target-triples" and target is not None:
+            sets += [tuple(sorted((*pair, target))) for pair in sets if target not in pair]
+    alone = sum(domain.sizes)
+    limit = settings.max_cells - alone
+    fitting = [c for c in dict.fromkeys(sets) if domain.cells(c) <= limit]
+    if sum(map(domain.cells, maximal(fitting))) > _MOST_COUNTS:
+        fitting = [c for c in fitting if len(c) < 3]
+    return fitting
+
+
 class Search:
     """The server half of a fit: which marginals to measure next."""
 
@@ -52,7 +74,7 @@ class Search:
         target = schema.target_column
         self.target = None if target is None else target_index(schema)
         self.base = self._base(schema)
-        self.workload = self._workload(schema)
+        self.workload = workload_of(schema, settings, self.domain)
         self.evidence = Evidence()
         self.chosen: list[Clique] = []
         self.model: Model | None = None
@@ -64,34 +86,13 @@ class Search:
             cliques += [_pair(k, self.target) for k in range(len(self.domain)) if k != self.target]
         return cliques
 
-    def _workload(self, schema: Schema) -> list[Clique]:
-        """The marginals that matter, none larger than a model may be."""
-        workload, everything = self.settings.workload, range(len(self.domain))
-        names = [column.name for column in schema.modelled]
-        if isinstance(workload, tuple):
-            sets = [tuple(sorted(names.index(name) for name in some)) for some in workload]
-        else:
-            sets = list(itertools.combinations(everything, 2))
-            if workload == "triples":
-                sets += itertools.combinations(everything, 3)
-            elif workload == "target-triples" and self.target is not None:
-                sets += [
-                    tuple(sorted((*pair, self.target))) for pair in sets if self.target not in pair
-                ]
-        alone = sum(self.domain.sizes)
-        limit = self.settings.max_cells - alone
-        fitting = [c for c in dict.fromkeys(sets) if self.domain.cells(c) <= limit]
-        if sum(map(self.domain.cells, _maximal(fitting))) > _MOST_COUNTS:
-            fitting = [c for c in fitting if len(c) < 3]
-        return fitting
-
     def _fits(self, cliques: Sequence[Clique]) -> bool:
         limit = self.settings.max_cells
         return model_cells(self.domain, cliques, limit) <= limit
 
     def by_sums(self) -> None:
         """Ask every candidate coarsely, then what the model explains worst, message by message."""
-        cliques = _maximal(self.workload)
+        cliques = maximal(self.workload)
         self.evidence.add(self.measurer.ask(COARSE, cliques, np.ones(len(cliques)).tolist()))
         candidates = self._candidates()
         messages = self.settings.messages
@@ -99,9 +100,9 @@ class Search:
             if not self.measurer.affordable(FINE):
                 break
             self.model = self.fit_model(_STEPS)
-            number = len(range(message, self.settings.marginals or 1, messages))
+            number = tables_in(message, self.settings)
             # Where nothing new would outweigh its noise, what is modelled already is asked again.
-            picked = self._pick(candidates, number) or _maximal([*self.base, *self.chosen])
+            picked = self._pick(candidates, number) or maximal([*self.base, *self.chosen])
             # Least noise in all tables' cells together: the third root of their number.
             weights = [self.domain.cells(clique) ** (1 / 3) for clique in picked]
             self.evidence.add(self.measurer.ask(FINE, picked, weights))
@@ -223,11 +224,16 @@ def gain(m: Measurement, expected: Array, drawn: float, fine: float) -> float:
     return distance - float(np.minimum(math.sqrt(2 / math.pi) * fine, expected).sum())
 
 
+def tables_in(message: int, settings: AIMSettings) -> int:
+    """How many tables a message after the coarse one asks, at the most."""
+    return len(range(message, settings.marginals or 1, settings.messages))
+
+
 def _pair(column: int, target: int) -> Clique:
     return (min(column, target), max(column, target))
 
 
-def _maximal(cliques: Sequence[Clique]) -> list[Clique]:
+def maximal(cliques: Sequence[Clique]) -> list[Clique]:
     """Those that lie within no other: their sums tell of the others too."""
     inside = {
         part

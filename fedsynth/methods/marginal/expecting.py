@@ -1,0 +1,154 @@
+"""The size and the noise of a graphical model's tables before any is asked.
+
+Numbers are taken to have as many codes as bins are wanted, evenly over the column's range; the real
+bins hang on the noisy histogram. Noise is exact for such codes: that of sums of independent cells.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedsynth.encoding.cutting import cell_units
+from fedsynth.encoding.grid import BRANCHING
+from fedsynth.encoding.histogram import ColumnLayout, HistogramLayout
+from fedsynth.encoding.table import TableEncoding
+from fedsynth.encoding.tallies import tally
+from fedsynth.marginals import Clique, Domain
+from fedsynth.privacy.terms import Terms
+from fedsynth.queries.expected import Expected, ExpectedError
+from fedsynth.queries.plan import Plan
+from fedsynth.queries.tasks.counting import HISTOGRAM
+from fedsynth.schema import Schema
+from fedsynth.schema.target import target_index
+
+# Of a normal variable: its mean magnitude over its deviation.
+MAGNITUDE = math.sqrt(2 / math.pi)
+
+FITTED = (
+    "Errors are of the noisy tables that are asked. The rows come from a model fitted to all of "
+    "them, which is mostly nearer to the truth than any: see the planning study for how much. "
+    "Of tables that no message asked for, nothing is promised."
+)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Tables that a message of ``label`` asks, all with the same noise, before it is asked.
+
+    Attributes:
+        number: of tables in the message, which share its noise.
+        cliques: those among which they are; all of them where there are so many.
+        what: "coarsely", ..
+    """
+
+    label: str
+    number: int
+    cliques: Sequence[Clique]
+    what: str
+
+    def deviation(self, terms: Terms, answers: int) -> float:
+        """Of the noise in a cell of one of the tables."""
+        return terms.summed_scale(answers) * math.sqrt(self.number)
+
+
+def fitting_pairs(domain: Domain, most: int) -> list[Clique]:
+    """Pairs of columns whose tables have at most so many cells."""
+    every = itertools.combinations(range(len(domain)), 2)
+    return [pair for pair in every if domain.cells(pair) <= most]
+
+
+def nominal_encoding(schema: Schema, bins: int) -> TableEncoding:
+    """Codes as they would be if every column's values were even over its range."""
+    even = [_even(column) for column in HistogramLayout.of(schema).columns]
+    return TableEncoding.from_histogram(schema, np.concatenate(even), 0.0, bins, rare=0.0)
+
+
+def _even(column: ColumnLayout) -> NDArray[np.float64]:
+    """Noiseless counts [dim] of values spread evenly."""
+    cells = np.ones(column.levels[-1])
+    if column.grid is not None:
+        cells = cell_units(column.grid, column.edges, column.spikes)
+    levels = [cells / cells.sum()]
+    for _ in column.levels[1:]:
+        levels.insert(0, np.add.reduceat(levels[0], np.arange(0, len(levels[0]), BRANCHING)))
+    none = np.zeros(column.extras)
+    return np.concatenate([part for level in levels for part in (level, none)])
+
+
+def expect_tables(
+    schema: Schema, bins: int, plan: Plan, asked_of: Callable[[Domain], Sequence[Asked]]
+) -> Expected:
+    """Sizes of all answers, and the errors of columns, pairs and triples, by question.
+
+    Args:
+        asked_of: what is asked of a table of so many codes a column.
+    """
+    encoding = nominal_encoding(schema, bins)
+    domain, layout = Domain(encoding.sizes), HistogramLayout.of(schema)
+    terms = plan.terms(HISTOGRAM.name)
+    sizes = {HISTOGRAM.name: float(layout.dim)}
+    errors = _column_errors(encoding, terms.summed_scale(plan.clients))
+    tables: list[ExpectedError] = []
+    target = None if schema.target_column is None else target_index(schema)
+    known: dict[str, list[dict[Clique, float]]] = {}
+    for one in asked_of(domain):
+        deviation = one.deviation(plan.terms(one.label), plan.clients)
+        sizes[one.label] = one.number * _mean(map(domain.cells, one.cliques))
+        for what, found in _deviations(domain, one, deviation, target).items():
+            known.setdefault(what, []).append(found)
+            tables.append(_error(f"{what}, {one.what}", domain, found))
+    for what, several in known.items():
+        if len(several) > 1:
+            both = {c: sum(s[c] ** -2 for s in several if c in s) ** -0.5 for c in several[0]}
+            tables.append(_error(f"{what}, both together", domain, both))
+    tables.sort(key=lambda error: (error.what.split(",")[0], -error.error))
+    return Expected(sizes, (*errors, *tables), (FITTED,))
+
+
+def _column_errors(encoding: TableEncoding, sigma: float) -> list[ExpectedError]:
+    """Of the histogram: what all its levels and columns together tell of a code."""
+    zeros = np.zeros(HistogramLayout.of(encoding.schema).dim)
+    kinds: dict[str, list[float]] = {}
+    sizes: dict[str, list[int]] = {}
+    for own, bins in zip(tally(encoding, zeros, sigma), encoding.bins, strict=True):
+        kind = "columns of categories" if bins is None else "columns of numbers"
+        kinds.setdefault(kind, []).append(MAGNITUDE * _mean(own.deviations))
+        sizes.setdefault(kind, []).append(len(own.deviations))
+    return [ExpectedError(kind, _mean(kinds[kind]), _mean(sizes[kind])) for kind in sorted(kinds)]
+
+
+def _deviations(
+    domain: Domain, one: Asked, deviation: float, target: int | None
+) -> dict[str, dict[Clique, float]]:
+    """Of every pair and triple within a message's tables: by kind, then by its columns."""
+    holding: dict[Clique, list[float]] = {}
+    for whole in one.cliques:
+        for width in (2, 3):
+            for part in itertools.combinations(whole, width):
+                summed = domain.cells(whole) / domain.cells(part)
+                holding.setdefault(part, []).append(deviation * summed**0.5)
+    found: dict[str, dict[Clique, float]] = {}
+    for part, several in holding.items():
+        what = {2: "pairs", 3: "triples"}[len(part)] + " with the target" * (target in part)
+        # Of tables of which only some are asked, one that holds it.
+        everything = one.number >= len(one.cliques)
+        each = sum(x**-2 for x in several) ** -0.5 if everything else _mean(several)
+        found.setdefault(what, {})[part] = each
+    return found
+
+
+def _error(what: str, domain: Domain, deviations: dict[Clique, float]) -> ExpectedError:
+    """The mean over all such tables."""
+    error = MAGNITUDE * _mean(deviations.values())
+    return ExpectedError(what, error, _mean(map(domain.cells, deviations)))
+
+
+def _mean(values: Iterable[float]) -> float:
+    several = list(values)
+    return float(sum(several)) / len(several)

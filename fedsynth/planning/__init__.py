@@ -1,0 +1,1 @@
+"""The price of a job before anything is asked, from public facts alone."""

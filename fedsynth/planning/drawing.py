@@ -1,0 +1,123 @@
+"""Plots of a plan as one .svg file that needs nothing else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from fedsynth.errors import ConfigError
+from fedsynth.evaluation.report.charts.drawing import Scale, line, path, px, words
+from fedsynth.evaluation.report.markup import Html, tag
+
+_WIDTH, _HEIGHT = 620.0, 330.0
+_LEFT, _RIGHT, _TOP, _FOOT = 64.0, 400.0, 16.0, 282.0
+# Told apart by their dashes as well, where colours are not.
+_STROKES = (
+    ("#1f5fa8", ""),
+    ("#b5472f", "7 3"),
+    ("#3d7d3a", "2 3"),
+    ("#7a4fa3", "9 3 2 3"),
+    ("#8a6d1d", "4 2"),
+)
+_STYLE = (
+    "text{font:12px system-ui,sans-serif;fill:#222}.quiet{fill:#555}.mid{text-anchor:middle}"
+    ".end{text-anchor:end}.grid{stroke:#ddd;stroke-width:1;fill:none}"
+    ".mark{stroke:#222;stroke-dasharray:3 3;fill:none}"
+)
+
+
+def draw_lines(
+    lines: Mapping[str, Sequence[tuple[float, float]]],
+    *,
+    across: str,
+    up: str,
+    label: str,
+    at: float | None = None,
+) -> Html:
+    """Lines through points of positive figures, on two logarithmic axes.
+
+    Args:
+        lines: points by the line's name, at most five lines; figures that are not finite are left
+            out.
+        across, up: names of the axes.
+        label: text alternative.
+        at: a figure on the first axis to be marked.
+    """
+    kept = {
+        name: [(x, y) for x, y in points if 0 < x < math.inf and 0 < y < math.inf]
+        for name, points in lines.items()
+    }
+    kept = {name: points for name, points in kept.items() if points}
+    if not kept:
+        raise ConfigError("there is nothing to plot: no figure of this plan is finite")
+    everything = [point for points in kept.values() for point in points]
+    x = _scale([point[0] for point in everything], _LEFT, _RIGHT)
+    y = _scale([point[1] for point in everything], _FOOT, _TOP)
+    parts = _axes(x, y, across, up)
+    if at is not None and x.low <= at <= x.high:
+        parts += [line(x(at), _TOP, x(at), _FOOT, "mark")]
+    for place, (name, points) in enumerate(kept.items()):
+        colour, dashes = _STROKES[place % len(_STROKES)]
+        style = f"stroke:{colour};stroke-width:2;fill:none;stroke-dasharray:{dashes or 'none'}"
+        drawn = path([(x(a), y(b)) for a, b in points], "line")
+        height = _TOP + 10 + 20 * place
+        key = path([(_RIGHT + 14, height), (_RIGHT + 42, height)], "line")
+        said = words(_RIGHT + 48, height + 4, name)
+        parts.append(tag("g", tag("title", name), drawn, key, style=style))
+        parts.append(said)
+    size = {"viewBox": f"0 0 {px(_WIDTH)} {px(_HEIGHT)}", "width": px(_WIDTH)}
+    ground = tag("rect", width="100%", height="100%", fill="#fff")
+    style = tag("style", Html(_STYLE))
+    xml = {"xmlns": "http://www.w3.org/2000/svg", "role": "img", "aria_label": label}
+    return tag("svg", style, ground, *parts, **size, height=px(_HEIGHT), **xml)
+
+
+def save_plot(svg: Html, file: Path) -> None:
+    """Write a plot to a new .svg file.
+
+    Raises:
+        ConfigError: another kind of file, or one that exists.
+    """
+    if file.suffix != ".svg":
+        raise ConfigError(f"{file}: plots are written as .svg, which every browser opens")
+    try:
+        with file.open("x", encoding="utf-8") as out:
+            out.write(svg)
+    except FileExistsError:
+        raise ConfigError(f"{file} exists already: name a new file") from None
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be written ({error.strerror})") from None
+
+
+def _scale(values: Sequence[float], start: float, end: float) -> Scale:
+    """A logarithmic one from decade to decade, or half of one."""
+    low = math.floor(2 * math.log10(min(values)) + 1e-9) / 2
+    high = math.ceil(2 * math.log10(max(values)) - 1e-9) / 2
+    return Scale(10**low, 10 ** max(high, low + 0.5), start, end, log=True)
+
+
+def _axes(x: Scale, y: Scale, across: str, up: str) -> list[Html]:
+    parts = []
+    for value in _ticks(x):
+        parts.append(line(x(value), _TOP, x(value), _FOOT, "grid"))
+        parts.append(words(x(value), _FOOT + 16, _spell(value), "middle", "quiet"))
+    for value in _ticks(y):
+        parts.append(line(_LEFT, y(value), _RIGHT, y(value), "grid"))
+        parts.append(words(_LEFT - 6, y(value) + 4, _spell(value), "end", "quiet"))
+    middle = (_TOP + _FOOT) / 2
+    parts.append(words((_LEFT + _RIGHT) / 2, _FOOT + 38, across, "middle"))
+    turned = f"rotate(-90 14 {px(middle)})"
+    return [*parts, tag("text", up, x="14", y=px(middle), transform=turned, class_="mid")]
+
+
+def _ticks(scale: Scale) -> list[float]:
+    """Decades; where there are fewer than three, their multiples of 1, 2 and 5 as well."""
+    decades = range(math.floor(math.log10(scale.low)), math.ceil(math.log10(scale.high)) + 1)
+    steps = (1,) if len(decades) > 5 else (1, 3) if len(decades) > 3 else (1, 2, 5)
+    values = [step * 10.0**power for power in decades for step in steps]
+    return [value for value in values if scale.low * 0.999 <= value <= scale.high * 1.001]
+
+
+def _spell(value: float) -> str:
+    return f"{value:,.0f}" if 1 <= value < 1e6 else f"{value:g}"

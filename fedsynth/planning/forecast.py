@@ -1,0 +1,250 @@
+"""What a job would ask, cost and be worth: its plan, told in full."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from fedsynth.agreed import demand_whole
+from fedsynth.errors import ConfigError
+from fedsynth.methods.arguments import budget_of
+from fedsynth.methods.synthesizer import Synthesizer
+from fedsynth.planning.warnings import suggestions_for, warnings_for
+from fedsynth.privacy.accounting import charged, spent
+from fedsynth.privacy.adversaries import Adversary
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.sampling import FixedSize
+from fedsynth.privacy.trail.job import Planned
+from fedsynth.queries.expected import ExpectedError
+from fedsynth.queries.plan import Plan
+from fedsynth.registry import choose, synthesizer
+from fedsynth.schema import ImageSchema, Schema
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a plan asks under one label.
+
+    Attributes:
+        count: how often.
+        mechanism, sampling: in words.
+        noise_multiplier: scale of the noise over the clip; of a choice, of its scores.
+        noise: standard deviation of the noise in every number released, if all clients answer; of
+            a mechanism without one, what stands in for it; None for a choice.
+        client_noise: that of the noise that each client adds itself, 0 where it adds none.
+        epsilon: what all of it would cost were nothing else asked.
+        signal: how many times its noise a round's sum would be, did all contributions point one way
+            and fill the clip: units taking part over the noise multiplier; None where their number
+            is not known.
+        numbers: in an answer; None where the method does not state it.
+    """
+
+    label: str
+    count: int
+    mechanism: str
+    sampling: str
+    noise_multiplier: float
+    noise: float | None
+    client_noise: float
+    epsilon: float
+    signal: float | None
+    numbers: float | None
+
+    @property
+    def bytes_up(self) -> float | None:
+        """A client that takes part every time sends so many."""
+        return None if self.numbers is None else 8.0 * self.numbers * self.count
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a job would ask, cost and be worth.
+
+    Attributes:
+        method: that would be asked by, and ``reason`` why `auto` takes it; None where it was named.
+        plan: its own.
+        epsilon: what the job costs, as its certificate would say.
+        solved: which figure follows from the others, in words.
+        questions: in order.
+        adversaries: epsilon against each.
+        errors: expected, of the tables that are asked.
+        records: how many there are, a public figure; None where they are not known.
+        warnings: what to know before believing the guarantee, in sentences.
+        suggestions: the nearest settings without such a fault.
+        notes: what the figures take for granted, and which ones are not known.
+    """
+
+    method: str
+    reason: str | None
+    plan: Plan
+    epsilon: float
+    solved: str
+    questions: tuple[Question, ...]
+    adversaries: tuple[Adversary, ...]
+    errors: tuple[ExpectedError, ...]
+    records: int | None
+    warnings: tuple[str, ...]
+    suggestions: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def bytes_up(self) -> float | None:
+        """What a client sends that takes part every time; None where not all of it is known."""
+        sizes = [question.bytes_up for question in self.questions]
+        return None if None in sizes else sum(size for size in sizes if size is not None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain content, for JSON: an infinite epsilon is "inf"."""
+        budget = self.plan.budget
+        content = asdict(replace(self, plan=None))  # type: ignore[arg-type]
+        content["plan"] = [planned.to_dict() for planned in self.plan.releases]
+        content["budget"] = {**asdict(budget), "delta": budget.resolved_delta}
+        content["clients"] = self.plan.clients
+        content["bytes_up"] = self.bytes_up
+        for question, own in zip(content["questions"], self.questions, strict=True):
+            question["bytes_up"] = own.bytes_up
+        plain: dict[str, Any] = _spell_infinite(content)
+        return plain
+
+
+def plan(
+    what: Synthesizer[Any] | Schema | ImageSchema,
+    budget: Budget | Mapping[str, Any] | float,
+    clients: int,
+    *,
+    records: int | None = None,
+    survivors: float = 1.0,
+) -> Forecast:
+    """Know the price before: epsilon for each adversary, noise, expected errors, bytes.
+
+    Nobody is asked and no row is read: everything follows from what is public. Epsilon is that of
+    the method's own plan, so a job's certificate has the same to the digit.
+
+    Args:
+        what: a synthesizer, with its settings; or a schema, whose method `auto` would choose.
+        budget: of the job; an infinite epsilon with a method's ``noise_multiplier`` asks what that
+            noise costs.
+        clients: how many take part.
+        records: that all of them have together, where that may be published.
+        survivors: share of the clients that is sure to answer, in (0, 1].
+
+    Raises:
+        ConfigError: these do not go together.
+        PrivacyError: no noise makes the job affordable.
+
+    Example:
+        >>> fs.plan(schema, fs.Budget(epsilon=1.0), clients=10, records=50_000)  # doctest: +SKIP
+    """
+    reason = None
+    allowed = budget_of(budget)
+    if isinstance(what, Schema | ImageSchema):
+        choice = choose(what, allowed)
+        what, reason = synthesizer(choice.method, what), choice.reason
+    elif not isinstance(what, Synthesizer):
+        raise ConfigError(
+            f"plan needs a synthesizer (fs.AIM(schema)) or a schema, not {type(what).__name__}"
+        )
+    if records is not None:
+        demand_whole("records", records, 1)
+    made = what.plan(allowed, clients, survivors)
+    settings = what.resolved(made.budget)
+    expected = what.expect(settings, made)
+    units = records if made.budget.protects.per_record else made.clients
+    questions = tuple(_question(one, made, units, expected.sizes) for one in made.releases)
+    found = made.adversaries()
+    epsilon = made.epsilon()
+    notes = [*expected.notes, *_unknown(questions, units)]
+    return Forecast(
+        method=what.name,
+        reason=reason,
+        plan=made,
+        epsilon=epsilon,
+        solved=_say_solved(made.budget, getattr(settings, "noise_multiplier", None), epsilon),
+        questions=questions,
+        adversaries=found,
+        errors=expected.errors,
+        records=records,
+        warnings=warnings_for(made.budget, epsilon, found, records),
+        suggestions=suggestions_for(made.budget, epsilon, found, records),
+        notes=tuple(notes),
+    )
+
+
+def _question(
+    planned: Planned, made: Plan, units: int | None, sizes: Mapping[str, float]
+) -> Question:
+    terms, sampling = planned.terms, planned.terms.sampling
+    unit = terms.unit
+    taking, share, answers = f"every {unit}", 1.0, made.clients
+    if isinstance(sampling, FixedSize):
+        share = sampling.size / sampling.population
+        taking, answers = f"{sampling.size:,} of {sampling.population:,} {unit}s", sampling.size
+    elif sampling.rate < 1:
+        share = sampling.rate
+        taking = f"each {unit} with probability {sampling.rate:.3g}"
+        if not terms.protects.per_record:
+            answers = max(terms.survivors, round(share * made.clients))
+    noise = None
+    if not terms.kind.selects:
+        noise = terms.noise.deviation(terms.summed_scale(answers))
+    cost = charged({terms: planned.count}, made.participations, made.budget.unit)
+    signal = None
+    if units is not None and terms.noise_multiplier:
+        signal = share * units * terms.clip / terms.summed_scale(answers) if noise else None
+    return Question(
+        label=planned.label,
+        count=planned.count,
+        mechanism=terms.mechanism,
+        sampling=taking,
+        noise_multiplier=terms.noise_multiplier,
+        noise=noise,
+        client_noise=0.0 if noise is None else terms.noise.deviation(terms.client_scale),
+        epsilon=spent(cost, made.budget.resolved_delta).epsilon,
+        signal=signal,
+        numbers=sizes.get(planned.label),
+    )
+
+
+def _say_solved(budget: Budget, given: float | None, epsilon: float) -> str:
+    if given is None and budget.private:
+        return f"noise, for epsilon {budget.epsilon:g}"
+    if given is None:
+        return "nothing: no epsilon and no noise were given"
+    if not budget.private:
+        return f"epsilon, for the training's noise_multiplier of {given:g}"
+    return (
+        f"epsilon: the training's noise_multiplier {given:g} was given, and costs {epsilon:.4g} of "
+        f"the {budget.epsilon:g} that were allowed, with counts that get their shares of those; "
+        "leave it out to have it solved for"
+    )
+
+
+def _unknown(questions: tuple[Question, ...], units: int | None) -> list[str]:
+    """Sentences about figures that are left out."""
+    found = ["Time and memory are left out: they hang on machines, and on what is released first."]
+    unsized = [question.label for question in questions if question.numbers is None]
+    if unsized:
+        found.append(
+            f"The size of answers to {', '.join(unsized)} is left out: it hangs on what is "
+            "released before, or the method does not state it."
+        )
+    found.append(
+        "Bytes are those of the numbers that a client sends. Those that it receives hang on what "
+        "is released first, and are mostly far fewer, but for trainings, whose every round sends "
+        "a model as large as an answer."
+    )
+    if units is None:
+        found.append("Without the number of records nothing is said of signal against noise.")
+    return found
+
+
+def _spell_infinite(content: Any) -> Any:
+    if isinstance(content, Mapping):
+        return {key: _spell_infinite(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_spell_infinite(value) for value in content]
+    if isinstance(content, float) and math.isinf(content):
+        return "inf"
+    return content

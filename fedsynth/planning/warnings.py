@@ -1,0 +1,66 @@
+"""Where a guarantee is next to empty, and the nearest setting where it is not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from fedsynth.privacy.adversaries import Adversary
+from fedsynth.privacy.budget import Budget
+
+# An epsilon beyond which a bound on odds, e^epsilon, bounds nothing in practice.
+EMPTY = 20.0
+# What `Budget.cautions` takes for the most that promises something.
+_MOST = 10.0
+_FEW = 100
+
+
+def _known(budget: Budget, records: int | None) -> Budget:
+    """The budget with the number of its units, which a job may not know of; its delta stays."""
+    if records is None or budget.units is not None or not budget.protects.per_record:
+        return budget
+    return replace(budget, units=records, delta=budget.resolved_delta)
+
+
+def warnings_for(
+    budget: Budget, epsilon: float, adversaries: Sequence[Adversary], records: int | None
+) -> tuple[str, ...]:
+    """What to know before believing a plan, in sentences.
+
+    Args:
+        budget: for so many clients.
+        epsilon: what the plan costs.
+    """
+    found = list(_known(budget, records).cautions())
+    if EMPTY < epsilon < math.inf:
+        found.append(
+            f"epsilon {epsilon:.4g} is beyond {EMPTY:g}: odds may change by a factor of "
+            f"{math.exp(min(epsilon, 700)):.1e}, which protects nobody."
+        )
+    for one in adversaries:
+        if not one.promised and 1.2 * epsilon < one.epsilon < math.inf:
+            found.append(f"{one.who}: epsilon {one.epsilon:.4g}, more than is promised.")
+    return tuple(found)
+
+
+def suggestions_for(
+    budget: Budget, epsilon: float, adversaries: Sequence[Adversary], records: int | None
+) -> tuple[str, ...]:
+    """The nearest settings that promise something, in sentences."""
+    return tuple(_suggest(_known(budget, records), epsilon, adversaries))
+
+
+def _suggest(budget: Budget, epsilon: float, adversaries: Sequence[Adversary]) -> Iterator[str]:
+    units = budget.units
+    if units is not None and budget.resolved_delta >= 1 / units:
+        yield f"delta: {float(f'{units**-1.1:.1e}'):g} lies below one in {units:,} {budget.unit}s"
+    if not math.isfinite(epsilon):
+        yield "epsilon: 1 is usual; `fedsynth plan` with it says what that asks of noise"
+    elif epsilon > _MOST:
+        yield f"epsilon: {_MOST:g} is the most that promises something; fewer rounds cost less too"
+    if not budget.protects.per_record and units is not None and units < _FEW:
+        yield "unit: record protects each row, which a few owners can afford"
+    shared = budget.trusts.shares and not budget.curious
+    if shared and any(one.epsilon > epsilon for one in adversaries):
+        yield "curious: 1 holds the other owners off as well as anybody"

@@ -1,0 +1,38 @@
+"""What is expected of a plan's answers before anything is asked, from public facts alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class ExpectedError:
+    """How far off a released table is expected to be.
+
+    Attributes:
+        what: tables, in words.
+        error: mean magnitude of the noise in a cell of theirs, in what a unit adds to a cell: a
+            record 1; a client 1 in all, however many rows it has.
+        cells: of such a table, as large as the plan takes it to be.
+    """
+
+    what: str
+    error: float
+    cells: float
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a method states of its plan.
+
+    Attributes:
+        sizes: numbers in one answer, by the label of the release; those that hang on what is
+            released first are of the size that the plan takes codes to have.
+        errors: of tables; empty where a method releases none.
+        notes: what the figures take for granted, or leave out, in sentences.
+    """
+
+    sizes: Mapping[str, float] = field(default_factory=dict)
+    errors: tuple[ExpectedError, ...] = ()
+    notes: tuple[str, ...] = ()
