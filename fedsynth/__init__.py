@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from fedsynth.papers.fusion.hybrid import HybridFusion
     from fedsynth.papers.fusion.published import Fusion
     from fedsynth.papers.fusion_gan.synthesizer import FusionGAN
+    from fedsynth.planning.forecast import Forecast, plan
     from fedsynth.privacy.budget import Budget
     from fedsynth.privacy.trail.certificate import Certificate
     from fedsynth.privacy.verify.verification import verify
@@ -68,6 +69,7 @@ __all__ = [
     "FedGAN",
     "FedInfer",
     "FedVAE",
+    "Forecast",
     "Fusion",
     "FusionGAN",
     "HybridFusion",
@@ -90,6 +92,7 @@ __all__ = [
     "load_builtin",
     "load_schema",
     "partition",
+    "plan",
     "read_images",
     "read_sql",
     "read_table",
@@ -117,6 +120,7 @@ _HOMES = {
     "fedsynth.federation.simulation.partitions": ("partition",),
     "fedsynth.data.images": ("Images", "read_images", "write_images"),
     "fedsynth.privacy.trail.certificate": ("Certificate",),
+    "fedsynth.planning.forecast": ("Forecast", "plan"),
     "fedsynth.privacy.budget": ("Budget",),
     "fedsynth.privacy.verify.verification": ("verify",),
     "fedsynth.queries.plan": ("Plan",),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fedsynth.cli.accounts import budget
 from fedsynth.cli.evaluate import evaluate
 from fedsynth.cli.options import (
     TABLE,
@@ -27,6 +28,7 @@ from fedsynth.cli.options import (
     Sheet,
     Where,
 )
+from fedsynth.cli.planning import plan
 from fedsynth.cli.queries import count, demand_new, impute, parse_conditions, predict
 from fedsynth.cli.tune import tune
 from fedsynth.cli.vouching import key, sign, verify
@@ -62,6 +64,8 @@ schema_app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(schema_app, name="schema")
+app.command()(plan)
+app.command()(budget)
 app.command()(evaluate)
 app.command()(tune)
 app.command()(count)

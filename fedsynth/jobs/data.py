@@ -63,7 +63,7 @@ def prepare(config: Config, base: Path, caution: Caution = warn_of) -> JobData:
         DataError: data that are absent, damaged or too few.
     """
     schema = read_schema(config, base)
-    public = _read_public(config, schema, base, caution)
+    public = read_public(config, schema, base, caution)
     if config.sites.paths is not None:
         return replace(_read_files(config, schema, base, caution), public=public)
     data, test_images = _read_rows(config, schema, base, caution)
@@ -94,7 +94,7 @@ def prepare(config: Config, base: Path, caution: Caution = warn_of) -> JobData:
     return JobData(schema, owners, train, test, held_out, public, provenance)
 
 
-def _read_public(
+def read_public(
     config: Config, schema: Schema | ImageSchema, base: Path, caution: Caution
 ) -> Rows | None:
     """Public rows, of a table with or without its target."""
@@ -185,6 +185,18 @@ def _read_owners(
     # Of all rows, so that a name that only a held-out row has is an owner's too, or refused.
     _, found = Column(values, names).groups(CutRows(data))
     return _Owners(values, found, "private-data" if names is None else "declared")
+
+
+def count_clients(config: Config, schema: Schema | ImageSchema) -> int | None:
+    """How many clients a job has by what is declared; None where only rows would tell."""
+    sites = config.sites
+    if sites.clients is not None:
+        return sites.clients
+    names = sites.declared if sites.paths is None else tuple(sites.paths)
+    if names is None and sites.column is not None and sites.path is None:
+        found = _values_of(schema, sites.column)
+        names = None if found is None else tuple(map(str, found))
+    return None if names is None else len(names)
 
 
 def _values_of(schema: Schema | ImageSchema, name: str) -> Sequence[object] | None:

@@ -10,7 +10,7 @@ from fedsynth.errors import ConfigError
 from fedsynth.evaluation.report.charts.drawing import Scale, line, path, px, words
 from fedsynth.evaluation.report.markup import Html, tag
 
-_WIDTH, _HEIGHT = 620.0, 330.0
+_WIDTH, _HEIGHT = 660.0, 330.0
 _LEFT, _RIGHT, _TOP, _FOOT = 64.0, 400.0, 16.0, 282.0
 # Told apart by their dashes as well, where colours are not.
 _STROKES = (
@@ -120,4 +120,4 @@ def _ticks(scale: Scale) -> list[float]:
 
 
 def _spell(value: float) -> str:
-    return f"{value:,.0f}" if 1 <= value < 1e6 else f"{value:g}"
+    return f"{value:,.0f}" if 1 <= value < 1e5 else f"{value:g}".replace("e+0", "e")

@@ -105,7 +105,7 @@ class Forecast:
         content["bytes_up"] = self.bytes_up
         for question, own in zip(content["questions"], self.questions, strict=True):
             question["bytes_up"] = own.bytes_up
-        plain: dict[str, Any] = _spell_infinite(content)
+        plain: dict[str, Any] = spell_infinite(content)
         return plain
 
 
@@ -240,11 +240,12 @@ def _unknown(questions: tuple[Question, ...], units: int | None) -> list[str]:
     return found
 
 
-def _spell_infinite(content: Any) -> Any:
+def spell_infinite(content: Any) -> Any:
+    """The same with "inf" for what JSON cannot hold."""
     if isinstance(content, Mapping):
-        return {key: _spell_infinite(value) for key, value in content.items()}
+        return {key: spell_infinite(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
-        return [_spell_infinite(value) for value in content]
+        return [spell_infinite(value) for value in content]
     if isinstance(content, float) and math.isinf(content):
         return "inf"
     return content

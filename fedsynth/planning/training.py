@@ -111,7 +111,8 @@ def clients_for(training: Training, budget: Budget, survivors: float = 1.0) -> i
     """The fewest clients for which a training of given noise costs at most the budget's epsilon.
 
     As many take part in a round, among the more: so each is drawn the more rarely. Unless the
-    budget says otherwise, delta falls with their number, as one over its power 1.1. To a thousandth.
+    budget says otherwise, delta falls with their number, as one over its power 1.1. To
+    a thousandth.
 
     Raises:
         ConfigError: no noise, or no number per round, is given; or no number of clients is enough.

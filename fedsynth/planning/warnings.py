@@ -9,10 +9,10 @@ from dataclasses import replace
 from fedsynth.privacy.adversaries import Adversary
 from fedsynth.privacy.budget import Budget
 
-# An epsilon beyond which a bound on odds, e^epsilon, bounds nothing in practice.
 EMPTY = 20.0
-# What `Budget.cautions` takes for the most that promises something.
-_MOST = 10.0
+"""An epsilon beyond which a bound on odds, e^epsilon, bounds nothing in practice."""
+MOST = 10.0
+"""What `Budget.cautions` takes for the most that promises something."""
 _FEW = 100
 
 
@@ -39,7 +39,7 @@ def warnings_for(
             f"{math.exp(min(epsilon, 700)):.1e}, which protects nobody."
         )
     for one in adversaries:
-        if not one.promised and 1.2 * epsilon < one.epsilon < math.inf:
+        if not (one.promised or budget.curious) and epsilon < one.epsilon < math.inf:
             found.append(f"{one.who}: epsilon {one.epsilon:.4g}, more than is promised.")
     return tuple(found)
 
@@ -57,8 +57,8 @@ def _suggest(budget: Budget, epsilon: float, adversaries: Sequence[Adversary]) -
         yield f"delta: {float(f'{units**-1.1:.1e}'):g} lies below one in {units:,} {budget.unit}s"
     if not math.isfinite(epsilon):
         yield "epsilon: 1 is usual; `fedsynth plan` with it says what that asks of noise"
-    elif epsilon > _MOST:
-        yield f"epsilon: {_MOST:g} is the most that promises something; fewer rounds cost less too"
+    elif epsilon > MOST:
+        yield f"epsilon: {MOST:g} is the most that promises something; fewer rounds cost less too"
     if not budget.protects.per_record and units is not None and units < _FEW:
         yield "unit: record protects each row, which a few owners can afford"
     shared = budget.trusts.shares and not budget.curious

@@ -22,7 +22,7 @@ from fedsynth.methods.copula.cells import TableCells
 from fedsynth.methods.copula.model import FusionModel, learn
 from fedsynth.methods.copula.settings import PrivateFusionSettings
 from fedsynth.methods.copula.statistics import restore_statistics, statistics_terms
-from fedsynth.methods.copula.tasks import STATISTICS
+from fedsynth.methods.copula.tasks import STATISTICS, read_question
 from fedsynth.methods.sampling.classifier import Classifier
 from fedsynth.methods.sampling.design import Design
 from fedsynth.methods.sampling.drawing import draw_table
@@ -99,7 +99,9 @@ class PrivateFusion(Synthesizer[Learned]):
         return [Stage(STATISTICS.name, 1.0, terms)]
 
     def expect(self, settings: PrivateFusionSettings, plan: Plan) -> Expected:
-        return Expected({STATISTICS.name: float(settings.question(self.schema).dim)})
+        norm = plan.terms(STATISTICS.name).norm
+        asked = read_question(self.schema, settings.question(self.schema), norm)
+        return Expected({STATISTICS.name: float(asked.dim)})
 
     def learn(self, session: Session) -> Learned:
         settings: PrivateFusionSettings = session.settings

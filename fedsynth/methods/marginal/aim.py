@@ -73,13 +73,14 @@ class AIM(GraphicalSynthesizer):
         cliques = maximal(workload_of(self.schema, settings, domain))
         if len(domain) == 1 or not cliques:
             return []
+        total = min(settings.marginals or 1, len(cliques))
         if settings.selection == "exponential":
-            return [Asked(FINE, 1, cliques, "asked one by one")]
+            return [Asked(FINE, 1, cliques, "asked one by one", total)]
         # The first message holds the most tables.
-        picked = min(tables_in(0, settings), len(cliques))
+        picked = min(tables_in(0, settings), total)
         return [
-            Asked(COARSE, len(cliques), cliques, "asked coarsely"),
-            Asked(FINE, picked, cliques, "asked again"),
+            Asked(COARSE, len(cliques), cliques, "asked coarsely", len(cliques)),
+            Asked(FINE, picked, cliques, "asked again", total, by_size=True),
         ]
 
     def model(self, settings: AIMSettings, measurer: Measurer) -> Model:

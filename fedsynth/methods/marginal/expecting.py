@@ -20,7 +20,6 @@ from fedsynth.encoding.histogram import ColumnLayout, HistogramLayout
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.encoding.tallies import tally
 from fedsynth.marginals import Clique, Domain
-from fedsynth.privacy.terms import Terms
 from fedsynth.queries.expected import Expected, ExpectedError
 from fedsynth.queries.plan import Plan
 from fedsynth.queries.tasks.counting import HISTOGRAM
@@ -30,6 +29,10 @@ from fedsynth.schema.target import target_index
 # Of a normal variable: its mean magnitude over its deviation.
 MAGNITUDE = math.sqrt(2 / math.pi)
 
+EVEN = (
+    "Columns of numbers are taken to be even over their range. Real bins, which set frequent values "
+    "apart, mostly have less noise."
+)
 FITTED = (
     "Errors are of the noisy tables that are asked. The rows come from a model fitted to all of "
     "them, which is mostly nearer to the truth than any: see the planning study for how much. "
@@ -39,22 +42,32 @@ FITTED = (
 
 @dataclass(frozen=True)
 class Asked:
-    """Tables that a message of ``label`` asks, all with the same noise, before it is asked.
+    """Tables that messages of ``label`` ask, before it is known which.
 
     Attributes:
-        number: of tables in the message, which share its noise.
+        number: of tables in a message, which share its noise.
         cliques: those among which they are; all of them where there are so many.
-        what: "coarsely", ..
+        what: "asked coarsely", ..
+        total: tables in all messages of the label together.
+        by_size: whether a table's noise goes with the inverse of the third root of its cells.
     """
 
     label: str
     number: int
     cliques: Sequence[Clique]
     what: str
+    total: int
+    by_size: bool = False
 
-    def deviation(self, terms: Terms, answers: int) -> float:
-        """Of the noise in a cell of one of the tables."""
-        return terms.summed_scale(answers) * math.sqrt(self.number)
+    def deviations(self, domain: Domain, scale: float) -> dict[Clique, float]:
+        """Of the noise in a cell of each, if it is asked, beside others as they are on average.
+
+        Args:
+            scale: of the noise of a message.
+        """
+        sizes = {c: domain.cells(c) ** (1 / 3) if self.by_size else 1.0 for c in self.cliques}
+        whole = scale * math.sqrt(self.number * _mean(size**2 for size in sizes.values()))
+        return {clique: whole / size for clique, size in sizes.items()}
 
 
 def fitting_pairs(domain: Domain, most: int) -> list[Clique]:
@@ -98,9 +111,9 @@ def expect_tables(
     target = None if schema.target_column is None else target_index(schema)
     known: dict[str, list[dict[Clique, float]]] = {}
     for one in asked_of(domain):
-        deviation = one.deviation(plan.terms(one.label), plan.clients)
+        scale = plan.terms(one.label).summed_scale(plan.clients)
         sizes[one.label] = one.number * _mean(map(domain.cells, one.cliques))
-        for what, found in _deviations(domain, one, deviation, target).items():
+        for what, found in _deviations(domain, one, scale, target).items():
             known.setdefault(what, []).append(found)
             tables.append(_error(f"{what}, {one.what}", domain, found))
     for what, several in known.items():
@@ -108,7 +121,7 @@ def expect_tables(
             both = {c: sum(s[c] ** -2 for s in several if c in s) ** -0.5 for c in several[0]}
             tables.append(_error(f"{what}, both together", domain, both))
     tables.sort(key=lambda error: (error.what.split(",")[0], -error.error))
-    return Expected(sizes, (*errors, *tables), (FITTED,))
+    return Expected(sizes, (*errors, *tables), (EVEN, FITTED))
 
 
 def _column_errors(encoding: TableEncoding, sigma: float) -> list[ExpectedError]:
@@ -117,29 +130,29 @@ def _column_errors(encoding: TableEncoding, sigma: float) -> list[ExpectedError]
     kinds: dict[str, list[float]] = {}
     sizes: dict[str, list[int]] = {}
     for own, bins in zip(tally(encoding, zeros, sigma), encoding.bins, strict=True):
-        kind = "columns of categories" if bins is None else "columns of numbers"
+        kind = "columns of categories" if bins is None else "columns of numbers, in even bins"
         kinds.setdefault(kind, []).append(MAGNITUDE * _mean(own.deviations))
         sizes.setdefault(kind, []).append(len(own.deviations))
     return [ExpectedError(kind, _mean(kinds[kind]), _mean(sizes[kind])) for kind in sorted(kinds)]
 
 
 def _deviations(
-    domain: Domain, one: Asked, deviation: float, target: int | None
+    domain: Domain, one: Asked, scale: float, target: int | None
 ) -> dict[str, dict[Clique, float]]:
     """Of every pair and triple within a message's tables: by kind, then by its columns."""
     holding: dict[Clique, list[float]] = {}
-    for whole in one.cliques:
+    for whole, deviation in one.deviations(domain, scale).items():
         for width in (2, 3):
             for part in itertools.combinations(whole, width):
                 summed = domain.cells(whole) / domain.cells(part)
                 holding.setdefault(part, []).append(deviation * summed**0.5)
+    # Of those that hold a part, so many are asked on average; a part that is known, at least once.
+    asked = min(1.0, one.total / len(one.cliques))
     found: dict[str, dict[Clique, float]] = {}
     for part, several in holding.items():
         what = {2: "pairs", 3: "triples"}[len(part)] + " with the target" * (target in part)
-        # Of tables of which only some are asked, one that holds it.
-        everything = one.number >= len(one.cliques)
-        each = sum(x**-2 for x in several) ** -0.5 if everything else _mean(several)
-        found.setdefault(what, {})[part] = each
+        certain = _mean(x**-2 for x in several) * max(1.0, asked * len(several))
+        found.setdefault(what, {})[part] = certain**-0.5
     return found
 
 

@@ -58,10 +58,11 @@ class MST(GraphicalSynthesizer):
         pairs = fitting_pairs(domain, settings.max_cells)
         if not pairs:
             return []
-        fine = Asked(FINE, len(domain) - 1, pairs, "asked again")
+        edges = min(len(domain) - 1, len(pairs))
+        fine = Asked(FINE, edges, pairs, "asked again", edges, by_size=True)
         if settings.selection == "exponential":
             return [fine]
-        return [Asked(COARSE, len(pairs), pairs, "asked coarsely"), fine]
+        return [Asked(COARSE, len(pairs), pairs, "asked coarsely", len(pairs)), fine]
 
     def model(self, settings: MSTSettings, measurer: Measurer) -> Model:
         domain, evidence = measurer.domain, Evidence()

@@ -77,11 +77,12 @@ class PrivBayes(GraphicalSynthesizer):
         wide = min(settings.degree + 1, len(domain))
         every = itertools.combinations(range(len(domain)), wide)
         tables = [c for c in every if domain.cells(c) <= settings.max_cells]
-        final = [Asked(CONDITIONALS, len(domain), tables, "asked last")] if tables else []
+        final = [Asked(CONDITIONALS, len(domain), tables, "asked last", len(domain))]
         pairs = fitting_pairs(domain, settings.max_cells)
         if settings.structure == "votes" or not pairs:
-            return final
-        return [Asked(PAIRS, len(pairs), pairs, "asked coarsely"), *final]
+            return final if tables else []
+        coarse = Asked(PAIRS, len(pairs), pairs, "asked coarsely", len(pairs))
+        return [coarse, *(final if tables else [])]
 
     def model(self, settings: PrivBayesSettings, measurer: Measurer) -> Model:
         domain = measurer.domain

@@ -1,0 +1,77 @@
+"""`fedsynth budget`: what owners have left across jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fedsynth.cli.options import Json
+from fedsynth.errors import ConfigError
+
+if TYPE_CHECKING:
+    from fedsynth.planning.accounts import OwnersAccount
+
+
+def budget(
+    folder: Annotated[Path, typer.Argument(help="The folder of `federation: ledgers`.")],
+    runs: Annotated[
+        Path | None, typer.Option(help="A folder of jobs, to name those that spent.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="A new .svg file.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what each owner's account has spent, by which jobs, and has left. Changes nothing."""
+    from fedsynth.planning.accounts import read_accounts
+
+    if plot is not None and plot.exists():
+        raise ConfigError(f"{plot} exists already: name a new file")
+    accounts = read_accounts(folder, runs)
+    if plot is not None:
+        _plot(accounts, plot)
+    if as_json:
+        from fedsynth.plain import print_json
+        from fedsynth.planning.forecast import spell_infinite
+
+        print_json(spell_infinite([one.to_dict() for one in accounts]))
+        return
+    _show(accounts)
+
+
+def _show(accounts: Sequence[OwnersAccount]) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console(highlight=False, soft_wrap=True)
+    table = Table("owner", "protects", "epsilon", "delta", "spent", "left", "by", "releases")
+    for one in accounts:
+        figures = (f"{one.epsilon:.4g}", f"{one.delta:.3g}", f"{one.spent:.4g}", f"{one.left:.4g}")
+        table.add_row(escape(one.owner), one.unit, *figures, "", "", style="bold")
+        before = 0.0
+        for share in one.jobs:
+            taken = f"+{share.spent - before:.4g}"
+            by = share.release or f"job {share.job[:12]}"
+            table.add_row("", "", "", "", taken, "", escape(by), f"{share.releases:,}")
+            before = share.spent
+    console.print(table)
+    console.print(
+        "  Left: what one more release of everybody may cost, or several together. An account "
+        "holds also for jobs that were chosen by what earlier ones released, so it counts more "
+        "than a job's own ledger: about a fifth. Ledgers hold no times: jobs stand in order."
+    )
+
+
+def _plot(accounts: Sequence[OwnersAccount], file: Path) -> None:
+    """What is spent after every job, in order: ledgers hold no times."""
+    from fedsynth.planning.drawing import draw_lines, save_plot
+
+    most = sorted(accounts, key=lambda one: -one.spent / one.epsilon)[:5]
+    lines = {
+        one.owner: [(float(k + 1), share.spent / one.epsilon) for k, share in enumerate(one.jobs)]
+        for one in most
+    }
+    up, label = "spent, as a share of the budget", "what owners have spent after every job"
+    save_plot(draw_lines(lines, across="job", up=up, label=label), file)

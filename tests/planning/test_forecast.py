@@ -1,0 +1,131 @@
+"""A forecast against golden values, and against the certificates and traffic of real small jobs."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+import fedsynth as fs
+from fedsynth.errors import ConfigError
+from fedsynth.schema import Categorical, Schema
+from tests.small_jobs import SCHEMA, table
+
+ADULT = Path(__file__).parents[2] / "configs" / "schemas" / "adult.yaml"
+
+
+@pytest.fixture(scope="module")
+def adult():
+    return fs.load_schema(ADULT)
+
+
+@pytest.fixture(scope="module")
+def aim(adult):
+    return fs.plan(adult, fs.Budget(epsilon=1, delta=1e-5, curious=0), 10, records=50_000)
+
+
+def test_a_schema_is_planned_by_the_method_that_auto_takes(aim):
+    assert aim.method == "aim"
+    assert aim.reason is not None and "15 columns" in aim.reason
+
+
+def test_noise_and_epsilon_are_those_of_jobs_that_were_run(aim):
+    assert [question.noise_multiplier for question in aim.questions] == pytest.approx(
+        [11.799652535711342, 5.562409549097687, 11.124819098195374], rel=1e-12
+    )
+    assert [question.count for question in aim.questions] == [1, 1, 4]
+    assert aim.epsilon == pytest.approx(0.9997804563468697, rel=1e-4)
+    assert aim.questions[0].noise == pytest.approx(math.sqrt(25) * 11.79965, rel=1e-4)
+    assert aim.questions[0].bytes_up == 8 * 245_669
+
+
+def test_errors_of_pairs_are_those_of_sums_of_independent_cells():
+    """14 columns of 24 values and a target of two: 91 triples, of which a pair's cell sums two."""
+    names = [Categorical(name=f"c{k}", values=range(24)) for k in range(14)]
+    schema = Schema(columns=[*names, Categorical(name="y", values=[0, 1])], target="y")
+    found = fs.plan(schema, fs.Budget(epsilon=1, delta=1e-5, curious=0), 10)
+    errors = {error.what: error.error for error in found.errors}
+    magnitude = math.sqrt(2 / math.pi)
+    coarse = magnitude * 5.562409549097687 * math.sqrt(91 * 2)
+    again = magnitude * 11.124819098195374 * math.sqrt(7 * 2)
+    assert coarse == pytest.approx(59.88, abs=0.01) and again == pytest.approx(33.21, abs=0.01)
+    assert errors["pairs, asked coarsely"] == pytest.approx(coarse, rel=2e-5)
+    assert errors["pairs, asked again"] == pytest.approx(again, rel=2e-5)
+    both = (coarse**-2 + again**-2) ** -0.5
+    assert errors["pairs, both together"] == pytest.approx(both, rel=2e-5)
+    # Of 13 triples with a column and the target, whose cells sum 24; 25 of 91 are asked again.
+    target = magnitude * 5.562409549097687 * math.sqrt(91 * 24 / 13)
+    assert errors["pairs with the target, asked coarsely"] == pytest.approx(target, rel=2e-5)
+    several = magnitude * 11.124819098195374 * math.sqrt(7 * 24 / (13 * 25 / 91))
+    assert errors["pairs with the target, asked again"] == pytest.approx(several, rel=2e-5)
+
+
+def test_what_a_job_costs_is_what_its_certificate_says(tmp_path):
+    schema, budget = fs.Schema.from_dict(SCHEMA), fs.Budget(epsilon=1.5, delta=1e-4)
+    forecast = fs.plan(fs.MST(schema), budget, 3)
+    owners = [table(60, seed) for seed in range(3)]
+    synth = fs.MST(schema).fit(owners, budget)
+    certificate = synth.release(tmp_path / "r", rows=10)
+    assert forecast.epsilon == certificate.epsilon
+    told = [one["epsilon"] for one in certificate.content["adversaries"]]
+    assert [one.epsilon for one in forecast.adversaries] == told
+
+
+@pytest.mark.parametrize("method", [fs.MeanEmbedding, fs.PrivateFusion, fs.FedInfer])
+def test_the_size_of_a_single_message_is_what_is_sent(method):
+    schema, budget = fs.Schema.from_dict(SCHEMA), fs.Budget(epsilon=2.0, delta=1e-4)
+    settings = {"steps": 1} if method is fs.MeanEmbedding else {}
+    synth = method(schema, **settings)
+    forecast = fs.plan(synth, budget, 3)
+    assert forecast.bytes_up is not None
+    synth.fit([table(60, seed) for seed in range(3)], budget)
+    assert synth.traffic.up / 3 == forecast.bytes_up
+    assert synth.ledger.spent().epsilon == forecast.epsilon
+
+
+def test_a_given_noise_says_that_epsilon_follows():
+    schema = fs.Schema.from_dict(SCHEMA)
+    noisy = fs.FedVAE(schema, rounds=2, rate=0.5, noise_multiplier=2.0)
+    free = fs.plan(noisy, fs.Budget(epsilon=math.inf), 3)
+    assert free.solved.startswith("epsilon, for the training's noise_multiplier of 2")
+    held = fs.plan(noisy, fs.Budget(epsilon=9.0, delta=1e-5), 3)
+    assert "was given, and costs" in held.solved and held.epsilon <= 9
+    sought = fs.plan(fs.FedVAE(schema, rounds=2, rate=0.5), fs.Budget(epsilon=9.0), 3)
+    assert sought.solved == "noise, for epsilon 9"
+
+
+def test_a_guarantee_that_is_empty_is_told_with_the_nearest_that_is_not():
+    schema = fs.Schema.from_dict(SCHEMA)
+    loose = fs.Budget(epsilon=40.0, delta=0.05, curious=0)
+    forecast = fs.plan(fs.MST(schema), loose, 2, records=40)
+    told = " ".join(forecast.warnings)
+    assert "at least 1/40" in told and "beyond 20" in told
+    assert "one owner: epsilon" in told
+    suggested = " ".join(forecast.suggestions)
+    assert all(name in suggested for name in ("delta: 0.017", "epsilon: 10", "curious: 1"))
+    sound = fs.plan(fs.MST(schema), fs.Budget(epsilon=1.0, delta=1e-5), 3, records=5000)
+    assert not sound.warnings and not sound.suggestions
+
+
+def test_few_clients_are_told_to_protect_records():
+    schema = fs.Schema.from_dict(SCHEMA)
+    forecast = fs.plan(fs.MST(schema), fs.Budget(epsilon=1.0, unit="client"), 10)
+    assert any("among few" in warning for warning in forecast.warnings)
+    assert any(one.startswith("unit: record") for one in forecast.suggestions)
+
+
+def test_a_forecast_is_plain_json():
+    schema = fs.Schema.from_dict(SCHEMA)
+    central = fs.plan(fs.MST(schema), fs.Budget(epsilon=1.0, delta=1e-5, trust="central"), 3)
+    content = json.loads(json.dumps(central.to_dict(), allow_nan=False))
+    assert content["adversaries"][-1]["epsilon"] == "inf"
+    assert [one["noise"] is None for one in content["questions"]] == [False, True, False]
+    assert content["budget"]["delta"] == 1e-5 and content["clients"] == 3
+
+
+@pytest.mark.parametrize("what", [None, "aim", table()])
+def test_what_is_no_synthesizer_and_no_schema_is_refused(what):
+    with pytest.raises(ConfigError, match="plan needs a synthesizer"):
+        fs.plan(what, 1.0, 3)

@@ -1,0 +1,31 @@
+"""Plans to the digit: what jobs on Adult's schema cost, by the accountant as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import fedsynth as fs
+
+SCHEMA = fs.load_schema(Path(__file__).parents[2] / "configs" / "schemas" / "adult.yaml")
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "cost", "noise"),
+    [
+        (1.0, 0.9997804563468697, (11.799652535711342, 5.562409549097687, 11.124819098195374)),
+        (0.3, 0.2999347767871779, (35.54492451743542, 16.756038108695037, 33.512076217390074)),
+        (3.0, 2.999319240001233, (4.398322110942696, 2.0733889269935406, 4.146777853987081)),
+    ],
+)
+def test_aim_distributed(epsilon, cost, noise, exact_costs):
+    found = fs.plan(fs.AIM(SCHEMA), fs.Budget(epsilon=epsilon, delta=1e-5, curious=0), 10)
+    assert found.epsilon == pytest.approx(cost, rel=1e-12)
+    assert [q.noise_multiplier for q in found.questions] == pytest.approx(noise, rel=1e-12)
+
+
+def test_one_message(exact_costs):
+    found = fs.plan(fs.FedInfer(SCHEMA), fs.Budget(epsilon=1, delta=1e-5, curious=0), 10)
+    assert found.epsilon == pytest.approx(0.9997804308792654, rel=1e-12)
+    assert found.questions[0].noise_multiplier == pytest.approx(3.7313777611429146, rel=1e-12)
