@@ -90,6 +90,10 @@ def test_an_aim_job_with_a_holdout_needs_no_torch(tmp_path):
     assert not modules & HEAVY
 
 
+def test_planning_tables_needs_no_torch(tmp_path):
+    assert not loaded_modules("plan", job(tmp_path)) & {*HEAVY, "sklearn"}
+
+
 def test_counting_needs_no_torch(release):
     assert not loaded_modules("count", release, "age", "income") & {*HEAVY, *LEARNING}
 

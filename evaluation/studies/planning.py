@@ -7,8 +7,8 @@ on all rows of a data set, and compares every noisy table with the exact counts 
 the fit chose: `expected` is the plan's mean error of a cell, `measured` the mean over all such
 tables, `ratio` the second over the first. `model` is the fitted model's error of the same tables,
 over the expected one: of those that were asked coarsely, of those that were asked again.
-Columns are measured over 20 draws of the histogram's noise alone. `inside`: the share of a column's intervals of 95 % (histogram, coarse and fine tables together)
-that hold the exact count.
+Columns are measured over 20 draws of the histogram's noise alone. `inside`: the share of a column's
+intervals of 95 % (histogram, coarse and fine tables together) that hold the exact count.
 """
 
 from __future__ import annotations

@@ -43,22 +43,23 @@ def budget(
 def _show(accounts: Sequence[OwnersAccount]) -> None:
     from rich.console import Console
     from rich.markup import escape
-    from rich.table import Table
+    from rich.table import Column, Table
 
     console = Console(highlight=False, soft_wrap=True)
-    table = Table("owner", "protects", "epsilon", "delta", "spent", "left", "by", "releases")
+    table = Table(Column("owner", no_wrap=True), "of epsilon", "spent", "left", "by", "releases")
     for one in accounts:
-        figures = (f"{one.epsilon:.4g}", f"{one.delta:.3g}", f"{one.spent:.4g}", f"{one.left:.4g}")
-        table.add_row(escape(one.owner), one.unit, *figures, "", "", style="bold")
+        of = f"{one.epsilon:.4g} at {one.delta:.3g}, {one.unit}s"
+        figures = (of, f"{one.spent:.4g}", f"{one.left:.4g}")
+        table.add_row(escape(one.owner), *figures, "", "", style="bold")
         before = 0.0
         for share in one.jobs:
-            taken = f"+{share.spent - before:.4g}"
             by = share.release or f"job {share.job[:12]}"
-            table.add_row("", "", "", "", taken, "", escape(by), f"{share.releases:,}")
+            taken = f"+{share.spent - before:.4g}"
+            table.add_row("", "", taken, "", escape(by), f"{share.releases:,}")
             before = share.spent
     console.print(table)
     console.print(
-        "  Left: what one more release of everybody may cost, or several together. An account "
+        "  Left: what one more release of everybody may cost at that delta, or several. An account "
         "holds also for jobs that were chosen by what earlier ones released, so it counts more "
         "than a job's own ledger: about a fifth. Ledgers hold no times: jobs stand in order."
     )
@@ -70,8 +71,11 @@ def _plot(accounts: Sequence[OwnersAccount], file: Path) -> None:
 
     most = sorted(accounts, key=lambda one: -one.spent / one.epsilon)[:5]
     lines = {
-        one.owner: [(float(k + 1), share.spent / one.epsilon) for k, share in enumerate(one.jobs)]
+        one.owner: [
+            (0.0, 0.0),
+            *((k + 1.0, share.spent / one.epsilon) for k, share in enumerate(one.jobs)),
+        ]
         for one in most
     }
     up, label = "spent, as a share of the budget", "what owners have spent after every job"
-    save_plot(draw_lines(lines, across="job", up=up, label=label), file)
+    save_plot(draw_lines(lines, across="jobs", up=up, label=label, log=False), file)

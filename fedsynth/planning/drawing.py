@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fedsynth.errors import ConfigError
-from fedsynth.evaluation.report.charts.drawing import Scale, line, path, px, words
+from fedsynth.evaluation.report.charts.drawing import Scale, line, path, px, round_values, words
 from fedsynth.evaluation.report.markup import Html, tag
 
 _WIDTH, _HEIGHT = 660.0, 330.0
@@ -34,6 +34,7 @@ def draw_lines(
     up: str,
     label: str,
     at: float | None = None,
+    log: bool = True,
 ) -> Html:
     """Lines through points of positive figures, on two logarithmic axes.
 
@@ -43,17 +44,18 @@ def draw_lines(
         across, up: names of the axes.
         label: text alternative.
         at: a figure on the first axis to be marked.
+        log: False for two linear axes from 0, of whole numbers and of shares of 1.
     """
-    kept = {
-        name: [(x, y) for x, y in points if 0 < x < math.inf and 0 < y < math.inf]
-        for name, points in lines.items()
-    }
+    kept = {name: [one for one in points if _can_be(one, log)] for name, points in lines.items()}
     kept = {name: points for name, points in kept.items() if points}
     if not kept:
         raise ConfigError("there is nothing to plot: no figure of this plan is finite")
     everything = [point for points in kept.values() for point in points]
-    x = _scale([point[0] for point in everything], _LEFT, _RIGHT)
-    y = _scale([point[1] for point in everything], _FOOT, _TOP)
+    x = Scale(0, max(1.0, *(point[0] for point in everything)), _LEFT, _RIGHT)
+    y = Scale(0, 1, _FOOT, _TOP)
+    if log:
+        x = _scale([point[0] for point in everything], _LEFT, _RIGHT)
+        y = _scale([point[1] for point in everything], _FOOT, _TOP)
     parts = _axes(x, y, across, up)
     if at is not None and x.low <= at <= x.high:
         parts += [line(x(at), _TOP, x(at), _FOOT, "mark")]
@@ -90,6 +92,11 @@ def save_plot(svg: Html, file: Path) -> None:
         raise ConfigError(f"{file}: cannot be written ({error.strerror})") from None
 
 
+def _can_be(point: tuple[float, float], log: bool) -> bool:
+    """Whether a point has a place on the axes."""
+    return all(math.isfinite(value) and (value > 0 or not log) for value in point)
+
+
 def _scale(values: Sequence[float], start: float, end: float) -> Scale:
     """A logarithmic one from decade to decade, or half of one."""
     low = math.floor(2 * math.log10(min(values)) + 1e-9) / 2
@@ -113,6 +120,9 @@ def _axes(x: Scale, y: Scale, across: str, up: str) -> list[Html]:
 
 def _ticks(scale: Scale) -> list[float]:
     """Decades; where there are fewer than three, their multiples of 1, 2 and 5 as well."""
+    if not scale.log:
+        about = round_values(scale.low, scale.high, 5)
+        return about if scale.high <= 1 else [value for value in about if value == int(value)]
     decades = range(math.floor(math.log10(scale.low)), math.ceil(math.log10(scale.high)) + 1)
     steps = (1,) if len(decades) > 5 else (1, 3) if len(decades) > 3 else (1, 2, 5)
     values = [step * 10.0**power for power in decades for step in steps]
@@ -120,4 +130,4 @@ def _ticks(scale: Scale) -> list[float]:
 
 
 def _spell(value: float) -> str:
-    return f"{value:,.0f}" if 1 <= value < 1e5 else f"{value:g}".replace("e+0", "e")
+    return f"{value:,.0f}" if value == 0 or 1 <= value < 1e5 else f"{value:g}".replace("e+0", "e")

@@ -73,11 +73,10 @@ def test_what_a_job_costs_is_what_its_certificate_says(tmp_path):
     assert [one.epsilon for one in forecast.adversaries] == told
 
 
-@pytest.mark.parametrize("method", [fs.MeanEmbedding, fs.PrivateFusion, fs.FedInfer])
+@pytest.mark.parametrize("method", [fs.PrivateFusion, fs.FedInfer])
 def test_the_size_of_a_single_message_is_what_is_sent(method):
     schema, budget = fs.Schema.from_dict(SCHEMA), fs.Budget(epsilon=2.0, delta=1e-4)
-    settings = {"steps": 1} if method is fs.MeanEmbedding else {}
-    synth = method(schema, **settings)
+    synth = method(schema)
     forecast = fs.plan(synth, budget, 3)
     assert forecast.bytes_up is not None
     synth.fit([table(60, seed) for seed in range(3)], budget)
@@ -87,12 +86,12 @@ def test_the_size_of_a_single_message_is_what_is_sent(method):
 
 def test_a_given_noise_says_that_epsilon_follows():
     schema = fs.Schema.from_dict(SCHEMA)
-    noisy = fs.FedVAE(schema, rounds=2, rate=0.5, noise_multiplier=2.0)
+    noisy = fs.FedVAE(schema, rounds=2, rate=1.0, noise_multiplier=2.0)
     free = fs.plan(noisy, fs.Budget(epsilon=math.inf), 3)
     assert free.solved.startswith("epsilon, for the training's noise_multiplier of 2")
     held = fs.plan(noisy, fs.Budget(epsilon=9.0, delta=1e-5), 3)
     assert "was given, and costs" in held.solved and held.epsilon <= 9
-    sought = fs.plan(fs.FedVAE(schema, rounds=2, rate=0.5), fs.Budget(epsilon=9.0), 3)
+    sought = fs.plan(fs.FedVAE(schema, rounds=2, rate=1.0), fs.Budget(epsilon=9.0), 3)
     assert sought.solved == "noise, for epsilon 9"
 
 

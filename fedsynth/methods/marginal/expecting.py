@@ -30,8 +30,8 @@ from fedsynth.schema.target import target_index
 MAGNITUDE = math.sqrt(2 / math.pi)
 
 EVEN = (
-    "Columns of numbers are taken to be even over their range. Real bins, which set frequent values "
-    "apart, mostly have less noise."
+    "Columns of numbers are taken to be even over their range. Real bins, which set frequent "
+    "values apart, mostly have less noise."
 )
 FITTED = (
     "Errors are of the noisy tables that are asked. The rows come from a model fitted to all of "

@@ -1,0 +1,119 @@
+"""`fedsynth plan` and `fedsynth budget`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.job import Event
+from fedsynth.privacy.trail.ledger import Ledger
+from fedsynth.yaml_files import write_yaml
+from tests.small_jobs import SCHEMA, write_job
+
+
+@pytest.fixture
+def schema(tmp_path):
+    write_yaml(SCHEMA, tmp_path / "people.yaml")
+    return tmp_path / "people.yaml"
+
+
+def test_a_job_file_is_planned_without_its_rows(call, tmp_path):
+    job = write_job(tmp_path, method="mst", settings=None)
+    (tmp_path / "table.csv").unlink()
+    code, out, _ = call("plan", job)
+    assert code == 0
+    assert "Method: mst." in out and "Solved for: noise, for epsilon 5." in out
+    assert "3 clients" in out and "whoever holds the release" in out
+    code, out, _ = call("plan", job, "--json", "--set", "privacy.epsilon=2", "--each", 400)
+    content = json.loads(out)
+    assert code == 0 and content["budget"]["epsilon"] == 2 and content["records"] == 1200
+    assert content["questions"][0]["signal"] > 1
+
+
+def test_hospitals_ask_what_noise_it_takes(call):
+    code, out, _ = call(
+        "plan", "--columns", 6, "--clients", 10, "--each", 5000, "--epsilon", 1, "--json"
+    )
+    content = json.loads(out)
+    assert code == 0 and content["method"] == "aim" and content["records"] == 50_000
+    assert {error["what"] for error in content["errors"]} >= {"pairs, asked coarsely"}
+
+
+def test_releases_within_an_epsilon_are_counted_or_priced(call, schema):
+    options = ("--schema", schema, "--method", "mst", "--clients", 10, "--json")
+    code, out, _ = call("plan", *options, "--epsilon", 1, "--delta", 1e-5, "--within", 3)
+    assert code == 0 and json.loads(out)["solved_for"]["releases"] == 7
+    code, out, _ = call("plan", *options, "--delta", 1e-5, "--releases", 12, "--within", 3)
+    solved = json.loads(out)["solved_for"]
+    assert code == 0 and solved["epsilon of each"] == pytest.approx(0.7558, abs=1e-3)
+    assert solved["epsilon together"] <= 3
+
+
+def test_every_unit_and_trust_is_compared(call, schema):
+    code, out, _ = call(
+        "plan", "--schema", schema, "--method", "mst", "--clients", 5, "--epsilon", 1, "--compare",
+        "--json",
+    )  # fmt: skip
+    compared = json.loads(out)["compared"]
+    assert code == 0 and len(compared) == 6
+    assert all(one["epsilon"] <= 1 for one in compared)
+    assert any("among few" in said for one in compared for said in one["said"])
+
+
+def test_clients_are_solved_for_and_drawn(call, tmp_path):
+    training = ("--rounds", 4, "--per-round", 20, "--noise", 1.5, "--trust", "central")
+    code, out, _ = call("plan", *training, "--epsilon", 1, "--json", "--plot", tmp_path / "a.svg")
+    content = json.loads(out)
+    assert code == 0 and content["clients"] == content["solved_for"]["clients"]
+    assert 0.99 < content["epsilon"] <= 1
+    drawn = (tmp_path / "a.svg").read_text()
+    assert drawn.startswith("<svg") and "local: the worst client" in drawn
+    code, _, err = call("plan", *training, "--epsilon", 1, "--plot", tmp_path / "a.svg")
+    assert code == 2 and "exists already" in err
+
+
+def test_a_training_that_protects_nobody_says_what_noise_would(call):
+    code, out, _ = call(
+        "plan", "--rounds", 9, "--rate", 1, "--noise", 0.5, "--clients", 500, "--trust", "central"
+    )
+    assert code == 0
+    assert "beyond 20" in out and "costs epsilon 10" in out
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), "say what is planned"),
+        (("--columns", 3, "--clients", 3), "give --epsilon"),
+        (("--columns", 3, "--epsilon", 1), "give --clients"),
+        (("--columns", 0, "--epsilon", 1, "--clients", 3), "at least 1"),
+        (("--columns", 3, "--epsilon", 1, "--clients", 2), "choose"),
+        (("--columns", 3, "--noise", 1, "--clients", 3), "aim has none"),
+        (("--columns", 3, "--epsilon", 1, "--clients", 3, "--method", "ami"), "no method"),
+        (("--rounds", 3, "--noise", 1, "--clients", 9), "--per-round"),
+        (("--rounds", 3, "--per-round", 3, "--noise", 1), "give one"),
+        (("--rounds", 3, "--rate", 1, "--clients", 9), "give --epsilon"),
+        (("--rounds", 3, "--rate", 1, "--clients", 9, "--epsilon", 1, "--compare"), "schema"),
+    ],
+)
+def test_what_is_missing_is_said(call, options, said):
+    code, _, err = call("plan", *options)
+    assert code == 2 and said in err
+
+
+def test_owners_accounts_are_told_and_drawn(call, tmp_path):
+    ledger = Ledger.of_owner(tmp_path / "north.jsonl", Budget(epsilon=3.0, delta=1e-6))
+    terms = Terms(unit="record", trust="local", clip=1.0, noise_multiplier=6.0)
+    ledger.charge(Event("marginals", 0, terms, "a" * 32))
+    ledger.close()
+    code, out, _ = call("budget", tmp_path, "--plot", tmp_path / "b.svg")
+    assert code == 0 and "north" in out and "job aaaaaaaaaaaa" in out
+    assert "north" in (tmp_path / "b.svg").read_text()
+    code, out, _ = call("budget", tmp_path, "--json")
+    (account,) = json.loads(out)
+    assert code == 0 and account["jobs"][0]["spent"] == account["spent"] < 3
+    code, _, err = call("budget", tmp_path / "none")
+    assert code == 2 and "no such folder" in err
