@@ -6,6 +6,7 @@ import json
 import math
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import fedsynth as fs
@@ -82,6 +83,17 @@ def test_the_size_of_a_single_message_is_what_is_sent(method):
     synth.fit([table(60, seed) for seed in range(3)], budget)
     assert synth.traffic.up / 3 == forecast.bytes_up
     assert synth.ledger.spent().epsilon == forecast.epsilon
+
+
+def test_a_trainings_answers_are_as_large_as_its_networks():
+    """Of categories the sizes are known: only rare ones are joined, and none is rare here."""
+    columns = [Categorical(name=name, values=["x", "y"]) for name in "ab"]
+    schema, budget = Schema(columns=columns, target="b"), fs.Budget(epsilon=50.0, delta=1e-3)
+    rows = pd.DataFrame({"a": ["x", "y"] * 200, "b": ["x", "x", "y", "y"] * 100})
+    synth = fs.FedVAE(schema, hidden=[4], latent=2, rounds=2, rate=0.5)
+    forecast = fs.plan(synth, budget, 3)
+    synth.fit([rows] * 3, budget, insecure_noise_seed=1)
+    assert synth.traffic.up / 3 == forecast.bytes_up
 
 
 def test_a_given_noise_says_that_epsilon_follows():

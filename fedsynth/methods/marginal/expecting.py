@@ -12,11 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fedsynth.encoding.cutting import cell_units
-from fedsynth.encoding.grid import BRANCHING
-from fedsynth.encoding.histogram import ColumnLayout, HistogramLayout
+from fedsynth.encoding.histogram import HistogramLayout
+from fedsynth.encoding.nominal import nominal_encoding
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.encoding.tallies import tally
 from fedsynth.marginals import Clique, Domain
@@ -74,24 +72,6 @@ def fitting_pairs(domain: Domain, most: int) -> list[Clique]:
     """Pairs of columns whose tables have at most so many cells."""
     every = itertools.combinations(range(len(domain)), 2)
     return [pair for pair in every if domain.cells(pair) <= most]
-
-
-def nominal_encoding(schema: Schema, bins: int) -> TableEncoding:
-    """Codes as they would be if every column's values were even over its range."""
-    even = [_even(column) for column in HistogramLayout.of(schema).columns]
-    return TableEncoding.from_histogram(schema, np.concatenate(even), 0.0, bins, rare=0.0)
-
-
-def _even(column: ColumnLayout) -> NDArray[np.float64]:
-    """Noiseless counts [dim] of values spread evenly."""
-    cells = np.ones(column.levels[-1])
-    if column.grid is not None:
-        cells = cell_units(column.grid, column.edges, column.spikes)
-    levels = [cells / cells.sum()]
-    for _ in column.levels[1:]:
-        levels.insert(0, np.add.reduceat(levels[0], np.arange(0, len(levels[0]), BRANCHING)))
-    none = np.zeros(column.extras)
-    return np.concatenate([part for level in levels for part in (level, none)])
 
 
 def expect_tables(

@@ -54,6 +54,47 @@ class State:
     round: int = 0
 
 
+def model_of(
+    schema: Schema | ImageSchema,
+    settings: FedVAESettings,
+    encoding: TableEncoding | None,
+    *,
+    label_bias: bool,
+) -> Model:
+    """The networks that are trained.
+
+    Args:
+        settings: resolved.
+        encoding: of a table; None for images.
+        label_bias: whether label tables are asked, which every class's logits start from.
+    """
+    classes = conditions(schema)
+    # A single class tells nothing apart: one VAE a class is one conditional VAE.
+    together = settings.scheme == "uni" or classes == 1
+    shape: tuple[int, ...] = ()
+    sizes: tuple[int, ...] = ()
+    if isinstance(schema, ImageSchema):
+        shape = schema.shape
+    elif encoding is not None:
+        sizes = encoding.sizes
+        if classes:
+            target = target_index(schema)
+            sizes = sizes[:target] + sizes[target + 1 :]
+    spec = VAESpec(
+        kind=settings.architecture or "mlp",
+        latent=settings.latent or 1,
+        sizes=sizes,
+        shape=shape,
+        hidden=settings.hidden or (),
+        classes=classes if together else 0,
+        activation=settings.activation or "relu",
+        label_bias=label_bias,
+        classifier_weight=settings.classifier_weight or 0.0,
+        kl_weight=settings.kl_weight,
+    )
+    return Model(spec, 1 if together else classes)
+
+
 class Training:
     """The server half of one fit."""
 
@@ -99,31 +140,8 @@ class Training:
         return state
 
     def _model(self, encoding: TableEncoding | None) -> Model:
-        settings, classes = self.settings, conditions(self.schema)
-        # A single class tells nothing apart: one VAE a class is one conditional VAE.
-        together = settings.scheme == "uni" or classes == 1
-        shape: tuple[int, ...] = ()
-        sizes: tuple[int, ...] = ()
-        if isinstance(self.schema, ImageSchema):
-            shape = self.schema.shape
-        elif encoding is not None:
-            sizes = encoding.sizes
-            if classes:
-                target = target_index(self.schema)
-                sizes = sizes[:target] + sizes[target + 1 :]
-        spec = VAESpec(
-            kind=settings.architecture or "mlp",
-            latent=settings.latent or 1,
-            sizes=sizes,
-            shape=shape,
-            hidden=settings.hidden or (),
-            classes=classes if together else 0,
-            activation=settings.activation or "relu",
-            label_bias=LABEL_TABLES.name in self.session.plan.labels,
-            classifier_weight=settings.classifier_weight or 0.0,
-            kl_weight=settings.kl_weight,
-        )
-        return Model(spec, 1 if together else classes)
+        tables = LABEL_TABLES.name in self.session.plan.labels
+        return model_of(self.schema, self.settings, encoding, label_bias=tables)
 
     def _initial(
         self,

@@ -12,13 +12,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fedsynth.encoding.nominal import nominal_encoding
 from fedsynth.methods.sampling.labels import draw_labels
 from fedsynth.methods.training.rounds import RoundsSynthesizer
 from fedsynth.methods.vae.learned import Learned
-from fedsynth.methods.vae.server import Training, training_task
+from fedsynth.methods.vae.server import Training, model_of, training_task
 from fedsynth.methods.vae.settings import FedVAESettings
 from fedsynth.privacy.budget import Budget
+from fedsynth.queries.expected import Expected
+from fedsynth.queries.plan import Plan
 from fedsynth.queries.session import Session
+from fedsynth.queries.tasks.counting import LABEL_TABLES, pair_starts
+from fedsynth.schema import Schema
+from fedsynth.schema.target import target_index
 
 
 class FedVAE(RoundsSynthesizer[Learned]):
@@ -43,6 +49,20 @@ class FedVAE(RoundsSynthesizer[Learned]):
 
     def task(self, budget: Budget) -> str:
         return training_task(budget).name
+
+    def expect(self, settings: FedVAESettings, plan: Plan) -> Expected:
+        """Networks of a table are as large as their columns have codes: as many as bins wanted."""
+        sizes, encoding = dict(super().expect(settings, plan).sizes), None
+        tables = LABEL_TABLES.name in plan.labels
+        if isinstance(self.schema, Schema):
+            encoding = nominal_encoding(self.schema, settings.bins)
+            if tables:
+                target = target_index(self.schema)
+                sizes[LABEL_TABLES.name] = float(pair_starts(encoding.sizes, target)[1])
+        model = model_of(self.schema, settings, encoding, label_bias=tables)
+        encoder = model.spec.encoder_dim if settings.encoder == "shared" else 0
+        sizes[plan.labels[-1]] = float(model.parts * (model.spec.decoder_dim + encoder))
+        return Expected(sizes)
 
     def train(self, session: Session) -> Learned:
         return Training(self.schema, session).run()
