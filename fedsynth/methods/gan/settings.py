@@ -57,7 +57,9 @@ class FedGANSettings(MethodSettings):
         rate: share of the units that takes part in a round.
         sampling: independent coin flips, or (client level) rounds of a fixed size.
         clip: L2 bound on one unit's contribution to a round.
-        noise_multiplier: fixes the training's noise instead of calibrating it to epsilon.
+        noise_multiplier: fixes the training's noise instead of calibrating it to epsilon. What is
+            counted before has its own, by its share: of epsilon, or where none is given, of what
+            the training costs.
         histogram_share, label_table_share: of the budget, as in FedVAE's settings.
         local_steps, batch_size: client level: of a client's training in a round.
         discriminator_learning_rate: Adam's, at the client; at the record level the server's.

@@ -25,7 +25,6 @@ from fedsynth.methods.marginal.search import (
     SELECT,
     Search,
     maximal,
-    tables_in,
     workload_of,
 )
 from fedsynth.methods.marginal.settings import AIMSettings
@@ -76,11 +75,10 @@ class AIM(GraphicalSynthesizer):
         total = min(settings.marginals or 1, len(cliques))
         if settings.selection == "exponential":
             return [Asked(FINE, 1, cliques, "asked one by one", total)]
-        # The first message holds the most tables.
-        picked = min(tables_in(0, settings), total)
+        each = total / settings.messages
         return [
             Asked(COARSE, len(cliques), cliques, "asked coarsely", len(cliques)),
-            Asked(FINE, picked, cliques, "asked again", total, by_size=True),
+            Asked(FINE, each, cliques, "asked again", total, by_size=True),
         ]
 
     def model(self, settings: AIMSettings, measurer: Measurer) -> Model:

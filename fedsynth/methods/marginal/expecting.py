@@ -43,7 +43,7 @@ class Asked:
     """Tables that messages of ``label`` ask, before it is known which.
 
     Attributes:
-        number: of tables in a message, which share its noise.
+        number: of tables in a message on average, which share its noise.
         cliques: those among which they are; all of them where there are so many.
         what: "asked coarsely", ..
         total: tables in all messages of the label together.
@@ -51,7 +51,7 @@ class Asked:
     """
 
     label: str
-    number: int
+    number: float
     cliques: Sequence[Clique]
     what: str
     total: int

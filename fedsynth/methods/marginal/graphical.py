@@ -231,7 +231,7 @@ class GraphicalSynthesizer(Synthesizer[Learned]):
             where: conditions, as for :meth:`sample`; intervals are not known then.
             level: of the intervals, in (0, 1): each cell's holds the number of records with this
                 probability over the noise. Where the same noisy sums also decided what was asked
-                again (AIM, MST), it is approximate.
+                again (AIM, MST), or which rare values share a code, it is approximate.
 
         Returns:
             A row a combination: the values, `count` (the model's), `low` and `high` (from the

@@ -100,7 +100,7 @@ class Search:
             if not self.measurer.affordable(FINE):
                 break
             self.model = self.fit_model(_STEPS)
-            number = tables_in(message, self.settings)
+            number = len(range(message, self.settings.marginals or 1, messages))
             # Where nothing new would outweigh its noise, what is modelled already is asked again.
             picked = self._pick(candidates, number) or maximal([*self.base, *self.chosen])
             # Least noise in all tables' cells together: the third root of their number.
@@ -222,11 +222,6 @@ def gain(m: Measurement, expected: Array, drawn: float, fine: float) -> float:
     excess -= math.sqrt(2 * float(((weights * noise) ** 2).sum()))
     distance = math.sqrt(max(excess, 0.0) * float(expected.sum()))
     return distance - float(np.minimum(math.sqrt(2 / math.pi) * fine, expected).sum())
-
-
-def tables_in(message: int, settings: AIMSettings) -> int:
-    """How many tables a message after the coarse one asks, at the most."""
-    return len(range(message, settings.marginals or 1, settings.messages))
 
 
 def _pair(column: int, target: int) -> Clique:

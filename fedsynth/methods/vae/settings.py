@@ -40,7 +40,9 @@ class FedVAESettings(MethodSettings):
             gradients divided by the clip (record level; by default from signal and noise).
         batch_size: of the clients' SGD (client level).
         average: decay of the moving average of the weights that is released (record level).
-        noise_multiplier: fixes the training's noise instead of calibrating it to epsilon.
+        noise_multiplier: fixes the training's noise instead of calibrating it to epsilon. What is
+            counted before has its own, by its share: of epsilon, or where none is given, of what
+            the training costs.
         histogram_share, label_table_share: what the histogram and the tables of columns by label
             may use of the budget, as shares of the squared signal-to-noise ratio that a single
             Gaussian release could have. A label_table_share of 0 asks for no tables.
