@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fedsynth.planning.training import Training
     from fedsynth.privacy.budget import Budget
     from fedsynth.queries.plan import Plan
+    from fedsynth.release import Settings
     from fedsynth.schema import ImageSchema, Schema
 
 # Values of a column that no schema describes, as many as the bins of a number.
@@ -173,7 +174,7 @@ class _Subject:
         wanted: _Wanted,
     ) -> _Subject:
         schema: Schema | ImageSchema
-        settings: dict[str, Any] = {}
+        settings: Settings | None = None
         clients, survivors, given = wanted.clients, 1.0, dict[str, Any]()
         public = None
         if config is not None:
@@ -186,9 +187,7 @@ class _Subject:
             clients = count_clients(job, schema) if clients is None else clients
             if method is None and job.method != AUTO:
                 method = job.method
-                settings = (
-                    {} if job.settings is None else job.settings.model_dump(exclude_unset=True)
-                )
+                settings = job.settings
                 public = read_public(job, schema, base)
         else:
             schema = _schema_of(schema_file, columns)
@@ -201,7 +200,7 @@ class _Subject:
         if method is None:
             choice = choose(schema, budget)
             method, reason = choice.method, choice.reason
-        synth = synthesizer(method, schema, public=public)
+        synth = synthesizer(method, schema, settings, public)
         for name in trained:
             if name not in synth.settings_type.model_fields:
                 option = {"noise_multiplier": "noise"}.get(name, name)
@@ -209,9 +208,10 @@ class _Subject:
                     f"--{option} is of a training, and {method} has none: its noise follows from "
                     "--epsilon"
                 )
-        if settings or trained:
+        if trained:
             more = {} if public is None else {"public": public}
-            synth = type(synth)(schema, {**settings, **trained}, **more)
+            # A protocol that all methods' settings meet, which are models.
+            synth = type(synth)(schema, cast("Any", settings), **trained, **more)
         given_survivors = survivors if wanted.survivors is None else wanted.survivors
         return cls(synth, reason, budget, clients, given_survivors)
 

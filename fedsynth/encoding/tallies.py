@@ -106,12 +106,12 @@ def _gather_codes(
     Upwards, a node's count tells of what its children sum to, and so of every code that has a part
     of them: its variance falls by the square of their covariance (a Kalman update).
     """
-    values = np.bincount(of.codes, of.shares * levels[-1][of.cells], minlength=size)
-    variances = np.bincount(of.codes, of.shares**2, minlength=size)
+    values = _sum_by(of.codes, of.shares * levels[-1][of.cells], size)
+    variances = _sum_by(of.codes, of.shares**2, size)
     if len(levels) > 1:
         nodes = len(levels[-2])
         at = (of.cells // BRANCHING) * size + of.codes
-        covariances = np.bincount(at, of.shares, minlength=nodes * size).reshape(nodes, size)
+        covariances = _sum_by(at, of.shares, nodes * size).reshape(nodes, size)
         for depth in range(len(levels) - 2, -1, -1):
             if depth < len(levels) - 2:
                 firsts = np.arange(0, len(covariances), BRANCHING)
@@ -125,7 +125,12 @@ def _gather_codes(
             covariances = covariances - gains * spread[:, None]
         whole = covariances.sum(axis=0)
     else:
-        whole = np.bincount(of.codes, of.shares, minlength=size)
-    extras = np.bincount(of.extras, minlength=size) * tree.extra_variance
-    values += np.bincount(of.extras, tree.extras, minlength=size)
+        whole = _sum_by(of.codes, of.shares, size)
+    extras = _sum_by(of.extras, np.ones(len(of.extras)), size) * tree.extra_variance
+    values += _sum_by(of.extras, tree.extras, size)
     return values, whole + extras, variances + extras
+
+
+def _sum_by(codes: Whole, weights: Array, size: int) -> Array:
+    """Sums of the weights by code, [size]."""
+    return np.bincount(codes, weights, minlength=size).astype(np.float64)

@@ -183,7 +183,9 @@ def curves(
         local_rate: share of the clients in a round where they add the noise themselves, each
             sqrt(rate * clients) / per_round clips of it.
     """
-    central, local, worst = [], [], []
+    central: list[float] = []
+    local: list[float] = []
+    worst: list[float] = []
     often = max(1, round(local_rate * rounds))
     for clients in counts:
         base = Budget(epsilon=math.inf, unit="client", trust="central", units=clients)

@@ -1,0 +1,41 @@
+"""Plots of plans: well-formed, escaped, within their frame."""
+
+from __future__ import annotations
+
+import math
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from fedsynth.errors import ConfigError
+from fedsynth.planning.drawing import draw_lines, save_plot
+
+AXES = {"across": "epsilon", "up": "error", "label": "errors"}
+
+
+@pytest.mark.parametrize("log", [True, False])
+def test_a_plot_is_xml_that_names_its_lines_and_stays_in_its_frame(log):
+    lines = {"<a & b>": [(0.1, 0.9), (10.0, 0.01)], "c": [(1.0, 0.5), (2.0, math.inf)]}
+    drawn = draw_lines(lines, **AXES, log=log, at=1.0)
+    root = ElementTree.fromstring(drawn)
+    texts = [element.text for element in root.iter() if element.tag.endswith("text")]
+    assert "<a & b>" in texts and "epsilon" in texts
+    width, height = (float(root.attrib[name]) for name in ("width", "height"))
+    for d in re.findall(r' d="([^"]*)"', drawn):
+        for x, y in re.findall(r"(-?[\d.]+) (-?[\d.]+)", d):
+            assert 0 <= float(x) <= width and 0 <= float(y) <= height
+
+
+def test_nothing_finite_is_nothing_to_plot():
+    with pytest.raises(ConfigError, match="nothing to plot"):
+        draw_lines({"a": [(1.0, math.inf)]}, **AXES)
+
+
+def test_a_plot_is_a_new_svg_file(tmp_path):
+    drawn = draw_lines({"a": [(1.0, 1.0), (2.0, 3.0)]}, **AXES)
+    save_plot(drawn, tmp_path / "a.svg")
+    assert (tmp_path / "a.svg").read_text() == drawn
+    for name, said in (("a.svg", "exists already"), ("a.png", r"\.svg"), ("no/a.svg", "written")):
+        with pytest.raises(ConfigError, match=said):
+            save_plot(drawn, tmp_path / name)
