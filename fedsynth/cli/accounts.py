@@ -41,27 +41,30 @@ def budget(
 
 
 def _show(accounts: Sequence[OwnersAccount]) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Column, Table
+    from fedsynth.cli.terminal import on_stdout
+    from fedsynth.views import Grid, Said
 
-    console = Console(highlight=False, soft_wrap=True)
-    table = Table(Column("owner", no_wrap=True), "of epsilon", "spent", "left", "by", "releases")
+    rows, strong = [], []
     for one in accounts:
+        strong.append(len(rows))
         of = f"{one.epsilon:.4g} at {one.delta:.3g}, {one.unit}s"
-        figures = (of, f"{one.spent:.4g}", f"{one.left:.4g}")
-        table.add_row(escape(one.owner), *figures, "", "", style="bold")
+        rows.append((one.owner, of, f"{one.spent:.4g}", f"{one.left:.4g}", "", ""))
         before = 0.0
         for share in one.jobs:
             by = share.release or f"job {share.job[:12]}"
-            taken = f"+{share.spent - before:.4g}"
-            table.add_row("", "", taken, "", escape(by), f"{share.releases:,}")
+            rows.append(("", "", f"+{share.spent - before:.4g}", "", by, f"{share.releases:,}"))
             before = share.spent
-    console.print(table)
+    head = ("owner", "of epsilon", "spent", "left", "by", "releases")
+    console = on_stdout()
+    console.print(Grid(head, rows, figures=(2, 3, 5), strong=strong, most=len(rows)))
     console.print(
-        "  Left: what one more release of everybody may cost at that delta, or several. An account "
-        "holds also for jobs that were chosen by what earlier ones released, so it counts more "
-        "than a job's own ledger: about a fifth. Ledgers hold no times: jobs stand in order."
+        Said(
+            "left: what one more release of everybody may cost at that delta, or several. An "
+            "account holds also for jobs that were chosen by what earlier ones released, so it "
+            "counts more than a job's own ledger: about a fifth. Ledgers hold no times: jobs stand "
+            "in order.",
+            "quiet",
+        )
     )
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from fedsynth.cli.options import Json
+from fedsynth.cli.trainings import Wanted, plan_training, solved_grid
 from fedsynth.errors import ConfigError, FedsynthError
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from fedsynth.methods.synthesizer import Synthesizer
     from fedsynth.planning.forecast import Forecast
-    from fedsynth.planning.training import Training
     from fedsynth.privacy.budget import Budget
     from fedsynth.queries.plan import Plan
     from fedsynth.release import Settings
@@ -84,7 +84,7 @@ def plan(
         "trust": trust,
         "curious": curious,
     }
-    wanted = _Wanted(
+    wanted = Wanted(
         {key: value for key, value in privacy.items() if value is not None},
         clients,
         records,
@@ -105,7 +105,7 @@ def plan(
             )
         if method is not None or compare:
             raise ConfigError("a method, and --compare, go with a schema: give --schema FILE")
-        _plan_training(wanted, {**trained, "per_round": per_round}, plot, as_json=as_json)
+        plan_training(wanted, {**trained, "per_round": per_round}, plot, as_json=as_json)
         return
     if per_round is not None:
         if wanted.clients is None:
@@ -117,39 +117,6 @@ def plan(
         raise ConfigError("--set changes a job file: name one")
     subject = _Subject.of(config, changes or [], schema, columns, method, trained, wanted)
     _plan_job(subject, wanted, compare=compare, plot=plot, as_json=as_json)
-
-
-@dataclass(frozen=True)
-class _Wanted:
-    """The public facts that options give."""
-
-    privacy: Mapping[str, Any]
-    clients: int | None
-    records: int | None
-    each: int | None
-    survivors: float | None
-    releases: int | None
-    within: float | None
-
-    def budget(self, given: Mapping[str, Any], *, noise: bool) -> Budget:
-        """Of a job file, if any, with the options in its keys' place."""
-        from fedsynth.privacy.budget import Budget
-
-        fields = {**given, **self.privacy}
-        if "epsilon" not in fields:
-            if self.within is not None and self.releases is not None:
-                # What each may cost is solved for.
-                fields["epsilon"] = self.within
-            elif noise:
-                fields["epsilon"] = math.inf
-            else:
-                raise ConfigError("give --epsilon; or --noise of a training, for what it costs")
-        return Budget(**fields)
-
-    def all_records(self, clients: int) -> int | None:
-        if self.each is not None and self.records is not None:
-            raise ConfigError("give --records of all clients, or --each, not both")
-        return self.records if self.each is None else self.each * clients
 
 
 @dataclass(frozen=True)
@@ -171,7 +138,7 @@ class _Subject:
         columns: int | None,
         method: str | None,
         trained: Mapping[str, Any],
-        wanted: _Wanted,
+        wanted: Wanted,
     ) -> _Subject:
         schema: Schema | ImageSchema
         settings: Settings | None = None
@@ -188,7 +155,7 @@ class _Subject:
             if method is None and job.method != AUTO:
                 method = job.method
                 settings = job.settings
-                public = read_public(job, schema, base)
+                public = read_public(job, schema, base, _caution)
         else:
             schema = _schema_of(schema_file, columns)
         if clients is None:
@@ -219,6 +186,10 @@ class _Subject:
         return self.synth.plan(budget, self.clients, self.survivors)
 
 
+def _caution(sentence: str) -> None:
+    print(f"Caution: {sentence}", file=sys.stderr)
+
+
 def _schema_of(file: Path | None, columns: int | None) -> Schema | ImageSchema:
     from fedsynth.schema import Categorical, Schema, load_schema
 
@@ -233,7 +204,7 @@ def _schema_of(file: Path | None, columns: int | None) -> Schema | ImageSchema:
 
 
 def _plan_job(
-    subject: _Subject, wanted: _Wanted, *, compare: bool, plot: Path | None, as_json: bool
+    subject: _Subject, wanted: Wanted, *, compare: bool, plot: Path | None, as_json: bool
 ) -> None:
     from fedsynth.planning.forecast import plan as forecast_of
     from fedsynth.planning.repeating import cost_of, epsilon_of_each, fit_within
@@ -334,211 +305,32 @@ def _plot_job(subject: _Subject, found: Forecast, file: Path) -> None:
     save_plot(draw_lines(lines, across="epsilon", up=up, label=label, at=at), file)
 
 
-def _plan_training(
-    wanted: _Wanted, given: Mapping[str, Any], plot: Path | None, *, as_json: bool
-) -> None:
-    from fedsynth.planning import training as rounds
-    from fedsynth.planning.repeating import cost_of, fit_within
-    from fedsynth.planning.warnings import suggestions_for, warnings_for
-
-    training = rounds.Training(**{key: value for key, value in given.items() if value is not None})
-    budget = wanted.budget({"unit": "client"}, noise=training.noise_multiplier is not None)
-    if training.rate is None and training.per_round is None:
-        raise ConfigError("how many units does a round draw? Give --per-round N or --rate SHARE")
-    clients, solved, survivors = wanted.clients, dict[str, Any](), wanted.survivors or 1.0
-    if clients is None:
-        clients = rounds.clients_for(training, budget, survivors)
-        solved["clients"] = clients
-        budget = replace(budget, epsilon=math.inf)
-    elif training.noise_multiplier is not None and budget.private:
-        solved["epsilon allowed"] = budget.epsilon
-    made = training.plan(budget, clients, survivors)
-    epsilon, found = made.epsilon(), made.adversaries()
-    if training.noise_multiplier is None:
-        solved["noise multiplier"] = made.releases[0].terms.noise_multiplier
-    if wanted.within is not None:
-        together = fit_within(made, wanted.within)
-        solved |= {"releases": together.jobs, "epsilon together": together.epsilon}
-    elif wanted.releases is not None:
-        solved["epsilon together"] = cost_of(made, wanted.releases)
-    known = replace(made.budget, epsilon=epsilon)
-    records = wanted.all_records(clients)
-    content = {
-        "clients": clients,
-        "rounds": training.rounds,
-        "noise_multiplier": made.releases[0].terms.noise_multiplier,
-        "epsilon": epsilon,
-        "delta": made.budget.resolved_delta,
-        "participations": made.participations,
-        "adversaries": [asdict(one) for one in found],
-        "solved_for": solved,
-        "warnings": warnings_for(known, epsilon, found, records),
-        "suggestions": [
-            *suggestions_for(known, epsilon, found, records),
-            *_enough_noise(training, made.budget, clients, survivors, epsilon),
-        ],
-        "notes": [
-            "A training by itself: a job asks counts before it, which cost a little more.",
-            *([rounds.CAVEAT] if made.budget.unit == "client" else []),
-        ],
-    }
-    if plot is not None:
-        if training.per_round is None:
-            raise ConfigError("epsilon is plotted against clients for --per-round N, not --rate")
-        from fedsynth.planning.drawing import draw_lines, save_plot
-
-        several = tuple(round(training.per_round * 10 ** (step / 2)) for step in range(1, 15))
-        drawn = rounds.curves(training.per_round, training.rounds, several)
-        lines = {
-            "central: by the server": list(zip(several, drawn.central, strict=True)),
-            "local: an average client": list(zip(several, drawn.local, strict=True)),
-            "local: the worst client": list(zip(several, drawn.worst, strict=True)),
-        }
-        label = "epsilon against the number of clients, noise in the mean kept"
-        save_plot(draw_lines(lines, across="clients", up="epsilon", label=label, at=clients), plot)
-    if as_json:
-        from fedsynth.plain import print_json
-        from fedsynth.planning.forecast import spell_infinite
-
-        print_json(spell_infinite(content))
-        return
-    _show_training(content)
-
-
-def _enough_noise(
-    training: Training, budget: Budget, clients: int, survivors: float, epsilon: float
-) -> list[str]:
-    """The least noise for an epsilon that promises something, where the given one does not."""
-    from fedsynth.planning.warnings import MOST
-
-    if training.noise_multiplier is None or epsilon <= MOST:
-        return []
-    enough = replace(training, noise_multiplier=None)
-    made = enough.plan(replace(budget, epsilon=MOST), clients, survivors)
-    return [f"noise: {made.releases[0].terms.noise_multiplier:.4g} costs epsilon {MOST:g}"]
-
-
-def _show_training(content: Mapping[str, Any]) -> None:
-    from rich.console import Console
-
-    from fedsynth.cli.terminal import show_adversaries
-
-    console = Console(highlight=False, soft_wrap=True)
-    console.print(
-        f"\n{content['rounds']:,} rounds among {content['clients']:,} clients, noise multiplier "
-        f"{content['noise_multiplier']:.4g}: epsilon {content['epsilon']:.4g} at delta "
-        f"{content['delta']:.3g}",
-        style="bold",
-    )
-    if content["participations"] is not None:
-        console.print(f"A client refuses after {content['participations']:,} rounds.")
-    _show_solved(content["solved_for"], console)
-    show_adversaries(_spelled(content["adversaries"]), console)
-    _show_words(content, console)
-
-
-def _spelled(adversaries: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """As certificates spell an epsilon without bound."""
-    return [
-        {**one, "epsilon": "inf" if math.isinf(one["epsilon"]) else one["epsilon"]}
-        for one in adversaries
-    ]
-
-
-def _show_solved(solved: Mapping[str, Any], console: Console) -> None:
-    for what, figure in solved.items():
-        told = f"{figure:,}" if isinstance(figure, int) else f"{figure:.5g}"
-        console.print(f"{what[0].upper()}{what[1:]}: {told}", style="bold", markup=False)
-
-
-def _show_words(content: Mapping[str, Any], console: Console) -> None:
-    for warning in content["warnings"]:
-        console.print(f"Caution: {warning}", style="yellow", markup=False)
-    for suggestion in content["suggestions"]:
-        console.print(f"Nearest: {suggestion}", markup=False)
-    for note in content["notes"]:
-        console.print(f"  {note}", markup=False)
-
-
 def _show(
     found: Forecast, solved: Mapping[str, Any], compared: list[dict[str, Any]] | None
 ) -> None:
-    from rich.console import Console
-    from rich.table import Table
+    from fedsynth.cli.terminal import on_stdout
 
-    from fedsynth.cli.terminal import format_bytes, show_adversaries
-
-    console = Console(highlight=False, soft_wrap=True)
-    budget = found.plan.budget
-    because = "" if found.reason is None else f", because {found.reason}"
-    console.print(f"\nMethod: {found.method}{because}.", markup=False)
-    console.print(
-        f"Epsilon {found.epsilon:.6g} at delta {budget.resolved_delta:.3g}, for a {budget.unit}; "
-        f"{budget.trust} trust, {found.plan.clients:,} clients",
-        style="bold",
-        markup=False,
-    )
-    console.print(f"Solved for: {found.solved}.", markup=False)
-    _show_solved(solved, console)
-    table = Table("question", "multiplier", "noise", "a client adds", "epsilon", "signal", "up")
-    for one in found.questions:
-        times = f", {one.count:,} times" if one.count > 1 else ""
-        drawn = "" if one.sampling.startswith("every") else f", {one.sampling}"
-        table.add_row(
-            f"{one.label}{times}{drawn}",
-            f"{one.noise_multiplier:.4g}",
-            "a choice" if one.noise is None else f"{one.noise:.4g}",
-            f"{one.client_noise:.4g}",
-            _figure(one.epsilon),
-            _figure(one.signal),
-            "-" if one.bytes_up is None else format_bytes(one.bytes_up),
-        )
-    console.print(table)
-    if found.bytes_up is not None:
-        console.print(f"A client sends {format_bytes(found.bytes_up)} in all.")
-    console.print("Epsilon: of a question by itself. Signal: of a round, over its noise, at most.")
-    show_adversaries(_spelled([asdict(one) for one in found.adversaries]), console)
-    if found.errors:
-        _show_errors(found, console)
+    console = on_stdout()
+    console.print(found)
+    if solved:
+        console.print()
+        console.print(solved_grid(solved))
     if compared is not None:
+        console.print()
         _show_compared(compared, console)
-    _show_words(asdict(replace(found, plan=None)), console)  # type: ignore[arg-type]
-
-
-def _show_errors(found: Forecast, console: Console) -> None:
-    from rich.table import Table
-
-    record = found.plan.budget.protects.per_record
-    table = Table("tables", "mean error of a cell", "cells")
-    if record and found.records is not None:
-        table.add_column("records in a cell, on average")
-    for one in found.errors:
-        cells = [one.what, f"{one.error:,.3g}", f"{one.cells:,.0f}"]
-        if record and found.records is not None:
-            cells.append(f"{found.records / one.cells:,.3g}")
-        table.add_row(*cells)
-    console.print(table)
-    if not record:
-        console.print("  Errors are in clients: one's rows count for 1 together.")
 
 
 def _show_compared(compared: list[dict[str, Any]], console: Console) -> None:
-    from rich.table import Table
+    from fedsynth.planning.forecast import figure
+    from fedsynth.views import Grid, Said
 
-    table = Table("unit", "trust", "epsilon", "noise of the questions")
-    for one in compared:
-        noises = ", ".join("a choice" if x is None else f"{x:.4g}" for x in one["noise"] or ())
-        table.add_row(one["unit"], one["trust"], _figure(one["epsilon"]), noises or "refused")
-    console.print(table)
+    rows = []
     said: dict[str, list[str]] = {}
     for one in compared:
+        noises = ", ".join("a choice" if x is None else f"{x:.4g}" for x in one["noise"] or ())
+        rows.append((one["unit"], one["trust"], figure(one["epsilon"]), noises or "refused"))
         for sentence in one["said"]:
-            said.setdefault(sentence, []).append(f"{one['unit']}, {one['trust']}")
+            said.setdefault(sentence, []).append(f"{one['unit']} {one['trust']}")
+    console.print(Grid(("unit", "trust", "epsilon", "noise of the questions"), rows, figures=(2,)))
     for sentence, places in said.items():
-        console.print(f"  {'; '.join(places)}: {sentence}", markup=False)
-
-
-def _figure(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return "no bound" if math.isinf(value) else f"{value:,.4g}"
+        console.print(Said(f"{', '.join(places)}: {sentence}", "caution"))

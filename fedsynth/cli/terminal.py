@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.table import Table
 
 from fedsynth.views import Grid, Said
 
@@ -54,25 +53,6 @@ def show_outcome(outcome: Outcome) -> None:
     console.print("Publish the head: it fixes every file of the release.")
     if outcome.scores is not None:
         _show_run_scores(outcome.scores, outcome.folder, console)
-
-
-def show_adversaries(adversaries: Sequence[Mapping[str, Any]], console: Console) -> None:
-    """Epsilon against each, one row an adversary."""
-    table = Table("for", "who knows", "epsilon", "promised")
-    for one in adversaries:
-        epsilon = "no bound" if one["epsilon"] == "inf" else f"{one['epsilon']:.4g}"
-        table.add_row(one["who"], one["knows"], epsilon, "yes" if one["promised"] else "no")
-    console.print(table)
-
-
-def format_bytes(size: float) -> str:
-    """To three digits, in the unit that fits."""
-    unit = "bytes"
-    for larger in ("kB", "MB", "GB"):
-        if size < 1000:
-            break
-        size, unit = size / 1000, larger
-    return f"{size:.3g} {unit}"
 
 
 def _show_run_scores(scores: Scores, folder: Path, console: Console) -> None:

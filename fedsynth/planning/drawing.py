@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fedsynth.errors import ConfigError
 from fedsynth.evaluation.report.charts.drawing import Scale, line, path, px, round_values, words
-from fedsynth.evaluation.report.markup import Html, tag
+from fedsynth.markup import Html, tag
 
 _WIDTH, _HEIGHT = 660.0, 330.0
 _LEFT, _RIGHT, _TOP, _FOOT = 64.0, 400.0, 16.0, 282.0

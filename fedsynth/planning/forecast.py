@@ -13,7 +13,7 @@ from fedsynth.methods.arguments import budget_of
 from fedsynth.methods.synthesizer import Synthesizer
 from fedsynth.planning.warnings import suggestions_for, warnings_for
 from fedsynth.privacy.accounting import charged, spent
-from fedsynth.privacy.adversaries import Adversary
+from fedsynth.privacy.adversaries import Adversary, adversary_grid
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.sampling import FixedSize
 from fedsynth.privacy.trail.job import Planned
@@ -21,6 +21,7 @@ from fedsynth.queries.expected import ExpectedError
 from fedsynth.queries.plan import Plan
 from fedsynth.registry import choose, synthesizer
 from fedsynth.schema import ImageSchema, Schema
+from fedsynth.views import Grid, Said, Shown, View
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,8 @@ class Question:
         return None if self.numbers is None else 8.0 * self.numbers * self.count
 
 
-@dataclass(frozen=True)
-class Forecast:
+@dataclass(frozen=True, repr=False)
+class Forecast(Shown):
     """What a job would ask, cost and be worth.
 
     Attributes:
@@ -94,6 +95,71 @@ class Forecast:
         """What a client sends that takes part every time; None where not all of it is known."""
         sizes = [question.bytes_up for question in self.questions]
         return None if None in sizes else sum(size for size in sizes if size is not None)
+
+    def _view(self) -> View:
+        budget = self.plan.budget
+        because = "" if self.reason is None else f", because {self.reason}"
+        title = (
+            f"Forecast of {self.method} for {self.plan.clients:,} clients: epsilon "
+            f"{figure(self.epsilon, 6)}, delta {budget.resolved_delta:.3g}, for one "
+            f"{budget.protects.words}"
+        )
+        parts: list[Grid | Said] = [
+            Said(f"{self.method}{because}. Solved for: {self.solved}."),
+            self._questions_grid(),
+        ]
+        if self.bytes_up is not None:
+            parts.append(Said(f"A client sends {_spell_bytes(self.bytes_up)} in all."))
+        parts.append(
+            Said(
+                "epsilon: of a question by itself; signal: of a round, over its noise, at most",
+                "quiet",
+            )
+        )
+        parts.append(adversary_grid(map(asdict, self.adversaries)))
+        if self.errors:
+            parts.append(self._errors_grid())
+        parts += [Said(sentence, "caution") for sentence in self.warnings]
+        parts += [Said(f"Nearest: {sentence}") for sentence in self.suggestions]
+        parts += [Said(sentence, "quiet") for sentence in self.notes]
+        return View(title, parts)
+
+    def _questions_grid(self) -> Grid:
+        rows = [
+            (
+                one.label,
+                f"{one.count:,}",
+                one.sampling,
+                f"{one.noise_multiplier:.4g}",
+                "a choice" if one.noise is None else f"{one.noise:.4g}",
+                f"{one.client_noise:.4g}",
+                figure(one.epsilon),
+                figure(one.signal),
+                "-" if one.bytes_up is None else _spell_bytes(one.bytes_up),
+            )
+            for one in self.questions
+        ]
+        head = (
+            "question", "times", "asked", "multiplier", "noise", "a client adds", "epsilon",
+            "signal", "up",
+        )  # fmt: skip
+        return Grid(head, rows, figures=(1, 3, 4, 5, 6, 7, 8))
+
+    def _errors_grid(self) -> Grid:
+        record = self.plan.budget.protects.per_record
+        unit = "records" if record else "clients, each 1 in all"
+        head = ("noisy tables", f"mean error of a cell, in {unit}", "cells", "records in a cell")
+        known = self.records if record else None
+        rows = [
+            (
+                one.what,
+                _spell_count(one.error),
+                f"{one.cells:,.0f}",
+                "" if known is None else _spell_count(known / one.cells),
+            )
+            for one in self.errors
+        ]
+        return Grid(head, rows, figures=(1, 2, 3))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain content, for JSON: an infinite epsilon is "inf"."""
@@ -176,14 +242,11 @@ def _question(
     planned: Planned, made: Plan, units: int | None, sizes: Mapping[str, float]
 ) -> Question:
     terms, sampling = planned.terms, planned.terms.sampling
-    unit = terms.unit
-    taking, share, answers = f"every {unit}", 1.0, made.clients
+    share, answers = 1.0, made.clients
     if isinstance(sampling, FixedSize):
-        share = sampling.size / sampling.population
-        taking, answers = f"{sampling.size:,} of {sampling.population:,} {unit}s", sampling.size
+        share, answers = sampling.size / sampling.population, sampling.size
     elif sampling.rate < 1:
         share = sampling.rate
-        taking = f"each {unit} with probability {sampling.rate:.3g}"
         if not terms.protects.per_record:
             answers = max(terms.survivors, round(share * made.clients))
     noise = None
@@ -197,7 +260,7 @@ def _question(
         label=planned.label,
         count=planned.count,
         mechanism=terms.mechanism,
-        sampling=taking,
+        sampling=sampling.words,
         noise_multiplier=terms.noise_multiplier,
         noise=noise,
         client_noise=0.0 if noise is None else terms.noise.deviation(terms.client_scale),
@@ -238,6 +301,26 @@ def _unknown(questions: tuple[Question, ...], units: int | None) -> list[str]:
     if units is None:
         found.append("Without the number of records nothing is said of signal against noise.")
     return found
+
+
+def figure(value: float | None, digits: int = 4) -> str:
+    """As a person reads it."""
+    if value is None:
+        return "-"
+    return f"{value:,.{digits}g}" if math.isfinite(value) else "no bound"
+
+
+def _spell_count(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _spell_bytes(size: float) -> str:
+    unit = "bytes"
+    for larger in ("kB", "MB", "GB"):
+        if size < 1000:
+            break
+        size, unit = size / 1000, larger
+    return f"{size:.3g} {unit}"
 
 
 def spell_infinite(content: Any) -> Any:

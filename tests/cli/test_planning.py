@@ -25,8 +25,8 @@ def test_a_job_file_is_planned_without_its_rows(call, tmp_path):
     (tmp_path / "table.csv").unlink()
     code, out, _ = call("plan", job)
     assert code == 0
-    assert "Method: mst." in out and "Solved for: noise, for epsilon 5." in out
-    assert "3 clients" in out and "whoever holds the release" in out
+    assert "Forecast of mst for 3 clients" in out and "Solved for: noise, for epsilon 5." in out
+    assert "whoever holds the release" in out
     code, out, _ = call("plan", job, "--json", "--set", "privacy.epsilon=2", "--each", 400)
     content = json.loads(out)
     assert code == 0 and content["budget"]["epsilon"] == 2 and content["records"] == 1200

@@ -137,6 +137,15 @@ def test_a_forecast_is_plain_json():
     assert content["budget"]["delta"] == 1e-5 and content["clients"] == 3
 
 
+def test_a_forecast_is_shown_like_a_plan():
+    schema = fs.Schema.from_dict(SCHEMA)
+    forecast = fs.plan(fs.MST(schema), fs.Budget(epsilon=1.0, delta=1e-5), 3, records=600)
+    shown = repr(forecast)
+    assert shown.startswith("Forecast of mst for 3 clients: epsilon 0.99978")
+    assert "pairs, asked coarsely" in shown and "records in a cell" in shown
+    assert "<table>" in forecast._repr_html_()
+
+
 @pytest.mark.parametrize("what", [None, "aim", table()])
 def test_what_is_no_synthesizer_and_no_schema_is_refused(what):
     with pytest.raises(ConfigError, match="plan needs a synthesizer"):
