@@ -44,7 +44,8 @@ def _show(accounts: Sequence[OwnersAccount]) -> None:
     from fedsynth.cli.terminal import on_stdout
     from fedsynth.views import Grid, Said
 
-    rows, strong = [], []
+    rows: list[tuple[str, ...]] = []
+    strong: list[int] = []
     for one in accounts:
         strong.append(len(rows))
         of = f"{one.epsilon:.4g} at {one.delta:.3g}, {one.unit}s"
