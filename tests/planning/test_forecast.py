@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import fedsynth as fs
+from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.errors import ConfigError
 from fedsynth.schema import Categorical, Schema
 from tests.small_jobs import SCHEMA, table
@@ -32,14 +33,14 @@ def test_a_schema_is_planned_by_the_method_that_auto_takes(aim):
     assert aim.reason is not None and "15 columns" in aim.reason
 
 
-def test_noise_and_epsilon_are_those_of_jobs_that_were_run(aim):
+def test_noise_and_epsilon_are_those_of_jobs_that_were_run(aim, adult):
     assert [question.noise_multiplier for question in aim.questions] == pytest.approx(
         [11.799652535711342, 5.562409549097687, 11.124819098195374], rel=1e-12
     )
     assert [question.count for question in aim.questions] == [1, 1, 4]
     assert aim.epsilon == pytest.approx(0.9997804563468697, rel=1e-4)
     assert aim.questions[0].noise == pytest.approx(math.sqrt(25) * 11.79965, rel=1e-4)
-    assert aim.questions[0].bytes_up == 8 * 245_669
+    assert aim.questions[0].bytes_up == 8 * HistogramLayout.of(adult).dim
 
 
 def test_errors_of_pairs_are_those_of_sums_of_independent_cells():
