@@ -11,7 +11,7 @@ from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.privacy.accounting import charged
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.calibration import optimal_gaussian_sigma
-from fedsynth.privacy.filters import admits
+from fedsynth.privacy.filters import admits, least_epsilon
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.certificate import LEDGER
 from fedsynth.privacy.trail.job import Event
@@ -95,7 +95,7 @@ def _read(file: Path, names: dict[str, str]) -> OwnersAccount:
     for job, events in _by_job(ledger.events).items():
         for event in events:
             counts[event.terms] = counts.get(event.terms, 0) + event.steps
-        cost = _spent(counts, budget)
+        cost = least_epsilon(charged(counts, unit=budget.unit), budget.resolved_delta)
         shares.append(Share(job, names.get(job), len(events), cost))
     owner, spent = unquote(file.stem), shares[-1].spent if shares else 0.0
     left = _left(counts, budget)
@@ -110,22 +110,6 @@ def _by_job(events: tuple[Event, ...]) -> dict[str, list[Event]]:
     for event in events:
         found.setdefault(event.job, []).append(event)
     return found
-
-
-def _spent(counts: dict[Terms, int], budget: Budget) -> float:
-    """The least epsilon that admits the counts, to a thousandth, never below."""
-    own = charged(counts, unit=budget.unit)
-    low, high = 0.0, max(budget.epsilon, 1e-6)
-    while not admits(own, high, budget.resolved_delta):
-        low, high = high, 2 * high
-        if high > 1e9:
-            return float("inf")
-    for _ in range(_STEPS):
-        if high - low <= 1e-3 * high:
-            break
-        middle = (low + high) / 2
-        low, high = (low, middle) if admits(own, middle, budget.resolved_delta) else (middle, high)
-    return high
 
 
 def _left(counts: dict[Terms, int], budget: Budget) -> float:

@@ -9,7 +9,6 @@ from typing import Any
 
 from fedsynth.agreed import demand_whole
 from fedsynth.errors import ConfigError
-from fedsynth.methods.arguments import budget_of
 from fedsynth.methods.synthesizer import Synthesizer
 from fedsynth.planning.warnings import suggestions_for, warnings_for
 from fedsynth.privacy.accounting import charged, spent
@@ -17,6 +16,7 @@ from fedsynth.privacy.adversaries import Adversary, adversary_grid
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.sampling import FixedSize
 from fedsynth.privacy.trail.job import Planned
+from fedsynth.queries.arguments import budget_of
 from fedsynth.queries.expected import ExpectedError
 from fedsynth.queries.plan import Plan
 from fedsynth.registry import choose, synthesizer
