@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 from pydantic import Field
 
 from fedsynth.agreed import Agreed, suggestion
-from fedsynth.demands import demand_mapping
+from fedsynth.demands import demand_flag, demand_mapping, demand_path
 from fedsynth.errors import SchemaError
 from fedsynth.plain import hash_plain
 from fedsynth.schema.columns import Boolean, Categorical, Continuous, Datetime, Identifier, Integer
@@ -129,12 +129,13 @@ class Document(Shown, Agreed):
             SchemaError: comments would be lost: the file has some that this schema was not loaded
                 with, or the text that it was loaded from cannot be changed in place.
         """
-        if comments and Path(path).exists():
+        path = demand_path("path", path)
+        if demand_flag("comments", comments) and path.exists():
             self._demand_comments(path)
         # Before the file is opened, which empties it.
         text = self._text(path) if comments else yaml_text(self.to_dict())
         try:
-            with Path(path).open("w", encoding="utf-8", newline="") as file:
+            with path.open("w", encoding="utf-8", newline="") as file:
                 file.write(text)
         except OSError as error:
             raise SchemaError(f"{path}: cannot be written ({error.strerror})") from None

@@ -141,7 +141,15 @@ def test_synthetic_rows_of_one_class_teach_nothing(look):
 def test_a_column_without_a_value_is_counted_as_missing(look, columns, side):
     tables = {"real": people(40, 0), "synthetic": people(40, 1), "train": people(40, 2)}
     tables[side] = tables[side].assign(**dict.fromkeys(columns))
-    found = look(tables["real"], tables["synthetic"], SCHEMA, train=tables["train"])
+    schema = SCHEMA
+    for name in set(columns) - {"flag"}:
+        schema = schema.edit(name, missing=True)
+    if columns == ("flag",) and side != "synthetic":
+        # Of rows that may not lack it none can be held against others.
+        with pytest.raises(DataError, match=f"{side}: every row has a cell outside the schema"):
+            look(tables["real"], tables["synthetic"], schema, train=tables["train"])
+        return
+    found = look(tables["real"], tables["synthetic"], schema, train=tables["train"])
     for score in found.fidelity.columns:
         gone = side if score.name in columns else None
         assert (score.missing["real"] == 1) == (gone == "real")

@@ -389,7 +389,12 @@ def test_patience_ends_the_job_by_released_tables_and_saves_budget(monkeypatch):
         lambda *_, seen=[]: seen.append(1) or float(len(seen)),
     )
     del told[:]
-    synth.fit(owners(40), Budget(epsilon=2.0), progress=lambda *step: told.append(step[:2]))
+    synth.fit(
+        owners(40),
+        Budget(epsilon=2.0),
+        again=True,
+        progress=lambda *step: told.append(step[:2]),
+    )
     assert told[-1] == ("training", 3)
     assert synth.ledger.spent().epsilon < 1.5
 

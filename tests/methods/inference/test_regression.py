@@ -217,7 +217,7 @@ def test_no_predictors_give_the_mean(exact, pooled):
     [
         ({"target": "dos"}, "did you mean 'dose'"),
         ({"target": "dose", "on": ["agee"]}, "did you mean 'age'"),
-        ({"target": "dose", "on": "age"}, "list of columns"),
+        ({"target": "dose", "on": 3}, "a column's name or a list"),
         ({"target": "dose", "on": ["dose"]}, "explain itself"),
         ({"target": "dose", "ridge": -1}, "at least 0"),
         ({"target": "dose", "value": 3}, "holds numbers"),
