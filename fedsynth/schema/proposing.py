@@ -24,6 +24,7 @@ from fedsynth.schema.columns import (
     text_of,
 )
 from fedsynth.schema.columns.declaration import TEXTS
+from fedsynth.schema.columns.discrete import WIDEST_KEY
 from fedsynth.schema.columns.numeric import FIRST_ZONED, find_zone
 from fedsynth.schema.reading import Reading, means_missing
 
@@ -207,6 +208,8 @@ def propose_key(known: pd.Series, name: str) -> Identifier:
     lengths = {len(each) for each in digits}
     padded = any(each.startswith("0") for each in digits)
     width = lengths.pop() if len(lengths) == 1 else None if padded else 1
+    if width is not None and width > WIDEST_KEY:
+        width = None
     return Identifier(name=name, prefix=prefix, width=width)
 
 

@@ -686,3 +686,12 @@ def test_no_owner_at_all_is_refused():
         fs.draft({})
     with pytest.raises(DataError, match="south: has no rows"):
         fs.draft({"north": pd.DataFrame({"a": [1]}), "south": pd.DataFrame({"a": []})})
+
+
+@pytest.mark.parametrize("digits", [20, 41])
+def test_keys_of_many_digits_are_drafted(digits):
+    keys = [f"DE{10 ** (digits - 1) + number}" for number in range(30)]
+    schema = fs.draft(pd.DataFrame({"a": keys, "b": [True, False] * 15})).schema
+    assert schema.column("a") == Identifier(
+        name="a", prefix="DE", width=digits if digits <= 40 else None
+    )

@@ -136,6 +136,10 @@ class Boolean(Declaration):
         return self.dtype or ("boolean" if self.missing else "bool")
 
 
+WIDEST_KEY = 40
+"""Digits of a key at most, as many as the longest account numbers have and more."""
+
+
 class Identifier(Declaration):
     """A key such as a patient number: dropped before anything is learned, made anew on output.
 
@@ -146,9 +150,9 @@ class Identifier(Declaration):
     kind: Literal["identifier"] = "identifier"
     prefix: Annotated[str, Field(description="a text")] = ""
     width: Annotated[
-        Annotated[StrictInt, Field(ge=1, le=18)] | None,
+        Annotated[StrictInt, Field(ge=1, le=WIDEST_KEY)] | None,
         BeforeValidator(plain),
-        Field(description="an integer from 1 to 18"),
+        Field(description=f"an integer from 1 to {WIDEST_KEY}"),
     ] = None
 
     @model_validator(mode="after")
