@@ -60,6 +60,15 @@ def check_table(table: str, agreed: Path, reader: Reader, *, as_json: bool) -> N
         print(f"{agreed}: {caution}", file=sys.stderr)
     for one in crowded:
         print(f"{table}: {one}", file=sys.stderr)
+    repeated = {
+        v.column: sum(w.count for w in violations if w.column == v.column)
+        for v in violations
+        if v.rule == "repeated"
+    }
+    for name, count in repeated.items():
+        said = f"{name!r} repeats an earlier row's in {count:,} row{'s' if count > 1 else ''}: rows of one person are"
+        print(f"{table}: {said} protected one by one, not together", file=sys.stderr)
+    violations = [violation for violation in violations if violation.rule != "repeated"]
     if not violations:
         print(f"{table}: everything is within {agreed}", file=sys.stderr)
         return

@@ -129,7 +129,11 @@ def _propose_together(
     differences = list(compare(name, columns, readings, absent))
     together = pd.concat(list(parts.values()), ignore_index=True)
     # Keys of two owners may both count from 1.
-    keys = [column for column in columns.values() if isinstance(column, Identifier)]
+    keys = [
+        one.column
+        for one in apart.values()
+        if isinstance(one.column, Identifier) and is_key(one.read.known)
+    ]
     if len(keys) < len(columns):
         return propose(together, is_target=is_target), differences
     found = propose(together, kind="identifier")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -33,6 +34,8 @@ def describe_losses(
         return
     yield from _describe_cut(column, read)
     yield from _describe_dtype(column, read, series)
+    if isinstance(column, Integer | Continuous):
+        yield from _describe_sentinel(column, read)
     if isinstance(column, Continuous):
         values = read.values.to_numpy(dtype=np.float64)
         if not are_exact(values, read.known, column.decimals):
@@ -45,6 +48,29 @@ def describe_losses(
         yield Finding(column.name, "rounded", "times are cut to whole seconds")
     if isinstance(column, Integer | Continuous | Datetime) and column.dtype in TEXTS:
         yield from _describe_spelling(column, read)
+
+
+_SENTINEL = re.compile(r"-?(?:9+|1|8+)")
+
+
+def _describe_sentinel(column: Integer | Continuous, read: Reading) -> Iterator[Finding]:
+    """A number such as -999, farther from all others than these are from each other."""
+    found, counts = np.unique(read.values.to_numpy(dtype=np.float64), return_counts=True)
+    if len(found) < 4:
+        return
+    for value, count, others in (
+        (found[0], counts[0], found[1:]),
+        (found[-1], counts[-1], found[:-1]),
+    ):
+        gap = np.abs(others - value).min()
+        if count > 1 and gap > np.ptp(others) and _SENTINEL.fullmatch(f"{value:.15g}"):
+            yield Finding(
+                column.name,
+                "sentinel",
+                f"{count:,} cells are {value:.15g}, far from all others ({others.min():.15g} to "
+                f"{others.max():.15g}): if that stands for missing, add it to `missing_values` and "
+                f"narrow the bounds",
+            )
 
 
 def _describe_cut(column: Modelled | Identifier, read: Reading) -> Iterator[Finding]:

@@ -73,8 +73,10 @@ def screen(column: Modelled | Identifier, known: pd.Series) -> Iterator[Finding]
     if isinstance(column, Identifier):
         if _is_free(counts.index, len(known)):
             yield Finding(name, "free-text", "looks like free text: never learned, made anew")
-        text = f"{once:,} of {len(known):,} occur once: taken for a key, never learned, made anew"
-        if once < len(known):
+        counted = f"{once:,} of {len(known):,} occur once: taken for a key"
+        text = counted if once else "each occurs once at an owner: taken for its key"
+        text += ", never learned, made anew"
+        if once and once < len(known):
             text += "; if its values are public, declare them as a category"
         yield Finding(name, "identifier", text)
         return

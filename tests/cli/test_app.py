@@ -16,7 +16,7 @@ import typer
 import fedsynth
 from fedsynth.cli import app as cli
 from fedsynth.queries import session
-from fedsynth.schema import Integer, Schema
+from fedsynth.schema import Identifier, Integer, Schema
 from fedsynth.yaml_files import read_yaml, write_yaml
 from tests.methods.small import answering
 from tests.small_jobs import SCHEMA, SETTINGS, table, write_job
@@ -623,6 +623,14 @@ def test_no_privacy_is_said_beside_what_was_sent(call, tmp_path):
     finite = write_job(tmp_path, method="fusion", settings=None)
     code, _, err = call("run", finite, "--out", tmp_path / "s")
     assert code == 4 and "private-fusion" in err
+
+
+def test_keys_that_repeat_are_told_and_are_no_fault(call, tmp_path):
+    schema = Schema(columns=[Identifier(name="id"), Integer(name="n", lower=0, upper=9)])
+    schema.save(tmp_path / "schema.yaml")
+    pd.DataFrame({"id": ["a", "b", "a"], "n": [1, 2, 3]}).to_csv(tmp_path / "t.csv", index=False)
+    code, _, err = call("schema", "check", tmp_path / "t.csv", tmp_path / "schema.yaml")
+    assert code == 0 and "'id' repeats an earlier row's in 1 row" in err
 
 
 def test_the_readme_lists_every_command_and_what_takes_json():

@@ -61,7 +61,7 @@ from fedsynth.schema.columns import (
         ),
         (lambda: Identifier(name="id", prefix="P", dtype="int64"), ["'id'", "int64"]),
         (lambda: Identifier(name="id", width=4, dtype="int64"), ["'id'", "int64"]),
-        (lambda: Identifier(name="id", width=0), ["'id'", "`width`", "1 to 18"]),
+        (lambda: Identifier(name="id", width=0), ["'id'", "`width`", "1 to 40"]),
         (lambda: Identifier(name="id", dtype="uint8"), ["'id'", "uint8"]),
         (lambda: Categorical(name="c", values=["a"], ordered=True), ["'c'", "dtype: category"]),
         (lambda: Categorical(name="c", values=[1, 300], dtype="uint8"), ["'c'", "uint8", "fit"]),

@@ -587,6 +587,30 @@ def test_texts_of_single_persons_are_not_listed_in_a_schema(cells):
     )
 
 
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        ([*range(90, 180), *[-999] * 10], "10 cells are -999, far from all others (90 to 179)"),
+        ([*np.linspace(0, 5, 90), *[99.0] * 10], "10 cells are 99, far from all others (0 to 5)"),
+        ([*range(20, 180), *[-9] * 10], None),
+        ([*range(90, 180), *[-500] * 10], None),
+        ([*range(99), -999], None),
+    ],
+)
+def test_numbers_that_may_stand_for_missing_are_told(cells, told):
+    found = findings_of(cells).get("sentinel")
+    assert found is None if told is None else found.text.startswith(told)
+
+
+def test_owners_whose_texts_are_nearly_keys_are_judged_together():
+    """Each owner's codes hardly repeat, all owners' do."""
+    codes = [f"c{number}x" for number in range(60)]
+    owners = {name: pd.DataFrame({"a": codes, "b": True}) for name in ("north", "south")}
+    assert isinstance(fs.draft(owners).schema.column("a"), Identifier)
+    nearly = {name: frame.assign(a=[*codes[1:], codes[1]]) for name, frame in owners.items()}
+    assert isinstance(fs.draft(nearly).schema.column("a"), Categorical)
+
+
 def test_rare_values_are_told_and_quoted():
     rare = findings_of(["x"] * 50 + ["y"] * 47 + ["z", "z", "king"])["rare"]
     assert rare.text.startswith("2 of 4 values occur once or twice") and set(rare.cells) == {
