@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -60,14 +61,14 @@ def check_table(table: str, agreed: Path, reader: Reader, *, as_json: bool) -> N
         print(f"{agreed}: {caution}", file=sys.stderr)
     for one in crowded:
         print(f"{table}: {one}", file=sys.stderr)
-    repeated = {
-        v.column: sum(w.count for w in violations if w.column == v.column)
-        for v in violations
-        if v.rule == "repeated"
-    }
+    repeated = Counter[str]()
+    for one in violations:
+        if one.rule == "repeated":
+            repeated[one.column] += one.count
     for name, count in repeated.items():
-        said = f"{name!r} repeats an earlier row's in {count:,} row{'s' if count > 1 else ''}: rows of one person are"
-        print(f"{table}: {said} protected one by one, not together", file=sys.stderr)
+        rows = "a row repeats" if count == 1 else f"{count:,} rows repeat"
+        text = f"{rows} an earlier row's {name!r}: rows of one person are protected one by one"
+        print(f"{table}: {text}, not together", file=sys.stderr)
     violations = [violation for violation in violations if violation.rule != "repeated"]
     if not violations:
         print(f"{table}: everything is within {agreed}", file=sys.stderr)
