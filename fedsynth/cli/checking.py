@@ -62,9 +62,9 @@ def check_table(table: str, agreed: Path, reader: Reader, *, as_json: bool) -> N
     for one in crowded:
         print(f"{table}: {one}", file=sys.stderr)
     repeated = Counter[str]()
-    for one in violations:
-        if one.rule == "repeated":
-            repeated[one.column] += one.count
+    for violation in violations:
+        if violation.rule == "repeated":
+            repeated[violation.column] += violation.count
     for name, count in repeated.items():
         rows = "a row repeats" if count == 1 else f"{count:,} rows repeat"
         text = f"{rows} an earlier row's {name!r}: rows of one person are protected one by one"

@@ -9,7 +9,7 @@ from fedsynth.schema import Schema
 from fedsynth.views import Grid, Said, View
 
 if TYPE_CHECKING:
-    from fedsynth.methods.synthesizer import Synthesizer
+    from fedsynth.methods.fitted import FittedModel
     from fedsynth.privacy.trail.certificate import Certificate
 
 _ABLE = {
@@ -24,7 +24,7 @@ _ABLE = {
 
 
 def overview(
-    synth: Synthesizer[Any], *, fitted: bool, paid: bool, certificate: Certificate | None
+    synth: FittedModel[Any], *, fitted: bool, paid: bool, certificate: Certificate | None
 ) -> View:
     """A synthesizer's view.
 
@@ -66,7 +66,7 @@ def overview(
     return View(f"{kind} for the schema{name}, {state}", parts)
 
 
-def _cost(synth: Synthesizer[Any]) -> list[tuple[str, str]]:
+def _cost(synth: FittedModel[Any]) -> list[tuple[str, str]]:
     """What the last fit cost."""
     try:
         ledger = synth.ledger

@@ -1,9 +1,9 @@
-"""Schemas, columns and drafts as a person sees them."""
+"""Schemas and drafts as a person sees them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fedsynth.schema.columns import Boolean, Categorical, Continuous, Datetime, Identifier, Modelled
 from fedsynth.schema.constraints import Constraint, Never, spell
@@ -48,14 +48,6 @@ def view_images(schema: ImageSchema) -> View:
     if schema.target is not None:
         parts.append(Grid(_HEAD, [_line(schema.target, schema.target.name)], strong=[0]))
     return View(title, [*parts, *_drafted(schema)])
-
-
-def view_column(column: Any) -> View:
-    """A column's line of its schema.
-
-    column: of any kind.
-    """
-    return View(f"{type(column).__name__} column", [Grid(_HEAD, [_line(column, None)])])
 
 
 def view_draft(draft: Draft) -> View:

@@ -58,11 +58,6 @@ class Declaration(Agreed):
     def whereabouts(cls, values: Mapping[str, Any]) -> str:
         return f"column {shown(values.get('name', '(unnamed)'))} ({cls.__name__.lower()})"
 
-    def _repr_html_(self) -> str | None:
-        from fedsynth.schema.showing import view_column
-
-        return str(view_column(self).html())
-
     def demand_dtype(self, allowed: tuple[str, ...], missing: bool) -> None:
         """Raise ValueError unless `dtype` is None or one of those allowed, able to be missing."""
         if self.dtype is None:
