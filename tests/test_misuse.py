@@ -361,6 +361,10 @@ def calls(w: World) -> dict[str, tuple[Callable[..., object], dict[str, object]]
         "method": (fs.MST, {"schema": schema, "settings": {}, "bins": 3}),
         "set_params": (NEW().set_params, {"schema": schema, "clip": None}),
         "plan": (NEW().plan, {"budget": BUDGET, "clients": 3, "survivors": 1.0}),
+        "plan: forecast": (
+            fs.plan,
+            {"what": NEW(), "budget": BUDGET, "clients": 3, "records": 9, "survivors": 1.0},
+        ),
         "plan: keywords": (NEW().plan, {"clients": 3, "epsilon": 1.0, "delta": 1e-5}),
         "Plan.terms": (w.synth.plan(BUDGET, 3).terms, {"label": "histogram"}),
         "Plan.epsilon": (w.synth.plan(BUDGET, 3).epsilon, {"delta": 0.1}),
@@ -448,7 +452,7 @@ def test_objects_that_are_no_arguments_get_an_error_of_ours_that_quotes_no_cell(
 
 def test_no_public_function_is_left_out(world: World) -> None:
     """Results, which users do not make, and methods, of which one stands for all, aside."""
-    results = {"Certificate", "Draft", "Evaluation", "Plan", "Tuned"}
+    results = {"Certificate", "Draft", "Evaluation", "Forecast", "Plan", "Tuned"}
     methods = {entry.kind for entry in ENTRIES.values()}
     tried = {name.partition(":")[0].partition(".")[0] for name in calls(world)}
     assert set(fs.__all__) - results - methods <= tried
