@@ -5,6 +5,7 @@ A driver's words may quote cells, and an address may hold a password: errors tel
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,12 @@ from fedsynth.data.values import type_column
 from fedsynth.errors import ConfigError, DataError
 
 EXAMPLE = "postgresql+psycopg://reader:${PASSWORD}@host/clinic"
+_READS = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/|\()*(?:SELECT|WITH|VALUES|FROM)\b", re.I | re.S)
 _IN_FILES = ("sqlite", "duckdb")
 
 
 def read_query(url: str, query: str) -> pd.DataFrame:
-    """The rows that a query gives; what it would change is rolled back.
+    """The rows that a query gives. It must be a SELECT, and nothing is committed.
 
     Raises:
         ConfigError: an address that SQLAlchemy does not understand.
@@ -88,9 +90,14 @@ def _is_there(database: str | None) -> bool:
 def _ask(engine: Any, query: str, where: str) -> tuple[list[str], list[Any]]:
     step = "cannot be reached: check address, account and password"
     try:
+        # Some databases commit at once what makes or drops a table, so that is not even asked.
+        if _READS.match(query) is None:
+            raise DataError(f"{where}: the query must be a SELECT: nothing was asked")
         # Nothing is committed. And no parameters are filled in: a colon or a percent sign is one.
         with engine.connect() as connection:
             step = "cannot answer the query: try it in the database's own client"
+            if connection.dialect.name == "sqlite":
+                connection.exec_driver_sql("PRAGMA query_only = ON")
             asked = connection.execution_options(no_parameters=True).exec_driver_sql(query)
             if not asked.returns_rows:
                 raise DataError(f"{where}: the query gives no rows: it must be a SELECT")

@@ -109,10 +109,11 @@ def _compare_ranges(
     if apart <= _APART:
         return
     text = f"{percent(apart)} of the cells at {owner} lie outside nearly all of the other owners'"
+    medians: tuple[str, ...] = ()
     if read.meaning == "number":
-        middle, theirs = np.median(values), np.median(rest)
-        text += f" (median {middle:.4g} against {theirs:.4g}): another unit?"
-    yield Finding(name, "range", text)
+        text += ", by its median and theirs: another unit?"
+        medians = (f"{np.median(values):.4g}", f"{np.median(rest):.4g}")
+    yield Finding(name, "range", text, medians)
 
 
 def _floats(read: Reading) -> NDArray[np.float64]:

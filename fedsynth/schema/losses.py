@@ -67,9 +67,9 @@ def _describe_sentinel(column: Integer | Continuous, read: Reading) -> Iterator[
             yield Finding(
                 column.name,
                 "sentinel",
-                f"{count:,} cells are {value:.15g}, far from all others ({others.min():.15g} to "
-                f"{others.max():.15g}): if that stands for missing, add it to `missing_values` and "
-                f"narrow the bounds",
+                f"{count:,} cells are one number, far from all others: if it stands for missing, add "
+                f"it to `missing_values` and narrow the bounds",
+                (f"{value:.15g}",),
             )
 
 

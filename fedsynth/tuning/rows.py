@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +11,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fedsynth.data.conforming import conform
+from fedsynth.demands import demand_known
 from fedsynth.errors import ConfigError, DataError
+from fedsynth.evaluation.models.learners import scores_of
 from fedsynth.evaluation.reading.labelled import why_no_task
 from fedsynth.evaluation.reading.scores import score, score_numbers
 from fedsynth.schema import Boolean, Categorical, Schema
-from fedsynth.schema.columns import Datetime
+from fedsynth.schema.cells import read_cells
+from fedsynth.schema.columns import Modelled
 from fedsynth.schema.spelling import spell
 
 Metric = str
@@ -28,8 +32,8 @@ class Supervised:
 
     Attributes:
         x: the schema's other modelled columns, in their dtypes and spelling.
-        y: [n] the target's declared values, or float64 numbers (dates in units since the lower
-            bound).
+        y: [n] int64 codes into the target's categories, or float64 numbers (dates in units since
+            the lower bound).
         left_out: rows beside these, whose target is missing or that the schema cannot hold.
     """
 
@@ -50,6 +54,11 @@ def demand_task(schema: object) -> Schema:
     return schema
 
 
+def features_of(schema: Schema) -> tuple[Modelled, ...]:
+    """The columns that the target is predicted by."""
+    return tuple(column for column in schema.modelled if column.name != schema.target)
+
+
 def supervise(frame: pd.DataFrame, schema: Schema, where: str = "table") -> Supervised:
     """Cut a table into features and answers; the schema's rules handle what it does not allow.
 
@@ -62,94 +71,54 @@ def supervise(frame: pd.DataFrame, schema: Schema, where: str = "table") -> Supe
     known = answers >= 0 if answers.dtype == np.int64 else ~np.isnan(answers)
     if not known.any():
         raise DataError(f"{where}: no row has a value of the target {target.name!r}")
-    x = pd.DataFrame(
-        {
-            column.name: spell(conformed.columns[column.name][known], column)
-            for column in schema.modelled
-            if column.name != target.name
-        }
-    )
-    found = answers[known]
-    if (found == found[0]).all():
+    columns = features_of(schema)
+    x = pd.DataFrame({one.name: spell(conformed.columns[one.name][known], one) for one in columns})
+    y = answers[known]
+    if (y == y[0]).all():
         raise DataError(
             f"{where}: every row has the same value of the target {target.name!r}, so settings "
             f"cannot be told apart"
         )
-    y = found
-    if isinstance(target, Categorical | Boolean):
-        y = _labels(schema)[found.astype(np.int64)]
-    return Supervised(x, y, len(frame) - len(found))
+    return Supervised(x, y, len(frame) - len(y))
+
+
+def name_answers(y: NDArray[Any], schema: Schema) -> NDArray[Any]:
+    """Answers [n] as the target's declared values, of one type; numbers as they are."""
+    target = schema.target_column
+    if not isinstance(target, Categorical | Boolean):
+        return y
+    values = list(target.categories)
+    alike = len({type(value) for value in values}) == 1
+    return np.array(values if alike else list(map(str, values)))[y]
 
 
 def score_model(model: Any, rows: Supervised, schema: Schema, metric: Metric) -> float:
-    """A fitted model's score on rows: more is better, so that errors count negative.
+    """The score on rows of a model that was fitted to codes or numbers: more is better, so that
+    errors count negative.
 
     metric: of `CLASSIFICATION` or `REGRESSION`. A class that the model has not seen is the least
     likely everywhere.
     """
-    if not schema.classes:
-        found = score_numbers(np.asarray(model.predict(rows.x), np.float64), rows.y)
-        return found.r2 if metric == "r2" else -found.mae
-    labels = {label: code for code, label in enumerate(_labels(schema).tolist())}
-    truth = np.array([labels[label] for label in rows.y.tolist()], np.int64)
-    seen = np.array([labels[label] for label in model.classes_.tolist()], np.int64)
-    scores = _class_scores(model, rows.x)
-    every = np.full((len(rows), schema.classes), min(0.0, float(scores.min()) - 1))
-    every[:, seen] = scores
-    return float(getattr(score(every, truth), metric))
-
-
-def default_metric(schema: Schema) -> Metric:
-    """What models are compared by."""
-    return "auroc" if schema.classes else "r2"
+    answered = scores_of(model, rows.x, schema.classes)
+    if schema.classes:
+        return float(getattr(score(answered, rows.y), metric))
+    found = score_numbers(answered, rows.y)
+    return found.r2 if metric == "r2" else -found.mae
 
 
 def demand_metric(metric: Metric | None, schema: Schema) -> Metric:
-    """The metric; the default for None. Raises ConfigError where there is none of that name."""
-    if metric is None:
-        return default_metric(schema)
+    """The metric, by default the first. Raises ConfigError where there is none of that name."""
     allowed = CLASSIFICATION if schema.classes else REGRESSION
-    if metric not in allowed:
-        raise ConfigError(f"metric {metric!r}: one of {', '.join(allowed)}")
-    return metric
+    return allowed[0] if metric is None else demand_known("metric", metric, allowed)
 
 
-def to_numbers(frame: pd.DataFrame) -> NDArray[np.float64]:
-    """Numbers and moments [n, d] as float64, moments in days, gaps as NaN."""
-    return np.column_stack([_numbers(frame[name]) for name in frame]).astype(np.float64)
-
-
-def to_texts(frame: pd.DataFrame) -> NDArray[np.object_]:
-    """Categories [n, d] as texts, gaps as ""."""
-    texts = frame.astype(object).where(frame.notna(), "")
-    return texts.map(str).to_numpy(dtype=object)
-
-
-def _numbers(series: pd.Series) -> NDArray[np.float64]:
-    if series.dtype == object or pd.api.types.is_string_dtype(series.dtype):
-        series = pd.to_datetime(series, errors="coerce")
-    if pd.api.types.is_datetime64_any_dtype(series.dtype):
-        days = (series - pd.Timestamp("2000-01-01")) / pd.Timedelta(days=1)
-        return np.asarray(days, np.float64)
-    return series.to_numpy(np.float64, na_value=np.nan)
-
-
-def is_category(column: object) -> bool:
-    """Whether a column holds categories, not numbers or moments."""
-    return isinstance(column, Categorical | Boolean) and not isinstance(column, Datetime)
-
-
-def _labels(schema: Schema) -> NDArray[Any]:
-    """The target's values, by code, of one type."""
-    target = schema.target_column
-    assert isinstance(target, Categorical | Boolean)
-    values = list(target.categories)
-    kinds = {type(value) for value in values}
-    return np.array(values if len(kinds) == 1 else list(map(str, values)))
-
-
-def _class_scores(model: Any, x: pd.DataFrame) -> NDArray[np.float64]:
-    if hasattr(model, "predict_proba"):
-        return np.asarray(model.predict_proba(x), np.float64)
-    decisions = np.asarray(model.decision_function(x), np.float64)
-    return np.stack([-decisions, decisions], axis=1) if decisions.ndim == 1 else decisions
+def encode(
+    frame: pd.DataFrame, columns: Sequence[Modelled], missing_values: Sequence[str]
+) -> NDArray[np.float64]:
+    """Cells [n, d] as their schema means them, whatever they are written in: numbers, moments in
+    units since the lower bound, codes of categories; NaN for gaps and what cannot be read."""
+    matrix = np.empty((len(frame), len(columns)))
+    for place, column in enumerate(columns):
+        cells = read_cells(frame[column.name], column, missing_values)
+        matrix[:, place] = np.where(cells.missing | cells.unreadable, np.nan, cells.values)
+    return matrix

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from fedsynth.agreed import suggestion
 from fedsynth.errors import ConfigError
 from fedsynth.schema import Boolean, Categorical, Schema
-from fedsynth.tuning.rows import is_category, to_numbers, to_texts
+from fedsynth.schema.columns import Modelled
+from fedsynth.tuning.rows import encode, features_of
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -94,15 +95,19 @@ def named_space(name: str, schema: Schema) -> Space:
     return spaces[name]
 
 
-def own_space(estimator: Any, choices: Mapping[str, Choice]) -> Space:
+def own_space(estimator: Any, choices: Mapping[str, Choice], classes: int) -> Space:
     """The space of a scikit-learn estimator or pipeline that somebody brings.
 
     A pipeline takes the schema's columns as they are; a bare estimator gets them as numbers.
 
+    Args:
+        classes: of the target; 0 for numbers.
+
     Raises:
-        ConfigError: no estimator, no choices, or settings that it does not have.
+        ConfigError: no estimator, or one of another task; no choices, or settings that it does not
+            have.
     """
-    from sklearn.base import clone
+    from sklearn.base import clone, is_classifier, is_regressor
     from sklearn.pipeline import Pipeline
 
     if not (hasattr(estimator, "fit") and hasattr(estimator, "get_params")):
@@ -114,6 +119,10 @@ def own_space(estimator: Any, choices: Mapping[str, Choice]) -> Space:
         raise ConfigError(
             'an estimator needs a space of settings, such as {"C": (0.01, 100.0, "log")}'
         )
+    fits = is_classifier(estimator) if classes else is_regressor(estimator)
+    if not fits:
+        task = "categories: give a classifier" if classes else "numbers: give a regressor"
+        raise ConfigError(f"{type(estimator).__name__} is none for this target, of {task}")
     whole = isinstance(estimator, Pipeline)
     for name in choices:
         if name not in (known := estimator.get_params()):
@@ -160,76 +169,53 @@ def _labels(values: list[Any]) -> dict[str, Any]:
     return {str(value): value for value in values}
 
 
+def _encoder(schema: Schema) -> tuple[Any, tuple[Modelled, ...]]:
+    """A step from the schema's columns to the matrix of :func:`encode`, and these columns."""
+    from sklearn.preprocessing import FunctionTransformer
+
+    columns = features_of(schema)
+    given = {"columns": columns, "missing_values": schema.missing_values}
+    return FunctionTransformer(encode, kw_args=given), columns
+
+
 def _vectors(schema: Schema) -> Any:
     """Numbers scaled, with the gaps at the median and told; categories one-hot, by the schema."""
     from sklearn.compose import ColumnTransformer
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-    features = [column for column in schema.modelled if column.name != schema.target]
-    categories = [column for column in features if isinstance(column, Categorical | Boolean)]
-    numbers = [column.name for column in features if not is_category(column)]
-    texts = [sorted({*map(str, column.categories), ""}) for column in categories]
-    return ColumnTransformer(
-        [
-            (
-                "numbers",
-                make_pipeline(
-                    FunctionTransformer(to_numbers),
-                    SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True),
-                    StandardScaler(),
-                ),
-                numbers,
-            ),
-            (
-                "categories",
-                make_pipeline(
-                    FunctionTransformer(to_texts),
-                    OneHotEncoder(categories=texts, handle_unknown="ignore", sparse_output=False),
-                ),
-                [column.name for column in categories],
-            ),
-        ]
+    encoder, columns = _encoder(schema)
+    codes = [place for place, column in enumerate(columns) if _count_codes(column)]
+    numbers = [place for place, column in enumerate(columns) if not _count_codes(column)]
+    median = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
+    hot = OneHotEncoder(
+        categories=[list(range(_count_codes(columns[place]))) for place in codes],
+        # A gap has no coordinate.
+        handle_unknown="ignore",
+        sparse_output=False,
     )
+    parts = [
+        ("numbers", make_pipeline(median, StandardScaler()), numbers),
+        ("categories", hot, codes),
+    ]
+    return make_pipeline(encoder, ColumnTransformer(parts))
 
 
-def _codes(schema: Schema) -> tuple[Any, list[bool]]:
-    """Numbers and the codes of categories, with gaps as NaN; and which columns are categories."""
-    from sklearn.compose import ColumnTransformer
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder
-
-    features = [column for column in schema.modelled if column.name != schema.target]
-    categories = [column for column in features if isinstance(column, Categorical | Boolean)]
-    numbers = [column.name for column in features if not is_category(column)]
-    coder = OrdinalEncoder(
-        categories=[sorted(map(str, column.categories)) for column in categories],
-        handle_unknown="use_encoded_value",
-        unknown_value=math.nan,
-    )
-    transformer = ColumnTransformer(
-        [
-            ("numbers", FunctionTransformer(to_numbers), numbers),
-            (
-                "categories",
-                make_pipeline(FunctionTransformer(to_texts), coder),
-                [column.name for column in categories],
-            ),
-        ]
-    )
-    few = [len(column.categories) <= _MOST_CODES for column in categories]
-    return transformer, [False] * len(numbers) + few
+def _count_codes(column: Modelled) -> int:
+    """Categories of a column; 0 of numbers and moments."""
+    return len(column.categories) if isinstance(column, Categorical | Boolean) else 0
 
 
 def _boosting(schema: Schema, seed: int) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
     from sklearn.pipeline import Pipeline
 
-    columns, are_categories = _codes(schema)
+    encoder, columns = _encoder(schema)
+    are_codes = [0 < _count_codes(column) <= _MOST_CODES for column in columns]
     kind = HistGradientBoostingClassifier if schema.classes else HistGradientBoostingRegressor
-    model = kind(categorical_features=are_categories, early_stopping=False, random_state=seed)
-    return Pipeline([("columns", columns), ("model", model)])
+    model = kind(categorical_features=are_codes, early_stopping=False, random_state=seed)
+    return Pipeline([("columns", encoder), ("model", model)])
 
 
 def _on_vectors(make: Callable[[Schema, int], Any]) -> Callable[[Schema, int], Any]:

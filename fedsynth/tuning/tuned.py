@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from fedsynth.errors import DataError
 from fedsynth.evaluation.measures.agreement import agreement
 from fedsynth.evaluation.models.learners import silence_warnings
-from fedsynth.tuning.rows import Metric, Supervised, score_model, supervise
+from fedsynth.tuning.rows import Metric, Supervised, name_answers, score_model, supervise
 from fedsynth.tuning.spaces import Settings
 from fedsynth.views import Grid, Said, Shown, View
 
 if TYPE_CHECKING:
     from fedsynth.schema import Schema
     from fedsynth.tuning.spaces import Space
+
+UNTRAINABLE = (ValueError, ArithmeticError, TypeError, AttributeError)
+"""What scikit-learn raises for settings that do not go together, or rows that it cannot take."""
 
 NEAR = 0.002
 """Candidates whose scores differ by no more are alike: of them the most restrained is taken."""
@@ -120,21 +124,23 @@ class Tuned(Shown):
             DataError: the rows do not fit the schema, have no answers, or are too few for the
                 settings.
         """
-        return self._fit(self.best.settings, supervise(real, self.schema, "real rows"))
+        known = supervise(real, self.schema, "real rows")
+        return self._fit(self.best.settings, known, name_answers(known.y, self.schema))
 
-    def _fit(self, settings: Mapping[str, Any] | None, rows: Supervised) -> Any:
+    def _fit(self, settings: Mapping[str, Any] | None, rows: Supervised, y: NDArray[Any]) -> Any:
         try:
             with silence_warnings():
-                model = self.build(settings).fit(rows.x, rows.y)
+                model = self.build(settings).fit(rows.x, y)
                 # Neighbours are counted when they are asked for.
                 model.predict(rows.x.iloc[:1])
                 return model
-        except (ValueError, ArithmeticError) as error:
+        except UNTRAINABLE:
+            # What scikit-learn says may quote a cell.
             raise DataError(
                 f"{self.model} ({_spell(dict(settings or {})) or 'default'}) cannot be trained on "
                 f"{len(rows)} real rows: settings were found on {self.rows}, so search with "
                 f"rows={len(rows)}"
-            ) from error
+            ) from None
 
     def compare(
         self, train: pd.DataFrame, test: pd.DataFrame, *, candidates: bool = False
@@ -155,8 +161,15 @@ class Tuned(Shown):
         others = supervise(test, self.schema, "real test rows")
 
         def on_real(settings: Mapping[str, Any] | None) -> float:
-            model = self._fit(settings, learned)
-            return score_model(model, others, self.schema, self.metric)
+            model = self._fit(settings, learned, learned.y)
+            try:
+                with silence_warnings():
+                    return score_model(model, others, self.schema, self.metric)
+            except UNTRAINABLE:
+                raise DataError(
+                    f"{self.model}: cannot answer for real test rows of this kind; does it take "
+                    "every value that the schema allows?"
+                ) from None
 
         default, tuned = on_real(None), on_real(self.best.settings)
         if not candidates:
@@ -220,8 +233,8 @@ class Tuned(Shown):
         return View(f"{self.model}: settings found on synthetic rows", parts)
 
 
-def choose(candidates: tuple[Candidate, ...]) -> Candidate:
-    """The best by mean rank; of those that score like it, the most restrained.
+def choose(candidates: tuple[Candidate, ...], near: float = NEAR) -> Candidate:
+    """The best by mean rank; of those whose score is near, the most restrained.
 
     With one release the mean rank orders as the score does. With several, the order of one of them
     alone decides nothing: releases differ far more than draws of one.
@@ -229,7 +242,7 @@ def choose(candidates: tuple[Candidate, ...]) -> Candidate:
     first = min(candidates, key=lambda one: (one.rank, -one.score, one.number))
     if first.capacity is None:
         return first
-    alike = [one for one in candidates if one.score >= first.score - NEAR]
+    alike = [one for one in candidates if one.score >= first.score - near]
     return min(alike, key=lambda one: (one.capacity, one.rank, one.number))
 
 

@@ -40,7 +40,7 @@ from fedsynth.tuning.rows import (
     supervise,
 )
 from fedsynth.tuning.spaces import Choice, Space, named_space, own_space
-from fedsynth.tuning.tuned import Candidate, Tuned, choose
+from fedsynth.tuning.tuned import NEAR, UNTRAINABLE, Candidate, Tuned, choose
 
 if TYPE_CHECKING:
     import optuna
@@ -128,10 +128,17 @@ def tune(
                 report(float(np.mean([np.mean(each) for each in scores])))
         return [float(np.mean(each)) for each in scores]
 
-    study = _open_study(optuna, storage, _digest(folders, kind, int(rows), metric, seed), jobs)
+    made = _digest(folders, kind, schema, int(rows), metric, seed)
+    study = _open_study(optuna, storage, made)
     default = study.user_attrs.get(_DEFAULT)
     if default is None:
-        default = judge(None, lambda _: None)
+        try:
+            default = judge(None, lambda _: None)
+        except UNTRAINABLE:
+            raise ConfigError(
+                f"{kind.name} cannot be trained as it is: does it take these columns? Try it with "
+                "fit(X, y) on synthetic rows to see what it says"
+            ) from None
         study.set_user_attr(_DEFAULT, default)
         if (own := kind.defaults(kind.build(schema, seed))) is not None:
             study.enqueue_trial(own)
@@ -146,7 +153,8 @@ def tune(
         default=float(np.mean(default)),
         candidates=(found := search.candidates()),
         unfinished=search.unfinished(),
-        best=choose(found),
+        # An error has the unit of its target: there nobody knows what is near.
+        best=choose(found, 0.0 if metric == "mae" else NEAR),
         schema=schema,
         space=kind,
         seed=seed,
@@ -215,7 +223,7 @@ class _Search:
             scores = self.judge(self.space.settings_of(trial.params), report)
         except self.optuna.TrialPruned:
             self.study.tell(trial, state=states.PRUNED)
-        except (ValueError, ArithmeticError):
+        except UNTRAINABLE:
             self.study.tell(trial, state=states.FAIL)
         else:
             trial.set_user_attr(_SCORES, scores)
@@ -261,8 +269,10 @@ def _import_optuna() -> Any:
     return optuna
 
 
-def _open_study(optuna: Any, storage: str | Path | None, name: str, jobs: int) -> Any:
+def _open_study(optuna: Any, storage: str | Path | None, name: str) -> Any:
     """The study of that name, begun or gone on with."""
+    from sqlalchemy.exc import SQLAlchemyError
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -273,12 +283,10 @@ def _open_study(optuna: Any, storage: str | Path | None, name: str, jobs: int) -
                 direction="maximize",
                 pruner=optuna.pruners.MedianPruner(n_startup_trials=10),
             )
-        except Exception as error:
-            if storage is None:
-                raise
+        except (SQLAlchemyError, OSError):
             raise ConfigError(
                 f"storage {str(storage)!r} cannot be opened as an SQLite file: choose another"
-            ) from error
+            ) from None
 
 
 def _read_schemas(folders: Sequence[Path]) -> tuple[Schema, int]:
@@ -295,7 +303,7 @@ def _read_schemas(folders: Sequence[Path]) -> tuple[Schema, int]:
 
 def _find_space(model: Any, space: Mapping[str, Choice] | None, schema: Schema) -> Space:
     if not isinstance(model, str):
-        return own_space(model, {} if space is None else space)
+        return own_space(model, {} if space is None else space, schema.classes)
     known = named_space(model, schema)
     if space is None:
         return known
@@ -319,9 +327,16 @@ def _draw(folder: Path, schema: Schema, rows: int, pairs: int, seed: int) -> _Gr
     return _Ground(str(folder), tuple(zip(draws[::2], draws[1::2], strict=True)))
 
 
-def _digest(folders: Sequence[Path], space: Space, rows: int, metric: str, seed: int) -> str:
+def _digest(
+    folders: Sequence[Path], space: Space, schema: Schema, rows: int, metric: str, seed: int
+) -> str:
     """A name for this search and no other."""
     heads = [Certificate.load(folder).content["ledger"]["head"] for folder in folders]
     choices = {name: repr(choice) for name, choice in space.choices.items()}
-    parts = [heads, space.name, choices, rows, metric, seed]
+    # Two of one class may differ in what is not searched; functions have no lasting name.
+    own = {
+        name: value if isinstance(value, str | int | float | None) else type(value).__name__
+        for name, value in space.build(schema, seed).get_params().items()
+    }
+    parts = [heads, space.name, choices, own, rows, metric, seed]
     return "fedsynth-" + hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]

@@ -590,8 +590,8 @@ def test_texts_of_single_persons_are_not_listed_in_a_schema(cells):
 @pytest.mark.parametrize(
     ("cells", "told"),
     [
-        ([*range(90, 180), *[-999] * 10], "10 cells are -999, far from all others (90 to 179)"),
-        ([*np.linspace(0, 5, 90), *[99.0] * 10], "10 cells are 99, far from all others (0 to 5)"),
+        ([*range(90, 180), *[-999] * 10], "-999"),
+        ([*np.linspace(0, 5, 90), *[99.0] * 10], "99"),
         ([*range(20, 180), *[-9] * 10], None),
         ([*range(90, 180), *[-500] * 10], None),
         ([*range(99), -999], None),
@@ -599,7 +599,11 @@ def test_texts_of_single_persons_are_not_listed_in_a_schema(cells):
 )
 def test_numbers_that_may_stand_for_missing_are_told(cells, told):
     found = findings_of(cells).get("sentinel")
-    assert found is None if told is None else found.text.startswith(told)
+    if told is None:
+        assert found is None
+        return
+    # Figures of private rows are apart from the words, which warnings repeat.
+    assert found.cells == (told,) and told not in found.text
 
 
 def test_owners_whose_texts_are_nearly_keys_are_judged_together():
@@ -651,7 +655,8 @@ def test_owners_counting_in_another_unit_are_told():
     assert "at south lie outside" in found["range"].text
     # The median of 18, 19, .. 89, weighted by 200 = 2 * 72 + 56 rows, and twelve times it.
     middle = float(np.median(years))
-    assert f"(median {12 * middle:.4g} against {middle:.4g})" in found["range"].text
+    assert found["range"].cells == (f"{12 * middle:.4g}", f"{middle:.4g}")
+    assert "by its median and theirs" in found["range"].text
 
 
 def test_owners_writing_a_column_otherwise_are_told():

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import fedsynth as fs
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.tuning import tuning
-from fedsynth.tuning.rows import score_model, supervise
+from fedsynth.tuning.rows import encode, features_of, score_model, supervise
+from fedsynth.tuning.spaces import named_space
 from tests.methods.small import SCHEMA, table
 
 OPTIONS = {"trials": 4, "rows": 250, "seed": 3}
@@ -131,6 +134,72 @@ def test_one_setting_of_a_model_can_be_narrowed(releases: list[Path]):
     assert {one.settings["model__n_neighbors"] for one in found.candidates} <= {7, 8, 9}
 
 
+def test_cells_are_read_as_the_schema_means_them():
+    """Amounts, moments in a zone and numbers in texts, not as scikit-learn would take them."""
+    schema = fs.Schema(
+        columns=[
+            fs.Continuous(
+                name="cost", lower=0, upper=9e4, decimals=2, format="$1,234.50", dtype="object"
+            ),
+            fs.Datetime(
+                name="at",
+                lower="2020-01-01",
+                upper="2020-12-31",
+                resolution="hour",
+                zone="Europe/Berlin",
+            ),
+            fs.Categorical(name="grade", values=[1, 2], missing=True, dtype="float64"),
+            fs.Categorical(name="y", values=["a", "b"]),
+        ],
+        target="y",
+    )
+    frame = pd.DataFrame(
+        {
+            "cost": ["$1,000.50", "$2.00", "$3.00"],
+            "at": pd.to_datetime(["2020-01-01 01:00+01:00"] * 3, utc=True).tz_convert(
+                "Europe/Berlin"
+            ),
+            "grade": [2.0, None, 1.0],
+            "y": ["a", "b", "a"],
+        }
+    )
+    known = supervise(frame, schema)
+    matrix = encode(known.x, features_of(schema), schema.missing_values)
+    np.testing.assert_array_equal(matrix[:, 0], [1000.5, 2, 3])
+    np.testing.assert_array_equal(matrix[:, 1], [1, 1, 1])
+    np.testing.assert_array_equal(matrix[:, 2], [1, np.nan, 0])
+    for name in ("gradient boosting", "logistic regression", "k nearest neighbours"):
+        model = named_space(name, schema).build(schema, 0)
+        steps = pickle.loads(pickle.dumps(model))[:-1]
+        assert steps.fit_transform(known.x, known.y).shape[0] == 3
+
+
+def test_two_estimators_of_one_class_are_two_searches(releases: list[Path], tmp_path: Path):
+    kept, space = tmp_path / "search.db", {"C": (0.01, 1.0, "log")}
+    for weight in (None, "balanced"):
+        model = LogisticRegression(class_weight=weight)
+        fs.tune(releases[0], model, space, trials=1, rows=100, storage=kept)
+    import optuna
+
+    assert len(optuna.get_all_study_names(f"sqlite:///{kept}")) == 2
+
+
+def test_nothing_that_scikit_learn_says_of_real_rows_gets_out(releases: list[Path]):
+    def choke(x: pd.DataFrame) -> pd.DataFrame:
+        if (x["age"] == 77).all():
+            raise ValueError(f"cannot take {x['age'].max()}")
+        return x[["dose"]]
+
+    whole = make_pipeline(FunctionTransformer(choke), LogisticRegression())
+    found = fs.tune(releases[0], whole, {"logisticregression__C": [1.0]}, trials=1, rows=100)
+    real = table(60, 1).assign(age=20)
+    odd = real.assign(age=77)
+    for train, test in ((odd, real), (real, odd)):
+        with pytest.raises(DataError) as caught:
+            found.compare(train, test)
+        assert caught.value.__suppress_context__ and "77" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -143,8 +212,13 @@ def test_one_setting_of_a_model_can_be_narrowed(releases: list[Path]):
         ({"space": {"learning_rate": (0.0, 0.1, "log")}}, "0 < low"),
         ({"space": {"learning_rate": "0.1"}}, "give \\(low, high\\)"),
         ({"space": {"learning_rate": []}}, "list of values"),
-        ({"metric": "roc"}, "one of auroc"),
-        ({"metric": "r2"}, "one of auroc"),
+        ({"model": Ridge(), "space": {"alpha": (1, 2)}}, "give a classifier"),
+        (
+            {"model": LogisticRegression(solver="none such"), "space": {"C": (1, 2)}},
+            "cannot be trained as it is",
+        ),
+        ({"metric": "roc"}, "auroc"),
+        ({"metric": "r2"}, "auroc"),
         ({"trials": 0}, "trials"),
         ({"rows": 3}, "rows"),
         ({"jobs": 0}, "jobs"),
