@@ -26,6 +26,17 @@ def make_jsonable(content: Any) -> Any:
     return content
 
 
+def spell_infinite(content: Any) -> Any:
+    """The same with "inf" for what JSON cannot hold."""
+    if isinstance(content, Mapping):
+        return {key: spell_infinite(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [spell_infinite(value) for value in content]
+    if isinstance(content, float) and math.isinf(content):
+        return "inf"
+    return content
+
+
 def hash_plain(content: Mapping[str, Any]) -> str:
     """SHA-256 (hex) of plain content, whatever the order of its keys."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))

@@ -223,6 +223,16 @@ def clean(text: object) -> str:
     )
 
 
+def spell_bytes(size: float) -> str:
+    """A number of bytes to three digits."""
+    unit = "bytes"
+    for larger in ("kB", "MB", "GB"):
+        if size < 1000:
+            break
+        size, unit = size / 1000, larger
+    return f"{size:.3g} {unit}"
+
+
 def listed(values: Iterable[object], most: int = 60) -> str:
     """Values beside each other, as many as fit into so many characters, and how many others."""
     texts: list[str] = []

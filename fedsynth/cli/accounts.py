@@ -32,8 +32,7 @@ def budget(
     if plot is not None:
         _plot(accounts, plot)
     if as_json:
-        from fedsynth.plain import print_json
-        from fedsynth.planning.forecast import spell_infinite
+        from fedsynth.plain import print_json, spell_infinite
 
         print_json(spell_infinite([one.to_dict() for one in accounts]))
         return

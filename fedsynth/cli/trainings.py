@@ -112,8 +112,7 @@ def plan_training(
         label = "epsilon against the number of clients, noise in the mean kept"
         save_plot(draw_lines(lines, across="clients", up="epsilon", label=label, at=clients), plot)
     if as_json:
-        from fedsynth.plain import print_json
-        from fedsynth.planning.forecast import spell_infinite
+        from fedsynth.plain import print_json, spell_infinite
 
         print_json(spell_infinite(content))
         return

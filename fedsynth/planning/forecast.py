@@ -10,6 +10,7 @@ from typing import Any
 from fedsynth.agreed import demand_whole
 from fedsynth.errors import ConfigError
 from fedsynth.methods.synthesizer import Synthesizer
+from fedsynth.plain import spell_infinite
 from fedsynth.planning.warnings import suggestions_for, warnings_for
 from fedsynth.privacy.accounting import charged, spent
 from fedsynth.privacy.adversaries import Adversary, adversary_grid
@@ -21,7 +22,7 @@ from fedsynth.queries.expected import ExpectedError
 from fedsynth.queries.plan import Plan
 from fedsynth.registry import choose, synthesizer
 from fedsynth.schema import ImageSchema, Schema
-from fedsynth.views import Grid, Said, Shown, View
+from fedsynth.views import Grid, Said, Shown, View, spell_bytes
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ class Forecast(Shown):
             self._questions_grid(),
         ]
         if self.bytes_up is not None:
-            parts.append(Said(f"A client sends {_spell_bytes(self.bytes_up)} in all."))
+            parts.append(Said(f"A client sends {spell_bytes(self.bytes_up)} in all."))
         parts.append(
             Said(
                 "epsilon: of a question by itself; signal: of a round, over its noise, at most",
@@ -135,7 +136,7 @@ class Forecast(Shown):
                 f"{one.client_noise:.4g}",
                 figure(one.epsilon),
                 figure(one.signal),
-                "-" if one.bytes_up is None else _spell_bytes(one.bytes_up),
+                "-" if one.bytes_up is None else spell_bytes(one.bytes_up),
             )
             for one in self.questions
         ]
@@ -312,23 +313,3 @@ def figure(value: float | None, digits: int = 4) -> str:
 
 def _spell_count(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def _spell_bytes(size: float) -> str:
-    unit = "bytes"
-    for larger in ("kB", "MB", "GB"):
-        if size < 1000:
-            break
-        size, unit = size / 1000, larger
-    return f"{size:.3g} {unit}"
-
-
-def spell_infinite(content: Any) -> Any:
-    """The same with "inf" for what JSON cannot hold."""
-    if isinstance(content, Mapping):
-        return {key: spell_infinite(value) for key, value in content.items()}
-    if isinstance(content, list | tuple):
-        return [spell_infinite(value) for value in content]
-    if isinstance(content, float) and math.isinf(content):
-        return "inf"
-    return content

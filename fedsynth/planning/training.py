@@ -14,11 +14,9 @@ from fedsynth.errors import ConfigError
 from fedsynth.privacy.accounting import charged, spent
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.calibration import calibrate
-from fedsynth.privacy.terms import Terms
-from fedsynth.privacy.trail.job import Planned, count_terms
-from fedsynth.queries.plan import Plan, count_survivors
-from fedsynth.queries.rounds import participations_of, sampling_of, sure_answers
-from fedsynth.queries.terms import count_on
+from fedsynth.privacy.trail.job import count_terms
+from fedsynth.queries.plan import Plan
+from fedsynth.queries.rounds import participations_of, training_of
 
 LABEL = "training"
 # More clients than people.
@@ -73,36 +71,19 @@ class Training:
         own, budget = self.among(clients), budget.for_clients(clients)
         if own.noise_multiplier is None and not budget.private:
             raise ConfigError("give an epsilon or the noise multiplier: one follows from the other")
-        sampling = sampling_of(own, clients)
-        answers = (
-            count_survivors(survivors, clients)
-            if budget.protects.per_record
-            else sure_answers(sampling, clients, survivors)
-        )
+        rounds = training_of(own, budget, clients, survivors, LABEL)
         participations = participations_of(own, budget, clients)
-
-        def releases(multiplier: float) -> tuple[Planned, ...]:
-            terms = Terms(
-                unit=budget.unit,
-                trust=budget.trust,
-                clip=own.clip,
-                noise_multiplier=multiplier,
-                sampling=sampling,
-                **count_on(budget, answers),
-            )
-            return (Planned(LABEL, terms, own.rounds),)
-
         multiplier = own.noise_multiplier
         if multiplier is None:
             multiplier = calibrate(
-                lambda m: charged(count_terms(releases(m)), participations, budget.unit),
+                lambda m: charged(count_terms([rounds(m)]), participations, budget.unit),
                 budget.epsilon,
                 budget.resolved_delta,
             )
         return Plan(
             budget=budget,
             clients=clients,
-            releases=releases(multiplier),
+            releases=(rounds(multiplier),),
             participations=participations,
         )
 

@@ -81,20 +81,7 @@ def plan_rounds(
     """
     first, starts, _ = question(schema)
     whole = count_survivors(survivors, clients)
-    sampling = sampling_of(settings, clients)
-    answers = whole if budget.protects.per_record else sure_answers(sampling, clients, survivors)
-
-    def training(multiplier: float) -> Planned:
-        terms = Terms(
-            unit=budget.unit,
-            trust=budget.trust,
-            clip=settings.clip or 1.0,
-            noise_multiplier=multiplier,
-            sampling=sampling,
-            **count_on(budget, answers),
-        )
-        return Planned(task, terms, settings.rounds or 0)
-
+    training = training_of(settings, budget, clients, survivors, task)
     alone = _counting_noise(settings, budget, training)
 
     def counting(task: str, ones: int, share: float) -> Planned:
@@ -115,6 +102,28 @@ def plan_rounds(
     else:
         _demand_payable(counts(multiplier), budget, multiplier)
     return (*before, training(multiplier))
+
+
+def training_of(
+    settings: Rounds, budget: Budget, clients: int, survivors: float, task: str
+) -> Callable[[float], Planned]:
+    """From a noise multiplier to the rounds that a plan holds for it."""
+    sampling = _sampling_of(settings, clients)
+    whole = count_survivors(survivors, clients)
+    answers = whole if budget.protects.per_record else _sure_answers(sampling, clients, survivors)
+
+    def training(multiplier: float) -> Planned:
+        terms = Terms(
+            unit=budget.unit,
+            trust=budget.trust,
+            clip=settings.clip or 1.0,
+            noise_multiplier=multiplier,
+            sampling=sampling,
+            **count_on(budget, answers),
+        )
+        return Planned(task, terms, settings.rounds or 0)
+
+    return training
 
 
 def _demand_payable(counts: Mapping[Terms, int], budget: Budget, multiplier: float) -> None:
@@ -148,7 +157,7 @@ def _counting_noise(
     return exchange * optimal_gaussian_sigma(epsilon, budget.resolved_delta)
 
 
-def sampling_of(settings: Rounds, clients: int) -> Sampling:
+def _sampling_of(settings: Rounds, clients: int) -> Sampling:
     rate = settings.rate or 1.0
     if rate == 1:
         return Everyone()
@@ -159,7 +168,7 @@ def sampling_of(settings: Rounds, clients: int) -> Sampling:
 
 def participations_of(settings: Rounds, budget: Budget, clients: int) -> int | None:
     """Rounds in which one client takes part at the most, where drawing it hides nothing."""
-    sampling = sampling_of(settings, clients)
+    sampling = _sampling_of(settings, clients)
     if budget.protects.per_record or budget.trusts.server_adds or sampling == Everyone():
         return None
     rate = expected_units(sampling, clients) / clients
@@ -168,7 +177,7 @@ def participations_of(settings: Rounds, budget: Budget, clients: int) -> int | N
     return min(rounds, math.ceil(mean + _SURE * math.sqrt(mean * (1 - rate))))
 
 
-def sure_answers(sampling: Sampling, clients: int, survivors: float) -> int:
+def _sure_answers(sampling: Sampling, clients: int, survivors: float) -> int:
     """Answers that a round of drawn clients is sure to bring."""
     match sampling:
         case Everyone():

@@ -67,8 +67,8 @@ def _describe_sentinel(column: Integer | Continuous, read: Reading) -> Iterator[
             yield Finding(
                 column.name,
                 "sentinel",
-                f"{count:,} cells are one number, far from all others: if it stands for missing, add "
-                f"it to `missing_values` and narrow the bounds",
+                f"{count:,} cells are one number, far from all others: if it stands for missing, "
+                f"add it to `missing_values` and narrow the bounds",
                 (f"{value:.15g}",),
             )
 

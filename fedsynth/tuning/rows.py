@@ -89,7 +89,8 @@ def name_answers(y: NDArray[Any], schema: Schema) -> NDArray[Any]:
         return y
     values = list(target.categories)
     alike = len({type(value) for value in values}) == 1
-    return np.array(values if alike else list(map(str, values)))[y]
+    named: NDArray[Any] = np.array(values if alike else list(map(str, values)))
+    return np.asarray(named[y])
 
 
 def score_model(model: Any, rows: Supervised, schema: Schema, metric: Metric) -> float:

@@ -86,7 +86,8 @@ def tune(
             as the real rows to learn from are best: more ask for more capacity, fewer hide the
             order.
         metric: auroc, accuracy, balanced_accuracy, f1 or average_precision; r2 or mae.
-        seed: of draws, models and the search; with `jobs` above 1 the search is not repeatable.
+        seed: of draws, named models and the search; an estimator of your own keeps its
+            `random_state`. With `jobs` above 1 the search is not repeatable.
         jobs: candidates that are trained at once.
         storage: an SQLite file to go on from after a crash, by the same call; it may hold several
             searches. What is in it is public, as the release is.

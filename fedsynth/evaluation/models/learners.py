@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from fedsynth.evaluation.reading.features import width
@@ -135,7 +136,9 @@ def on_vectors(
     return train
 
 
-def scores_of(model: Any, x: NDArray[np.floating[Any]], classes: int) -> NDArray[np.float64]:
+def scores_of(
+    model: Any, x: NDArray[np.floating[Any]] | pd.DataFrame, classes: int
+) -> NDArray[np.float64]:
     """A fitted scikit-learn model's probabilities [n, classes], else decisions; or numbers [n].
 
     A class that it has not seen has the lowest score in every row.

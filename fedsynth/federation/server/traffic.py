@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fedsynth.federation.request import Plain, Request
 from fedsynth.privacy.sampling import Poisson
 from fedsynth.privacy.trail.spelling import spell
+from fedsynth.views import spell_bytes
 
 
 @dataclass
@@ -43,12 +44,8 @@ class Traffic:
     @property
     def words(self) -> str:
         """How many messages a client gets and sends, and their size."""
-        size, unit = self.bytes_per_client, "bytes"
-        for larger in ("kB", "MB", "GB"):
-            if size < 1000:
-                break
-            size, unit = size / 1000, larger
-        return f"{self.calls_per_client:.3g} a client, of {size:.3g} {unit} together"
+        size = spell_bytes(self.bytes_per_client)
+        return f"{self.calls_per_client:.3g} a client, of {size} together"
 
     def add_announcement(self, value: Plain) -> None:
         """A plain value went to everybody."""
