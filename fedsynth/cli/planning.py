@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # Values of a column that no schema describes, as many as the bins of a number.
 _VALUES = 24
+_LINES = 5
+"""That a plot tells apart."""
 _EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
@@ -298,7 +300,9 @@ def _plot_job(subject: _Subject, found: Forecast, file: Path) -> None:
             lines.setdefault(name, []).append((epsilon, figure))
     unit = found.plan.budget.unit
     up = f"mean error of a cell, in {unit}s" if found.errors else "noise multiplier"
-    lines = dict(list(lines.items())[:5])
+    if left_out := list(lines)[_LINES:]:
+        _caution(f"the plot has room for {_LINES} lines: it leaves out {', '.join(left_out)}")
+    lines = dict(list(lines.items())[:_LINES])
     label = f"{up} against epsilon: {', '.join(lines)}"
     budget = found.plan.budget
     at = budget.epsilon if budget.private else None
