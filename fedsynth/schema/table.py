@@ -154,9 +154,11 @@ class Schema(Document):
 
         found = draft(tables, target)
         if found.findings:
-            # Without the cells: warnings end in logs.
-            lines = "".join(f"\n  {one.column}: {one.text}" for one in found.findings)
-            message = f"the draft is to be looked at (`fs.draft` gives the cells too):{lines}"
+            # Warnings end in logs, and what is found tells exact counts of private rows.
+            told = dict.fromkeys(f"{one.column} ({one.kind})" for one in found.findings)
+            message = (
+                f"the draft is to be looked at, `fs.draft` says what was found: {', '.join(told)}"
+            )
             warnings.warn(message, stacklevel=2)
         return found.schema
 
