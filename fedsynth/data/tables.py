@@ -109,8 +109,8 @@ def read_sql(
 ) -> pd.DataFrame:
     """Read the rows that a query to a database gives (`pip install 'fedsynth[sql]'`).
 
-    Give an account that may only read: what a query would change is rolled back, as far as the
-    database can. No message tells the address, or what the database's driver says.
+    Only a SELECT is asked and nothing is committed, but what a query calls may do more in some
+    databases: give an account that may only read.
 
     Args:
         url: SQLAlchemy's, such as "sqlite:///clinic.db".
