@@ -110,7 +110,8 @@ def read_sql(
     """Read the rows that a query to a database gives (`pip install 'fedsynth[sql]'`).
 
     Only a SELECT is asked and nothing is committed, but what a query calls may do more in some
-    databases: give an account that may only read.
+    databases: give an account that may only read. No message tells the address, or what the
+    database's driver says.
 
     Args:
         url: SQLAlchemy's, such as "sqlite:///clinic.db".
