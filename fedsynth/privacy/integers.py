@@ -129,8 +129,7 @@ def to_residues(steps: Steps) -> Residues:
 
 def from_residues(residues: Residues, step: float) -> NDArray[np.float64]:
     """Numbers [n] of what is left of a sum modulo 2**64; right where :func:`demand_room` held."""
-    numbers: NDArray[np.float64] = residues.view(np.int64) * step
-    return numbers
+    return np.asarray(residues.view(np.int64) * step, np.float64)
 
 
 def demand_room(largest: float, step: float, owners: int, sigma: float) -> None:
