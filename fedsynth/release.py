@@ -54,7 +54,7 @@ class Settings(Protocol):
 
 
 class Fitted(Protocol):
-    """What a release needs of a fitted synthesizer."""
+    """What a release needs of a fitted model."""
 
     name: ClassVar[str]
 
@@ -69,9 +69,13 @@ class Fitted(Protocol):
     @property
     def incidents(self) -> tuple[Mapping[str, Any], ...]: ...
 
-    def drew(self, rows: pd.DataFrame | Images) -> bool: ...
-
     def model_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]: ...
+
+
+class Drawing(Fitted, Protocol):
+    """What a release of rows needs of a fitted synthesizer."""
+
+    def drew(self, rows: pd.DataFrame | Images) -> bool: ...
 
 
 @runtime_checkable
@@ -90,7 +94,7 @@ class Report(Protocol):
 
 def write_release(
     folder: str | Path,
-    synth: Fitted,
+    synth: Drawing,
     rows: pd.DataFrame | Images,
     *,
     config: Mapping[str, Any] | None = None,
@@ -133,19 +137,44 @@ def write_release(
             "rows that you edited and that hold nothing private, say edited=True, which the "
             "certificate will repeat"
         )
-    _demand_ours(folder, ledger)
-    folder.mkdir(parents=True, exist_ok=True)
-    if ledger.path is None or ledger.path.absolute() != (folder / LEDGER).absolute():
-        ledger.write_to(folder / LEDGER)
+    _write_ledger(folder, ledger)
     names = [_write_rows(folder, rows, synth.schema, kind)]
-    write_model(folder, synth)
-    write_yaml(_job_of(synth) if config is None else config, folder / CONFIG)
-    names += [WEIGHTS, MODEL, SCHEMA, CONFIG]
+    names += _write_job(folder, synth, config)
     if report is not None:
         names += [path.name for path in report.save(folder)]
     certificate = seal(folder, ledger, names, synth.incidents, edited=not drawn)
     discard_checkpoint(folder)
     return certificate
+
+
+def write_model_release(folder: str | Path, model: Fitted) -> Certificate:
+    """Write a release of a model that makes no rows, and certify it.
+
+    Raises:
+        ReleaseError: the folder holds a release, or something else that this would overwrite.
+        ConfigError: the model was not fitted here.
+    """
+    folder, ledger = Path(folder), model.ledger
+    _write_ledger(folder, ledger)
+    names = _write_job(folder, model, None)
+    certificate = seal(folder, ledger, names, model.incidents)
+    discard_checkpoint(folder)
+    return certificate
+
+
+def _write_ledger(folder: Path, ledger: Ledger) -> None:
+    """Make the folder, if there is none, with the job's account in it."""
+    _demand_ours(folder, ledger)
+    folder.mkdir(parents=True, exist_ok=True)
+    if ledger.path is None or ledger.path.absolute() != (folder / LEDGER).absolute():
+        ledger.write_to(folder / LEDGER)
+
+
+def _write_job(folder: Path, model: Fitted, config: Mapping[str, Any] | None) -> list[str]:
+    """Write what was learned, and by which job; the files' names."""
+    write_model(folder, model)
+    write_yaml(_job_of(model) if config is None else config, folder / CONFIG)
+    return [WEIGHTS, MODEL, SCHEMA, CONFIG]
 
 
 def is_release(folder: Path) -> bool:
@@ -189,14 +218,14 @@ def _write_rows(
     return f"rows.{kind}"
 
 
-def write_model(folder: Path, synth: Fitted) -> None:
-    """Write what a synthesizer learned, and its schema."""
-    arrays, meta = synth.model_state()
+def write_model(folder: Path, model: Fitted) -> None:
+    """Write what a model learned, and its schema."""
+    arrays, meta = model.model_state()
     # Not `save_file`, which makes a file that its owner alone may read.
     body = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
     (folder / WEIGHTS).write_bytes(body)
-    _write_json(folder / MODEL, {"format": FORMAT, "method": synth.name, **meta})
-    synth.schema.save(folder / SCHEMA, comments=False)
+    _write_json(folder / MODEL, {"format": FORMAT, "method": model.name, **meta})
+    model.schema.save(folder / SCHEMA, comments=False)
 
 
 def read_model(
@@ -219,18 +248,34 @@ def read_model(
     return method, schema, arrays, content
 
 
+def read_certified(
+    folder: Path,
+) -> tuple[Certificate, str, Schema | ImageSchema, dict[str, NDArray[Any]], dict[str, Any]]:
+    """A release's certificate, and its model as :func:`read_model` reads it.
+
+    Raises:
+        ReleaseError: the release is incomplete, or what is read of it was changed.
+    """
+    certificate = Certificate.load(folder)
+    for name in (MODEL, WEIGHTS, SCHEMA):
+        demand_unchanged(folder / name, certificate.content["files"].get(name))
+    return certificate, *read_model(folder)
+
+
 def read_release(
     folder: str | Path,
 ) -> tuple[pd.DataFrame | Images, Schema | ImageSchema, Certificate]:
     """A release's rows, their schema and the certificate.
 
     Raises:
-        ReleaseError: the release is incomplete, or what is read of it was changed.
+        ReleaseError: the release is incomplete or has no rows, or what is read was changed.
     """
     folder = demand_path("folder", folder)
     certificate = Certificate.load(folder)
     files = certificate.content["files"]
     name = next((name for name in files if name.startswith("rows.")), "rows.csv")
+    if name not in files and MODEL in files:
+        raise ReleaseError(f"{folder} is a release without rows, of a model alone")
     for part in (name, SCHEMA, CONFIG):
         demand_unchanged(folder / part, files.get(part))
     try:
@@ -256,10 +301,10 @@ def demand_unchanged(path: Path, expected: str | None) -> None:
         )
 
 
-def _job_of(synth: Fitted) -> dict[str, Any]:
-    """What a synthesizer knows of its job: a record, since it does not know where the data are."""
-    budget = synth.ledger.job.budget
-    settings = synth.resolved(budget)
+def _job_of(model: Fitted) -> dict[str, Any]:
+    """What a model knows of its job: a record, since it does not know where the data are."""
+    budget = model.ledger.job.budget
+    settings = model.resolved(budget)
     privacy = {
         "epsilon": budget.epsilon if budget.private else "inf",
         "delta": budget.resolved_delta,
@@ -269,7 +314,7 @@ def _job_of(synth: Fitted) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "privacy": privacy,
-        "method": synth.name,
+        "method": model.name,
         "settings": settings.model_dump(mode="json", exclude_none=True),
     }
 

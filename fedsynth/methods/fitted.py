@@ -1,4 +1,4 @@
-"""What a fit left behind, whatever the method: rows drawn from it, its account, its files."""
+"""What a fit left behind, whatever the method: what was learned, its account, its files."""
 
 from __future__ import annotations
 
@@ -7,26 +7,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
-import pandas as pd
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from fedsynth.codec import Arrays, pack, unpack
-from fedsynth.data.fingerprint import fingerprint
-from fedsynth.data.images import Images
-from fedsynth.demands import demand_flag, demand_kind, demand_path
+from fedsynth.demands import demand_path
 from fedsynth.errors import ConfigError, FedsynthError, ReleaseError
 from fedsynth.federation.server.incidents import Dropped, names_clients, tell
 from fedsynth.federation.server.traffic import Traffic
 from fedsynth.methods.configured import Configured
 from fedsynth.privacy.trail.certificate import Certificate
 from fedsynth.privacy.trail.ledger import Ledger
-from fedsynth.queries.arguments import demand_draw, demand_rows, rename
-from fedsynth.release import Report, read_model, write_model, write_release
+from fedsynth.release import is_release, read_certified, read_model, write_model
 from fedsynth.schema import ImageSchema, Schema
-
-_ROWS = 10_000
-"""Of a release, where nobody says how many."""
 
 
 class Learned(Protocol):
@@ -34,16 +27,6 @@ class Learned(Protocol):
 
     It is saved by its fields (:mod:`fedsynth.codec`).
     """
-
-    def draw(
-        self,
-        rows: int,
-        where: Mapping[str, Any] | None,
-        proportions: Mapping[Any, float] | None,
-        seed: int | None,
-    ) -> pd.DataFrame | Images:
-        """Synthetic rows: see :meth:`FittedModel.sample`."""
-        ...
 
     def check(self) -> None:
         """Raises ReleaseError where the parts, as they were read, do not go together."""
@@ -61,6 +44,10 @@ class FittedModel(Configured, Generic[L]):
     """
 
     learned_type: ClassVar[Any]
+    noun: ClassVar[str]
+    """What errors call it."""
+    use: ClassVar[str]
+    """What a fitted one is there to do, as errors say it."""
     certificate: Certificate | None = None
     """Of the release that it was loaded from (:func:`fedsynth.load`)."""
 
@@ -75,78 +62,35 @@ class FittedModel(Configured, Generic[L]):
         self._ledger: Ledger | None = None
         self._traffic: Traffic | None = None
         self._dropped: Dropped | None = None
-        self._drawn: set[str] = set()
 
     def set_params(self, **params: Any) -> Self:
         if self._learned is not None or self._ledger is not None:
-            raise ConfigError("what was fitted keeps its settings: make another synthesizer")
+            raise ConfigError(f"what was fitted keeps its settings: make another {self.noun}")
         return super().set_params(**params)
 
     def known(self) -> dict[str, Any]:
         """What the schema and the settings say of something learned: its `given` fields."""
         return {"schema": self.schema}
 
-    def sample(
-        self,
-        rows: int | None = None,
-        where: Mapping[str, Any] | None = None,
-        proportions: Mapping[Any, float] | None = None,
-        seed: int | None = None,
-        **words: Any,
-    ) -> Any:
-        """Draw synthetic rows; costs nothing, as often as wanted.
-
-        Args:
-            rows: how many, at least 1. A public choice: the true number of records is private.
-            where: a condition by column, which every row is to meet: a value, a list of values, or
-                for numbers and dates a range, {"from": a, "to": b} or (a, b); of images, on the
-                target. What a method cannot draw by is met by drawing again.
-            proportions: shares of the target's values, instead of their estimated frequencies.
-            seed: makes the draw repeatable.
-            words: rows as `num_rows` or `n`, seed as `random_state`.
-
-        Returns:
-            A table of the schema's columns, or :class:`Images`.
-
-        Raises:
-            ConfigError: nothing was fitted; rows below 1, conditions that make no sense or that
-                hardly a row meets.
-        """
-        given = {"rows": rows, "where": where, "proportions": proportions, "seed": seed}
-        rows, where, proportions, seed = rename("sample", given, words)
-        count, seed = demand_rows("sample", rows), demand_draw(where, proportions, seed)
-        drawn = self.learned.draw(count, where, proportions, seed)
-        self._drawn.add(fingerprint(drawn))
-        return drawn
-
-    def drew(self, rows: pd.DataFrame | Images) -> bool:
-        """Whether :meth:`sample` gave these rows, in this order, since the last fit."""
-        if not isinstance(rows, pd.DataFrame | Images):
-            return False
-        try:
-            return fingerprint(rows) in self._drawn
-        except TypeError:
-            return False
-
     @property
     def learned(self) -> L:
         """What the last fit learned. Raises ConfigError before one."""
         if self._learned is None:
-            raise ConfigError("nothing to sample from yet: call fit first, or load a release")
+            raise ConfigError(f"nothing to {self.use} yet: call fit first, or load a release")
         return self._learned
 
     @property
     def ledger(self) -> Ledger:
         """The account of the last fit. Raises ConfigError before one."""
         if self._ledger is None:
-            raise ConfigError("this synthesizer was not fitted here, so it has no ledger")
+            raise ConfigError(f"this {self.noun} was not fitted here, so it has no ledger")
         return self._ledger
 
     @property
     def traffic(self) -> Traffic:
         """Calls and bytes of the last fit. Raises ConfigError before one."""
         if self._traffic is None:
-            raise ConfigError("this synthesizer was not fitted here, so nothing was sent")
+            raise ConfigError(f"this {self.noun} was not fitted here, so nothing was sent")
         return self._traffic
 
     @property
@@ -185,49 +129,6 @@ class FittedModel(Configured, Generic[L]):
             return ()
         return self._dropped.entries()
 
-    def release(
-        self,
-        folder: str | Path,
-        rows: int | pd.DataFrame | Images | None = None,
-        report: Report | None = None,
-        *,
-        seed: int | None = None,
-        edited: bool = False,
-        **words: Any,
-    ) -> Certificate:
-        """Write a release of synthetic rows, the model and their certificate.
-
-        Args:
-            folder: new, empty, or the one that was fitted in.
-            rows: how many to draw, 10,000 by default; or rows that :meth:`sample` gave since the
-                last fit.
-            report: an evaluation of rows that are given, on public ones.
-            seed: makes the draw repeatable.
-            edited: the rows that are given were changed after they were drawn: the certificate
-                then says that nothing checks what is in them.
-            words: rows as `num_rows` or `n`, seed as `random_state`.
-
-        Raises:
-            ConfigError: nothing was fitted here; options that do not go together.
-            ReleaseError, PrivacyError: see :func:`fedsynth.release.write_release`.
-        """
-        given = {"folder": folder, "rows": rows, "report": report, "seed": seed, "edited": edited}
-        folder, rows, report, seed, edited = rename("release", given, words)
-        folder, edited = demand_path("folder", folder), demand_flag("edited", edited)
-        if report is not None:
-            demand_kind("report", report, Report, "an Evaluation, as fs.evaluate gives")
-        _ = self.learned, self.ledger
-        if isinstance(rows, pd.DataFrame | Images):
-            if seed is not None:
-                raise ConfigError("seed is of rows that release draws: give their number as rows")
-            return write_release(folder, self, rows, report=report, edited=edited)
-        if report is not None or edited:
-            raise ConfigError(
-                "a report, and edited, are of rows that exist: give those in place of their number"
-            )
-        drawn = self.sample(_ROWS if rows is None else rows, seed=seed)
-        return write_release(folder, self, drawn)
-
     def save(self, folder: str | Path) -> None:
         """Write the model alone, to :meth:`load` again: no release, for it has no certificate.
 
@@ -244,16 +145,22 @@ class FittedModel(Configured, Generic[L]):
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """A model that :meth:`save` or :meth:`release` wrote; :func:`fedsynth.load` reads any
-        method's release, and checks its certificate.
+        """A model that :meth:`save` wrote, or a release's, as its certificate has it;
+        :func:`fedsynth.load` reads a release whatever its method.
 
         Raises:
             ReleaseError: the folder holds no model of this method, or a damaged one.
         """
-        method, schema, arrays, plain = read_model(demand_path("folder", folder))
+        folder, certificate = demand_path("folder", folder), None
+        if is_release(folder):
+            certificate, method, schema, arrays, plain = read_certified(folder)
+        else:
+            method, schema, arrays, plain = read_model(folder)
         if method != cls.name:
             raise ReleaseError(f"{folder} holds a model of {method}, not of {cls.name}")
-        return cls.from_state(schema, arrays, plain)
+        model = cls.from_state(schema, arrays, plain)
+        model.certificate = certificate
+        return model
 
     def model_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Everything that was learned: arrays, and JSON-able values. Nothing private."""
@@ -271,12 +178,12 @@ class FittedModel(Configured, Generic[L]):
     ) -> Self:
         """The inverse of :meth:`model_state`. Raises ReleaseError where the parts do not fit."""
         try:
-            synthesizer = cls(schema, meta["settings"])
-            learned = unpack(cls.learned_type, arrays, meta, synthesizer.known())
+            model = cls(schema, meta["settings"])
+            learned = unpack(cls.learned_type, arrays, meta, model.known())
             learned.check()
         except ReleaseError:
             raise
         except (FedsynthError, KeyError, TypeError, ValueError, AssertionError):
             raise ReleaseError("the model's files do not fit together") from None
-        synthesizer._learned = learned
-        return synthesizer
+        model._learned = learned
+        return model

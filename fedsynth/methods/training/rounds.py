@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, TypeVar
+from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from fedsynth.methods.synthesizer import Learned, Synthesizer
+from fedsynth.methods.fitted import L
+from fedsynth.methods.fitting import Method
+from fedsynth.methods.synthesizer import G, Synthesizer
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.job import Planned
 from fedsynth.queries.rounds import participations_of, plan_rounds
 from fedsynth.queries.session import Session
 
-L = TypeVar("L", bound=Learned)
 
-
-class RoundsSynthesizer(Synthesizer[L]):
-    """A synthesizer whose last release is a training of many rounds.
+class InRounds(Method[L]):
+    """A method whose last release is a training of many rounds.
 
     Its settings are :class:`fedsynth.queries.rounds.Rounds`.
     """
@@ -43,3 +43,7 @@ class RoundsSynthesizer(Synthesizer[L]):
         # Products this small are slower on several threads, which OpenBLAS keeps spinning.
         with threadpool_limits(limits=1, user_api="blas"):
             return self.train(session)
+
+
+class RoundsSynthesizer(InRounds[G], Synthesizer[G]):
+    """A synthesizer whose last release is a training of many rounds."""
