@@ -14,6 +14,7 @@ import typer
 
 from fedsynth.cli.accounts import budget
 from fedsynth.cli.evaluate import evaluate
+from fedsynth.cli.methods import methods
 from fedsynth.cli.options import (
     TABLE,
     Decimal,
@@ -54,7 +55,6 @@ app = typer.Typer(
     help="Private synthetic data from tables and images that several owners may not pool.",
     epilog=_CODES,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -64,6 +64,7 @@ schema_app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(schema_app, name="schema")
+app.command()(methods)
 app.command()(plan)
 app.command()(budget)
 app.command()(evaluate)
@@ -116,9 +117,21 @@ def _print_error(message: str, code: int) -> int:
     return code
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        version()
+        raise typer.Exit
+
+
 @app.callback()
 def _options(
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_print_version, help="Print the version."
+        ),
+    ] = False,
 ) -> None:
     """`run` itself looks for --debug, since it must know of it where parsing fails."""
 

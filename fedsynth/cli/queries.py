@@ -13,6 +13,7 @@ from fedsynth.cli.options import (
     TABLE,
     Decimal,
     Encoding,
+    Json,
     Reader,
     Release,
     Seed,
@@ -21,6 +22,7 @@ from fedsynth.cli.options import (
     Where,
 )
 from fedsynth.errors import ConfigError
+from fedsynth.plain import print_json
 
 if TYPE_CHECKING:
     from fedsynth.methods.marginal.graphical import GraphicalSynthesizer
@@ -34,6 +36,7 @@ def count(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="A new .csv file; default the terminal.")
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Count records by values, with intervals from the known noise; this costs no privacy."""
     if output is not None:
@@ -42,6 +45,9 @@ def count(
     if output is not None:
         counts.to_csv(output, index=False)
         print(f"{output}: {len(counts):,} counts", file=sys.stderr)
+    if as_json:
+        print_json([dict(zip(counts, row, strict=True)) for row in counts.itertuples(index=False)])
+    if as_json or output is not None:
         return
     from fedsynth.cli.terminal import on_stdout
     from fedsynth.views import Grid

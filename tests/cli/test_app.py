@@ -278,6 +278,9 @@ def test_counts_are_answered_with_intervals(call, auto_release, release, tmp_pat
     assert list(counts) == ["income", "colour", "count", "low", "high"] and len(counts) == 6
     assert counts["count"].sum() == pytest.approx(160, abs=40)
     assert (counts["low"] <= counts["high"]).all()
+    code, out, _ = call("count", auto_release, "income", "colour", "--json")
+    assert code == 0
+    pd.testing.assert_frame_equal(pd.DataFrame(json.loads(out)), counts)
     code, out, _ = call("count", auto_release, "income", "--where", "age=40..63")
     assert code == 0 and "high" in out
     code, _, err = call("count", auto_release, "incom")

@@ -49,7 +49,9 @@ class MeanEmbeddingSettings(MethodSettings):
 
     method: ClassVar[str] = "mean-embedding"
 
-    components: Count | None = None
+    components: Annotated[int | None, Field(ge=1, description="a whole number of at least 1")] = (
+        None
+    )
     tilt: Annotated[float, Field(ge=0, le=4, description="a number from 0 to 4")] = 0.75
     constant_share: Annotated[float, Field(gt=0, lt=1, description="a share in (0, 1)")] = 0.1
     random_features: Annotated[int, Field(ge=2, description="a whole number of at least 2")] = 1000
@@ -61,7 +63,7 @@ class MeanEmbeddingSettings(MethodSettings):
     patch_bandwidth: Positive = 0.3
     moments_share: Share = 0.7
     patch_share: Share = 0.1
-    clip: Positive | None = None
+    clip: Annotated[float | None, Field(gt=0, description="a positive number")] = None
     hidden: Count = 256
     channels: Annotated[int, Field(ge=0, description="a whole number of at least 0")] = 8
     steps: Annotated[int, Field(ge=0, description="a whole number of at least 0")] = 800
