@@ -51,7 +51,7 @@ def settings_of(kind: type[Any]) -> list[Setting]:
 def _read_attributes(docstring: str) -> dict[str, str]:
     """What a docstring says of each attribute; those that are named together share their words."""
     _, _, listed = inspect.cleandoc(docstring).partition("Attributes:\n")
-    found = {}
+    found: dict[str, str] = {}
     for block in re.split(r"\n(?=    \S)", "\n" + listed):
         names, colon, words = block.strip("\n").partition(": ")
         if colon:
