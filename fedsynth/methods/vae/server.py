@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -10,7 +11,8 @@ from numpy.typing import NDArray
 
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.federation.client.tasks import Task
-from fedsynth.methods.training.momentum import Momentum
+from fedsynth.federation.request import Released
+from fedsynth.methods.training.descent import Descent, Pace, Rounds
 from fedsynth.methods.vae.learned import Learned
 from fedsynth.methods.vae.records import Model
 from fedsynth.methods.vae.settings import FedVAESettings
@@ -30,10 +32,6 @@ from fedsynth.schema.target import conditions, target_index
 
 Floats = NDArray[np.float32]
 
-_WARM_UP = 5
-_FASTEST = 2.0
-_STEADY = 0.65
-
 
 def training_task(budget: Budget) -> Task:
     """What clients are asked in the training's rounds."""
@@ -46,12 +44,9 @@ class State:
 
     encoding: TableEncoding | None
     frequencies: NDArray[np.float64]
-    expected: float
     profiles: NDArray[np.float64] | None
     phi: Floats
-    optimiser: Momentum
-    average: Floats
-    round: int = 0
+    descent: Descent
 
 
 def model_of(
@@ -101,18 +96,17 @@ class Training:
     def __init__(self, schema: Schema | ImageSchema, session: Session) -> None:
         self.schema, self.session, self.channel = schema, session, session.channel
         self.settings: FedVAESettings = session.settings
-        self.training = session.plan.releases[-1]
-        self.terms = self.training.terms
-        self.record = self.terms.protects.per_record
+        pace = Pace(self.settings.learning_rate, self.settings.average)
+        self.rounds = Rounds(session, pace)
 
     def run(self) -> Learned:
         state = self.session.restore(State) or self._begin()
         if state.encoding is not None:
             self.channel.announce("encoding", state.encoding.to_dict())
         self.channel.announce("model", self._model(state.encoding).to_dict())
-        self._train(state)
+        trained = self.rounds.run(state.descent, state, partial(self._ask, state))
+        theta = self._theta(state, trained)
         model = self._model(state.encoding)
-        theta = self._theta(state, state.average if self.record else state.optimiser.weights)
         if state.profiles is not None:
             theta = self._match(model.spec, theta, state.profiles)
         return Learned(model, theta, state.frequencies, state.encoding, self.schema)
@@ -130,12 +124,10 @@ class Training:
         known = ask_preliminaries(self.session, self.schema, self.settings.bins)
         encoding, frequencies, profiles = known.encoding, known.frequencies, known.profiles
         phi, theta = self._initial(encoding, profiles, frequencies)
-        units = known.records if self.record else self.channel.clients
-        expected = expected_units(self.terms.sampling, units)
+        units = known.records if self.rounds.record else self.channel.clients
+        expected = expected_units(self.rounds.terms.sampling, units)
         weights = theta if self.settings.encoder != "shared" else np.concatenate([phi, theta])
-        state = State(
-            encoding, frequencies, expected, profiles, phi, Momentum.start(weights), weights.copy()
-        )
+        state = State(encoding, frequencies, profiles, phi, Descent.start(weights, expected))
         self.session.save(state)
         return state
 
@@ -159,70 +151,30 @@ class Training:
         phi, theta = vae.initial(model.spec, generator, start, guess)
         return np.tile(phi.numpy(), model.parts), np.tile(theta.numpy(), model.parts)
 
-    def _train(self, state: State) -> None:
-        rounds, every = self.training.count, self.session.options.checkpoint_every
-        while state.round < rounds:
-            # Rounds that an interrupted run lost stay charged, so a resumed one may end early.
-            if self.channel.ledger.would_exceed(self.terms):
-                break
-            self._round(state)
-            state.round += 1
-            self.session.progress("training", state.round, rounds)
-            if state.round % every == 0 and state.round < rounds:
-                self.session.save(state)
-        self.session.save(state)
-
-    def _round(self, state: State) -> None:
-        model, settings = self._model(state.encoding), self.settings
-        theta = self._theta(state, state.optimiser.weights)
-        rate = self._learning_rate(state)
-        released = self.channel.sum(
-            self.training.label,
-            self.terms,
-            dim=len(state.optimiser.weights),
+    def _ask(self, state: State, rate: float) -> Released:
+        model, settings, rounds = self._model(state.encoding), self.settings, self.rounds
+        weights = state.descent.optimiser.weights
+        return self.channel.sum(
+            rounds.training.label,
+            rounds.terms,
+            dim=len(weights),
             kept=model.parts * model.spec.encoder_dim if self._keeps_encoder() else 0,
-            arrays={"theta": theta, "phi": self._phi(state)},
+            arrays={"theta": self._theta(state, weights), "phi": self._phi(state)},
             settings={
                 "encoder": settings.encoder or "private",
                 "learning_rate": rate,
                 "batch_size": settings.batch_size,
-                "expected": self._unit(state) / self.channel.clients,
+                "expected": rounds.unit(state.descent) / self.channel.clients,
             },
         )
-        if not self.record:
-            state.optimiser.weights += (released.value / state.expected).astype(np.float32)
-            return
-        state.optimiser.step((released.value / self._unit(state)).astype(np.float32), rate)
-        decay = min(settings.average, (state.round + 1) / (state.round + 10))
-        state.average += (1 - decay) * (state.optimiser.weights - state.average)
 
     def _keeps_encoder(self) -> bool:
-        return self.record and self.settings.encoder == "private"
+        return self.rounds.record and self.settings.encoder == "private"
 
     def _phi(self, state: State) -> Floats:
         if self.settings.encoder == "shared":
-            return state.optimiser.weights[: len(state.phi)]
+            return state.descent.optimiser.weights[: len(state.phi)]
         return state.phi
 
     def _theta(self, state: State, weights: Floats) -> Floats:
         return weights[len(state.phi) :] if self.settings.encoder == "shared" else weights
-
-    def _unit(self, state: State) -> float:
-        """Largest norm of a noiseless gradient sum of the expected size: what a step is in."""
-        return state.expected * self.terms.clip
-
-    def _learning_rate(self, state: State) -> float:
-        """Client level: constant. Record level: a short warm-up, then down to zero in a line.
-
-        By default it starts in proportion to the largest possible signal over the noise, both as
-        norms, so that a step is never noise for the most part: all public, or released before.
-        """
-        if not self.record:
-            return self.settings.learning_rate or 0.0
-        full = self.settings.learning_rate
-        if full is None:
-            noise = self.terms.summed_scale(self.channel.clients)
-            noise *= len(state.optimiser.weights) ** 0.5
-            full = min(_FASTEST, _STEADY * self._unit(state) / max(noise, 1e-9))
-        done = state.round
-        return full * min(1.0, (done + 1) / _WARM_UP) * (1 - done / self.training.count)

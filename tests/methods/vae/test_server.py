@@ -45,7 +45,7 @@ def test_a_client_step_is_the_sum_over_the_expected_number_whoever_answered(
 
     def remembered(self):
         state = begun(self)
-        began.append(state.optimiser.weights.copy())
+        began.append(state.descent.optimiser.weights.copy())
         return state
 
     monkeypatch.setattr(server.Training, "_begin", remembered)
