@@ -17,7 +17,8 @@ from fedsynth.errors import ConfigError
 from fedsynth.markup import tag
 
 Report = Callable[..., None]
-"""Called with a step's name, its rounds done, all of them and, of a fit, the epsilon spent."""
+"""Called with a step's name, its rounds done, all of them and, of a fit, the epsilon spent; of a
+search by name the `best` score so far, None before there is one."""
 
 _LINES = 10
 """Of a step at most, where lines are printed."""
@@ -31,13 +32,14 @@ _PAUSE = 0.25
 
 @dataclass(frozen=True)
 class _State:
-    """Of a step: rounds done and in all, the epsilon spent, when it began and was reported; and how
-    long all steps may take, in words."""
+    """Of a step: rounds done and in all, the epsilon spent, the best score so far in words, when it
+    began and was reported; and how long all steps may take, in words."""
 
     step: str
     done: int
     total: int
     epsilon: float
+    best: str
     begun: float
     now: float
     expected: str
@@ -47,7 +49,7 @@ class _State:
         gone = time.monotonic() - self.begun
         where = f"{self.step} {self.done:,}/{self.total:,}"
         left, spent = self._left(gone), _spell_spent(self.epsilon)
-        return _join(where, _spell(gone), left, spent, self.expected)
+        return _join(where, self.best, _spell(gone), left, spent, self.expected)
 
     def _left(self, gone: float) -> str:
         """The time that is left to it, where its rounds are so many that they are alike."""
@@ -122,7 +124,15 @@ class Display:
         how = "" if kind is None else ", not finished"
         self._screen.end(_join(took + how, _spell_spent(self._spent)) if self._steps else "")
 
-    def __call__(self, step: str, done: int, total: int, epsilon: float = math.nan) -> None:
+    def __call__(
+        self,
+        step: str,
+        done: int,
+        total: int,
+        epsilon: float = math.nan,
+        *,
+        best: float | None = None,
+    ) -> None:
         """One report: see :data:`Report`."""
         if self._screen is None:
             return
@@ -131,7 +141,8 @@ class Display:
         begun = self._steps.setdefault(step, now)
         # What was expected and did not come true is no news.
         expected = self._expected if now - self._began <= self._most else ""
-        self._screen.report(_State(step, done, total, epsilon, begun, now, expected))
+        found = "" if best is None else f"best so far {best:.4f}"
+        self._screen.report(_State(step, done, total, epsilon, found, begun, now, expected))
 
     def expect(self, least: float, most: float) -> None:
         """Tell how many seconds all steps together may take."""
@@ -244,7 +255,7 @@ class _Lines:
         if state.done and self._printed.get(state.step) != tenth:
             self._printed[state.step] = tenth
             where = f"{state.step} {state.done}/{state.total}"
-            print(_join(where, _spell_spent(state.epsilon)), file=sys.stderr)
+            print(_join(where, state.best, _spell_spent(state.epsilon)), file=sys.stderr)
 
     def end(self, summary: str) -> None:
         """Nothing more."""

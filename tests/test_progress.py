@@ -75,6 +75,16 @@ def test_a_pipe_gets_nothing_unless_it_asks_for_lines(capsys):
     assert lines[-2:] == ["training 100/100, epsilon spent 0.5", "scores 1/1"]
 
 
+def test_a_search_tells_the_best_so_far(terminal, clock, capsys):
+    with Display(lines=True) as report:
+        report("candidates", 0, 2, best=None)
+        report("candidates", 1, 2, best=-3.25)
+    assert capsys.readouterr().err == "candidates 1/2, best so far -3.2500\n"
+    with redirect_stderr(terminal), showing(True) as report:
+        report("candidates", 1, 2, best=0.91234)
+    assert "candidates 1/2, best so far 0.9123, 0.0 s" in terminal.getvalue()
+
+
 def test_a_forced_colour_makes_no_terminal(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
     with showing(True) as report:

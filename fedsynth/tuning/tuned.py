@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from fedsynth.schema import Schema
     from fedsynth.tuning.spaces import Space
 
-UNTRAINABLE = (ValueError, ArithmeticError, TypeError, AttributeError)
-"""What scikit-learn raises for settings that do not go together, or rows that it cannot take."""
+UNTRAINABLE = (Exception,)
+"""What libraries raise for settings that do not go together, or rows that they cannot take: some
+have kinds of their own."""
 
 NEAR = 0.002
 """Candidates whose scores differ by no more are alike: of them the most restrained is taken."""

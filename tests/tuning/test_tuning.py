@@ -14,26 +14,13 @@ from sklearn.preprocessing import FunctionTransformer
 
 import fedsynth as fs
 from fedsynth.errors import ConfigError, DataError
-from fedsynth.tuning import tuning
-from fedsynth.tuning.rows import encode, features_of, score_model, supervise
+from fedsynth.tuning.rows import encode, features_of, supervise
 from fedsynth.tuning.spaces import named_space
 from tests.methods.small import SCHEMA, table
+from tests.tuning.conftest import release
 
 OPTIONS = {"trials": 4, "rows": 250, "seed": 3}
 NEIGHBOURS = "k nearest neighbours"
-
-
-def release(folder: Path, schema: fs.Schema, frame: pd.DataFrame, seed: int = 0) -> Path:
-    synth = fs.MST(schema).fit(frame, {"epsilon": 20.0, "curious": 0}, insecure_noise_seed=seed)
-    synth.release(folder, rows=200, seed=1)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def releases(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Two of the same rows, with other noise."""
-    folder = tmp_path_factory.mktemp("releases")
-    return [release(folder / name, SCHEMA, table(400), place) for place, name in enumerate("ab")]
 
 
 def test_the_same_search_finds_the_same(releases: list[Path]):
@@ -51,7 +38,7 @@ def test_a_search_that_was_cut_off_goes_on_as_if_it_had_not_been(
     class Killed(BaseException):
         pass
 
-    def die(step: str, done: int, total: int) -> None:
+    def die(step: str, done: int, total: int, **_: object) -> None:
         if done == 2:
             raise Killed
 
@@ -62,24 +49,6 @@ def test_a_search_that_was_cut_off_goes_on_as_if_it_had_not_been(
     # Nothing is tried anew where all has been.
     again = fs.tune(releases[0], NEIGHBOURS, **OPTIONS, storage=kept)
     assert again.table().equals(whole.table())
-
-
-def test_a_trial_that_died_with_its_process_is_not_counted(
-    releases: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    kept, score = tmp_path / "search.db", score_model
-    calls = iter(range(100))
-
-    def die(*arguments: object) -> float:
-        if next(calls) == 2:
-            raise KeyboardInterrupt
-        return score(*arguments)
-
-    monkeypatch.setattr(tuning, "score_model", die)
-    with pytest.raises(KeyboardInterrupt):
-        fs.tune(releases[0], NEIGHBOURS, **OPTIONS, storage=kept)
-    found = fs.tune(releases[0], NEIGHBOURS, **OPTIONS, storage=kept)
-    assert len(found.candidates) == OPTIONS["trials"] and found.unfinished == 0
 
 
 def test_searches_in_one_storage_are_kept_apart(releases: list[Path], tmp_path: Path):
@@ -251,12 +220,6 @@ def test_draws_of_one_class_are_told():
     one = table(50).assign(outcome="ill")
     with pytest.raises(DataError, match="same value of the target 'outcome'"):
         supervise(one, SCHEMA, "rows")
-
-
-def test_a_storage_that_is_none_is_told(releases: list[Path], tmp_path: Path):
-    (tmp_path / "search.db").write_text("no database at all, of any kind that there is")
-    with pytest.raises(ConfigError, match="cannot be opened"):
-        fs.tune(releases[0], NEIGHBOURS, **OPTIONS, storage=tmp_path / "search.db")
 
 
 def test_scores_of_real_rows_stay_out_of_the_search(releases: list[Path], tmp_path: Path):
