@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -15,9 +15,8 @@ from fedsynth.cli.trainings import Wanted, plan_training, solved_grid
 from fedsynth.errors import ConfigError, FedsynthError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from fedsynth.methods.synthesizer import Synthesizer
+    from fedsynth.planning.comparing import Compared
     from fedsynth.planning.forecast import Forecast
     from fedsynth.privacy.budget import Budget
     from fedsynth.queries.plan import Plan
@@ -210,15 +209,17 @@ def _plan_job(
 ) -> None:
     from fedsynth.planning.forecast import plan as forecast_of
     from fedsynth.planning.repeating import cost_of, epsilon_of_each, fit_within
+    from fedsynth.planning.warnings import settle_two
 
     budget, clients = subject.budget, subject.clients
     solved: dict[str, Any] = {}
     if wanted.releases is not None and wanted.within is not None:
-        own = replace(budget, delta=budget.for_clients(clients).resolved_delta)
+        own = settle_two(budget, clients)
+        own = replace(own, delta=own.for_clients(clients).resolved_delta)
         each = epsilon_of_each(
             lambda one: subject.plan(replace(own, epsilon=one)), wanted.releases, wanted.within
         )
-        budget = replace(own, epsilon=each)
+        budget = replace(budget, delta=own.delta, epsilon=each)
         solved["epsilon of each"] = each
     records = wanted.all_records(clients)
     found = forecast_of(
@@ -236,44 +237,22 @@ def _plan_job(
             "epsilon together": together.epsilon,
             "releases that an owner's own account admits": together.owner,
         }
-    table = _compare(subject, budget, records) if compare else None
+    table = None
+    if compare:
+        from fedsynth.planning.comparing import compare as compare_all
+
+        table = compare_all(
+            subject.synth, budget, clients, records=records, survivors=subject.survivors
+        )
     if plot is not None:
         _plot_job(subject, found, plot)
     if as_json:
-        from fedsynth.plain import print_json
+        from fedsynth.plain import print_json, spell_infinite
 
-        print_json({**found.to_dict(), "solved_for": solved, "compared": table})
+        several = None if table is None else [one.to_dict() for one in table]
+        print_json(spell_infinite({**found.to_dict(), "solved_for": solved, "compared": several}))
         return
     _show(found, solved, table)
-
-
-def _compare(subject: _Subject, budget: Budget, records: int | None) -> list[dict[str, Any]]:
-    """The same job for every unit and trust: what it would cost, or why it cannot be."""
-    from fedsynth.planning.forecast import plan as forecast_of
-
-    found = []
-    for unit in ("record", "client"):
-        for trust in ("central", "distributed", "local"):
-            line: dict[str, Any] = {"unit": unit, "trust": trust}
-            units = budget.units if unit == budget.unit else None
-            curious = budget.curious if trust == "distributed" else None
-            other = replace(budget, unit=unit, trust=trust, units=units, curious=curious)
-            try:
-                one = forecast_of(
-                    subject.synth,
-                    other,
-                    subject.clients,
-                    records=records,
-                    survivors=subject.survivors,
-                )
-            except FedsynthError as error:
-                found.append({**line, "epsilon": None, "noise": None, "said": [str(error)]})
-                continue
-            noises = [question.noise for question in one.questions]
-            found.append(
-                {**line, "epsilon": one.epsilon, "noise": noises, "said": list(one.warnings)}
-            )
-    return found
 
 
 def _plot_job(subject: _Subject, found: Forecast, file: Path) -> None:
@@ -309,9 +288,7 @@ def _plot_job(subject: _Subject, found: Forecast, file: Path) -> None:
     save_plot(draw_lines(lines, across="epsilon", up=up, label=label, at=at), file)
 
 
-def _show(
-    found: Forecast, solved: Mapping[str, Any], compared: list[dict[str, Any]] | None
-) -> None:
+def _show(found: Forecast, solved: Mapping[str, Any], compared: Sequence[Compared] | None) -> None:
     from fedsynth.cli.terminal import on_stdout
 
     console = on_stdout()
@@ -321,20 +298,9 @@ def _show(
         console.print(solved_grid(solved))
     if compared is not None:
         console.print()
-        _show_compared(compared, console)
+        from fedsynth.planning.comparing import comparison_view
 
-
-def _show_compared(compared: list[dict[str, Any]], console: Console) -> None:
-    from fedsynth.planning.forecast import figure
-    from fedsynth.views import Grid, Said
-
-    rows = []
-    said: dict[str, list[str]] = {}
-    for one in compared:
-        noises = ", ".join("a choice" if x is None else f"{x:.4g}" for x in one["noise"] or ())
-        rows.append((one["unit"], one["trust"], figure(one["epsilon"]), noises or "refused"))
-        for sentence in one["said"]:
-            said.setdefault(sentence, []).append(f"{one['unit']} {one['trust']}")
-    console.print(Grid(("unit", "trust", "epsilon", "noise of the questions"), rows, figures=(2,)))
-    for sentence, places in said.items():
-        console.print(Said(f"{', '.join(places)}: {sentence}", "caution"))
+        table, said = comparison_view(compared)
+        console.print(table)
+        for sentence in said:
+            console.print(sentence)

@@ -54,7 +54,7 @@ def plan_training(
 ) -> None:
     from fedsynth.planning import training as rounds
     from fedsynth.planning.repeating import cost_of, fit_within
-    from fedsynth.planning.warnings import suggestions_for, warnings_for
+    from fedsynth.planning.warnings import settle_two, suggestions_for, warn_of_two, warnings_for
 
     training = rounds.Training(**{key: value for key, value in given.items() if value is not None})
     budget = wanted.budget({"unit": "client"}, noise=training.noise_multiplier is not None)
@@ -67,7 +67,8 @@ def plan_training(
         budget = replace(budget, epsilon=math.inf)
     elif training.noise_multiplier is not None and budget.private:
         solved["epsilon allowed"] = budget.epsilon
-    made = training.plan(budget, clients, survivors)
+    settled = settle_two(budget, clients)
+    made = training.plan(settled, clients, survivors)
     epsilon, found = made.epsilon(), made.adversaries()
     if training.noise_multiplier is None:
         solved["noise multiplier"] = made.releases[0].terms.noise_multiplier
@@ -78,6 +79,10 @@ def plan_training(
         solved["epsilon together"] = cost_of(made, wanted.releases)
     known = replace(made.budget, epsilon=epsilon)
     records = wanted.all_records(clients)
+    warnings = list(warnings_for(replace(made, budget=known), epsilon, found, records))
+    if settled != budget:
+        careless = training.plan(replace(budget, curious=0), clients, survivors)
+        warnings.insert(0, warn_of_two(careless.adversaries()))
     content = {
         "clients": clients,
         "rounds": training.rounds,
@@ -87,7 +92,7 @@ def plan_training(
         "participations": made.participations,
         "adversaries": [asdict(one) for one in found],
         "solved_for": solved,
-        "warnings": warnings_for(known, epsilon, found, records),
+        "warnings": warnings,
         "suggestions": [
             *suggestions_for(known, epsilon, found, records),
             *_enough_noise(training, made.budget, clients, survivors, epsilon),

@@ -11,7 +11,7 @@ from fedsynth.agreed import demand_whole
 from fedsynth.errors import ConfigError
 from fedsynth.methods.synthesizer import Synthesizer
 from fedsynth.plain import spell_infinite
-from fedsynth.planning.warnings import suggestions_for, warnings_for
+from fedsynth.planning.warnings import settle_two, suggestions_for, warn_of_two, warnings_for
 from fedsynth.privacy.accounting import charged, spent
 from fedsynth.privacy.adversaries import Adversary, adversary_grid
 from fedsynth.privacy.budget import Budget
@@ -193,7 +193,8 @@ def plan(
         what: a synthesizer, with its settings; or a schema, whose method `auto` would choose.
         budget: of the job; an infinite epsilon with a method's ``noise_multiplier`` asks what that
             noise costs.
-        clients: how many take part.
+        clients: how many take part. Of two who add shares of the noise, where the budget does not
+            say how many are curious, one is taken to be: a job would have it said.
         records: that all of them have together, where that may be published.
         survivors: share of the clients that is sure to answer, in (0, 1].
 
@@ -215,7 +216,8 @@ def plan(
         )
     if records is not None:
         demand_whole("records", records, 1)
-    made = what.plan(allowed, clients, survivors)
+    settled = settle_two(allowed, clients)
+    made = what.plan(settled, clients, survivors)
     settings = what.resolved(made.budget)
     expected = what.expect(settings, made)
     units = records if made.budget.protects.per_record else made.clients
@@ -223,6 +225,10 @@ def plan(
     found = made.adversaries()
     epsilon = made.epsilon()
     notes = [*expected.notes, *_unknown(questions, units)]
+    warnings = warnings_for(made, epsilon, found, records)
+    if settled != allowed:
+        careless = what.plan(replace(allowed, curious=0), clients, survivors)
+        warnings = (warn_of_two(careless.adversaries()), *warnings)
     return Forecast(
         method=what.name,
         reason=reason,
@@ -233,7 +239,7 @@ def plan(
         adversaries=found,
         errors=expected.errors,
         records=records,
-        warnings=warnings_for(made.budget, epsilon, found, records),
+        warnings=warnings,
         suggestions=suggestions_for(made.budget, epsilon, found, records),
         notes=tuple(notes),
     )

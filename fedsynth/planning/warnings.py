@@ -7,13 +7,36 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from fedsynth.privacy.adversaries import Adversary
-from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.budget import LEAST_SIGNAL, Budget
+from fedsynth.queries.plan import Plan
 
 EMPTY = 20.0
 """An epsilon beyond which a bound on odds, e^epsilon, bounds nothing in practice."""
 MOST = 10.0
 """What `Budget.cautions` takes for the most that promises something."""
 _FEW = 100
+
+
+def settle_two(budget: Budget, clients: int) -> Budget:
+    """The budget, where a job of two owners would have somebody choose whether the other is held
+    off, with the choice that holds it off."""
+    undecided = budget.trusts.shares and budget.private and budget.curious is None
+    return replace(budget, curious=1) if undecided and clients == 2 else budget
+
+
+def warn_of_two(careless: Sequence[Adversary]) -> str:
+    """That of two owners somebody has to choose, in a sentence.
+
+    Args:
+        careless: adversaries of the same job with ``curious: 0``.
+    """
+    other = max(one.epsilon for one in careless)
+    return (
+        "A federation of two: whether the other owner, who knows its share of the noise, is held "
+        "off must be chosen before a job. Planned here with curious: 1, where each adds all of the "
+        f"noise. With curious: 0 there would be half of its variance, and epsilon {other:.4g} "
+        "against the other owner."
+    )
 
 
 def _known(budget: Budget, records: int | None) -> Budget:
@@ -24,15 +47,17 @@ def _known(budget: Budget, records: int | None) -> Budget:
 
 
 def warnings_for(
-    budget: Budget, epsilon: float, adversaries: Sequence[Adversary], records: int | None
+    made: Plan, epsilon: float, adversaries: Sequence[Adversary], records: int | None
 ) -> tuple[str, ...]:
     """What to know before believing a plan, in sentences.
 
     Args:
-        budget: for so many clients.
         epsilon: what the plan costs.
     """
+    budget = made.budget
     found = list(_known(budget, records).cautions())
+    # What the plan's own say beside its budget's.
+    found += [one for one in made.cautions() if one not in budget.cautions()]
     if EMPTY < epsilon < math.inf:
         found.append(
             f"epsilon {epsilon:.4g} is beyond {EMPTY:g}: odds may change by a factor of "
@@ -55,6 +80,11 @@ def _suggest(budget: Budget, epsilon: float, adversaries: Sequence[Adversary]) -
     units = budget.units
     if units is not None and budget.resolved_delta >= 1 / units:
         yield f"delta: {float(f'{units**-1.1:.1e}'):g} lies below one in {units:,} {budget.unit}s"
+    if units is not None and budget.private and budget.epsilon * units < LEAST_SIGNAL:
+        enough = LEAST_SIGNAL / units
+        more = f"epsilon: {enough:.2g}, or " if enough <= MOST else ""
+        least = math.ceil(LEAST_SIGNAL / budget.epsilon)
+        yield f"{more}{budget.unit}s: {least:,} and more leave a count more than noise"
     if not math.isfinite(epsilon):
         yield "epsilon: 1 is usual; `fedsynth plan` with it says what that asks of noise"
     elif epsilon > MOST:

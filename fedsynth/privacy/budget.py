@@ -17,7 +17,7 @@ from fedsynth.views import Grid, Said, Shown, View
 _MOST_DELTA, _MOST_EPSILON = 1e-4, 10.0
 # Epsilon times units below which one count with all of epsilon is off by some 4 % and more: the
 # noise of a Gaussian count at a delta of 1e-5 deviates by about 4 / epsilon.
-_LEAST_SIGNAL = 100.0
+LEAST_SIGNAL = 100.0
 
 _TWO = (
     "two owners who each add a share of the noise (distributed trust) know half of it: choose. "
@@ -152,7 +152,7 @@ class Budget(Shown):
                 f"anybody learns of one {self.unit} promises hardly anything. Common values are "
                 "0.3 to 10."
             )
-        if self.units is not None and self.epsilon * self.units < _LEAST_SIGNAL:
+        if self.units is not None and self.epsilon * self.units < LEAST_SIGNAL:
             yield (
                 f"epsilon {self.epsilon:g} is little for {self.units} {self.unit}s: the noise in a "
                 f"single count, had it all of epsilon, would be of some {4 / self.epsilon:.2g}, "

@@ -61,6 +61,11 @@ def test_every_unit_and_trust_is_compared(call, schema):
     assert code == 0 and len(compared) == 6
     assert all(one["epsilon"] <= 1 for one in compared)
     assert any("among few" in said for one in compared for said in one["said"])
+    server = {one["trust"]: one["adversaries"] for one in compared if one["unit"] == "record"}
+    assert [who["epsilon"] for who in server["central"] if who["who"] == "the server"] == ["inf"]
+    local, central = ({e["what"]: e["error"] for e in compared[k]["errors"]} for k in (2, 1))
+    # Five owners' whole noises in place of five fourths of one.
+    assert local["pairs, asked coarsely"] == pytest.approx(2 * central["pairs, asked coarsely"])
 
 
 def test_clients_are_solved_for_and_drawn(call, tmp_path):
@@ -83,6 +88,20 @@ def test_a_training_that_protects_nobody_says_what_noise_would(call):
     assert "beyond 20" in out and "costs epsilon 10" in out
 
 
+@pytest.mark.parametrize("what", [("--columns", 3), ("--rounds", 3, "--rate", 0.5)])
+def test_two_owners_are_told_what_either_choice_leaves_the_other_with(call, what):
+    options = (*what, "--epsilon", 1, "--delta", 1e-5, "--unit", "record", "--clients", 2, "--json")
+    code, out, _ = call("plan", *options)
+    content = json.loads(out)
+    other = content["adversaries"][-1]
+    assert code == 0 and other["who"] == "one owner" and other["promised"] and other["epsilon"] <= 1
+    assert "must be chosen" in content["warnings"][0]
+    _, careless, _ = call("plan", *options, "--curious", 0)
+    left = json.loads(careless)["adversaries"][-1]
+    assert not left["promised"] and left["epsilon"] > 1.4
+    assert f"epsilon {left['epsilon']:.4g} against" in content["warnings"][0]
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -90,7 +109,6 @@ def test_a_training_that_protects_nobody_says_what_noise_would(call):
         (("--columns", 3, "--clients", 3), "give --epsilon"),
         (("--columns", 3, "--epsilon", 1), "give --clients"),
         (("--columns", 0, "--epsilon", 1, "--clients", 3), "at least 1"),
-        (("--columns", 3, "--epsilon", 1, "--clients", 2), "choose"),
         (("--columns", 3, "--noise", 1, "--clients", 3), "aim has none"),
         (("--columns", 3, "--epsilon", 1, "--clients", 3, "--method", "ami"), "no method"),
         (("--rounds", 3, "--noise", 1, "--clients", 9), "--per-round"),

@@ -122,6 +122,13 @@ def test_a_guarantee_that_is_empty_is_told_with_the_nearest_that_is_not():
     assert not sound.warnings and not sound.suggestions
 
 
+def test_one_owner_alone_and_a_signal_below_the_noise_are_told():
+    schema = fs.Schema.from_dict(SCHEMA)
+    forecast = fs.plan(fs.MST(schema), fs.Budget(epsilon=1.0, delta=1e-5), 1, records=40)
+    assert any("there is one owner" in warning for warning in forecast.warnings)
+    assert "epsilon: 2.5, or records: 100 and more" in " ".join(forecast.suggestions)
+
+
 def test_few_clients_are_told_to_protect_records():
     schema = fs.Schema.from_dict(SCHEMA)
     forecast = fs.plan(fs.MST(schema), fs.Budget(epsilon=1.0, unit="client"), 10)

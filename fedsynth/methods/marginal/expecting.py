@@ -101,7 +101,8 @@ def expect_tables(
             both = {c: sum(s[c] ** -2 for s in several if c in s) ** -0.5 for c in several[0]}
             tables.append(_error(f"{what}, both together", domain, both))
     tables.sort(key=lambda error: (error.what.split(",")[0], -error.error))
-    return Expected(sizes, (*errors, *tables), (EVEN, FITTED))
+    numbers = any(one is not None for one in encoding.bins)
+    return Expected(sizes, (*errors, *tables), (EVEN, FITTED) if numbers else (FITTED,))
 
 
 def _column_errors(encoding: TableEncoding, sigma: float) -> list[ExpectedError]:
