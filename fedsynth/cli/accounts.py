@@ -20,7 +20,7 @@ def budget(
     runs: Annotated[
         Path | None, typer.Option(help="A folder of jobs, to name those that spent.")
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="A new .svg file.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="A new .svg or .png file.")] = None,
     as_json: Json = False,
 ) -> None:
     """Say what each owner's account has spent, by which jobs, and has left. Changes nothing."""

@@ -69,7 +69,7 @@ def plan(
     compare: Annotated[
         bool, typer.Option("--compare", help="Every unit and trust beside each other.")
     ] = False,
-    plot: Annotated[Path | None, typer.Option(help="A new .svg file.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="A new .svg or .png file.")] = None,
     as_json: Json = False,
 ) -> None:
     """Know the price before: noise, epsilon for each adversary, errors, bytes. Asks nobody.

@@ -90,6 +90,7 @@ def plan_training(
         "epsilon": epsilon,
         "delta": made.budget.resolved_delta,
         "participations": made.participations,
+        "average": rounds.average_cost(made),
         "adversaries": [asdict(one) for one in found],
         "solved_for": solved,
         "warnings": warnings,
@@ -109,6 +110,7 @@ def plan_training(
 
         several = tuple(round(training.per_round * 10 ** (step / 2)) for step in range(1, 15))
         drawn = rounds.curves(training.per_round, training.rounds, several)
+        content["curves"] = asdict(drawn)
         lines = {
             "central: by the server": list(zip(several, drawn.central, strict=True)),
             "local: an average client": list(zip(several, drawn.local, strict=True)),
@@ -128,20 +130,31 @@ def _enough_noise(
     training: Training, budget: Budget, clients: int, survivors: float, epsilon: float
 ) -> list[str]:
     """The least noise for an epsilon that promises something, where the given one does not."""
+    from fedsynth.planning.training import clients_for
     from fedsynth.planning.warnings import MOST
 
     if training.noise_multiplier is None or epsilon <= MOST:
         return []
     enough = replace(training, noise_multiplier=None)
-    made = enough.plan(replace(budget, epsilon=MOST), clients, survivors)
-    return [f"noise: {made.releases[0].terms.noise_multiplier:.4g} costs epsilon {MOST:g}"]
+    allowed = replace(budget, epsilon=MOST)
+    made = enough.plan(allowed, clients, survivors)
+    found = [f"noise: {made.releases[0].terms.noise_multiplier:.4g} costs epsilon {MOST:g}"]
+    if training.per_round is not None and budget.trusts.server_adds and budget.unit == "client":
+        # Delta falls with their number, as one over its power 1.1.
+        more = training.scaled()
+        needed = clients_for(more, replace(allowed, delta=None, units=None), survivors)
+        found.append(
+            f"clients: {needed:,}, of whom {more.per_round:,} in a round with noise "
+            f"{more.noise_multiplier:g}, keep the noise in the mean and cost epsilon {MOST:g}"
+        )
+    return found
 
 
 def _show(content: Mapping[str, Any]) -> None:
     from fedsynth.cli.terminal import on_stdout
     from fedsynth.planning.forecast import figure
     from fedsynth.privacy.adversaries import adversary_grid
-    from fedsynth.views import Said, View
+    from fedsynth.views import Grid, Said, View
 
     title = (
         f"{content['rounds']:,} rounds among {content['clients']:,} clients, noise multiplier "
@@ -151,9 +164,25 @@ def _show(content: Mapping[str, Any]) -> None:
     parts: list[Grid | Said] = []
     if content["participations"] is not None:
         parts.append(Said(f"A client refuses after {content['participations']:,} rounds."))
+    if content["average"] is not None:
+        often, epsilon = content["average"]
+        parts.append(
+            Said(
+                f"To one that takes part as often as on average, {often:,} "
+                f"time{'s' * (often != 1)}, it costs epsilon "
+                f"{figure(epsilon)}; the figures below are of one that does so as often as it may."
+            )
+        )
     if content["solved_for"]:
         parts.append(solved_grid(content["solved_for"]))
     parts.append(adversary_grid(content["adversaries"]))
+    if "curves" in content:
+        drawn = content["curves"]
+        columns = ("clients", "central", "local, an average client", "local, the worst")
+        lines = zip(*(drawn[key] for key in ("clients", "central", "local", "worst")), strict=True)
+        rows = [(f"{n:,}", *map(figure, costs)) for n, *costs in lines]
+        parts.append(Said("Epsilon by the number of clients, the noise in the mean kept:"))
+        parts.append(Grid(columns, rows, figures=range(4), most=len(rows)))
     parts += [Said(sentence, "caution") for sentence in content["warnings"]]
     parts += [Said(f"Nearest: {sentence}") for sentence in content["suggestions"]]
     parts += [Said(sentence, "quiet") for sentence in content["notes"]]

@@ -14,6 +14,7 @@ from fedsynth.errors import ConfigError
 from fedsynth.privacy.accounting import charged, spent
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.calibration import calibrate
+from fedsynth.privacy.sampling import FixedSize
 from fedsynth.privacy.trail.job import count_terms
 from fedsynth.queries.plan import Plan
 from fedsynth.queries.rounds import participations_of, training_of
@@ -61,6 +62,17 @@ class Training:
             raise ConfigError(f"{self.per_round} clients per round are more than the {clients}")
         return replace(self, rate=self.per_round / clients, per_round=None)
 
+    def scaled(self) -> Training:
+        """With the same noise in a round's mean and a multiplier of 1, by more clients in a round
+        (paper 001's scaling of the population: q'N' = qN / z). ConfigError without both figures.
+        """
+        if self.noise_multiplier is None or self.per_round is None:
+            raise ConfigError("a training is scaled from its noise and its clients per round")
+        if self.noise_multiplier >= 1:
+            return self
+        wanted = math.ceil(self.per_round / self.noise_multiplier)
+        return replace(self, per_round=wanted, noise_multiplier=1.0)
+
     def plan(self, budget: Budget, clients: int, survivors: float = 1.0) -> Plan:
         """Its rounds alone, with the noise that was given or that the budget asks for.
 
@@ -86,6 +98,22 @@ class Training:
             releases=(rounds(multiplier),),
             participations=participations,
         )
+
+
+def average_cost(made: Plan) -> tuple[int, float] | None:
+    """How often a client takes part on average, and epsilon of one that does so, where who takes
+    part shows and the plan's own figure is that of the one that does so most."""
+    (rounds,) = made.releases
+    if made.participations is None or rounds.terms.trusts.server_adds:
+        return None
+    sampling = rounds.terms.sampling
+    if isinstance(sampling, FixedSize):
+        share = sampling.size / sampling.population
+    else:
+        share = sampling.rate
+    often = max(1, round(share * rounds.count))
+    cost = charged({rounds.terms: often}, often, made.budget.unit)
+    return often, spent(cost, made.budget.resolved_delta).epsilon
 
 
 def clients_for(training: Training, budget: Budget, survivors: float = 1.0) -> int:

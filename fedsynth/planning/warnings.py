@@ -59,9 +59,10 @@ def warnings_for(
     # What the plan's own say beside its budget's.
     found += [one for one in made.cautions() if one not in budget.cautions()]
     if EMPTY < epsilon < math.inf:
+        factor = f"{math.exp(epsilon):.1e}" if epsilon < 700 else "more than 1e+300"
         found.append(
-            f"epsilon {epsilon:.4g} is beyond {EMPTY:g}: odds may change by a factor of "
-            f"{math.exp(min(epsilon, 700)):.1e}, which protects nobody."
+            f"epsilon {epsilon:.4g} is beyond {EMPTY:g}: odds may change by a factor of {factor}, "
+            "which protects nobody."
         )
     for one in adversaries:
         if not (one.promised or budget.curious) and epsilon < one.epsilon < math.inf:

@@ -76,8 +76,18 @@ def test_clients_are_solved_for_and_drawn(call, tmp_path):
     assert 0.99 < content["epsilon"] <= 1
     drawn = (tmp_path / "a.svg").read_text()
     assert drawn.startswith("<svg") and "local: the worst client" in drawn
+    assert len(content["curves"]["clients"]) == len(content["curves"]["worst"])
     code, _, err = call("plan", *training, "--epsilon", 1, "--plot", tmp_path / "a.svg")
     assert code == 2 and "exists already" in err
+
+
+def test_a_training_is_drawn_and_told_in_words(call, tmp_path):
+    code, out, _ = call(
+        "plan", "--rounds", 3, "--per-round", 20, "--noise", 4, "--clients", 900,
+        "--trust", "local", "--plot", tmp_path / "a.svg",
+    )  # fmt: skip
+    assert code == 0 and "as often as on average, 1 time," in out
+    assert "local, an average client" in out
 
 
 def test_a_training_that_protects_nobody_says_what_noise_would(call):

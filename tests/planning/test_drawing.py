@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+import struct
+import sys
 from xml.etree import ElementTree
 
 import pytest
@@ -36,6 +38,21 @@ def test_a_plot_is_a_new_svg_file(tmp_path):
     drawn = draw_lines({"a": [(1.0, 1.0), (2.0, 3.0)]}, **AXES)
     save_plot(drawn, tmp_path / "a.svg")
     assert (tmp_path / "a.svg").read_text() == drawn
-    for name, said in (("a.svg", "exists already"), ("a.png", r"\.svg"), ("no/a.svg", "written")):
+    for name, said in (("a.svg", "exists already"), ("a.gif", r"\.svg"), ("no/a.svg", "written")):
         with pytest.raises(ConfigError, match=said):
             save_plot(drawn, tmp_path / name)
+
+
+def test_a_png_is_drawn_or_refused_in_words(tmp_path, monkeypatch):
+    drawn = draw_lines({"a": [(1.0, 1.0), (2.0, 3.0)]}, **AXES)
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    with pytest.raises(ConfigError, match=r"fedsynth\[png\].*\.svg takes nothing"):
+        save_plot(drawn, tmp_path / "a.png")
+    assert not list(tmp_path.iterdir())
+    monkeypatch.undo()
+    pytest.importorskip("resvg_py", reason="a .png takes resvg-py")
+    save_plot(drawn, tmp_path / "a.png")
+    header = (tmp_path / "a.png").read_bytes()[:24]
+    assert header[:8] == b"\x89PNG\r\n\x1a\n"
+    # Twice 660 by 330.
+    assert struct.unpack(">II", header[16:]) == (1320, 660)

@@ -7,9 +7,10 @@ import math
 import pytest
 
 from fedsynth.errors import ConfigError
-from fedsynth.planning.training import LABEL, Training, clients_for, curves
+from fedsynth.planning.training import LABEL, Training, average_cost, clients_for, curves
 from fedsynth.privacy.accounting import spent
 from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.terms import Terms
 
 FREE = Budget(epsilon=math.inf, unit="client", trust="central")
 
@@ -32,6 +33,25 @@ def test_a_server_that_knows_whom_it_drew_pays_for_every_round_a_client_may_join
     local = Budget(epsilon=math.inf, unit="client", trust="local")
     plan = Training(1500, per_round=100, noise_multiplier=1.0).plan(local, 30_000)
     assert plan.participations == 19
+
+
+def test_a_small_federation_scaled_up_keeps_the_noise_in_the_mean():
+    """Paper 001's image trainings: 10 of 20 clients, z .1 and .05."""
+    for z, per_round in ((0.1, 100), (0.05, 200)):
+        small = Training(1500, per_round=10, noise_multiplier=z)
+        assert small.scaled() == Training(1500, per_round=per_round, noise_multiplier=1.0)
+        assert z / small.per_round == pytest.approx(1 / per_round)
+    assert small.scaled().scaled() == small.scaled()
+
+
+def test_a_client_that_takes_part_as_often_as_on_average_pays_less_than_the_worst():
+    local = Budget(epsilon=math.inf, delta=1e-5, unit="client", trust="local")
+    plan = Training(1500, per_round=100, noise_multiplier=4.0).plan(local, 30_000)
+    often, epsilon = average_cost(plan)
+    one = Terms(unit="client", trust="local", clip=1.0, noise_multiplier=4.0 / math.sqrt(5))
+    assert often == 5 and epsilon == pytest.approx(spent({one: 1}, 1e-5).epsilon, rel=1e-3)
+    assert epsilon < plan.epsilon()
+    assert average_cost(Training(9, rate=0.5, noise_multiplier=1.0).plan(FREE, 100)) is None
 
 
 def test_the_fewest_clients_are_enough_and_one_in_a_hundred_less_is_not():
