@@ -12,16 +12,34 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import astuple
+from pathlib import Path
 
 import numpy as np
 
+import fedsynth
 from fedsynth.federation.client.progress import advance
-from fedsynth.methods.copula.families import Effort, Fit, Floats, Outcome, fit_feature, thin
+from fedsynth.methods.copula.families import (
+    LARGEST,
+    POINT,
+    Effort,
+    Fit,
+    Floats,
+    Outcome,
+    fit_feature,
+    parameters_of,
+    thin,
+)
 
 # Features for which a process pays: it takes about a second to start, a feature a tenth.
 _FEATURES_A_PROCESS = 24
+
+_ALONE = (
+    "a process that was to fit {} columns beside this one could not be started, or gave no answer "
+    "that can be read: they are fitted here, to the same result, which takes longer"
+)
 
 
 def fit_features(
@@ -61,9 +79,11 @@ def _spread(features: Sequence[Floats], effort: Effort, count: int) -> list[Outc
         outcomes[0::count] = [_fit(values, effort, count) for values in features[0::count]]
         for k, helper in enumerate(helpers, start=1):
             share = features[k::count]
-            outcomes[k::count] = _read_outcomes(helper, len(share)) or [
-                fit_feature(values, effort) for values in share
-            ]
+            found = _read_outcomes(helper, len(share))
+            if not found:
+                warnings.warn(_ALONE.format(len(share)), stacklevel=2)
+                found = [fit_feature(values, effort) for values in share]
+            outcomes[k::count] = found
     finally:
         for helper in helpers:
             if helper is not None:
@@ -86,11 +106,13 @@ def _start(share: Sequence[Floats], effort: Effort) -> subprocess.Popen[bytes] |
     environment = {
         **os.environ,
         "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": os.pathsep.join(path or os.curdir for path in sys.path),
+        "PYTHONPATH": os.pathsep.join(_safe_path()),
     }
     try:
+        # -P: else the working directory would come first, and a numpy.py there would be run with
+        # an owner's values before it.
         helper = subprocess.Popen(
-            [sys.executable, "-m", __name__],
+            [sys.executable, "-P", "-m", __name__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -109,6 +131,14 @@ def _start(share: Sequence[Floats], effort: Effort) -> subprocess.Popen[bytes] |
     return helper
 
 
+def _safe_path() -> list[str]:
+    """Where this process finds modules, without the working directory unless fedsynth is there."""
+    root = str(Path(fedsynth.__file__).absolute().parents[1])
+    here = {"", os.curdir, str(Path.cwd())}
+    kept = [path for path in sys.path if path == root or path not in here]
+    return kept if root in kept else [root, *kept]
+
+
 def _read_outcomes(helper: subprocess.Popen[bytes] | None, count: int) -> list[Outcome]:
     """What a process found, nothing where it did not answer in full."""
     if helper is None or helper.stdout is None:
@@ -117,7 +147,10 @@ def _read_outcomes(helper: subprocess.Popen[bytes] | None, count: int) -> list[O
     helper.stdout.close()
     if helper.wait() != 0:
         return []
-    outcomes = [_parse(plain) for plain in json.loads(body)]
+    try:
+        outcomes = [_parse(plain) for plain in json.loads(body)]
+    except (ValueError, TypeError, RecursionError):
+        return []
     return outcomes if len(outcomes) == count else []
 
 
@@ -128,13 +161,22 @@ def _to_plain(outcome: Outcome) -> list[object]:
 
 
 def _parse(plain: list[object]) -> Outcome:
+    """The inverse of :func:`_to_plain`. Raises ValueError or TypeError for what is none of its."""
     fields, failed = plain
-    assert isinstance(failed, list)
+    if not isinstance(failed, list) or not all(_is_family(one) for one in failed):
+        raise ValueError("no families")
     if fields is None:
         return Outcome(None, tuple(failed))
-    assert isinstance(fields, list)
-    family, parameters, statistic = fields
-    return Outcome(Fit(family, tuple(parameters), statistic), tuple(failed))
+    family, parameters, statistic = fields  # type: ignore[misc]
+    values = tuple(map(float, parameters))
+    fits = _is_family(family) and len(values) == parameters_of(family)
+    if not (fits and all(abs(x) <= LARGEST for x in values) and 0 <= float(statistic) <= 1):
+        raise ValueError("no fit")
+    return Outcome(Fit(family, values, float(statistic)), tuple(failed))
+
+
+def _is_family(value: object) -> bool:
+    return type(value) is int and 0 <= value <= POINT
 
 
 def _main() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import math
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -206,10 +208,30 @@ def test_processes_change_nothing(monkeypatch):
     assert fits.fit_features(features, effort, processes=3) == alone
     assert [one.fit is None for one in alone] == [False] * 4 + [True]
     assert len({one.fit for one in alone}) == 5
-    monkeypatch.setattr(fits.sys, "executable", "/does/not/exist")
-    assert fits.fit_features(features, effort, processes=2) == alone
-    monkeypatch.setattr(fits.sys, "executable", "/bin/false")
-    assert fits.fit_features(features, effort, processes=2) == alone
+    for stranger in ("/does/not/exist", "/bin/false", "/bin/echo"):
+        # The last answers, with something else.
+        monkeypatch.setattr(fits.sys, "executable", stranger)
+        with pytest.warns(UserWarning, match="fitted here, to the same result"):
+            assert fits.fit_features(features, effort, processes=2) == alone
+
+
+def test_a_helper_runs_no_module_of_the_working_directory(tmp_path, monkeypatch):
+    (tmp_path / "numpy.py").write_text("open('ran', 'w').write('with private values')\n")
+    monkeypatch.chdir(tmp_path)
+    # As a shell of Python has it.
+    monkeypatch.syspath_prepend("")
+    helper = fits._start([np.arange(5.0)], Effort(20, 30, 1, 3))
+    assert len(fits._read_outcomes(helper, 1)) == 1
+    assert not (tmp_path / "ran").exists()
+
+
+GARBLED = ("", "[", "[1]", "null", "[[[30, [], 0], []]]", "[[[0, [NaN, 1], 0], []]]", "[" * 9999)
+
+
+@pytest.mark.parametrize("answer", [*GARBLED, "[[null, [99]]]", "[[[0, [1], 0.5], []]]"])
+def test_what_is_no_answer_of_a_helper_is_not_taken(answer):
+    helper = SimpleNamespace(stdout=io.BytesIO(answer.encode()), wait=lambda: 0)
+    assert fits._read_outcomes(helper, 1) == []
 
 
 def test_threads_asked_for_bound_the_processes(monkeypatch):
