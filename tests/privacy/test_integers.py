@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from fedsynth.errors import PrivacyError
+from fedsynth.privacy import integers
 from fedsynth.privacy.integers import (
-    COARSE,
-    FINE,
+    SIGMA,
+    add_noise,
     demand_room,
     discrete_gaussian,
-    effective_multiplier,
     from_residues,
-    needed_multiplier,
     to_residues,
     to_steps,
+    widened,
 )
 from fedsynth.privacy.noise import NoiseSource
 
@@ -90,6 +90,15 @@ def test_the_lower_bits_decide_where_thresholds_share_the_upper(sigma, data):
     assert found.tolist() == [sum(one <= place for one in exact)]
 
 
+@pytest.mark.parametrize("sigma", [1.0, 40.0, 512.0])
+def test_looking_up_by_the_first_bits_finds_what_a_search_finds(sigma):
+    table = discrete_gaussian(sigma)
+    ends = table.high[:: max(1, len(table.high) // 500)]
+    near = np.concatenate([ends, ends - np.uint64(1), ends + np.uint64(1)])
+    upper = np.concatenate([near[near < 2**63], NoiseSource(1).words(5_000) >> np.uint64(1)])
+    assert (table._find(upper) == np.searchsorted(table.high, upper, side="left")).all()
+
+
 @pytest.mark.parametrize("sigma", [1.0, 7.0])
 def test_draws_have_the_distribution(sigma):
     drawn = discrete_gaussian(sigma).draw(200_000, NoiseSource(5))
@@ -102,10 +111,33 @@ def test_draws_have_the_distribution(sigma):
     assert stats.chisquare(counts, inner * len(drawn)).pvalue > 1e-3
 
 
-def test_noise_of_4096_steps_is_drawn_as_wide_as_it_says():
-    drawn = discrete_gaussian(2.0**COARSE).draw(200_000, NoiseSource(6))
-    assert drawn.std() / 2.0**COARSE == pytest.approx(1, abs=0.008)
-    assert abs(drawn.mean()) / 2.0**COARSE < 0.01
+def test_a_draw_of_two_tables_is_one_of_the_whole():
+    """256 a + b as :func:`add_noise` has it, made small: 6 a + b, whose s_a s_b / s is 2 too."""
+    fine, stride = 12.0, 6
+    whole = fine * 6.0
+    coarse = math.sqrt(whole**2 - fine**2) / stride
+    assert coarse * fine / whole == pytest.approx(2, abs=0.03)
+    reach = int(12 * coarse)
+    spread = np.zeros(2 * reach * stride + 1)
+    spread[::stride] = probabilities(coarse, reach)
+    made = np.convolve(spread, probabilities(fine, int(12 * fine)))
+    true = probabilities(whole, len(made) // 2)
+    seen = true > 1e-10
+    assert np.abs(made[seen] / true[seen] - 1).max() < 1e-12
+
+
+def test_the_parts_of_a_draw_make_up_its_variance_and_overlap_enough():
+    assert (integers._STRIDE * integers._COARSE) ** 2 + integers._FINE**2 == SIGMA**2
+    assert integers._COARSE * integers._FINE / SIGMA >= 1.9999
+
+
+def test_noise_is_as_wide_as_it_says_and_lands_on_every_step():
+    drawn = add_noise(np.zeros(400_000, np.int64), NoiseSource(6))
+    assert drawn.std() / SIGMA == pytest.approx(1, abs=0.005)
+    assert abs(drawn.mean()) / SIGMA < 0.007
+    assert stats.kstest(drawn / SIGMA, "norm").pvalue > 1e-3
+    last = np.bincount(drawn % 256, minlength=256)
+    assert stats.chisquare(last).pvalue > 1e-3
 
 
 @pytest.mark.parametrize(("shares", "sigma"), [(2, 4.0), (10, 4.0), (10, 2.0)])
@@ -150,28 +182,34 @@ def test_the_accountants_figure_is_no_less_than_the_loss_distribution_of_one_num
     assert epsilons[0] == pytest.approx(epsilons[1], rel=2e-3)
 
 
-@given(
-    st.floats(0.05, 200),
-    st.integers(1, 1000),
-    st.integers(1, 10**6),
-    st.sampled_from([FINE, COARSE]),
-)
-def test_the_needed_multiplier_has_the_effect_asked_for(effective, shares, touched, digits):
+@given(st.floats(0.01, 1e4), st.integers(1, 1000), st.integers(1, 10**8))
+def test_widened_noise_is_worth_what_the_accountant_was_told(noise, shares, touched):
+    """Steps of the sum's noise, less 4 in variance, over steps of the clip once it is rounded."""
     try:
-        noise = needed_multiplier(effective, shares, touched, digits)
+        wide = widened(noise, shares, touched)
     except PrivacyError:
-        # All of the noise that there is, infinitely many clips, is no more.
-        assert math.sqrt(shares * 4.0**digits - 4) / math.sqrt(touched) <= effective
+        # All of the noise that there is, infinitely many clips, would not do.
+        assert SIGMA * math.sqrt(shares / touched) <= noise * (1 + 1e-9)
         return
-    assert noise > effective
-    assert effective_multiplier(noise, shares, touched, digits) == pytest.approx(effective)
+    clip = SIGMA * math.sqrt(shares) / wide
+    worth = math.sqrt(shares * SIGMA**2 - 4) / (clip + math.sqrt(touched))
+    assert wide > noise and noise * (1 - 1e-9) <= worth <= noise * (1 + 1e-9)
+
+
+def test_colluding_owners_are_left_with_no_less_than_their_part_of_the_worth():
+    """Others than one of three: sqrt(2/3) of the multiplier, whatever the grid."""
+    noise, shares, touched = 3.0, 3, 500
+    clip = SIGMA * math.sqrt(shares) / widened(noise, shares, touched)
+    for others in (1, 2):
+        worth = math.sqrt(others * SIGMA**2 - 4) / (clip + math.sqrt(touched))
+        assert worth >= noise * math.sqrt(others / shares) * (1 - 1e-12)
 
 
 def test_rounding_costs_what_was_measured():
     """105 coordinates, three owners, multiplier 10: 0.1 % at 65,536 steps; 1.2 % for 65 thousand
     coordinates of ten owners."""
-    assert 10 / effective_multiplier(10, 3, 105) - 1 == pytest.approx(0.0009, abs=1e-4)
-    assert 10 / effective_multiplier(10, 10, 65_000) - 1 == pytest.approx(0.0123, abs=1e-4)
+    assert widened(10, 3, 105) / 10 - 1 == pytest.approx(0.0009, abs=1e-4)
+    assert widened(10, 10, 65_000) / 10 - 1 == pytest.approx(0.0125, abs=1e-4)
 
 
 @given(st.integers(1, 40), st.integers(1, 30), st.integers(0, 2**31))
@@ -210,12 +248,6 @@ def test_a_sum_that_is_no_number_of_steps_is_refused(value):
 
 
 def test_sums_that_may_wrap_are_refused_before_anybody_is_asked():
-    demand_room(1e6, 1e-3, 100, 2.0**FINE)
+    demand_room(1e6, 1e-3, 100)
     with pytest.raises(PrivacyError, match="may exceed 64 bits"):
-        demand_room(1e16, 1e-3, 1, 2.0**FINE)
-
-
-@pytest.mark.parametrize("sigma", [0.5, 2.0**21, math.nan, math.inf])
-def test_noise_that_does_not_add_up_or_fit_is_refused(sigma):
-    with pytest.raises(PrivacyError, match="whole numbers"):
-        discrete_gaussian(sigma)
+        demand_room(1e16, 1e-3, 1)
