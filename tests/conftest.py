@@ -110,14 +110,20 @@ def _few_orders():
 
 @pytest.fixture(scope="session", autouse=True)
 def _quick_costs(tmp_path_factory):
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "costs"
+    folder.mkdir(exist_ok=True)
+    with quick_costs(folder):
+        yield
+
+
+@contextmanager
+def quick_costs(folder):
     """Accounting takes seconds: on a wide mesh, at few orders, and each composition once a run.
 
     The answers lie in the run's own temporary folder, where its processes share them and no later
     run finds them.
     """
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "costs"
-    folder.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         for module in MESHED:
             patch.setattr(module, "MESH", MESH)
