@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -23,7 +24,10 @@ from safetensors.numpy import load_file, save
 from fedsynth.data.images import Images, read_images, write_images
 from fedsynth.data.tables import keys_of, read_table, write_table
 from fedsynth.demands import demand_path
+from fedsynth.durable import write_whole
 from fedsynth.errors import PrivacyError, ReleaseError, SchemaError
+from fedsynth.holding import CHECKPOINT as CHECKPOINT
+from fedsynth.holding import hold
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.certificate import (
     CONFIG,
@@ -37,11 +41,9 @@ from fedsynth.privacy.trail.certificate import (
 )
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.schema import ImageSchema, Schema, load_schema
-from fedsynth.yaml_files import write_yaml
+from fedsynth.yaml_files import yaml_text
 
 WEIGHTS = "model.safetensors"
-CHECKPOINT = "checkpoint"
-"""Folder of what is needed to resume a job."""
 FORMAT = 1
 
 
@@ -137,13 +139,13 @@ def write_release(
             "rows that you edited and that hold nothing private, say edited=True, which the "
             "certificate will repeat"
         )
-    _write_ledger(folder, ledger)
-    names = [_write_rows(folder, rows, synth.schema, kind)]
-    names += _write_job(folder, synth, config)
-    if report is not None:
-        names += [path.name for path in report.save(folder)]
-    certificate = seal(folder, ledger, names, synth.incidents, edited=not drawn)
-    discard_checkpoint(folder)
+    with _at_work(folder, ledger):
+        names = [_write_rows(folder, rows, synth.schema, kind)]
+        names += _write_job(folder, synth, config)
+        if report is not None:
+            names += [path.name for path in report.save(folder)]
+        certificate = seal(folder, ledger, names, synth.incidents, edited=not drawn)
+        discard_checkpoint(folder)
     return certificate
 
 
@@ -155,25 +157,30 @@ def write_model_release(folder: str | Path, model: Fitted) -> Certificate:
         ConfigError: the model was not fitted here.
     """
     folder, ledger = Path(folder), model.ledger
-    _write_ledger(folder, ledger)
-    names = _write_job(folder, model, None)
-    certificate = seal(folder, ledger, names, model.incidents)
-    discard_checkpoint(folder)
+    with _at_work(folder, ledger):
+        names = _write_job(folder, model, None)
+        certificate = seal(folder, ledger, names, model.incidents)
+        discard_checkpoint(folder)
     return certificate
 
 
-def _write_ledger(folder: Path, ledger: Ledger) -> None:
-    """Make the folder, if there is none, with the job's account in it."""
+@contextmanager
+def _at_work(folder: Path, ledger: Ledger) -> Iterator[None]:
+    """Hold the folder, which is made if there is none, with the job's account in it."""
     _demand_ours(folder, ledger)
-    folder.mkdir(parents=True, exist_ok=True)
-    if ledger.path is None or ledger.path.absolute() != (folder / LEDGER).absolute():
-        ledger.write_to(folder / LEDGER)
+    with hold(folder):
+        # Another process may have held it before.
+        _demand_ours(folder, ledger)
+        if ledger.path is None or ledger.path.absolute() != (folder / LEDGER).absolute():
+            ledger.write_to(folder / LEDGER)
+        yield
 
 
 def _write_job(folder: Path, model: Fitted, config: Mapping[str, Any] | None) -> list[str]:
     """Write what was learned, and by which job; the files' names."""
     write_model(folder, model)
-    write_yaml(_job_of(model) if config is None else config, folder / CONFIG)
+    job = _job_of(model) if config is None else config
+    write_whole(folder / CONFIG, yaml_text(job).encode())
     return [WEIGHTS, MODEL, SCHEMA, CONFIG]
 
 
@@ -192,7 +199,7 @@ def _demand_ours(folder: Path, ledger: Ledger) -> None:
         raise ReleaseError(f"{folder} holds a release, which is never overwritten: choose another")
     if folder.exists() and not folder.is_dir():
         raise ReleaseError(f"{folder} is a file: choose a folder")
-    if not folder.exists() or not any(folder.iterdir()):
+    if not folder.exists() or all(path.name == CHECKPOINT for path in folder.iterdir()):
         return
     path = folder / LEDGER
     if not path.exists() or Ledger.read(path).job.job != ledger.job.job:
@@ -209,6 +216,10 @@ def _demand_kind(rows: object, schema: Schema | ImageSchema, kind: str) -> None:
 def _write_rows(
     folder: Path, rows: pd.DataFrame | Images, schema: Schema | ImageSchema, kind: str
 ) -> str:
+    # Of a release that was interrupted, when rows were drawn in another format.
+    for stale in ("rows.csv", "rows.parquet"):
+        if stale != f"rows.{kind}":
+            (folder / stale).unlink(missing_ok=True)
     if isinstance(schema, ImageSchema):
         assert isinstance(rows, Images)
         write_images(rows, folder / "rows.npz", schema)
@@ -223,9 +234,10 @@ def write_model(folder: Path, model: Fitted) -> None:
     arrays, meta = model.model_state()
     # Not `save_file`, which makes a file that its owner alone may read.
     body = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
-    (folder / WEIGHTS).write_bytes(body)
-    _write_json(folder / MODEL, {"format": FORMAT, "method": model.name, **meta})
-    model.schema.save(folder / SCHEMA, comments=False)
+    write_whole(folder / WEIGHTS, body)
+    plain = {"format": FORMAT, "method": model.name, **meta}
+    write_whole(folder / MODEL, (json.dumps(plain, indent=1, allow_nan=False) + "\n").encode())
+    write_whole(folder / SCHEMA, yaml_text(model.schema.to_dict()).encode())
 
 
 def read_model(
@@ -317,7 +329,3 @@ def _job_of(model: Fitted) -> dict[str, Any]:
         "method": model.name,
         "settings": settings.model_dump(mode="json", exclude_none=True),
     }
-
-
-def _write_json(path: Path, content: Mapping[str, Any]) -> None:
-    path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")

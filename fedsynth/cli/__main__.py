@@ -1,5 +1,5 @@
 """`python -m fedsynth.cli`: the command `fedsynth`."""
 
-from fedsynth.cli.app import main
+from fedsynth.cli import main
 
 main()

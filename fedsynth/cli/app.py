@@ -175,7 +175,13 @@ def run_job(
     try:
         outcome = _run(config, changes or [], folder, moved=moved, quiet=quiet)
     except KeyboardInterrupt:
-        print(f"\nInterrupted. Continue: fedsynth run --resume {folder}", file=sys.stderr)
+        # By its name: to import it may take as long as what was interrupted.
+        going_on = (
+            f"Continue: fedsynth run --resume {folder}"
+            if (folder / "config.yaml").exists()
+            else "Nothing was asked: start it again"
+        )
+        print(f"\nInterrupted. {going_on}", file=sys.stderr)
         raise typer.Exit(130) from None
     if as_json:
         print_json(_outcome_json(outcome))

@@ -26,7 +26,7 @@ from fedsynth.jobs.inputs import Data, Public, Sites, map_origin
 from fedsynth.jobs.sections import Count, Section, section
 from fedsynth.privacy.budget import Budget
 from fedsynth.registry import LABEL_PUBLIC, SETTINGS
-from fedsynth.yaml_files import parse_value, read_yaml, write_yaml
+from fedsynth.yaml_files import parse_value, read_yaml
 
 if TYPE_CHECKING:
     from fedsynth.release import Settings
@@ -210,12 +210,6 @@ class Config(Agreed):
         if not self.privacy.budget.private:
             content["privacy"]["epsilon"] = "inf"
         return content
-
-    def save(self, path: Path) -> None:
-        """Write a job file, the whole of it or nothing."""
-        fresh = path.with_name(path.name + ".new")
-        write_yaml(self.to_dict(), fresh)
-        fresh.replace(path)
 
     def map_paths(self, change: Callable[[str], str]) -> Config:
         """A copy with `change` applied to every path of data."""

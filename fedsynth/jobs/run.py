@@ -20,15 +20,16 @@ from fedsynth.errors import Caution, ConfigError, FedsynthError, warn_of
 from fedsynth.evaluation.measures.marginals import MarginalError, marginal_error
 from fedsynth.evaluation.measures.utility import Comparison, compare
 from fedsynth.federation.server.traffic import Traffic
+from fedsynth.holding import hold
 from fedsynth.jobs.config import AUTO, Config, load_config
 from fedsynth.jobs.data import JobData, Rows, prepare
+from fedsynth.jobs.folder import demand_new, demand_verified, forget_job, write_job
 from fedsynth.jobs.inputs import expand_path
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.certificate import CONFIG, LEDGER, SCHEMA, Certificate, not_covered
-from fedsynth.privacy.trail.chain import sync
-from fedsynth.privacy.trail.ledger import Ledger
+from fedsynth.privacy.trail.ledger import Ledger, has_begun
 from fedsynth.registry import choose, synthesizer
-from fedsynth.release import discard_checkpoint, is_release, write_release
+from fedsynth.release import is_release, write_release
 from fedsynth.schema import Schema
 
 Progress = Callable[[str, int, int, float], None]
@@ -87,11 +88,7 @@ def start(
     Raises:
         FedsynthError: where nothing was asked yet, there is no folder.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ConfigError(
-            f"{folder} exists and is not empty: choose another --out, or continue an interrupted "
-            f"job with --resume {folder}"
-        )
+    demand_new(folder)
     data = prepare(config, base, caution)
     reason = None
     if config.method == AUTO:
@@ -100,25 +97,27 @@ def start(
         config = config.model_copy(update={"method": choice.method})
     resolved = _resolve(config, data, folder, base)
     _check_sample(resolved, data)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        data.schema.save(folder / SCHEMA, comments=False)
-        resolved.save(folder / CONFIG)
-        for path in (folder / SCHEMA, folder / CONFIG, folder, folder.parent):
-            sync(path)
-    except OSError as error:
-        raise ConfigError(
-            f"{folder}: cannot be written ({error.strerror}): choose another --out"
-        ) from None
-    try:
-        outcome = _fit_and_release(resolved, folder, data, folder, progress, caution, resume=False)
-        return replace(outcome, reason=reason)
-    except FedsynthError:
-        if not (folder / LEDGER).exists():
-            (folder / CONFIG).unlink()
-            (folder / SCHEMA).unlink()
-            folder.rmdir()
-        raise
+    with ExitStack() as held:
+        try:
+            held.enter_context(hold(folder))
+            demand_new(folder)
+            with ExitStack() as failing:
+                failing.callback(forget_job, folder)
+                write_job(folder, resolved, data.schema)
+                failing.pop_all()
+        except OSError as error:
+            raise ConfigError(
+                f"{folder}: cannot be written ({error.strerror}): choose another --out"
+            ) from None
+        try:
+            outcome = _fit_and_release(
+                resolved, folder, data, folder, progress, caution, resume=False
+            )
+        except FedsynthError:
+            if not has_begun(folder / LEDGER):
+                forget_job(folder)
+            raise
+    return replace(outcome, reason=reason)
 
 
 def resume(
@@ -146,28 +145,34 @@ def resume(
                 "what it asked; only the rows to draw can change, such as sample.rows=500. Start "
                 "a new job for anything else"
             )
-    if is_release(folder):
-        if changes:
-            raise ConfigError(
-                f"{folder} holds a release, which stays as it is: draw other rows from it with "
-                "`fedsynth sample`"
-            )
-        discard_checkpoint(folder)
-        return Outcome(folder, Certificate.load(folder), None)
-    if not (folder / CONFIG).exists():
+    if not (is_release(folder) or (folder / CONFIG).exists()):
         raise ConfigError(f"{folder} holds no job to resume ({CONFIG} is missing): start it anew")
+    if is_release(folder):
+        return _finished(folder, changes)
     if not os.access(folder, os.W_OK):
         raise ConfigError(f"{folder}: cannot be written; see to its permissions")
-    config, base = load_config(folder / CONFIG, changes)
-    data = prepare(config, base, caution)
-    _check_sample(config, data, folder)
+    with hold(folder):
+        if is_release(folder):
+            return _finished(folder, changes)
+        config, base = load_config(folder / CONFIG, changes)
+        data = prepare(config, base, caution)
+        _check_sample(config, data, folder)
+        if changes:
+            write_job(folder, config, data.schema)
+        begun = has_begun(folder / LEDGER)
+        return _fit_and_release(
+            config, base, data, folder, progress, caution, resume=begun, moved=begun and moved
+        )
+
+
+def _finished(folder: Path, changes: Sequence[str]) -> Outcome:
+    """A finished job stays as it is, and is looked at again."""
     if changes:
-        config.save(folder / CONFIG)
-        sync(folder / CONFIG)
-    begun = _has_begun(folder)
-    return _fit_and_release(
-        config, base, data, folder, progress, caution, resume=begun, moved=begun and moved
-    )
+        raise ConfigError(
+            f"{folder} holds a release, which stays as it is: draw other rows from it with "
+            "`fedsynth sample`"
+        )
+    return Outcome(folder, demand_verified(folder), None)
 
 
 def _resolve(config: Config, data: JobData, folder: Path, base: Path) -> Config:
@@ -205,18 +210,6 @@ def _mend(folder: Path) -> str:
         f"; the rows to draw can be changed: fedsynth run --resume {folder} --set sample.KEY=VALUE "
         "(null for none)"
     )
-
-
-def _has_begun(folder: Path) -> bool:
-    """Whether the job has a ledger; one without a whole line is removed: nothing was asked yet."""
-    ledger = folder / LEDGER
-    if not ledger.exists():
-        return False
-    with ledger.open("rb") as file:
-        whole = file.readline().endswith(b"\n")
-    if not whole:
-        ledger.unlink()
-    return whole
 
 
 def owners_ledgers(config: Config, owners: Iterable[str], base: Path) -> dict[str, Ledger]:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fedsynth.durable import make_folder, write_whole
 from fedsynth.errors import PrivacyError
 from fedsynth.privacy.trail.certificate import LEDGER
-from fedsynth.privacy.trail.chain import sync
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.release import CHECKPOINT
 
@@ -22,13 +22,8 @@ _ORIGIN = "origin"
 def remember(folder: Path) -> None:
     """Write down, on disk, which file the ledger is."""
     path = folder / CHECKPOINT / _ORIGIN
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_suffix(".new")
-    fresh.write_text(f"{(folder / LEDGER).stat().st_ino}\n", encoding="utf-8")
-    sync(fresh)
-    fresh.replace(path)
-    for place in (path.parent, folder):
-        sync(place)
+    make_folder(path.parent)
+    write_whole(path, f"{(folder / LEDGER).stat().st_ino}\n".encode())
 
 
 def demand_original(folder: Path, ledger: Ledger) -> None:

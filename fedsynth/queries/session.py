@@ -30,6 +30,7 @@ from fedsynth.federation.server.channel import Channel
 from fedsynth.federation.server.counts import Total
 from fedsynth.federation.server.incidents import names_clients
 from fedsynth.federation.simulation.simulation import Owners, Simulation
+from fedsynth.holding import CHECKPOINT, hold
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.trail.certificate import LEDGER
@@ -39,7 +40,6 @@ from fedsynth.progress import showing
 from fedsynth.queries.options import Options, Progress
 from fedsynth.queries.origin import demand_original, remember
 from fedsynth.queries.plan import Plan, digest_of
-from fedsynth.release import CHECKPOINT, discard_checkpoint
 from fedsynth.schema import ImageSchema, Schema
 
 _SHOW_EPSILON_EVERY = 5.0
@@ -67,6 +67,7 @@ class Session:
     restored: Restored | None = None
     _shown: tuple[float, float] = (-math.inf, 0.0)
     _showing: ExitStack = field(default_factory=ExitStack)
+    _held: ExitStack = field(default_factory=ExitStack)
     _report: Progress | None = None
 
     @property
@@ -145,6 +146,7 @@ class Session:
         self._showing.__exit__(kind, error, trace)
         self.ledger.close()
         self.channel.close(finished=kind is None)
+        self._held.close()
 
 
 def begin(
@@ -167,6 +169,24 @@ def begin(
     Raises:
         DataError, ConfigError, PrivacyError: before anything was asked.
     """
+    with ExitStack() as held:
+        if options.folder is not None:
+            held.enter_context(hold(options.folder))
+        session = _begin(owners, schema, budget, plan, options, settings, method)
+        session._held = held.pop_all()  # noqa: SLF001
+    return session
+
+
+def _begin(
+    owners: Owners | Federation,
+    schema: Schema | ImageSchema,
+    budget: Budget,
+    plan: Callable[[Budget, int], Plan],
+    options: Options,
+    settings: BaseModel,
+    method: str,
+) -> Session:
+    """As :func:`begin`, whose folder is held."""
     federation = owners if isinstance(owners, Federation) else Simulation(owners, schema)
     most = options.most_records
     if most is not None and not budget.protects.per_record:
@@ -239,7 +259,8 @@ def _read_checkpoint(options: Options, clients: Sequence[str]) -> Restored | Non
     path = options.folder / CHECKPOINT / "state.safetensors"
     if not path.exists():
         # Private vectors without the checkpoint that says whose they are belong to nobody.
-        discard_checkpoint(options.folder)
+        for vectors in path.parent.glob("*.private"):
+            vectors.unlink()
         return None
     if path.with_name(_EARLIER).exists():
         raise ReleaseError(

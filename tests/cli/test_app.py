@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
+import subprocess
+import sys
 from itertools import chain
 from pathlib import Path
 
@@ -573,13 +575,40 @@ def test_an_unforeseen_error_is_one_message_and_a_traceback_on_demand(call, tmp_
         call("--debug", *arguments)
 
 
-def test_an_interrupted_run_says_how_to_go_on(call, tmp_path, monkeypatch):
-    def interrupted(*_):
+@pytest.mark.parametrize(
+    ("where", "said"), [("prepare", "start it again"), ("_fit_and_release", "run --resume {}")]
+)
+def test_an_interrupted_run_says_how_to_go_on(call, tmp_path, monkeypatch, where, said):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fedsynth.jobs.run.prepare", interrupted)
-    code, _, err = call("run", write_job(tmp_path), "--out", tmp_path / "r")
-    assert code == 130 and f"fedsynth run --resume {tmp_path / 'r'}" in err
+    config, folder = write_job(tmp_path, method="mst", settings=None), tmp_path / "r"
+    with monkeypatch.context() as patch:
+        patch.setattr(f"fedsynth.jobs.run.{where}", interrupted)
+        code, _, err = call("run", config, "--out", folder)
+    assert code == 130 and said.format(folder) in err
+    advice = ["--resume", folder] if "resume" in err else [config, "--out", folder]
+    assert call("run", *advice, "--quiet")[0] == 0
+
+
+INTERRUPTED = """
+import sys
+
+class Interrupted:
+    def find_spec(self, name, *_):
+        if name == "fedsynth.cli.app":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupted())
+from fedsynth.cli import main
+
+main()
+"""
+
+
+def test_a_command_that_is_interrupted_while_it_starts_shows_no_traceback():
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
 def test_version_is_printed(call):

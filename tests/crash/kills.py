@@ -63,7 +63,7 @@ class Killer:
     """
 
     def __init__(self, below: Path, at: int = 0, told: Path | None = None) -> None:
-        self._below, self._at, self._count = str(below.resolve()), at, 0
+        self._below, self._at, self._count = below.resolve(), at, 0
         self._told: int | None = None
         if told is not None:
             self._told = os.open(told, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -97,19 +97,19 @@ class Killer:
     def _ours(self, place: Any, folder: int | None = None) -> str | None:
         """The path below the folder, or None for one that is elsewhere."""
         if isinstance(place, int):
-            path = os.readlink(f"/proc/self/fd/{place}")
+            path = _file_of(place)
         else:
-            path = os.fsdecode(place)
-            if folder is not None and not os.path.isabs(path):
-                path = os.path.join(os.readlink(f"/proc/self/fd/{folder}"), path)
-        path = os.path.abspath(path)
-        # Folders may be reached through a link, or by `..`.
-        path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
-        return os.path.relpath(path, self._below) if path.startswith(self._below + os.sep) else None
+            path = Path(os.fsdecode(place))
+            if folder is not None:
+                path = _file_of(folder) / path
+            # Folders may be reached through a link, or by `..`.
+            path = path.parent.resolve() / path.name
+        return str(path.relative_to(self._below)) if self._below in path.parents else None
 
     def _around(self, real: Callable[..., Any], kind: str, places: tuple[int, ...]) -> Any:
         def replaced(*arguments: Any, **keywords: Any) -> Any:
-            folders = [keywords.get("dir_fd", keywords.get("src_dir_fd")), keywords.get("dst_dir_fd")]
+            source = keywords.get("dir_fd", keywords.get("src_dir_fd"))
+            folders = [source, keywords.get("dst_dir_fd")]
             names = [self._ours(arguments[k], folders[k]) for k in places]
             if any(names) and not self._inside:
                 self.reach(kind, " to ".join(str(name) for name in names))
@@ -153,14 +153,10 @@ class Killer:
 
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
         """What was not announced by a wrapper, a library's own for one."""
-        if self._inside:
+        opens = event == "open" and arguments[2] is not None and arguments[2] & _WRITING
+        if self._inside or not (opens or event in _AUDITED):
             return
-        if event == "open" and arguments[2] is not None and arguments[2] & _WRITING:
-            place = arguments[0]
-        elif event in _AUDITED:
-            place = arguments[0]
-        else:
-            return
+        place = arguments[0]
         if isinstance(place, str | bytes | os.PathLike) and (name := self._ours(place)):
             self.reach(f"unseen {event}", name)
 
@@ -171,6 +167,10 @@ def _os_flags(flags: int, *_: Any, **__: Any) -> bool:
 
 def _mode_flags(mode: str = "r", *_: Any, **__: Any) -> bool:
     return bool(set(mode) & set("wax+"))
+
+
+def _file_of(descriptor: int) -> Path:
+    return Path(f"/proc/self/fd/{descriptor}").readlink()
 
 
 class _Watched:

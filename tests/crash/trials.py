@@ -16,15 +16,15 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fedsynth.cli import app as cli
-from fedsynth.federation.client.answering import Answer
-from fedsynth.federation.runtimes import local
+from fedsynth.federation.request import Summed
+from fedsynth.federation.runtimes.local import LocalRuntime
 from fedsynth.methods.synthesizer import Synthesizer
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.verify.verification import verify
@@ -166,28 +166,32 @@ class Place:
 
 
 def log_answers(path: Path, killer: Killer | None = None) -> None:
-    """Has every answer that leaves a client leave a line first."""
-    real = local.answer
+    """Has everything that leaves the clients together leave a line first."""
 
-    def logged(clients: Any, request: Any) -> Iterator[Any]:
-        for reply in real(clients, request):
-            if isinstance(reply, Answer):
-                line = {
-                    "client": reply.client,
-                    "job": request.job,
-                    "round": request.round,
-                    "task": request.task,
-                    "steps": request.steps or 1,
-                    "values": hashlib.sha256(reply.values.tobytes()).hexdigest(),
-                }
-                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-                os.write(descriptor, (json.dumps(line) + "\n").encode())
-                os.close(descriptor)
-                if killer is not None:
-                    killer.reach("answer", reply.client)
-            yield reply
+    def logged(real: Any) -> Any:
+        def asked(self: Any, request: Any, cohort: Any) -> Any:
+            given = real(self, request, cohort)
+            incidents = given.incidents if isinstance(given, Summed) else given[1]
+            values = [given.total] if isinstance(given, Summed) else [a.values for a in given[0]]
+            line = {
+                "clients": sorted(set(cohort) - {one.client for one in incidents}),
+                "job": request.job,
+                "round": request.round,
+                "task": request.task,
+                "steps": request.steps or 1,
+                "values": hashlib.sha256(b"".join(v.tobytes() for v in values)).hexdigest(),
+            }
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            os.write(descriptor, (json.dumps(line) + "\n").encode())
+            os.close(descriptor)
+            if killer is not None:
+                killer.reach("answer", request.task)
+            return given
 
-    local.answer = logged  # type: ignore[assignment]
+        return asked
+
+    for name in ("sum", "collect"):
+        setattr(LocalRuntime, name, logged(getattr(LocalRuntime, name)))
     # Few rounds, and yet some between checkpoints.
     keywords: Any = Synthesizer.fit.__kwdefaults__
     keywords["checkpoint_every"] = 2
@@ -215,19 +219,21 @@ def find_faults(place: Place, *, finished: bool = True) -> list[str]:
         found.append(f"rounds {list(rounds)}")
     if place.method not in VOID and ledger.spent().epsilon > ledger.job.budget.epsilon:
         found.append("more was spent than the budget")
-    given: dict[tuple[str, int], dict[str, Any]] = {}
+    given: dict[int, dict[str, Any]] = {}
     for one in answers:
         event = rounds.get(one["round"])
         if event is None or (event.label, event.steps) != (one["task"], one["steps"]):
-            found.append(f"{one['client']} answered a round that the ledger does not have")
-        if given.setdefault((one["client"], one["round"]), one) != one:
-            found.append(f"{one['client']} gave two answers to round {one['round']}")
+            found.append(f"round {one['round']} was answered, and the ledger does not have it")
+        if given.setdefault(one["round"], one) != one:
+            found.append(f"round {one['round']} was answered twice, and not alike")
     if place.method not in VOID:
         found += _of_accounts(place.inside / "accounts", given.values(), finished=finished)
     return found
 
 
-def _of_accounts(folder: Path, answers: Any, *, finished: bool) -> Iterator[str]:
+def _of_accounts(
+    folder: Path, answers: Iterable[dict[str, Any]], *, finished: bool
+) -> Iterator[str]:
     if not folder.exists():
         yield from ["answers without accounts"] * bool(answers)
         return
@@ -240,8 +246,9 @@ def _of_accounts(folder: Path, answers: Any, *, finished: bool) -> Iterator[str]
         if b"\n" in path.read_bytes()
     }
     for one in answers:
-        if (one["job"], one["round"]) not in written.get(one["client"], ()):
-            yield f"{one['client']} answered round {one['round']} without writing it down"
+        for client in one["clients"]:
+            if (one["job"], one["round"]) not in written.get(client, ()):
+                yield f"{client} answered round {one['round']} without writing it down"
 
 
 def read_whole(path: Path) -> Ledger:

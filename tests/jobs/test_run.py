@@ -15,6 +15,7 @@ from fedsynth import release
 from fedsynth.cli import app as cli
 from fedsynth.federation.runtimes.local import LocalRuntime
 from fedsynth.federation.server.door import Door
+from fedsynth.jobs import folder as folders
 from fedsynth.jobs import run as job
 from fedsynth.privacy.trail.certificate import Certificate
 from fedsynth.privacy.trail.ledger import Ledger
@@ -44,7 +45,7 @@ def crash_at(monkeypatch, owner, name, call=1, *, before=True):
 
 
 STAGES = {
-    "before the job file": (job.Config, "save", 1, True),
+    "before the job file": (folders, "write_whole", 2, True),
     "before the ledger": (Ledger, "create", 1, True),
     "after the ledger": (Ledger, "create", 1, False),
     "histogram charged, not asked": (LocalRuntime, "sum", 1, True),
@@ -69,11 +70,12 @@ def test_a_crash_at_any_stage_can_be_resumed(tmp_path, monkeypatch, capsys, stag
         with pytest.raises(Crash):
             cli.run(["run", str(config), "--out", str(folder), "--quiet"])
     gc.collect()  # as the end of a process would, this lets go of the ledger's lock
-    if stage == "before the job file":
+    begun = stage != "before the job file"
+    if not begun:
         assert cli.run(["run", "--resume", str(folder)]) == 2
         assert "start it anew" in capsys.readouterr().err
-        return
-    assert cli.run(["run", "--resume", str(folder), "--quiet"]) == 0
+    resumed = ["--resume", str(folder)] if begun else [str(config), "--out", str(folder)]
+    assert cli.run(["run", *resumed, "--quiet"]) == 0
     demand_sound(folder)
 
 
@@ -117,7 +119,7 @@ def test_a_ledger_whose_first_line_was_cut_short_starts_anew(tmp_path, monkeypat
         crash_at(patch, Ledger, "create")
         with pytest.raises(Crash):
             cli.run(["run", str(config), "--out", str(folder), "--quiet"])
-    (folder / "ledger.jsonl").write_bytes(b'{"line": 0, "ki')
+    (folder / "ledger.jsonl").write_bytes(b'{"budget":{"curious":nu')
     assert cli.run(["run", "--resume", str(folder), "--quiet"]) == 0
     demand_sound(folder)
 

@@ -16,6 +16,7 @@ from pydantic import Field
 from fedsynth.agreed import Agreed
 from fedsynth.data.images import Images
 from fedsynth.demands import demand_flag, demand_path
+from fedsynth.durable import write_whole
 from fedsynth.errors import ConfigError, DataError, FedsynthError
 from fedsynth.evaluation.federated.estimates import (
     Counts,
@@ -38,6 +39,7 @@ from fedsynth.evaluation.federated.tasks import NAME, SCORES, Blocks, client_nor
 from fedsynth.federation.request import Released
 from fedsynth.federation.server.incidents import names_clients
 from fedsynth.federation.simulation.simulation import Simulation
+from fedsynth.holding import hold
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.certificate import SCHEMA, certify, seal
@@ -50,6 +52,7 @@ from fedsynth.queries.shares import Stage, share_out
 from fedsynth.queries.terms import terms_for_everyone
 from fedsynth.release import discard_checkpoint
 from fedsynth.schema import Categorical, ImageSchema, Schema, demand_schema
+from fedsynth.yaml_files import yaml_text
 
 SCORES_FILE = "scores.json"
 _MOST_NUMBERS = 2**28
@@ -266,11 +269,12 @@ def _written(scores: FederatedScores, recipe: Recipe, session: Session) -> Feder
     """The scores, written beside their ledger and certified together with it."""
     folder = session.options.folder
     assert folder is not None
-    recipe.schema.save(folder / SCHEMA, comments=False)
     body = json.dumps(scores.figures(), indent=1, allow_nan=False) + "\n"
-    (folder / SCORES_FILE).write_text(body, encoding="utf-8")
     named = names_clients(session.ledger.job.budget)
     incidents = session.channel.dropped.entries() if named else ()
-    certificate = seal(folder, session.ledger, (SCHEMA, SCORES_FILE), incidents)
-    discard_checkpoint(folder)
+    with hold(folder):
+        write_whole(folder / SCHEMA, yaml_text(recipe.schema.to_dict()).encode())
+        write_whole(folder / SCORES_FILE, body.encode())
+        certificate = seal(folder, session.ledger, (SCHEMA, SCORES_FILE), incidents)
+        discard_checkpoint(folder)
     return replace(scores, certificate=certificate)

@@ -6,13 +6,13 @@ import hashlib
 import importlib.metadata
 import json
 import math
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from fedsynth.demands import demand_path
+from fedsynth.durable import sync, write_whole
 from fedsynth.errors import ReleaseError
 from fedsynth.privacy.accounting import Spent, replaces_one
 from fedsynth.privacy.adversaries import (
@@ -22,7 +22,7 @@ from fedsynth.privacy.adversaries import (
     name_promised,
 )
 from fedsynth.privacy.terms import Terms
-from fedsynth.privacy.trail.chain import parse_strictly, sync
+from fedsynth.privacy.trail.chain import parse_strictly
 from fedsynth.privacy.trail.job import Closing, Event
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.trail.spelling import spell
@@ -80,12 +80,7 @@ class Certificate(Shown):
     def save(self, folder: Path) -> Path:
         """Write ``certificate.json``, the whole of it or nothing."""
         path = folder / NAME
-        fresh = folder / f"{NAME}.new"
-        with fresh.open("w", encoding="utf-8") as file:
-            file.write(json.dumps(self.content, indent=2, allow_nan=False) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
+        write_whole(path, (json.dumps(self.content, indent=2, allow_nan=False) + "\n").encode())
         return path
 
     @staticmethod
@@ -197,7 +192,6 @@ def seal(
     closed = ledger.close_at(folder / LEDGER, Closing(files, incidents, edited))
     certificate = certify(closed, {**files, LEDGER: sha256(folder / LEDGER)})
     certificate.save(folder)
-    sync(folder)
     return certificate
 
 

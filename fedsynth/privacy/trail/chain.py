@@ -11,11 +11,14 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
+from fedsynth.durable import sync as sync
 from fedsynth.errors import PrivacyError, ReleaseError
 
 START = "0" * 64
 # What a chain adds to a line.
 LINK = frozenset({"line", "previous", "hash"})
+# How a ledger's first line begins, its keys being sorted.
+_FIRST = b'{"budget":'
 
 
 class Chain:
@@ -68,31 +71,29 @@ class Chain:
             self._file = None
 
 
-def locked(path: Path, *, create: bool) -> FileIO:
-    """Open a file for this process alone, unbuffered.
+def locked(path: Path, *, create: bool) -> tuple[FileIO, bytes]:
+    """Open a file for this process alone, unbuffered, and read it.
+
+    Args:
+        create: make it where there is none.
 
     Raises:
-        FileExistsError: it is to be created and is there.
         PrivacyError: another process has it.
     """
-    file = path.open("x+b" if create else "r+b", buffering=0)
+    file = path.open("a+b" if create else "r+b", buffering=0)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         file.close()
         raise PrivacyError(f"{path}: another process is writing this ledger") from None
-    if create:
-        sync(path.parent)
-    return file
+    file.seek(0)
+    return file, file.read()
 
 
-def sync(path: Path) -> None:
-    """Have a file, or a folder's entries, on disk: only then does a new file survive a crash."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def is_begun(content: bytes) -> bool:
+    """Whether there is a whole line; what stands before it was cut short is a ledger not yet begun,
+    which nothing was charged to."""
+    return b"\n" in content or not (content.startswith(_FIRST) or _FIRST.startswith(content))
 
 
 def canonical(line: dict[str, Any]) -> bytes:

@@ -16,6 +16,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
+from fedsynth.durable import make_folder, sync
 from fedsynth.errors import FedsynthError, PrivacyError, ReleaseError
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail import chain
@@ -26,6 +27,11 @@ from fedsynth.privacy.trail.spelling import read_terms
 
 FORMATS = (1, 2)
 """That are read: see :class:`Job`."""
+
+
+def has_begun(path: Path) -> bool:
+    """Whether a file holds a ledger: one without a whole line was never charged."""
+    return path.exists() and chain.is_begun(path.read_bytes())
 
 
 class Ledger(Account):
@@ -40,19 +46,31 @@ class Ledger(Account):
 
     @classmethod
     def create(cls, job: Job, path: Path | None = None) -> Ledger:
-        """Start a ledger. Raises PrivacyError where ``path`` exists: no ledger is overwritten."""
-        file = None
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                file = chain.locked(path, create=True)
-            except FileExistsError:
+        """Start a ledger, on disk when this returns.
+
+        A file whose first line a crash cut short is none yet.
+
+        Raises:
+            PrivacyError: ``path`` exists, and no ledger is overwritten; or another process has it.
+        """
+        if path is None:
+            ledger = cls(job, Chain(None, None))
+            ledger._lines.append({"kind": "job", **job.to_dict()})
+            return ledger
+        make_folder(path.parent)
+        with ExitStack() as failing:
+            file, content = chain.locked(path, create=True)
+            failing.enter_context(file)
+            if chain.is_begun(content):
                 raise PrivacyError(
                     f"{path} exists already: a ledger is never overwritten. Resume its job, or "
                     "choose another directory"
-                ) from None
-        ledger = cls(job, Chain(path, file))
-        ledger._lines.append({"kind": "job", **job.to_dict()})
+                )
+            file.truncate(0)
+            ledger = cls(job, Chain(path, file))
+            ledger._lines.append({"kind": "job", **job.to_dict()})
+            sync(path.parent)
+            failing.pop_all()
         return ledger
 
     @classmethod
@@ -69,8 +87,8 @@ class Ledger(Account):
         if not path.exists():
             raise ReleaseError(f"{path}: no such ledger")
         with ExitStack() as failing:
-            file = failing.enter_context(chain.locked(path, create=False))
-            content = file.read()
+            file, content = chain.locked(path, create=False)
+            failing.enter_context(file)
             whole = content[: content.rfind(b"\n") + 1]
             ledger = cls._replay(whole, path, file)
             file.truncate(len(whole))
@@ -80,13 +98,13 @@ class Ledger(Account):
 
     @classmethod
     def of_owner(cls, path: Path, budget: Budget) -> Ledger:
-        """An owner's own ledger, kept across jobs: continued where it exists, else started.
+        """An owner's own ledger, kept across jobs: continued where it has begun, else started.
 
         Raises:
             PrivacyError: it exists with another budget; what was promised once holds.
             ReleaseError: damaged, or not a ledger.
         """
-        if not path.exists():
+        if not has_begun(path):
             return cls.create(Job(budget=budget), path)
         ledger = cls.open(path)
         if ledger.job.budget != budget:

@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from fedsynth.durable import write_whole
 from fedsynth.errors import ConfigError, ReleaseError
-from fedsynth.privacy.trail.chain import parse_strictly, sync
+from fedsynth.privacy.trail.chain import parse_strictly
 
 NAME = "signatures.json"
 PRIVATE, PUBLIC = ".key", ".pub"
@@ -102,10 +103,8 @@ def sign(folder: Path, head: str, key: Path, name: str) -> Signature:
         secret.sign(_PURPOSE + head.encode()).hex(),
     )
     others = [one for one in read_signatures(folder) if one.key != made.key]
-    fresh = folder / f"{NAME}.new"
-    fresh.write_text(json.dumps([asdict(one) for one in (*others, made)], indent=1) + "\n")
-    sync(fresh)
-    fresh.replace(folder / NAME)
+    body = json.dumps([asdict(one) for one in (*others, made)], indent=1) + "\n"
+    write_whole(folder / NAME, body.encode())
     return made
 
 

@@ -21,6 +21,9 @@ from fedsynth.privacy.verify.binding import binding, vouching
 from fedsynth.privacy.verify.check import Check, Checks
 from fedsynth.privacy.verify.opinions import ROUNDING, second_opinions
 
+NOT_VOID = "not void"
+"""The check that a job without privacy fails, whose certificate says so."""
+
 
 def verify(
     folder: str | Path, *, head: str | None = None, trust: str | Path | None = None
@@ -64,7 +67,7 @@ def _checks(
     # here on the latter is held to account.
     yield from second_opinions(folder / LEDGER, derived)
     yield _within_budget(ledger, derived)
-    yield Check("not void", derived.void is None, derived.void or "noise was secret")
+    yield Check(NOT_VOID, derived.void is None, derived.void or "noise was secret")
 
 
 def _files(folder: Path, certificate: Certificate) -> Iterator[Check]:

@@ -44,11 +44,25 @@ def test_a_line_that_is_changed_respelt_dropped_or_moved_is_named(change):
         list(chain.checked(change(written("a", "b")), Path("x")))
 
 
-def test_a_file_has_one_writer_and_is_created_once(tmp_path: Path):
+def test_a_file_has_one_writer_which_reads_it(tmp_path: Path):
     path = tmp_path / "file"
-    with chain.locked(path, create=True):
-        with pytest.raises(FileExistsError):
-            chain.locked(path, create=True)
+    file, content = chain.locked(path, create=True)
+    assert content == b""
+    file.write(b"line\n")
+    for create in (True, False):
         with pytest.raises(PrivacyError, match="another process"):
-            chain.locked(path, create=False)
-    chain.locked(path, create=False).close()
+            chain.locked(path, create=create)
+    file.close()
+    file, content = chain.locked(path, create=False)
+    assert content == b"line\n"
+    file.close()
+
+
+@pytest.mark.parametrize("content", [b"", b'{"bud', b'{"budget":{"curious":null'])
+def test_a_first_line_cut_short_is_no_beginning(content: bytes):
+    assert not chain.is_begun(content)
+
+
+@pytest.mark.parametrize("content", [b"\n", b"a list of mine", b'{"budget":1}\n{"bud'])
+def test_a_whole_line_is_one_and_what_is_no_ledger_is_not_taken_for_a_new_one(content: bytes):
+    assert chain.is_begun(content)

@@ -1,0 +1,41 @@
+"""Files that are there whole or not at all, and still there after a power cut."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def sync(path: Path) -> None:
+    """Have a file, or a folder's entries, on disk: only then does a new file survive a crash."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it, on disk when this returns; one that is there stays."""
+    missing = []
+    for place in (path, *path.parents):
+        if place.exists():
+            break
+        missing.append(place)
+    path.mkdir(parents=True, exist_ok=True)
+    for place in missing:
+        sync(place.parent)
+
+
+def write_whole(path: Path, body: bytes) -> None:
+    """Write a file, all of it or nothing, on disk when this returns; one of the same bytes stays as
+    it is."""
+    if path.is_file() and path.read_bytes() == body:
+        return
+    fresh = path.with_name(f"{path.name}.new")
+    with fresh.open("wb") as file:
+        file.write(body)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+    sync(path.parent)

@@ -1,0 +1,84 @@
+"""A job's folder is one process's at a time, from its first file to its certificate.
+
+The ledger's own lock bounds what is charged; this one keeps two processes from writing one release.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from pathlib import Path
+from typing import IO
+
+from fedsynth.durable import make_folder
+from fedsynth.errors import PrivacyError
+
+CHECKPOINT = "checkpoint"
+"""Folder of what is needed to resume a job."""
+LOCK = "lock"
+
+_HELD: ContextVar[frozenset[Path]] = ContextVar("held", default=frozenset())
+
+
+@contextmanager
+def hold(folder: Path) -> Iterator[None]:
+    """Hold a job's folder, which is made where there is none; who holds it may hold it again.
+
+    What a kill leaves of this is `checkpoint/lock`, which the next process takes over.
+
+    Raises:
+        PrivacyError: another process holds it.
+    """
+    place = folder.resolve()
+    if place in _HELD.get():
+        yield
+        return
+    new = not folder.exists()
+    file = _lock(place)
+    token = _HELD.set(_HELD.get() | {place})
+    try:
+        yield
+    finally:
+        _HELD.reset(token)
+        lock = place / CHECKPOINT / LOCK
+        with suppress(OSError):
+            # Whoever finished the job removed it, and another process may have made a new one.
+            if _is_of(lock, file):
+                lock.unlink()
+            lock.parent.rmdir()
+            if new:
+                place.rmdir()
+        file.close()
+
+
+def _lock(folder: Path) -> IO[bytes]:
+    path = folder / CHECKPOINT / LOCK
+    while True:
+        make_folder(path.parent)
+        try:
+            file = path.open("ab")
+        except FileNotFoundError:
+            continue
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.close()
+            raise PrivacyError(
+                f"{folder}: another process is at work on this job. Wait for it to end: a job goes "
+                "on in one process"
+            ) from None
+        if _is_of(path, file):
+            return file
+        # Whoever had it removed it in between.
+        file.close()
+
+
+def _is_of(path: Path, file: IO[bytes]) -> bool:
+    """Whether the file at a path is the one that is open."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False
