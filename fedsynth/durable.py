@@ -27,13 +27,19 @@ def make_folder(path: Path) -> None:
         sync(place.parent)
 
 
-def write_whole(path: Path, body: bytes) -> None:
+def write_whole(path: Path, body: bytes, *, private: bool = False) -> None:
     """Write a file, all of it or nothing, on disk when this returns; one of the same bytes stays as
-    it is."""
+    it is.
+
+    Args:
+        private: its user alone may read it.
+    """
     if path.is_file() and path.read_bytes() == body:
         return
     fresh = path.with_name(f"{path.name}.new")
     with fresh.open("wb") as file:
+        if private:
+            os.fchmod(file.fileno(), 0o600)
         file.write(body)
         file.flush()
         os.fsync(file.fileno())

@@ -91,6 +91,18 @@ class Federation(ABC):
             DataError: a client has more records than that, or more of a column outside.
         """
 
+    def demand_same_rows(self, *, begun: bool) -> None:
+        """Look whether simulated owners' rows are those that the job began with; others' machines
+        look at their own.
+
+        Args:
+            begun: whether something was charged, so that it is known what they were.
+
+        Raises:
+            DataError: they are others, or nothing tells what they were.
+        """
+        return
+
     def recall(self, ledger: Ledger) -> tuple[str, ...]:
         """What simulated owners are to know of earlier jobs on the same rows, in sentences.
 

@@ -26,6 +26,7 @@ from fedsynth.jobs.data import JobData, Rows, prepare
 from fedsynth.jobs.folder import demand_new, demand_verified, forget_job, write_job
 from fedsynth.jobs.inputs import expand_path
 from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.trail.agreement import agreement_of
 from fedsynth.privacy.trail.certificate import CONFIG, LEDGER, SCHEMA, Certificate, not_covered
 from fedsynth.privacy.trail.ledger import Ledger, has_begun
 from fedsynth.registry import choose, synthesizer
@@ -257,6 +258,7 @@ def _fit_and_release(
             survivors=config.federation.survivors,
             most_records=config.federation.most_records,
             outside=config.outside,
+            agreed=agreement_of(config.to_dict()),
             caution=caution,
             owners_ledgers=ledgers,
             progress=progress,

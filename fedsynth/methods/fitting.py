@@ -146,6 +146,7 @@ class Method(Shown, FittedModel[L], ABC):
         owners_provenance: str = "declared",
         most_records: int | None = None,
         outside: float | str = OUTSIDE,
+        agreed: Mapping[str, Any] | None = None,
         caution: Caution = warn_of,
         insecure_noise_seed: int | None = None,
         **unknown: Any,
@@ -184,6 +185,8 @@ class Method(Shown, FittedModel[L], ABC):
             outside: the share of a column's cells that an owner may have outside the schema, in
                 [0, 1], or "allow" for any. More is refused before anything is asked; what is not
                 is clamped, becomes `other` or missing, or its row is left out.
+            agreed: what a job file says of how its rows are held out and dealt out; a job is
+                resumed with the same, or not at all, as with the same seed and limits.
             caution: called, before anything is asked, with how much that is (exact figures of
                 private rows), with what a budget or the bounds promise little by, and with what
                 earlier jobs on the same rows add up to. By default warns, without these figures,
@@ -214,6 +217,7 @@ class Method(Shown, FittedModel[L], ABC):
             owners_provenance=owners_provenance,
             most_records=most_records,
             outside=outside,
+            agreed=agreed,
             caution=caution,
             insecure_noise_seed=insecure_noise_seed,
         )

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from fedsynth.agreed import demand_whole, shown
 from fedsynth.demands import demand_flag, demand_kind, demand_known, demand_mapping, demand_number
 from fedsynth.errors import Caution, ConfigError, warn_of
+from fedsynth.plain import hash_plain
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.progress import demand_report
 
@@ -21,6 +23,8 @@ Progress = Callable[[str, int, int, float], None]
 
 _WHOLE = {"seed": 0, "checkpoint_every": 1, "most_records": 1, "insecure_noise_seed": 0}
 """Options that are whole numbers, and the least of each."""
+_KEPT = ("seed", "most_records", "outside")
+"""Options that a job is resumed with as it was begun, where nothing else was agreed on."""
 
 
 def show_nothing(label: str, done: int, total: int, epsilon: float) -> None:
@@ -54,6 +58,8 @@ class Options:
             [0, 1], a public figure; "allow" for any. An owner with more is refused before anything
             is asked. Below it, such cells are replaced by rule (:func:`fedsynth.data.conforming
             .conform`).
+        agreed: what else a resumed job keeps to, plain: of a job file how its rows are held out and
+            dealt out (:func:`fedsynth.privacy.trail.agreement.agreement_of`).
         caution: called, before anything is asked, with what a budget promises little by, and with
             what simulated owners are to know of their tables: exact figures of private rows, and
             what earlier jobs on them add up to.
@@ -71,6 +77,7 @@ class Options:
     owners_provenance: str = "declared"
     most_records: int | None = None
     outside: float | str = OUTSIDE
+    agreed: Mapping[str, Any] | None = None
     caution: Caution = warn_of
     insecure_noise_seed: int | None = None
 
@@ -78,6 +85,12 @@ class Options:
     def most_outside(self) -> float:
         """`outside` as a share."""
         return 1.0 if isinstance(self.outside, str) else float(self.outside)
+
+    @property
+    def agreed_digest(self) -> str:
+        """Hash of what a resumed job keeps to."""
+        own = {name: getattr(self, name) for name in _KEPT}
+        return hash_plain(own if self.agreed is None else self.agreed)
 
     def __post_init__(self) -> None:
         demand_number("survivors", self.survivors, "in (0, 1]", lambda share: 0 < share <= 1)

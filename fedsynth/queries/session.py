@@ -213,6 +213,7 @@ def _begin(
             schema_provenance=schema.provenance,
             owners_provenance=options.owners_provenance,
             settings_digest=digest_of(settings),
+            agreed_digest=options.agreed_digest,
             insecure=options.insecure_noise_seed is not None,
             method=method,
             clients=len(clients),
@@ -224,6 +225,7 @@ def _begin(
         _demand_same(ledger.job, budget, schema, options, (method, digest_of(settings)))
         if options.resume and options.folder is not None and not options.moved:
             demand_original(options.folder, ledger)
+        federation.demand_same_rows(begun=bool(ledger.events))
         restored = _read_checkpoint(options, clients)
         if restored is None:
             _demand_something_left(ledger)
@@ -299,7 +301,7 @@ def _demand_same(
     Args:
         asked: the method, and the hash of its settings.
     """
-    if job.format == 1:
+    if job.format == 1 or not job.agreed_digest:
         raise ConfigError(
             f"{options.folder}: an earlier version of fedsynth began this job: finish it with that "
             "version, or start a new job in another folder"
@@ -310,6 +312,11 @@ def _demand_same(
         ("another schema", schema.digest, job.schema_digest),
         ("another insecure_noise_seed", insecure, job.insecure),
         ("another method or other settings", asked, (job.method, job.settings_digest)),
+        (
+            "another seed, holdout, cut among owners or limit (most_records, outside, survivors)",
+            options.agreed_digest,
+            job.agreed_digest,
+        ),
         ("another owners_provenance", options.owners_provenance, job.owners_provenance),
     ):
         if ours != theirs:

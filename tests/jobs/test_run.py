@@ -21,6 +21,7 @@ from fedsynth.privacy.trail.certificate import Certificate
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.verify.verification import require
 from fedsynth.queries import session as fitting
+from fedsynth.yaml_files import read_yaml, write_yaml
 from tests.small_jobs import SETTINGS, write_job
 
 
@@ -145,6 +146,47 @@ def test_a_job_changed_since_it_began_is_refused(tmp_path, monkeypatch, capsys):
     assert "another budget" in capsys.readouterr().err
 
 
+AGREED = {
+    "seed": lambda job: job.update(seed=1),
+    "holdout": lambda job: job.update(holdout=0.5),
+    "cut": lambda job: job["sites"].update(clients=4),
+    "limit": lambda job: job.update(outside="allow"),
+}
+
+
+@pytest.mark.parametrize("what", AGREED)
+def test_a_job_is_resumed_as_its_file_said_whatever_the_file_says_now(
+    tmp_path, monkeypatch, capsys, what
+):
+    """The certified job file once lied about which rows were held out."""
+    folder = interrupted(tmp_path, monkeypatch, holdout=0.2)
+    content = read_yaml(folder / "config.yaml", ValueError)
+    AGREED[what](content)
+    write_yaml(content, folder / "config.yaml")
+    before = (folder / "ledger.jsonl").read_bytes()
+    assert cli.run(["run", "--resume", str(folder), "--quiet"]) == 2
+    error = capsys.readouterr().err
+    assert "started with another seed, holdout, cut" in error or "4 clients" in error
+    assert (folder / "ledger.jsonl").read_bytes() == before
+
+
+def test_a_job_is_not_resumed_on_another_table_and_is_wherever_the_table_lies(
+    tmp_path, monkeypatch, capsys
+):
+    folder = interrupted(tmp_path, monkeypatch, holdout=0.2)
+    path = tmp_path / "table.csv"
+    whole = path.read_text()
+    path.write_text(whole.replace("red", "green", 1))
+    assert cli.run(["run", "--resume", str(folder), "--quiet"]) == 3
+    assert "not those that the job began with" in capsys.readouterr().err
+    path.unlink()
+    (tmp_path / "moved.csv").write_text(whole)
+    saved = (folder / "config.yaml").read_text()
+    (folder / "config.yaml").write_text(saved.replace("table.csv", "moved.csv"))
+    assert cli.run(["run", "--resume", str(folder), "--quiet"]) == 0
+    demand_sound(folder)
+
+
 SENSELESS = {
     "a column that is none": {"where": {"agee": 3}},
     "a value that is none": {"where": {"income": "middling"}},
@@ -179,9 +221,10 @@ def test_rows_that_could_not_be_written_are_told_before_the_first_question(
     assert not out.exists()
 
 
-def interrupted(tmp_path, monkeypatch):
+def interrupted(tmp_path, monkeypatch, method="mst", holdout=0):
     """A job that has asked all it asks, and has no rows yet."""
-    config, folder = write_job(tmp_path, holdout=0), tmp_path / "r"
+    job = {"method": method, "settings": None, "holdout": holdout}
+    config, folder = write_job(tmp_path, **job), tmp_path / "r"
     with monkeypatch.context() as patch:
         crash_at(patch, fitting.Session, "__exit__", before=False)
         with pytest.raises(Crash):

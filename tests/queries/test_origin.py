@@ -95,7 +95,7 @@ def test_a_job_that_was_cut_off_before_it_asked_is_resumed(tmp_path: Path, monke
         cut.setattr("fedsynth.queries.session.remember", lambda folder: stop_at_once("", 0, 1, 0.0))
         fit(tmp_path)
     gc.collect()
-    assert not (tmp_path / "checkpoint").exists()
+    assert not (tmp_path / "checkpoint" / "origin").exists()
     assert released(tmp_path)
 
 

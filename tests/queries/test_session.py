@@ -3,11 +3,12 @@ import gc
 import numpy as np
 import pytest
 
-from fedsynth.errors import ConfigError, FederationError, PrivacyError, ReleaseError
+from fedsynth.errors import ConfigError, DataError, FederationError, PrivacyError, ReleaseError
 from fedsynth.federation.runtimes.local import PRIVATE, LocalRuntime
 from fedsynth.federation.runtimes.state_file import StateFile
 from fedsynth.federation.server.channel import Channel
 from fedsynth.federation.server.door import Door
+from fedsynth.federation.simulation.simulation import ROWS
 from fedsynth.methods.marginal.mst import MST
 from fedsynth.methods.vae.synthesizer import FedVAE
 from fedsynth.privacy.budget import Budget
@@ -115,6 +116,9 @@ def test_private_encoders_survive_an_interruption(tmp_path):
         ({"settings": {"latent": 3}}, "other settings"),
         ({"insecure_noise_seed": 1}, "another insecure_noise_seed"),
         ({"owners_provenance": "private-data"}, "another owners_provenance"),
+        ({"seed": 1}, "another seed"),
+        ({"most_records": 40}, "another seed, .* limit"),
+        ({"outside": 0.5}, "another seed, .* limit"),
     ],
 )
 def test_a_job_is_resumed_as_it_was_begun_or_not_at_all(tmp_path, changed, said):
@@ -139,6 +143,31 @@ def test_a_job_without_a_checkpoint_is_resumed_with_its_settings_or_not_at_all(
     with pytest.raises(ConfigError, match="another method or other settings"):
         MST(SCHEMA).fit(owners(30, 30), BUDGET, folder=tmp_path, resume=True)
     assert synth().fit(owners(30, 30), BUDGET, folder=tmp_path, resume=True).ledger.events
+
+
+def test_a_job_is_resumed_on_the_rows_that_it_began_with_or_not_at_all(tmp_path):
+    interrupted(tmp_path, "training", 5)
+    before = (tmp_path / "ledger.jsonl").read_bytes()
+    rows = tmp_path / CHECKPOINT / ROWS
+    assert rows.stat().st_mode & 0o077 == 0
+    kept, others = rows.read_bytes(), {**owners(30, 30), "site-1": table(30, seed=9)}
+    with pytest.raises(DataError, match="the rows of site-1 are not"):
+        synth().fit(others, BUDGET, folder=tmp_path, resume=True)
+    for lost in (None, b"{", b"3"):
+        rows.unlink() if lost is None else rows.write_bytes(lost)
+        with pytest.raises(DataError, match="missing or damaged"):
+            synth().fit(owners(30, 30), BUDGET, folder=tmp_path, resume=True)
+    rows.write_bytes(kept)
+    assert (tmp_path / "ledger.jsonl").read_bytes() == before
+    # In another order they are the same records.
+    turned = {name: frame.iloc[::-1] for name, frame in owners(30, 30).items()}
+    synth().fit(turned, BUDGET, folder=tmp_path, resume=True)
+
+
+def test_rows_of_a_job_that_has_asked_nothing_may_be_others_when_it_is_resumed(tmp_path):
+    interrupted(tmp_path, "histogram", 0)
+    others = {**owners(30, 30), "site-1": table(30, seed=9)}
+    synth().fit(others, BUDGET, folder=tmp_path, resume=True)
 
 
 def test_vectors_without_a_checkpoint_belong_to_nobody_and_are_deleted(tmp_path):

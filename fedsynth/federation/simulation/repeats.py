@@ -8,12 +8,17 @@ changed or left out make another one. Jobs without privacy, or with known noise,
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from fedsynth.data.images import Images
+from fedsynth.durable import make_folder, write_whole
+from fedsynth.errors import DataError
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.trail.repeats import cost_together
 
@@ -31,8 +36,13 @@ def key_of(rows: pd.DataFrame | Images) -> Key | None:
     if isinstance(rows, Images):
         flat = rows.pixels.reshape(len(rows), -1)
         labels = rows.labels if rows.labels is not None else np.zeros(len(rows), np.int64)
-        hashes = [hash((pixels.tobytes(), int(y))) for pixels, y in zip(flat, labels, strict=True)]
-        return (str(rows.pixels.shape[1:]),), len(rows), sum(hashes)
+        # Python's own hash is another one in every process.
+        hashes = (
+            hashlib.blake2b(pixels.tobytes(), digest_size=8, salt=int(y).to_bytes(8)).digest()
+            for pixels, y in zip(flat, labels, strict=True)
+        )
+        total = sum(map(int.from_bytes, hashes)) % 2**64
+        return (str(rows.pixels.shape[1:]),), len(rows), total
     try:
         found = pd.util.hash_pandas_object(rows, index=False).to_numpy()
     except TypeError:
@@ -46,6 +56,40 @@ def keys_of(owners: Iterable[Key | None]) -> set[Key]:
     kinds = {columns for columns, _, _ in known}
     rows, total = sum(rows for _, rows, _ in known), sum(total for _, _, total in known)
     return {*known, *((columns, rows, total % 2**64) for columns in kinds if len(kinds) == 1)}
+
+
+def demand_same(path: Path, keys: Mapping[str, Key | None], *, begun: bool) -> None:
+    """Keep what the owners' rows of a job are, or hold them against what was kept.
+
+    Args:
+        path: of a file that is its owners' alone, as their private vectors are: whoever guesses a
+            table can test the guess.
+        keys: by owner's name.
+        begun: whether the job has charged anything.
+
+    Raises:
+        DataError: rows are others, or nothing tells what they were.
+    """
+    now = {name: hashlib.sha256(repr(key).encode()).hexdigest() for name, key in keys.items()}
+    if not begun:
+        make_folder(path.parent)
+        write_whole(path, json.dumps(now).encode(), private=True)
+        return
+    try:
+        before = dict(json.loads(path.read_bytes()))
+    except (OSError, ValueError, TypeError):
+        raise DataError(
+            f"{path} is missing or damaged: it tells whether the owners' rows are those that the "
+            "job began with, without which it is not resumed. Start a new job in another folder; "
+            "what both cost adds up"
+        ) from None
+    others = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+    if others:
+        raise DataError(
+            f"the rows of {', '.join(others)} are not those that the job began with: another "
+            "table, or cut otherwise. Resume it with the same, or start a new job in another "
+            "folder; what both cost adds up"
+        )
 
 
 def recall(keys: Iterable[Key], ledger: Ledger) -> str | None:

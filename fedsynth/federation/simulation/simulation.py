@@ -20,7 +20,7 @@ from fedsynth.federation.client.client import Client
 from fedsynth.federation.client.floor import Floor
 from fedsynth.federation.runtime import Federation
 from fedsynth.federation.runtimes.local import LocalRuntime
-from fedsynth.federation.simulation.repeats import key_of, keys_of, recall
+from fedsynth.federation.simulation.repeats import demand_same, key_of, keys_of, recall
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.trail.ledger import Ledger
@@ -34,6 +34,8 @@ AnySchema = Schema | ImageSchema
 Prepare = Callable[[Any, AnySchema, str], Any]
 """From an owner's data, the schema and the owner's name to what its client's tasks understand."""
 
+ROWS = "rows.json"
+"""What owners keep of a job's rows, beside their private vectors."""
 _MOST_TOLD = 10
 """Owners whose cells outside the schema are told one by one."""
 
@@ -60,6 +62,7 @@ class Simulation(Federation):
         }
         self._keys = {name: key_of(owned) for name, owned in named.items()}
         self._accounted: frozenset[str] = frozenset()
+        self._private: Path | None = None
 
     def open(
         self,
@@ -86,13 +89,17 @@ class Simulation(Federation):
         for name in ledgers:
             if name not in self._data:
                 raise ConfigError(f"a ledger was given for {name!r}{suggestion(name, self._data)}")
-        self._accounted = frozenset(ledgers)
+        self._accounted, self._private = frozenset(ledgers), private
         floor = Floor(budget=replace(budget, epsilon=math.inf), cohort=len(self._data))
         clients = [
             Client(name, data, self._records[name], ledgers.get(name), coins, floor)
             for name, data in self._data.items()
         ]
         return LocalRuntime(clients, private)
+
+    def demand_same_rows(self, *, begun: bool) -> None:
+        if self._private is not None:
+            demand_same(self._private / ROWS, self._keys, begun=begun)
 
     def recall(self, ledger: Ledger) -> tuple[str, ...]:
         """Of owners with ledgers of their own nothing: those account for all jobs."""

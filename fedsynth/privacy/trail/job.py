@@ -113,6 +113,7 @@ class Job:
         schema_provenance: "declared", or "private-data" where it was drafted from private rows.
         owners_provenance: "private-data" where private rows tell which owners there are.
         settings_digest: hash of the method and its settings; empty where they are not known.
+        agreed_digest: hash of what else a resumed job keeps to (:mod:`.agreement`), likewise.
         insecure: noise came from a known seed, so nothing is guaranteed.
         job: random name.
         method: that asks; empty where none does.
@@ -127,6 +128,7 @@ class Job:
     schema_provenance: str = "declared"
     owners_provenance: str = "declared"
     settings_digest: str = ""
+    agreed_digest: str = ""
     insecure: bool = False
     job: str = field(default_factory=lambda: uuid.uuid4().hex)
     method: str = ""
@@ -140,7 +142,7 @@ class Job:
         # As ledgers were written before there were these: the same line, and so the same hash.
         if self.budget.curious is None:
             del plain["budget"]["curious"]
-        for later in ("settings_digest", "method", "clients"):
+        for later in ("settings_digest", "agreed_digest", "method", "clients"):
             if not plain[later]:
                 del plain[later]
         if self.owners_provenance == "declared":

@@ -10,6 +10,7 @@ from fedsynth.errors import ReleaseError
 from fedsynth.plain import hash_plain
 from fedsynth.privacy.accounting import charged, spent
 from fedsynth.privacy.adversaries import known_to
+from fedsynth.privacy.trail.agreement import agreement_of
 from fedsynth.privacy.trail.certificate import CONFIG, LEDGER, MODEL, SCHEMA, Certificate
 from fedsynth.privacy.trail.chain import parse_strictly
 from fedsynth.privacy.trail.job import Job
@@ -61,6 +62,10 @@ def _agree(folder: Path, ledger: Ledger) -> tuple[bool, str]:
             wrong.append("method")
         if hash_plain(config.get("settings") or {}) != job.settings_digest:
             wrong.append("settings")
+        # A release of Python's says nothing of how rows came to their owners.
+        kept = bool(job.agreed_digest) and "sites" in config
+        if kept and hash_plain(agreement_of(config)) != job.agreed_digest:
+            wrong.append("seed, holdout, sites or limits")
         if model["method"] != job.method:
             wrong.append("the model's method")
         least = _least_noise(ledger)

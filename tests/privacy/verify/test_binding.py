@@ -14,6 +14,7 @@ from fedsynth.errors import PrivacyError, ReleaseError
 from fedsynth.plain import hash_plain
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.agreement import agreement_of
 from fedsynth.privacy.trail.certificate import CONFIG, LEDGER, MODEL, NAME, SCHEMA, seal, sha256
 from fedsynth.privacy.trail.job import Closing, Event, Job, Planned
 from fedsynth.privacy.trail.ledger import Ledger
@@ -28,6 +29,13 @@ TERMS = Terms(
 )
 SCHEMA_OF = {"kind": "table", "columns": [{"kind": "boolean", "name": "ill"}]}
 SETTINGS = {"bins": 8, "share": 0.1}
+AGREED = {
+    "seed": 0,
+    "holdout": 0.2,
+    "outside": 0.05,
+    "federation": {"survivors": 0.8, "most_records": 50},
+    "sites": {"paths": {"north": "north.csv", "south": "south.csv"}},
+}
 
 
 @pytest.fixture
@@ -40,6 +48,7 @@ def folder(tmp_path: Path) -> Path:
         plan=(Planned("task", TERMS, 2),),
         schema_digest=hash_plain(SCHEMA_OF),
         settings_digest=hash_plain(SETTINGS),
+        agreed_digest=hash_plain(agreement_of(AGREED)),
         method="aim",
         clients=3,
     )
@@ -51,7 +60,8 @@ def folder(tmp_path: Path) -> Path:
     (made / MODEL).write_text(json.dumps({"method": "aim"}))
     write_yaml(SCHEMA_OF, made / SCHEMA)
     privacy = {"epsilon": 2.0, "delta": 1e-5, "unit": "record", "trust": "distributed"}
-    write_yaml({"privacy": privacy, "method": "aim", "settings": SETTINGS}, made / CONFIG)
+    asked = {"privacy": privacy, "method": "aim", "settings": SETTINGS, "sample": {"rows": 5}}
+    write_yaml({**asked, **AGREED}, made / CONFIG)
     seal(made, ledger, ["rows.csv", MODEL, SCHEMA, CONFIG])
     return made
 
@@ -108,6 +118,15 @@ CHANGES: list[Callable[[dict], object]] = [
     lambda c: c["privacy"].update(unit="client"),
     lambda c: c["privacy"].update(trust="local"),
     lambda c: c["privacy"].update(curious=2),
+    lambda c: c.update(seed=1),
+    lambda c: c.update(holdout=0.5),
+    lambda c: c.pop("holdout"),
+    lambda c: c.update(outside="allow"),
+    lambda c: c["federation"].update(survivors=1.0),
+    lambda c: c["federation"].pop("most_records"),
+    lambda c: c["sites"]["paths"].update(west="west.csv"),
+    lambda c: c["sites"]["paths"].pop("south"),
+    lambda c: c.update(sites={"clients": 2, "scheme": "uniform"}),
     lambda c: c.pop("privacy"),
     lambda c: c["privacy"].update(epsilon="much"),
 ]

@@ -1,0 +1,26 @@
+"""What a job agreed on beside method and budget: it is resumed with the same, or not at all.
+
+Which rows are held out, and which owner's a simulated row is, hang on it; its hash stands in the
+ledger's first line. Where the rows lie may change, and which synthetic rows are drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def agreement_of(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of a job file's plain content that a job keeps to; of owners' files their names."""
+    sites, federation = dict(config["sites"]), config.get("federation") or {}
+    sites.pop("path", None)
+    if "paths" in sites:
+        sites["paths"] = list(sites["paths"])
+    return {
+        "seed": config["seed"],
+        "holdout": config["holdout"],
+        "outside": config["outside"],
+        "survivors": federation.get("survivors", 1.0),
+        "most_records": federation.get("most_records"),
+        "sites": sites,
+    }
