@@ -7,7 +7,7 @@ on all rows of a data set, and compares every noisy table with the exact counts 
 the fit chose: `expected` is the plan's mean error of a cell, `measured` the mean over all such
 tables, `ratio` the second over the first. `model` is the fitted model's error of the same tables,
 over the expected one: of those that were asked coarsely, of those that were asked again.
-Columns are measured over 20 draws of the histogram's noise alone. `inside`: the share of a column's
+Columns are measured over 50 draws of the histogram's noise alone. `inside`: the share of a column's
 intervals of 95 % (histogram, coarse and fine tables together) that hold the exact count.
 """
 
@@ -31,7 +31,7 @@ from fedsynth.marginals import count, estimate_marginal
 from fedsynth.methods.marginal.search import maximal, workload_of
 
 DATA = ("adult", "bank_marketing", "credit_default", "randhie")
-DRAWS = 20
+DRAWS = 50
 BUDGET = fs.Budget(epsilon=1.0, delta=1e-5)
 
 
@@ -56,7 +56,7 @@ def column_errors(schema, table, sigma, seed):
         codes = encoding.encode(conformed)
         for k, own in enumerate(tally(encoding, noisy, sigma)):
             numbers = isinstance(encoding.bins[k], Bins)
-            kind = "columns of numbers, in even bins" if numbers else "columns of categories"
+            kind = "columns of numbers" if numbers else "columns of categories"
             truth = np.bincount(codes[:, k], minlength=encoding.sizes[k])
             found.setdefault(kind, []).append(float(np.abs(own.values - truth).mean()))
     return found

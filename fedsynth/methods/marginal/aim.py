@@ -69,16 +69,18 @@ class AIM(GraphicalSynthesizer):
         ]
 
     def asked(self, settings: AIMSettings, domain: Domain) -> list[Asked]:
+        """The noise that a table would bring, which grows with its cells, is taken off its score:
+        small ones are asked the oftener."""
         cliques = maximal(workload_of(self.schema, settings, domain))
         if len(domain) == 1 or not cliques:
             return []
         total = min(settings.marginals or 1, len(cliques))
         if settings.selection == "exponential":
-            return [Asked(FINE, 1, cliques, "asked one by one", total)]
+            return [Asked(FINE, 1, cliques, "asked one by one", total, small_first=True)]
         each = total / settings.messages
         return [
             Asked(COARSE, len(cliques), cliques, "asked coarsely", len(cliques)),
-            Asked(FINE, each, cliques, "asked again", total, by_size=True),
+            Asked(FINE, each, cliques, "asked again", total, by_size=True, small_first=True),
         ]
 
     def model(self, settings: AIMSettings, measurer: Measurer) -> Model:
