@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, settings
 
 from fedsynth.cli import app as cli
 from fedsynth.federation.simulation import repeats
+from fedsynth.planning import selecting
 from fedsynth.privacy import accounting, curves, filters, noise
 from fedsynth.privacy.mechanisms import gaussian, laplace, pure
 from fedsynth.privacy.verify import opinions
@@ -99,7 +100,7 @@ CACHES = (accounting._spent, accounting._curve)
 MESH, EXACT_MESH = 1e-3, curves.MESH
 MESHED = (accounting, curves, gaussian, laplace)
 # A Renyi bound at fewer orders is as sound too, less than 1 % above, five times as soon.
-ORDERED, EXACT_ORDERS = (accounting, curves, filters, pure), curves.orders
+ORDERED, EXACT_ORDERS = (accounting, curves, filters, pure, selecting), curves.orders
 
 
 @functools.cache

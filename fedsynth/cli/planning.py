@@ -66,6 +66,10 @@ def plan(
     within: Annotated[
         float | None, typer.Option(help="An epsilon for several jobs like this together.")
     ] = None,
+    trials: Annotated[
+        float | None,
+        typer.Option(help="Of settings, on average, of which the best alone is released."),
+    ] = None,
     compare: Annotated[
         bool, typer.Option("--compare", help="Every unit and trust beside each other.")
     ] = False,
@@ -76,7 +80,7 @@ def plan(
 
     What is left out is solved for. Noise: --epsilon 1. Epsilon: --noise 1 of a training. Clients:
     both, with --rounds and --per-round. Epsilon of each of several jobs: --releases 12 --within 3;
-    or how many of them: --within 3.
+    or how many of them: --within 3. Of each of so many trials of settings: --trials 10 --within 1.
     """
     privacy = {
         "epsilon": epsilon,
@@ -93,7 +97,10 @@ def plan(
         survivors,
         releases,
         within,
+        trials,
     )
+    if trials is not None and releases is not None:
+        raise ConfigError("--releases keeps every job, --trials the best alone: give one of them")
     trained = {"rounds": rounds, "rate": rate, "noise_multiplier": noise}
     trained = {key: value for key, value in trained.items() if value is not None}
     if plot is not None and plot.exists():
@@ -104,8 +111,10 @@ def plan(
                 "say what is planned: a job file, --schema FILE, --columns N, or a training by "
                 "itself: --rounds N with --per-round or --rate"
             )
-        if method is not None or compare:
-            raise ConfigError("a method, and --compare, go with a schema: give --schema FILE")
+        if method is not None or compare or trials is not None:
+            raise ConfigError(
+                "a method, --compare and --trials go with a schema: give --schema FILE"
+            )
         plan_training(wanted, {**trained, "per_round": per_round}, plot, as_json=as_json)
         return
     if per_round is not None:
@@ -209,27 +218,43 @@ def _plan_job(
 ) -> None:
     from fedsynth.planning.forecast import plan as forecast_of
     from fedsynth.planning.repeating import cost_of, epsilon_of_each, fit_within
+    from fedsynth.planning.selecting import epsilon_of_trial
     from fedsynth.planning.warnings import settle_two
 
     budget, clients = subject.budget, subject.clients
     solved: dict[str, Any] = {}
-    if wanted.releases is not None and wanted.within is not None:
+    if wanted.within is not None and (wanted.releases or wanted.trials) is not None:
         own = settle_two(budget, clients)
         own = replace(own, delta=own.for_clients(clients).resolved_delta)
-        each = epsilon_of_each(
-            lambda one: subject.plan(replace(own, epsilon=one)), wanted.releases, wanted.within
-        )
+
+        def one(epsilon: float) -> Plan:
+            return subject.plan(replace(own, epsilon=epsilon))
+
+        if wanted.trials is not None:
+            each = epsilon_of_trial(one, wanted.trials, wanted.within)
+            solved["epsilon of each trial"] = each
+        else:
+            assert wanted.releases is not None
+            each = epsilon_of_each(one, wanted.releases, wanted.within)
+            solved["epsilon of each"] = each
         budget = replace(budget, delta=own.delta, epsilon=each)
-        solved["epsilon of each"] = each
     records = wanted.all_records(clients)
     found = forecast_of(
-        subject.synth, budget, clients, records=records, survivors=subject.survivors
+        subject.synth,
+        budget,
+        clients,
+        records=records,
+        survivors=subject.survivors,
+        trials=wanted.trials,
     )
     if subject.reason is not None:
         found = replace(found, reason=subject.reason)
     if wanted.releases is not None:
         solved["releases"] = wanted.releases
         solved["epsilon together"] = cost_of(found.plan, wanted.releases)
+    elif found.selection is not None:
+        solved["trials, on average"] = found.selection.mean
+        solved["epsilon of the best alone"] = found.selection.epsilon
     elif wanted.within is not None:
         together = fit_within(found.plan, wanted.within)
         solved |= {

@@ -27,6 +27,7 @@ class Wanted:
     survivors: float | None
     releases: int | None
     within: float | None
+    trials: float | None
 
     def budget(self, given: Mapping[str, Any], *, noise: bool) -> Budget:
         """Of a job file, if any, with the options in its keys' place."""
@@ -34,7 +35,7 @@ class Wanted:
 
         fields = {**given, **self.privacy}
         if "epsilon" not in fields:
-            if self.within is not None and self.releases is not None:
+            if self.within is not None and (self.releases or self.trials) is not None:
                 # What each may cost is solved for.
                 fields["epsilon"] = self.within
             elif noise:

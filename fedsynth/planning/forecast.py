@@ -11,6 +11,7 @@ from fedsynth.agreed import demand_whole
 from fedsynth.errors import ConfigError
 from fedsynth.methods.synthesizer import Synthesizer
 from fedsynth.plain import spell_infinite
+from fedsynth.planning.selecting import Selection, price_selection
 from fedsynth.planning.warnings import settle_two, suggestions_for, warn_of_two, warnings_for
 from fedsynth.privacy.accounting import charged, spent
 from fedsynth.privacy.adversaries import Adversary, adversary_grid
@@ -73,6 +74,8 @@ class Forecast(Shown):
         adversaries: epsilon against each.
         errors: expected, of the tables that are asked.
         records: how many there are, a public figure; None where they are not known.
+        selection: what trials of such a job cost, of which the best alone is released; None where
+            nobody asked.
         warnings: what to know before believing the guarantee, in sentences.
         suggestions: the nearest settings without such a fault.
         notes: what the figures take for granted, and which ones are not known.
@@ -87,6 +90,7 @@ class Forecast(Shown):
     adversaries: tuple[Adversary, ...]
     errors: tuple[ExpectedError, ...]
     records: int | None
+    selection: Selection | None
     warnings: tuple[str, ...]
     suggestions: tuple[str, ...]
     notes: tuple[str, ...]
@@ -120,6 +124,9 @@ class Forecast(Shown):
         parts.append(adversary_grid(map(asdict, self.adversaries)))
         if self.errors:
             parts.append(self._errors_grid())
+        if self.selection is not None:
+            parts.append(adversary_grid(map(asdict, self.selection.adversaries)))
+            parts += [Said(sentence) for sentence in self.selection.sentences]
         parts += [Said(sentence, "caution") for sentence in self.warnings]
         parts += [Said(f"Nearest: {sentence}") for sentence in self.suggestions]
         parts += [Said(sentence, "quiet") for sentence in self.notes]
@@ -183,6 +190,7 @@ def plan(
     *,
     records: int | None = None,
     survivors: float = 1.0,
+    trials: float | None = None,
 ) -> Forecast:
     """Know the price before: epsilon for each adversary, noise, expected errors, bytes.
 
@@ -197,6 +205,8 @@ def plan(
             say how many are curious, one is taken to be: a job would have it said.
         records: that all of them have together, where that may be published.
         survivors: share of the clients that is sure to answer, in (0, 1].
+        trials: of settings on private rows, how many on average, of which the best alone would be
+            released: what that costs is told beside (`fedsynth.planning.selecting`).
 
     Raises:
         ConfigError: these do not go together.
@@ -239,6 +249,7 @@ def plan(
         adversaries=found,
         errors=expected.errors,
         records=records,
+        selection=None if trials is None else price_selection(made, trials),
         warnings=warnings,
         suggestions=suggestions_for(made.budget, epsilon, found, records),
         notes=tuple(notes),

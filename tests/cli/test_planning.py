@@ -52,6 +52,17 @@ def test_releases_within_an_epsilon_are_counted_or_priced(call, schema):
     assert solved["epsilon together"] <= 3
 
 
+def test_trials_are_priced_or_get_what_the_best_may_cost(call, schema):
+    options = ("--schema", schema, "--method", "mst", "--clients", 5, "--delta", 1e-5)
+    code, out, _ = call("plan", *options, "--trials", 10, "--within", 2, "--json")
+    content = json.loads(out)
+    solved = content["solved_for"]
+    assert code == 0 and solved["epsilon of each trial"] < 1.2
+    assert 1.95 < solved["epsilon of the best alone"] == content["selection"]["epsilon"] <= 2
+    code, out, _ = call("plan", *options, "--trials", 10, "--epsilon", 1)
+    assert code == 0 and "the best trial alone" in out and "every trial:" in out
+
+
 def test_every_unit_and_trust_is_compared(call, schema):
     code, out, _ = call(
         "plan", "--schema", schema, "--method", "mst", "--clients", 5, "--epsilon", 1, "--compare",
@@ -125,6 +136,8 @@ def test_two_owners_are_told_what_either_choice_leaves_the_other_with(call, what
         (("--rounds", 3, "--per-round", 3, "--noise", 1), "give one"),
         (("--rounds", 3, "--rate", 1, "--clients", 9), "give --epsilon"),
         (("--rounds", 3, "--rate", 1, "--clients", 9, "--epsilon", 1, "--compare"), "schema"),
+        (("--columns", 3, "--clients", 9, "--trials", 3, "--releases", 2), "best alone"),
+        (("--columns", 3, "--clients", 9, "--epsilon", 1, "--trials", 0.5), "trials must be"),
     ],
 )
 def test_what_is_missing_is_said(call, options, said):

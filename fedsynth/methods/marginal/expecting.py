@@ -28,9 +28,9 @@ from fedsynth.schema.target import target_index
 MAGNITUDE = math.sqrt(2 / math.pi)
 
 NOMINAL = (
-    "Columns of numbers are taken to be normal, a twelfth of their range wide: real ones fill their "
-    "bounds as little. Over nine tables their mean error was .89 to 1.09 times what stands here; "
-    "where the noise hides a column's shape altogether, bins are few and wide, and it is up to "
+    "Columns of numbers are taken to be normal, a twelfth of their range wide: real ones fill "
+    "their bounds as little. Over nine tables their mean error was .89 to 1.1 times what stands "
+    "here; where noise hides a column's shape altogether, bins are few and wide, and it is up to "
     "twice as much."
 )
 FITTED = (
