@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fedsynth.evaluation.federated import federated_scores
     from fedsynth.federation.simulation.partitions import partition
     from fedsynth.jobs.loading import load
+    from fedsynth.methods.classifier.federated import FederatedClassifier
     from fedsynth.methods.copula.private import PrivateFusion
     from fedsynth.methods.embedding.synthesizer import MeanEmbedding
     from fedsynth.methods.gan.pategan.synthesizer import PATEGAN
@@ -69,6 +70,7 @@ __all__ = [
     "FedGAN",
     "FedInfer",
     "FedVAE",
+    "FederatedClassifier",
     "Forecast",
     "Fusion",
     "FusionGAN",
@@ -118,6 +120,7 @@ _HOMES = {
     "fedsynth.evaluation.evaluating": ("Evaluation", "evaluate"),
     "fedsynth.evaluation.federated": ("federated_scores",),
     "fedsynth.federation.simulation.partitions": ("partition",),
+    "fedsynth.methods.classifier.federated": ("FederatedClassifier",),
     "fedsynth.data.images": ("Images", "read_images", "write_images"),
     "fedsynth.privacy.trail.certificate": ("Certificate",),
     "fedsynth.planning.forecast": ("Forecast", "plan"),

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Literal, Protocol
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from fedsynth.models import mlp
-from fedsynth.models.gan import Scorer
 from fedsynth.models.vae import make_finite
 
 Loss = Literal["logistic", "wasserstein"]
+
+
+class Network(Protocol):
+    """From records [b, width] to logits [b, outputs]; the tape notes what factors need."""
+
+    def logits(
+        self, weights: Sequence[Tensor], cells: Tensor, tape: mlp.Tape | None = None
+    ) -> Tensor: ...
 
 
 def conditional_logits(logits: Tensor, labels: Tensor | None) -> Tensor:
@@ -57,7 +64,7 @@ def gradient_penalty(
 
 
 def record_gradients(
-    scorer: Scorer, weights: Sequence[Tensor], cells: Tensor, loss: Callable[[Tensor], Tensor]
+    network: Network, weights: Sequence[Tensor], cells: Tensor, loss: Callable[[Tensor], Tensor]
 ) -> list[tuple[Tensor, Tensor]]:
     """Each record's gradient of its loss, as factors (left, right), one pair a layer.
 
@@ -72,7 +79,7 @@ def record_gradients(
     tape = mlp.Tape()
     with torch.enable_grad():
         fixed = [weight.detach() for weight in weights]
-        losses = loss(scorer.logits(fixed, cells, tape))
+        losses = loss(network.logits(fixed, cells, tape))
         lefts = torch.autograd.grad(losses.sum(), tape.outputs)
     steps = zip(tape.rules, lefts, tape.inputs, strict=True)
     return [rule(make_finite(gradient), inputs) for rule, gradient, inputs in steps]

@@ -22,6 +22,9 @@ from fedsynth.queries.terms import terms_for_everyone
 from fedsynth.schema import ImageSchema, Schema
 
 Positions = NDArray[np.int64]
+CountQuestion = tuple[CountTask, Positions, int]
+"""A question for counts: its task, where each block of it begins, and its length. A record adds one
+to each block."""
 
 
 def counting_terms(ones: int, noise_multiplier: float, budget: Budget, survivors: int) -> Terms:
@@ -49,12 +52,14 @@ def ask_counts(
     return Counts(released.value, terms.summed_scale(released.answered))
 
 
-def question(schema: Schema | ImageSchema) -> tuple[CountTask, Positions, int]:
-    """The first question of every job: its task, where each block of it begins, and its length.
-
-    A record adds one to each block.
-    """
+def question(schema: Schema | ImageSchema) -> CountQuestion:
+    """The first question of every job that makes rows: of a table every column."""
     if isinstance(schema, ImageSchema):
-        return LABELS, np.zeros(1, np.int64), max(1, schema.classes)
+        return label_question(schema)
     layout = HistogramLayout.of(schema)
     return HISTOGRAM, layout.starts, layout.dim
+
+
+def label_question(schema: Schema | ImageSchema) -> CountQuestion:
+    """How many records there are of each class; of all, where there are no classes."""
+    return LABELS, np.zeros(1, np.int64), max(1, schema.classes)

@@ -16,7 +16,7 @@ from fedsynth.privacy.calibration import calibrate, optimal_gaussian_sigma
 from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson, Sampling
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.job import Planned, count_terms
-from fedsynth.queries.counting import counting_terms, question
+from fedsynth.queries.counting import CountQuestion, counting_terms
 from fedsynth.queries.plan import count_survivors
 from fedsynth.queries.tasks.counting import LABEL_TABLES
 from fedsynth.queries.terms import count_on
@@ -67,19 +67,21 @@ def plan_rounds(
     clients: int,
     survivors: float,
     task: str,
+    counted: CountQuestion,
 ) -> tuple[Planned, ...]:
-    """The histogram, perhaps the label tables, and the training, all calibrated together.
+    """What is counted, perhaps the label tables, and the training, all calibrated together.
 
     Args:
         settings: resolved.
         clients: how many, a public figure.
         survivors: share of the asked clients that is sure to answer.
         task: that the training's rounds ask.
+        counted: the first question.
 
     Raises:
         PrivacyError: the budget cannot carry the plan.
     """
-    first, starts, _ = question(schema)
+    first, starts, _ = counted
     whole = count_survivors(survivors, clients)
     training = training_of(settings, budget, clients, survivors, task)
     alone = _counting_noise(settings, budget, training)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from fedsynth.data.images import Images
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.federation.client.view import View
+from fedsynth.privacy.rows.factored import FactoredRows
 from fedsynth.queries.tasks.records import codes_of, pixels_of
 from fedsynth.schema.target import target_index
 
@@ -54,6 +56,20 @@ def classes_of(client: View, labelled: bool) -> NDArray[np.int64] | None:
 
 def _target_of(encoding: dict[str, Any]) -> int:
     return target_index(TableEncoding.from_dict(encoding).schema)
+
+
+def cut_by_owner(
+    rows: FactoredRows, owners: NDArray[np.int64]
+) -> Iterator[tuple[int, FactoredRows]]:
+    """Rows of several clients' records, cut up again by client.
+
+    Args:
+        owners: the client's position of each row [n], never falling.
+    """
+    for index in np.unique(owners).tolist():
+        first, last = np.searchsorted(owners, [index, index + 1])
+        block = [(left[first:last], right[first:last]) for left, right in rows.layers]
+        yield index, FactoredRows(block, width=rows.dim)
 
 
 def tensor(array: NDArray[np.generic]) -> torch.Tensor:

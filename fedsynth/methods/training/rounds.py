@@ -1,4 +1,4 @@
-"""Methods that train in many rounds, after a first histogram."""
+"""Methods that train in many rounds, after counts that these are scaled by."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from fedsynth.methods.fitting import Method
 from fedsynth.methods.synthesizer import G, Synthesizer
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.job import Planned
+from fedsynth.queries.counting import CountQuestion, question
 from fedsynth.queries.rounds import participations_of, plan_rounds
 from fedsynth.queries.session import Session
 
@@ -30,11 +31,15 @@ class InRounds(Method[L]):
     def train(self, session: Session) -> L:
         """The whole training, or the rest of an interrupted one."""
 
+    def first_question(self, settings: Any) -> CountQuestion:
+        """What is counted before the training: of how many records, at the least."""
+        return question(self.schema)
+
     def releases(
         self, settings: Any, budget: Budget, clients: int, survivors: float
     ) -> tuple[Planned, ...]:
-        task = self.task(budget)
-        return plan_rounds(settings, self.schema, budget, clients, survivors, task)
+        task, counted = self.task(budget), self.first_question(settings)
+        return plan_rounds(settings, self.schema, budget, clients, survivors, task, counted)
 
     def participations(self, settings: Any, budget: Budget, clients: int) -> int | None:
         return participations_of(settings, budget, clients)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fedsynth.data.images import Images
 from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.federation.client.tasks import register
@@ -55,7 +56,11 @@ def _layout_of(schema: dict[str, object]) -> HistogramLayout:
 
 
 def _label_positions(client: View) -> Positions:
-    labels = client.data.labels
+    if isinstance(client.data, Images):
+        labels = client.data.labels
+    else:
+        schema = client.board.read("schema", Schema.from_dict)
+        labels = client.data.columns[schema.target].astype(np.int64) if schema.classes else None
     return np.zeros((client.records, 1), np.int64) if labels is None else labels[:, None]
 
 

@@ -17,11 +17,10 @@ from fedsynth.federation.client.tasks import register
 from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
 from fedsynth.methods.gan.game import Game
-from fedsynth.methods.training.batches import tensor
+from fedsynth.methods.training.batches import cut_by_owner, tensor
 from fedsynth.methods.training.rows import Row, Seen, Weights
 from fedsynth.models.vae import unflatten
 from fedsynth.privacy.rows.clipping import Rows
-from fedsynth.privacy.rows.factored import FactoredRows
 
 # Records whose gradients are computed at once: their factors stay within 128 MB.
 _CHUNK, _FLOATS = 2048, 2**25
@@ -53,7 +52,7 @@ class GradientTask:
                 game.seen(clients[index], drawn[at][members == index], coins[index])
                 for index in np.unique(members).tolist()
             ]
-            yield from _by_owner(row.of(_join(seen), weights), members)
+            yield from cut_by_owner(row.of(_join(seen), weights), members)
 
 
 GRADIENT = register(GradientTask())
@@ -90,10 +89,3 @@ def _join(seen: Sequence[Seen]) -> Seen:
         torch.cat(labels) if labels else None,
         torch.cat(classes) if classes else None,
     )
-
-
-def _by_owner(rows: FactoredRows, owners: NDArray[np.int64]) -> Iterator[tuple[int, Rows]]:
-    for index in np.unique(owners):
-        first, last = np.searchsorted(owners, [index, index + 1])
-        block = [(left[first:last], right[first:last]) for left, right in rows.layers]
-        yield int(index), FactoredRows(block, width=rows.dim)

@@ -1,0 +1,1 @@
+"""The client half: gradients of records, or some epochs of local training."""

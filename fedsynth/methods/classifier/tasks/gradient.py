@@ -1,0 +1,52 @@
+"""Record level, the client half: gradients of drawn records, one global step a round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from fedsynth.errors import PrivacyError
+from fedsynth.federation.client.tasks import register
+from fedsynth.federation.client.view import View
+from fedsynth.federation.request import Request
+from fedsynth.methods.classifier.records import Model
+from fedsynth.methods.training.batches import cut_by_owner, tensor
+from fedsynth.models.adversarial import record_gradients
+from fedsynth.models.classifier import losses
+from fedsynth.models.vae import unflatten
+from fedsynth.privacy.rows.clipping import Rows
+from fedsynth.privacy.rows.factored import FactoredRows
+
+
+class GradientTask:
+    """A row for every drawn record: the gradient of its cross-entropy in all weights."""
+
+    name = "classifier-gradient"
+
+    def contribute(
+        self, clients: Sequence[View], samples: Sequence[NDArray[np.int64]], request: Request
+    ) -> Iterator[tuple[int, Rows]]:
+        if not request.terms.protects.per_record:
+            raise PrivacyError(f"{self.name} gives a row a record, not a {request.terms.unit}")
+        model = clients[0].board.read("classifier", Model.from_dict)
+        weights = unflatten(tensor(request.arrays["weights"]), model.network.layers)
+        owners = np.repeat(np.arange(len(clients)), [len(sample) for sample in samples])
+        drawn = np.concatenate(samples)
+        for start in range(0, len(owners), model.chunk):
+            at = slice(start, start + model.chunk)
+            members = owners[at]
+            several = [
+                model.records_of(clients[index], drawn[at][members == index])
+                for index in np.unique(members).tolist()
+            ]
+            x, y = (torch.cat(parts) for parts in zip(*several, strict=True))
+            factors = record_gradients(model.network, weights, x, partial(losses, labels=y))
+            rows = FactoredRows([(left.numpy(), right.numpy()) for left, right in factors])
+            yield from cut_by_owner(rows, members)
+
+
+GRADIENT = register(GradientTask())
