@@ -95,15 +95,16 @@ def predict(
     encoding: Encoding = None,
     sheet: Sheet = None,
 ) -> None:
-    """Class of every row by the classifier that came with a release; this costs no privacy."""
+    """Class of every row, by a federated classifier or one that came with synthetic rows; this
+    costs no privacy."""
     import pandas as pd
 
-    from fedsynth.jobs.loading import load
+    from fedsynth.jobs.loading import load_model
     from fedsynth.methods.sampling.predicting import Predictor
     from fedsynth.schema import Boolean, Categorical, Schema
 
     demand_new(output)
-    synth = load(release)
+    synth = load_model(release)
     if not isinstance(synth, Predictor) or not isinstance(synth.schema, Schema):
         raise ConfigError(
             f"{release} was made by {synth.name}, which brings no classifier of tables along: "

@@ -1,4 +1,4 @@
-"""A release read back: its model, to sample more rows from."""
+"""A release read back: its model, to sample more rows from or to predict with."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from fedsynth.demands import demand_path
 from fedsynth.errors import ReleaseError
-from fedsynth.privacy.trail.certificate import MODEL, SCHEMA, Certificate
+from fedsynth.methods.classifier.settings import FederatedClassifierSettings
+from fedsynth.privacy.trail.certificate import MODEL
 from fedsynth.registry import METHODS
-from fedsynth.release import WEIGHTS, demand_unchanged, read_model
+from fedsynth.release import read_certified
 
 if TYPE_CHECKING:
+    from fedsynth.methods.fitted import FittedModel
     from fedsynth.methods.synthesizer import Synthesizer
 
 
@@ -19,15 +21,35 @@ def load(folder: str | Path) -> Synthesizer[Any]:
     """The synthesizer of a release, to sample more rows from, at no further cost.
 
     Raises:
-        ReleaseError: the release is incomplete, or what is read of it was changed.
+        ReleaseError: the release is incomplete, or what is read of it was changed; or it is of a
+            model that makes no rows.
+    """
+    from fedsynth.methods.synthesizer import Synthesizer
+
+    model = load_model(folder)
+    if not isinstance(model, Synthesizer):
+        raise ReleaseError(
+            f"{folder} is a release of a {model.noun}, which makes no rows: read it by "
+            f"fs.{type(model).__name__}.load"
+        )
+    return model
+
+
+def load_model(folder: str | Path) -> FittedModel[Any]:
+    """The model of a release, whether or not it makes rows.
+
+    Raises:
+        ReleaseError: as :func:`load`.
     """
     folder = demand_path("folder", folder)
-    certificate = Certificate.load(folder)
-    for name in (MODEL, WEIGHTS, SCHEMA):
-        demand_unchanged(folder / name, certificate.content["files"].get(name))
-    method, schema, arrays, content = read_model(folder)
-    if method not in METHODS:
+    certificate, method, schema, arrays, content = read_certified(folder)
+    kind: Any
+    if method == FederatedClassifierSettings.method:
+        from fedsynth.methods.classifier.federated import FederatedClassifier as kind
+    elif method in METHODS:
+        kind = METHODS[method]
+    else:
         raise ReleaseError(f"{folder / MODEL}: of a method that this fedsynth lacks")
-    synth: Synthesizer[Any] = METHODS[method].from_state(schema, arrays, content)
-    synth.certificate = certificate
-    return synth
+    model: FittedModel[Any] = kind.from_state(schema, arrays, content)
+    model.certificate = certificate
+    return model

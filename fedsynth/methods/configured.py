@@ -100,5 +100,5 @@ class Configured:
                 raise AttributeError(f"{kind!r} object has no attribute {name!r}")
             there = [known for known in dir(type(self)) if not known.startswith("_")]
             near = difflib.get_close_matches(name, there, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else "it has fit, plan, sample, release, .."
+            hint = f"did you mean {near[0]!r}?" if near else "it has fit, plan, release, .."
             raise AttributeError(f"{kind} has no {name!r}; {hint}")

@@ -1,4 +1,4 @@
-"""A synthesizer as a person sees it: what it is for, what it cost, what it can do next."""
+"""A method as a person sees it: what it is for, what it cost, what it can do next."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ _ABLE = {
     "marginal": "counts, with intervals",
     "impute": "fills gaps",
     "probabilities": "of every class, for rows",
+    "predict": "the class of rows",
     "answer": "answers, with intervals",
 }
 """What a fitted one may be asked, where it has the method, at no further cost."""
@@ -26,7 +27,7 @@ _ABLE = {
 def overview(
     synth: FittedModel[Any], *, fitted: bool, paid: bool, certificate: Certificate | None
 ) -> View:
-    """A synthesizer's view.
+    """A view of a method for a schema, fitted or not.
 
     Args:
         fitted: something was learned.
@@ -55,10 +56,11 @@ def overview(
         parts.append(Said(certificate.sentence, "void" if void else "strong"))
     if fitted:
         able = [f"{name} ({words})" for name, words in _ABLE.items() if hasattr(synth, name)]
-        able += ["release (rows, model and certificate)"] if paid else []
+        released = "rows, model and certificate" if "sample" in dir(synth) else "with a certificate"
+        able += [f"release ({released})"] if paid else []
         parts.append(Said(f"Next, at no further cost: {', '.join([*able, 'save'])}."))
     elif paid:
-        parts.append(Said("The last fit failed, so there is nothing to sample from.", "caution"))
+        parts.append(Said(f"The last fit failed, so there is nothing to {synth.use}.", "caution"))
     else:
         parts.append(Said("Not fitted. Next: plan (what a fit asks and costs), fit."))
     kind = type(synth).__name__

@@ -9,7 +9,7 @@ from typing import Any
 
 from fedsynth.agreed import demand_whole
 from fedsynth.errors import ConfigError
-from fedsynth.methods.synthesizer import Synthesizer
+from fedsynth.methods.fitting import Method
 from fedsynth.plain import spell_infinite
 from fedsynth.planning.selecting import Selection, price_selection
 from fedsynth.planning.warnings import settle_two, suggestions_for, warn_of_two, warnings_for
@@ -184,7 +184,7 @@ class Forecast(Shown):
 
 
 def plan(
-    what: Synthesizer[Any] | Schema | ImageSchema,
+    what: Method[Any] | Schema | ImageSchema,
     budget: Budget | Mapping[str, Any] | float,
     clients: int,
     *,
@@ -198,7 +198,8 @@ def plan(
     the method's own plan, so a job's certificate has the same to the digit.
 
     Args:
-        what: a synthesizer, with its settings; or a schema, whose method `auto` would choose.
+        what: a synthesizer or a federated classifier, with its settings; or a schema, whose method
+            `auto` would choose.
         budget: of the job; an infinite epsilon with a method's ``noise_multiplier`` asks what that
             noise costs.
         clients: how many take part. Of two who add shares of the noise, where the budget does not
@@ -220,7 +221,7 @@ def plan(
     if isinstance(what, Schema | ImageSchema):
         choice = choose(what, allowed)
         what, reason = synthesizer(choice.method, what), choice.reason
-    elif not isinstance(what, Synthesizer):
+    elif not isinstance(what, Method):
         raise ConfigError(
             f"plan needs a synthesizer (fs.AIM(schema)) or a schema, not {type(what).__name__}"
         )
