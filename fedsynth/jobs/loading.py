@@ -43,13 +43,14 @@ def load_model(folder: str | Path) -> FittedModel[Any]:
     """
     folder = demand_path("folder", folder)
     certificate, method, schema, arrays, content = read_certified(folder)
-    kind: Any
+    model: FittedModel[Any]
     if method == FederatedClassifierSettings.method:
-        from fedsynth.methods.classifier.federated import FederatedClassifier as kind
+        from fedsynth.methods.classifier.federated import FederatedClassifier
+
+        model = FederatedClassifier.from_state(schema, arrays, content)
     elif method in METHODS:
-        kind = METHODS[method]
+        model = METHODS[method].from_state(schema, arrays, content)
     else:
         raise ReleaseError(f"{folder / MODEL}: of a method that this fedsynth lacks")
-    model: FittedModel[Any] = kind.from_state(schema, arrays, content)
     model.certificate = certificate
     return model

@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from fedsynth.errors import DataError
 from fedsynth.evaluation.measures.agreement import agreement
 from fedsynth.evaluation.models.learners import silence_warnings
+from fedsynth.tuning.federating import federate
 from fedsynth.tuning.rows import Metric, Supervised, name_answers, score_model, supervise
 from fedsynth.tuning.spaces import Settings
 from fedsynth.views import Grid, Said, Shown, View
 
 if TYPE_CHECKING:
+    from fedsynth.methods.classifier.federated import FederatedClassifier
     from fedsynth.schema import Schema
     from fedsynth.tuning.spaces import Space
 
@@ -127,6 +129,28 @@ class Tuned(Shown):
         """
         known = supervise(real, self.schema, "real rows")
         return self._fit(self.best.settings, known, name_answers(known.y, self.schema))
+
+    def federated(self, **settings: Any) -> FederatedClassifier:
+        """A classifier with the recommended settings, to fit on owners' rows, which stay with them;
+        its fit has a cost of its own, beside that of the releases.
+
+        Of logistic regression C goes over, of a multilayer perceptron the hidden layers and alpha;
+        a learning rate of Adam does not, since it means nothing under noise. Numbers are scaled by
+        the rows of the first release.
+
+        Args:
+            settings: of :class:`fedsynth.FederatedClassifier`, in place of these.
+
+        Raises:
+            ConfigError: a kind of model, or a setting, without a federated form here.
+            ReleaseError: the first release is not where it was: say scaled_by.
+        """
+        from fedsynth.methods.classifier.federated import FederatedClassifier
+
+        known = federate(self.model, self.best.settings, self.rows, self.schema.classes)
+        return FederatedClassifier(
+            self.schema, {"scaled_by": self.releases[0], **known}, **settings
+        )
 
     def _fit(self, settings: Mapping[str, Any] | None, rows: Supervised, y: NDArray[Any]) -> Any:
         try:
