@@ -56,6 +56,7 @@ class World:
     synth: Any
     infer: Any
     other: Any
+    classifier: Any
     release: Path
 
     @property
@@ -76,6 +77,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
         fs.FedInfer(SCHEMA).fit({name + str(k): site for k, site in enumerate(sites)}, BUDGET)
         for name in ("north", "south")
     )
+    classifier = fs.FederatedClassifier(SCHEMA, rounds=1, rate=1.0).fit(sites, BUDGET)
+    classifier.release(folder / "classifier")
     synth.release(folder / "release", 20)
     synth.save(folder / "model")
     table.to_csv(folder / "table.csv", index=False)
@@ -85,7 +88,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     pixels = np.zeros((4, 2, 2), np.uint8)
     images = fs.Images(pixels, np.array([0, 1, 0, 1]))
     fs.write_images(images, folder / "images.npz", IMAGES)
-    return World(folder, table, images, synth, first, second, folder / "release")
+    return World(folder, table, images, synth, first, second, classifier, folder / "release")
 
 
 Use = Callable[[World], object]
@@ -200,6 +203,38 @@ MISUSES: dict[str, tuple[Use, type[Exception], tuple[str, ...]]] = {
     "synth.fit_transform": (lambda w: w.synth.fit_transform, AttributeError, ("fit, plan",)),
     "fs.choos": (lambda w: fs.choos, AttributeError, ("did you mean 'choose'",)),
     "synth.sampel": (lambda w: w.synth.sampel, AttributeError, ("did you mean 'sample'",)),
+    # A classifier.
+    "FederatedClassifier()": (lambda w: fs.FederatedClassifier(), ConfigError, ("needs a schema",)),
+    "FederatedClassifier(a number)": (
+        lambda w: fs.FederatedClassifier(SCHEMA.model_copy(update={"target": "age"})),
+        ConfigError,
+        ("'age' is a number", "fs.FedInfer"),
+    ),
+    "FederatedClassifier(layers=3)": (
+        lambda w: fs.FederatedClassifier(SCHEMA, hiden=[3]), ConfigError, ("'hiden'", "'hidden'"),
+    ),
+    "FederatedClassifier(scaled_by rows)": (
+        lambda w: fs.FederatedClassifier(SCHEMA, scaled_by=w.table),
+        ConfigError,
+        ("scaled_by", "folder of a release", "a DataFrame"),
+    ),
+    "predict before fit": (
+        lambda w: fs.FederatedClassifier(SCHEMA).predict(w.table),
+        ConfigError,
+        ("nothing to predict with yet", "call fit first"),
+    ),
+    "predict(path)": (lambda w: w.classifier.predict("t.csv"), DataError, ("fs.read_table",)),
+    "fit a classifier twice": (
+        lambda w: w.classifier.fit(w.table, epsilon=1), PrivacyError, ("fitted already", "again"),
+    ),
+    "load(classifier)": (
+        lambda w: fs.load(w.folder / "classifier"),
+        ReleaseError,
+        ("makes no rows", "fs.FederatedClassifier.load"),
+    ),
+    "tune(classifier)": (
+        lambda w: fs.tune(w.folder / "classifier"), ReleaseError, ("a release without rows",),
+    ),
     # Files.
     "load(csv)": (lambda w: fs.load(w.csv), ReleaseError, ("is a file", "folder of a release")),
     "load(nowhere)": (lambda w: fs.load("nowhere"), ReleaseError, ("nowhere", "no such folder")),
@@ -407,6 +442,17 @@ def calls(w: World) -> dict[str, tuple[Callable[..., object], dict[str, object]]
         "Regression.intervals": (w.infer.regression("visits", "sex").intervals, {"level": 0.9}),
         "Regression.predict": (w.infer.regression("visits", "sex").predict, {"frame": table}),
         "probabilities": (w.infer.probabilities, {"data": table}),
+        "FederatedClassifier": (
+            fs.FederatedClassifier,
+            {"schema": schema, "settings": {}, "hidden": [3], "scaled_by": "schema", "clip": 1.0},
+        ),
+        "FederatedClassifier.predict": (w.classifier.predict, {"data": table}),
+        "FederatedClassifier.predict_proba": (w.classifier.predict_proba, {"data": table}),
+        "FederatedClassifier.score": (w.classifier.score, {"data": table}),
+        "FederatedClassifier.release": (w.classifier.release, {"folder": w.release}),
+        "FederatedClassifier.load": (
+            fs.FederatedClassifier.load, {"folder": w.folder / "classifier"},
+        ),
         # Too few bins: what is right of all else ends there, before anything is computed.
         "federated_scores": (fs.federated_scores, {**scores, "budget": BUDGET, "bins": 1}),
         "shadow_attack": (

@@ -11,8 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from fedsynth.data.conforming import conform_all
-from fedsynth.data.images import Images, check_images, demand_rows
+from fedsynth.data.conforming import Conformed, conform_all
+from fedsynth.data.images import Images, check_images
 from fedsynth.demands import demand_path
 from fedsynth.errors import ConfigError, PrivacyError
 from fedsynth.methods.classifier.features import Cuts, cuts_by_bounds, cuts_by_rows
@@ -76,7 +76,7 @@ class FederatedClassifier(InRounds[Learned]):
         _demand_classes(self.schema)
         scaled_by = self.settings.scaled_by
         if isinstance(scaled_by, str) and scaled_by not in (BY_HISTOGRAM, BY_SCHEMA):
-            scaled_by = _cuts_by_release(scaled_by, self.schema)
+            scaled_by = dict(_cuts_by_release(scaled_by, self.schema))
             self.settings = self.settings.model_copy(update={"scaled_by": scaled_by})
         if not isinstance(scaled_by, str):
             model_of(self.settings, self.schema, scaled_by)
@@ -129,9 +129,12 @@ class FederatedClassifier(InRounds[Learned]):
             ConfigError: nothing was fitted.
             DataError: data without labels, or that the schema does not fit.
         """
-        learned, data = self.learned, demand_rows(data, "rows to score on")
-        if isinstance(self.schema, ImageSchema) or isinstance(data, Images):
-            known: Any = check_images(data, self.schema, "images to score on")  # type: ignore[arg-type]
+        learned = self.learned
+        # It says what is wrong with rows that are none.
+        conform_unlabelled(data, self.schema)
+        known: Conformed | Images
+        if isinstance(data, Images):
+            known = check_images(data, self.schema, "images to score on")
         else:
             known = conform_all(data, self.schema, "rows to score on")
         answers = learned.probabilities(known).argmax(axis=1)

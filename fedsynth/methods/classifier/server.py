@@ -72,7 +72,7 @@ def train(session: Session, schema: Schema | ImageSchema) -> Learned:
     settings: FederatedClassifierSettings = session.settings
     state = session.restore(State) or _begin(session, schema)
     session.channel.announce("classifier", state.model.to_dict())
-    decayed = settings.weight_decay * state.model.network.decayed.numpy()
+    decayed = np.float32(settings.weight_decay) * state.model.network.decayed.numpy()
     rounds = Rounds(session, Pace(settings.learning_rate, settings.average, decayed))
 
     def ask(rate: float) -> Released:
