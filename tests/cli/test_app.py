@@ -639,6 +639,23 @@ def test_a_release_with_a_classifier_classifies_a_table_without_labels(call, tmp
     assert call("predict", release, tmp_path / "some.csv", "-o", target)[0] == 2
 
 
+def test_a_release_of_a_classifier_classifies_and_makes_no_rows(call, tmp_path):
+    schema = Schema.from_dict(SCHEMA)
+    model = fedsynth.FederatedClassifier(schema, rounds=1, rate=1.0)
+    model.fit([table(60, 1), table(50, 2), table(40, 3)], epsilon=2.0, delta=1e-4)
+    model.release(release := tmp_path / "r")
+    table(9).drop(columns="income").to_csv(tmp_path / "some.csv", index=False)
+    target = tmp_path / "classified.csv"
+    assert call("predict", release, tmp_path / "some.csv", "-o", target)[0] == 0
+    assert pd.read_csv(target)["predicted income"].tolist() == model.predict(table(9)).tolist()
+    assert call("verify", release)[0] == 0
+    for command in (["sample", release, "-n", "3", "-o", tmp_path / "x.csv"],
+                    ["count", release, "income"], ["tune", release], ["evaluate", release]):  # fmt: skip
+        code, _, err = call(*command)
+        assert code == 6 and ("makes no rows" in err or "without rows" in err), command
+    assert not (tmp_path / "x.csv").exists()
+
+
 def test_a_release_without_a_classifier_says_so(call, auto_release, tmp_path):
     table(9).to_csv(tmp_path / "some.csv", index=False)
     code, _, err = call("predict", auto_release, tmp_path / "some.csv", "-o", tmp_path / "x.csv")

@@ -20,8 +20,6 @@ from fedsynth.queries.session import Session
 Floats = NDArray[np.float32]
 
 _WARM_UP = 5
-_FASTEST = 2.0
-_STEADY = 0.65
 
 
 @dataclass
@@ -53,11 +51,15 @@ class Pace:
         learning_rate: of the descent along clipped gradients divided by the clip; None to take it
             from signal and noise. Of the clients' own SGD at the client level.
         average: decay of the moving average.
+        steady, fastest: a learning rate from signal and noise is `steady` times the first over the
+            second, `fastest` at most.
         weight_decay: of every weight, or of each; record level.
     """
 
     learning_rate: float | None
     average: float
+    steady: float
+    fastest: float
     weight_decay: float | Floats = 0.0
 
 
@@ -108,7 +110,7 @@ class Rounds:
         if full is None:
             noise = self.terms.summed_scale(self.session.channel.clients)
             noise *= len(descent.optimiser.weights) ** 0.5
-            full = min(_FASTEST, _STEADY * self.unit(descent) / max(noise, 1e-9))
+            full = min(self.pace.fastest, self.pace.steady * self.unit(descent) / max(noise, 1e-9))
         done = descent.round
         return full * min(1.0, (done + 1) / _WARM_UP) * (1 - done / self.training.count)
 

@@ -32,6 +32,8 @@ from fedsynth.schema.target import conditions, target_index
 
 Floats = NDArray[np.float32]
 
+_STEADY, _FASTEST = 0.65, 2.0
+
 
 def training_task(budget: Budget) -> Task:
     """What clients are asked in the training's rounds."""
@@ -96,7 +98,7 @@ class Training:
     def __init__(self, schema: Schema | ImageSchema, session: Session) -> None:
         self.schema, self.session, self.channel = schema, session, session.channel
         self.settings: FedVAESettings = session.settings
-        pace = Pace(self.settings.learning_rate, self.settings.average)
+        pace = Pace(self.settings.learning_rate, self.settings.average, _STEADY, _FASTEST)
         self.rounds = Rounds(session, pace)
 
     def run(self) -> Learned:
