@@ -104,7 +104,7 @@ class FederatedClassifier(InRounds[Learned]):
         assert isinstance(target, Categorical | Boolean)
         values = list(target.categories)
         alike = len({type(value) for value in values}) == 1
-        return np.array(values if alike else values, None if alike else object)
+        return np.array(values, None if alike else object)
 
     def predict_proba(self, data: pd.DataFrame | Images) -> NDArray[np.float64]:
         """Of every class, float64 [n, classes], for rows or images with or without labels.

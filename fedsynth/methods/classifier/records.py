@@ -1,4 +1,4 @@
-"""What the classifier's tasks share: the announced model, and a client's records as it sees them."""
+"""What the classifier's tasks share: the announced model, and records as it sees them."""
 
 from __future__ import annotations
 
