@@ -3,7 +3,7 @@ BIN := .venv/bin
 # By files, so that what a file fits is fitted once.
 PYTEST := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
-.PHONY: demo demo-images quick test explore slow lint types contracts clean
+.PHONY: demo demo-images quick test explore slow crash lint types contracts clean
 
 # Into a new folder each time, which is printed: runs/demo, runs/demo-2, ..
 demo: .venv/installed
@@ -26,6 +26,10 @@ explore: .venv/installed-dev
 # Measures anew what `make quick` leaves out: on a quiet machine, now and then.
 slow: .venv/installed-dev
 	$(PYTEST) --list-slow
+
+# Every method killed at everything that it does to files, and at random instants: an hour or two.
+crash: .venv/installed-dev
+	OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m tests.crash
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check .

@@ -26,7 +26,7 @@ from fedsynth.cli import app as cli
 from fedsynth.federation.request import Summed
 from fedsynth.federation.runtimes.local import LocalRuntime
 from fedsynth.methods.synthesizer import Synthesizer
-from fedsynth.privacy.trail.ledger import Ledger
+from fedsynth.privacy.trail.ledger import Ledger, has_begun
 from fedsynth.privacy.verify.verification import verify
 from fedsynth.registry import ENTRIES
 from tests.crash.kills import Killer, Point
@@ -211,7 +211,7 @@ def find_faults(place: Place, *, finished: bool = True) -> list[str]:
         found += [f"{c.name}: {c.found}" for c in checks if not (c.passed or c.name in allowed)]
         names = {path.name for path in folder.iterdir()}
         found += [f"left: {name}" for name in sorted(names ^ FILES)]
-    elif not (folder / "ledger.jsonl").exists():
+    elif not has_begun(folder / "ledger.jsonl"):
         return ["answers without a ledger"] if answers else []
     ledger = read_whole(folder / "ledger.jsonl")
     rounds = {event.round: event for event in ledger.events}
@@ -243,7 +243,7 @@ def _of_accounts(
     written = {
         name: {(event.job, event.round) for event in read_whole(path).events}
         for name, path in files.items()
-        if b"\n" in path.read_bytes()
+        if has_begun(path)
     }
     for one in answers:
         for client in one["clients"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.verify.verification import require
 from fedsynth.queries import session as fitting
 from fedsynth.yaml_files import read_yaml, write_yaml
+from tests.crash.trials import fork, wait
 from tests.small_jobs import SETTINGS, write_job
 
 
@@ -270,6 +272,61 @@ def test_rows_that_the_model_hardly_draws_say_how_to_go_on(tmp_path, monkeypatch
         patch.setattr("fedsynth.methods.synthesizer.Synthesizer.sample", rare)
         assert cli.run(["run", "--resume", str(folder), "--quiet"]) == 2
     assert f"--resume {folder} --set sample." in capsys.readouterr().err
+
+
+def test_nobody_resumes_a_job_beside_the_process_that_writes_its_release(
+    tmp_path, monkeypatch, capsys
+):
+    """It once got in when the fit was over, and left a certified release that never verified."""
+    config, folder = write_job(tmp_path, holdout=0, method="mst", settings=None), tmp_path / "r"
+    at, go = tmp_path / "at", tmp_path / "go"
+    save = Certificate.save
+
+    def late(self, where):
+        at.touch()
+        while not go.exists():
+            time.sleep(0.01)
+        return save(self, where)
+
+    def work() -> int:
+        monkeypatch.setattr(Certificate, "save", late)
+        return cli.run(["run", str(config), "--out", str(folder), "--quiet"])
+
+    first = fork(work, tmp_path / "out")
+    while not at.exists():
+        assert os.waitpid(first, os.WNOHANG) == (0, 0)
+        time.sleep(0.01)
+    before = contents(folder)
+    try:
+        for command in (["--resume", str(folder)], [str(config), "--out", str(folder)]):
+            assert cli.run(["run", *command, "--quiet"]) in (2, 4)
+            assert re.search("another process is at work|not empty", capsys.readouterr().err)
+            assert contents(folder) == before
+    finally:
+        go.touch()
+    assert wait(first) == 0
+    demand_sound(folder)
+    assert cli.run(["run", "--resume", str(folder), "--quiet"]) == 0
+
+
+def test_a_finished_job_whose_release_was_changed_since_is_not_called_done(tmp_path, capsys):
+    config, folder = write_job(tmp_path, holdout=0, method="mst", settings=None), tmp_path / "r"
+    assert cli.run(["run", str(config), "--out", str(folder), "--quiet"]) == 0
+    (folder / "rows.csv").write_text("")
+    assert cli.run(["run", "--resume", str(folder), "--quiet"]) == 6
+    assert "rows.csv: changed since it was certified" in capsys.readouterr().err
+
+
+def test_rows_of_another_format_leave_nothing_of_those_before(tmp_path, monkeypatch):
+    config, folder = write_job(tmp_path, holdout=0, method="mst", settings=None), tmp_path / "r"
+    with monkeypatch.context() as patch:
+        crash_at(patch, release, "_write_rows", before=False)
+        with pytest.raises(Crash):
+            cli.run(["run", str(config), "--out", str(folder), "--quiet"])
+    gc.collect()
+    other = ["--set", "sample.format=parquet"]
+    assert cli.run(["run", "--resume", str(folder), "--quiet", *other]) == 0
+    demand_sound(folder)
 
 
 # The command line, whose thirtieth round waits to be killed if it was not before.

@@ -17,8 +17,8 @@ from fedsynth.errors import PrivacyError, ReleaseError
 START = "0" * 64
 # What a chain adds to a line.
 LINK = frozenset({"line", "previous", "hash"})
-# How a ledger's first line begins, its keys being sorted.
-_FIRST = b'{"budget":'
+# How any line begins.
+_FIRST = b'{"'
 
 
 class Chain:

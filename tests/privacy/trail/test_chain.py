@@ -58,11 +58,11 @@ def test_a_file_has_one_writer_which_reads_it(tmp_path: Path):
     file.close()
 
 
-@pytest.mark.parametrize("content", [b"", b'{"bud', b'{"budget":{"curious":null'])
+@pytest.mark.parametrize("content", [b"", b"{", b'{"bud', b'{"budget":{"curious":null'])
 def test_a_first_line_cut_short_is_no_beginning(content: bytes):
     assert not chain.is_begun(content)
 
 
-@pytest.mark.parametrize("content", [b"\n", b"a list of mine", b'{"budget":1}\n{"bud'])
+@pytest.mark.parametrize("content", [b"\n", b"a list of mine", b"{a: b}", b'{"budget":1}\n{"bud'])
 def test_a_whole_line_is_one_and_what_is_no_ledger_is_not_taken_for_a_new_one(content: bytes):
     assert chain.is_begun(content)
