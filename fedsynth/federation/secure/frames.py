@@ -140,7 +140,9 @@ def copy_vector(values: Vector) -> tuple[bytes, Vector]:
     """
     kind = np.dtype(values.dtype).newbyteorder("<")
     if kind.str not in KINDS or values.ndim != 1 or not len(values):
-        raise FederationError("a secure sum is over rows of uint32 or uint64, of one number or more")
+        raise FederationError(
+            "a secure sum is over rows of uint32 or uint64, of one number or more"
+        )
     return kind.str.encode(), np.array(values, kind, order="C")
 
 

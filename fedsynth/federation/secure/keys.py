@@ -124,8 +124,6 @@ def box_key(agreed: bytes, context: bytes, dealer: int, taker: int) -> bytes:
     return masks.derive(agreed, b"box", context, bytes((dealer, taker)))
 
 
-def believed(
-    context: bytes, takers: bytes, public: bytes, dealers: bytes, living: bytes
-) -> bytes:
+def believed(context: bytes, takers: bytes, public: bytes, dealers: bytes, living: bytes) -> bytes:
     """What owners sign before they open a sum: all lists of the attempt."""
     return masks.join(b"living", context, takers, public, dealers, living)

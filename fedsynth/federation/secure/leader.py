@@ -97,9 +97,7 @@ class Leader:
         """The number that the next attempt gets."""
         return self._next
 
-    def begin(
-        self, round: int, size: int, kind: str = "<u8", following: int | None = None
-    ) -> None:
+    def begin(self, round: int, size: int, kind: str = "<u8", following: int | None = None) -> None:
         """Begin an attempt at a round; where its keys and shares came with the last, behind them.
 
         Args:

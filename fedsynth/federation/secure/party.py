@@ -125,7 +125,9 @@ class Party:
         shown = keys.read_public(public, takers)
         if shown[self._place] != secrets.show(self._identity, context):
             raise PrivacyError("the server shows other keys of this owner than its own")
-        if len({key for one in shown.values() for key in (one.sealing, one.masking)}) < 2 * len(shown):
+        if len({key for one in shown.values() for key in (one.sealing, one.masking)}) < 2 * len(
+            shown
+        ):
             raise PrivacyError("two owners of an attempt have the same key")
         for place, one in shown.items():
             if not one.is_signed(self._roster.key(place), context):
@@ -200,9 +202,7 @@ class Party:
         }
         return [frames.write_members(given, self._cohort), b"".join(given.values())]
 
-    def _read(
-        self, field: bytes, among: Collection[int], *, own: bool = True
-    ) -> tuple[int, ...]:
+    def _read(self, field: bytes, among: Collection[int], *, own: bool = True) -> tuple[int, ...]:
         """A list of owners that says nothing false: threshold or more of these, this one too."""
         members = frames.read_members(field, self._cohort)
         if not set(members) <= set(among) or (own and self._place not in members):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fedsynth.errors import ConfigError, PrivacyError
 from fedsynth.federation.request import PLAN, Collected, Plain, Released, Request
 from fedsynth.federation.runtime import Runtime
-from fedsynth.federation.server.checks import demand_bounded, unusable
+from fedsynth.federation.server.checks import demand_bounded, demand_rest, unusable
 from fedsynth.federation.server.counts import Blocks, Total, look, most_units
 from fedsynth.federation.server.door import Door, draws_clients
 from fedsynth.federation.server.incidents import Dropped
@@ -227,7 +227,7 @@ class Channel:
     ) -> Request:
         job, number = self.ledger.job, len(self.ledger.events)
         limit = job.participations if draws_clients(terms) else None
-        return Request(
+        request = Request(
             task,
             terms,
             dim,
@@ -240,3 +240,5 @@ class Channel:
             limit,
             self._most_records,
         )
+        demand_rest(request.event, self.ledger)
+        return request

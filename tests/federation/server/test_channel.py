@@ -25,11 +25,12 @@ from fedsynth.federation.runtimes.local import LocalRuntime
 from fedsynth.federation.server.channel import Channel
 from fedsynth.privacy.accounting import spent
 from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.calibration import calibrate
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.certificate import certify
-from fedsynth.privacy.trail.job import Job
+from fedsynth.privacy.trail.job import Job, Planned
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.trail.spelling import read_terms
 from tests.federation.vectors import Watched, channel, clients, ledger, terms
@@ -75,6 +76,34 @@ def test_a_round_that_breaks_down_stays_charged(tmp_path: Path):
         house.sum(TASK, terms(), 3)
     house.ledger.close()
     assert len(Ledger.open(path).events) == 1
+
+
+def test_a_lost_answer_is_not_paid_for_again_where_what_comes_after_it_could_not_be(
+    tmp_path: Path,
+):
+    """It once was, and the job could not end all the same."""
+    path = tmp_path / "ledger.jsonl"
+    budget = Budget(epsilon=1.0, delta=1e-5, unit="client", trust="central", units=1000)
+    third = calibrate(lambda m: {terms(noise_multiplier=m): 3}, budget.epsilon, 1e-5)
+    one = terms(noise_multiplier=third)
+
+    def asked_again(*plan: Planned) -> int:
+        path.unlink(missing_ok=True)
+        house = channel(clients(), Ledger.create(Job(budget=budget, plan=plan), path))
+        house.sum(TASK, one, 3)
+        try:
+            house.sum(TASK, one, 3)
+        finally:
+            house.ledger.close()
+        return len(Ledger.read(path).events)
+
+    with pytest.raises(BudgetExceeded, match="leave too little for pairs, votes"):
+        asked_again(Planned(TASK, one, 1), Planned("pairs", one, 1), Planned("votes", one, 1))
+    assert len(Ledger.read(path).events) == 1
+    # Of many rounds one is enough; what came before is needed no more; and some were planned twice.
+    assert asked_again(Planned(TASK, one, 1), Planned("training", one, 2)) == 2
+    assert asked_again(Planned("pairs", one, 1), Planned("votes", one, 1), Planned(TASK, one, 1))
+    assert asked_again(Planned(TASK, one, 2), Planned("votes", one, 1)) == 2
 
 
 def test_nobody_is_asked_past_the_budget():
