@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from fedsynth.errors import ConfigError, PrivacyError
 from fedsynth.federation.request import PLAN, Collected, Plain, Released, Request
 from fedsynth.federation.runtime import Runtime
-from fedsynth.federation.server.checks import demand_bounded, demand_rest, unusable
+from fedsynth.federation.server.checks import demand_bounded, unusable
 from fedsynth.federation.server.counts import Blocks, Total, look, most_units
 from fedsynth.federation.server.door import Door, draws_clients
 from fedsynth.federation.server.incidents import Dropped
+from fedsynth.federation.server.rest import demand_rest
 from fedsynth.federation.server.scores import Scores
 from fedsynth.federation.server.traffic import Traffic
 from fedsynth.privacy.noise import NoiseSource

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.errors import BudgetExceeded, ConfigError, FederationError
+from fedsynth.errors import ConfigError, FederationError
 from fedsynth.federation.client.tasks import GroupTask, lookup
 from fedsynth.federation.request import Answer, Incident, Released, Request, Summed
-from fedsynth.privacy.accounting import charged, spent
 from fedsynth.privacy.sampling import Everyone, FixedSize
 from fedsynth.privacy.terms import Terms
-from fedsynth.privacy.trail.job import Event
-from fedsynth.privacy.trail.ledger import Ledger
 
 # exp(-_SURE) is 1e-14.
 _SURE = 32.3
@@ -181,30 +177,4 @@ def need(count: int, least: int, request: Request, incidents: Sequence[Incident]
             f"{request.task}, round {request.round}: {count} usable answers, {least} needed "
             f"({reasons}). The round is charged and its value lost; resume the job once enough "
             "clients are back"
-        )
-
-
-def demand_rest(event: Event, ledger: Ledger) -> None:
-    """Raises BudgetExceeded for a question that is asked more often than planned, its answer being
-    lost, where what it costs would leave too little for one of each that come after it."""
-    job, asked = ledger.job, Counter[str]()
-    for one in ledger.events:
-        asked[one.label] += one.steps
-    labels = [planned.label for planned in job.plan]
-    if event.label not in labels or not job.budget.private:
-        return
-    place = labels.index(event.label)
-    rest = [planned for planned in job.plan[place + 1 :] if not asked[planned.label]]
-    if asked[event.label] + event.steps <= job.plan[place].count or not rest:
-        return
-    counts = ledger.counts
-    for terms, steps in [(event.terms, event.steps), *((planned.terms, 1) for planned in rest)]:
-        counts[terms] = counts.get(terms, 0) + steps
-    wanted = charged(counts, job.participations, job.budget.unit)
-    if spent(wanted, job.budget.resolved_delta).epsilon > job.budget.epsilon:
-        raise BudgetExceeded(
-            f"{event.label}: its answer was paid for and lost, and to pay again would leave too "
-            f"little for {', '.join(planned.label for planned in rest)}, without which the job "
-            "does not end. Nothing more was asked or paid. Start a new job in another folder; what "
-            "both cost adds up"
         )
