@@ -21,14 +21,14 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "evaluation" / "results" / "crash.jsonl"
 KINDS = (
     "open", "write", "half a write", "fsync", "rename", "link", "remove", "mkdir", "rmdir",
-    "truncate", "answer", "end", "any instant",
+    "truncate", "answer", "end", "any instant", "two instants",
 )  # fmt: skip
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
     parser.add_argument("methods", nargs="*", default=list(ENTRIES))
-    parser.add_argument("--instants", type=int, default=20, help="random kills a method")
+    parser.add_argument("--instants", type=int, default=20, help="random kills, and pairs of them")
     parser.add_argument("--most", type=int, help="points of one kind at one file; default all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("-o", "--output", type=Path, default=RESULTS)

@@ -127,13 +127,19 @@ class Place:
         self.folder = self.inside / "r"
         self.out, self.answers, self.points = base / "out", base / "answers", base / "points"
 
-    def start(self, at: int = 0, told: Path | None = None) -> int:
-        """The job in a child process that is killed at a point; the child's id."""
+    @property
+    def resume(self) -> tuple[object, ...]:
+        """The arguments that go on with the job."""
+        return "run", "--resume", self.folder, "--quiet"
+
+    def start(self, at: int = 0, told: Path | None = None, *, again: bool = False) -> int:
+        """The job, or the rest of it, in a child process that is killed at a point; its id."""
+        begin = ("run", self.job, "--out", self.folder, "--quiet")
 
         def work() -> int:
             killer = Killer(self.inside, at, told)
             log_answers(self.answers, killer)
-            code = run_cli("run", self.job, "--out", self.folder, "--quiet")
+            code = run_cli(*(self.resume if again else begin))
             killer.reach("end", "")
             return code
 
@@ -264,9 +270,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 def follow(place: Place, point: Point | None, code: int) -> Trial:
     """Go on with a job that was killed, as its user would."""
     trial = Trial(place.method, point, codes=[code])
-    resume = ("run", "--resume", place.folder, "--quiet")
     asked = bool(read_answers(place.answers))
-    code, said = place.call(*resume)
+    code, said = place.call(*place.resume)
     if code == 2 and "start it anew" in said and not asked:
         trial.codes.append(code)
         code, said = place.call("run", place.job, "--out", place.folder, "--quiet")
@@ -277,7 +282,7 @@ def follow(place: Place, point: Point | None, code: int) -> Trial:
     else:
         trial.faults = place.look()
         before = contents(place.inside)
-        code, said = place.call(*resume)
+        code, said = place.call(*place.resume)
         trial.codes.append(code)
         if code != 0 or contents(place.inside) != before:
             trial.faults.append(f"resumed again: {code}, {said.strip()[-300:]}")
@@ -314,13 +319,16 @@ def kill_at(base: Path, method: str, point: Point) -> Trial:
     return follow(place, point, code)
 
 
-def kill_after(base: Path, method: str, seconds: float) -> Trial:
-    """One trial, killed at an instant."""
+def kill_after(base: Path, method: str, *seconds: float) -> Trial:
+    """One trial, killed at an instant, and perhaps at another one when it is resumed."""
     place = Place(base, method)
-    child = place.start()
-    time.sleep(seconds)
-    os.kill(child, signal.SIGKILL)
-    return follow(place, Point(0, "any instant", f"{seconds:.3f} s"), wait(child))
+    for again, instant in enumerate(seconds):
+        child = place.start(again=again > 0)
+        time.sleep(instant)
+        os.kill(child, signal.SIGKILL)
+        code = wait(child)
+    kind = "any instant" if len(seconds) == 1 else "two instants"
+    return follow(place, Point(0, kind, ", ".join(f"{one:.3f} s" for one in seconds)), code)
 
 
 def kill_all(
@@ -329,6 +337,7 @@ def kill_all(
     """Trials at every point, and at random instants.
 
     Args:
+        instants: trials of one random kill, and as many of two.
         most: points of one kind at one file, spread over the job; all of them without.
     """
     points = enumerate_points(base, method)
@@ -338,8 +347,9 @@ def kill_all(
     began = time.monotonic()
     wait(place.start())
     took = time.monotonic() - began
-    for _ in range(instants):
-        yield kill_after(base, method, rng.random() * took)
+    for times in (1, 2):
+        for _ in range(instants):
+            yield kill_after(base, method, *(rng.random() * took for _ in range(times)))
     shutil.rmtree(base)
 
 
