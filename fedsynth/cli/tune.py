@@ -14,20 +14,25 @@ from fedsynth.plain import print_json
 from fedsynth.progress import Display
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from fedsynth.data.images import Images
     from fedsynth.tuning.tuned import RealScores, Tuned
 
 
 def tune(
     releases: Annotated[
-        list[Path], typer.Argument(help="Folders of releases, of one schema. Two are safer.")
+        list[Path],
+        typer.Argument(help="Folders of releases of one schema, or one that holds them."),
     ],
     model: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="gradient boosting, logistic regression, ridge regression, random forest, "
-            "multilayer perceptron, k nearest neighbours or support vectors."
+            help="gradient boosting (default), logistic regression, ridge regression, random "
+            "forest, multilayer perceptron, k nearest neighbours, support vectors; of images "
+            "student network (default)."
         ),
-    ] = "gradient boosting",
+    ] = None,
     trials: Annotated[int, typer.Option(help="Candidates, over all runs with one storage.")] = 50,
     rows: Annotated[
         int | None,
@@ -35,6 +40,10 @@ def tune(
     ] = None,
     metric: Annotated[
         str | None, typer.Option(help="Default auroc, or r2 where the target is a number.")
+    ] = None,
+    pairs: Annotated[
+        int | None,
+        typer.Option(help="Draws to learn from and to be scored on, of each release. Default 1."),
     ] = None,
     train: Annotated[
         Path | None, typer.Option(help="Real rows to train the winner on, beside its default.")
@@ -71,6 +80,7 @@ def tune(
             trials=trials,
             rows=rows,
             metric=metric,
+            pairs=pairs,
             seed=seed,
             jobs=jobs,
             storage=storage,
@@ -79,8 +89,8 @@ def tune(
     scores = None
     if train is not None and real is not None:
         reader = Reader(separator, decimal, encoding, sheet)
-        tables = (reader.read(table, found.schema) for table in (train, real))
-        scores = found.compare(*tables)
+        learned, tested = (_read(path, found, reader) for path in (train, real))
+        scores = found.compare(learned, tested)
     if out is not None:
         out.mkdir(parents=True)
         found.table().to_csv(out / "trials.csv", index=False)
@@ -92,6 +102,15 @@ def tune(
         print_json(content)
         return
     _show(found, scores, out)
+
+
+def _read(path: Path, found: Tuned, reader: Reader) -> pd.DataFrame | Images:
+    from fedsynth.data.images import read_images
+    from fedsynth.schema import ImageSchema
+
+    if isinstance(found.schema, ImageSchema):
+        return read_images(path, found.schema)
+    return reader.read(path, found.schema)
 
 
 def _public(found: Tuned) -> dict[str, Any]:
@@ -106,11 +125,14 @@ def _public(found: Tuned) -> dict[str, Any]:
         "default": found.default,
         "candidates": len(found.candidates),
         "unfinished": found.unfinished,
+        "cautions": list(found.cautions),
     }
 
 
 def _short(settings: dict[str, Any]) -> dict[str, Any]:
-    return {name.removeprefix("model__"): value for name, value in settings.items()}
+    from fedsynth.tuning.spaces import short_name
+
+    return {short_name(name): value for name, value in settings.items()}
 
 
 def _show(found: Tuned, scores: RealScores | None, out: Path | None) -> None:

@@ -1,4 +1,4 @@
-"""A table cut into what models see and what they predict, as scikit-learn takes it."""
+"""A table, or images, cut into what models see and what they predict, as scikit-learn takes it."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fedsynth.data.conforming import conform
+from fedsynth.data.images import Images
 from fedsynth.demands import demand_known
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.evaluation.models.learners import scores_of
-from fedsynth.evaluation.reading.labelled import why_no_task
+from fedsynth.evaluation.reading.labelled import label_features, why_no_task
 from fedsynth.evaluation.reading.scores import score, score_numbers
-from fedsynth.schema import Boolean, Categorical, Schema
+from fedsynth.schema import Boolean, Categorical, ImageSchema, Schema
 from fedsynth.schema.cells import read_cells
 from fedsynth.schema.columns import Modelled
 from fedsynth.schema.spelling import spell
 
 Metric = str
+AnySchema = Schema | ImageSchema
+Rows = pd.DataFrame | Images
 CLASSIFICATION = ("auroc", "accuracy", "balanced_accuracy", "f1", "average_precision")
 REGRESSION = ("r2", "mae")
 
@@ -31,13 +34,14 @@ class Supervised:
     """n > 0 rows whose target is known.
 
     Attributes:
-        x: the schema's other modelled columns, in their dtypes and spelling.
+        x: the schema's other modelled columns, in their dtypes and spelling; or pixels uint8
+            [n, height, width(, channels)].
         y: [n] int64 codes into the target's categories, or float64 numbers (dates in units since
             the lower bound).
         left_out: rows beside these, whose target is missing or that the schema cannot hold.
     """
 
-    x: pd.DataFrame
+    x: pd.DataFrame | NDArray[np.uint8]
     y: NDArray[Any]
     left_out: int = 0
 
@@ -45,10 +49,8 @@ class Supervised:
         return len(self.y)
 
 
-def demand_task(schema: object) -> Schema:
-    """The schema, of a table with something to predict. Raises ConfigError for others."""
-    if not isinstance(schema, Schema):
-        raise ConfigError("settings are tuned on tables: these are images")
+def demand_task(schema: AnySchema) -> AnySchema:
+    """The schema, of something to predict. Raises ConfigError where there is nothing."""
     if (why := why_no_task(schema)) is not None:
         raise ConfigError(why)
     return schema
@@ -59,12 +61,28 @@ def features_of(schema: Schema) -> tuple[Modelled, ...]:
     return tuple(column for column in schema.modelled if column.name != schema.target)
 
 
-def supervise(frame: pd.DataFrame, schema: Schema, where: str = "table") -> Supervised:
-    """Cut a table into features and answers; the schema's rules handle what it does not allow.
+def supervise(data: Rows, schema: AnySchema, where: str = "table") -> Supervised:
+    """Cut a table or images into what models see and answers; the schema's rules handle what it
+    does not allow.
 
     Raises:
-        DataError: the table does not fit the schema, or no row has an answer, or all have one.
+        DataError: the data do not fit the schema, or no row has an answer, or all have one.
     """
+    if isinstance(schema, ImageSchema) or isinstance(data, Images):
+        known = label_features(data, schema, where)
+        assert isinstance(data, Images)
+        found = Supervised(data.pixels, known.y)
+    else:
+        found = _supervise_table(data, schema, where)
+    if (found.y == found.y[0]).all():
+        raise DataError(
+            f"{where}: every row has the same value of the target {_name_target(schema)!r}, so "
+            f"settings cannot be told apart"
+        )
+    return found
+
+
+def _supervise_table(frame: pd.DataFrame, schema: Schema, where: str) -> Supervised:
     conformed, target = conform(frame, schema, where), schema.target_column
     assert target is not None
     answers = conformed.columns[target.name]
@@ -74,17 +92,18 @@ def supervise(frame: pd.DataFrame, schema: Schema, where: str = "table") -> Supe
     columns = features_of(schema)
     x = pd.DataFrame({one.name: spell(conformed.columns[one.name][known], one) for one in columns})
     y = answers[known]
-    if (y == y[0]).all():
-        raise DataError(
-            f"{where}: every row has the same value of the target {target.name!r}, so settings "
-            f"cannot be told apart"
-        )
     return Supervised(x, y, len(frame) - len(y))
 
 
-def name_answers(y: NDArray[Any], schema: Schema) -> NDArray[Any]:
+def _name_target(schema: AnySchema) -> str | None:
+    if isinstance(schema, Schema):
+        return schema.target
+    return None if schema.target is None else schema.target.name
+
+
+def name_answers(y: NDArray[Any], schema: AnySchema) -> NDArray[Any]:
     """Answers [n] as the target's declared values, of one type; numbers as they are."""
-    target = schema.target_column
+    target = schema.target_column if isinstance(schema, Schema) else schema.target
     if not isinstance(target, Categorical | Boolean):
         return y
     values = list(target.categories)
@@ -93,21 +112,23 @@ def name_answers(y: NDArray[Any], schema: Schema) -> NDArray[Any]:
     return np.asarray(named[y])
 
 
-def score_model(model: Any, rows: Supervised, schema: Schema, metric: Metric) -> float:
+def score_model(model: Any, rows: Supervised, schema: AnySchema, metric: Metric) -> float:
     """The score on rows of a model that was fitted to codes or numbers: more is better, so that
     errors count negative.
 
     metric: of `CLASSIFICATION` or `REGRESSION`. A class that the model has not seen is the least
     likely everywhere.
     """
-    answered = scores_of(model, rows.x, schema.classes)
+    # What a pipeline takes, which need not be numbers.
+    seen: Any = rows.x
+    answered = scores_of(model, seen, schema.classes)
     if schema.classes:
         return float(getattr(score(answered, rows.y), metric))
     found = score_numbers(answered, rows.y)
     return found.r2 if metric == "r2" else -found.mae
 
 
-def demand_metric(metric: Metric | None, schema: Schema) -> Metric:
+def demand_metric(metric: Metric | None, schema: AnySchema) -> Metric:
     """The metric, by default the first. Raises ConfigError where there is none of that name."""
     allowed = CLASSIFICATION if schema.classes else REGRESSION
     return allowed[0] if metric is None else demand_known("metric", metric, allowed)

@@ -27,7 +27,8 @@ from fedsynth.tuning.spaces import Settings, Space
 from fedsynth.tuning.tuned import UNTRAINABLE, Candidate
 
 if TYPE_CHECKING:
-    import optuna
+    from optuna import Study, Trial
+    from optuna.trial import FrozenTrial
 
 Judge = Callable[[Settings | None, Callable[[float], None]], list[float]]
 """Of settings, or the model's own for None: the scores by release. What it is given hears of their
@@ -53,7 +54,7 @@ class Search:
     """
 
     optuna: Any
-    study: optuna.Study
+    study: Study
     space: Space
     own: Mapping[str, Any] | None
     judge: Judge
@@ -119,7 +120,7 @@ class Search:
         for one in lost:
             self.study.tell(one.number, state=states.FAIL)
 
-    def _propose(self, place: int) -> optuna.Trial:
+    def _propose(self, place: int) -> Trial:
         # A sampler that begins anew on resuming would propose what it proposed before.
         self.study.sampler = self.optuna.samplers.TPESampler(
             seed=int(np.random.SeedSequence((self.seed, place)).generate_state(1)[0]),
@@ -131,7 +132,7 @@ class Search:
         trial.set_user_attr(_PLACE, place)
         return trial
 
-    def _try(self, trial: optuna.Trial) -> None:
+    def _try(self, trial: Trial) -> None:
         states = self.optuna.trial.TrialState
         steps = itertools.count()
 
@@ -162,7 +163,7 @@ class Search:
         return tuple(sorted(made, key=lambda one: (one.rank, -one.score, one.number)))
 
     def _candidate(
-        self, trial: optuna.trial.FrozenTrial, scores: tuple[float, ...], rank: float
+        self, trial: FrozenTrial, scores: tuple[float, ...], rank: float
     ) -> Candidate:
         settings = self.space.settings_of(trial.params)
         capacity = None if self.space.capacity is None else self.space.capacity(settings)
@@ -172,7 +173,7 @@ class Search:
         """Trials that were pruned or failed."""
         return sum(_SCORES not in one.user_attrs for one in self._finished())
 
-    def _finished(self) -> list[optuna.trial.FrozenTrial]:
+    def _finished(self) -> list[FrozenTrial]:
         """All but those that died with their process."""
         lost = set(self._abandoned())
         every = self.study.get_trials(deepcopy=False)
@@ -201,7 +202,7 @@ def import_optuna() -> Any:
 
 
 @contextmanager
-def opened(optuna: Any, storage: Path | None, name: str) -> Iterator[optuna.Study]:
+def opened(optuna: Any, storage: Path | None, name: str) -> Iterator[Study]:
     """The study of that name, begun or gone on with; nobody else's as long as it is open.
 
     Raises:
@@ -224,10 +225,10 @@ def opened(optuna: Any, storage: Path | None, name: str) -> Iterator[optuna.Stud
             ) from None
 
 
-def _create_study(optuna: Any, storage: str | None, name: str) -> optuna.Study:
+def _create_study(optuna: Any, storage: str | None, name: str) -> Study:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        study: optuna.Study = optuna.create_study(
+        study: Study = optuna.create_study(
             storage=storage,
             study_name=name,
             load_if_exists=True,

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fedsynth.agreed import suggestion
 from fedsynth.errors import ConfigError
-from fedsynth.schema import Boolean, Categorical, Schema
+from fedsynth.schema import Boolean, Categorical, ImageSchema
 from fedsynth.schema.columns import Modelled
-from fedsynth.tuning.rows import encode, features_of
+from fedsynth.tuning.images import flatten, shape_of
+from fedsynth.tuning.rows import AnySchema, encode, features_of
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -44,7 +45,7 @@ class Space:
     """
 
     name: str
-    build: Callable[[Schema, int], Any]
+    build: Callable[[AnySchema, int], Any]
     choices: Mapping[str, Choice]
     capacity: Callable[[Settings], float] | None = None
     pairs: int = 1
@@ -79,18 +80,33 @@ class Space:
         return found
 
 
-def named_space(name: str, schema: Schema) -> Space:
+def short_name(setting: str) -> str:
+    """A setting's name without the steps of the pipeline around its model."""
+    return setting.removeprefix("model__").removeprefix("regressor__")
+
+
+def default_space(schema: AnySchema) -> str:
+    """The name of the space that is searched where none is named."""
+    return _STUDENT.name if isinstance(schema, ImageSchema) else _SPACES[0].name
+
+
+def named_space(name: str, schema: AnySchema) -> Space:
     """The space of a kind of model.
 
     Raises:
         ConfigError: there is none of that name for the schema's task.
     """
-    spaces = {space.name: space for space in (_CLASSIFIERS if schema.classes else _REGRESSORS)}
+    kinds: tuple[Space, ...] = _CLASSIFIERS
+    task = "classification"
+    if not schema.classes:
+        kinds, task = _REGRESSORS, "regression"
+    if isinstance(schema, ImageSchema):
+        kinds, task = (_STUDENT, *kinds), "images"
+    spaces = {space.name: space for space in kinds}
     if name not in spaces:
-        task = "classification" if schema.classes else "regression"
         raise ConfigError(
-            f"no model for {task} is called {name!r}{suggestion(name, spaces)}; there are "
-            f"{', '.join(spaces)}. Any scikit-learn estimator will do, with a space of its own"
+            f"no model for {task} is called {name!r}{suggestion(name, spaces)}. Any scikit-learn "
+            f"estimator will do, with a space of its own"
         )
     return spaces[name]
 
@@ -99,6 +115,7 @@ def own_space(estimator: Any, choices: Mapping[str, Choice], classes: int) -> Sp
     """The space of a scikit-learn estimator or pipeline that somebody brings.
 
     A pipeline takes the schema's columns as they are; a bare estimator gets them as numbers.
+    Images: pixels uint8 [n, height, width(, channels)], or rows [n, pixels] in [0, 1].
 
     Args:
         classes: of the target; 0 for numbers.
@@ -131,7 +148,7 @@ def own_space(estimator: Any, choices: Mapping[str, Choice], classes: int) -> Sp
                 f"{suggestion(str(name), known)}"
             )
 
-    def build(schema: Schema, seed: int) -> Any:
+    def build(schema: AnySchema, seed: int) -> Any:
         made = clone(estimator)
         return made if whole else Pipeline([("columns", _vectors(schema)), ("model", made)])
 
@@ -169,23 +186,29 @@ def _labels(values: list[Any]) -> dict[str, Any]:
     return {str(value): value for value in values}
 
 
-def _encoder(schema: Schema) -> tuple[Any, tuple[Modelled, ...]]:
-    """A step from the schema's columns to the matrix of :func:`encode`, and these columns."""
+def _encoder(schema: AnySchema) -> tuple[Any, tuple[Modelled, ...]]:
+    """A step from the schema's columns to the matrix of :func:`encode`, and these columns; of
+    images from pixels to those of :func:`flatten`, and none."""
     from sklearn.preprocessing import FunctionTransformer
 
+    if isinstance(schema, ImageSchema):
+        return FunctionTransformer(flatten, kw_args={"maximum": schema.maximum}), ()
     columns = features_of(schema)
     given = {"columns": columns, "missing_values": schema.missing_values}
     return FunctionTransformer(encode, kw_args=given), columns
 
 
-def _vectors(schema: Schema) -> Any:
-    """Numbers scaled, with the gaps at the median and told; categories one-hot, by the schema."""
+def _vectors(schema: AnySchema) -> Any:
+    """Numbers scaled, with the gaps at the median and told; categories one-hot, by the schema.
+    Pixels in [0, 1]."""
     from sklearn.compose import ColumnTransformer
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
     encoder, columns = _encoder(schema)
+    if not columns:
+        return encoder
     codes = [place for place, column in enumerate(columns) if _count_codes(column)]
     numbers = [place for place, column in enumerate(columns) if not _count_codes(column)]
     median = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
@@ -207,18 +230,25 @@ def _count_codes(column: Modelled) -> int:
     return len(column.categories) if isinstance(column, Categorical | Boolean) else 0
 
 
-def _boosting(schema: Schema, seed: int) -> Any:
+def _count_coordinates(schema: AnySchema) -> int:
+    """Of :func:`_vectors`, without flags of gaps."""
+    if isinstance(schema, ImageSchema):
+        return schema.pixels
+    return sum(_count_codes(column) or 1 for column in features_of(schema))
+
+
+def _boosting(schema: AnySchema, seed: int) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
     from sklearn.pipeline import Pipeline
 
     encoder, columns = _encoder(schema)
     are_codes = [0 < _count_codes(column) <= _MOST_CODES for column in columns]
     kind = HistGradientBoostingClassifier if schema.classes else HistGradientBoostingRegressor
-    model = kind(categorical_features=are_codes, early_stopping=False, random_state=seed)
+    model = kind(categorical_features=are_codes or None, early_stopping=False, random_state=seed)
     return Pipeline([("columns", encoder), ("model", model)])
 
 
-def _on_vectors(make: Callable[[Schema, int], Any]) -> Callable[[Schema, int], Any]:
+def _on_vectors(make: Callable[[AnySchema, int], Any]) -> Callable[[AnySchema, int], Any]:
     from sklearn.pipeline import Pipeline
 
     return lambda schema, seed: Pipeline(
@@ -226,37 +256,54 @@ def _on_vectors(make: Callable[[Schema, int], Any]) -> Callable[[Schema, int], A
     )
 
 
-def _linear(schema: Schema, seed: int) -> Any:
+def _linear(schema: AnySchema, seed: int) -> Any:
     from sklearn.linear_model import LogisticRegression, Ridge
 
     return LogisticRegression(max_iter=500) if schema.classes else Ridge()
 
 
-def _forest(schema: Schema, seed: int) -> Any:
+def _forest(schema: AnySchema, seed: int) -> Any:
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
     kind = RandomForestClassifier if schema.classes else RandomForestRegressor
     return kind(random_state=seed)
 
 
-def _perceptron(schema: Schema, seed: int) -> Any:
+def _perceptron(schema: AnySchema, seed: int) -> Any:
     from sklearn.neural_network import MLPClassifier, MLPRegressor
 
-    kind = MLPClassifier if schema.classes else MLPRegressor
     # Without early stopping a net learns the release's noise.
-    return kind(early_stopping=True, max_iter=100, n_iter_no_change=5, random_state=seed)
+    given = {"early_stopping": True, "max_iter": 100, "n_iter_no_change": 5, "random_state": seed}
+    return MLPClassifier(**given) if schema.classes else _scaled(MLPRegressor(**given))
 
 
-def _neighbours(schema: Schema, seed: int) -> Any:
+def _neighbours(schema: AnySchema, seed: int) -> Any:
     from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
     return (KNeighborsClassifier if schema.classes else KNeighborsRegressor)()
 
 
-def _vector_machine(schema: Schema, seed: int) -> Any:
+def _vector_machine(schema: AnySchema, seed: int) -> Any:
     from sklearn.svm import SVC, SVR
 
-    return SVC(random_state=seed) if schema.classes else SVR()
+    # As "scale" would have it of coordinates of deviation 1, but a number that can be searched.
+    gamma = 1 / _count_coordinates(schema)
+    return SVC(gamma=gamma, random_state=seed) if schema.classes else _scaled(SVR(gamma=gamma))
+
+
+def _scaled(regressor: Any) -> Any:
+    """Trained on targets of deviation 1, whatever their unit is."""
+    from sklearn.compose import TransformedTargetRegressor
+    from sklearn.preprocessing import StandardScaler
+
+    return TransformedTargetRegressor(regressor, transformer=StandardScaler())
+
+
+def _student(schema: AnySchema, seed: int) -> Any:
+    from fedsynth.tuning.images import StudentNetwork
+
+    assert isinstance(schema, ImageSchema)
+    return StudentNetwork(shape_of(schema), random_state=seed)
 
 
 def _trees_learned(settings: Settings) -> float:
@@ -264,6 +311,19 @@ def _trees_learned(settings: Settings) -> float:
     return float(math.log(settings["model__learning_rate"] * rounds * math.log2(leaves)))
 
 
+def _scaled_space(space: Space) -> Space:
+    """The same choices of a model that :func:`_scaled` wraps."""
+    inner = {name: name.replace("model__", "model__regressor__") for name in space.choices}
+
+    def capacity(settings: Settings) -> float:
+        assert space.capacity is not None
+        return space.capacity({name: settings[inner[name]] for name in inner})
+
+    choices = {inner[name]: choice for name, choice in space.choices.items()}
+    return replace(space, choices=choices, capacity=capacity)
+
+
+_SCALED = ("multilayer perceptron", "support vectors")
 _SPACES = (
     Space(
         "gradient boosting",
@@ -291,7 +351,7 @@ _SPACES = (
         "multilayer perceptron",
         _on_vectors(_perceptron),
         {
-            "model__hidden_layer_sizes": [(16,), (32,), (64,), (128,), (32, 32), (64, 64)],
+            "model__hidden_layer_sizes": [(16,), (32,), (64,), (100,), (32, 32), (64, 64)],
             "model__alpha": (1e-5, 1.0, "log"),
             "model__learning_rate_init": (1e-4, 1e-2, "log"),
         },
@@ -313,6 +373,22 @@ _SPACES = (
         lambda settings: float(math.log(settings["model__C"]) + math.log(settings["model__gamma"])),
     ),
 )
+_STUDENT = Space(
+    "student network",
+    _on_vectors(_student),
+    {
+        "model__learning_rate": (1e-4, 1e-2, "log"),
+        "model__epochs": (1, 20, "log"),
+        "model__batch": [32, 64, 128],
+        "model__maps": (8, 64, "log"),
+        "model__hidden": (25, 400, "log"),
+        "model__weight_decay": [0.0, 1e-3, 1e-2, 1e-1],
+    },
+    lambda settings: float(
+        math.log(settings["model__learning_rate"] * settings["model__epochs"])
+        + math.log(settings["model__maps"] * settings["model__hidden"])
+    ),
+)
 _CLASSIFIERS = (
     *_SPACES,
     Space(
@@ -324,7 +400,7 @@ _CLASSIFIERS = (
     ),
 )
 _REGRESSORS = (
-    *_SPACES,
+    *(_scaled_space(space) if space.name in _SCALED else space for space in _SPACES),
     Space(
         "ridge regression",
         _on_vectors(_linear),

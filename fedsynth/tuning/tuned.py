@@ -15,12 +15,12 @@ from fedsynth.evaluation.measures.agreement import agreement
 from fedsynth.evaluation.models.learners import silence_warnings
 from fedsynth.tuning.federating import federate
 from fedsynth.tuning.rows import Metric, Supervised, name_answers, score_model, supervise
-from fedsynth.tuning.spaces import Settings
+from fedsynth.tuning.spaces import Settings, short_name
 from fedsynth.views import Grid, Said, Shown, View
 
 if TYPE_CHECKING:
     from fedsynth.methods.classifier.federated import FederatedClassifier
-    from fedsynth.schema import Schema
+    from fedsynth.tuning.rows import AnySchema, Rows
     from fedsynth.tuning.spaces import Space
 
 UNTRAINABLE = (Exception,)
@@ -91,6 +91,7 @@ class Tuned(Shown):
         candidates: all that were tried to the end, best first.
         unfinished: how many more were pruned or could not be trained.
         best: the one that is recommended.
+        cautions: what was measured of such searches that does not speak for this one.
     """
 
     model: str
@@ -101,9 +102,10 @@ class Tuned(Shown):
     candidates: tuple[Candidate, ...]
     unfinished: int
     best: Candidate
-    schema: Schema
+    schema: AnySchema
     space: Space
     seed: int = 0
+    cautions: tuple[str, ...] = ()
 
     @property
     def settings(self) -> Settings:
@@ -120,7 +122,7 @@ class Tuned(Shown):
         made = self.space.build(self.schema, self.seed)
         return made if settings is None else made.set_params(**settings)
 
-    def train(self, real: pd.DataFrame) -> Any:
+    def train(self, real: Rows) -> Any:
         """The pipeline with the recommended settings, trained on real rows: private, like them.
 
         Raises:
@@ -157,7 +159,7 @@ class Tuned(Shown):
             with silence_warnings():
                 model = self.build(settings).fit(rows.x, y)
                 # Neighbours are counted when they are asked for.
-                model.predict(rows.x.iloc[:1])
+                model.predict(rows.x[:1])
                 return model
         except UNTRAINABLE:
             # What scikit-learn says may quote a cell.
@@ -167,9 +169,7 @@ class Tuned(Shown):
                 f"rows={len(rows)}"
             ) from None
 
-    def compare(
-        self, train: pd.DataFrame, test: pd.DataFrame, *, candidates: bool = False
-    ) -> RealScores:
+    def compare(self, train: Rows, test: Rows, *, candidates: bool = False) -> RealScores:
         """Train on real rows with the default and with the found settings, and test on others.
 
         What it gives is private: no epsilon covers it, and nothing of it goes into the search.
@@ -233,7 +233,7 @@ class Tuned(Shown):
         lines = [[self.metric, *(f"{score:.4f}" for score in scores)]]
         for name in self.settings:
             values = [*(one.settings[name] for one in shown), own[name]]
-            lines.append([name.removeprefix("model__"), *map(_spell_value, values)])
+            lines.append([short_name(name), *map(_spell_value, values)])
         head = ["", "taken", *(f"trial {one.number}" for one in others), "default"]
         said = [
             f"{len(self.candidates)} candidates were tried to the end, {self.unfinished} given up. "
@@ -254,6 +254,7 @@ class Tuned(Shown):
         parts: list[Said | Grid] = [
             Grid(head, lines, figures),
             *(Said(text, "quiet") for text in said),
+            *(Said(text, "caution") for text in self.cautions),
         ]
         return View(f"{self.model}: settings found on synthetic rows", parts)
 

@@ -14,6 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import fedsynth as fs
 from fedsynth.errors import ConfigError, DataError
+from fedsynth.evaluation.reading.scores import score_numbers
 from fedsynth.tuning.rows import encode, features_of, supervise
 from fedsynth.tuning.spaces import named_space
 from tests.methods.small import SCHEMA, table
@@ -86,6 +87,23 @@ def test_a_target_of_numbers_is_searched_by_r2(tmp_path: Path):
     assert found.metric == "r2" and set(found.settings) == {"model__alpha"}
     with pytest.raises(ConfigError, match="logistic regression"):
         fs.tune(folder, "logistic regression")
+
+
+def test_the_unit_of_a_target_of_numbers_does_not_matter():
+    """Models with a margin or a step size of their own would learn nothing of large numbers."""
+    schema = SCHEMA.model_copy(update={"target": "dose"})
+    known, others = supervise(table(200), schema), supervise(table(100, 1), schema)
+    for name in ("support vectors", "multilayer perceptron", "k nearest neighbours"):
+        space = named_space(name, schema)
+        model = space.build(schema, 0)
+        assert set(space.choices) <= set(model.get_params())
+        small = model.fit(known.x, known.y).predict(others.x)
+        large = model.fit(known.x, 1e5 * known.y).predict(others.x)
+        np.testing.assert_allclose(large, 1e5 * small, rtol=1e-6)
+        assert score_numbers(small, others.y).r2 > 0.9
+        own = space.defaults(model)
+        assert own is not None
+        assert space.capacity(space.settings_of(own)) is not None
 
 
 def test_an_estimator_of_ones_own_is_searched(releases: list[Path]):

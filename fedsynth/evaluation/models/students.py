@@ -30,11 +30,13 @@ _ONE_HOT_LIMIT = 255
 
 @dataclass(frozen=True)
 class Training:
-    """How a student learns: passes over the rows, rows in a step, Adam's step size."""
+    """How a student learns: passes over the rows, rows in a step, Adam's step size, and by what
+    share of it weights shrink a step (Loshchilov and Hutter, Decoupled Weight Decay)."""
 
     epochs: int = 5
     batch: int = 64
     learning_rate: float = 1e-3
+    weight_decay: float = 0.0
 
     def __post_init__(self) -> None:
         if min(self.epochs, self.batch) < 1 or not self.learning_rate > 0:
@@ -75,7 +77,7 @@ def image_probabilities(
     generator = torch.Generator().manual_seed(seed)
     _, channels, height, width = train.x.shape
     student = ImageStudent((channels, height, width), train.classes, generator)
-    _train(student, train, generator, training)
+    train_net(student, train, generator, training)
     return _probabilities(student, train, x)
 
 
@@ -91,7 +93,7 @@ def image_classifier(
     _, channels, height, width = train.x.shape
     student = ImageStudent((channels, height, width), train.classes, generator)
     only = int(train.y[0]) if len(np.unique(train.y)) == 1 else None
-    _train(student, train, generator, training)
+    train_net(student, train, generator, training)
 
     def answers(x: NDArray[np.floating]) -> NDArray[np.int64]:
         if only is not None:
@@ -125,15 +127,21 @@ def table_classifier(
     inputs = as_inputs(train.x)
     student = TableStudent(inputs.shape[1], train.classes, generator)
     scaled = Labelled(inputs, train.y, train.classes)
-    _train(student, scaled, generator, training)
+    train_net(student, scaled, generator, training)
     return lambda x: _probabilities(student, scaled, as_inputs(x))
 
 
 class ImageStudent(nn.Module):
-    """Logits [b, classes] from images [b, channels, height, width], height and width at least 4."""
+    """Logits [b, classes] from images [b, channels, height, width], height and width at least 4;
+    the paper's with 32 maps and 100 hidden units."""
 
     def __init__(
-        self, shape: tuple[int, int, int], classes: int, generator: torch.Generator
+        self,
+        shape: tuple[int, int, int],
+        classes: int,
+        generator: torch.Generator,
+        maps: int = 32,
+        hidden: int = 100,
     ) -> None:
         super().__init__()
         channels, height, width = shape
@@ -141,10 +149,10 @@ class ImageStudent(nn.Module):
             raise ConfigError(
                 f"the student network needs images of 4x4 pixels, not {height}x{width}"
             )
-        pooled = 32 * ((height - 2) // 2) * ((width - 2) // 2)
-        self.convolution = nn.Conv2d(channels, 32, 3, device="meta")
-        self.hidden = nn.Linear(pooled, 100, device="meta")
-        self.output = nn.Linear(100, classes, device="meta")
+        pooled = maps * ((height - 2) // 2) * ((width - 2) // 2)
+        self.convolution = nn.Conv2d(channels, maps, 3, device="meta")
+        self.hidden = nn.Linear(pooled, hidden, device="meta")
+        self.output = nn.Linear(hidden, classes, device="meta")
         _initialise(self, generator)
 
     def forward(self, x: Tensor, generator: torch.Generator | None) -> Tensor:
@@ -191,14 +199,16 @@ def _drop(x: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
     return x * (torch.rand(x.shape, generator=generator) >= rate) / (1 - rate)
 
 
-def _train(
+def train_net(
     student: nn.Module, train: Labelled, generator: torch.Generator, training: Training
 ) -> None:
     """Fit the student, unless all labels are the same."""
     if len(np.unique(train.y)) == 1:
         return
     inputs, labels = torch.as_tensor(train.x, dtype=torch.float32), torch.as_tensor(train.y)
-    optimiser = torch.optim.Adam(student.parameters(), lr=training.learning_rate)
+    optimiser = torch.optim.AdamW(
+        student.parameters(), lr=training.learning_rate, weight_decay=training.weight_decay
+    )
     for _ in range(training.epochs):
         for batch in torch.split(torch.randperm(len(labels), generator=generator), training.batch):
             optimiser.zero_grad()
@@ -213,6 +223,11 @@ def _probabilities(
     """A student's answers; the one label of `train` if there is only one."""
     if len(np.unique(train.y)) == 1:
         return answer_always(int(train.y[0]), len(tests), train.classes)
+    return answers_of(student, tests)
+
+
+def answers_of(student: nn.Module, tests: NDArray[np.floating]) -> NDArray[np.float64]:
+    """A trained student's class probabilities [n, classes] of its inputs [n, ..]."""
     with torch.no_grad():
         chunks = torch.split(torch.as_tensor(tests, dtype=torch.float32), _CHUNK)
         parts = [student(chunk, None).softmax(dim=1) for chunk in chunks]
