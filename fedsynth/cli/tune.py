@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -51,13 +50,21 @@ def tune(
     real: Annotated[
         Path | None, typer.Option(help="Other real rows, to test both on: private figures.")
     ] = None,
+    folds: Annotated[
+        int | None,
+        typer.Option(help="Also choose among the candidates by so many folds of --train."),
+    ] = None,
     storage: Annotated[
         Path | None, typer.Option(help="An SQLite file: the same command goes on from it.")
     ] = None,
     jobs: Annotated[int, typer.Option(help="Candidates trained at once.")] = 1,
     seed: Annotated[int, typer.Option(help="Of draws, models and the search.")] = 0,
     out: Annotated[
-        Path | None, typer.Option(help="A new folder for settings.json and trials.csv.")
+        Path | None,
+        typer.Option(help="A new folder for settings.json, trials.csv and search.html."),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="A new .svg or .png file: scores by candidate and setting.")
     ] = None,
     separator: Separator = None,
     decimal: Decimal = None,
@@ -67,12 +74,17 @@ def tune(
     quiet: Quiet = False,
 ) -> None:
     """Search a model's settings on synthetic rows: free of privacy cost, however long."""
+    from fedsynth.planning.drawing import demand_plot
     from fedsynth.tuning.tuning import tune as search
 
     if (train is None) != (real is None):
         raise ConfigError("--train and --real go together: rows to train on, and others to test on")
+    if folds is not None and real is None:
+        raise ConfigError("--folds goes with --train and --real: it chooses on real rows")
     if out is not None and out.exists():
-        raise ConfigError(f"{out} exists: give --out a folder that does not")
+        raise ConfigError(f"{out} exists already: name a new folder")
+    if plot is not None:
+        demand_plot(plot)
     with Display(quiet=quiet, lines=True) as display:
         found = search(
             [*releases],
@@ -86,19 +98,19 @@ def tune(
             storage=storage,
             progress=display,
         )
-    scores = None
-    if train is not None and real is not None:
-        reader = Reader(separator, decimal, encoding, sheet)
-        learned, tested = (_read(path, found, reader) for path in (train, real))
-        scores = found.compare(learned, tested)
+        scores = None
+        if train is not None and real is not None:
+            reader = Reader(separator, decimal, encoding, sheet)
+            learned, tested = (_read(path, found, reader) for path in (train, real))
+            scores = found.compare(learned, tested, folds=folds, progress=display)
     if out is not None:
-        out.mkdir(parents=True)
-        found.table().to_csv(out / "trials.csv", index=False)
-        (out / "settings.json").write_text(json.dumps(_public(found), indent=1) + "\n")
+        found.save(out)
+    if plot is not None:
+        found.plot(plot)
     if as_json:
-        content = _public(found)
+        content = found.to_dict()
         if scores is not None:
-            content["private"] = {"default": scores.default, "tuned": scores.tuned}
+            content["private"] = scores.to_dict()
         print_json(content)
         return
     _show(found, scores, out)
@@ -113,38 +125,15 @@ def _read(path: Path, found: Tuned, reader: Reader) -> pd.DataFrame | Images:
     return reader.read(path, found.schema)
 
 
-def _public(found: Tuned) -> dict[str, Any]:
-    """What the search found: of synthetic rows alone."""
-    return {
-        "model": found.model,
-        "metric": found.metric,
-        "releases": list(found.releases),
-        "rows": found.rows,
-        "settings": _short(found.settings),
-        "score": found.best.score,
-        "default": found.default,
-        "candidates": len(found.candidates),
-        "unfinished": found.unfinished,
-        "cautions": list(found.cautions),
-    }
-
-
-def _short(settings: dict[str, Any]) -> dict[str, Any]:
-    from fedsynth.tuning.spaces import short_name
-
-    return {short_name(name): value for name, value in settings.items()}
-
-
 def _show(found: Tuned, scores: RealScores | None, out: Path | None) -> None:
     from rich.console import Console
 
     console = Console(highlight=False)
     console.print(found)
     if scores is not None:
-        console.print(
-            f"\nOn real rows ({found.metric}): {scores.tuned:.4f} with these settings, "
-            f"{scores.default:.4f} with the default. Both are private: no epsilon covers them.",
-            markup=False,
-        )
+        console.print()
+        console.print(scores)
     if out is not None:
-        console.print(f"\nSettings: {out / 'settings.json'}", markup=False)
+        console.print(
+            f"\nSettings: {out / 'settings.json'}; a page: {out / 'search.html'}", markup=False
+        )

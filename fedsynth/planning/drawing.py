@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from fedsynth.errors import ConfigError
 from fedsynth.evaluation.report.charts.drawing import Scale, line, path, px, round_values, words
@@ -75,14 +76,23 @@ def draw_lines(
     return tag("svg", style, ground, *parts, **size, height=px(_HEIGHT), **xml)
 
 
+def demand_plot(file: Path) -> None:
+    """Raises ConfigError for a file that no plot can be written to: before work is done for it."""
+    if file.suffix not in (".svg", ".png"):
+        raise ConfigError(f"{file}: plots are written as .svg, which every browser opens, or .png")
+    if file.exists():
+        raise ConfigError(f"{file} exists already: name a new file")
+    if file.suffix == ".png":
+        _resvg(file)
+
+
 def save_plot(svg: Html, file: Path) -> None:
     """Write a plot to a new .svg file, or .png where `resvg-py` is installed.
 
     Raises:
         ConfigError: another kind of file, or one that exists.
     """
-    if file.suffix not in (".svg", ".png"):
-        raise ConfigError(f"{file}: plots are written as .svg, which every browser opens, or .png")
+    demand_plot(file)
     content = _png_of(svg, file) if file.suffix == ".png" else svg.encode()
     try:
         with file.open("xb") as out:
@@ -95,6 +105,12 @@ def save_plot(svg: Html, file: Path) -> None:
 
 def _png_of(svg: Html, file: Path) -> bytes:
     """At twice the size, for screens that are fine, in the system's sans-serif."""
+    drawn: bytes = _resvg(file)(svg_string=str(svg), zoom=2.0)
+    return drawn
+
+
+def _resvg(file: Path) -> Any:
+    """What draws a .png."""
     try:
         from resvg_py import svg_to_bytes
     except ImportError:
@@ -102,8 +118,7 @@ def _png_of(svg: Html, file: Path) -> bytes:
             f"{file}: a .png takes resvg-py: pip install 'fedsynth[png]'; an .svg takes nothing, "
             "and every browser opens it"
         ) from None
-    drawn: bytes = svg_to_bytes(svg_string=str(svg), zoom=2.0)
-    return drawn
+    return svg_to_bytes
 
 
 def _can_be(point: tuple[float, float], log: bool) -> bool:

@@ -14,7 +14,7 @@ from fedsynth.data.conforming import conform
 from fedsynth.data.images import Images
 from fedsynth.demands import demand_known
 from fedsynth.errors import ConfigError, DataError
-from fedsynth.evaluation.models.learners import scores_of
+from fedsynth.evaluation.models.learners import scores_of, silence_warnings
 from fedsynth.evaluation.reading.labelled import label_features, why_no_task
 from fedsynth.evaluation.reading.scores import score, score_numbers
 from fedsynth.schema import Boolean, Categorical, ImageSchema, Schema
@@ -47,6 +47,11 @@ class Supervised:
 
     def __len__(self) -> int:
         return len(self.y)
+
+    def take(self, positions: NDArray[np.int64]) -> Supervised:
+        """The rows at these positions."""
+        x = self.x.iloc[positions] if isinstance(self.x, pd.DataFrame) else self.x[positions]
+        return Supervised(x, self.y[positions])
 
 
 def demand_task(schema: AnySchema) -> AnySchema:
@@ -99,6 +104,28 @@ def _name_target(schema: AnySchema) -> str | None:
     if isinstance(schema, Schema):
         return schema.target
     return None if schema.target is None else schema.target.name
+
+
+def fold(
+    rows: Supervised, folds: int, schema: AnySchema, seed: int
+) -> list[tuple[Supervised, Supervised]]:
+    """Rows to learn from and others to be scored on, each row once among the others; classes in
+    equal shares where they have as many rows as there are folds.
+
+    Raises:
+        DataError: fewer rows, or rows of every class, than folds.
+    """
+    from sklearn.model_selection import KFold, StratifiedKFold
+
+    kind = StratifiedKFold if schema.classes else KFold
+    with silence_warnings():
+        try:
+            parts = list(kind(folds, shuffle=True, random_state=seed).split(rows.y, rows.y))
+        except ValueError:
+            raise DataError(
+                f"{len(rows)} real rows are too few for {folds} folds: ask for fewer"
+            ) from None
+    return [(rows.take(learned), rows.take(others)) for learned, others in parts]
 
 
 def name_answers(y: NDArray[Any], schema: AnySchema) -> NDArray[Any]:

@@ -162,9 +162,7 @@ class Search:
         ]
         return tuple(sorted(made, key=lambda one: (one.rank, -one.score, one.number)))
 
-    def _candidate(
-        self, trial: FrozenTrial, scores: tuple[float, ...], rank: float
-    ) -> Candidate:
+    def _candidate(self, trial: FrozenTrial, scores: tuple[float, ...], rank: float) -> Candidate:
         settings = self.space.settings_of(trial.params)
         capacity = None if self.space.capacity is None else self.space.capacity(settings)
         return Candidate(trial.user_attrs[_PLACE], settings, scores, rank, capacity)

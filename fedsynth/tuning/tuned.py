@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fedsynth.errors import DataError
+from fedsynth.agreed import demand_whole
+from fedsynth.demands import demand_path
+from fedsynth.errors import ConfigError, DataError
 from fedsynth.evaluation.measures.agreement import agreement
 from fedsynth.evaluation.models.learners import silence_warnings
+from fedsynth.markup import Html
+from fedsynth.planning.drawing import save_plot
+from fedsynth.progress import Report, showing
+from fedsynth.tuning.drawing import Drawn, Setting, draw_search
 from fedsynth.tuning.federating import federate
-from fedsynth.tuning.rows import Metric, Supervised, name_answers, score_model, supervise
+from fedsynth.tuning.page import page_of
+from fedsynth.tuning.real import RealScores
+from fedsynth.tuning.rows import Metric, Supervised, fold, name_answers, score_model, supervise
 from fedsynth.tuning.spaces import Settings, short_name
 from fedsynth.views import Grid, Said, Shown, View
 
@@ -31,6 +41,12 @@ NEAR = 0.002
 """Candidates whose scores differ by no more are alike: of them the most restrained is taken."""
 
 _SHOWN = 3
+
+_EXPECTED = (
+    "Scores are of synthetic rows, and promise nothing for real ones: these mostly want a model "
+    "that may learn less. In the studies so far the default did as well on real rows in most "
+    "searches: hold both against each other there before these settings are used."
+)
 
 
 @dataclass(frozen=True)
@@ -54,28 +70,6 @@ class Candidate:
     def score(self) -> float:
         """The mean over releases."""
         return float(np.mean(self.scores))
-
-
-@dataclass(frozen=True)
-class RealScores:
-    """The same model on real test rows, trained on real rows: private, and covered by no epsilon.
-
-    Attributes:
-        default, tuned: with its own settings, and with those that the search found.
-        best: with those of the candidate that scores best on these test rows; None if not asked.
-        spearman: rank correlation of all candidates' synthetic and real scores; None likewise, of
-            fewer than three, and where all score alike.
-    """
-
-    default: float
-    tuned: float
-    best: float | None = None
-    spearman: float | None = None
-
-    @property
-    def regret(self) -> float | None:
-        """What the search lost against the best of its own candidates: at least 0."""
-        return None if self.best is None else max(0.0, self.best - self.tuned)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -169,7 +163,15 @@ class Tuned(Shown):
                 f"rows={len(rows)}"
             ) from None
 
-    def compare(self, train: Rows, test: Rows, *, candidates: bool = False) -> RealScores:
+    def compare(
+        self,
+        train: Rows,
+        test: Rows,
+        *,
+        candidates: bool = False,
+        folds: int | None = None,
+        progress: Report | bool = True,
+    ) -> RealScores:
         """Train on real rows with the default and with the found settings, and test on others.
 
         What it gives is private: no epsilon covers it, and nothing of it goes into the search.
@@ -177,38 +179,70 @@ class Tuned(Shown):
         Args:
             candidates: whether to train every candidate, for regret and rank correlation; the best
                 of them is then chosen by the test rows and flatters itself a little.
+            folds: also choose among the candidates and the default by a cross-validation of so many
+                folds, at least 2, on the rows to learn from: what tuning on real rows would give.
+            progress: see :func:`fedsynth.progress.showing`.
 
         Raises:
+            ConfigError: folds that are none.
             DataError: rows that do not fit the schema, have no answers, or are too few for the
                 settings.
         """
+        if folds is not None:
+            demand_whole("folds", folds, 2)
         learned = supervise(train, self.schema, "real train rows")
         others = supervise(test, self.schema, "real test rows")
+        default, tuned = (self._score(one, learned, others) for one in (None, self.best.settings))
+        searched = best = spearman = None
+        with showing(progress) as report:
+            if folds is not None:
+                chosen = self._search(learned, folds, report)
+                searched = self._score(chosen, learned, others)
+            if candidates:
+                found = []
+                for done, one in enumerate(self.candidates):
+                    report("candidates on test rows", done, len(self.candidates))
+                    found.append(self._try(one.settings, learned, others))
+                made = [one.score for one in self.candidates]
+                names = [str(one.number) for one in self.candidates]
+                spearman = agreement(names, made, found).spearman
+                best = max([tuned, *(score for score in found if score is not None)])
+        return RealScores(self.metric, default, tuned, searched, best, spearman)
 
-        def on_real(settings: Mapping[str, Any] | None) -> float:
-            model = self._fit(settings, learned, learned.y)
-            try:
-                with silence_warnings():
-                    return score_model(model, others, self.schema, self.metric)
-            except UNTRAINABLE:
-                raise DataError(
-                    f"{self.model}: cannot answer for real test rows of this kind; does it take "
-                    "every value that the schema allows?"
-                ) from None
+    def _score(
+        self, settings: Mapping[str, Any] | None, learned: Supervised, others: Supervised
+    ) -> float:
+        """On real rows."""
+        model = self._fit(settings, learned, learned.y)
+        try:
+            with silence_warnings():
+                return score_model(model, others, self.schema, self.metric)
+        except UNTRAINABLE:
+            raise DataError(
+                f"{self.model}: cannot answer for real test rows of this kind; does it take "
+                "every value that the schema allows?"
+            ) from None
 
-        default, tuned = on_real(None), on_real(self.best.settings)
-        if not candidates:
-            return RealScores(default, tuned)
-        found: list[float | None] = []
-        for one in self.candidates:
-            try:
-                found.append(tuned if one is self.best else on_real(one.settings))
-            except DataError:
-                found.append(None)
-        made = [one.score for one in self.candidates]
-        order = agreement([str(one.number) for one in self.candidates], made, found)
-        best = max(score for score in found if score is not None)
-        return RealScores(default, tuned, best, order.spearman)
+    def _try(
+        self, settings: Mapping[str, Any] | None, learned: Supervised, others: Supervised
+    ) -> float | None:
+        """The score; None of settings that these rows are too few for."""
+        try:
+            return self._score(settings, learned, others)
+        except DataError:
+            return None
+
+    def _search(self, rows: Supervised, folds: int, report: Report) -> Settings | None:
+        """The settings, or the default's None, that do best in cross-validation on real rows."""
+        parts = fold(rows, folds, self.schema, self.seed)
+        tried: list[Settings | None] = [None, *(one.settings for one in self.candidates)]
+        means = []
+        for done, settings in enumerate(tried):
+            report("candidates on real rows", done, len(tried))
+            scores = [self._try(settings, *part) for part in parts]
+            known = [score for score in scores if score is not None and not np.isnan(score)]
+            means.append(float(np.mean(known)) if len(known) == folds else -np.inf)
+        return tried[int(np.argmax(means))]
 
     def table(self) -> pd.DataFrame:
         """Every candidate: number, settings, scores by release, mean rank, capacity."""
@@ -225,6 +259,97 @@ class Tuned(Shown):
                 for one in self.candidates
             ]
         )
+
+    @property
+    def code(self) -> str:
+        """The model with these settings, as Python code to paste. A table's columns are numbers to
+        it: see `pipeline` for the steps before it."""
+        model = self.pipeline
+        if set(model.named_steps) == {"columns", "model"}:
+            model = model.named_steps["model"]
+        if "categorical_features" in model.get_params():
+            # As long as the schema; by default those of a categorical dtype.
+            model.set_params(categorical_features="from_dtype")
+        # Settings that are the default's are left out.
+        return str(model.__repr__(N_CHAR_MAX=100_000))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able, without the candidates that were not taken: of synthetic rows alone."""
+        return {
+            "model": self.model,
+            "metric": self.metric,
+            "releases": list(self.releases),
+            "rows": self.rows,
+            "settings": {short_name(name): value for name, value in self.settings.items()},
+            "score": self.best.score,
+            "default": self.default,
+            "candidates": len(self.candidates),
+            "unfinished": self.unfinished,
+            "cautions": list(self.cautions),
+        }
+
+    def plot(self, file: str | Path) -> None:
+        """Draw the candidates' scores in the order of the search, with the best so far, and against
+        each setting.
+
+        Args:
+            file: a new .svg, or .png (`pip install 'fedsynth[png]'`).
+
+        Raises:
+            ConfigError: another kind of file, or one that exists.
+        """
+        save_plot(self._drawing(), demand_path("file", file))
+
+    def save(self, folder: str | Path) -> None:
+        """Write settings.json, trials.csv and search.html, a page of it all: public, as the
+        releases are.
+
+        Raises:
+            ConfigError: the folder exists, or cannot be made.
+        """
+        folder = demand_path("folder", folder)
+        try:
+            folder.mkdir(parents=True)
+            self.table().to_csv(folder / "trials.csv", index=False)
+            text = json.dumps(self.to_dict(), indent=1, default=str)
+            (folder / "settings.json").write_text(text + "\n", encoding="utf-8")
+            page = page_of(self._view(), self._drawing(), self.code)
+            (folder / "search.html").write_text(page, encoding="utf-8")
+        except FileExistsError:
+            raise ConfigError(f"{folder} exists already: name a new folder") from None
+        except OSError as error:
+            raise ConfigError(f"{folder}: cannot be written ({error.strerror})") from None
+
+    def _html(self) -> Html:
+        return self._view().html(self._drawing())
+
+    def _drawing(self) -> Html:
+        own, settings = self.build().get_params(), []
+        for name, choice in self.space.choices.items():
+            values = [one.settings[name] for one in self.candidates]
+            default = own[name]
+            if isinstance(choice, list):
+                if len(choice) == 1:
+                    continue
+                default = str(default) if default in choice else None
+                texts = [str(value) for value in choice]
+                drawn = Setting(short_name(name), list(map(str, values)), texts, default)
+            else:
+                low, high, *scale = choice
+                held = type(default) in (int, float) and low <= default <= high
+                shown = default if held else None
+                drawn = Setting(short_name(name), values, (low, high), shown, scale == ["log"])
+            settings.append(drawn)
+        scores = {one.number: one.score for one in self.candidates}
+        near, first = None, self.candidates[0].score
+        if self.metric != "mae" and self.best.capacity is not None:
+            near = first - NEAR, first
+        drawn_search = Drawn(self.metric, scores, self.best.number, self.default, near, settings)
+        label = (
+            f"{self.metric} of {len(scores)} candidates; the one taken, trial {self.best.number}, "
+            f"has {self.best.score:.4f}, the default {self.default:.4f}"
+        )
+        return draw_search(drawn_search, label)
 
     def _view(self) -> View:
         others = [one for one in self.candidates if one is not self.best][:_SHOWN]
@@ -246,10 +371,7 @@ class Tuned(Shown):
             said.append(
                 "On synthetic rows the default scores better than all of them: search longer."
             )
-        said.append(
-            "Scores are of synthetic rows, and promise nothing for real ones: these mostly want a "
-            "model that may learn less."
-        )
+        said.append(_EXPECTED)
         figures = tuple(range(1, len(head)))
         parts: list[Said | Grid] = [
             Grid(head, lines, figures),

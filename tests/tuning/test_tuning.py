@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from pathlib import Path
 
@@ -9,14 +10,18 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import fedsynth as fs
-from fedsynth.errors import ConfigError, DataError
+from fedsynth.errors import ConfigError, DataError, ReleaseError
 from fedsynth.evaluation.reading.scores import score_numbers
+from fedsynth.tuning import tuning
 from fedsynth.tuning.rows import encode, features_of, supervise
 from fedsynth.tuning.spaces import named_space
+from fedsynth.tuning.tuned import Candidate, Tuned
 from tests.methods.small import SCHEMA, table
 from tests.tuning.conftest import release
 
@@ -209,6 +214,9 @@ def test_nothing_that_scikit_learn_says_of_real_rows_gets_out(releases: list[Pat
         ({"trials": 0}, "trials"),
         ({"rows": 3}, "rows"),
         ({"jobs": 0}, "jobs"),
+        ({"pairs": 0}, "pairs"),
+        ({"storage": 3}, "storage must be a path"),
+        ({"progress": "yes"}, "progress"),
     ],
 )
 def test_wrong_searches_are_told_before_anything_is_tried(releases, arguments, words):
@@ -247,6 +255,135 @@ def test_scores_of_real_rows_stay_out_of_the_search(releases: list[Path], tmp_pa
     scores = found.compare(table(100, 5), table(100, 6), candidates=True)
     assert kept.read_bytes() == before
     assert scores.best is not None and scores.regret == pytest.approx(scores.best - scores.tuned)
+
+
+def test_settings_are_also_chosen_by_cross_validation_on_real_rows(releases: list[Path]):
+    found = fs.tune(releases[0], NEIGHBOURS, {"n_neighbors": (1, 50)}, **OPTIONS)
+    train, test = table(120, 5), table(100, 6)
+    private = found.compare(train, test, folds=3)
+    assert private.best is None
+    # scikit-learn's own search among the same settings, and the default.
+    known, others = supervise(train, SCHEMA), supervise(test, SCHEMA)
+    own = found.build().get_params()
+    names = list(found.settings)
+    grid = [{name: [own[name]] for name in names}]
+    grid += [{name: [one.settings[name]] for name in names} for one in found.candidates]
+    folds = StratifiedKFold(3, shuffle=True, random_state=OPTIONS["seed"])
+    search = GridSearchCV(found.build(), grid, scoring="roc_auc", cv=folds)
+    search.fit(known.x, known.y)
+    assert private.searched == pytest.approx(search.score(others.x, others.y))
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ({"folds": 1}, ConfigError, "folds must be a whole number of at least 2"),
+        ({"folds": 200}, DataError, "120 real rows are too few for 200 folds"),
+    ],
+)
+def test_folds_that_are_none_are_told(releases: list[Path], given, error, words):
+    found = fs.tune(releases[0], NEIGHBOURS, {"n_neighbors": (1, 50)}, **OPTIONS)
+    with pytest.raises(error, match=words):
+        found.compare(table(120, 5), table(100, 6), **given)
+
+
+def test_what_is_told_of_real_rows_says_that_it_is_private(releases: list[Path]):
+    found = fs.tune(releases[0], NEIGHBOURS, {"n_neighbors": (1, 50)}, **OPTIONS)
+    private = found.compare(table(120, 5), table(100, 6), folds=2)
+    shown = " ".join(str(private).split())
+    assert "no epsilon covers them" in shown and "no part of a release" in shown
+    assert f"{private.searched:.4f}" in shown
+    assert set(private.to_dict()) == {"metric", "default", "tuned", "searched"}
+
+
+@pytest.mark.parametrize("name", ["gradient boosting", "support vectors", "multilayer perceptron"])
+@pytest.mark.parametrize("target", ["outcome", "dose"])
+def test_the_code_to_paste_makes_the_model_that_was_found(name: str, target: str):
+    import sklearn.compose
+    import sklearn.ensemble
+    import sklearn.neural_network
+    import sklearn.preprocessing
+    import sklearn.svm
+
+    schema = SCHEMA.model_copy(update={"target": target})
+    space = named_space(name, schema)
+    first = {one: choice[0] for one, choice in space.choices.items()}
+    found = Tuned(
+        name, "auroc", ("a",), 9, 0.5, (Candidate(0, first, (0.5,), 1.0, 0.0),), 0,
+        Candidate(0, first, (0.5,), 1.0, 0.0), schema, space,
+    )  # fmt: skip
+    known = {}
+    for module in ("compose", "ensemble", "neural_network", "preprocessing", "svm"):
+        known |= vars(getattr(sklearn, module))
+    made, meant = eval(found.code, known), found.pipeline.named_steps["model"]
+    own, expected = made.get_params(), meant.get_params()
+    expected.pop("categorical_features", None), own.pop("categorical_features", None)
+    simple = [key for key, value in expected.items() if not hasattr(value, "get_params")]
+    assert {key: own[key] for key in simple} == {key: expected[key] for key in simple}
+
+
+def test_a_search_is_saved_as_a_page_without_real_scores(releases: list[Path], tmp_path: Path):
+    found = fs.tune(releases, NEIGHBOURS, **OPTIONS)
+    found.compare(table(250, 5), table(100, 6))
+    found.save(tmp_path / "found")
+    files = {file.name: file.read_text() for file in (tmp_path / "found").iterdir()}
+    assert set(files) == {"settings.json", "trials.csv", "search.html"}
+    kept = json.loads(files["settings.json"])
+    assert kept["settings"]["n_neighbors"] == found.settings["model__n_neighbors"]
+    assert kept["score"] == found.best.score
+    table_ = pd.read_csv(tmp_path / "found" / "trials.csv")
+    assert table_["trial"].tolist() == [one.number for one in found.candidates]
+    page = files["search.html"]
+    assert "KNeighborsClassifier(" in page and "Why this costs no privacy" in page
+    assert page.count("<svg") == 1 and "src=" not in page and "href=" not in page
+    assert str(found._repr_html_()).count("<svg") == 1
+    with pytest.raises(ConfigError, match="exists already"):
+        found.save(tmp_path / "found")
+    found.plot(tmp_path / "found.svg")
+    assert (tmp_path / "found.svg").read_text().startswith("<svg")
+    with pytest.raises(ConfigError, match="exists already"):
+        found.plot(tmp_path / "found.svg")
+
+
+def test_values_of_settings_that_no_file_has_are_written_as_text(
+    releases: list[Path], tmp_path: Path
+):
+    space = {"metric": ["cosine", np.dot]}
+    found = fs.tune(releases[0], KNeighborsClassifier(), space, trials=1, rows=60)
+    found.save(tmp_path / "found")
+    assert json.loads((tmp_path / "found" / "settings.json").read_text())["settings"]
+
+
+def test_a_folder_of_releases_stands_for_all_in_it(releases: list[Path], tmp_path: Path):
+    found = fs.tune(releases[0].parent, NEIGHBOURS, **OPTIONS)
+    assert found.releases == tuple(map(str, releases))
+    assert found.candidates == fs.tune(releases, NEIGHBOURS, **OPTIONS).candidates
+    with pytest.raises(ReleaseError, match="no complete release"):
+        fs.tune(tmp_path)
+    with pytest.raises(ReleaseError, match="there is no such folder"):
+        fs.tune(tmp_path / "none")
+
+
+def test_pairs_are_draws_that_every_candidate_is_tried_on(releases: list[Path]):
+    one, two = (fs.tune(releases[0], NEIGHBOURS, **OPTIONS, pairs=n) for n in (1, 2))
+    assert one.default != two.default
+    assert [each.settings for each in one.candidates if each.number == 0] == [
+        each.settings for each in two.candidates if each.number == 0
+    ]
+
+
+@pytest.mark.parametrize(
+    ("model", "methods", "warned"),
+    [
+        ("random forest", {"aim"}, True),
+        ("multilayer perceptron", {"aim"}, True),
+        ("random forest", {"aim", "fedvae"}, False),
+        ("random forest", {"mst"}, False),
+        ("gradient boosting", {"aim"}, False),
+    ],
+)
+def test_what_was_measured_against_a_method_is_said_of_that_alone(model, methods, warned):
+    assert bool(tuning._cautions(model, methods)) == warned
 
 
 def test_real_rows_too_few_for_the_settings_are_told(releases: list[Path]):

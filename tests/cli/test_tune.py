@@ -1,0 +1,103 @@
+"""`fedsynth tune`: searched in a terminal, kept in files, real figures apart."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+import fedsynth as fs
+from tests.methods.small import SCHEMA, table
+from tests.tuning.conftest import release
+
+SEARCH = ("--model", "k nearest neighbours", "--trials", 2, "--rows", 250)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return release(tmp_path_factory.mktemp("tuned") / "release", SCHEMA, table(400))
+
+
+@pytest.fixture
+def real(tmp_path):
+    """Options that name real rows to train and to test on."""
+    for name, rows, seed in (("train", 250, 5), ("test", 80, 6)):
+        table(rows, seed).to_csv(tmp_path / f"{name}.csv", index=False)
+    return "--train", tmp_path / "train.csv", "--real", tmp_path / "test.csv"
+
+
+def test_progress_tells_the_best_so_far_unless_quiet(call, folder):
+    code, out, err = call("tune", folder, *SEARCH)
+    assert code == 0 and "k nearest neighbours: settings found" in out
+    assert re.fullmatch(r"(candidates [12]/2, best so far [.0-9]+\n){2}", err)
+    code, again, err = call("tune", folder, *SEARCH, "--quiet")
+    assert (code, again, err) == (0, out, "")
+
+
+def test_what_was_found_is_kept_in_files_and_goes_on_from_a_storage(call, folder, tmp_path):
+    options = (*SEARCH, "--storage", tmp_path / "s.db", "--quiet", "--json")
+    files = ("--out", tmp_path / "found", "--plot", tmp_path / "found.svg")
+    code, out, _ = call("tune", folder, *options, *files)
+    found = json.loads(out)
+    assert code == 0 and found["candidates"] == 2 and "private" not in found
+    assert json.loads((tmp_path / "found" / "settings.json").read_text()) == found
+    assert (tmp_path / "found.svg").read_text().startswith("<svg")
+    code, out, _ = call("tune", folder, *options, "--trials", 3)
+    assert code == 0 and json.loads(out)["candidates"] == 3
+
+
+def test_figures_of_real_rows_are_told_as_private_and_kept_nowhere(call, folder, real, tmp_path):
+    options = (*SEARCH, *real, "--folds", 2, "--quiet", "--out", tmp_path / "found")
+    code, out, _ = call("tune", folder, *options)
+    assert code == 0 and "no epsilon covers them" in " ".join(out.split())
+    tuned = re.search(r"settings found on synthetic rows +([.0-9]+)", out)[1]
+    assert all(
+        tuned not in file.read_text() or file.name == "trials.csv"
+        for file in (tmp_path / "found").iterdir()
+    )
+    code, out, _ = call("tune", folder, *SEARCH, *real, "--quiet", "--json")
+    assert code == 0 and set(json.loads(out)["private"]) == {"metric", "default", "tuned"}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("--train", "a.csv"), "--train and --real go together"),
+        (("--folds", 3), "--folds goes with --train and --real"),
+        (("--plot", "a.gif"), ".svg"),
+        (("--model", "k nearest neighbour"), "did you mean 'k nearest neighbours'"),
+        (("--storage", "none/s.db"), "choose another place"),
+    ],
+)
+def test_options_that_do_not_go_are_told_before_anything_is_tried(call, folder, given, words):
+    code, out, err = call("tune", folder, *SEARCH, *given)
+    assert code == 2 and not out and words in err and "candidates" not in err
+
+
+def test_files_that_exist_are_told_before_anything_is_tried(call, folder, tmp_path):
+    for option in ("--out", "--plot"):
+        code, out, err = call("tune", folder, *SEARCH, option, tmp_path)
+        assert code == 2 and not out and "exists already" in err and "candidates" not in err
+
+
+def test_what_is_no_release_is_told(call, tmp_path):
+    code, _, err = call("tune", tmp_path, *SEARCH)
+    assert code != 0 and "no complete release" in err
+
+
+def test_images_are_tuned_against_files_of_images(call, tmp_path):
+    from tests.evaluation.image_samples import SCHEMA as PICTURES
+    from tests.evaluation.image_samples import drawn
+
+    made = {"hidden": 8, "steps": 5, "batch": 20, "channels": 0, "random_features": 20, "patch": 0}
+    synth = fs.MeanEmbedding(PICTURES, **made)
+    synth.fit(drawn(60, 1), {"epsilon": 20.0, "curious": 0}, insecure_noise_seed=0)
+    synth.release(tmp_path / "pictures", rows=60, seed=1)
+    for name, seed in (("train", 2), ("test", 3)):
+        fs.write_images(drawn(60, seed), tmp_path / f"{name}.npz", PICTURES)
+    real = ("--train", tmp_path / "train.npz", "--real", tmp_path / "test.npz")
+    code, out, _ = call("tune", tmp_path / "pictures", "--trials", 1, *real, "--quiet", "--json")
+    found = json.loads(out)
+    assert code == 0 and found["model"] == "student network"
+    assert found["private"]["default"] > 0.8
