@@ -76,8 +76,9 @@ def test_options_that_do_not_go_are_told_before_anything_is_tried(call, folder, 
 
 
 def test_files_that_exist_are_told_before_anything_is_tried(call, folder, tmp_path):
-    for option in ("--out", "--plot"):
-        code, out, err = call("tune", folder, *SEARCH, option, tmp_path)
+    (tmp_path / "a.svg").touch()
+    for option, path in (("--out", tmp_path), ("--plot", tmp_path / "a.svg")):
+        code, out, err = call("tune", folder, *SEARCH, option, path)
         assert code == 2 and not out and "exists already" in err and "candidates" not in err
 
 
