@@ -13,10 +13,9 @@ from fedsynth.plain import print_json
 from fedsynth.progress import Display
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from fedsynth.data.images import Images
-    from fedsynth.tuning.tuned import RealScores, Tuned
+    from fedsynth.tuning.real import RealScores
+    from fedsynth.tuning.rows import AnySchema, Rows
+    from fedsynth.tuning.tuned import Tuned
 
 
 def tune(
@@ -75,6 +74,8 @@ def tune(
 ) -> None:
     """Search a model's settings on synthetic rows: free of privacy cost, however long."""
     from fedsynth.planning.drawing import demand_plot
+    from fedsynth.tuning.rows import supervise
+    from fedsynth.tuning.tuning import find_releases, read_schema
     from fedsynth.tuning.tuning import tune as search
 
     if (train is None) != (real is None):
@@ -85,6 +86,14 @@ def tune(
         raise ConfigError(f"{out} exists already: name a new folder")
     if plot is not None:
         demand_plot(plot)
+    private = None
+    if train is not None and real is not None:
+        schema, _ = read_schema(find_releases([*releases]))
+        reader = Reader(separator, decimal, encoding, sheet)
+        private = _read(train, schema, reader), _read(real, schema, reader)
+        for path, rows_ in zip((train, real), private, strict=True):
+            # What does not fit is told before anything is tried.
+            supervise(rows_, schema, str(path))
     with Display(quiet=quiet, lines=True) as display:
         found = search(
             [*releases],
@@ -98,15 +107,13 @@ def tune(
             storage=storage,
             progress=display,
         )
+        if out is not None:
+            found.save(out)
+        if plot is not None:
+            found.plot(plot)
         scores = None
-        if train is not None and real is not None:
-            reader = Reader(separator, decimal, encoding, sheet)
-            learned, tested = (_read(path, found, reader) for path in (train, real))
-            scores = found.compare(learned, tested, folds=folds, progress=display)
-    if out is not None:
-        found.save(out)
-    if plot is not None:
-        found.plot(plot)
+        if private is not None:
+            scores = found.compare(*private, folds=folds, progress=display)
     if as_json:
         content = found.to_dict()
         if scores is not None:
@@ -116,13 +123,13 @@ def tune(
     _show(found, scores, out)
 
 
-def _read(path: Path, found: Tuned, reader: Reader) -> pd.DataFrame | Images:
+def _read(path: Path, schema: AnySchema, reader: Reader) -> Rows:
     from fedsynth.data.images import read_images
     from fedsynth.schema import ImageSchema
 
-    if isinstance(found.schema, ImageSchema):
-        return read_images(path, found.schema)
-    return reader.read(path, found.schema)
+    return (
+        read_images(path, schema) if isinstance(schema, ImageSchema) else reader.read(path, schema)
+    )
 
 
 def _show(found: Tuned, scores: RealScores | None, out: Path | None) -> None:

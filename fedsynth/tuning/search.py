@@ -70,7 +70,7 @@ class Search:
         scores: list[float] | None = self.study.user_attrs.get(_DEFAULT)
         if scores is None:
             try:
-                scores = self.judge(None, lambda _: None)
+                scores = _demand_finite(self.judge(None, lambda _: None))
             except UNTRAINABLE:
                 raise ConfigError(
                     f"{self.space.name} cannot be trained as it is: does it take these columns? "
@@ -142,9 +142,13 @@ class Search:
                 raise self.optuna.TrialPruned
 
         try:
-            scores = self.judge(self.space.settings_of(trial.params), report)
+            settings = self.space.settings_of(trial.params)
+            scores = _demand_finite(self.judge(settings, report))
         except self.optuna.TrialPruned:
             self.study.tell(trial, state=states.PRUNED)
+        except self.optuna.exceptions.OptunaError:
+            # The storage's fault, not the candidate's.
+            raise
         except UNTRAINABLE:
             self.study.tell(trial, state=states.FAIL)
         else:
@@ -187,6 +191,13 @@ class Search:
 
     def _tell(self, trials: int, report: Report) -> None:
         report("candidates", len(self._finished()), trials, best=self._best())
+
+
+def _demand_finite(scores: list[float]) -> list[float]:
+    """Raises ArithmeticError of a model that answers what is no number."""
+    if not np.isfinite(scores).all():
+        raise ArithmeticError("a score is not finite")
+    return scores
 
 
 def import_optuna() -> Any:

@@ -81,7 +81,7 @@ class Tuned(Shown):
         metric: that was searched by; more is better (an error counts negative).
         releases: the folders or names of the releases searched on.
         rows: of a draw; each candidate learned from as many and was scored on as many others.
-        default: the score of the model's own settings, over the releases.
+        defaults: of each release, in order, the score of the model's own settings.
         candidates: all that were tried to the end, best first.
         unfinished: how many more were pruned or could not be trained.
         best: the one that is recommended.
@@ -92,7 +92,7 @@ class Tuned(Shown):
     metric: Metric
     releases: tuple[str, ...]
     rows: int
-    default: float
+    defaults: tuple[float, ...]
     candidates: tuple[Candidate, ...]
     unfinished: int
     best: Candidate
@@ -100,6 +100,19 @@ class Tuned(Shown):
     space: Space
     seed: int = 0
     cautions: tuple[str, ...] = ()
+
+    @property
+    def default(self) -> float:
+        """The score of the model's own settings, the mean over releases."""
+        return float(np.mean(self.defaults))
+
+    @property
+    def gains(self) -> tuple[float, ...]:
+        """Of each release, in order, what the recommended settings score above the default's. How
+        far they lie apart tells more than draws of one release: noise is the same in all of these.
+        """
+        pairs = zip(self.best.scores, self.defaults, strict=True)
+        return tuple(one - own for one, own in pairs)
 
     @property
     def settings(self) -> Settings:
@@ -200,11 +213,11 @@ class Tuned(Shown):
                 searched = self._score(chosen, learned, others)
             if candidates:
                 found = []
-                for done, one in enumerate(self.candidates):
-                    report("candidates on test rows", done, len(self.candidates))
+                for done, one in enumerate(self.candidates, 1):
                     found.append(self._try(one.settings, learned, others))
-                made = [one.score for one in self.candidates]
+                    report("candidates on test rows", done, len(self.candidates))
                 names = [str(one.number) for one in self.candidates]
+                made = [one.score for one in self.candidates]
                 spearman = agreement(names, made, found).spearman
                 best = max([tuned, *(score for score in found if score is not None)])
         return RealScores(self.metric, default, tuned, searched, best, spearman)
@@ -237,11 +250,11 @@ class Tuned(Shown):
         parts = fold(rows, folds, self.schema, self.seed)
         tried: list[Settings | None] = [None, *(one.settings for one in self.candidates)]
         means = []
-        for done, settings in enumerate(tried):
-            report("candidates on real rows", done, len(tried))
+        for done, settings in enumerate(tried, 1):
             scores = [self._try(settings, *part) for part in parts]
             known = [score for score in scores if score is not None and not np.isnan(score)]
             means.append(float(np.mean(known)) if len(known) == folds else -np.inf)
+            report("candidates on real rows", done, len(tried))
         return tried[int(np.argmax(means))]
 
     def table(self) -> pd.DataFrame:
@@ -283,6 +296,7 @@ class Tuned(Shown):
             "settings": {short_name(name): value for name, value in self.settings.items()},
             "score": self.best.score,
             "default": self.default,
+            "gains": list(self.gains),
             "candidates": len(self.candidates),
             "unfinished": self.unfinished,
             "cautions": list(self.cautions),
@@ -356,6 +370,10 @@ class Tuned(Shown):
         shown, own = [self.best, *others], self.build().get_params()
         scores = [*(one.score for one in shown), self.default]
         lines = [[self.metric, *(f"{score:.4f}" for score in scores)]]
+        if len(self.releases) > 1:
+            for place, name in enumerate(self.releases):
+                each = [*(one.scores[place] for one in shown), self.defaults[place]]
+                lines.append([f".. of {Path(name).name}", *(f"{score:.4f}" for score in each)])
         for name in self.settings:
             values = [*(one.settings[name] for one in shown), own[name]]
             lines.append([short_name(name), *map(_spell_value, values)])
@@ -367,6 +385,12 @@ class Tuned(Shown):
         ]
         if self.best is not self.candidates[0]:
             said.append("Of those that score alike, the one that may learn least is taken.")
+        if len(self.gains) > 1:
+            low, high = min(self.gains), max(self.gains)
+            said.append(
+                f"Above the default by {np.mean(self.gains):.4f}, from release to release "
+                f"{low:.4f} to {high:.4f}."
+            )
         if self.default > self.candidates[0].score:
             said.append(
                 "On synthetic rows the default scores better than all of them: search longer."

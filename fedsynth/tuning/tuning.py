@@ -117,14 +117,10 @@ def tune(
         DataError: draws without answers, or with one answer alone.
     """
     optuna = import_optuna()
-    several = [releases] if isinstance(releases, str | Path) else releases
-    demand_kind("releases", several, (list, tuple), "the folder of a release, or a list of them")
-    if not several:
-        raise ConfigError("give the folder of a release to tune on, or several")
-    folders = [one for each in several for one in _releases_in(demand_path("releases", each))]
+    folders = find_releases(releases)
     trials, jobs = demand_whole("trials", trials, 1), demand_whole("jobs", jobs, 1)
     seed = demand_whole("seed", seed, 0)
-    schema, count = _read_schemas(folders)
+    schema, count = read_schema(folders)
     rows = min(count, _MOST_ROWS) if rows is None else rows
     demand_whole("rows", rows, 10)
     metric = demand_metric(metric, schema)
@@ -154,7 +150,7 @@ def tune(
     own = kind.defaults(kind.build(schema, seed))
     with showing(progress) as report, opened(optuna, file, name) as study:
         search = Search(optuna, study, kind, own, judge, seed, jobs)
-        default = search.score_default()
+        defaults = search.score_default()
         search.run(trials, report)
         found, unfinished = search.candidates(), search.unfinished()
     return Tuned(
@@ -162,7 +158,7 @@ def tune(
         metric=metric,
         releases=tuple(ground.name for ground in grounds),
         rows=int(rows),
-        default=float(np.mean(default)),
+        defaults=tuple(defaults),
         candidates=found,
         unfinished=unfinished,
         # An error has the unit of its target: there nobody knows what is near.
@@ -172,6 +168,19 @@ def tune(
         seed=seed,
         cautions=_cautions(kind.name, {ground.method for ground in grounds}),
     )
+
+
+def find_releases(releases: str | Path | Sequence[str | Path]) -> list[Path]:
+    """The folders of releases that `tune` takes by these, whether or not they hold one.
+
+    Raises:
+        ConfigError: none is given, or something else.
+    """
+    several = [releases] if isinstance(releases, str | Path) else releases
+    demand_kind("releases", several, (list, tuple), "the folder of a release, or a list of them")
+    if not several:
+        raise ConfigError("give the folder of a release to tune on, or several")
+    return [one for each in several for one in _releases_in(demand_path("releases", each))]
 
 
 def _releases_in(folder: Path) -> list[Path]:
@@ -193,8 +202,13 @@ def _cautions(model: str, methods: set[str]) -> tuple[str, ...]:
     )
 
 
-def _read_schemas(folders: Sequence[Path]) -> tuple[AnySchema, int]:
-    """The releases' one schema and the rows of the first."""
+def read_schema(folders: Sequence[Path]) -> tuple[AnySchema, int]:
+    """The releases' one schema, which has something to predict, and the rows of the first.
+
+    Raises:
+        ReleaseError: a folder that holds none, or a damaged one.
+        ConfigError: there is nothing to predict, or the schemas differ.
+    """
     count, found = 0, []
     for folder in folders:
         rows, schema, _ = read_release(folder)

@@ -82,6 +82,14 @@ def test_files_that_exist_are_told_before_anything_is_tried(call, folder, tmp_pa
         assert code == 2 and not out and "exists already" in err and "candidates" not in err
 
 
+def test_real_rows_that_do_not_fit_are_told_before_anything_is_tried(call, folder, real):
+    _, train, _, test = real
+    test.write_text(train.read_text().replace("age", "years", 1))
+    code, _, err = call("tune", folder, *SEARCH, *real)
+    assert code != 0 and "test.csv: lacks columns of the schema: 'age'" in err
+    assert "candidates" not in err
+
+
 def test_what_is_no_release_is_told(call, tmp_path):
     code, _, err = call("tune", tmp_path, *SEARCH)
     assert code != 0 and "no complete release" in err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sqlite3
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import optuna
 import pytest
-from optuna.storages import InMemoryStorage
+from optuna.exceptions import StorageInternalError
+from optuna.storages import InMemoryStorage, RDBStorage
 from optuna.trial import TrialState
 
 import fedsynth as fs
@@ -158,6 +160,36 @@ def test_what_cannot_be_trained_is_counted_whatever_a_library_raises():
 
     search, _ = searched(InMemoryStorage(), 4, judge=some)
     assert len(search.candidates()) + search.unfinished() == 4 and search.unfinished() > 0
+
+
+def test_a_model_that_answers_no_numbers_is_none_that_could_be_trained():
+    def some(settings, report):
+        return [0.5 if settings is None or settings["depth"] == 3 else math.nan]
+
+    search, heard = searched(InMemoryStorage(), 4, judge=some)
+    assert len(search.candidates()) == 1 and search.unfinished() == 3
+    assert heard[-1] == ("candidates", 4, 4, 0.5)
+
+
+def test_a_storage_that_fails_is_no_candidates_fault(tmp_path: Path, monkeypatch):
+    def full(*_):
+        raise StorageInternalError("database or disk is full")
+
+    def halfway(settings, report):
+        if settings is not None:
+            monkeypatch.setattr(RDBStorage, "set_trial_intermediate_value", full)
+            report(0.5)
+        return [0.5]
+
+    with (
+        pytest.raises(ConfigError, match=r"the disk is full\); what was finished is kept"),
+        opened(optuna, tmp_path / "search.db", "one") as study,
+    ):
+        search_of(study, halfway).run(2, lambda *_, **__: None)
+    with opened(optuna, tmp_path / "search.db", "one") as study:
+        search = search_of(study)
+        search.run(2, lambda *_, **__: None)
+    assert len(search.candidates()) == 2 and search.unfinished() == 0
 
 
 # A search whose process kills itself in the middle of its third trial.

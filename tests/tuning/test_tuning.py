@@ -29,10 +29,16 @@ OPTIONS = {"trials": 4, "rows": 250, "seed": 3}
 NEIGHBOURS = "k nearest neighbours"
 
 
+@pytest.fixture(scope="module")
+def found(releases: list[Path]) -> Tuned:
+    """A search whose settings do for some dozens of real rows."""
+    return fs.tune(releases[0], NEIGHBOURS, {"n_neighbors": (1, 50)}, **OPTIONS)
+
+
 def test_the_same_search_finds_the_same(releases: list[Path]):
     first, second = (fs.tune(releases[0], NEIGHBOURS, **OPTIONS) for _ in range(2))
     assert first.table().equals(second.table())
-    assert first.best == second.best and first.default == second.default
+    assert first.best == second.best and first.defaults == second.defaults
 
 
 def test_a_search_that_was_cut_off_goes_on_as_if_it_had_not_been(
@@ -73,6 +79,12 @@ def test_of_several_releases_the_mean_rank_decides(releases: list[Path]):
     ranks = scores.rank(ascending=False).mean(axis=1)
     assert found.table()["rank"].tolist() == ranks.tolist() == sorted(ranks)
     assert found.best.scores == tuple(scores[found.table().trial == found.best.number].iloc[0])
+    alone = [fs.tune(one, NEIGHBOURS, **OPTIONS).defaults for one in releases]
+    assert found.defaults == tuple(own for (own,) in alone)
+    gains = np.subtract(found.best.scores, found.defaults)
+    assert found.gains == tuple(gains)
+    shown = " ".join(str(found).split())
+    assert f"from release to release {gains.min():.4f} to {gains.max():.4f}" in shown
 
 
 def test_every_model_is_searched_and_trains_on_real_rows(releases: list[Path]):
@@ -257,8 +269,7 @@ def test_scores_of_real_rows_stay_out_of_the_search(releases: list[Path], tmp_pa
     assert scores.best is not None and scores.regret == pytest.approx(scores.best - scores.tuned)
 
 
-def test_settings_are_also_chosen_by_cross_validation_on_real_rows(releases: list[Path]):
-    found = fs.tune(releases[0], NEIGHBOURS, {"n_neighbors": (1, 50)}, **OPTIONS)
+def test_settings_are_also_chosen_by_cross_validation_on_real_rows(found: Tuned):
     train, test = table(120, 5), table(100, 6)
     private = found.compare(train, test, folds=3)
     assert private.best is None
@@ -281,14 +292,12 @@ def test_settings_are_also_chosen_by_cross_validation_on_real_rows(releases: lis
         ({"folds": 200}, DataError, "120 real rows are too few for 200 folds"),
     ],
 )
-def test_folds_that_are_none_are_told(releases: list[Path], given, error, words):
-    found = fs.tune(releases[0], NEIGHBOURS, {"n_neighbors": (1, 50)}, **OPTIONS)
+def test_folds_that_are_none_are_told(found: Tuned, given, error, words):
     with pytest.raises(error, match=words):
         found.compare(table(120, 5), table(100, 6), **given)
 
 
-def test_what_is_told_of_real_rows_says_that_it_is_private(releases: list[Path]):
-    found = fs.tune(releases[0], NEIGHBOURS, {"n_neighbors": (1, 50)}, **OPTIONS)
+def test_what_is_told_of_real_rows_says_that_it_is_private(found: Tuned):
     private = found.compare(table(120, 5), table(100, 6), folds=2)
     shown = " ".join(str(private).split())
     assert "no epsilon covers them" in shown and "no part of a release" in shown
@@ -309,7 +318,7 @@ def test_the_code_to_paste_makes_the_model_that_was_found(name: str, target: str
     space = named_space(name, schema)
     first = {one: choice[0] for one, choice in space.choices.items()}
     found = Tuned(
-        name, "auroc", ("a",), 9, 0.5, (Candidate(0, first, (0.5,), 1.0, 0.0),), 0,
+        name, "auroc", ("a",), 9, (0.5,), (Candidate(0, first, (0.5,), 1.0, 0.0),), 0,
         Candidate(0, first, (0.5,), 1.0, 0.0), schema, space,
     )  # fmt: skip
     known = {}
