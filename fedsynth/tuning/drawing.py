@@ -164,7 +164,8 @@ def _panel(search: Drawn, setting: Setting, left: float, top: float) -> list[Htm
     numbers = None
     if not setting.listed:
         inset = 8.0
-        numbers = Scale(*setting.choices, left + inset, right - inset, log=setting.log)
+        low, high = map(float, setting.choices)
+        numbers = Scale(low, high, left + inset, right - inset, setting.log)
 
     def x(value: Any) -> float:
         return spaced(list(setting.choices).index(value)) if numbers is None else numbers(value)
@@ -177,7 +178,6 @@ def _panel(search: Drawn, setting: Setting, left: float, top: float) -> list[Htm
         for choice in named:
             parts.append(words(x(choice), foot + 16, short(choice, 9), "middle", "quiet"))
     else:
-        low, high = setting.choices
         parts.append(words(left, foot + 16, f"{low:g}", "start", "quiet"))
         parts.append(words(right, foot + 16, f"{high:g}", "end", "quiet"))
         if setting.log:
