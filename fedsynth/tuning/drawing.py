@@ -92,11 +92,14 @@ def draw_search(search: Drawn, label: str) -> Html:
 
 
 def _heights(search: Drawn, low: float, high: float) -> Scale:
-    """Scores between two heights: without the worst, that would press all others together."""
+    """Scores between two heights: without the worst, that would press all others together, but
+    with what is marked."""
     scores = [*search.scores.values(), search.default]
     best = max(scores)
     deepest = best - _DEEPEST * (best - statistics.median(scores))
-    least = max(min(scores), min(deepest, search.default))
+    wanted = [deepest, search.default, search.scores[search.taken]]
+    wanted += [] if search.near is None else search.near[:1]
+    least = max(min(scores), min(wanted))
     room = (best - least) * 0.06 or abs(best) * 0.01 or 0.01
     return Scale(least - room, best + room, low, high)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -275,8 +276,8 @@ class Tuned(Shown):
 
     @property
     def code(self) -> str:
-        """The model with these settings, as Python code to paste. A table's columns are numbers to
-        it: see `pipeline` for the steps before it."""
+        """The model with these settings, as Python code to paste, without the steps that make
+        columns numbers: `pipeline` has them, too."""
         model = self.pipeline
         if set(model.named_steps) == {"columns", "model"}:
             model = model.named_steps["model"]
@@ -284,7 +285,9 @@ class Tuned(Shown):
             # As long as the schema; by default those of a categorical dtype.
             model.set_params(categorical_features="from_dtype")
         # Settings that are the default's are left out.
-        return str(model.__repr__(N_CHAR_MAX=100_000))
+        written = model.__repr__(N_CHAR_MAX=100_000)
+        parts = [model, *model.get_params().values()]
+        return "\n".join([*_imports(parts), "", written])
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able, without the candidates that were not taken: of synthetic rows alone."""
@@ -388,8 +391,8 @@ class Tuned(Shown):
         if len(self.gains) > 1:
             low, high = min(self.gains), max(self.gains)
             said.append(
-                f"Above the default by {np.mean(self.gains):.4f}, from release to release "
-                f"{low:.4f} to {high:.4f}."
+                f"Against the default: {np.mean(self.gains):+.4f}, from release to release "
+                f"{low:+.4f} to {high:+.4f}."
             )
         if self.default > self.candidates[0].score:
             said.append(
@@ -416,6 +419,17 @@ def choose(candidates: tuple[Candidate, ...], near: float = NEAR) -> Candidate:
         return first
     alike = [one for one in candidates if one.score >= first.score - near]
     return min(alike, key=lambda one: (one.capacity, one.rank, one.number))
+
+
+def _imports(parts: Iterable[object]) -> list[str]:
+    """Lines that import the classes of the estimators among these, from where they are public."""
+    kinds = {type(part) for part in parts if hasattr(part, "get_params")}
+    lines = set()
+    for kind in kinds:
+        public = takewhile(lambda name: not name.startswith("_"), kind.__module__.split("."))
+        if module := ".".join(public):
+            lines.add(f"from {module} import {kind.__name__}")
+    return sorted(lines)
 
 
 def _spell(settings: Settings) -> str:

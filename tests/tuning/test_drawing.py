@@ -56,6 +56,16 @@ def test_a_score_far_below_does_not_press_the_others_together_and_is_told():
     assert max(heights) - min(heights) > 60
 
 
+def test_what_is_marked_is_always_in_the_plot():
+    scores = {number: 0.90 + number / 1e5 for number in range(9)} | {9: 0.898, 10: 0.5}
+    plot = drawn(scores, taken=9, default=0.89, near=(0.88, 0.90008))
+    kinds = {title: (kind, place[1]) for kind, title, place in circles(plot)}
+    assert kinds["trial 9: 0.8980"][0] == "taken"
+    assert kinds["trial 9: 0.8980"][1] < kinds["trial 10: 0.5000"][1] - 50
+    (band,) = re.findall(r'height="([\d.]+)" class="near"', plot)[:1]
+    assert float(band) > 100
+
+
 def test_settings_have_a_panel_each_with_the_default_where_it_has_a_place():
     chosen = [
         Setting("rate", [0.01, 1.0, 0.1], (0.01, 1.0), 0.1, log=True),

@@ -40,6 +40,7 @@ def test_the_student_network_is_searched_and_trained_on_real_images(pictures: Pa
     found = fs.tune(pictures, None, SMALL, **OPTIONS)
     assert found.model == "student network"
     assert {name.removeprefix("model__") for name in found.settings} > set(SMALL)
+    assert found.code.startswith("from fedsynth.tuning.images import StudentNetwork\n\nStudent")
     model = found.train(drawn(80, 7))
     unseen = drawn(200, 8)
     said = model.predict(unseen.pixels)
