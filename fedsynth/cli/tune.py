@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -95,18 +96,27 @@ def tune(
             # What does not fit is told before anything is tried.
             supervise(rows_, schema, str(path))
     with Display(quiet=quiet, lines=True) as display:
-        found = search(
-            [*releases],
-            model,
-            trials=trials,
-            rows=rows,
-            metric=metric,
-            pairs=pairs,
-            seed=seed,
-            jobs=jobs,
-            storage=storage,
-            progress=display,
-        )
+        try:
+            found = search(
+                [*releases],
+                model,
+                trials=trials,
+                rows=rows,
+                metric=metric,
+                pairs=pairs,
+                seed=seed,
+                jobs=jobs,
+                storage=storage,
+                progress=display,
+            )
+        except KeyboardInterrupt:
+            going_on = (
+                "Nothing was kept: with --storage FILE the same command goes on where it was"
+                if storage is None
+                else f"The same command goes on from {storage}"
+            )
+            print(f"\nInterrupted. {going_on}", file=sys.stderr)
+            raise typer.Exit(130) from None
         if out is not None:
             found.save(out)
         if plot is not None:

@@ -184,10 +184,11 @@ def find_releases(releases: str | Path | Sequence[str | Path]) -> list[Path]:
 
 
 def _releases_in(folder: Path) -> list[Path]:
-    """The folder, or the releases in it where it is none itself."""
+    """The folder, or the releases of rows in it where it is no release itself."""
     if is_release(folder) or not folder.is_dir():
         return [folder]
-    return sorted(inner for inner in folder.iterdir() if is_release(inner)) or [folder]
+    inner = [each for each in folder.iterdir() if is_release(each) and any(each.glob("rows.*"))]
+    return sorted(inner) or [folder]
 
 
 def _cautions(model: str, methods: set[str]) -> tuple[str, ...]:

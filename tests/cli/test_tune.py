@@ -8,6 +8,7 @@ import re
 import pytest
 
 import fedsynth as fs
+from fedsynth.tuning import tuning
 from tests.methods.small import SCHEMA, table
 from tests.tuning.conftest import release
 
@@ -45,6 +46,18 @@ def test_what_was_found_is_kept_in_files_and_goes_on_from_a_storage(call, folder
     assert (tmp_path / "found.svg").read_text().startswith("<svg")
     code, out, _ = call("tune", folder, *options, "--trials", 3)
     assert code == 0 and json.loads(out)["candidates"] == 3
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_who_interrupts_a_search_is_told_how_it_goes_on(call, folder, tmp_path, monkeypatch, kept):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tuning, "score_model", interrupt)
+    options = ("--storage", tmp_path / "s.db") if kept else ()
+    code, _, err = call("tune", folder, *SEARCH, *options)
+    assert code == 130
+    assert (f"goes on from {tmp_path / 's.db'}" if kept else "Nothing was kept") in err
 
 
 def test_figures_of_real_rows_are_told_as_private_and_kept_nowhere(call, folder, real, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -363,6 +364,11 @@ def test_a_folder_of_releases_stands_for_all_in_it(releases: list[Path], tmp_pat
     assert found.candidates == fs.tune(releases, NEIGHBOURS, **OPTIONS).candidates
     with pytest.raises(ReleaseError, match="no complete release"):
         fs.tune(tmp_path)
+    # A release of a model that makes no rows is none to tune on.
+    (tmp_path / "model").mkdir()
+    shutil.copy(releases[0] / "certificate.json", tmp_path / "model")
+    (tmp_path / "b").symlink_to(releases[1])
+    assert tuning.find_releases(tmp_path) == [tmp_path / "b"]
     with pytest.raises(ReleaseError, match="there is no such folder"):
         fs.tune(tmp_path / "none")
 
