@@ -21,13 +21,14 @@ _DEEPEST = 4.0
 _NAMED = 6
 """Values of a list that are all written below its panel."""
 _STYLE = (
-    ".search text{font:12px system-ui,sans-serif;fill:#222}.search .quiet{fill:#555}"
-    ".search .mid{text-anchor:middle}.search .end{text-anchor:end}.search .name{font-weight:600}"
-    ".search .grid{stroke:#ddd;stroke-width:1;fill:none}.search .near{fill:#e8efe6}"
-    ".search .default{stroke:#222;stroke-width:1.5;stroke-dasharray:5 4;fill:none}"
-    ".search .best{stroke:#1f5fa8;stroke-width:2;fill:none}"
-    ".search .one{fill:#7d8894;fill-opacity:.75}.search .taken{fill:#b5472f;stroke:#fff}"
-    ".search .below{fill:#fff;stroke:#7d8894}"
+    ".fs-search text{font:12px system-ui,sans-serif;fill:#222}.fs-search .quiet{fill:#555}"
+    ".fs-search .mid{text-anchor:middle}.fs-search .end{text-anchor:end}"
+    ".fs-search .name{font-weight:600}"
+    ".fs-search .grid{stroke:#ddd;stroke-width:1;fill:none}.fs-search .near{fill:#e8efe6}"
+    ".fs-search .default{stroke:#222;stroke-width:1.5;stroke-dasharray:5 4;fill:none}"
+    ".fs-search .best{stroke:#1f5fa8;stroke-width:2;fill:none}"
+    ".fs-search .one{fill:#7d8894;fill-opacity:.75}.fs-search .taken{fill:#b5472f;stroke:#fff}"
+    ".fs-search .below{fill:#fff;stroke:#7d8894}"
 )
 
 
@@ -88,7 +89,7 @@ def draw_search(search: Drawn, label: str) -> Html:
     ground = tag("rect", width="100%", height="100%", fill="#fff")
     xml = {"xmlns": "http://www.w3.org/2000/svg", "role": "img", "aria_label": label}
     style = tag("style", Html(_STYLE))
-    return tag("svg", style, ground, *parts, class_="search", **size, **xml)
+    return tag("svg", style, ground, *parts, class_="fs-search", **size, **xml)
 
 
 def _heights(search: Drawn, low: float, high: float) -> Scale:

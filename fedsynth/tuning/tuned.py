@@ -360,7 +360,7 @@ class Tuned(Shown):
         scores = {one.number: one.score for one in self.candidates}
         near, first = None, self.candidates[0].score
         if self.metric != "mae" and self.best.capacity is not None:
-            near = first - NEAR, first
+            near = first - NEAR, max(scores.values())
         drawn_search = Drawn(self.metric, scores, self.best.number, self.default, near, settings)
         label = (
             f"{self.metric} of {len(scores)} candidates; the one taken, trial {self.best.number}, "

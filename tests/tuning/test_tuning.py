@@ -399,3 +399,16 @@ def test_real_rows_too_few_for_the_settings_are_told(releases: list[Path]):
     found = fs.tune(releases[0], NEIGHBOURS, {"n_neighbors": (100, 200)}, **OPTIONS)
     with pytest.raises(DataError, match="on 50 real rows: settings were found on 250"):
         found.train(table(50, 5))
+
+
+@pytest.mark.parametrize("target", ["outcome", "dose"])
+def test_spaces_hold_the_default_but_where_they_leave_corners_out(target: str):
+    schema = SCHEMA.model_copy(update={"target": target})
+    linear = "logistic regression" if target == "outcome" else "ridge regression"
+    for name in (
+        "gradient boosting", "multilayer perceptron", "support vectors", NEIGHBOURS, linear,
+    ):  # fmt: skip
+        space = named_space(name, schema)
+        assert space.defaults(space.build(schema, 0)) is not None, name
+    forest = named_space("random forest", schema)
+    assert forest.defaults(forest.build(schema, 0)) is None
