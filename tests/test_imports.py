@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -20,20 +21,27 @@ TABLES = {"pandas", "pyarrow"}
 NUMBERS = {"numpy", *TABLES, *LEARNING, *HEAVY}
 
 RUN = """
-import sys
+import json, sys
 from fedsynth.cli.app import run
-code = run(sys.argv[1:])
-print("loaded", *sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr)
-sys.exit(code)
+for command in json.loads(sys.argv[1]):
+    code = run(command)
+    names = {name.partition(".")[0] for name in sys.modules}
+    print("loaded", code, *sorted(names), file=sys.stderr)
 """
 
 
-def loaded_modules(*arguments: object, code: int = 0) -> set[str]:
-    """Top-level modules that a process of its own has loaded after a command."""
-    command = [sys.executable, "-c", RUN, *map(str, arguments)]
+def loaded_after(commands: list[list[str]], code: int = 0) -> list[set[str]]:
+    """Top-level modules that a process of its own has loaded after each of its commands."""
+    command = [sys.executable, "-c", RUN, json.dumps(commands)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stderr
-    return set(done.stderr.splitlines()[-1].split()[1:])
+    told = [line.split()[1:] for line in done.stderr.splitlines() if line.startswith("loaded ")]
+    assert [code] * len(commands) == [int(first) for first, *_ in told], done.stderr
+    return [set(names) for _, *names in told]
+
+
+def loaded_modules(*arguments: object) -> set[str]:
+    (modules,) = loaded_after([[str(argument) for argument in arguments]])
+    return modules
 
 
 def job(folder: Path, **changes: object) -> Path:
@@ -49,29 +57,27 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "release"
 
 
-@pytest.mark.parametrize("command", [("--help",), ("run", "--help"), ("version",)])
-def test_help_imports_no_numbers(command):
-    assert not loaded_modules(*command) & {*NUMBERS, "rich"}
+def test_help_imports_no_numbers():
+    told = loaded_after([["--help"], ["run", "--help"], ["version"]])
+    assert not told[-1] & {*NUMBERS, "rich"}
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"privacy": {"epsilno": 1.0}},
-        {"method": "aims"},
-        {"holdouts": 0.1},
-        {"sites": {"clients": 3, "scheme": "uniform", "betta": 1.0}},
-    ],
-    ids=lambda changes: next(iter(changes)),
-)
-def test_a_mistyped_job_is_refused_without_numbers(tmp_path, changes):
-    assert not loaded_modules("run", job(tmp_path, **changes), code=2) & NUMBERS
+METHODS = ("aim", "fedvae", "fusion-gan", "pate-gan", "hybrid-fusion")
+MISTYPED = [
+    {"privacy": {"epsilno": 1.0}},
+    {"method": "aims"},
+    {"holdouts": 0.1},
+    {"sites": {"clients": 3, "scheme": "uniform", "betta": 1.0}},
+]
 
 
-@pytest.mark.parametrize("method", ["aim", "fedvae", "fusion-gan", "pate-gan", "hybrid-fusion"])
-def test_a_mistyped_setting_is_refused_without_tables(tmp_path, method):
-    mistyped = job(tmp_path, method=method, settings={"roundz": 3})
-    assert not loaded_modules("run", mistyped, code=2) & {*TABLES, *LEARNING, *HEAVY}
+def test_mistyped_jobs_are_refused_without_numbers_and_mistyped_settings_without_tables(tmp_path):
+    """In one process: what a command loads stays for the next, the lightest first."""
+    wrong = [{"method": name, "settings": {"roundz": 3}} for name in METHODS]
+    files = [job(tmp_path / str(i), **changes) for i, changes in enumerate([*MISTYPED, *wrong])]
+    told = loaded_after([["run", str(path)] for path in files], code=2)
+    assert not told[len(MISTYPED) - 1] & NUMBERS
+    assert not told[-1] & {*TABLES, *LEARNING, *HEAVY}
 
 
 def test_settings_of_all_methods_need_no_tables():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import warnings
@@ -92,7 +93,7 @@ def run(arguments: Sequence[str]) -> int:
         # Libraries warn about their own workings, in words that nobody here can act on.
         warnings.simplefilter("ignore")
     try:
-        app(args=list(arguments), prog_name="fedsynth")
+        _command()(args=list(arguments), prog_name="fedsynth")
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
     except FedsynthError as error:
@@ -109,6 +110,12 @@ def run(arguments: Sequence[str]) -> int:
         )
         return _print_error(message, 1)
     return 0
+
+
+@functools.cache
+def _command() -> Any:
+    """The commands, read from their functions' signatures once in a process."""
+    return typer.main.get_command(app)
 
 
 def _print_error(message: str, code: int) -> int:

@@ -64,3 +64,17 @@ def loss_of(divergence: Callable[[Curve], Curve], eps0: float) -> Loss:
     deltas = divergence(np.asarray(np.arange(-reach, reach + 1) * MESH, np.float64))
     pmf = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(MESH, -reach, reach, deltas)
     return privacy_loss_distribution.PrivacyLossDistribution(pmf)
+
+
+def gaussian_loss(noise: float) -> Loss:
+    """The loss distribution of one Gaussian release of everybody, as dp-accounting has it, which
+    takes it apart number by number. A loss 10 deviations out counts as infinite."""
+    from scipy.special import log_ndtr, ndtr
+
+    def divergence(epsilon: Curve) -> Curve:
+        """Balle and Wang 2018, theorem 8."""
+        shift, half = epsilon * noise, 0.5 / noise
+        lost = np.exp(epsilon + log_ndtr(-half - shift))
+        return np.asarray(np.clip(ndtr(half - shift) - lost, 0, 1), np.float64)
+
+    return loss_of(divergence, 0.5 / noise**2 + 10 / noise)

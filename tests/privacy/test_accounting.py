@@ -7,13 +7,16 @@ import subprocess
 import sys
 
 import pytest
+from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
 from fedsynth.errors import PrivacyError
+from fedsynth.privacy import accounting
 from fedsynth.privacy.accounting import Spent, charged, replaces_one, spent, unsampled
 from fedsynth.privacy.calibration import calibrate, optimal_gaussian_sigma
+from fedsynth.privacy.mechanisms.gaussian import Gaussian
 from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson, Sampling
 from fedsynth.privacy.terms import Terms
 
@@ -146,6 +149,17 @@ def test_releases_without_sampling_cost_what_the_closed_form_says(multiplier: fl
     assert cost.rdp >= exact - 1e-6
     if cost.pld is not None:
         assert exact - 1e-9 <= cost.pld <= exact + 2e-4
+
+
+@pytest.mark.parametrize(("noise", "count"), [(0.5, 1), (2.0, 7), (40.0, 3), (3000.0, 1)])
+def test_the_loss_of_a_gaussian_release_is_dp_accountings(noise: float, count: int):
+    ours = Gaussian().loss(noise, EVERYONE, count)
+    theirs = from_gaussian_mechanism(
+        noise / math.sqrt(count), value_discretization_interval=accounting.MESH
+    )
+    for delta in (1e-3, DELTA, 1e-10):
+        wanted = pytest.approx(theirs.get_epsilon_for_delta(delta), rel=1e-9)
+        assert ours.get_epsilon_for_delta(delta) == wanted
 
 
 @given(scale=st.floats(0.1, 50))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedsynth.errors import PrivacyError
-from fedsynth.privacy.curves import MESH, Curve, Loss, of_event
+from fedsynth.privacy.curves import MESH, Curve, Loss, gaussian_loss, of_event
 from fedsynth.privacy.mechanisms.mechanism import Additive
 from fedsynth.privacy.noise import Draws, NoiseSource
 from fedsynth.privacy.rows.clipping import Norm
@@ -50,6 +50,6 @@ class Gaussian(Additive):
             raise PrivacyError("no loss distribution is known for samples of a fixed size")
         if sampling.rate == 1:
             # Exactly one release with less noise, so that the mesh rounds once.
-            return of(noise / math.sqrt(count), value_discretization_interval=MESH)
+            return gaussian_loss(noise / math.sqrt(count))
         one = of(noise, value_discretization_interval=MESH, sampling_prob=sampling.rate)
         return one.self_compose(count)
