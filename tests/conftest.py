@@ -17,6 +17,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from fedsynth.cli import app as cli
+from fedsynth.evaluation.measures import utility
+from fedsynth.evaluation.models import classifiers, regressors
 from fedsynth.federation.simulation import repeats
 from fedsynth.planning import selecting
 from fedsynth.privacy import accounting, curves, filters, noise
@@ -167,6 +169,17 @@ def exact_costs():
             patch.setattr(module, name, getattr(module, name).__wrapped__)
         yield
     _forget()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_models():
+    """What is promised of classifiers and their scores is promised of a fifth of the trees, and of
+    three of the settings that a tuner would try: twelve take longer than everything else."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(utility, "SETTINGS", utility.SETTINGS[::5])
+        for module in (classifiers, regressors):
+            patch.setattr(module, "TREES", 20)
+        yield
 
 
 def _forget():

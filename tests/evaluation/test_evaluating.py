@@ -12,7 +12,6 @@ import pytest
 import fedsynth as fs
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.evaluation.evaluating import PRIVATE, PUBLIC
-from fedsynth.evaluation.measures.agreement import SETTINGS
 from fedsynth.evaluation.measures.quality import Quality
 from fedsynth.schema import Categorical, Integer, Schema
 from tests.evaluation.attacked_people import SCHEMA, people
@@ -23,12 +22,6 @@ MEMBERSHIP = {
     for name in ("density ratio", "nearest row", "matching cells", "equal rows")
 }
 SINGLING = {"singling out, one column", "singling out, several columns"}
-
-
-@pytest.fixture(autouse=True)
-def few_settings(monkeypatch):
-    """Three of the settings that a tuner would try: twelve take longer than everything else."""
-    monkeypatch.setattr("fedsynth.evaluation.measures.utility.SETTINGS", SETTINGS[::5])
 
 
 @pytest.fixture

@@ -26,18 +26,22 @@ from fedsynth.evaluation.reading.labelled import Examples, Labelled
 _MOST_CODES = 255
 """scikit-learn's limit; codes of a column with more are taken as numbers."""
 
+TREES = 100
+"""Trees of a forest, and rounds of boosting where nobody says how many."""
+
 _CLASSES = 10
 """Classes for each of which boosting grows as many trees as it is told to; for more, fewer."""
 
 
 def boosting(
-    sizes: Sequence[int], classes: int, seed: int, rounds: int = 100, **settings: Any
+    sizes: Sequence[int], classes: int, seed: int, rounds: int | None = None, **settings: Any
 ) -> Any:
     """scikit-learn's histogram gradient boosting, not yet fitted.
 
     Args:
         sizes: codes of each column, as `Rows.sizes` has them; 0 for numbers.
         classes: of the target; 0 makes a regressor. Above ten it grows fewer than `rounds` trees.
+        rounds: None for `TREES`.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
@@ -47,7 +51,7 @@ def boosting(
     return kind(
         categorical_features=(codes > 0) & (codes <= _MOST_CODES),
         early_stopping=False,
-        max_iter=_rounds(classes, rounds),
+        max_iter=_rounds(classes, TREES if rounds is None else rounds),
         random_state=seed,
         **settings,
     )
@@ -102,7 +106,7 @@ def _support_vectors(rows: int, seed: int) -> Any:
 def _forest(rows: int, seed: int) -> Any:
     from sklearn.ensemble import RandomForestClassifier
 
-    return RandomForestClassifier(random_state=seed)
+    return RandomForestClassifier(TREES, random_state=seed)
 
 
 def _perceptron(rows: int, seed: int) -> Any:
@@ -121,7 +125,7 @@ def _adaboost(rows: int, seed: int) -> Any:
 def _train_plain_boosting(examples: Examples, seed: int) -> Answers:
     from sklearn.ensemble import GradientBoostingClassifier
 
-    rounds = _rounds(examples.classes, 100)
+    rounds = _rounds(examples.classes, TREES)
     train = on_vectors(
         lambda _, seed: GradientBoostingClassifier(n_estimators=rounds, random_state=seed)
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fedsynth.evaluation.models.classifiers import train_boosting
+from fedsynth.evaluation.models.classifiers import TREES, train_boosting
 from fedsynth.evaluation.models.learners import Learner, on_vectors
 
 
@@ -20,7 +20,7 @@ def _forest(rows: int, seed: int) -> Any:
     from sklearn.ensemble import RandomForestRegressor
 
     # A third of the coordinates at each split, as Breiman advises; all of them take thrice as long.
-    return RandomForestRegressor(max_features=1 / 3, random_state=seed)
+    return RandomForestRegressor(TREES, max_features=1 / 3, random_state=seed)
 
 
 def _tree(rows: int, seed: int) -> Any:

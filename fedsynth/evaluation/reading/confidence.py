@@ -152,12 +152,13 @@ def _deal(
 
     At place j one of the first j + 1 ranks is drawn, and if it is taken, the one at j instead.
     """
-    places, each = np.arange(len(ranks) - few, len(ranks)), np.arange(deals)
-    taken, sums = np.zeros((deals, len(ranks)), bool), np.zeros(deals)
-    for place, drawn in zip(places, rng.integers(places + 1, size=(deals, few)).T, strict=True):
-        chosen = np.where(taken[each, drawn], place, drawn)
-        taken[each, chosen] = True
-        sums += ranks[chosen]
+    places, starts = np.arange(len(ranks) - few, len(ranks)), np.arange(deals) * len(ranks)
+    taken, sums = np.zeros(deals * len(ranks), bool), np.zeros(deals)
+    drawn = np.ascontiguousarray(rng.integers(places + 1, size=(deals, few)).T)
+    for place, chosen in zip(places, drawn, strict=True):
+        np.putmask(chosen, taken.take(chosen + starts), place)
+        taken[chosen + starts] = True
+        sums += ranks.take(chosen)
     return sums
 
 

@@ -30,6 +30,7 @@ from fedsynth.evaluation.federated.recipe import LabelTable, Layout, Recipe, arr
 from fedsynth.evaluation.federated.scorer import scorer_of
 from fedsynth.evaluation.federated.spread import across
 from fedsynth.evaluation.federated.tasks import Blocks, client_norm, client_row
+from fedsynth.evaluation.models import classifiers
 from fedsynth.federation.client.answering import answer
 from fedsynth.federation.client.client import Client
 from fedsynth.federation.request import Incident, Request
@@ -111,7 +112,10 @@ def inputs(frame: pd.DataFrame) -> np.ndarray:
 def classified(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     """Truth and probability of the second class, by scikit-learn."""
     model = HistGradientBoostingClassifier(
-        categorical_features=[False, True, False], early_stopping=False, random_state=0
+        max_iter=classifiers.TREES,
+        categorical_features=[False, True, False],
+        early_stopping=False,
+        random_state=0,
     ).fit(inputs(SYNTHETIC), SYNTHETIC["outcome"] == "ill")
     return (frame["outcome"] == "ill").to_numpy(), model.predict_proba(inputs(frame))[:, 1]
 

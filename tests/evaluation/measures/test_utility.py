@@ -187,12 +187,6 @@ def test_what_cannot_be_classified_is_refused():
         compare(real, real.drop(columns="x"), real, SCHEMA)
 
 
-@pytest.fixture(autouse=True)
-def few_settings(monkeypatch):
-    """Three settings for most tests: twelve take longer than everything else."""
-    monkeypatch.setattr("fedsynth.evaluation.measures.utility.SETTINGS", SETTINGS[::5])
-
-
 def judged(synthetic, train, real, models=("gradient boosting (histogram)",), **settings):
     return utility(synthetic, train, real, models=models, **settings)
 

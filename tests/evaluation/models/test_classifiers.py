@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from sklearn import ensemble, linear_model, naive_bayes, neighbors, svm
 
+from fedsynth.evaluation.models import classifiers
 from fedsynth.evaluation.models.classifiers import CLASSIFIERS, STANDARD, boosting
 from fedsynth.evaluation.models.learners import Learner, answer, fit
 from fedsynth.evaluation.reading.labelled import label_rows
@@ -117,7 +118,7 @@ def test_classifiers_are_scikit_learns_on_the_vectors():
     for name, model in {
         "logistic regression": linear_model.LogisticRegression(max_iter=200),
         "k nearest neighbours": neighbors.KNeighborsClassifier(),
-        "random forest": ensemble.RandomForestClassifier(random_state=5),
+        "random forest": ensemble.RandomForestClassifier(classifiers.TREES, random_state=5),
         "AdaBoost": ensemble.AdaBoostClassifier(random_state=5),
         "naive Bayes": naive_bayes.GaussianNB(),
     }.items():
@@ -206,7 +207,7 @@ def test_many_classes_take_no_longer_than_a_few():
     x = np.random.default_rng(0).uniform(0, 60, 1500).round(3)
     table = pd.DataFrame({"x": x, "y": np.minimum(x.astype(int), 59)})
     train = label_rows(read_rows(table, schema, "rows"))
-    assert boosting([0], 60, 0).max_iter == 16
+    assert boosting([0], 60, 0, rounds=100).max_iter == 16
     assert scores(CLASSIFIERS[0], train, train).accuracy > 0.5
 
 

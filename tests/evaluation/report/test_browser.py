@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import json
 import os
 import shutil
 import subprocess
@@ -82,7 +84,9 @@ def lettered(request: Any, playwright: Any, tmp_path_factory: Any) -> Iterator[t
         f"<fontconfig>{lists}<cachedir>{folder / 'cache'}</cachedir></fontconfig>"
     )
     launched = _launch(playwright, env={**os.environ, "FONTCONFIG_FILE": str(config)})
-    yield launched, family
+    context = launched.new_context()
+    context.set_default_timeout(PATIENCE)
+    yield context, family
     launched.close()
 
 
@@ -103,15 +107,27 @@ class Opened:
     asked: list[str]
 
 
+@pytest.fixture(scope="module")
+def context_of(browser: Any) -> Any:
+    """The browser as some options have it, once: each starts processes of its own."""
+
+    @functools.cache
+    def known(options: str) -> Any:
+        viewport = {"viewport": {"width": 1280, "height": 900}}
+        context = browser.new_context(**viewport | json.loads(options))
+        context.set_default_timeout(PATIENCE)
+        return context
+
+    return lambda options: known(json.dumps(options, sort_keys=True))
+
+
 @pytest.fixture
-def opened(browser: Any, saved: dict[str, Path]) -> Iterator[Any]:
-    contexts = []
+def opened(context_of: Any, saved: dict[str, Path]) -> Iterator[Any]:
+    pages = []
 
     def open_(name: str, **options: Any) -> Opened:
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}} | options)
-        context.set_default_timeout(PATIENCE)
-        contexts.append(context)
-        one = Opened(context.new_page(), [], [])
+        one = Opened(context_of(options).new_page(), [], [])
+        pages.append(one.page)
         one.page.on("console", lambda message: one.said.append(message.text))
         one.page.on("pageerror", lambda error: one.said.append(str(error)))
         one.page.on("request", lambda request: one.asked.append(request.url))
@@ -119,8 +135,8 @@ def opened(browser: Any, saved: dict[str, Path]) -> Iterator[Any]:
         return one
 
     yield open_
-    for context in contexts:
-        context.close()
+    for page in pages:
+        page.close()
 
 
 def shoot(page: Any, name: str) -> None:
@@ -234,7 +250,8 @@ def test_all_charts_open_and_close_together(opened):
 
 
 def test_the_choice_of_a_theme_lasts(opened):
-    one = opened("minimal", color_scheme="dark")
+    # The page remembers it: a size that no other test has, so that none finds it.
+    one = opened("minimal", color_scheme="dark", viewport={"width": 1000, "height": 900})
     page, button = one.page, one.page.locator("#theme")
     dark = _paper(page)
     assert button.get_attribute("aria-pressed") == "true"
@@ -295,10 +312,9 @@ def _cut(page: Any, width: int) -> list[str]:
 @pytest.mark.parametrize("name", [*MAKERS, "long names"])
 def test_no_table_is_cut_on_a_desk_or_a_phone_whatever_the_fonts(lettered, saved, name):
     """On a phone the map of pairs alone scrolls sideways: its cells cannot be narrower."""
-    launched, family = lettered
+    context, family = lettered
+    page = context.new_page()
     try:
-        page = launched.new_page()
-        page.set_default_timeout(PATIENCE)
         page.goto(saved[name].as_uri())
     except sync_api.Error as error:
         if family is None:
