@@ -88,3 +88,9 @@ class ReleaseError(FedsynthError):
     """A release directory is damaged, incomplete or does not verify."""
 
     exit_code: ClassVar[int] = 6
+
+
+class MachineError(FedsynthError):
+    """The machine refuses: a full disk, a missing permission or folder, too little memory."""
+
+    exit_code: ClassVar[int] = 7

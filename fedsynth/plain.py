@@ -1,12 +1,15 @@
-"""Results as JSON can hold them."""
+"""Results as JSON can hold them, and lines for a terminal."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
+import sys
 from collections.abc import Mapping
 from typing import Any
+
+from fedsynth.views import clean
 
 
 def make_jsonable(content: Any) -> Any:
@@ -41,6 +44,11 @@ def hash_plain(content: Mapping[str, Any]) -> str:
     """SHA-256 (hex) of plain content, whatever the order of its keys."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def print_note(text: object) -> None:
+    """Print a line on stderr; what strangers wrote in it rules no terminal."""
+    print(clean(text), file=sys.stderr)
 
 
 def print_json(content: object) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from fedsynth.errors import ConfigError
 from fedsynth.markup import tag
+from fedsynth.views import clean
 
 Report = Callable[..., None]
 """Called with a step's name, its rounds done, all of them and, of a fit, the epsilon spent; of a
@@ -149,7 +150,7 @@ class Display:
         self._expected = f"in all some {_spell(least)} to {_spell(most)} on an idle processor"
         self._most = most
         if isinstance(self._screen, _Lines):
-            print(self._expected, file=sys.stderr)
+            print(clean(self._expected), file=sys.stderr)
 
     def caution(self, sentence: str) -> None:
         """What epsilon does not cover, said also to those who want no progress."""
@@ -157,7 +158,7 @@ class Display:
 
         terminal = self._screen if isinstance(self._screen, _Terminal) else None
         out = Console(stderr=True) if terminal is None else terminal.console
-        out.print(f"Caution: {sentence}", markup=False, highlight=False, soft_wrap=True)
+        out.print(clean(f"Caution: {sentence}"), markup=False, highlight=False, soft_wrap=True)
 
 
 def _choose_screen(lines: bool) -> _Terminal | _Notebook | _Lines | None:
@@ -197,7 +198,7 @@ class _Terminal:
         """Take the line away and leave a summary."""
         self._bar.stop()
         if summary:
-            self.console.print(summary, style="dim", markup=False)
+            self.console.print(clean(summary), style="dim", markup=False)
 
 
 def _line_column() -> Any:
@@ -208,7 +209,7 @@ def _line_column() -> Any:
 
     class Line(ProgressColumn):
         def render(self, task: Task) -> Text:
-            return Text(task.fields["state"].line())
+            return Text(clean(task.fields["state"].line()))
 
     return Line(Column(no_wrap=True, overflow="ellipsis"))
 
@@ -255,7 +256,7 @@ class _Lines:
         if state.done and self._printed.get(state.step) != tenth:
             self._printed[state.step] = tenth
             where = f"{state.step} {state.done}/{state.total}"
-            print(_join(where, state.best, _spell_spent(state.epsilon)), file=sys.stderr)
+            print(clean(_join(where, state.best, _spell_spent(state.epsilon))), file=sys.stderr)
 
     def end(self, summary: str) -> None:
         """Nothing more."""

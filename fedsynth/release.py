@@ -26,6 +26,7 @@ from fedsynth.data.tables import keys_of, read_table, write_table
 from fedsynth.demands import demand_path
 from fedsynth.durable import write_whole
 from fedsynth.errors import PrivacyError, ReleaseError, SchemaError
+from fedsynth.files import FIGURES, demand_plain, read_plain
 from fedsynth.holding import CHECKPOINT as CHECKPOINT
 from fedsynth.holding import hold
 from fedsynth.privacy.budget import Budget
@@ -39,6 +40,7 @@ from fedsynth.privacy.trail.certificate import (
     seal,
     sha256,
 )
+from fedsynth.privacy.trail.chain import parse_strictly
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.schema import ImageSchema, Schema, load_schema
 from fedsynth.yaml_files import yaml_text
@@ -250,10 +252,11 @@ def read_model(
     """
     try:
         schema = load_schema(folder / SCHEMA)
-        content = json.loads((folder / MODEL).read_text(encoding="utf-8"))
+        content = parse_strictly(read_plain(folder / MODEL, ReleaseError, FIGURES))
+        demand_plain(folder / WEIGHTS, ReleaseError)
         arrays = load_file(folder / WEIGHTS)
         method, known = str(content["method"]), content["format"] == FORMAT
-    except (SchemaError, SafetensorError, OSError, ValueError, KeyError, TypeError):
+    except (SchemaError, SafetensorError, ValueError, KeyError, TypeError):
         raise ReleaseError(f"{folder}: the model or its schema cannot be read") from None
     if not known:
         raise ReleaseError(f"{folder / MODEL}: of a format that this fedsynth lacks")

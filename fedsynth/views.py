@@ -226,7 +226,7 @@ def clean(text: object) -> str:
 def spell_bytes(size: float) -> str:
     """A number of bytes to three digits."""
     unit = "bytes"
-    for larger in ("kB", "MB", "GB"):
+    for larger in ("kB", "MB", "GB", "TB", "PB", "EB"):
         if size < 1000:
             break
         size, unit = size / 1000, larger

@@ -1,17 +1,23 @@
-"""YAML read by the rules of YAML 1.2, where `no` is a word and `1e3` a number."""
+"""YAML read by the rules of YAML 1.2, where `no` is a word and `1e3` a number.
+
+A file may come from anybody: what it holds is bounded before it is built, for a few aliases of
+aliases stand for more values than there is memory.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
+from yaml.composer import Composer
 
 from fedsynth.demands import demand_path
-from fedsynth.errors import ConfigError, FedsynthError
+from fedsynth.errors import FedsynthError
+from fedsynth.files import read_plain, writing
 
 _NULL = re.compile(r"^(?:~|null|Null|NULL|)$")
 _BOOL = re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$")
@@ -21,20 +27,92 @@ _FLOAT = re.compile(
     r"|^(?:\.nan|\.NaN|\.NAN)$"
 )
 
+MOST_VALUES, MOST_DEPTH, MOST_DIGITS = 1_000_000, 60, 300
+"""Of a file, those that aliases stand for included; of lists within lists; of a whole number,
+which a float still holds."""
+_TAGS = {
+    yaml.ScalarNode: ("null", "bool", "int", "float", "str"),
+    yaml.SequenceNode: ("seq",),
+    yaml.MappingNode: ("map",),
+}
 
-class _Loader(yaml.SafeLoader):
+
+if TYPE_CHECKING or not yaml.__with_libyaml__:
+    _Base = yaml.SafeLoader
+else:
+
+    class _Base(Composer, yaml.CSafeLoader):
+        """libyaml parses five times as fast; what it parses is composed in Python, as below."""
+
+        def __init__(self, stream):  # noqa: ANN001, ANN204
+            yaml.CSafeLoader.__init__(self, stream)
+            Composer.__init__(self)
+
+
+class _Loader(_Base):
     """Safe loader with YAML 1.2's core types; a repeated key is an error."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
+    _depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        self._depth += 1
+        event = self.peek_event()
+        if self._depth > MOST_DEPTH:
+            raise _fault(f"lists stand in lists more than {MOST_DEPTH} deep", event)
+        node: yaml.Node | None = super().compose_node(parent, index)
+        self._depth -= 1
+        start, _, name = ("", "", "") if node is None else node.tag.rpartition(":")
+        if node is not None and (start != "tag:yaml.org,2002" or name not in _TAGS[type(node)]):
+            raise _fault(f"{node.tag!r} is no kind that a value here can have", event)
+        return node
+
+    def construct_document(self, node: yaml.Node) -> Any:
+        _demand_few(node)
+        return super().construct_document(node)
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, LookupError, TypeError, AttributeError):
+            raise _fault(f"{node.value!r:.60} is no {node.tag.rpartition(':')[2]}", node) from None
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for position, key in enumerate(keys):
-            if key in keys[:position]:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key!r} stands twice", node.value[position][0].start_mark
-                )
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            # What cannot be a key is told below.
+            if isinstance(key, Hashable):
+                if key in seen:
+                    raise _fault(f"the key {key!r} stands twice", key_node)
+                seen.add(key)
         return super().construct_mapping(node, deep)
+
+
+def _fault(problem: str, at: yaml.Node | yaml.Event) -> yaml.constructor.ConstructorError:
+    return yaml.constructor.ConstructorError(None, None, problem, at.start_mark)
+
+
+def _demand_few(root: yaml.Node) -> None:
+    """Raises ConstructorError where aliases stand for too many values, or for what they are in."""
+    sizes: dict[int, int | None] = {}
+
+    def size_of(node: yaml.Node) -> int:
+        if id(node) in sizes:
+            known = sizes[id(node)]
+            if known is None:
+                raise _fault("an alias stands for what it is in", node)
+            return known
+        sizes[id(node)] = None
+        inner = [] if isinstance(node, yaml.ScalarNode) else node.value
+        parts = (part for pair in inner for part in (pair if isinstance(pair, tuple) else (pair,)))
+        size = 1 + sum(size_of(part) for part in parts)
+        if size > MOST_VALUES:
+            raise _fault(f"stands for more than {MOST_VALUES:,} values", node)
+        sizes[id(node)] = size
+        return size
+
+    size_of(root)
 
 
 class _Dumper(yaml.SafeDumper):
@@ -50,6 +128,13 @@ def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
+def _construct_int(loader: _Loader, node: yaml.ScalarNode) -> int:
+    text = loader.construct_scalar(node)
+    if _INT.match(text) is None or len(text) > MOST_DIGITS:
+        raise _fault(f"{text:.60} is no whole number of at most {MOST_DIGITS} digits", node)
+    return int(text)
+
+
 def _construct_float(loader: _Loader, node: yaml.ScalarNode) -> float:
     return float(loader.construct_scalar(node).replace(".inf", "inf").replace(".nan", "nan"))
 
@@ -63,6 +148,7 @@ for _tag, _pattern, _first in (
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _pattern, _first)
     _Dumper.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _pattern, _first)
 _Dumper.add_representer(str, _represent_text)
+_Loader.add_constructor("tag:yaml.org,2002:int", _construct_int)
 _Loader.add_constructor("tag:yaml.org,2002:float", _construct_float)
 
 
@@ -80,13 +166,11 @@ def read_text(path: str | Path, fault: type[FedsynthError]) -> str:
 
     Raises:
         `fault`: naming the file.
+        MachineError: the system refuses it.
     """
     path = demand_path("path", path)
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            return file.read()
-    except OSError as error:
-        raise fault(f"{path}: cannot be read ({error.strerror}); check the path") from None
+        return read_plain(path, fault).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise fault(f"{path}: is not UTF-8 text") from None
 
@@ -147,10 +231,8 @@ def flow_text(value: object) -> str:
 def write_yaml(content: Mapping[str, Any], path: str | Path) -> None:
     """Write a mapping of plain values so that `read_yaml` gives back an equal one."""
     path = demand_path("path", path)
-    try:
+    with writing(path):
         path.write_text(yaml_text(content), encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be written ({error.strerror})") from None
 
 
 def _place(error: yaml.YAMLError) -> str:

@@ -1,5 +1,12 @@
 """`python -m fedsynth.cli`: the command `fedsynth`."""
 
-from fedsynth.cli import main
+import sys
+
+from fedsynth.files import module_path
+
+# Python puts the working directory first, and a numpy.py there would be run.
+sys.path[:] = module_path()
+
+from fedsynth.cli import main  # noqa: E402
 
 main()

@@ -7,6 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -34,8 +35,10 @@ from fedsynth.cli.planning import plan
 from fedsynth.cli.queries import count, demand_new, impute, parse_conditions, predict
 from fedsynth.cli.tune import tune
 from fedsynth.cli.vouching import key, sign, verify
-from fedsynth.errors import ConfigError, FedsynthError
-from fedsynth.plain import print_json
+from fedsynth.errors import ConfigError, FedsynthError, MachineError
+from fedsynth.files import blame_machine, refused
+from fedsynth.plain import print_json, print_note
+from fedsynth.views import clean
 
 if TYPE_CHECKING:
     from fedsynth.jobs.run import Outcome
@@ -49,7 +52,9 @@ Exit codes:
   4    refused: the privacy budget, or what would weaken the guarantee
   5    too few clients gave a usable answer
   6    a release that is damaged, incomplete or does not verify
+  7    refused by this machine: a disk, a permission, memory
   130  interrupted; `fedsynth run --resume DIR` continues a job
+  141  nobody reads what is printed any more
 """
 
 app = typer.Typer(
@@ -83,7 +88,14 @@ def main() -> None:
     # Before torch is loaded: its threads would spin while they wait, up to 16x slower on cores that
     # others use too.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = _leave_pipe()
+    except OSError as error:
+        code = _print_error(str(refused("stdout", error)), MachineError.exit_code)
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -95,11 +107,17 @@ def run(arguments: Sequence[str]) -> int:
     try:
         _command()(args=list(arguments), prog_name="fedsynth")
     except SystemExit as leaving:
+        if isinstance(leaving.__context__, BrokenPipeError):
+            return _leave_pipe()
         return leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
     except FedsynthError as error:
         if debug:
             raise
         return _print_error(str(error), error.exit_code)
+    except (OSError, MemoryError) as error:
+        if debug:
+            raise
+        return _print_error(str(blame_machine(error)), MachineError.exit_code)
     except Exception as error:
         if debug:
             raise
@@ -120,7 +138,7 @@ def _command() -> Any:
 
 def _print_error(message: str, code: int) -> int:
     colour = None if os.environ.get("NO_COLOR") else "red"
-    typer.secho(f"Error: {message}", fg=colour, err=True)
+    typer.secho(clean(f"Error: {message}"), fg=colour, err=True)
     return code
 
 
@@ -128,6 +146,13 @@ def _print_version(wanted: bool) -> None:
     if wanted:
         version()
         raise typer.Exit
+
+
+def _leave_pipe() -> int:
+    """As other programs, without a word; what is still to be printed goes nowhere."""
+    with suppress(OSError), open(os.devnull, "wb") as nowhere:  # noqa: PTH123
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+    return 141
 
 
 @app.callback()
@@ -188,7 +213,7 @@ def run_job(
             if (folder / "config.yaml").exists()
             else "Nothing was asked: start it again"
         )
-        print(f"\nInterrupted. {going_on}", file=sys.stderr)
+        print_note(f"Interrupted. {going_on}")
         raise typer.Exit(130) from None
     if as_json:
         print_json(_outcome_json(outcome))
@@ -240,7 +265,7 @@ def sample(
         write_images(sampled, output, synth.schema)
     elif not isinstance(sampled, Images) and isinstance(synth.schema, Schema):
         write_table(sampled, output, synth.schema)
-    print(f"{output}: {rows:,} synthetic rows", file=sys.stderr)
+    print_note(f"{output}: {rows:,} synthetic rows")
 
 
 @schema_app.command("draft")

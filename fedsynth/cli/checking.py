@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -16,7 +15,7 @@ from fedsynth.encoding.resolution import Crowded, find_crowded, resolution_cauti
 from fedsynth.errors import DataError, SchemaError
 from fedsynth.jobs.config import load_config
 from fedsynth.jobs.data import read_schema
-from fedsynth.plain import print_json
+from fedsynth.plain import print_json, print_note
 from fedsynth.queries.options import OUTSIDE, Options
 from fedsynth.schema import ImageSchema, Schema, load_schema
 from fedsynth.schema.checking import ColumnCheck, Violation, check, check_columns
@@ -38,7 +37,7 @@ def check_table(table: str, agreed: Path, reader: Reader, *, as_json: bool) -> N
         read_images(table, schema)
         if as_json:
             print_json(_content([], [], 0, [], []))
-        print(f"{table}: everything is within {agreed}", file=sys.stderr)
+        print_note(f"{table}: everything is within {agreed}")
         return
     frame = reader.read(table, schema)
     beyond = _find_beyond(frame, schema, site, most)
@@ -58,9 +57,9 @@ def check_table(table: str, agreed: Path, reader: Reader, *, as_json: bool) -> N
 
         show_columns(columns, [v for v in violations if v.rule in ("never", "ordered")])
     for caution in resolution_cautions(schema):
-        print(f"{agreed}: {caution}", file=sys.stderr)
+        print_note(f"{agreed}: {caution}")
     for one in crowded:
-        print(f"{table}: {one}", file=sys.stderr)
+        print_note(f"{table}: {one}")
     repeated = Counter[str]()
     for violation in violations:
         if violation.rule == "repeated":
@@ -68,10 +67,10 @@ def check_table(table: str, agreed: Path, reader: Reader, *, as_json: bool) -> N
     for name, count in repeated.items():
         rows = "a row repeats" if count == 1 else f"{count:,} rows repeat"
         text = f"{rows} an earlier row's {name!r}: rows of one person are protected one by one"
-        print(f"{table}: {text}, not together", file=sys.stderr)
+        print_note(f"{table}: {text}, not together")
     violations = [violation for violation in violations if violation.rule != "repeated"]
     if not violations:
-        print(f"{table}: everything is within {agreed}", file=sys.stderr)
+        print_note(f"{table}: everything is within {agreed}")
         return
     said = f"{table}: {len(violations)} kinds of values are outside {agreed}"
     if left_out:

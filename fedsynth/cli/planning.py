@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ import typer
 from fedsynth.cli.options import Json
 from fedsynth.cli.trainings import Wanted, plan_training, solved_grid
 from fedsynth.errors import ConfigError, FedsynthError
+from fedsynth.plain import print_note
 
 if TYPE_CHECKING:
     from fedsynth.methods.synthesizer import Synthesizer
@@ -197,7 +197,7 @@ class _Subject:
 
 
 def _caution(sentence: str) -> None:
-    print(f"Caution: {sentence}", file=sys.stderr)
+    print_note(f"Caution: {sentence}")
 
 
 def _schema_of(file: Path | None, columns: int | None) -> Schema | ImageSchema:

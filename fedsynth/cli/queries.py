@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,7 +21,8 @@ from fedsynth.cli.options import (
     Where,
 )
 from fedsynth.errors import ConfigError
-from fedsynth.plain import print_json
+from fedsynth.files import writing
+from fedsynth.plain import print_json, print_note
 
 if TYPE_CHECKING:
     from fedsynth.methods.marginal.graphical import GraphicalSynthesizer
@@ -43,8 +43,9 @@ def count(
         demand_new(output)
     counts = _load_graphical(release).marginal(columns, parse_conditions(where), level)
     if output is not None:
-        counts.to_csv(output, index=False)
-        print(f"{output}: {len(counts):,} counts", file=sys.stderr)
+        with writing(output):
+            counts.to_csv(output, index=False)
+        print_note(f"{output}: {len(counts):,} counts")
     if as_json:
         print_json([dict(zip(counts, row, strict=True)) for row in counts.itertuples(index=False)])
     if as_json or output is not None:
@@ -83,7 +84,7 @@ def impute(
     reader = Reader(separator, decimal, encoding, sheet)
     filled = synth.impute(reader.read(table, synth.schema), seed)
     write_table(filled, output, synth.schema)
-    print(f"{output}: {len(filled):,} rows without gaps", file=sys.stderr)
+    print_note(f"{output}: {len(filled):,} rows without gaps")
 
 
 def predict(
@@ -118,8 +119,9 @@ def predict(
     shares = pd.DataFrame(probabilities, columns=[f"probability of {name}" for name in names])
     predictions = [names[k] for k in probabilities.argmax(axis=1)]
     frame = frame.assign(**{f"predicted {target.name}": predictions})
-    pd.concat([frame, shares.round(6)], axis=1).to_csv(output, index=False)
-    print(f"{output}: {len(frame):,} rows classified", file=sys.stderr)
+    with writing(output):
+        pd.concat([frame, shares.round(6)], axis=1).to_csv(output, index=False)
+    print_note(f"{output}: {len(frame):,} rows classified")
 
 
 def _load_graphical(release: Path) -> GraphicalSynthesizer:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedsynth.errors import Caution, ConfigError, DataError
-from fedsynth.plain import print_json
+from fedsynth.plain import print_json, print_note
 
 if TYPE_CHECKING:
     from fedsynth.jobs.config import Config
@@ -128,7 +127,7 @@ def score_release(
         print_json({**scores.to_dict(), "who_paid": who})
         return
     show_scores(scores, out)
-    print(who, file=sys.stderr)
+    print_note(who)
 
 
 def _budget(job: Job, epsilon: float, delta: float | None) -> Budget:

@@ -6,11 +6,11 @@ import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from fedsynth.views import Grid, Said
+from fedsynth.views import Grid, Said, clean
 
 if TYPE_CHECKING:
     from fedsynth.evaluation.evaluating import Evaluation
@@ -22,14 +22,25 @@ _ANY = 10_000
 """Characters of a line where nobody reads it: programs look for whole sentences."""
 
 
+class _Plain(Console):
+    """A console on which no text that is printed moves the cursor or changes colours by itself."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        super().print(*(_spell(one) if isinstance(one, str) else one for one in objects), **options)
+
+
+def _spell(text: str) -> str:
+    return "\n".join(map(clean, text.split("\n")))
+
+
 def on_stdout() -> Console:
     """What prints on stdout: a terminal's lines are broken between words, other lines never."""
-    return Console(highlight=False, width=None if sys.stdout.isatty() else _ANY)
+    return _Plain(highlight=False, width=None if sys.stdout.isatty() else _ANY)
 
 
 def on_stderr() -> Console:
     """The same of stderr."""
-    return Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else _ANY)
+    return _Plain(stderr=True, highlight=False, width=None if sys.stderr.isatty() else _ANY)
 
 
 def show_outcome(outcome: Outcome) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +10,7 @@ import typer
 
 from fedsynth.cli.options import Json, Release
 from fedsynth.errors import ReleaseError
-from fedsynth.plain import print_json
+from fedsynth.plain import print_json, print_note
 
 
 def verify(
@@ -60,7 +59,7 @@ def sign(
             "which files it is: a signature would vouch for any"
         )
     made = sign_head(release, content["ledger"]["head"], key, name or key.stem)
-    print(f"{release}: signed by {made.name} (key {made.key})", file=sys.stderr)
+    print_note(f"{release}: signed by {made.name} (key {made.key})")
 
 
 def key(
@@ -70,4 +69,4 @@ def key(
     from fedsynth.privacy.trail.signatures import make_key
 
     for made in make_key(path):
-        print(made, file=sys.stderr)
+        print_note(made)

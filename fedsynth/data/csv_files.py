@@ -21,6 +21,7 @@ import pyarrow.csv as arrow_csv
 
 from fedsynth.data.dialect import Dialect, spell
 from fedsynth.errors import DataError
+from fedsynth.files import Limited, memory, open_plain, too_large
 
 _SEPARATORS = (",", ";", "\t", "|")
 _SAMPLE = 1 << 16
@@ -90,7 +91,7 @@ def _read(
             separator = _find_separator(path, sample, names)
         header = _read_header(path, sample, separator)
         table = arrow_csv.read_csv(
-            path,
+            pa.PythonFile(_open(path), mode="r"),
             read_options=arrow_csv.ReadOptions(
                 use_threads=False,
                 block_size=1 << 24,
@@ -196,9 +197,13 @@ def _usual(path: Path) -> str:
 
 
 def _open(path: Path) -> IO[bytes]:
-    if path.suffix.lower() == ".gz":
-        return cast(IO[bytes], gzip.open(path, "rb"))
-    return path.open("rb")
+    file = open_plain(path, DataError)
+    if path.suffix.lower() != ".gz":
+        return file
+    # Cells take several times the space of their text.
+    most = memory() // 8
+    packed = cast(IO[bytes], gzip.GzipFile(fileobj=file))
+    return io.BufferedReader(Limited(packed, most, too_large(path, DataError, most)))
 
 
 def _canonical(encoding: str) -> str:

@@ -12,6 +12,9 @@ import pandas as pd
 from fedsynth.agreed import suggestion
 from fedsynth.data.values import type_column
 from fedsynth.errors import DataError
+from fedsynth.files import demand_unpacked
+
+_MOST_CELLS = 50_000_000
 
 
 def read_excel(path: Path, sheet: str | None) -> tuple[pd.DataFrame, list[str]]:
@@ -30,6 +33,12 @@ def read_excel(path: Path, sheet: str | None) -> tuple[pd.DataFrame, list[str]]:
     where = f"{path}: sheet {page.title!r}"
     if merged := sorted(map(str, page.merged_cells.ranges)):
         raise DataError(f"{where} has merged cells ({merged[0]}): unmerge them, and fill in each")
+    if page.max_row * page.max_column > _MOST_CELLS:
+        # A single cell far out makes a sheet that large.
+        raise DataError(
+            f"{where} has cells out to row {page.max_row:,} and column {page.max_column:,}, too "
+            "many to read: delete what is far out, or save it as CSV"
+        )
     rows = [list(row) for row in page.iter_rows(values_only=True)]
     while rows and _is_empty(rows[-1]):
         rows.pop()
@@ -54,6 +63,7 @@ def _open_sheet(path: Path, sheet: str | None, *, values: bool) -> tuple[Any, li
             f"{path}: Excel files are read by openpyxl, which is not installed: pip install "
             "'fedsynth[excel]', or save the sheet as CSV"
         ) from None
+    demand_unpacked(path, DataError)
     try:
         book = load_workbook(path, data_only=values)
     except (zipfile.BadZipFile, OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -91,6 +101,7 @@ def _length(row: list[Any]) -> int:
 
 def _read_names(cells: list[Any], where: str) -> list[str]:
     names: list[str] = []
+    seen = set[str]()
     for place, cell in enumerate(cells, start=1):
         if _is_gap(cell):
             raise DataError(
@@ -98,8 +109,9 @@ def _read_names(cells: list[Any], where: str) -> list[str]:
                 " into the first row"
             )
         name = cell.isoformat() if isinstance(cell, date) else str(cell)
-        if name in names:
+        if name in seen:
             raise DataError(f"{where}: the header names column {name!r} twice; rename one")
+        seen.add(name)
         names.append(name)
     return names
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import struct
+import tokenize
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -9,15 +12,23 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from numpy.lib import format
 from numpy.typing import NDArray
 
 from fedsynth.agreed import shown
 from fedsynth.demands import demand_flag, demand_kind, demand_path
 from fedsynth.errors import ConfigError, DataError
+from fedsynth.files import demand_unpacked, open_plain, writing
 from fedsynth.schema import ImageSchema
 from fedsynth.schema.cells import read_cells
 from fedsynth.schema.columns import Categorical
 from fedsynth.schema.frames import demand_frame
+
+ARCHIVE_FAULTS = (
+    *(ValueError, EOFError, OSError, LookupError, TypeError, NotImplementedError, RuntimeError),
+    *(SyntaxError, MemoryError, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
+)
+"""What NumPy and zipfile raise of an archive that is damaged, or made to harm."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -158,11 +169,8 @@ def write_images(
     arrays = {wanted[0]: images.pixels}
     if images.labels is not None and schema.target is not None:
         arrays[wanted[1]] = np.array(schema.target.categories)[images.labels]
-    try:
-        with path.open("wb") as file:
-            np.savez_compressed(file, allow_pickle=False, **arrays)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be written ({error.strerror})") from None
+    with writing(path), path.open("wb") as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)
 
 
 def _demand_keys(keys: object, schema: ImageSchema) -> tuple[str, ...]:
@@ -179,25 +187,40 @@ def _demand_keys(keys: object, schema: ImageSchema) -> tuple[str, ...]:
 
 
 def _read_arrays(path: Path, keys: tuple[str, ...]) -> dict[str, NDArray[np.generic]]:
-    try:
-        archive = np.load(path, allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
+    demand_unpacked(path, DataError)
+    with open_plain(path, DataError) as file:
+        if file.read(6) == format.MAGIC_PREFIX:
             raise DataError(f"{path}: holds a single array; save a .npz with keys {list(keys)}")
-        with archive:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
             absent = [key for key in keys if key not in archive]
             if absent:
                 raise DataError(
                     f"{path}: has no array {absent[0]!r}; it has {', '.join(archive)}: name the "
                     f"pixels' and the labels' key"
                 )
-            return {key: archive[key] for key in keys}
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror or 'not a .npz'})") from None
-    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error):
+            return {key: read_array(archive, key) for key in keys}
+    except ARCHIVE_FAULTS:
         raise DataError(
             f"{path}: is damaged, or holds objects instead of plain arrays; save it again with "
             f"np.savez_compressed"
         ) from None
+
+
+def read_array(archive: np.lib.npyio.NpzFile, key: str) -> NDArray[np.generic]:
+    """An array of an archive; ValueError where its head tells of more than the archive holds.
+
+    NumPy makes room for what the head tells before it reads.
+    """
+    name = f"{key}.npy" if f"{key}.npy" in archive.zip.namelist() else key
+    with archive.zip.open(name) as file:
+        version = format.read_magic(file)
+        read = format.read_array_header_1_0 if version == (1, 0) else format.read_array_header_2_0
+        shape, _, dtype = read(file)
+    if math.prod(shape) * dtype.itemsize > archive.zip.getinfo(name).file_size:
+        raise ValueError("the head of an array lies")
+    array: NDArray[np.generic] = archive[key]
+    return array
 
 
 def _encode_labels(

@@ -21,6 +21,7 @@ from fedsynth.data.images import Images, read_images, write_images
 from fedsynth.data.sql import read_query
 from fedsynth.demands import demand_flag, demand_kind, demand_path
 from fedsynth.errors import Caution, ConfigError, DataError, warn_of
+from fedsynth.files import demand_plain, memory, too_large, writing
 from fedsynth.schema import Schema
 from fedsynth.schema.cells import missing_text, read_cells, violations
 from fedsynth.schema.columns import Boolean, Categorical, Continuous, Datetime, Integer, Modelled
@@ -86,8 +87,9 @@ def read_table(
     dialect = Dialect(separator=separator, decimal=decimal, encoding=encoding, sheet=sheet)
     kind = _format(path, _READ)
     _demand_meant(path, dialect)
-    if not path.is_file():
+    if not path.exists():
         raise DataError(f"{path}: no such file; check the path")
+    demand_plain(path, DataError)
     told: list[str] = []
     if kind == ".xlsx":
         frame, told = read_excel(path, dialect.sheet)
@@ -182,7 +184,8 @@ def write_table(frame: pd.DataFrame, path: str | Path, schema: Schema) -> None:
     resolution. The same frame gives the same bytes.
 
     Raises:
-        DataError: if the columns are not the schema's, or the file cannot be written.
+        DataError: if the columns are not the schema's.
+        MachineError: if the file cannot be written.
     """
     path = demand_path("path", path)
     demand_kind("schema", schema, Schema, "a table's Schema")
@@ -190,7 +193,7 @@ def write_table(frame: pd.DataFrame, path: str | Path, schema: Schema) -> None:
     frame = demand_columns(frame, schema, f"table for {path}")
     names = [column.name for column in schema.columns if column.name in frame]
     plain = frame[names]
-    try:
+    with writing(path):
         if kind == ".parquet":
             mixed = {
                 column.name: _format_column(plain[column.name], column, schema, None)
@@ -208,8 +211,6 @@ def write_table(frame: pd.DataFrame, path: str | Path, schema: Schema) -> None:
         # A time stamp in the gzip header would change the bytes from run to run.
         packing = {"method": "gzip", "mtime": 0} if kind == ".csv.gz" else None
         plain.assign(**texts).to_csv(path, index=False, lineterminator="\n", compression=packing)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be written ({error.strerror})") from None
 
 
 def _format(path: Path, known: Sequence[str]) -> str:
@@ -222,13 +223,17 @@ def _format(path: Path, known: Sequence[str]) -> str:
 def _read_columnar(path: Path, kind: str) -> pd.DataFrame:
     try:
         frame = _read_parquet(path) if kind == ".parquet" else pd.read_feather(path)
-    except (pa.ArrowException, OSError, ValueError):
+    except (pa.ArrowException, OSError, ValueError, TypeError, LookupError, NotImplementedError):
         named = "Parquet" if kind == ".parquet" else "Feather"
         raise DataError(f"{path}: is no {named} file, or is damaged") from None
     return frame.reset_index(drop=True)
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
+    told = parquet.read_metadata(path)
+    if (size := 8 * told.num_rows * told.num_columns) > memory() // 2:
+        # A million equal cells take a few bytes.
+        raise too_large(path, DataError, size)
     try:
         return pd.read_parquet(path)
     except ValueError:

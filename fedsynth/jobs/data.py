@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,11 +12,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fedsynth.data.datasets import builtin_schema, load_builtin
-from fedsynth.data.images import Images, read_images
+from fedsynth.data.images import ARCHIVE_FAULTS, Images, read_array, read_images
 from fedsynth.errors import Caution, DataError, warn_of
 from fedsynth.federation.simulation.partitions import partition
 from fedsynth.federation.simulation.rows import Rows as CutRows
 from fedsynth.federation.simulation.schemes import Column
+from fedsynth.files import demand_unpacked
 from fedsynth.jobs.config import Config
 from fedsynth.jobs.inputs import Data, Origin, Sites, expand_path, origin_of
 from fedsynth.jobs.reading import find_file, find_images, read_origin
@@ -215,13 +214,13 @@ def _partition(train: Rows, clients: int | None, scheme: str, **options: Any) ->
 
 def _read_array(path: Path, name: str) -> NDArray[np.generic]:
     """One array of a .npz file."""
+    demand_unpacked(path, DataError)
     try:
         with np.load(path, allow_pickle=False) as archive:
             if name not in archive:
                 raise DataError(f"{path}: has no array {name!r}; it has {', '.join(archive)}")
-            array: NDArray[np.generic] = archive[name]
-            return array
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
+            return read_array(archive, name)
+    except ARCHIVE_FAULTS:
         raise DataError(f"{path}: is damaged, or no .npz file of plain arrays") from None
 
 

@@ -20,6 +20,7 @@ from fedsynth.errors import Caution, ConfigError, FedsynthError, warn_of
 from fedsynth.evaluation.measures.marginals import MarginalError, marginal_error
 from fedsynth.evaluation.measures.utility import Comparison, compare
 from fedsynth.federation.server.traffic import Traffic
+from fedsynth.files import refused
 from fedsynth.holding import hold
 from fedsynth.jobs.config import AUTO, Config, load_config
 from fedsynth.jobs.data import JobData, Rows, prepare
@@ -107,9 +108,7 @@ def start(
                 write_job(folder, resolved, data.schema)
                 failing.pop_all()
         except OSError as error:
-            raise ConfigError(
-                f"{folder}: cannot be written ({error.strerror}): choose another --out"
-            ) from None
+            raise refused(folder, error) from None
         try:
             outcome = _fit_and_release(
                 resolved, folder, data, folder, progress, caution, resume=False

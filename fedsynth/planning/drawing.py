@@ -9,6 +9,7 @@ from typing import Any
 
 from fedsynth.errors import ConfigError
 from fedsynth.evaluation.report.charts.drawing import Scale, line, path, px, round_values, words
+from fedsynth.files import writing
 from fedsynth.markup import Html, tag
 
 _WIDTH, _HEIGHT = 660.0, 330.0
@@ -94,13 +95,10 @@ def save_plot(svg: Html, file: Path) -> None:
     """
     demand_plot(file)
     content = _png_of(svg, file) if file.suffix == ".png" else svg.encode()
-    try:
-        with file.open("xb") as out:
-            out.write(content)
-    except FileExistsError:
-        raise ConfigError(f"{file} exists already: name a new file") from None
-    except OSError as error:
-        raise ConfigError(f"{file}: cannot be written ({error.strerror})") from None
+    if file.exists():
+        raise ConfigError(f"{file} exists already: name a new file")
+    with writing(file), file.open("xb") as out:
+        out.write(content)
 
 
 def _png_of(svg: Html, file: Path) -> bytes:

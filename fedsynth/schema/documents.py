@@ -13,6 +13,7 @@ from pydantic import Field
 from fedsynth.agreed import Agreed, suggestion
 from fedsynth.demands import demand_flag, demand_mapping, demand_path
 from fedsynth.errors import SchemaError
+from fedsynth.files import writing
 from fedsynth.plain import hash_plain
 from fedsynth.schema.columns import Boolean, Categorical, Continuous, Datetime, Identifier, Integer
 from fedsynth.views import Shown
@@ -128,17 +129,15 @@ class Document(Shown, Agreed):
         Raises:
             SchemaError: comments would be lost: the file has some that this schema was not loaded
                 with, or the text that it was loaded from cannot be changed in place.
+            MachineError: the file cannot be written.
         """
         path = demand_path("path", path)
         if demand_flag("comments", comments) and path.exists():
             self._demand_comments(path)
         # Before the file is opened, which empties it.
         text = self._text(path) if comments else yaml_text(self.to_dict())
-        try:
-            with path.open("w", encoding="utf-8", newline="") as file:
-                file.write(text)
-        except OSError as error:
-            raise SchemaError(f"{path}: cannot be written ({error.strerror})") from None
+        with writing(path), path.open("w", encoding="utf-8", newline="") as file:
+            file.write(text)
 
     def _demand_comments(self, path: str | Path) -> None:
         known = [] if self.written is None else find_comments(self.written.text)

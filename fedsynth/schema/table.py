@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
@@ -80,7 +81,7 @@ class Schema(Document):
     @model_validator(mode="after")
     def _check_consistency(self) -> Schema:
         names = [column.name for column in self.columns]
-        repeated = sorted({name for name in names if names.count(name) > 1})
+        repeated = sorted(name for name, count in Counter(names).items() if count > 1)
         if repeated:
             raise ValueError(f"columns declared twice: {', '.join(map(repr, repeated))}")
         if not self.modelled:

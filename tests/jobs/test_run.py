@@ -214,8 +214,8 @@ def test_rows_that_could_not_be_written_are_told_before_the_first_question(
     config, out = write_job(tmp_path), tmp_path / "r"
     (tmp_path / "file").touch()
     within = str(tmp_path / "file" / "r")
-    assert cli.run(["run", str(config), "--out", within, "--quiet"]) == 2
-    assert "cannot be written" in capsys.readouterr().err
+    assert cli.run(["run", str(config), "--out", within, "--quiet"]) == 7
+    assert "cannot be written (Not a directory)" in capsys.readouterr().err
     monkeypatch.setattr(job, "find_spec", lambda _: None)
     command = ["run", str(config), "--out", str(out), "--quiet", "--set", "sample.format=parquet"]
     assert cli.run(command) == 2

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 
-from fedsynth.errors import DataError, SchemaError
+from fedsynth.errors import DataError, MachineError, SchemaError
 from fedsynth.schema import (
     Boolean,
     Categorical,
@@ -392,5 +392,5 @@ def test_a_text_that_refers_to_itself_is_not_changed_in_place(tmp_path):
 
 
 def test_a_folder_that_is_not_there_is_named(commented):
-    with pytest.raises(SchemaError, match=r"none.s.yaml: cannot be written"):
+    with pytest.raises(MachineError, match=r"none.s.yaml: cannot be written"):
         Schema.load(commented).save(commented.parent / "none" / "s.yaml")

@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from fedsynth.errors import ConfigError
 from fedsynth.evaluation.report.page import page
+from fedsynth.files import writing
 
 PAGE = "report.html"
 FIGURES = "report.json"
@@ -23,18 +23,16 @@ def save(content: dict[str, Any], folder: str | Path) -> tuple[Path, Path]:
         The paths of the page and of the figures.
 
     Raises:
-        ConfigError: content that :func:`~fedsynth.evaluation.report.page.page` refuses, or a folder
-            that cannot be written to; nothing was changed then.
+        ConfigError: content that :func:`~fedsynth.evaluation.report.page.page` refuses.
+        MachineError: a folder that cannot be written to; nothing was changed then.
     """
     folder = Path(folder)
     shown = page(content)
     figures = json.dumps(content, allow_nan=False, separators=(",", ":")) + "\n"
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         for name, body in ((FIGURES, figures), (PAGE, shown)):
             _write(folder / name, body)
-    except OSError as error:
-        raise ConfigError(f"the report cannot be written to {folder}: {error.strerror}") from None
     return folder / PAGE, folder / FIGURES
 
 

@@ -15,12 +15,11 @@ import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import astuple
-from pathlib import Path
 
 import numpy as np
 
-import fedsynth
 from fedsynth.federation.client.progress import advance
+from fedsynth.files import module_path
 from fedsynth.methods.copula.families import (
     LARGEST,
     POINT,
@@ -106,7 +105,7 @@ def _start(share: Sequence[Floats], effort: Effort) -> subprocess.Popen[bytes] |
     environment = {
         **os.environ,
         "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": os.pathsep.join(_safe_path()),
+        "PYTHONPATH": os.pathsep.join(module_path()),
     }
     try:
         # -P: else the working directory would come first, and a numpy.py there would be run with
@@ -129,14 +128,6 @@ def _start(share: Sequence[Floats], effort: Effort) -> subprocess.Popen[bytes] |
         helper.wait()
         return None
     return helper
-
-
-def _safe_path() -> list[str]:
-    """Where this process finds modules, without the working directory unless fedsynth is there."""
-    root = str(Path(fedsynth.__file__).absolute().parents[1])
-    here = {"", os.curdir, str(Path.cwd())}
-    kept = [path for path in sys.path if path == root or path not in here]
-    return kept if root in kept else [root, *kept]
 
 
 def _read_outcomes(helper: subprocess.Popen[bytes] | None, count: int) -> list[Outcome]:

@@ -14,6 +14,7 @@ from typing import Any
 from fedsynth.demands import demand_path
 from fedsynth.durable import sync, write_whole
 from fedsynth.errors import ReleaseError
+from fedsynth.files import FIGURES, open_plain, read_plain
 from fedsynth.privacy.accounting import Spent, replaces_one
 from fedsynth.privacy.adversaries import (
     Adversary,
@@ -90,11 +91,11 @@ class Certificate(Shown):
         if not path.exists():
             raise ReleaseError(_why_none(path.parent))
         try:
-            content = parse_strictly(path.read_bytes())
+            content = parse_strictly(read_plain(path, ReleaseError, FIGURES))
             certificate = Certificate(content)
             known = content["format"] in FORMATS and isinstance(content["files"], dict)
             math.isnan(certificate.epsilon)
-        except (ValueError, KeyError, TypeError, OSError, RecursionError):
+        except (ValueError, KeyError, TypeError):
             raise ReleaseError(f"{path} is damaged: it is no certificate") from None
         if not known:
             raise ReleaseError(f"{path} is of a format that this fedsynth does not read")
@@ -197,7 +198,7 @@ def seal(
 
 def sha256(path: Path) -> str:
     """Hash of a file, read in pieces."""
-    with path.open("rb") as file:
+    with open_plain(path, ReleaseError) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

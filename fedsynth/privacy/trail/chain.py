@@ -110,7 +110,10 @@ def parse_strictly(text: str | bytes) -> Any:
             raise ValueError("a key stands twice")
         return content
 
-    return json.loads(text, object_pairs_hook=once)
+    try:
+        return json.loads(text, object_pairs_hook=once)
+    except RecursionError:
+        raise ValueError("lists within lists without end") from None
 
 
 def digest(line: dict[str, Any]) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 
 from fedsynth.durable import make_folder, sync
 from fedsynth.errors import FedsynthError, PrivacyError, ReleaseError
+from fedsynth.files import LINES, demand_plain, read_plain
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail import chain
 from fedsynth.privacy.trail.account import Account
@@ -86,6 +87,7 @@ class Ledger(Account):
         """
         if not path.exists():
             raise ReleaseError(f"{path}: no such ledger")
+        demand_plain(path, ReleaseError)
         with ExitStack() as failing:
             file, content = chain.locked(path, create=False)
             failing.enter_context(file)
@@ -124,7 +126,7 @@ class Ledger(Account):
         """
         if not path.exists():
             raise ReleaseError(f"{path}: no such ledger")
-        content = path.read_bytes()
+        content = read_plain(path, ReleaseError, LINES)
         if not content.endswith(b"\n"):
             raise ReleaseError(f"{path}: the last line is cut short")
         return cls._replay(content, path, None)

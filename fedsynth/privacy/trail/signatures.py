@@ -14,6 +14,7 @@ from pathlib import Path
 
 from fedsynth.durable import write_whole
 from fedsynth.errors import ConfigError, ReleaseError
+from fedsynth.files import read_plain, writing
 from fedsynth.privacy.trail.chain import parse_strictly
 
 NAME = "signatures.json"
@@ -56,7 +57,8 @@ def make_key(path: Path) -> tuple[Path, Path]:
         path: without an ending.
 
     Raises:
-        ConfigError: one of the files exists, or cannot be written.
+        ConfigError: one of the files exists.
+        MachineError: they cannot be written.
     """
     from cryptography.hazmat.primitives import serialization as pem
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -66,12 +68,12 @@ def make_key(path: Path) -> tuple[Path, Path]:
     public = key.public_key().public_bytes(pem.Encoding.PEM, pem.PublicFormat.SubjectPublicKeyInfo)
     paths = path.with_name(path.name + PRIVATE), path.with_name(path.name + PUBLIC)
     for file, body, mode in zip(paths, (secret, public), (0o600, 0o644), strict=True):
-        try:
+        if file.exists():
+            raise ConfigError(f"{file} exists already: name new files")
+        with writing(file):
             descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        except OSError as error:
-            raise ConfigError(f"{file}: cannot be written ({error.strerror})") from None
-        with os.fdopen(descriptor, "wb") as opened:
-            opened.write(body)
+            with os.fdopen(descriptor, "wb") as opened:
+                opened.write(body)
     return paths
 
 
@@ -89,8 +91,8 @@ def sign(folder: Path, head: str, key: Path, name: str) -> Signature:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     try:
-        secret = serialization.load_pem_private_key(key.read_bytes(), None)
-    except (OSError, ValueError, TypeError):
+        secret = serialization.load_pem_private_key(read_plain(key, ConfigError), None)
+    except (ValueError, TypeError):
         secret = None
     if not isinstance(secret, Ed25519PrivateKey):
         raise ConfigError(
@@ -114,10 +116,10 @@ def read_signatures(folder: Path) -> tuple[Signature, ...]:
     if not path.exists():
         return ()
     try:
-        found = tuple(Signature(**one) for one in parse_strictly(path.read_bytes()))
+        found = tuple(Signature(**one) for one in parse_strictly(read_plain(path, ReleaseError)))
         if not all(isinstance(part, str) for one in found for part in asdict(one).values()):
             raise ValueError("not texts")
-    except (OSError, ValueError, TypeError):
+    except (ValueError, TypeError):
         raise ReleaseError(f"{path} is damaged: these are no signatures") from None
     return found
 
@@ -142,8 +144,8 @@ def read_keys(path: Path) -> Mapping[str, str]:
     keys = {}
     for file in files:
         try:
-            key = serialization.load_pem_public_key(file.read_bytes())
-        except (OSError, ValueError):
+            key = serialization.load_pem_public_key(read_plain(file, ConfigError))
+        except ValueError:
             key = None
         if not isinstance(key, Ed25519PublicKey):
             raise ConfigError(f"{file}: no Ed25519 public key in PEM form")

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from fedsynth.errors import ReleaseError
+from fedsynth.files import FIGURES, read_plain
 from fedsynth.plain import hash_plain
 from fedsynth.privacy.accounting import charged, spent
 from fedsynth.privacy.adversaries import known_to
@@ -54,7 +55,7 @@ def _agree(folder: Path, ledger: Ledger) -> tuple[bool, str]:
     job = ledger.job
     try:
         config = read_yaml(folder / CONFIG, ReleaseError)
-        model = parse_strictly((folder / MODEL).read_bytes())
+        model = parse_strictly(read_plain(folder / MODEL, ReleaseError, FIGURES))
         budget = {**asdict(job.budget), "delta": job.budget.resolved_delta}
         asked = {**config["privacy"], "epsilon": float(config["privacy"]["epsilon"])}
         wrong = [key for key in budget if asked.get(key) not in (None, budget[key])]
@@ -72,7 +73,7 @@ def _agree(folder: Path, ledger: Ledger) -> tuple[bool, str]:
         told = [one for _, noise in model.get("measured", ()) for one in _one_by_one(noise)]
         if not all(deviation >= least for deviation in told):
             wrong.append("the noise of the model's tables")
-    except (ReleaseError, OSError, ValueError, KeyError, TypeError):
+    except (ReleaseError, ValueError, KeyError, TypeError, AttributeError):
         return False, f"{CONFIG} or {MODEL} cannot be read"
     if wrong:
         return False, f"not as the ledger's first line says: {', '.join(wrong)}"

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fedsynth.errors import ReleaseError
+from fedsynth.files import LINES, read_plain
 
 Line = Mapping[str, Any]
 
@@ -77,8 +78,8 @@ class Charges:
 def lines_of(path: Path) -> list[Line]:
     """The lines of a ledger as they stand there. Raises ReleaseError where one is none."""
     try:
-        lines = [json.loads(raw) for raw in path.read_bytes().splitlines()]
-    except (OSError, ValueError, RecursionError):
+        lines = [json.loads(raw) for raw in read_plain(path, ReleaseError, LINES).splitlines()]
+    except (ValueError, RecursionError):
         lines = [None]
     if not all(isinstance(line, dict) for line in lines):
         raise ReleaseError(f"{path}: not a ledger, whose lines are JSON objects")
