@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
@@ -12,6 +13,7 @@ from pydantic import BaseModel
 
 from fedsynth.codec import Arrays, pack, unpack
 from fedsynth.demands import demand_path
+from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError, FedsynthError, ReleaseError
 from fedsynth.federation.server.incidents import Dropped, names_clients, tell
 from fedsynth.federation.server.traffic import Traffic
@@ -162,6 +164,25 @@ class FittedModel(Configured, Generic[L]):
         model.certificate = certificate
         return model
 
+    @contextmanager
+    def using(self) -> Iterator[None]:
+        """Around what makes use of what was learned: if it was read from files, what fails is them.
+
+        Raises:
+            ReleaseError: in place of what no check of the files foresaw.
+        """
+        try:
+            yield
+        except (FedsynthError, MemoryError):
+            raise
+        except Exception as error:
+            if self._ledger is not None:
+                raise
+            raise ReleaseError(
+                "this model cannot be used: its files are not as fedsynth wrote them, or of "
+                f"another version ({type(error).__name__})"
+            ) from error
+
     def model_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Everything that was learned: arrays, and JSON-able values. Nothing private."""
         arrays, plain = pack(self.learned)
@@ -181,9 +202,13 @@ class FittedModel(Configured, Generic[L]):
             model = cls(schema, meta["settings"])
             learned = unpack(cls.learned_type, arrays, meta, model.known())
             learned.check()
+            encoding = getattr(learned, "encoding", None)
+            if isinstance(encoding, TableEncoding) and encoding.schema.digest != schema.digest:
+                raise ReleaseError("the model was learned under another schema than its file's")
         except ReleaseError:
             raise
-        except (FedsynthError, KeyError, TypeError, ValueError, AssertionError):
+        except Exception:
+            # Whatever it is that somebody wrote there.
             raise ReleaseError("the model's files do not fit together") from None
         model._learned = learned
         return model

@@ -110,7 +110,8 @@ class Synthesizer(Method[G]):
         given = {"rows": rows, "where": where, "proportions": proportions, "seed": seed}
         rows, where, proportions, seed = rename("sample", given, words)
         count, seed = demand_rows("sample", rows), demand_draw(where, proportions, seed)
-        drawn = self.learned.draw(count, where, proportions, seed)
+        with self.using():
+            drawn = self.learned.draw(count, where, proportions, seed)
         self._drawn.add(fingerprint(drawn))
         return drawn
 

@@ -6,6 +6,7 @@ that it takes, stand in one table here.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -14,13 +15,14 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pandas as pd
 import pytest
 
 import fedsynth as fs
 from fedsynth.data.conforming import conform
-from fedsynth.errors import ConfigError, PrivacyError, ReleaseError
+from fedsynth.errors import ConfigError, FedsynthError, PrivacyError, ReleaseError
 from fedsynth.federation.server.channel import Channel
 from fedsynth.methods.copula import private
 from fedsynth.methods.copula.families import Effort
@@ -32,6 +34,7 @@ from fedsynth.queries.session import Session
 from fedsynth.registry import METHODS, SETTINGS
 from fedsynth.schema import Boolean, Categorical, Identifier, ImageSchema, Integer, Schema
 from fedsynth.schema.target import conditions
+from tests.hostile.mutations import mutations
 from tests.methods.door import digest, listening, other_table
 from tests.methods.odd import ODD
 from tests.methods.small import SCHEMA, table
@@ -293,6 +296,24 @@ def check_saving(name: str, folder: Path) -> None:
     for broken in damaged:
         with pytest.raises(ReleaseError):
             METHODS[name].from_state(SCHEMA, *broken)
+    check_hostile(name)
+
+
+def check_hostile(name: str) -> None:
+    """What a stranger writes into a model's files is refused in words, if not read as a model."""
+    arrays, plain = fitted(name).model_state()
+    state = list(mutations(arrays, json.loads(json.dumps(plain))))
+    each = 1 if hypothesis.settings.get_current_profile_name() == "explore" else len(state) // 50
+    for what, parts, told in state[:: max(each, 1)]:
+        try:
+            loaded = METHODS[name].from_state(SCHEMA, parts, told)
+            loaded.sample(3, seed=0)
+            if hasattr(loaded, "marginal"):
+                loaded.marginal(["age", "outcome"])
+        except FedsynthError:
+            continue
+        except Exception as error:
+            raise AssertionError(f"{name}, {what}: {error!r}") from error
 
 
 def check_resuming(name: str, folder: Path) -> None:

@@ -43,7 +43,9 @@ class Generator(nn.Module):
     correct both, and convolutions refine an image. The corrections are 0 before training.
     """
 
-    def __init__(self, embedding: Embedding, start: Start, generator: torch.Generator) -> None:
+    def __init__(
+        self, embedding: Embedding, start: Start, generator: torch.Generator | None
+    ) -> None:
         super().__init__()
         self.embedding = embedding
         settings, coding = embedding.settings, embedding.coding
@@ -72,8 +74,16 @@ class Generator(nn.Module):
             self.conv3 = nn.Conv2d(channels, depth, 5, padding=2, device="meta")
         self._begin(generator)
 
-    def _begin(self, generator: torch.Generator) -> None:
-        """Glorot uniform weights from the generator alone, zero biases and corrections."""
+    @property
+    def length(self) -> int:
+        """How many weights it has."""
+        return sum(part.numel() for part in self.parameters())
+
+    def _begin(self, generator: torch.Generator | None) -> None:
+        """Glorot uniform weights from the generator alone, zero biases and corrections; without
+        one, no weights, nor memory for them."""
+        if generator is None:
+            return
         for layer in self.children():
             if not isinstance(layer, nn.Linear | nn.Conv2d):
                 continue
@@ -154,7 +164,7 @@ class Generator(nn.Module):
     def take(self, vector: NDArray[np.float32]) -> None:
         """Set all weights. Raises ValueError for a vector of another length."""
         parts = list(self.parameters())
-        if vector.shape != (sum(p.numel() for p in parts),):
+        if vector.shape != (self.length,):
             raise ValueError("a generator's weights are of another length")
         with torch.no_grad():
             for part, values in zip(parts, _cut(vector, parts), strict=True):

@@ -75,7 +75,8 @@ class Learned(Outlined):
         shapes = self.means.shape, self.roots.shape
         if shapes != ((max(1, classes), components), (max(1, classes), components, components)):
             raise ReleaseError("the model's arrays do not fit its settings")
-        if self.weights.shape != self.generator.vector().shape:
+        planned = Generator(self.embedding, Start(self.means, self.roots), None)
+        if self.weights.shape != (planned.length,):
             raise ReleaseError("the model's weights do not fit its settings")
 
     def draw(

@@ -71,6 +71,11 @@ class Learned(Outlined):
     def check(self) -> None:
         if self.encoding.sizes != self.domain.sizes:
             raise ReleaseError("the model's columns are not those of its encoding")
+        for one in self.measurements:
+            apart = [k for k in range(len(self.domain.sizes)) if k in one.clique]
+            sizes = tuple(self.domain.sizes[k] for k in apart)
+            if list(one.clique) != apart or one.values.shape != sizes:
+                raise ReleaseError("the model's noisy tables are not of its columns")
 
     def draw(
         self,

@@ -102,7 +102,8 @@ def canonical(line: dict[str, Any]) -> bytes:
 
 
 def parse_strictly(text: str | bytes) -> Any:
-    """JSON in which no key stands twice: two readers could read two things. Raises ValueError."""
+    """JSON in which no key stands twice (two readers could read two things), and no NaN or
+    infinity. Raises ValueError."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         content = dict(pairs)
@@ -111,9 +112,13 @@ def parse_strictly(text: str | bytes) -> Any:
         return content
 
     try:
-        return json.loads(text, object_pairs_hook=once)
+        return json.loads(text, object_pairs_hook=once, parse_constant=_refuse)
     except RecursionError:
         raise ValueError("lists within lists without end") from None
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(f"{word} is no JSON")
 
 
 def digest(line: dict[str, Any]) -> str:
