@@ -53,7 +53,7 @@ def build_column(value: object) -> object:
     kind, name = value.get("kind"), value.get("name", "(unnamed)")
     if kind is None:
         raise SchemaError(f"column {name!r}: `kind` is needed, one of {', '.join(_KINDS)}")
-    if kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise SchemaError(f"column {name!r}: unknown kind {kind!r}{suggestion(kind, _KINDS)}")
     return _KINDS[kind](**{str(key): entry for key, entry in value.items()})
 

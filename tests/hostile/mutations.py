@@ -41,34 +41,50 @@ def leaves(plain: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from leaves(value, (*path, key))
 
 
-def changed(plain: Any, path: tuple[Any, ...], value: Any) -> Any:
-    """A copy with another value there."""
+def changed(plain: Any, path: tuple[Any, ...], *value: Any) -> Any:
+    """A copy with another value there, or without what stands there."""
     copy = deepcopy(plain)
     parent = copy
     for key in path[:-1]:
         parent = parent[key]
-    parent[path[-1]] = value
+    if value:
+        parent[path[-1]] = value[0]
+    else:
+        del parent[path[-1]]
     return copy
 
 
-def without(plain: Any, path: tuple[Any, ...]) -> Any:
-    """A copy without what stands there."""
-    copy = deepcopy(plain)
-    parent = copy
-    for key in path[:-1]:
-        parent = parent[key]
-    del parent[path[-1]]
-    return copy
-
-
-def mutations(arrays: dict[str, Any], plain: Any) -> Iterator[tuple[str, dict[str, Any], Any]]:
-    """States with one thing changed, each with a name."""
+def mutations(arrays: dict[str, Any], plain: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """States with one thing changed: each with a name, and what makes its arrays and plain values
+    when it is called."""
     for name, array in arrays.items():
-        yield f"no {name}", {k: v for k, v in arrays.items() if k != name}, plain
+        yield (
+            f"no {name}",
+            lambda name=name: (
+                {other: own for other, own in arrays.items() if other != name},
+                plain,
+            ),
+        )
         for kind, change in ARRAYS.items():
-            with np.errstate(all="ignore"):
-                yield f"{name}: {kind}", {**arrays, name: change(array)}, plain
+            yield (
+                f"{name}: {kind}",
+                lambda name=name, array=array, change=change: (
+                    {**arrays, name: _quietly(change, array)},
+                    plain,
+                ),
+            )
     for path in leaves(plain):
-        yield f"no {path}", arrays, without(plain, path)
+        yield f"no {path}", lambda path=path: (arrays, changed(plain, path))
         for value in VALUES:
-            yield f"{path} = {value!r:.40}", arrays, changed(plain, path, value)
+            yield (
+                f"{path} = {value!r:.40}",
+                lambda path=path, value=value: (
+                    arrays,
+                    changed(plain, path, value),
+                ),
+            )
+
+
+def _quietly(change: Callable[[Any], Any], array: Any) -> Any:
+    with np.errstate(all="ignore"):
+        return change(array)

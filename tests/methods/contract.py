@@ -304,7 +304,8 @@ def check_hostile(name: str) -> None:
     arrays, plain = fitted(name).model_state()
     state = list(mutations(arrays, json.loads(json.dumps(plain))))
     each = 1 if hypothesis.settings.get_current_profile_name() == "explore" else len(state) // 50
-    for what, parts, told in state[:: max(each, 1)]:
+    for what, make in state[:: max(each, 1)]:
+        parts, told = make()
         try:
             loaded = METHODS[name].from_state(SCHEMA, parts, told)
             loaded.sample(3, seed=0)

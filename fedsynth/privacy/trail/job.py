@@ -27,7 +27,7 @@ class Planned:
 
     @staticmethod
     def from_dict(plain: Mapping[str, Any]) -> Planned:
-        return Planned(plain["label"], read_terms(plain["terms"]), int(plain["count"]))
+        return Planned(plain["label"], read_terms(plain["terms"]), plain["count"])
 
 
 def count_terms(plan: Iterable[Planned]) -> dict[Terms, int]:
@@ -163,4 +163,8 @@ class Job:
         if budget["epsilon"] == "inf":
             budget["epsilon"] = math.inf
         plan = tuple(Planned.from_dict(planned) for planned in fields.pop("plan"))
-        return Job(budget=Budget(**budget), plan=plan, **fields)
+        job = Job(budget=Budget(**budget), plan=plan, **fields)
+        numbers = job.clients, job.participations or 0, *(planned.count for planned in plan)
+        if not all(type(number) is int and number >= 0 for number in numbers):
+            raise PrivacyError("a job of no whole number of clients or releases")
+        return job

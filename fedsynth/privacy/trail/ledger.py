@@ -144,7 +144,7 @@ class Ledger(Account):
             ledger = cls(job, Chain(path, file, lines[-1]["hash"], len(lines)))
             for line in others:
                 ledger._take(line)
-        except (KeyError, TypeError, ValueError, FedsynthError):
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, FedsynthError):
             raise ReleaseError(f"{path}: a line misses what a ledger line must say") from None
         return ledger
 

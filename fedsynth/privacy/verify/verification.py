@@ -46,7 +46,20 @@ def verify(
         demand_kind("head", head, str, "a hash, as text")
     keys = None if trust is None else read_keys(demand_path("trust", trust))
     certificate = Certificate.load(folder)
-    return Checks(_checks(folder, certificate, head, keys))
+    return Checks(_carefully(_checks(folder, certificate, head, keys)))
+
+
+def _carefully(checks: Iterator[Check]) -> Iterator[Check]:
+    """Up to one that fails for what its reader did not foresee in files that may be anybody's."""
+    try:
+        yield from checks
+    except (FedsynthError, MemoryError, OSError):
+        raise
+    except Exception as error:
+        found = (
+            f"cannot be checked: its files hold what fedsynth never writes ({type(error).__name__})"
+        )
+        yield Check("release", False, found)
 
 
 def _checks(
