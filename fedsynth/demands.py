@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fedsynth.agreed import plain, shown, suggestion
-from fedsynth.errors import ConfigError
+from fedsynth.errors import ConfigError, MachineError
 
 T = TypeVar("T")
+
+_LONGEST = 255
+"""Bytes of a file's name, on every file system in use."""
 
 
 def demand_kind(name: str, value: object, kinds: type[T] | tuple[type[T], ...], what: str) -> T:
@@ -26,10 +29,21 @@ def demand_kind(name: str, value: object, kinds: type[T] | tuple[type[T], ...], 
 
 
 def demand_path(name: str, value: object) -> Path:
-    """The path. ConfigError for what is none, an empty text included."""
+    """The path. ConfigError for what is none, an empty text included; MachineError for a name that
+    no disk holds."""
     if not isinstance(value, str | os.PathLike) or not os.fspath(value):
         raise ConfigError(f"{name} must be a path, as text or a Path, not {shown(value)}")
-    return Path(value)
+    path = Path(value)
+    try:
+        longest = max((len(os.fsencode(part)) for part in path.parts), default=0)
+    except UnicodeError:
+        longest = _LONGEST + 1
+    if "\0" in str(path) or longest > _LONGEST:
+        raise MachineError(
+            f"{name}: {str(path)!r:.80} can be no file's name, which has {_LONGEST} bytes at most "
+            "and none that is 0: choose another"
+        )
+    return path
 
 
 def demand_number(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from fedsynth.cli.options import Reader
 from fedsynth.data.conforming import conform
 from fedsynth.data.images import read_images
+from fedsynth.demands import demand_path
 from fedsynth.encoding.resolution import Crowded, find_crowded, resolution_cautions
 from fedsynth.errors import DataError, SchemaError
 from fedsynth.jobs.config import load_config
@@ -105,7 +106,7 @@ def _read_agreed(path: Path) -> tuple[Schema | ImageSchema, str | None, float]:
 
     A schema alone has no such column, and the default share.
     """
-    if path.is_file() and "sites" in read_yaml(path, SchemaError):
+    if demand_path("schema", path).is_file() and "sites" in read_yaml(path, SchemaError):
         config, base = load_config(path)
         site = config.sites.column if config.sites.path is None else None
         most = Options(outside=config.outside).most_outside

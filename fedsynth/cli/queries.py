@@ -20,6 +20,7 @@ from fedsynth.cli.options import (
     Sheet,
     Where,
 )
+from fedsynth.demands import demand_path
 from fedsynth.errors import ConfigError
 from fedsynth.files import writing
 from fedsynth.plain import print_json, print_note
@@ -140,7 +141,7 @@ def _load_graphical(release: Path) -> GraphicalSynthesizer:
 
 def demand_new(path: Path) -> None:
     """Raises ConfigError where a file would be overwritten."""
-    if path.exists():
+    if demand_path("output", path).exists():
         raise ConfigError(f"{path} exists already: name a new file")
 
 

@@ -6,12 +6,12 @@ A driver's words may quote cells, and an address may hold a password: errors tel
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from fedsynth.data.values import type_column
+from fedsynth.demands import demand_path
 from fedsynth.errors import ConfigError, DataError
 
 EXAMPLE = "postgresql+psycopg://reader:${PASSWORD}@host/clinic"
@@ -84,7 +84,9 @@ def _open(url: str) -> tuple[Any, str]:
 
 
 def _is_there(database: str | None) -> bool:
-    return database in (None, "", ":memory:") or Path(str(database)).is_file()
+    if database in (None, "", ":memory:"):
+        return True
+    return demand_path("url", database).is_file()
 
 
 def _ask(engine: Any, query: str, where: str) -> tuple[list[str], list[Any]]:

@@ -21,6 +21,7 @@ from pydantic import (
 )
 
 from fedsynth.agreed import Agreed, suggestion
+from fedsynth.demands import demand_path
 from fedsynth.errors import ConfigError, FedsynthError
 from fedsynth.jobs.inputs import Data, Public, Sites, map_origin
 from fedsynth.jobs.sections import Count, Section, section
@@ -261,7 +262,7 @@ def builtin_jobs() -> tuple[str, ...]:
 
 
 def _find_job(source: str | Path) -> Path:
-    path = Path(source)
+    path = demand_path("job", source)
     if path.is_file():
         return path
     jobs = builtin_jobs()

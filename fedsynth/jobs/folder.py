@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
+from fedsynth.demands import demand_path
 from fedsynth.durable import write_whole
 from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.holding import CHECKPOINT, LOCK
@@ -19,6 +20,7 @@ from fedsynth.yaml_files import yaml_text
 def demand_new(folder: Path) -> None:
     """Raises ConfigError for a folder that holds something, but for what a start left that was
     killed before there was a job."""
+    folder = demand_path("out", folder)
     if not folder.exists() or (folder.is_dir() and _is_left(folder)):
         return
     words = f"{folder} exists and is not empty: choose another --out"

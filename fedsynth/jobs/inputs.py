@@ -18,6 +18,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from fedsynth.agreed import plain
 from fedsynth.data.dialect import Dialect
+from fedsynth.demands import demand_path
 from fedsynth.errors import ConfigError
 from fedsynth.jobs.sections import Count, Section, Text
 
@@ -263,7 +264,8 @@ def expand_path(text: str, base: Path) -> Path:
     unknown = set(re.findall(r"\$\{(\w*)\}", text)) - {DATA_VARIABLE}
     if unknown:
         raise ConfigError(f"path {text!r}: only ${{{DATA_VARIABLE}}} is filled in")
-    return base / text.replace(f"${{{DATA_VARIABLE}}}", str(_data_folder(base)))
+    filled = text.replace(f"${{{DATA_VARIABLE}}}", str(_data_folder(base)))
+    return demand_path("path", base / filled)
 
 
 def expand_url(url: str, base: Path) -> str:
