@@ -97,7 +97,7 @@ def writing(path: str | Path) -> Iterator[None]:
         raise refused(os.fspath(named), error) from None
 
 
-def open_plain(path: str | Path, fault: type[FedsynthError]) -> IO[bytes]:
+def open_plain(path: str | Path, fault: type[FedsynthError]) -> io.BufferedReader:
     """Open a plain file to read bytes.
 
     Raises:

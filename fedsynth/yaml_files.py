@@ -57,7 +57,7 @@ class _Loader(_Base):
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         self._depth += 1
-        event = self.peek_event()
+        event: yaml.Event = self.peek_event()  # type: ignore[no-untyped-call]
         if self._depth > MOST_DEPTH:
             raise _fault(f"lists stand in lists more than {MOST_DEPTH} deep", event)
         node: yaml.Node | None = super().compose_node(parent, index)
@@ -89,7 +89,8 @@ class _Loader(_Base):
         return super().construct_mapping(node, deep)
 
 
-def _fault(problem: str, at: yaml.Node | yaml.Event) -> yaml.constructor.ConstructorError:
+def _fault(problem: str, at: Any) -> yaml.constructor.ConstructorError:
+    """At a node or an event."""
     return yaml.constructor.ConstructorError(None, None, problem, at.start_mark)
 
 

@@ -212,6 +212,7 @@ def read_array(archive: np.lib.npyio.NpzFile, key: str) -> NDArray[np.generic]:
 
     NumPy makes room for what the head tells before it reads.
     """
+    assert archive.zip is not None
     name = f"{key}.npy" if f"{key}.npy" in archive.zip.namelist() else key
     with archive.zip.open(name) as file:
         version = format.read_magic(file)

@@ -15,6 +15,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import astuple
+from typing import Any
 
 import numpy as np
 
@@ -151,14 +152,14 @@ def _to_plain(outcome: Outcome) -> list[object]:
     return [fields, list(outcome.failed)]
 
 
-def _parse(plain: list[object]) -> Outcome:
+def _parse(plain: Any) -> Outcome:
     """The inverse of :func:`_to_plain`. Raises ValueError or TypeError for what is none of its."""
     fields, failed = plain
     if not isinstance(failed, list) or not all(_is_family(one) for one in failed):
         raise ValueError("no families")
     if fields is None:
         return Outcome(None, tuple(failed))
-    family, parameters, statistic = fields  # type: ignore[misc]
+    family, parameters, statistic = fields
     values = tuple(map(float, parameters))
     fits = _is_family(family) and len(values) == parameters_of(family)
     if not (fits and all(abs(x) <= LARGEST for x in values) and 0 <= float(statistic) <= 1):
