@@ -249,6 +249,12 @@ def sample(
     ],
     where: Where = None,
     seed: Seed = None,
+    excel_safe: Annotated[
+        bool,
+        typer.Option(
+            "--excel-safe", help="Of .csv: texts that a spreadsheet would compute get a ' in front."
+        ),
+    ] = False,
 ) -> None:
     """Draw more synthetic rows from a release; this costs no privacy."""
     from fedsynth.data.images import Images, write_images
@@ -264,7 +270,7 @@ def sample(
             raise ConfigError(f"{output}: images are written to a .npz file")
         write_images(sampled, output, synth.schema)
     elif not isinstance(sampled, Images) and isinstance(synth.schema, Schema):
-        write_table(sampled, output, synth.schema)
+        write_table(sampled, output, synth.schema, excel_safe=excel_safe)
     print_note(f"{output}: {rows:,} synthetic rows")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from datetime import date
 from pathlib import Path
@@ -15,6 +16,9 @@ from fedsynth.errors import DataError
 from fedsynth.files import demand_unpacked
 
 _MOST_CELLS = 50_000_000
+# Full-width signs as well, which some languages' programs take for the others.
+_FORMULA = re.compile(r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
+_SIGNED = re.compile(r"[-+]\d[\d.,' \u00a0\u202f]*(?:[eE][-+]?\d+)?")
 
 
 def read_excel(path: Path, sheet: str | None) -> tuple[pd.DataFrame, list[str]]:
@@ -53,6 +57,25 @@ def read_excel(path: Path, sheet: str | None) -> tuple[pd.DataFrame, list[str]]:
         told.append(f"{len(body) - len(kept)} rows without a single cell were passed over")
     columns = {name: type_column([row[k] for row in kept]) for k, name in enumerate(names)}
     return pd.DataFrame(columns, columns=pd.Index(names, dtype=object)), told
+
+
+def spell_safely(frame: pd.DataFrame) -> pd.DataFrame:
+    """With an apostrophe before every text and name that spreadsheet programs would compute.
+
+    They take what begins with = + - @ or a control character for a formula, which may call others
+    and send them cells. Numbers with a sign stay numbers.
+    """
+    safe = frame.rename(columns=_spell_safely)
+    for name, cells in safe.items():
+        if cells.dtype == object or pd.api.types.is_string_dtype(cells):
+            safe[name] = cells.map(_spell_safely)
+    return safe
+
+
+def _spell_safely(cell: Any) -> Any:
+    if not isinstance(cell, str) or _FORMULA.match(cell) is None or _SIGNED.fullmatch(cell):
+        return cell
+    return f"'{cell}"
 
 
 def _open_sheet(path: Path, sheet: str | None, *, values: bool) -> tuple[Any, list[str]]:

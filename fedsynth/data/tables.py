@@ -16,7 +16,7 @@ from fedsynth.data.conforming import Conformed, conform, demand_columns, restore
 from fedsynth.data.csv_files import read_csv
 from fedsynth.data.decimals import read_decimals
 from fedsynth.data.dialect import Dialect, describe_guesses
-from fedsynth.data.excel import read_excel
+from fedsynth.data.excel import read_excel, spell_safely
 from fedsynth.data.images import Images, read_images, write_images
 from fedsynth.data.sql import read_query
 from fedsynth.demands import demand_flag, demand_kind, demand_path
@@ -176,12 +176,19 @@ def _apply(schema: Schema, frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(**typed)
 
 
-def write_table(frame: pd.DataFrame, path: str | Path, schema: Schema) -> None:
+def write_table(
+    frame: pd.DataFrame, path: str | Path, schema: Schema, *, excel_safe: bool = False
+) -> None:
     """Write a frame of the schema's columns to a .csv, .csv.gz or .parquet file.
 
     In CSV a missing cell is written as the first of the schema's `missing_values` (the first that
     is no value of the column), numbers with at most their declared decimals, datetimes at their
     resolution. The same frame gives the same bytes.
+
+    Args:
+        excel_safe: puts an apostrophe before texts that a spreadsheet would take for a formula and
+            compute (:func:`~fedsynth.data.excel.spell_safely`); they are other texts then, which
+            the schema does not know. Parquet needs none.
 
     Raises:
         DataError: if the columns are not the schema's.
@@ -189,6 +196,7 @@ def write_table(frame: pd.DataFrame, path: str | Path, schema: Schema) -> None:
     """
     path = demand_path("path", path)
     demand_kind("schema", schema, Schema, "a table's Schema")
+    demand_flag("excel_safe", excel_safe)
     kind = _format(path, _WRITTEN)
     frame = demand_columns(frame, schema, f"table for {path}")
     names = [column.name for column in schema.columns if column.name in frame]
@@ -210,7 +218,10 @@ def write_table(frame: pd.DataFrame, path: str | Path, schema: Schema) -> None:
         }
         # A time stamp in the gzip header would change the bytes from run to run.
         packing = {"method": "gzip", "mtime": 0} if kind == ".csv.gz" else None
-        plain.assign(**texts).to_csv(path, index=False, lineterminator="\n", compression=packing)
+        written = plain.assign(**texts)
+        if excel_safe:
+            written = spell_safely(written)
+        written.to_csv(path, index=False, lineterminator="\n", compression=packing)
 
 
 def _format(path: Path, known: Sequence[str]) -> str:
