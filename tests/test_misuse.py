@@ -409,7 +409,7 @@ def calls(w: World) -> dict[str, tuple[Callable[..., object], dict[str, object]]
                 "one": table, "owners": sites, "budget": BUDGET, "plan": None, "seed": 0,
                 "again": False, "resume": False, "moved": False, "survivors": 1.0,
                 "owners_ledgers": {}, "checkpoint_every": 25, "owners_provenance": "declared",
-                "most_records": 99, "outside": 0.05,  "caution": str,
+                "most_records": 99, "outside": 0.05, "deadline": None, "caution": str,
                 "insecure_noise_seed": None,
             },
         ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 from fedsynth.errors import FederationError
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.job import Event
+from fedsynth.privacy.trail.spelling import spell
 
 Plain = None | bool | int | float | str | Sequence["Plain"] | Mapping[str, "Plain"]
 
@@ -54,6 +57,17 @@ class Request:
     def event(self) -> Event:
         """As ledgers write it down, the job's and the clients' own."""
         return Event(self.task, self.round, self.terms, self.job, self.steps or 1)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all that is asked: a round is given again to the same request alone."""
+        plain = {key: value for key, value in vars(self).items() if key != "arrays"}
+        plain["terms"] = spell(self.terms)
+        found = hashlib.sha256(json.dumps(plain, sort_keys=True, default=dict).encode())
+        for name, array in sorted(self.arrays.items()):
+            found.update(f"{len(name)}{name}{array.dtype.str}{array.shape}".encode())
+            found.update(np.ascontiguousarray(array).tobytes())
+        return found.hexdigest()
 
 
 def number(settings: Mapping[str, Plain], name: str) -> float:

@@ -45,13 +45,31 @@ class Runtime(Protocol):
         ...
 
     def sum(self, request: Request, cohort: Sequence[str]) -> Summed:
-        """Ask the clients named, and bring the sum of their answers and no single one."""
+        """Ask the clients named, and bring the sum of their answers and no single one.
+
+        No sum of fewer answers than ``terms.fewest`` is opened: it is told how many there are.
+        Asked again, before :meth:`settle`, it brings the same sum to the last bit, of the same
+        clients' answers: two sums over different clients would tell one of them. Another request
+        under the number is refused. A round that was charged to a client, and of which nothing
+        ever left it, may be answered by it under that charge.
+        """
         ...
 
     def collect(
         self, request: Request, cohort: Sequence[str]
     ) -> tuple[list[Answer], list[Incident]]:
-        """Ask the clients named for messages that are each private on their own (local trust)."""
+        """Ask the clients named for messages that are each private on their own (local trust).
+
+        Asked again it brings the same messages, as :meth:`sum` does the same sum.
+        """
+        ...
+
+    def settle(self, job: str, rounds: int) -> None:
+        """The server has for good what the rounds below ``rounds`` gave, and asks none again.
+
+        Clients need not keep it. Under central trust they must not give it again: they send sums
+        without noise, and the noise of the server is drawn.
+        """
         ...
 
     def close(self, job: str, *, finished: bool) -> None:
@@ -72,6 +90,7 @@ class Federation(ABC):
         most_records: int | None = None,
         outside: float = 1.0,
         caution: Caution = warn_of,
+        deadline: float | None = None,
     ) -> Runtime:
         """A runtime to these clients.
 
@@ -85,6 +104,7 @@ class Federation(ABC):
             outside: the share of a column's cells that may be outside the schema, a public figure:
                 as above. Shares are told to their owner alone.
             caution: called with what simulated owners are to know of their tables, a sentence each.
+            deadline: seconds that a client may take for an answer; None for any number.
 
         Raises:
             ConfigError: a ledger of a client that there is not.

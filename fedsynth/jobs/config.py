@@ -98,12 +98,14 @@ class Federation(Section):
     Attributes:
         survivors: share of them that is sure to answer a round.
         most_records: that one has, a figure that all agree on and anybody may know.
+        deadline: seconds that one may take for an answer, or the round goes on without it.
     """
 
     place: ClassVar[str] = "federation"
 
     survivors: Annotated[float, Field(gt=0, le=1, description="a share in (0, 1]")] = 1.0
     most_records: Count = None
+    deadline: Annotated[float | None, Field(gt=0, description="seconds above 0")] = None
     ledgers: Annotated[
         Ledgers | None, section(Ledgers, "ledgers"), Field(description="a section")
     ] = None

@@ -256,6 +256,7 @@ def _fit_and_release(
             moved=moved,
             survivors=config.federation.survivors,
             most_records=config.federation.most_records,
+            deadline=config.federation.deadline,
             outside=config.outside,
             agreed=agreement_of(config.to_dict()),
             caution=caution,

@@ -147,6 +147,7 @@ class Method(Shown, FittedModel[L], ABC):
         most_records: int | None = None,
         outside: float | str = OUTSIDE,
         agreed: Mapping[str, Any] | None = None,
+        deadline: float | None = None,
         caution: Caution = warn_of,
         insecure_noise_seed: int | None = None,
         **unknown: Any,
@@ -187,6 +188,8 @@ class Method(Shown, FittedModel[L], ABC):
                 is clamped, becomes `other` or missing, or its row is left out.
             agreed: what a job file says of how its rows are held out and dealt out; a job is
                 resumed with the same, or not at all, as with the same seed and limits.
+            deadline: seconds that each client may take for an answer; a round goes on without one
+                that takes longer. None for any number.
             caution: called, before anything is asked, with how much that is (exact figures of
                 private rows), with what a budget or the bounds promise little by, and with what
                 earlier jobs on the same rows add up to. By default warns, without these figures,
@@ -218,6 +221,7 @@ class Method(Shown, FittedModel[L], ABC):
             most_records=most_records,
             outside=outside,
             agreed=agreed,
+            deadline=deadline,
             caution=caution,
             insecure_noise_seed=insecure_noise_seed,
         )

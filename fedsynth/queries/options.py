@@ -60,6 +60,8 @@ class Options:
             .conform`).
         agreed: what else a resumed job keeps to, plain: of a job file how its rows are held out and
             dealt out (:func:`fedsynth.privacy.trail.agreement.agreement_of`).
+        deadline: seconds that each client may take for an answer; one that takes longer is dropped
+            from the round. None for any number.
         caution: called, before anything is asked, with what a budget promises little by, and with
             what simulated owners are to know of their tables: exact figures of private rows, and
             what earlier jobs on them add up to.
@@ -78,6 +80,7 @@ class Options:
     most_records: int | None = None
     outside: float | str = OUTSIDE
     agreed: Mapping[str, Any] | None = None
+    deadline: float | None = None
     caution: Caution = warn_of
     insecure_noise_seed: int | None = None
 
@@ -98,6 +101,8 @@ class Options:
             given = getattr(self, name)
             if given is not None or name in ("seed", "checkpoint_every"):
                 object.__setattr__(self, name, demand_whole(name, given, least))
+        if self.deadline is not None:
+            demand_number("deadline", self.deadline, "seconds above 0", lambda given: given > 0)
         demand_known("owners_provenance", self.owners_provenance, ("declared", "private-data"))
         if not isinstance(self.outside, str) or self.outside != "allow":
             what = "a share in [0, 1], or allow"

@@ -34,6 +34,7 @@ from fedsynth.holding import CHECKPOINT, hold
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.trail.certificate import LEDGER
+from fedsynth.privacy.trail.chain import sync
 from fedsynth.privacy.trail.job import Job
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.progress import showing
@@ -88,18 +89,26 @@ class Session:
         if self.options.folder is None:
             return
         folder = self.options.folder / CHECKPOINT
-        folder.mkdir(parents=True, exist_ok=True)
         plain = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
         body = save_tensors(
             plain,
             {"meta": json.dumps({**meta, **self._told(), "sites": self.channel.names})},
         )
         fresh = folder / "state.new"
-        with fresh.open("wb") as file:
-            file.write(body)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(folder / "state.safetensors")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with fresh.open("wb") as file:
+                file.write(body)
+                file.flush()
+                os.fsync(file.fileno())
+            fresh.replace(folder / "state.safetensors")
+            sync(folder)
+        except OSError as error:
+            raise PrivacyError(
+                f"{fresh}: cannot be written ({error.strerror}). Nothing is lost: what was "
+                "released since the last checkpoint is kept. Make room on the disk, then resume"
+            ) from None
+        self.channel.settle()
 
     def save(self, state: Any) -> None:
         """Checkpoint a dataclass: :meth:`restore` gives it back when the job is resumed."""
@@ -116,12 +125,11 @@ class Session:
         return unpack(kind, *self.restored, known)
 
     def _told(self) -> dict[str, Any]:
-        """What the channel knows of clients and may tell: how often each was drawn, where that is
-        limited, for then the server knows anyway; who was dropped, where a release tells that too;
-        and what sums of counts said of how many units there are."""
-        job, told = self.ledger.job, dict[str, Any]()
+        """What the channel knows and may tell: how many rounds it has asked; how often each client
+        was drawn, where that is limited, for then the server knows anyway; who was dropped, where a
+        release tells that too; and what sums of counts said of how many units there are."""
+        job, told = self.ledger.job, dict[str, Any](events=self.channel.asked)
         if job.participations is not None:
-            told["events"] = len(self.ledger.events)
             told["participations"] = self.channel.participations
         if names_clients(job.budget):
             told["dropped"] = self.channel.dropped.entries()
@@ -196,7 +204,7 @@ def _begin(
         )
     noise = NoiseSource(options.insecure_noise_seed)
     private = None if options.folder is None else options.folder / CHECKPOINT
-    agreed = most, options.most_outside, options.caution
+    agreed = most, options.most_outside, options.caution, options.deadline
     runtime = federation.open(noise, options.owners_ledgers, private, budget, *agreed)
     clients = runtime.clients
     budget = budget.for_clients(len(clients))
@@ -227,12 +235,20 @@ def _begin(
             demand_original(options.folder, ledger)
         federation.demand_same_rows(begun=bool(ledger.events))
         restored = _read_checkpoint(options, clients)
-        if restored is None:
-            _demand_something_left(ledger)
         if options.folder is not None:
             remember(options.folder)
-        drawn = _participations(restored, ledger)
-        channel = Channel(runtime, ledger, noise, participations=drawn, most_records=most)
+        channel = Channel(
+            runtime,
+            ledger,
+            noise,
+            participations=_participations(restored, ledger),
+            most_records=most,
+            kept=None if private is None else private / f"{ledger.job.job}.released",
+            done=_done(restored),
+        )
+        failing.callback(channel.close, finished=False)
+        if restored is None and channel.asked == len(ledger.events):
+            _demand_something_left(ledger)
         if restored is not None:
             channel.dropped.recall(restored[1].get("dropped", ()))
             counted = restored[1].get("counted")
@@ -283,6 +299,14 @@ def _read_checkpoint(options: Options, clients: Sequence[str]) -> Restored | Non
             "order: give the same ones as before, or private vectors would change hands"
         )
     return restored
+
+
+def _done(restored: Restored | None) -> int | None:
+    """How many rounds a checkpoint holds; None where it does not say, as earlier versions did."""
+    if restored is None:
+        return 0
+    done = restored[1].get("events")
+    return done if type(done) is int else None
 
 
 def _participations(restored: Restored | None, ledger: Ledger) -> dict[str, int] | None:

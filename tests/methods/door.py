@@ -107,11 +107,11 @@ def listening(instead: Heard | None = None) -> Iterator[Heard]:
 def _listen_at_clients(heard: Heard, patch: pytest.MonkeyPatch) -> None:
     answer, clip_and_sum, step = local.answer, steps.clip_and_sum, steps.Steps.sum
 
-    def answer_heard(clients, request):
+    def answer_heard(clients, request, *more):
         heard.exact, heard.answers = [], []
         heard.noise.clear()
         before = copy.deepcopy(clients)
-        for reply in answer(clients, request):
+        for reply in answer(clients, request, *more):
             if isinstance(reply, Answer):
                 heard.answers.append(reply.values.copy())
             yield reply

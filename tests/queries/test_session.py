@@ -4,11 +4,19 @@ import numpy as np
 import pytest
 
 from fedsynth.errors import ConfigError, DataError, FederationError, PrivacyError, ReleaseError
-from fedsynth.federation.runtimes.local import PRIVATE, LocalRuntime
 from fedsynth.federation.runtimes.state_file import StateFile
 from fedsynth.federation.server.channel import Channel
 from fedsynth.federation.server.door import Door
 from fedsynth.federation.simulation.simulation import ROWS
+from fedsynth.codec import pack
+from fedsynth.federation import kept as kept_module
+from fedsynth.federation.kept import Kept
+from fedsynth.federation.request import Released
+from fedsynth.federation.runtimes.local import ANSWERS, PRIVATE, LocalRuntime
+from fedsynth.federation.runtimes.state_file import StateFile
+from fedsynth.federation.server.channel import Channel
+from fedsynth.federation.server.door import Door
+from fedsynth.methods.inference.synthesizer import FedInfer
 from fedsynth.methods.marginal.mst import MST
 from fedsynth.methods.vae.synthesizer import FedVAE
 from fedsynth.privacy.budget import Budget
@@ -17,7 +25,9 @@ from fedsynth.privacy.trail.job import Event, Job
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.queries import session as fitting
 from fedsynth.queries.options import Options
+from fedsynth.queries.session import Session
 from fedsynth.release import CHECKPOINT
+from tests.methods.contract import budget_for, made
 from tests.methods.small import SCHEMA, answering, owners, table
 
 BUDGET, ALONE = Budget(epsilon=1.0, curious=1), Budget(epsilon=1.0)
@@ -263,7 +273,7 @@ def test_clients_may_drop_out_as_far_as_was_declared(monkeypatch):
     assert "vae-gradient (12 rounds) lacks site-2 in 12: did not answer" in made.remarks
 
 
-def test_who_was_dropped_before_a_crash_is_told_and_not_of_rounds_that_it_lost(
+def test_who_was_dropped_before_a_crash_is_told_of_all_rounds_whose_values_were_kept(
     tmp_path, monkeypatch
 ):
     with monkeypatch.context() as patch, pytest.raises(Crash):
@@ -274,7 +284,7 @@ def test_who_was_dropped_before_a_crash_is_told_and_not_of_rounds_that_it_lost(
         )  # fmt: skip
     gc.collect()
     made = synth().fit(owners(20, 20, 20), BUDGET, folder=tmp_path, resume=True)
-    rounds = {"histogram": 1, "label-tables": 1, "vae-gradient": 4}
+    rounds = {"histogram": 1, "label-tables": 1, "vae-gradient": 7}
     assert {one["stage"]: one["rounds"] for one in made.incidents} == rounds
 
 
@@ -370,16 +380,197 @@ def test_private_vectors_of_an_earlier_version_are_never_silently_replaced(tmp_p
         synth(encoder="private").fit(owners(30, 30), BUDGET, folder=tmp_path, resume=True)
 
 
-@pytest.mark.parametrize("name", ["fedinfer", "mean-embedding", "private-fusion"])
-def test_a_single_message_lost_in_a_crash_is_said_to_be_lost(name, tmp_path, monkeypatch):
-    from fedsynth.registry import METHODS
+STOPS = {
+    "charged, nobody asked": (LocalRuntime, "sum", None, True),
+    "asked, answers not kept": (Kept, "keep", ANSWERS, True),
+    "answers kept, not given": (Kept, "keep", ANSWERS, False),
+    "answered, not noised": (Door, "_take", None, True),
+    "released, not kept": (Kept, "keep", ".released", True),
+    "kept, not used": (Kept, "keep", ".released", False),
+    "used, no checkpoint": (Session, "checkpoint", None, True),
+}
 
-    def crash(*_: object) -> None:
-        raise KeyboardInterrupt
 
-    folder, budget = tmp_path / "job", Budget(epsilon=1.0, curious=1)
+def stopped(monkeypatch, stop, fit):
+    """Has a fit stopped, as a kill would, before or after the first call of a function."""
+    owner, name, suffix, before = STOPS[stop]
+    genuine = getattr(owner, name)
+
+    def stopping(self, *given, **named):
+        here = suffix is None or self.path.suffix == suffix
+        if here and before:
+            raise KeyboardInterrupt
+        result = genuine(self, *given, **named)
+        if here:
+            raise KeyboardInterrupt
+        return result
+
     with monkeypatch.context() as broken, pytest.raises(KeyboardInterrupt):
-        broken.setattr(Door, "_take", crash)
-        METHODS[name](SCHEMA).fit(owners(20, 20), budget, folder=folder)
+        broken.setattr(owner, name, stopping)
+        fit()
+    gc.collect()
+
+
+@pytest.mark.parametrize(
+    ("name", "stop", "owned"),
+    [
+        # Clients without accounts keep no answers.
+        *(("fedinfer", stop, False) for stop in STOPS if STOPS[stop][2] != ANSWERS),
+        *(("fedinfer", stop, True) for stop in STOPS),
+        ("mean-embedding", "released, not kept", True),
+        ("private-fusion", "charged, nobody asked", False),
+        ("fusion-gan", "answered, not noised", False),
+        ("fusion-gan", "answers kept, not given", True),
+    ],
+)
+def test_a_job_of_one_message_outlives_a_kill_anywhere_and_pays_once(
+    name, stop, owned, tmp_path, monkeypatch
+):
+    """Of owners with accounts too, which hold the one round and no more."""
+    budget = budget_for(name)
+    own = Budget(epsilon=1.3 * budget.epsilon, delta=1e-3, trust="central")
+
+    def fit(resume=False):
+        accounts = {}
+        if owned:
+            accounts = {f"site-{i}": Ledger.of_owner(tmp_path / f"{i}.jsonl", own) for i in "01"}
+        try:
+            return made(name).fit(
+                owners(20, 20), budget, folder=tmp_path / "job", resume=resume,
+                owners_ledgers=accounts,
+            )  # fmt: skip
+        finally:
+            for account in accounts.values():
+                account.close()
+
+    stopped(monkeypatch, stop, fit)
+    charged = Ledger.read(tmp_path / "job" / "ledger.jsonl")
+    assert len(charged.events) == 1
+    synth = fit(resume=True)
+    assert synth.ledger.events == charged.events
+    assert len(synth.sample(5, seed=0)) == 5
+    if owned:
+        for i in "01":
+            assert len(Ledger.read(tmp_path / f"{i}.jsonl").events) == 1
+        # What was kept of the round is gone with the job.
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["0.jsonl", "1.jsonl", "job"]
+    assert [path.name for path in (tmp_path / "job" / CHECKPOINT).iterdir()] != []
+    assert not list(tmp_path.rglob("*.released"))
+
+
+@pytest.mark.parametrize("trust", ["central", "distributed"])
+def test_what_a_resumed_job_has_again_is_what_it_released(trust, tmp_path, monkeypatch):
+    """One release, not two: where the server adds the noise it is not drawn again either."""
+
+    def fit(**resume):
+        return FedInfer(SCHEMA).fit(
+            owners(20, 20, 20), Budget(epsilon=1.0, trust=trust), folder=tmp_path, **resume
+        )
+
+    stopped(monkeypatch, "kept, not used", fit)
+    (kept,) = tmp_path.rglob("*.released")
+    assert kept.stat().st_mode & 0o077 == 0
+    _, arrays, _ = Kept(kept).find(0)
+
+    def asked(*_):
+        raise AssertionError("a value that is there was asked for again")
+
+    monkeypatch.setattr(LocalRuntime, "sum", asked)
+    synth = fit(resume=True)
+    other = FedInfer(SCHEMA)
+    monkeypatch.undo()
+    monkeypatch.setattr(Door, "sum", lambda *_: Released(arrays["value"], 3, 3))
+    other.fit(owners(20, 20, 20), Budget(epsilon=1.0, trust=trust))
+    np.testing.assert_equal(pack(synth.learned)[0], pack(other.learned)[0])
+
+
+def test_a_training_goes_on_with_all_its_rounds(tmp_path, monkeypatch):
+    """They used to be lost since the last checkpoint; the generator is that of no interruption."""
+    options = {"checkpoint_every": 100, "insecure_noise_seed": 3}
+    whole = synth().fit(owners(30, 30), BUDGET, **options)
+    with pytest.raises(Crash):
+        synth().fit(
+            owners(30, 30), BUDGET, folder=tmp_path, progress=crash_at("training", 12), **options
+        )
+    gc.collect()
+    answered = []
+    genuine = LocalRuntime.sum
+    monkeypatch.setattr(
+        LocalRuntime, "sum", lambda self, *asked: answered.append(1) or genuine(self, *asked)
+    )
+    made = synth().fit(owners(30, 30), BUDGET, folder=tmp_path, resume=True, **options)
+    assert not answered
+    np.testing.assert_array_equal(made.learned.theta, whole.learned.theta)
+
+
+def test_a_round_that_leaves_something_at_its_clients_is_not_made_twice(tmp_path, monkeypatch):
+    """A private encoder moved with it, so a second answer would be a second release."""
+    budget = Budget(epsilon=1.0)
+
+    def fit(**resume):
+        return synth(encoder="private", rounds=2).fit(owners(30), budget, folder=tmp_path, **resume)
+
+    sums = iter(range(9))
+    genuine = Kept.keep
+    with monkeypatch.context() as broken, pytest.raises(KeyboardInterrupt):
+
+        def third(self, *given):
+            if next(sums) == 2:
+                raise KeyboardInterrupt
+            genuine(self, *given)
+
+        broken.setattr(Kept, "keep", third)
+        fit()
+    gc.collect()
+    asked = []
+    genuine_sum = LocalRuntime.sum
+    monkeypatch.setattr(
+        LocalRuntime,
+        "sum",
+        lambda self, request, cohort: (
+            asked.append(request.round) or genuine_sum(self, request, cohort)
+        ),
+    )
+    made = fit(resume=True)
+    # The round that was lost is the third of four; the last is asked in its stead.
+    assert asked == [3] and len(made.ledger.events) == 4
+
+
+def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    def fit(**resume):
+        return FedInfer(SCHEMA).fit(owners(20, 20, 20), BUDGET, folder=tmp_path, **resume)
+
+    for module, name in ((kept_module.os, "pwrite"), (fitting, "sync")):
+        with monkeypatch.context() as broken:
+            broken.setattr(module, name, full)
+            with pytest.raises(PrivacyError, match=r"No space left on device.*then resume"):
+                fit(resume=bool(list(tmp_path.iterdir())))
+        gc.collect()
+    made = fit(resume=True)
+    assert len(made.ledger.events) == 1
+
+
+def test_a_message_of_too_few_clients_is_asked_again_once_they_are_back(tmp_path, monkeypatch):
+    """Secure aggregation opens no sum that lacks noise, so nothing was released."""
+    with monkeypatch.context() as broken:
+        answering(broken, 1)
+        with pytest.raises(FederationError, match="under the charge that it has"):
+            FedInfer(SCHEMA).fit(owners(20, 20, 20), BUDGET, folder=tmp_path)
+    gc.collect()
+    made = FedInfer(SCHEMA).fit(owners(20, 20, 20), BUDGET, folder=tmp_path, resume=True)
+    assert len(made.ledger.events) == 1
+
+
+def test_a_message_that_is_lost_for_good_is_said_to_be(tmp_path, monkeypatch):
+    stopped(
+        monkeypatch,
+        "released, not kept",
+        lambda: FedInfer(SCHEMA).fit(owners(20, 20, 20), BUDGET, folder=tmp_path),
+    )
+    (kept,) = tmp_path.rglob("*.released")
+    kept.unlink()
     with pytest.raises(PrivacyError, match="nothing to resume"):
-        METHODS[name](SCHEMA).fit(owners(20, 20), budget, folder=folder, resume=True)
+        FedInfer(SCHEMA).fit(owners(20, 20, 20), BUDGET, folder=tmp_path, resume=True)

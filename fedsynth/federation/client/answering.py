@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fedsynth.errors import PrivacyError
 from fedsynth.federation.client.client import Client
+from fedsynth.federation.client.faults import isolate
 from fedsynth.federation.client.groups import sum_groups
 from fedsynth.federation.client.steps import draw_records
 from fedsynth.federation.client.tasks import GroupTask, Keeper, Task, learn, lookup
@@ -20,16 +21,15 @@ from fedsynth.federation.request import Answer, Incident, Request
 from fedsynth.privacy.rows.clipping import clip_and_sum, clip_blocks
 
 
-def answer(clients: Sequence[Client], request: Request) -> Iterator[Answer | Incident]:
+def answer(
+    clients: Sequence[Client], request: Request, deadline: float | None = None
+) -> Iterator[Answer | Incident]:
     """Answer a request as one client, or as several that are simulated together.
 
     Yields:
         A refusal of every client that does not consent, then the others' answers, each as soon as
-        it is made: no more than one of them stands in memory.
-
-    Raises:
-        PrivacyError: a task gave rows of the wrong length or out of order, or more rows than units;
-            or of a task whose rows belong to groups of records, see :func:`sum_groups`.
+        it is made: no more than one of them stands in memory. Last, who failed or was late; where
+        all fail, it raises.
     """
     willing = []
     for client in clients:
@@ -38,8 +38,15 @@ def answer(clients: Sequence[Client], request: Request) -> Iterator[Answer | Inc
             willing.append(client)
         else:
             yield Incident(client.name, request.round, f"refuses: {reason}")
-    if not willing:
-        return
+    yield from isolate(respond, willing, request, deadline)
+
+
+def respond(willing: Sequence[Client], request: Request) -> Iterator[Answer]:
+    """What clients that have consented answer, in their order.
+
+    Raises:
+        PrivacyError: a task's rows are too long, out of order or too many; as :func:`sum_groups`.
+    """
     views = [View(client, request.job) for client in willing]
     if request.steps is not None:
         messages = (learn(view, request) for view in views)

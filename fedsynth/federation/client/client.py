@@ -56,10 +56,17 @@ class Client:
         """Count and charge a round, or say why the client refuses.
 
         A round has one life: of a job that was copied and resumed twice, only one copy is answered.
+        One whose answer never left, since the client was stopped or failed, is answered under the
+        charge that it has.
         A drawn client knows that it was drawn and charges its ledger only then, so without
         amplification. Rounds that draw clients are limited to those that the job accounts for.
         """
         event, memory = request.event, self.memory(request.job)
+        charge = replace(event, terms=_known(event.terms))
+        if memory.busy is not None and memory.busy.is_alive():
+            return "is still at work on an earlier round"
+        if self._owes(request, charge):
+            return None
         if request.round <= memory.latest:
             return (
                 f"has answered round {memory.latest} of this job, and none is answered twice or "
@@ -77,7 +84,6 @@ class Client:
         except (PrivacyError, FederationError) as error:
             return f"below its floor: {error}"
         limit = _limit(request, tally)
-        charge = replace(event, terms=_known(event.terms))
         if limit is not None and max(memory.participations, self._count_rounds(charge)) >= limit:
             return f"has taken part in {limit} rounds, the most that this job accounts for"
         if self.ledger is not None:
@@ -93,6 +99,22 @@ class Client:
         if tally is not None:
             tally.count(event)
         return None
+
+    def _owes(self, request: Request, charge: Event) -> bool:
+        """Whether a round is paid for and nothing of it was ever given.
+
+        An answer is kept, on disk, before it is given (:mod:`fedsynth.federation.kept`), so one
+        that is not kept is known to nobody: neither the server nor, of what stays at the client,
+        any later answer, for there is none. Where nothing was to be kept, nobody can tell.
+        """
+        memory = self.memory(request.job)
+        return (
+            memory.answers is not None
+            and request.round == memory.latest
+            and not request.kept
+            and memory.answers.unsent(request.round)
+            and self._written(request.job)[-1:] == [charge]
+        )
 
     def _tally(self, job: str) -> Tally | None:
         """What a job has cost the client so far, for its floor; of a plan that is announced anew

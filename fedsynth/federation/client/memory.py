@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from threading import Thread
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from fedsynth.errors import FederationError
 from fedsynth.federation.client.floor import Tally
+from fedsynth.federation.kept import Kept
 from fedsynth.federation.request import Plain
 
 T = TypeVar("T")
@@ -88,6 +90,9 @@ class Memory:
         participations: rounds so far of those that the job limits.
         latest: number of the last round that it answered, -1 before the first.
         tally: what the job has cost so far, under the client's floor.
+        answers: what was given of the job's rounds; None where nothing is kept, and a round that
+            was charged may have been answered.
+        busy: a thread that is at work on a round whose deadline is over.
     """
 
     board: Board = field(default_factory=Board)
@@ -97,3 +102,5 @@ class Memory:
     participations: int = 0
     latest: int = -1
     tally: Tally | None = None
+    answers: Kept | None = None
+    busy: Thread | None = None

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedsynth.errors import ConfigError
 from fedsynth.federation.client.answering import answer
 from fedsynth.federation.client.client import Client
 from fedsynth.federation.client.memory import Board
+from fedsynth.federation.kept import Kept
 from fedsynth.federation.request import Answer, Incident, Plain, Request, Summed
 from fedsynth.federation.runtimes.state_file import StateFile
 
 PRIVATE = ".private"
 """What the names of files of private vectors end in."""
+ANSWERS = ".answers"
+"""And those of answers that clients keep, beside their ledgers."""
 
 
 class LocalRuntime:
@@ -24,21 +29,34 @@ class LocalRuntime:
     Answers are added as they come, so a sum takes memory for two of them, however many clients
     there are; the server's half gets the sum alone, as secure aggregation would give it.
 
+    Where clients have ledgers of their own, what leaves them together is kept beside the first of
+    these until the server has it for good: their account says of a round that it was paid for, and
+    this whether it was given. Clients without keep nothing, for a process that was stopped told
+    nobody anything.
+
     Args:
         clients: at least one, each with a name of its own.
         private: folder for the clients' private vectors; None keeps them in memory.
+        deadline: seconds that each client may take for an answer; None for any number.
 
     Raises:
         ConfigError: no clients, or two of one name.
     """
 
-    def __init__(self, clients: Sequence[Client], private: Path | None = None) -> None:
+    def __init__(
+        self,
+        clients: Sequence[Client],
+        private: Path | None = None,
+        deadline: float | None = None,
+    ) -> None:
         self._clients = {client.name: client for client in clients}
         if len(self._clients) < len(clients) or not clients:
             raise ConfigError("a federation needs at least one client, and each its own name")
         self._boards: dict[str, Board] = {}
         self._private = private
         self._files: dict[str, StateFile] = {}
+        self._deadline = deadline
+        self._kept: dict[str, Kept | None] = {}
 
     @property
     def clients(self) -> tuple[str, ...]:
@@ -52,9 +70,11 @@ class LocalRuntime:
         board = self._boards.setdefault(job, Board())
         if self._private is not None and job not in self._files:
             self._files[job] = StateFile(self._private / f"{job}{PRIVATE}")
+        if job not in self._kept:
+            self._kept[job] = _kept(list(self._clients.values()), job)
         for index, client in enumerate(self._clients.values()):
             memory = client.memory(job)
-            memory.board = board
+            memory.board, memory.answers = board, self._kept[job]
             known = participations.get(client.name, 0)
             memory.participations = max(memory.participations, known)
             if job in self._files:
@@ -64,28 +84,92 @@ class LocalRuntime:
         self._boards[job].post(key, value)
 
     def sum(self, request: Request, cohort: Sequence[str]) -> Summed:
+        known = self._given(request)
+        if known is not None:
+            arrays, (answered, told) = known
+            return Summed(arrays["total"], answered, _incidents(told))
         total, answered, incidents = np.zeros(request.dim), 0, []
-        for reply in answer([self._clients[name] for name in cohort], request):
+        for reply in self._ask(request, cohort):
             if isinstance(reply, Incident):
                 incidents.append(reply)
             else:
                 total += reply.values
                 answered += 1
+        if answered < request.terms.fewest:
+            # Secure aggregation opens no sum that lacks noise.
+            return Summed(np.zeros(request.dim), answered, tuple(incidents))
+        self._keep(request, {"total": total}, [answered, _told(incidents)])
         return Summed(total, answered, tuple(incidents))
 
     def collect(
         self, request: Request, cohort: Sequence[str]
     ) -> tuple[list[Answer], list[Incident]]:
-        replies = list(answer([self._clients[name] for name in cohort], request))
-        return (
-            [reply for reply in replies if isinstance(reply, Answer)],
-            [reply for reply in replies if isinstance(reply, Incident)],
-        )
+        known = self._given(request)
+        if known is not None:
+            arrays, (names, told) = known
+            sent = zip(names, arrays["values"], strict=True)
+            answers = [Answer(name, request.job, request.round, values) for name, values in sent]
+            return answers, list(_incidents(told))
+        replies = list(self._ask(request, cohort))
+        answers = [reply for reply in replies if isinstance(reply, Answer)]
+        incidents = [reply for reply in replies if isinstance(reply, Incident)]
+        values = np.array([one.values for one in answers]).reshape(len(answers), request.dim)
+        names = [one.client for one in answers]
+        self._keep(request, {"values": values}, [names, _told(incidents)])
+        return answers, incidents
+
+    def settle(self, job: str, rounds: int) -> None:
+        kept = self._kept.get(job)
+        if kept is not None:
+            kept.settle(rounds)
 
     def close(self, job: str, *, finished: bool) -> None:
         if job in self._files:
             self._files.pop(job).close(delete=finished)
+        kept = self._kept.pop(job, None)
+        if kept is not None:
+            kept.close(delete=finished)
         if finished:
             self._boards.pop(job, None)
             for client in self._clients.values():
                 client.forget(job)
+
+    def _ask(self, request: Request, cohort: Sequence[str]) -> Iterator[Answer | Incident]:
+        return answer([self._clients[name] for name in cohort], request, self._deadline)
+
+    def _given(self, request: Request) -> tuple[dict[str, NDArray[Any]], Any] | None:
+        """What was given of a round to the same request; another is refused by clients."""
+        kept = self._kept.get(request.job)
+        known = None if kept is None else kept.find(request.round)
+        return None if known is None or known[0] != request.digest else known[1:]
+
+    def _keep(self, request: Request, arrays: Mapping[str, NDArray[Any]], plain: Plain) -> None:
+        kept = self._kept.get(request.job)
+        if kept is not None:
+            # The server has what it asked before.
+            kept.settle(request.round)
+            kept.keep(request.round, request.digest, arrays, plain)
+
+
+def _kept(clients: Sequence[Client], job: str) -> Kept | None:
+    """Of a job's rounds what clients gave, where they have ledgers on disk.
+
+    None, too, where the ledgers know the job and the file is gone: what was given is not known.
+    """
+    ledgers = [client.ledger for client in clients if client.ledger is not None]
+    first = next((ledger.path for ledger in ledgers if ledger.path is not None), None)
+    if first is None:
+        return None
+    path = first.parent / f"{job}{ANSWERS}"
+    if path.exists():
+        return Kept(path)
+    begun = any(event.job == job for ledger in ledgers for event in ledger.events)
+    return None if begun else Kept.create(path)
+
+
+def _told(incidents: Sequence[Incident]) -> list[Plain]:
+    return [dict(vars(incident)) for incident in incidents]
+
+
+def _incidents(told: Any) -> tuple[Incident, ...]:
+    return tuple(Incident(**incident) for incident in told)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,11 +12,12 @@ from numpy.typing import NDArray
 from fedsynth.errors import ConfigError, PrivacyError
 from fedsynth.federation.request import PLAN, Collected, Plain, Released, Request
 from fedsynth.federation.runtime import Runtime
-from fedsynth.federation.server.checks import demand_bounded, unusable
+from fedsynth.federation.server.checks import demand_bounded, draws_clients, unusable
 from fedsynth.federation.server.counts import Blocks, Total, look, most_units
-from fedsynth.federation.server.door import Door, draws_clients
+from fedsynth.federation.server.door import Door
 from fedsynth.federation.server.incidents import Dropped
 from fedsynth.federation.server.rest import demand_rest
+from fedsynth.federation.server.rounds import Chosen, Rounds
 from fedsynth.federation.server.scores import Scores
 from fedsynth.federation.server.traffic import Traffic
 from fedsynth.privacy.noise import NoiseSource
@@ -40,6 +43,8 @@ class Channel:
             in all of them, or it could take part more often than the job accounts for.
         most_records: that a client has, where that was agreed: sums over records above what it
             explains are refused.
+        kept: of the file of values that no checkpoint holds yet; None keeps none.
+        done: rounds that the last checkpoint of a resumed job holds; None for all that are charged.
 
     Attributes:
         counted: what sums of counts said so far of how many units all clients have; None before.
@@ -58,10 +63,14 @@ class Channel:
         quorum: float = 0.5,
         participations: Mapping[str, int] | None = None,
         most_records: int | None = None,
+        kept: Path | None = None,
+        done: int | None = None,
     ) -> None:
         if not 0 < quorum <= 1:
             raise ConfigError(f"quorum must be in (0, 1], not {quorum}")
         self._door = Door(runtime, ledger, noise, quorum, participations)
+        settle = partial(runtime.settle, ledger.job.job)
+        self._rounds = Rounds(ledger, self._door.dropped, settle, kept, done)
         self._runtime, self._most_records = runtime, most_records
         self.counted: Total | None = None
         if ledger.job.plan:
@@ -97,8 +106,26 @@ class Channel:
         """In how many rounds each client has been drawn, of those that draw clients."""
         return dict(self._door.participations)
 
+    @property
+    def asked(self) -> int:
+        """How many rounds gave their value so far, or lost it."""
+        return self._rounds.next
+
+    def affords(self, terms: Terms, *, kept: bool = False) -> bool:
+        """Whether one more round is within the budget, or was paid for before a crash.
+
+        Args:
+            kept: whether something of its answers stays at clients.
+        """
+        return self._rounds.affords(terms, kept)
+
+    def settle(self) -> None:
+        """Let go of values that can be had again: a checkpoint holds them all, on disk."""
+        self._rounds.settle()
+
     def close(self, *, finished: bool) -> None:
         """End the job; of one that is not finished clients keep what it needs to go on."""
+        self._rounds.close(finished=finished)
         self._runtime.close(self.ledger.job.job, finished=finished)
 
     def announce(self, key: str, value: Plain) -> None:
@@ -124,9 +151,7 @@ class Channel:
                 event stays charged.
         """
         request = self._request(task, terms, dim, kept, arrays, settings)
-        released = self._door.sum(request)
-        demand_bounded(released, request)
-        return released
+        return self._rounds.once(request, Released, self._sum)
 
     def count(
         self, task: str, terms: Terms, dim: int, blocks: Blocks, *, arrays: Arrays | None = None
@@ -150,7 +175,8 @@ class Channel:
             self.counted if everybody else None,
         )
         if reason is not None:
-            number = len(self.ledger.events) - 1
+            number = self.asked - 1
+            self._rounds.give_up()
             raise unusable(task, number, f"{reason}, beyond what noise explains")
         if everybody:
             self.counted = total.with_(self.counted)
@@ -184,7 +210,7 @@ class Channel:
         if steps is not None and (steps < 1 or not terms.protects.per_record):
             raise PrivacyError("training at a client takes at least one step, and hides records")
         request = self._request(task, terms, dim, 0, arrays, settings, steps)
-        return self._door.collect(request)
+        return self._rounds.once(request, Collected, self._door.collect)
 
     def select(
         self,
@@ -214,7 +240,16 @@ class Channel:
         scores = Scores(estimate, starts, weights, penalties)
         asked = {**(arrays or {}), "starts": starts}
         request = self._request(task, terms, len(estimate), 0, asked)
-        return self._door.select(request, scores)
+
+        def choose(request: Request) -> Chosen:
+            return Chosen(self._door.select(request, scores))
+
+        return self._rounds.once(request, Chosen, choose).index
+
+    def _sum(self, request: Request) -> Released:
+        released = self._door.sum(request)
+        demand_bounded(released, request)
+        return released
 
     def _request(
         self,
@@ -226,7 +261,7 @@ class Channel:
         settings: Settings | None = None,
         steps: int | None = None,
     ) -> Request:
-        job, number = self.ledger.job, len(self.ledger.events)
+        job, number = self.ledger.job, self.asked
         limit = job.participations if draws_clients(terms) else None
         request = Request(
             task,

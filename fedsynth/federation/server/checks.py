@@ -13,6 +13,12 @@ from fedsynth.federation.client.tasks import GroupTask, lookup
 from fedsynth.federation.request import Answer, Incident, Released, Request, Summed
 from fedsynth.privacy.sampling import Everyone, FixedSize
 from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.job import Event
+
+
+class Unopened(FederationError):
+    """Too few clients answered for their sum to carry its noise, so nobody saw it."""
+
 
 # exp(-_SURE) is 1e-14.
 _SURE = 32.3
@@ -29,6 +35,21 @@ def demand_fitting(terms: Terms, clients: int) -> None:
         raise ConfigError(
             f"the noise counts on {terms.survivors} answers, and there are {clients} clients"
         )
+
+
+def draws_clients(terms: Terms) -> bool:
+    """Whether the server draws clients, and so knows who takes part."""
+    return not terms.protects.per_record and terms.sampling != Everyone()
+
+
+def paid(request: Request, events: Sequence[Event]) -> bool:
+    """Whether a request is the ledger's last line, which is asked again where its value was never
+    had (:mod:`fedsynth.federation.server.rounds`).
+
+    Not where others would be drawn now, nor where the first answer left something at its client.
+    """
+    again = not (request.kept or draws_clients(request.terms))
+    return again and bool(events) and events[-1] == request.event
 
 
 def demand_sound(summed: Summed, request: Request, cohort: Collection[str]) -> None:
@@ -170,11 +191,17 @@ def add_silent(
 
 
 def need(count: int, least: int, request: Request, incidents: Sequence[Incident]) -> None:
-    """Raises FederationError where fewer than ``least`` answers are usable."""
+    """Raises FederationError where fewer than ``least`` answers are usable; Unopened where they are
+    too few for anybody to see their sum."""
     if count < least:
         reasons = "; ".join(f"{i.client}: {i.reason}" for i in incidents) or "no answer"
+        lacking = f"{request.task}, round {request.round}: {count} usable answers, {least} needed"
+        if count < request.terms.fewest and not request.terms.trusts.alone:
+            raise Unopened(
+                f"{lacking} ({reasons}). Nothing of the round was released; resume the job once "
+                "enough clients are back, and it is asked again under the charge that it has"
+            )
         raise FederationError(
-            f"{request.task}, round {request.round}: {count} usable answers, {least} needed "
-            f"({reasons}). The round is charged and its value lost; resume the job once enough "
-            "clients are back"
+            f"{lacking} ({reasons}). The round is charged and its value lost; resume the job once "
+            "enough clients are back"
         )

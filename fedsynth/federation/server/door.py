@@ -14,14 +14,12 @@ import numpy as np
 from fedsynth.errors import PrivacyError
 from fedsynth.federation.request import Collected, Incident, Released, Request, Summed
 from fedsynth.federation.runtime import Runtime
-from fedsynth.federation.server.checks import add_silent, demand_fitting, demand_sound, need, sift
+from fedsynth.federation.server import checks
 from fedsynth.federation.server.incidents import Dropped
 from fedsynth.federation.server.scores import Scores
 from fedsynth.federation.server.traffic import Traffic
 from fedsynth.privacy.mechanisms.exponential import Exponential
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.sampling import Everyone
-from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.ledger import Ledger
 
 
@@ -40,7 +38,7 @@ class Door:
             raise PrivacyError("the noise has a known seed, and the ledger does not say so")
         self.ledger, self._runtime, self._noise, self._quorum = ledger, runtime, noise, quorum
         self.traffic, self.dropped = Traffic(len(runtime.clients)), Dropped(runtime.clients)
-        before = sum(draws_clients(event.terms) for event in ledger.events)
+        before = sum(checks.draws_clients(event.terms) for event in ledger.events)
         known = participations or {}
         self.participations = {name: known.get(name, before) for name in runtime.clients}
         runtime.open(ledger.job.job, self.participations)
@@ -76,19 +74,20 @@ class Door:
             )
         cohort = self._charge(request)
         answers, incidents = self._runtime.collect(request, cohort) if cohort else ([], [])
-        messages, faults = sift(answers, request, cohort)
+        messages, faults = checks.sift(answers, request, cohort)
         names = tuple(one.client for one in messages)
-        incidents = add_silent([*incidents, *faults], names, request, cohort)
+        incidents = checks.add_silent([*incidents, *faults], names, request, cohort)
         self._take(len(messages), request, cohort, incidents)
         values = np.array([one.values for one in messages]).reshape(len(messages), request.dim)
         return Collected(values, names, len(cohort), tuple(incidents))
 
     def _charge(self, request: Request) -> list[str]:
         """Write the release down; only then draw whom to ask. Records are drawn by their client."""
-        demand_fitting(request.terms, len(self.participations))
-        self.ledger.charge(request.event)
+        checks.demand_fitting(request.terms, len(self.participations))
+        if not checks.paid(request, self.ledger.events):
+            self.ledger.charge(request.event)
         everyone = list(self.participations)
-        if not draws_clients(request.terms):
+        if not checks.draws_clients(request.terms):
             return everyone
         drawn = request.terms.sampling.draw(len(everyone), self._noise)
         cohort = [everyone[place] for place in drawn]
@@ -100,7 +99,7 @@ class Door:
         summed = Summed(np.zeros(request.dim), 0)
         if cohort:
             summed = self._runtime.sum(request, cohort)
-            demand_sound(summed, request, cohort)
+            checks.demand_sound(summed, request, cohort)
         self._take(summed.answered, request, cohort, summed.incidents)
         return summed
 
@@ -119,9 +118,4 @@ class Door:
         least = math.ceil(self._quorum * len(cohort))
         if cohort:
             least = max(least, terms.fewest)
-        need(answered, least, request, incidents)
-
-
-def draws_clients(terms: Terms) -> bool:
-    """Whether the server draws clients, and so knows who takes part."""
-    return not terms.protects.per_record and terms.sampling != Everyone()
+        checks.need(answered, least, request, incidents)

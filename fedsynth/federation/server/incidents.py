@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from fedsynth.federation.client.faults import KINDS
 from fedsynth.federation.request import Incident, Request
 from fedsynth.privacy.budget import Budget
 
@@ -15,7 +16,10 @@ _KINDS = {
     "refuses: its own budget": "its own budget is spent",
     "refuses: its own ledger": "its own ledger does not admit the terms, or cannot be written",
     "refuses: has taken part": "has taken part as often as the job accounts for",
+    "refuses: is still": "is still at work on an earlier round",
     "refuses": "refuses",
+    **{f"failed: {kind}": kind for _, kind in KINDS},
+    "failed: no answer within": "did not answer by the deadline",
     "answered more than once": "answered more than once",
     "answers round": "answered another round",
     "shape": "sent numbers of another shape",
@@ -33,14 +37,19 @@ class Dropped:
 
     Args:
         clients: their names; whoever else an incident names is told as "unknown".
+
+    Attributes:
+        latest: incidents of the last round.
     """
 
     def __init__(self, clients: Sequence[str]) -> None:
         self._clients = frozenset(clients)
         self._rounds: Counter[tuple[str, str, str]] = Counter()
+        self.latest: tuple[Incident, ...] = ()
 
     def add(self, request: Request, incidents: Iterable[Incident]) -> None:
         """The incidents of one round; several alike of one client are one."""
+        self.latest = tuple(incidents)
         self._rounds.update(
             {
                 (
@@ -48,7 +57,7 @@ class Dropped:
                     incident.client if incident.client in self._clients else UNKNOWN,
                     kind_of(incident.reason),
                 )
-                for incident in incidents
+                for incident in self.latest
             }
         )
 

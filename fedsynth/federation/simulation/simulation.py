@@ -73,6 +73,7 @@ class Simulation(Federation):
         most_records: int | None = None,
         outside: float = 1.0,
         caution: Caution = warn_of,
+        deadline: float | None = None,
     ) -> LocalRuntime:
         """Whoever simulates is every owner: the job's unit and trust are their floor, and its
         ledger, in this process, has counted every round before they could."""
@@ -95,7 +96,7 @@ class Simulation(Federation):
             Client(name, data, self._records[name], ledgers.get(name), coins, floor)
             for name, data in self._data.items()
         ]
-        return LocalRuntime(clients, private)
+        return LocalRuntime(clients, private, deadline)
 
     def demand_same_rows(self, *, begun: bool) -> None:
         if self._private is not None:

@@ -123,7 +123,7 @@ class Training:
         every = self.session.options.checkpoint_every
         while self.round < rounds and not self._finished():
             # Rounds that an interrupted run lost stay charged, so a resumed one may end early.
-            if channel.ledger.would_exceed(self.training.terms):
+            if not channel.affords(self.training.terms):
                 break
             self._step()
             self.round += 1

@@ -65,7 +65,7 @@ class Measurer:
         """
         if self._restored or self._choices_restored:
             return True
-        return not self.session.ledger.would_exceed(self.terms(label))
+        return self.session.channel.affords(self.terms(label))
 
     def ask(
         self, label: str, cliques: Sequence[Clique], weights: Sequence[float]

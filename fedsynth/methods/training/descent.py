@@ -72,18 +72,21 @@ class Rounds:
         self.terms = self.training.terms
         self.record = self.terms.protects.per_record
 
-    def run(self, descent: Descent, state: Any, ask: Callable[[float], Released]) -> Floats:
+    def run(
+        self, descent: Descent, state: Any, ask: Callable[[float], Released], *, kept: bool = False
+    ) -> Floats:
         """Train to the end; the weights to release.
 
         Args:
             descent: where the training stands; changed in place.
             state: what a checkpoint holds, the descent in it.
             ask: from the learning rate to what a round with the weights as they are releases.
+            kept: whether something of its answers stays at clients.
         """
         session, rounds = self.session, self.training.count
         while descent.round < rounds:
             # Rounds that an interrupted run lost stay charged, so a resumed one may end early.
-            if session.ledger.would_exceed(self.terms):
+            if not session.channel.affords(self.terms, kept=kept):
                 break
             rate = self.learning_rate(descent)
             self._step(descent, ask(rate), rate)

@@ -106,7 +106,8 @@ class Training:
         if state.encoding is not None:
             self.channel.announce("encoding", state.encoding.to_dict())
         self.channel.announce("model", self._model(state.encoding).to_dict())
-        trained = self.rounds.run(state.descent, state, partial(self._ask, state))
+        ask, kept = partial(self._ask, state), self._keeps_encoder()
+        trained = self.rounds.run(state.descent, state, ask, kept=kept)
         theta = self._theta(state, trained)
         model = self._model(state.encoding)
         if state.profiles is not None:

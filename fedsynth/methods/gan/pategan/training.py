@@ -61,7 +61,7 @@ class StudentTraining:
         channel.announce("game", self.game.to_dict())
         while self.round < rounds and not (self.watch.diverged or self.watch.stalled):
             # Rounds that an interrupted run lost stay charged, so a resumed one may end early.
-            if channel.ledger.would_exceed(self.training.terms):
+            if not channel.affords(self.training.terms):
                 break
             self._step()
             self.round += 1

@@ -1,0 +1,143 @@
+"""The rounds of a job, in order: each is paid for once, and its value had once, over crashes too.
+
+A value is kept, on disk, before a method gets it. A job that is resumed goes on at its last
+checkpoint and asks what it asked then, so it gets the values that were kept since, at no cost. The
+one round that may be charged without a value is the last: its value was never used, in a checkpoint
+or in another request, and so nobody but the server can have seen it. It is asked again, under its
+charge; clients give again what they gave then, or make what they never gave.
+
+Not so where that would be a second release: of a round for which the server draws clients it would
+draw others; of what is kept at a client the next answer was made already. They stay lost, as does a
+round whose sum was opened and refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from fedsynth.codec import pack, unpack
+from fedsynth.errors import FederationError
+from fedsynth.federation.kept import Kept
+from fedsynth.federation.request import Collected, Incident, Released, Request
+from fedsynth.federation.server.checks import Unopened, draws_clients, paid
+from fedsynth.federation.server.incidents import Dropped
+from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.ledger import Ledger
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Which block a round chose."""
+
+    index: int
+
+
+V = TypeVar("V", Released, Collected, Chosen)
+
+
+class Rounds:
+    """Numbers a job's rounds, and keeps their values until a checkpoint holds them.
+
+    Args:
+        ledger: of the job.
+        dropped: whose answers were missing; what rounds that are had again went without is added.
+        settle: tells the runtime below which number no round is asked again.
+        path: of the file of values; None keeps none. One that is not there has none: then all
+            rounds that are charged are lost.
+        done: of a resumed job, how many rounds the last checkpoint holds; None for all.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        dropped: Dropped,
+        settle: Callable[[int], None],
+        path: Path | None = None,
+        done: int | None = None,
+    ) -> None:
+        charged = len(ledger.events)
+        self._ledger, self._dropped, self._settle = ledger, dropped, settle
+        self._kept: Kept | None = None
+        self._next = charged
+        if path is None:
+            return
+        if not path.exists():
+            self._kept = Kept.create(path, charged)
+            return
+        self._kept = Kept(path)
+        if done is not None:
+            self._next = min(max(done, self._kept.settled), charged)
+
+    @property
+    def next(self) -> int:
+        """Number of the round that is asked next."""
+        return len(self._ledger.events) if self._kept is None else self._next
+
+    def once(self, request: Request, kind: type[V], ask: Callable[[Request], V]) -> V:
+        """What a round gives: as it was kept, or asked now and kept.
+
+        Args:
+            request: its number is that of :attr:`next`.
+            kind: of what is given.
+            ask: has the request answered; charges it, unless it is paid for.
+
+        Raises:
+            PrivacyError: the value cannot be kept; it is had again when the job is resumed.
+            FederationError: too few usable answers.
+        """
+        asked = "" if self._kept is None else request.digest
+        if self.next < len(self._ledger.events):
+            known = self._kept.find(self.next) if self._kept is not None else None
+            if known is not None and known[0] == asked:
+                self._next += 1
+                self._settle(self._next)
+                value, told = known[2]
+                self._dropped.add(request, (Incident(**incident) for incident in told))
+                return unpack(kind, known[1], value, {})
+            if known is not None or not paid(request, self._ledger.events):
+                # The method asks something else than it did, or the round is lost.
+                self.give_up()
+                request = replace(request, round=self.next)
+                asked = request.digest
+        try:
+            value = ask(request)
+        except Unopened:
+            raise
+        except FederationError:
+            self.give_up()
+            raise
+        if self._kept is not None:
+            arrays, plain = pack(value)
+            told = [vars(incident) for incident in self._dropped.latest]
+            self._kept.keep(request.round, asked, arrays, [plain, told])
+        self._next = request.round + 1
+        self._settle(self._next)
+        return value
+
+    def affords(self, terms: Terms, kept: bool = False) -> bool:
+        """Whether one more round is within the budget, or was paid for; see the channel's."""
+        number, events = self.next, self._ledger.events
+        if self._kept is not None and number < len(events) and events[number].terms == terms:
+            again = number == len(events) - 1 and not (kept or draws_clients(terms))
+            if not self._kept.unsent(number) or again:
+                return True
+        return not self._ledger.would_exceed(terms)
+
+    def give_up(self) -> None:
+        """Count all rounds so far as lost; they stay charged."""
+        self._next = len(self._ledger.events)
+        self.settle()
+        self._settle(self._next)
+
+    def settle(self) -> None:
+        """Let go of the values of all rounds so far: a checkpoint holds them, or they are lost."""
+        if self._kept is not None:
+            self._kept.settle(self.next)
+
+    def close(self, *, finished: bool) -> None:
+        """Let go of the file, and of what is in it where the job is finished."""
+        if self._kept is not None:
+            self._kept.close(delete=finished)
