@@ -59,22 +59,22 @@ def isolate(
                 faults.append((clients[answered], error))
     for client in clients[answered + len(faults) :]:
         try:
-            message = _alone(respond, client, request, deadline)
+            alone = _alone(respond, client, request, deadline)
         except PrivacyError:
             raise
         except Exception as error:
             faults.append((client, error))
             continue
-        if message is None:
+        if alone is None:
             late.append(client)
         else:
             answered += 1
-            yield message
+            yield alone
     if faults and not (answered or late):
         raise faults[0][1]
-    for client, error in faults:
-        _LOG.info("%s failed in %s, round %d", client.name, *_place(request), exc_info=error)
-        kind = next(words for known, words in KINDS if isinstance(error, known))
+    for client, fault in faults:
+        _LOG.info("%s failed in %s, round %d", client.name, *_place(request), exc_info=fault)
+        kind = next(words for known, words in KINDS if isinstance(fault, known))
         yield Incident(client.name, request.round, f"failed: {kind}")
     for client in late:
         _LOG.info("%s was late in %s, round %d", client.name, *_place(request))
