@@ -21,6 +21,7 @@ PRIVATE = ".private"
 """What the names of files of private vectors end in."""
 ANSWERS = ".answers"
 """And those of answers that clients keep, beside their ledgers."""
+_ANSWERED = "refuses: has answered another request under this number, or let go of its answer"
 
 
 class LocalRuntime:
@@ -96,7 +97,7 @@ class LocalRuntime:
                 total += reply.values
                 answered += 1
         if answered < request.terms.fewest:
-            # Secure aggregation opens no sum that lacks noise.
+            # As secure aggregation, which opens no sum that lacks noise.
             return Summed(np.zeros(request.dim), answered, tuple(incidents))
         self._keep(request, {"total": total}, [answered, _told(incidents)])
         return Summed(total, answered, tuple(incidents))
@@ -113,9 +114,9 @@ class LocalRuntime:
         replies = list(self._ask(request, cohort))
         answers = [reply for reply in replies if isinstance(reply, Answer)]
         incidents = [reply for reply in replies if isinstance(reply, Incident)]
-        values = np.array([one.values for one in answers]).reshape(len(answers), request.dim)
-        names = [one.client for one in answers]
-        self._keep(request, {"values": values}, [names, _told(incidents)])
+        if answers:
+            values, names = np.array([one.values for one in answers]), [a.client for a in answers]
+            self._keep(request, {"values": values}, [names, _told(incidents)])
         return answers, incidents
 
     def settle(self, job: str, rounds: int) -> None:
@@ -135,10 +136,13 @@ class LocalRuntime:
                 client.forget(job)
 
     def _ask(self, request: Request, cohort: Sequence[str]) -> Iterator[Answer | Incident]:
-        return answer([self._clients[name] for name in cohort], request, self._deadline)
+        kept = self._kept.get(request.job)
+        if kept is None or kept.unsent(request.round):
+            return answer([self._clients[name] for name in cohort], request, self._deadline)
+        return (Incident(name, request.round, _ANSWERED) for name in cohort)
 
     def _given(self, request: Request) -> tuple[dict[str, NDArray[Any]], Any] | None:
-        """What was given of a round to the same request; another is refused by clients."""
+        """What was given of a round, to the same request."""
         kept = self._kept.get(request.job)
         known = None if kept is None else kept.find(request.round)
         return None if known is None or known[0] != request.digest else known[1:]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -79,7 +80,21 @@ class Counting:
             yield index, IndicatorRows(client.data[sample], request.dim)
 
 
-for task in (Reading(), Remembering(), Counting()):
+class Dying:
+    """Gives its client's rows; a client whose data are none dies."""
+
+    name = "test-dying"
+
+    def contribute(
+        self, clients: Sequence[View], samples: Sequence[np.ndarray], request: Request
+    ) -> Iterator[tuple[int, Rows]]:
+        for index, client in enumerate(clients):
+            if client.data is None:
+                raise KeyboardInterrupt
+            yield index, DenseRows(client.data)
+
+
+for task in (Reading(), Remembering(), Counting(), Dying()):
     register(task)
 
 
@@ -322,6 +337,90 @@ def takes_memory_for_an_answer_and_not_for_all(build: Build, folder: Path) -> No
     assert many < 1.3 * few
 
 
+def with_accounts(folder: Path) -> list[Client]:
+    """The same clients after a restart: two of them have accounts on disk."""
+    owners = clients()
+    budget = Budget(epsilon=100.0, delta=1e-5, unit="record", trust="central")
+    for client in owners[1:3]:
+        client.ledger = Ledger.of_owner(folder / f"{client.name}.jsonl", budget)
+        client.coins = NoiseSource()
+    return owners
+
+
+def restarted(
+    build: Build, folder: Path, owners: Sequence[Client]
+) -> tuple[Runtime, list[Client]]:
+    for client in owners:
+        if client.ledger is not None:
+            client.ledger.close()
+    again = with_accounts(folder)
+    return opened(build, again), again
+
+
+def charged(folder: Path, name: str = "c1") -> int:
+    return len(Ledger.read(folder / f"{name}.jsonl").events)
+
+
+def brings_the_same_again_until_it_is_settled(build: Build, folder: Path) -> None:
+    owners = with_accounts(folder)
+    runtime = opened(build, owners)
+    everybody = list(runtime.clients)
+    noisy = {"noise_multiplier": 2.0, "survivors": 4}
+    for changes in (noisy, {**noisy, "trust": "local", "survivors": 1}):
+        asked, local = ask(**changes), changes.get("trust") == "local"
+
+        def had(runtime: Runtime, asked: Request = asked, local: bool = local) -> tuple:
+            if not local:
+                summed = runtime.sum(asked, everybody)
+                return summed.answered, summed.total.tobytes()
+            messages, _ = runtime.collect(asked, everybody)
+            values = [(one.client, one.round, one.values.tobytes()) for one in messages]
+            return len(messages), *values
+
+        before = charged(folder)
+        first = had(runtime)
+        assert first[0] == 4 and had(runtime) == first
+        runtime.close("job", finished=False)
+        runtime, owners = restarted(build, folder, owners)
+        assert had(runtime) == first and charged(folder) == before + 1
+        assert had(runtime, replace(asked, settings={"another": 1}))[0] == 0
+        assert had(runtime) == first
+        runtime.settle("job", asked.round + 1)
+        assert had(runtime)[0] == 0 and charged(folder) == before + 1
+        runtime.close("job", finished=False)
+        runtime, owners = restarted(build, folder, owners)
+        assert had(runtime)[0] == 0 and charged(folder) == before + 1
+    runtime.close("job", finished=True)
+    assert sorted(path.name for path in folder.iterdir()) == ["c1.jsonl", "c2.jsonl"]
+
+
+def makes_under_its_charge_what_never_left(build: Build, folder: Path) -> None:
+    owners = with_accounts(folder)
+    owners[3].data = None
+    runtime = opened(build, owners)
+    asked = ask(task=Dying.name, noise_multiplier=2.0, survivors=4)
+    with pytest.raises(KeyboardInterrupt):
+        runtime.sum(asked, list(runtime.clients))
+    assert charged(folder) == 1
+    runtime.close("job", finished=False)
+    runtime, owners = restarted(build, folder, owners)
+    # Not another question: its terms may be what was paid for, its task is not.
+    assert runtime.sum(replace(asked, task=Vectors.name), ["c1", "c2"]).answered == 0
+    assert runtime.sum(asked, list(runtime.clients)).answered == 4
+    assert charged(folder) == 1
+    # Nor of a finished job, or where what was given is not known any more.
+    runtime.close("job", finished=True)
+    runtime.open("job", {})
+    assert runtime.sum(asked, ["c1", "c2"]).answered == 0
+
+
+def opens_no_sum_that_lacks_noise(build: Build, folder: Path) -> None:
+    asked = ask(noise_multiplier=2.0, survivors=3)
+    summed = opened(build, clients()).sum(asked, ["c0", "c1"])
+    assert summed.answered == 2 and not summed.total.any()
+    assert opened(build, clients()).sum(asked, ["c0", "c1", "c2"]).total.any()
+
+
 CHECKS = (
     names_clients_and_says_whether_somebody_knows_their_coins,
     sums_exactly_where_there_is_no_noise,
@@ -336,6 +435,9 @@ CHECKS = (
     forgets_a_finished_job_and_no_other,
     keeps_private_vectors_on_disk,
     takes_memory_for_an_answer_and_not_for_all,
+    brings_the_same_again_until_it_is_settled,
+    makes_under_its_charge_what_never_left,
+    opens_no_sum_that_lacks_noise,
 )
 
 check_runtime = pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
