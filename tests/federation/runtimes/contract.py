@@ -347,9 +347,7 @@ def with_accounts(folder: Path) -> list[Client]:
     return owners
 
 
-def restarted(
-    build: Build, folder: Path, owners: Sequence[Client]
-) -> tuple[Runtime, list[Client]]:
+def restarted(build: Build, folder: Path, owners: Sequence[Client]) -> tuple[Runtime, list[Client]]:
     for client in owners:
         if client.ledger is not None:
             client.ledger.close()
