@@ -3,7 +3,7 @@ BIN := .venv/bin
 # By files, so that what a file fits is fitted once.
 PYTEST := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
-.PHONY: demo demo-images quick test explore slow crash lint types contracts clean
+.PHONY: demo demo-images quick test explore load slow crash lint types contracts clean
 
 # Into a new folder each time, which is printed: runs/demo, runs/demo-2, ..
 demo: .venv/installed
@@ -22,6 +22,10 @@ test: .venv/installed-dev
 # Examples and noise that no run had before, and more of them: whenever there is an hour.
 explore: .venv/installed-dev
 	$(PYTEST) --hypothesis-profile=explore
+
+# Twenty jobs side by side, fifty fits and a thousand samples in a process: nothing grows.
+load: .venv/installed-dev
+	FEDSYNTH_LOAD=1 $(PYTEST) tests/test_load.py
 
 # Measures anew what `make quick` leaves out: on a quiet machine, now and then.
 slow: .venv/installed-dev

@@ -1,10 +1,10 @@
-"""What was given of a job's rounds, on disk before anybody gets it: so it can be given again.
+"""What was given of a job's rounds, written down before anybody gets it: so it can be given again.
 
 Whoever gives something of a round keeps it first. Then what is not kept was never given, whenever
 the process was stopped: such a round may be made once more under the charge that it has. And what
 is kept is given again to the last bit, which is one release, however often it is sent. A client's
-side keeps answers (:mod:`fedsynth.federation.runtimes.local`), the server what it released
-(:mod:`fedsynth.federation.server.rounds`).
+side keeps answers (:mod:`fedsynth.federation.runtimes.local`), on disk before they leave it; the
+server what it released (:mod:`fedsynth.federation.server.rounds`).
 """
 
 from __future__ import annotations
@@ -40,13 +40,15 @@ class Kept:
     Args:
         path: of a file that :meth:`create` made. A last entry that was cut short was never given,
             so it is dropped.
+        durable: whether what is kept is on disk before it is given. Otherwise a power cut may take
+            the last entries: from the first that is not whole on, they are dropped.
 
     Raises:
         ReleaseError: no such file, or none of this format.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, *, durable: bool) -> None:
+        self.path, self._durable = path, durable
         try:
             # Unbuffered, and let go of even where nobody closes it.
             self._file = path.open("r+b", buffering=0)
@@ -64,11 +66,13 @@ class Kept:
             start = self._end + _HEAD.size
             if not 0 <= length <= size - start:
                 break
+            if not durable and hashlib.sha256(self._read(start, length)).digest() != digest:
+                break
             self._places[number] = start, length, digest
             self._end = start + length
 
     @classmethod
-    def create(cls, path: Path, settled: int = 0) -> Kept:
+    def create(cls, path: Path, settled: int = 0, *, durable: bool) -> Kept:
         """A file of no rounds, on disk when this returns; one that is there is replaced.
 
         Raises:
@@ -88,7 +92,7 @@ class Kept:
             sync(path.parent)
         except OSError as error:
             _refuse(path, error)
-        return cls(path)
+        return cls(path, durable=durable)
 
     def unsent(self, number: int) -> bool:
         """Whether nothing of a round was ever given."""
@@ -104,7 +108,7 @@ class Kept:
         if number < self.settled or number not in self._places:
             return None
         start, length, digest = self._places[number]
-        body = os.pread(self._file.fileno(), length, start)
+        body = self._read(start, length)
         try:
             if hashlib.sha256(body).digest() != digest:
                 raise ValueError("another hash")
@@ -118,7 +122,7 @@ class Kept:
             ) from None
 
     def keep(self, number: int, asked: str, arrays: Arrays, plain: Any) -> None:
-        """Write down what a round gives; on disk when this returns.
+        """Write down what a round gives; on disk when this returns, if it is to be durable.
 
         Args:
             asked: digest of what was asked.
@@ -136,7 +140,7 @@ class Kept:
             written = 0
             while written < len(entry):
                 written += os.pwrite(self._file.fileno(), entry[written:], self._end + written)
-            os.fsync(self._file.fileno())
+            self._sync()
         except OSError as error:
             _refuse(self.path, error)
         self._places[number] = self._end + _HEAD.size, len(body), digest
@@ -153,13 +157,21 @@ class Kept:
             return
         try:
             os.pwrite(self._file.fileno(), _START.pack(_MAGIC, rounds), 0)
-            os.fsync(self._file.fileno())
+            # Without it what was given would look as if it were not, once it is cut off.
+            self._sync()
             self.settled = rounds
             if all(number < rounds for number in self._places):
                 os.ftruncate(self._file.fileno(), _START.size)
                 self._places, self._end = {}, _START.size
         except OSError as error:
             _refuse(self.path, error)
+
+    def _read(self, start: int, length: int) -> bytes:
+        return os.pread(self._file.fileno(), length, start)
+
+    def _sync(self) -> None:
+        if self._durable:
+            os.fsync(self._file.fileno())
 
     def close(self, *, delete: bool = False) -> None:
         """Let go of the file, and of what is in it."""

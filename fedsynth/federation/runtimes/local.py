@@ -166,9 +166,9 @@ def _kept(clients: Sequence[Client], job: str) -> Kept | None:
         return None
     path = first.parent / f"{job}{ANSWERS}"
     if path.exists():
-        return Kept(path)
+        return Kept(path, durable=True)
     begun = any(event.job == job for ledger in ledgers for event in ledger.events)
-    return None if begun else Kept.create(path)
+    return None if begun else Kept.create(path, durable=True)
 
 
 def _told(incidents: Sequence[Incident]) -> list[Plain]:

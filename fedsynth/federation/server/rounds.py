@@ -1,10 +1,12 @@
 """The rounds of a job, in order: each is paid for once, and its value had once, over crashes too.
 
-A value is kept, on disk, before a method gets it. A job that is resumed goes on at its last
-checkpoint and asks what it asked then, so it gets the values that were kept since, at no cost. The
-one round that may be charged without a value is the last: its value was never used, in a checkpoint
-or in another request, and so nobody but the server can have seen it. It is asked again, under its
-charge; clients give again what they gave then, or make what they never gave.
+A value is kept before a method gets it. A job that is resumed goes on at its last checkpoint and
+asks what it asked then, so it gets the values that were kept since, at no cost. Where the last
+round that is charged has none, it is asked again, under its charge; clients give again what they
+gave then, or make what they never gave. Its value, if it had one, was of no use to anybody: no
+checkpoint or release has it, and what is asked in view of it has a later line in the ledger. Only
+what is announced has not; so where the server draws the noise, which it would draw anew, values are
+on disk before a method gets them. Elsewhere a power cut may take them, and brings back the same.
 
 Not so where that would be a second release: of a round for which the server draws clients it would
 draw others; of what is kept at a client the next answer was made already. They stay lost, as does a
@@ -64,10 +66,11 @@ class Rounds:
         self._next = charged
         if path is None:
             return
+        durable = ledger.job.budget.trusts.server_adds
         if not path.exists():
-            self._kept = Kept.create(path, charged)
+            self._kept = Kept.create(path, charged, durable=durable)
             return
-        self._kept = Kept(path)
+        self._kept = Kept(path, durable=durable)
         if done is not None:
             self._next = min(max(done, self._kept.settled), charged)
 

@@ -25,8 +25,11 @@ from fedsynth.privacy.trail.repeats import cost_together
 Key = tuple[tuple[str, ...], int, int]
 """Columns, number of rows, and a sum over the rows that does not hang on their order."""
 
-_JOBS: dict[Key, dict[str, Ledger]] = {}
-"""By a table's key, the ledgers of the jobs that asked it, by the job's name."""
+_MOST_JOBS, _MOST_KEYS = 100, 100_000
+_JOBS: dict[str, tuple[frozenset[Key], Ledger]] = {}
+"""Of a job's name the tables that it asked and its ledger, of the last jobs: whoever fits day and
+night is told of so many, and that there were others."""
+_forgotten = False
 
 
 def key_of(rows: pd.DataFrame | Images) -> Key | None:
@@ -98,20 +101,30 @@ def recall(keys: Iterable[Key], ledger: Ledger) -> str | None:
     Args:
         keys: of the tables that it asks.
     """
+    global _forgotten
     job = ledger.job
     if job.insecure or not job.budget.private:
         return None
-    earlier: dict[str, Ledger] = {}
-    for key in keys:
-        jobs = _JOBS.setdefault(key, {})
-        earlier |= {name: told for name, told in jobs.items() if told.events and name != job.job}
-        jobs[job.job] = ledger
+    asked = frozenset(keys)
+    earlier = {
+        name: told
+        for name, (known, told) in _JOBS.items()
+        if told.events and name != job.job and not asked.isdisjoint(known)
+    }
+    known, _ = _JOBS.pop(job.job, (frozenset[Key](), ledger))
+    _JOBS[job.job] = known | asked, ledger
+    while len(_JOBS) > 1 and (
+        len(_JOBS) > _MOST_JOBS or sum(len(known) for known, _ in _JOBS.values()) > _MOST_KEYS
+    ):
+        del _JOBS[next(iter(_JOBS))]
+        _forgotten = True
     if not earlier:
         return None
     cost = cost_together(job.budget, job.plan, job.participations, earlier.values())
     times = "once" if len(earlier) == 1 else f"{len(earlier)} times"
+    last = f" (of the last {len(_JOBS)} jobs; there were more)" if _forgotten else ""
     return (
-        f"the same rows were asked {times} before in this process: {cost}, and the certificate of "
-        "this job tells its own part alone. Give owners ledgers (owners_ledgers) to have it "
-        "counted and bounded"
+        f"the same rows were asked {times} before in this process{last}: {cost}, and the "
+        "certificate of this job tells its own part alone. Give owners ledgers (owners_ledgers) to "
+        "have it counted and bounded"
     )

@@ -11,17 +11,21 @@ import fedsynth as fs
 from fedsynth.data.images import Images
 from fedsynth.errors import FederationError
 from fedsynth.federation.simulation import repeats
-from fedsynth.federation.simulation.repeats import key_of, keys_of
+from fedsynth.federation.simulation.repeats import key_of, keys_of, recall
+from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.job import Event, Job
 from fedsynth.privacy.trail.ledger import Ledger
 from tests.small_jobs import SCHEMA, table
 
 schema = fs.Schema.from_dict(SCHEMA)
+TERMS = Terms(unit="record", trust="local", clip=1.0, noise_multiplier=20.0)
 
 
 @pytest.fixture(autouse=True)
 def forgotten(monkeypatch):
     """No other test's rows are remembered here."""
     monkeypatch.setattr(repeats, "_JOBS", {})
+    monkeypatch.setattr(repeats, "_forgotten", False)
 
 
 def told(owners, **options) -> list[str]:
@@ -124,3 +128,28 @@ def test_keys_tell_rows_apart_and_tables_without_any_have_none():
     images = Images(pixels, labels)
     assert key_of(images) == key_of(images.take(np.array([2, 0, 1])))
     assert key_of(images) != key_of(Images(pixels)) != key_of(Images(pixels, labels[::-1].copy()))
+
+
+def test_a_process_that_fits_day_and_night_remembers_the_last_jobs_and_says_so(monkeypatch):
+    monkeypatch.setattr(repeats, "_MOST_JOBS", 3)
+    keys = [(("a",), 5, number) for number in range(9)]
+
+    def begun(asked) -> str | None:
+        account = Ledger.create(Job(budget=fs.Budget(epsilon=1.0, trust="local")))
+        said = recall(asked, account)
+        account.charge(Event("task", 0, TERMS, account.job.job))
+        return said
+
+    for number in range(8):
+        assert begun([keys[number]]) is None
+        assert len(repeats._JOBS) == min(number + 1, 3)
+    assert begun([keys[0]]) is None
+    said = begun([keys[7]])
+    assert said is not None and "once before in this process (of the last 3 jobs; there" in said
+    # Tables count too: of a thousand owners each job has as many.
+    monkeypatch.setattr(repeats, "_MOST_KEYS", 5)
+    begun(keys[:4])
+    begun(keys[4:8])
+    assert len(repeats._JOBS) == 1
+    begun(keys)
+    assert len(repeats._JOBS) == 1
