@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from fedsynth.codec import pack, unpack
-from fedsynth.errors import FederationError
+from fedsynth.errors import BudgetExceeded, FederationError
 from fedsynth.federation.kept import Kept
 from fedsynth.federation.request import Collected, Incident, Released, Request
 from fedsynth.federation.server.checks import Unopened, draws_clients, paid
@@ -88,6 +88,7 @@ class Rounds:
             ask: has the request answered; charges it, unless it is paid for.
 
         Raises:
+            BudgetExceeded: a round that was lost would have to be paid for again, and cannot be.
             PrivacyError: the value cannot be kept; it is had again when the job is resumed.
             FederationError: too few usable answers.
         """
@@ -105,6 +106,14 @@ class Rounds:
                 self.give_up()
                 request = replace(request, round=self.next)
                 asked = request.digest
+                if self._ledger.would_exceed(request.terms, request.steps or 1):
+                    raise BudgetExceeded(
+                        f"{request.task}: the answer that was paid for was lost, or this run asks "
+                        "something else than the one that was interrupted did, on another machine "
+                        "or by another version; asking anew would cost more than the budget. "
+                        "Resume once more: the job then ends with the answers that it has, if "
+                        "these are enough"
+                    )
         try:
             value = ask(request)
         except Unopened:
