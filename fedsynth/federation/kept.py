@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from fedsynth.durable import make_folder, write_whole
 from fedsynth.errors import PrivacyError, ReleaseError
-from fedsynth.privacy.trail.chain import sync
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -78,18 +78,9 @@ class Kept:
         Raises:
             PrivacyError: the disk does not take it.
         """
-        fresh = path.with_name(path.name + ".new")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            fresh.unlink(missing_ok=True)
-            file = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            try:
-                os.write(file, _START.pack(_MAGIC, settled))
-                os.fsync(file)
-            finally:
-                os.close(file)
-            fresh.replace(path)
-            sync(path.parent)
+            make_folder(path.parent)
+            write_whole(path, _START.pack(_MAGIC, settled), private=True)
         except OSError as error:
             _refuse(path, error)
         return cls(path, durable=durable)

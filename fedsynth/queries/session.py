@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -24,6 +23,7 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from fedsynth.codec import Arrays, pack, unpack
+from fedsynth.durable import make_folder, write_whole
 from fedsynth.errors import ConfigError, PrivacyError, ReleaseError
 from fedsynth.federation.runtime import Federation
 from fedsynth.federation.server.channel import Channel
@@ -34,7 +34,6 @@ from fedsynth.holding import CHECKPOINT, hold
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.trail.certificate import LEDGER
-from fedsynth.privacy.trail.chain import sync
 from fedsynth.privacy.trail.job import Job
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.progress import showing
@@ -94,18 +93,13 @@ class Session:
             plain,
             {"meta": json.dumps({**meta, **self._told(), "sites": self.channel.names})},
         )
-        fresh = folder / "state.new"
+        path = folder / "state.safetensors"
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with fresh.open("wb") as file:
-                file.write(body)
-                file.flush()
-                os.fsync(file.fileno())
-            fresh.replace(folder / "state.safetensors")
-            sync(folder)
+            make_folder(folder)
+            write_whole(path, body)
         except OSError as error:
             raise PrivacyError(
-                f"{fresh}: cannot be written ({error.strerror}). Nothing is lost: what was "
+                f"{path}: cannot be written ({error.strerror}). Nothing is lost: what was "
                 "released since the last checkpoint is kept. Make room on the disk, then resume"
             ) from None
         self.channel.settle()

@@ -3,12 +3,8 @@ import gc
 import numpy as np
 import pytest
 
-from fedsynth.errors import ConfigError, DataError, FederationError, PrivacyError, ReleaseError
-from fedsynth.federation.runtimes.state_file import StateFile
-from fedsynth.federation.server.channel import Channel
-from fedsynth.federation.server.door import Door
-from fedsynth.federation.simulation.simulation import ROWS
 from fedsynth.codec import pack
+from fedsynth.errors import ConfigError, DataError, FederationError, PrivacyError, ReleaseError
 from fedsynth.federation import kept as kept_module
 from fedsynth.federation.kept import Kept
 from fedsynth.federation.request import Released
@@ -16,6 +12,7 @@ from fedsynth.federation.runtimes.local import ANSWERS, PRIVATE, LocalRuntime
 from fedsynth.federation.runtimes.state_file import StateFile
 from fedsynth.federation.server.channel import Channel
 from fedsynth.federation.server.door import Door
+from fedsynth.federation.simulation.simulation import ROWS
 from fedsynth.methods.inference.synthesizer import FedInfer
 from fedsynth.methods.marginal.mst import MST
 from fedsynth.methods.vae.synthesizer import FedVAE
@@ -543,7 +540,7 @@ def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
     def fit(**resume):
         return FedInfer(SCHEMA).fit(owners(20, 20, 20), BUDGET, folder=tmp_path, **resume)
 
-    for module, name in ((kept_module.os, "pwrite"), (fitting, "sync")):
+    for module, name in ((kept_module.os, "pwrite"), (fitting, "write_whole")):
         with monkeypatch.context() as broken:
             broken.setattr(module, name, full)
             with pytest.raises(PrivacyError, match=r"No space left on device.*then resume"):
