@@ -16,7 +16,6 @@ from fedsynth.federation.server.checks import demand_bounded, draws_clients, unu
 from fedsynth.federation.server.counts import Blocks, Total, look, most_units
 from fedsynth.federation.server.door import Door
 from fedsynth.federation.server.incidents import Dropped
-from fedsynth.federation.server.rest import demand_rest
 from fedsynth.federation.server.rounds import Chosen, Rounds
 from fedsynth.federation.server.scores import Scores
 from fedsynth.federation.server.traffic import Traffic
@@ -263,7 +262,7 @@ class Channel:
     ) -> Request:
         job, number = self.ledger.job, self.asked
         limit = job.participations if draws_clients(terms) else None
-        request = Request(
+        return Request(
             task,
             terms,
             dim,
@@ -276,5 +275,3 @@ class Channel:
             limit,
             self._most_records,
         )
-        demand_rest(request.event, self.ledger)
-        return request

@@ -26,6 +26,7 @@ from fedsynth.federation.kept import Kept
 from fedsynth.federation.request import Collected, Incident, Released, Request
 from fedsynth.federation.server.checks import Unopened, draws_clients, paid
 from fedsynth.federation.server.incidents import Dropped
+from fedsynth.federation.server.rest import demand_rest
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.ledger import Ledger
 
@@ -91,6 +92,7 @@ class Rounds:
             BudgetExceeded: a round that was lost would have to be paid for again, and cannot be.
             PrivacyError: the value cannot be kept; it is had again when the job is resumed.
             FederationError: too few usable answers.
+            BudgetExceeded: a lost round that cannot be paid for again, with what comes after it.
         """
         asked = "" if self._kept is None else request.digest
         if self.next < len(self._ledger.events):
@@ -114,6 +116,8 @@ class Rounds:
                         "Resume once more: the job then ends with the answers that it has, if "
                         "these are enough"
                     )
+        if not paid(request, self._ledger.events):
+            demand_rest(request.event, self._ledger)
         try:
             value = ask(request)
         except Unopened:
