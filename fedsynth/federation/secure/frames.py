@@ -95,7 +95,8 @@ def read(frame: bytes) -> tuple[Part, ...]:
     try:
         if frame[0] != VERSION:
             raise FederationError(f"a secure sum's frame of version {frame[0]}, not {VERSION}")
-        parts, at = [], 1
+        parts: list[Part] = []
+        at = 1
         while at < len(frame) and len(parts) < MOST_PARTS:
             step, round, attempt, count = _HEAD.unpack_from(frame, at)
             at += _HEAD.size

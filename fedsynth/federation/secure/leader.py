@@ -167,6 +167,8 @@ class Leader:
         return None
 
     def _start(self, round: int) -> _Attempt:
+        if not 0 <= round < 2**64:
+            raise FederationError(f"rounds are numbered from 0 on, below 2^64: {round} is none")
         context = self._roster.context(round, self._next)
         self._next += 1
         return _Attempt(round, self._next - 1, context, self._roster.rules.cohort)
@@ -178,21 +180,22 @@ class Leader:
         if self._step is Step.LIVING and self._following is not None:
             self._coming = self._start(self._following)
             asked += self._parts(self._coming, Step.KEYS)
-        if self._step is Step.UNMASK and self._coming is not None:
-            if len(self._coming.public) >= self._roster.rules.threshold:
-                asked += self._parts(self._coming, Step.SHARES)
+        coming, threshold = self._coming, self._roster.rules.threshold
+        if self._step is Step.UNMASK and coming and len(coming.public) >= threshold:
+            asked += self._parts(coming, Step.SHARES)
         self._asked = {}
         for place, part in asked:
             self._asked.setdefault(place, []).append(part)
 
     def _parts(self, attempt: _Attempt, step: Step) -> Iterator[tuple[int, Part]]:
         members = attempt.members
+        asked: dict[int, tuple[bytes, ...]]
         match step:
             case Step.KEYS:
                 own = (self._roster.digest, self._roster.rules.numbers)
-                asked = {place: own for place in range(attempt.cohort)}
+                asked = dict.fromkeys(range(attempt.cohort), own)
             case Step.SHARES:
-                asked = {place: attempt.shown for place in attempt.public}
+                asked = dict.fromkeys(attempt.public, attempt.shown)
             case Step.MASKED:
                 dealers, dealt = members(attempt.boxes), sorted(attempt.boxes.items())
                 asked = {
@@ -204,7 +207,7 @@ class Leader:
             case Step.UNMASK:
                 signed = sorted(attempt.signatures.items())[: self._roster.rules.threshold]
                 proof = (members(dict(signed)), b"".join(signature for _, signature in signed))
-                asked = {place: proof for place in attempt.masked}
+                asked = dict.fromkeys(attempt.masked, proof)
         for place, fields in asked.items():
             yield place, Part(step, attempt.round, attempt.number, fields)
 
@@ -250,7 +253,7 @@ class Leader:
         Raises:
             FederationError: shares are missing, or give another secret than was committed to.
         """
-        added, removed, context = [], [], attempt.context
+        added, removed, context = list[bytes](), list[bytes](), attempt.context
         for place in attempt.boxes:
             secret = self._combine(attempt, place)
             if place in attempt.masked:
@@ -274,7 +277,7 @@ class Leader:
         helpers = helpers[: self._roster.rules.threshold]
         if len(helpers) < self._roster.rules.threshold:
             raise self._unfit(attempt, place)
-        weighed = shamir.weights([who + 1 for who in helpers])
+        weighed = shamir.weights(tuple(who + 1 for who in helpers))
         secret = shamir.combine([attempt.shares[who][place] for who in helpers], weighed)
         return secret.to_bytes(keys.SHARE)[-keys.SECRET :]
 

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from fedsynth.errors import ConfigError, FederationError
 
-Vector = NDArray[np.uint32] | NDArray[np.uint64]
+Vector = NDArray[Any]
+"""uint32 or uint64 [dim]."""
 
 LABEL = b"fedsynth secure sum 1\n"
 """Before all that is signed, hashed or derived here, so that it passes for nothing else."""
@@ -30,7 +31,7 @@ LABEL = b"fedsynth secure sum 1\n"
 KEY = 32
 SIGNATURE = 64
 TAG = 16
-CHUNK = 2**16
+CHUNK = 2**18
 """Bytes of a mask at a time: with what it is added to, they stay in the processor's cache."""
 
 _ZEROS = bytes(CHUNK)
@@ -109,7 +110,8 @@ def unseal(key: bytes, box: bytes) -> bytes | None:
 
 def stream(key: bytes, size: int) -> bytes:
     """The first bytes of a key's stream."""
-    return _encryptor(key).update(bytes(size))
+    drawn: bytes = _encryptor(key).update(bytes(size))
+    return drawn
 
 
 def mask(values: Vector, added: Sequence[bytes], removed: Sequence[bytes]) -> None:
@@ -117,7 +119,7 @@ def mask(values: Vector, added: Sequence[bytes], removed: Sequence[bytes]) -> No
 
     A mask is the key's stream, read as little-endian numbers of the values' width.
     """
-    streams = [(_encryptor(key), np.add) for key in added]
+    streams: list[tuple[Any, Any]] = [(_encryptor(key), np.add) for key in added]
     streams += [(_encryptor(key), np.subtract) for key in removed]
     buffer = bytearray(CHUNK + 15)
     drawn = np.frombuffer(buffer, values.dtype, CHUNK // values.itemsize)

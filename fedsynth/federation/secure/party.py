@@ -50,12 +50,14 @@ class Party:
         fresh = State(earliest=earliest)
         self._state = fresh if state is None else State.read(state, self._whose)
 
-    def answer(self, request: bytes, values: masks.Vector | None = None) -> bytes:
+    def answer(
+        self, request: bytes, contribute: Callable[[int], masks.Vector] | None = None
+    ) -> bytes:
         """What a request gets; the same again if it comes again.
 
         Args:
-            values: uint32 or uint64 [dim], noise included: the contribution to a round, the same in
-                all of its attempts. Only MASKED looks at it.
+            contribute: called with a round that asks for masked numbers: uint32 or uint64 [dim],
+                noise included, and the same in all attempts at the round.
 
         Raises:
             FederationError: it is no request, or none that fits what went before.
@@ -75,7 +77,7 @@ class Party:
                 case Step.SHARES:
                     session, *answer = self._deal(part, session, context, secrets)
                 case Step.MASKED:
-                    session, *answer = self._mask(part, session, context, secrets, values)
+                    session, *answer = self._mask(part, session, context, secrets, contribute)
                 case Step.LIVING:
                     session, *answer = self._sign(part, session, context)
                 case Step.UNMASK:
@@ -125,9 +127,8 @@ class Party:
         shown = keys.read_public(public, takers)
         if shown[self._place] != secrets.show(self._identity, context):
             raise PrivacyError("the server shows other keys of this owner than its own")
-        if len({key for one in shown.values() for key in (one.sealing, one.masking)}) < 2 * len(
-            shown
-        ):
+        different = {key for one in shown.values() for key in (one.sealing, one.masking)}
+        if len(different) < 2 * len(shown):
             raise PrivacyError("two owners of an attempt have the same key")
         for place, one in shown.items():
             if not one.is_signed(self._roster.key(place), context):
@@ -140,16 +141,16 @@ class Party:
         session: Session,
         context: bytes,
         secrets: Secrets,
-        values: masks.Vector | None,
+        contribute: Callable[[int], masks.Vector] | None,
     ) -> tuple[Session, bytes, bytes]:
         """The contribution under this owner's own mask and one with each owner that dealt."""
         members, boxes = part.expect(self._cohort, None)
         takers = self._known(part, session.takers)
         dealers = self._read(members, takers)
         frames.cut(boxes, keys.BOX, len(dealers) - 1)
-        if values is None:
+        if contribute is None:
             raise FederationError(f"{part.name} asks for a contribution, and there is none")
-        kind, masked = frames.copy_vector(values)
+        kind, masked = frames.copy_vector(contribute(part.round))
         digest = hashlib.sha256(kind + masked.data).digest()
         session = session.fix(dealers=members, boxes=boxes, digest=digest)
         shown = keys.read_public(session.public, takers)
@@ -157,7 +158,7 @@ class Party:
         agreed = masks.agree(
             keys.masking_key(secrets.masking), [shown[place].masking for place in others]
         )
-        added, removed = [keys.own_mask(secrets.own, context)], []
+        added, removed = [keys.own_mask(secrets.own, context)], list[bytes]()
         for place, secret in zip(others, agreed, strict=True):
             side = added if self._place < place else removed
             side.append(keys.pair_mask(secret, context, self._place, place))
@@ -186,7 +187,14 @@ class Party:
                     f"{self._roster.names[place]} signed another list of whose numbers are in the "
                     "sum; nothing is opened"
                 )
-        dealers = self._known(part, session.dealers)
+        given = self._hand_over(session, context, secrets, living)
+        return [frames.write_members(given, self._cohort), b"".join(given.values())]
+
+    def _hand_over(
+        self, session: Session, context: bytes, secrets: Secrets, living: Collection[int]
+    ) -> dict[int, bytes]:
+        """Shares about whom they are; none about a dealer whose box holds none."""
+        dealers = frames.read_members(session.dealers, self._cohort)
         others = [place for place in dealers if place != self._place]
         boxes = frames.cut(session.boxes, keys.BOX, len(others))
         agreed = dict(self._agreed(session))
@@ -195,12 +203,11 @@ class Party:
         for place, box in zip(others, boxes, strict=True):
             key = keys.box_key(agreed[place], context, place, self._place)
             opened[place] = masks.unseal(key, box)
-        given = {
+        return {
             place: shares[keys.SHARE :] if place in living else shares[: keys.SHARE]
             for place in dealers
             if (shares := opened[place])
         }
-        return [frames.write_members(given, self._cohort), b"".join(given.values())]
 
     def _read(self, field: bytes, among: Collection[int], *, own: bool = True) -> tuple[int, ...]:
         """A list of owners that says nothing false: threshold or more of these, this one too."""

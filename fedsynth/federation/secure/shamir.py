@@ -6,7 +6,8 @@ owner's share at the owner's point, from 1 on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from functools import lru_cache
 
 PRIME = 2**255 - 19
 COINS = 48
@@ -32,7 +33,8 @@ def split(secret: int, threshold: int, points: Iterable[int], coins: bytes) -> l
     return shares
 
 
-def weights(points: Sequence[int]) -> list[int]:
+@lru_cache(maxsize=16)
+def weights(points: tuple[int, ...]) -> tuple[int, ...]:
     """Lagrange's, by which distinct points' shares add up to the secret."""
     found = []
     for point in points:
@@ -42,7 +44,7 @@ def weights(points: Sequence[int]) -> list[int]:
                 above = above * other % PRIME
                 below = below * (other - point) % PRIME
         found.append(above * pow(below, -1, PRIME) % PRIME)
-    return found
+    return tuple(found)
 
 
 def combine(shares: Iterable[int], weighed: Iterable[int]) -> int:

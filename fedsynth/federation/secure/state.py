@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fedsynth.errors import FederationError, PrivacyError
@@ -41,7 +41,7 @@ class Session:
     digest: bytes = b""
     living: bytes = b""
 
-    def fix(self, **told: bytes) -> Session:
+    def fix(self, **told: Any) -> Session:
         """The same with what the server said, for good.
 
         Raises:
@@ -126,7 +126,7 @@ class State:
         Args:
             whose: names owner and roster; only they read it again.
         """
-        body = json.dumps(asdict(self), default=bytes.hex).encode()
+        body = json.dumps(vars(self), default=_plain).encode()
         return _hash(whose, body) + body
 
     @classmethod
@@ -159,6 +159,10 @@ def _closed(part: Part) -> PrivacyError:
 
 def _hash(whose: bytes, body: bytes) -> bytes:
     return hashlib.sha256(LABEL + join(b"state", whose, body)).digest()
+
+
+def _plain(value: Any) -> Any:
+    return value.hex() if isinstance(value, bytes) else vars(value)
 
 
 def _bytes(value: int | str) -> Any:
