@@ -207,7 +207,10 @@ def train_net(
         return
     inputs, labels = torch.as_tensor(train.x, dtype=torch.float32), torch.as_tensor(train.y)
     optimiser = torch.optim.AdamW(
-        student.parameters(), lr=training.learning_rate, weight_decay=training.weight_decay
+        student.parameters(),
+        lr=training.learning_rate,
+        weight_decay=training.weight_decay,
+        fused=True,
     )
     for _ in range(training.epochs):
         for batch in torch.split(torch.randperm(len(labels), generator=generator), training.batch):

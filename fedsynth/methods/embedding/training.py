@@ -31,7 +31,7 @@ def train(
     matching = Matching(generator.embedding, targets)
     each = max(4, settings.batch // matching.blocks)
     weights = list(generator.parameters())
-    optimiser = torch.optim.Adam(weights, lr=settings.learning_rate, betas=(0.9, 0.99))
+    optimiser = torch.optim.Adam(weights, lr=settings.learning_rate, betas=(0.9, 0.99), fused=True)
     average = [w.detach().clone() for w in weights]
     for step in range(settings.steps):
         for group in optimiser.param_groups:

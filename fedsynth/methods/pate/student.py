@@ -54,7 +54,7 @@ def distil(rows: Floats, wanted: Floats, standards: tuple[Floats, Floats], seed:
     x = torch.from_numpy(standardise(rows, *standards).astype(np.float32))
     targets = torch.from_numpy(wanted.astype(np.float32))
     source = torch.Generator().manual_seed(seed)
-    optimiser = torch.optim.AdamW(weights, lr=_LEARNING_RATE, weight_decay=_DECAY)
+    optimiser = torch.optim.AdamW(weights, lr=_LEARNING_RATE, weight_decay=_DECAY, fused=True)
     with one_thread():
         for _ in range(_STEPS):
             at = torch.randint(len(x), (_BATCH,), generator=source)

@@ -194,7 +194,7 @@ def _descend(
 ) -> None:
     """Adam over shuffled batches; the weights are changed in place."""
     generator = torch.Generator().manual_seed(seed)
-    optimiser = torch.optim.Adam(weights, lr=LEARNING_RATE)
+    optimiser = torch.optim.Adam(weights, lr=LEARNING_RATE, fused=True)
     for _ in range(epochs):
         for rows in torch.split(torch.randperm(len(y), generator=generator), batch):
             optimiser.zero_grad()

@@ -91,17 +91,15 @@ def test_the_family_that_made_the_rows_is_found_or_one_as_near(name):
     rows = drawn(name)
     fit = fit_feature(rows, Effort()).fit
     gap = distance(fit.family, fit.parameters, np.sort(rows))
-    # Scipy's vonmises.cdf is above 1 everywhere on this circle.
-    own = 1.0 if name == "vonmises" else own_statistic(name, rows)
-    assert fit.name in HOLDING[name] or (gap <= own + 0.005 and name not in DISTINCT)
+    if fit.name not in HOLDING[name]:
+        assert name not in DISTINCT
+        assert gap <= own_statistic(name, rows) + 0.005
     assert stats.kstwo.sf(gap, ROWS) > 0.05
     assert fit.statistic == pytest.approx(gap, abs=0.002)
 
 
 # To so few rows of the other families some family is nearer than the one that made them.
-@pytest.mark.parametrize(
-    "name", ["cauchy", "expon", "exponweib", "lognorm", "pareto", "wrapcauchy"]
-)
+@pytest.mark.parametrize("name", ["cauchy", "exponweib", "pareto"])
 def test_with_every_family_in_full_none_is_nearer_than_the_chosen(name):
     rows = drawn(name)[:120]
     fit = fit_feature(rows, Effort(120, 120, 25)).fit
@@ -138,9 +136,9 @@ def test_the_distance_is_scipys(values, place, scale):
 def test_screening_is_hardly_worse_than_every_family_in_full():
     """Ties, outliers, a mixture: what no family fits well."""
     rng = np.random.default_rng(0)
-    mixed = np.where(rng.random(400) < 0.3, 0.0, rng.lognormal(3, 1, 400))
-    coarse = np.round(rng.gamma(2, 2, 600))
-    for rows in (mixed, coarse, np.append(rng.normal(size=200), 1e6)):
+    mixed = np.where(rng.random(150) < 0.3, 0.0, rng.lognormal(3, 1, 150))
+    coarse = np.round(rng.gamma(2, 2, 150))
+    for rows in (mixed, coarse, np.append(rng.normal(size=100), 1e6)):
         fast, full = (fit_feature(rows, e).fit for e in (Effort(), Effort(10**6, 10**6, 25)))
         ordered = np.sort(rows)
         gaps = [distance(fit.family, fit.parameters, ordered) for fit in (fast, full)]
@@ -205,7 +203,7 @@ def test_processes_change_nothing(monkeypatch):
     # Searches that are cut short are as good to compare.
     effort = Effort(20, 30, 1, 3)
     alone = fits.fit_features(features, effort, processes=1)
-    assert fits.fit_features(features, effort, processes=3) == alone
+    assert fits.fit_features(features, effort, processes=2) == alone
     assert [one.fit is None for one in alone] == [False] * 4 + [True]
     assert len({one.fit for one in alone}) == 5
     for stranger in ("/does/not/exist", "/bin/false", "/bin/echo"):
