@@ -80,8 +80,10 @@ def pytest_collection_modifyitems(items):
             item.add_marker("slow")
 
 
-def pytest_collection_finish():
-    """What was imported stays: no collection, which tests of crashes ask for, looks at it again."""
+@pytest.fixture(scope="module", autouse=True)
+def _little_garbage():
+    """What is there stays: no collection, which tests of crashes ask for, looks at it again."""
+    gc.collect()
     gc.freeze()
 
 

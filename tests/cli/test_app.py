@@ -17,6 +17,7 @@ import typer
 
 import fedsynth
 from fedsynth.cli import app as cli
+from fedsynth.methods.sampling import classifier
 from fedsynth.queries import session
 from fedsynth.schema import Identifier, Integer, Schema
 from fedsynth.yaml_files import read_yaml, write_yaml
@@ -615,9 +616,17 @@ def test_version_is_printed(call):
     assert call("version") == (0, f"{fedsynth.__version__}\n", "")
 
 
-PUBLISHED = {"privacy": {"epsilon": "inf"}, "settings": {"effort": "quick", "points": 2000}}
+PUBLISHED = {"privacy": {"epsilon": "inf"}, "settings": {"effort": "quick", "points": 500}}
 
 
+@pytest.fixture
+def briefly(monkeypatch):
+    """Classifiers of a few steps, which tables of one threshold need."""
+    monkeypatch.setattr(classifier, "_EPOCHS", 5)
+    monkeypatch.setattr(classifier, "_LEAST_STEPS", 100)
+
+
+@pytest.mark.usefixtures("briefly")
 @pytest.mark.parametrize("method", ["private-fusion", "fedinfer", "fusion", "hybrid-fusion"])
 def test_a_release_with_a_classifier_classifies_a_table_without_labels(call, tmp_path, method):
     changes = {} if method.startswith(("private", "fed")) else PUBLISHED
@@ -662,6 +671,7 @@ def test_a_release_without_a_classifier_says_so(call, auto_release, tmp_path):
     assert code == 2 and "brings no classifier" in err
 
 
+@pytest.mark.usefixtures("briefly")
 def test_no_privacy_is_said_beside_what_was_sent(call, tmp_path):
     job = write_job(tmp_path, method="fusion", **PUBLISHED)
     code, out, _ = call("run", job, "--out", tmp_path / "r", "--quiet")
