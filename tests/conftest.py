@@ -68,6 +68,13 @@ def pytest_fixture_setup(fixturedef, request):
         return (yield)
 
 
+def pytest_configure():
+    """What is promised of classifiers and their scores is promised of a fifth of the trees, and of
+    three of the settings that a tuner would try: twelve take longer than everything else."""
+    classifiers.TREES = regressors.TREES = 20
+    utility.SETTINGS = utility.SETTINGS[::5]
+
+
 def pytest_addoption(parser):
     parser.addoption("--list-slow", action="store_true", help=f"write {SLOW.name} anew")
 
@@ -171,17 +178,6 @@ def exact_costs():
             patch.setattr(module, name, getattr(module, name).__wrapped__)
         yield
     _forget()
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _quick_models():
-    """What is promised of classifiers and their scores is promised of a fifth of the trees, and of
-    three of the settings that a tuner would try: twelve take longer than everything else."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(utility, "SETTINGS", utility.SETTINGS[::5])
-        for module in (classifiers, regressors):
-            patch.setattr(module, "TREES", 20)
-        yield
 
 
 def _forget():

@@ -103,11 +103,11 @@ def auroc_interval(
 def scores_differ(scores_pos: ArrayLike, scores_neg: ArrayLike, seed: int = 0) -> float:
     """One-sided p-value that positives score above negatives (Mann-Whitney U, ties at mid-ranks).
 
-    Many scores, few of them tied, take the normal approximation with the correction for ties.
-    Otherwise the scores are dealt out anew: in every way if these are few, which is exact, or in
-    random ones, fewer the larger p is (Besag and Clifford 1991), which errs to the safe side and
-    comes down to 5e-5. The null, that the kinds are exchangeable, is that of an attack that learns
-    nothing.
+    Of two different scores in all the test is Fisher's exact one, `shares_differ`. Many scores, few
+    of them tied, take the normal approximation with the correction for ties. Otherwise the scores
+    are dealt out anew: in every way if these are few, which is exact, or in random ones, fewer the
+    larger p is (Besag and Clifford 1991), which errs to the safe side and comes down to 5e-5. The
+    null, that the kinds are exchangeable, is that of an attack that learns nothing.
 
     Raises:
         DataError: no score of one kind, or one that is not a number.
@@ -116,10 +116,14 @@ def scores_differ(scores_pos: ArrayLike, scores_neg: ArrayLike, seed: int = 0) -
 
     pos, neg = _pair(scores_pos, scores_neg)
     ranks = rankdata(np.concatenate([pos, neg]))
-    if np.ptp(ranks) == 0:
+    different, counts = np.unique(ranks, return_counts=True)
+    if len(different) == 1:
         return 1.0
-    commonest = np.unique(ranks, return_counts=True)[1].max() / len(ranks)
-    if min(len(pos), len(neg)) >= _MANY and commonest <= _COMMON:
+    if len(different) == 2:
+        high = ranks == different[1]
+        ours, theirs = int(high[: len(pos)].sum()), int(high[len(pos) :].sum())
+        return shares_differ(ours, len(pos), theirs, len(neg))
+    if min(len(pos), len(neg)) >= _MANY and counts.max() <= _COMMON * len(ranks):
         return float(mannwhitneyu(pos, neg, alternative="greater", method="asymptotic").pvalue)
     # Of the rarer kind's sum of ranks either is known from the other's; low ones of negatives are
     # high ones of positives.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from math import comb, floor
 
 import numpy as np
@@ -103,6 +104,15 @@ def test_exchangeable_scores_rarely_differ(pos, neg, kinds):
     # Three standard errors above the nominal rate.
     for level in (0.05, 0.01):
         assert np.mean(np.array(ps) <= level) < level + 3 * np.sqrt(level / len(ps))
+
+
+def test_scores_of_two_values_are_told_apart_as_rates_are():
+    """By every way to deal out the ones, which is Fisher's exact test."""
+    pos, neg = [1, 0, 1, 1], [0, 0, 1, 0, 0]
+    ways = list(combinations([*pos, *neg], len(pos)))
+    wanted = np.mean([sum(dealt) >= sum(pos) for dealt in ways])
+    assert scores_differ(pos, neg) == pytest.approx(wanted)
+    assert scores_differ(neg, pos) == pytest.approx(np.mean([sum(d) <= sum(pos) for d in ways]))
 
 
 def test_scores_that_differ_are_told():
