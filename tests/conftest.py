@@ -22,7 +22,7 @@ from fedsynth.evaluation.models import classifiers, regressors
 from fedsynth.federation.simulation import repeats
 from fedsynth.planning import selecting
 from fedsynth.privacy import accounting, curves, filters, noise
-from fedsynth.privacy.mechanisms import gaussian, laplace, pure
+from fedsynth.privacy.mechanisms import laplace, pure
 from fedsynth.privacy.verify import opinions
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -109,7 +109,7 @@ COSTLY = ((accounting, "tight"), (accounting, "_curve"), (opinions, "prv"))
 CACHES = (accounting._spent, accounting._curve)
 # Wider than the accountant's own 1e-4: a bound as sound, less than 0.1 % above, ten times as soon.
 MESH, EXACT_MESH = 1e-3, curves.MESH
-MESHED = (accounting, curves, gaussian, laplace)
+MESHED = (accounting, curves, laplace)
 # A Renyi bound at fewer orders is as sound too, less than 1 % above, five times as soon.
 ORDERED, EXACT_ORDERS = (accounting, curves, filters, pure, selecting), curves.orders
 

@@ -58,23 +58,52 @@ def loss_of(divergence: Callable[[Curve], Curve], eps0: float) -> Loss:
     sign, *dominates* it, and dominating pairs compose, adaptively too (Zhu, Dong, Wang 2022,
     "Optimal accounting of differential privacy via characteristic function", theorem 10).
     """
-    from dp_accounting.pld import pld_pmf, privacy_loss_distribution
+    from dp_accounting.pld import privacy_loss_distribution
 
-    reach = math.ceil(eps0 / MESH)
-    deltas = divergence(np.asarray(np.arange(-reach, reach + 1) * MESH, np.float64))
-    pmf = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(MESH, -reach, reach, deltas)
-    return privacy_loss_distribution.PrivacyLossDistribution(pmf)
+    return privacy_loss_distribution.PrivacyLossDistribution(_rounded(divergence, -eps0, eps0))
 
 
-def gaussian_loss(noise: float) -> Loss:
-    """The loss distribution of one Gaussian release of everybody, as dp-accounting has it, which
-    takes it apart number by number. A loss 10 deviations out counts as infinite."""
+def _rounded(divergence: Callable[[Curve], Curve], lower: float, upper: float) -> Any:
+    """dp-accounting's rounded masses of losses in between, from divergences."""
+    from dp_accounting.pld import pld_pmf
+
+    low, high = math.floor(lower / MESH), math.ceil(upper / MESH)
+    deltas = divergence(np.asarray(np.arange(low, high + 1) * MESH, np.float64))
+    return pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(MESH, low, high, deltas)
+
+
+def gaussian_loss(noise: float, rate: float) -> Loss:
+    """The loss distribution of one Gaussian release of a Poisson sample, as dp-accounting has it,
+    which computes it number by number. A loss 10 deviations out counts as infinite.
+
+    Divergences of samples follow from those of everybody, ``delta``: where a unit of the sample
+    leaves, ``rate delta(log(1 + (e^epsilon - 1) / rate))``; where it joins,
+    ``(1 - (1 - rate) e^epsilon) delta(-log(1 + (e^-epsilon - 1) / rate))``.
+    """
+    from dp_accounting.pld import privacy_loss_distribution
     from scipy.special import log_ndtr, ndtr
 
-    def divergence(epsilon: Curve) -> Curve:
+    def everybody(epsilon: Curve) -> Curve:
         """Balle and Wang 2018, theorem 8."""
         shift, half = epsilon * noise, 0.5 / noise
         lost = np.exp(epsilon + log_ndtr(-half - shift))
         return np.asarray(np.clip(ndtr(half - shift) - lost, 0, 1), np.float64)
 
-    return loss_of(divergence, 0.5 / noise**2 + 10 / noise)
+    def leaving(epsilon: Curve) -> Curve:
+        odds = np.expm1(epsilon) / rate
+        found = rate * everybody(np.log1p(np.maximum(odds, -1 + 1e-12)))
+        return np.where(odds > -1, found, -np.expm1(epsilon))
+
+    def joining(epsilon: Curve) -> Curve:
+        odds = np.expm1(-epsilon) / rate
+        found = everybody(-np.log1p(np.maximum(odds, -1 + 1e-12)))
+        return np.where(odds > -1, -np.expm1(epsilon + math.log1p(-rate)) * found, 0.0)
+
+    reach = 0.5 / noise**2 + 10 / noise
+    if rate == 1:
+        return loss_of(everybody, reach)
+    ends = (float(np.logaddexp(math.log1p(-rate), math.log(rate) + x)) for x in (-reach, reach))
+    lower, upper = ends
+    return privacy_loss_distribution.PrivacyLossDistribution(
+        _rounded(leaving, lower, upper), _rounded(joining, -upper, -lower)
+    )

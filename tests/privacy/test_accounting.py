@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import subprocess
 import sys
@@ -151,14 +152,23 @@ def test_releases_without_sampling_cost_what_the_closed_form_says(multiplier: fl
         assert exact - 1e-9 <= cost.pld <= exact + 2e-4
 
 
-@pytest.mark.parametrize(("noise", "count"), [(0.5, 1), (2.0, 7), (40.0, 3), (3000.0, 1)])
-def test_the_loss_of_a_gaussian_release_is_dp_accountings(noise: float, count: int):
-    ours = Gaussian().loss(noise, EVERYONE, count)
-    theirs = from_gaussian_mechanism(
-        noise / math.sqrt(count), value_discretization_interval=accounting.MESH
-    )
-    for delta in (1e-3, DELTA, 1e-10):
-        wanted = pytest.approx(theirs.get_epsilon_for_delta(delta), rel=1e-9)
+@pytest.mark.parametrize(
+    ("noise", "sampling", "count"),
+    [
+        (0.5, EVERYONE, 1), (2.0, EVERYONE, 7), (3000.0, EVERYONE, 1),
+        (1.0, Poisson(0.01), 1000), (2.0, Poisson(0.9), 3), (5.0, Poisson(1e-5), 20),
+    ],
+)  # fmt: skip
+def test_the_loss_of_gaussian_releases_is_dp_accountings(
+    noise: float, sampling: Sampling, count: int
+):
+    ours, rate = Gaussian().loss(noise, sampling, count), sampling.rate
+    of = functools.partial(from_gaussian_mechanism, value_discretization_interval=accounting.MESH)
+    whole = rate == 1
+    theirs = of(noise / math.sqrt(count)) if whole else of(noise, sampling_prob=rate)
+    theirs = theirs if whole else theirs.self_compose(count)
+    for delta in (1e-3, DELTA, 1e-7):
+        wanted = pytest.approx(theirs.get_epsilon_for_delta(delta), rel=1e-6)
         assert ours.get_epsilon_for_delta(delta) == wanted
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedsynth.errors import PrivacyError
-from fedsynth.privacy.curves import MESH, Curve, Loss, gaussian_loss, of_event
+from fedsynth.privacy.curves import Curve, Loss, gaussian_loss, of_event
 from fedsynth.privacy.mechanisms.mechanism import Additive
 from fedsynth.privacy.noise import Draws, NoiseSource
 from fedsynth.privacy.rows.clipping import Norm
@@ -44,12 +44,9 @@ class Gaussian(Additive):
         return of_event(sampling.event(GaussianDpEvent(noise / moved)), replace_one)
 
     def loss(self, noise: float, sampling: Sampling, count: int) -> Loss:
-        from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism as of
-
         if sampling.rate is None:
             raise PrivacyError("no loss distribution is known for samples of a fixed size")
         if sampling.rate == 1:
             # Exactly one release with less noise, so that the mesh rounds once.
-            return gaussian_loss(noise / math.sqrt(count))
-        one = of(noise, value_discretization_interval=MESH, sampling_prob=sampling.rate)
-        return one.self_compose(count)
+            return gaussian_loss(noise / math.sqrt(count), 1.0)
+        return gaussian_loss(noise, sampling.rate).self_compose(count)
