@@ -42,7 +42,7 @@ class Learner:
         flat = gan.initial(layers, source) if start is None else start
         self.weights = gan.leaves(flat, layers)
         self.average = gan.flatten(self.weights)
-        self._optimiser = torch.optim.Adam(self.weights, lr=rate or 1e-3, betas=betas, fused=True)
+        self._optimiser = torch.optim.Adam(self.weights, lr=rate or 1e-3, betas=betas)
 
     @property
     def flat(self) -> Tensor:

@@ -205,7 +205,7 @@ def _take_steps(rules: Rules, starts: Tensor, local_rows: Sequence[_LocalRows]) 
         return held[0] if alone else torch.stack(held)
 
     weights = leaves(starts[0] if alone else starts, game.discriminator.layers)
-    optimiser = torch.optim.Adam(weights, lr=rules.rate, betas=BETAS, fused=True)
+    optimiser = torch.optim.Adam(weights, lr=rules.rate, betas=BETAS)
     real, fakes = join([d.real for d in local_rows]), join([d.fakes for d in local_rows])
     labels, asked = join([d.labels for d in local_rows]), join([d.asked for d in local_rows])
     assert real is not None and fakes is not None
