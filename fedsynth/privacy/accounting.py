@@ -99,6 +99,7 @@ def _spent(counts: tuple[tuple[Terms, int], ...], delta: float) -> Spent:
     return Spent(min(by_rdp, by_pld), by_rdp, by_pld)
 
 
+@lru_cache(maxsize=4096)
 def _bare(terms: Terms) -> Terms:
     """The terms with everything levelled that does not change the cost."""
     return replace(terms, clip=1.0, survivors=1, curious=0, trust="central")

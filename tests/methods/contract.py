@@ -157,9 +157,9 @@ def fitted(name: str) -> Any:
 def check_synthesizer(name: str, folder: Path) -> None:
     """Every promise of :class:`fedsynth.methods.synthesizer.Synthesizer`, for one method."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(student, "_STEPS", 50)
-        patch.setattr(classifier, "_LEAST_STEPS", 20)
-        patch.setattr(classifier, "_EPOCHS", 2)
+        patch.setattr(student, "_STEPS", 10)
+        patch.setattr(classifier, "_LEAST_STEPS", 5)
+        patch.setattr(classifier, "_EPOCHS", 1)
         patch.setattr(drawing, "_LEAST_DRAWS", 5_000)
         patch.setattr(private, "_LEAST_ROWS", 50)
         patch.setattr(published, "effort_of", lambda settings: Effort(10, 10, 1, 2))
