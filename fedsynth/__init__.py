@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     )
     from fedsynth.schema.drafting import Draft, draft
     from fedsynth.schema.image import ImageSchema
+    from fedsynth.tuning.selecting import Selected, select
     from fedsynth.tuning.tuned import Tuned
     from fedsynth.tuning.tuning import tune
 
@@ -84,6 +85,7 @@ __all__ = [
     "PrivBayes",
     "PrivateFusion",
     "Schema",
+    "Selected",
     "Tuned",
     "builtin_schema",
     "choose",
@@ -98,6 +100,7 @@ __all__ = [
     "read_images",
     "read_sql",
     "read_table",
+    "select",
     "shadow_attack",
     "synthesizer",
     "tune",
@@ -132,6 +135,7 @@ _HOMES = {
     "fedsynth.schema": ("ImageSchema", "Schema", "load_schema"),
     "fedsynth.registry": ("choose", "synthesizer"),
     "fedsynth.data.tables": ("read_sql", "read_table", "write_table"),
+    "fedsynth.tuning.selecting": ("Selected", "select"),
     "fedsynth.tuning.tuned": ("Tuned",),
     "fedsynth.tuning.tuning": ("tune",),
 }
