@@ -658,8 +658,9 @@ def test_a_release_of_a_classifier_classifies_and_makes_no_rows(call, tmp_path):
     assert call("predict", release, tmp_path / "some.csv", "-o", target)[0] == 0
     assert pd.read_csv(target)["predicted income"].tolist() == model.predict(table(9)).tolist()
     assert call("verify", release)[0] == 0
-    for command in (["sample", release, "-n", "3", "-o", tmp_path / "x.csv"],
-                    ["count", release, "income"], ["tune", release], ["evaluate", release]):  # fmt: skip
+    sample = ["sample", release, "-n", "3", "-o", tmp_path / "x.csv"]
+    others = [["count", release, "income"], ["tune", release], ["evaluate", release]]
+    for command in (sample, *others):
         code, _, err = call(*command)
         assert code == 6 and ("makes no rows" in err or "without rows" in err), command
     assert not (tmp_path / "x.csv").exists()
