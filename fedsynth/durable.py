@@ -15,14 +15,18 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def make_folder(path: Path) -> None:
-    """Make a folder, and those above it, on disk when this returns; one that is there stays."""
+def make_folder(path: Path, *, private: bool = False) -> None:
+    """Make a folder, and those above it, on disk when this returns; one that is there stays.
+
+    Args:
+        private: its user alone may look into it.
+    """
     missing = []
     for place in (path, *path.parents):
         if place.exists():
             break
         missing.append(place)
-    path.mkdir(parents=True, exist_ok=True)
+    path.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=True)
     for place in missing:
         sync(place.parent)
 
@@ -35,6 +39,8 @@ def write_whole(path: Path, body: bytes, *, private: bool = False) -> None:
         private: its user alone may read it.
     """
     if path.is_file() and path.read_bytes() == body:
+        if private:
+            path.chmod(0o600)
         return
     fresh = path.with_name(f"{path.name}.new")
     with fresh.open("wb") as file:

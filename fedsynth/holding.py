@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -27,7 +28,9 @@ _HELD: ContextVar[frozenset[Path]] = ContextVar("held", default=frozenset())
 def hold(folder: Path) -> Iterator[None]:
     """Hold a job's folder, which is made where there is none; who holds it may hold it again.
 
-    What a kill leaves of this is `checkpoint/lock`, which the next process takes over.
+    What a kill leaves of this is `checkpoint/lock`, which the next process takes over. A folder
+    that is made is its user's alone until the job is finished; then its mode is any new folder's,
+    which the lock of a job that has begun remembers.
 
     Raises:
         PrivacyError: another process holds it.
@@ -43,10 +46,13 @@ def hold(folder: Path) -> Iterator[None]:
         yield
     finally:
         _HELD.reset(token)
-        lock = place / CHECKPOINT / LOCK
+        lock, mode = place / CHECKPOINT / LOCK, _mode_in(file)
         with suppress(OSError):
             # Whoever finished the job removed it, and another process may have made a new one.
-            if _is_of(lock, file):
+            finished = not _is_of(lock, file)
+            if finished and mode:
+                place.chmod(mode)
+            elif not finished and not (mode and any(p != lock for p in lock.parent.iterdir())):
                 lock.unlink()
             lock.parent.rmdir()
             if new:
@@ -55,11 +61,15 @@ def hold(folder: Path) -> Iterator[None]:
 
 
 def _lock(folder: Path) -> IO[bytes]:
-    path = folder / CHECKPOINT / LOCK
+    path, mode = folder / CHECKPOINT / LOCK, 0
+    if not folder.exists():
+        make_folder(folder)
+        mode = stat.S_IMODE(folder.stat().st_mode)
+        folder.chmod(0o700)
     while True:
-        make_folder(path.parent)
+        make_folder(path.parent, private=True)
         try:
-            file = path.open("ab")
+            file = path.open("a+b")
         except FileNotFoundError:
             continue
         try:
@@ -71,9 +81,19 @@ def _lock(folder: Path) -> IO[bytes]:
                 "on in one process"
             ) from None
         if _is_of(path, file):
+            if mode:
+                file.write(f"{mode:o}".encode())
+                file.flush()
             return file
         # Whoever had it removed it in between.
         file.close()
+
+
+def _mode_in(file: IO[bytes]) -> int:
+    """The mode that the folder is to have in the end; 0 for one that was there before its job."""
+    file.seek(0)
+    written = file.read(8)
+    return int(written, 8) if written.isdigit() else 0
 
 
 def _is_of(path: Path, file: IO[bytes]) -> bool:

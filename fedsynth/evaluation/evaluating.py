@@ -132,10 +132,13 @@ class Evaluation(Shown):
         return dict(make_jsonable(content))
 
     def save(self, folder: str | Path) -> tuple[Path, Path]:
-        """Write `report.html`, one page that needs nothing else, and `report.json`; their paths."""
+        """Write `report.html`, one page that needs nothing else, and `report.json`; their paths.
+
+        Unless they are public they, and a folder that is made for them, are this user's alone.
+        """
         from fedsynth.evaluation.report import save
 
-        return save(self.to_dict(), demand_path("folder", folder))
+        return save(self.to_dict(), demand_path("folder", folder), private=not self.public)
 
 
 def evaluate(

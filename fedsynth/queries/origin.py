@@ -22,7 +22,7 @@ _ORIGIN = "origin"
 def remember(folder: Path) -> None:
     """Write down, on disk, which file the ledger is."""
     path = folder / CHECKPOINT / _ORIGIN
-    make_folder(path.parent)
+    make_folder(path.parent, private=True)
     write_whole(path, f"{(folder / LEDGER).stat().st_ino}\n".encode())
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
+from fedsynth.durable import make_folder, write_whole
 from fedsynth.evaluation.report.page import page
 from fedsynth.files import writing
 
@@ -14,10 +14,14 @@ PAGE = "report.html"
 FIGURES = "report.json"
 
 
-def save(content: dict[str, Any], folder: str | Path) -> tuple[Path, Path]:
+def save(content: dict[str, Any], folder: str | Path, *, private: bool = True) -> tuple[Path, Path]:
     """Write `report.html` and `report.json` into a folder, which is made if need be.
 
     Each is written whole or not at all, and replaces one of an earlier run.
+
+    Args:
+        private: it tells of private rows: a folder that is made, and both files, are for this user
+            alone.
 
     Returns:
         The paths of the page and of the figures.
@@ -30,16 +34,7 @@ def save(content: dict[str, Any], folder: str | Path) -> tuple[Path, Path]:
     shown = page(content)
     figures = json.dumps(content, allow_nan=False, separators=(",", ":")) + "\n"
     with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder, private=private)
         for name, body in ((FIGURES, figures), (PAGE, shown)):
-            _write(folder / name, body)
+            write_whole(folder / name, body.encode(), private=private)
     return folder / PAGE, folder / FIGURES
-
-
-def _write(path: Path, body: str) -> None:
-    fresh = path.with_name(f"{path.name}.new")
-    with fresh.open("w", encoding="utf-8") as file:
-        file.write(body)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)

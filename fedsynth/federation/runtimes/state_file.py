@@ -86,7 +86,7 @@ class StateFile:
         return _HEAD + index * self._width
 
     def _create(self, size: int) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         self._size = size
         os.pwrite(self._file, _MAGIC + size.to_bytes(_HEAD - len(_MAGIC), "little"), 0)

@@ -75,7 +75,7 @@ def demand_same(path: Path, keys: Mapping[str, Key | None], *, begun: bool) -> N
     """
     now = {name: hashlib.sha256(repr(key).encode()).hexdigest() for name, key in keys.items()}
     if not begun:
-        make_folder(path.parent)
+        make_folder(path.parent, private=True)
         write_whole(path, json.dumps(now).encode(), private=True)
         return
     try:

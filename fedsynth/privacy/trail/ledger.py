@@ -107,7 +107,11 @@ class Ledger(Account):
             ReleaseError: damaged, or not a ledger.
         """
         if not has_begun(path):
-            return cls.create(Job(budget=budget), path)
+            # Of whose jobs its rows were part is its own to tell.
+            make_folder(path.parent, private=True)
+            started = cls.create(Job(budget=budget), path)
+            path.chmod(0o600)
+            return started
         ledger = cls.open(path)
         if ledger.job.budget != budget:
             ledger.close()
