@@ -94,3 +94,7 @@ class MachineError(FedsynthError):
     """The machine refuses: a full disk, a missing permission or folder, too little memory."""
 
     exit_code: ClassVar[int] = 7
+
+
+class UnwrittenError(MachineError, PrivacyError):
+    """The disk does not take a charge, or what it paid for; before that nothing is asked or given."""

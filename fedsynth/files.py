@@ -69,7 +69,8 @@ def refused(path: str | Path, error: OSError, done: str = "written") -> MachineE
     advice = _ADVICE.get(error.errno or 0)
     if error.errno is None and done == "written" and not Path(path).parent.is_dir():
         # As pandas says it.
-        return refused(path, FileNotFoundError(errno.ENOENT, "No such file or directory"))
+        code = errno.ENOTDIR if Path(path).parent.exists() else errno.ENOENT
+        return refused(path, OSError(code, os.strerror(code)))
     words = f"{path}: cannot be {done} ({reason(error)})"
     return MachineError(words if advice is None else f"{words}: {advice}")
 

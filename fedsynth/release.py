@@ -26,7 +26,7 @@ from fedsynth.data.tables import keys_of, read_table, write_table
 from fedsynth.demands import demand_path
 from fedsynth.durable import write_whole
 from fedsynth.errors import PrivacyError, ReleaseError, SchemaError
-from fedsynth.files import FIGURES, demand_plain, read_plain
+from fedsynth.files import FIGURES, demand_plain, read_plain, writing
 from fedsynth.holding import CHECKPOINT as CHECKPOINT
 from fedsynth.holding import hold
 from fedsynth.privacy.budget import Budget
@@ -123,6 +123,7 @@ def write_release(
         ConfigError: the synthesizer was not fitted here.
         PrivacyError: a report that was computed on private rows outside any budget, or rows that
             `synth.sample` did not give.
+        MachineError: the folder cannot be written; what was fitted is not lost.
     """
     folder = Path(folder)
     _demand_kind(rows, synth.schema, kind)
@@ -170,7 +171,7 @@ def write_model_release(folder: str | Path, model: Fitted) -> Certificate:
 def _at_work(folder: Path, ledger: Ledger) -> Iterator[None]:
     """Hold the folder, which is made if there is none, with the job's account in it."""
     _demand_ours(folder, ledger)
-    with hold(folder):
+    with writing(folder), hold(folder):
         # Another process may have held it before.
         _demand_ours(folder, ledger)
         if ledger.path is None or ledger.path.absolute() != (folder / LEDGER).absolute():

@@ -206,6 +206,9 @@ def run_job(
     folder = resume or out or _choose_folder(Path("runs"), Path(str(config)).stem)
     try:
         outcome = _run(config, changes or [], folder, moved=moved, quiet=quiet)
+    except (FedsynthError, OSError, MemoryError) as error:
+        _tell_left(folder, error)
+        raise
     except KeyboardInterrupt:
         # By its name: to import it may take as long as what was interrupted.
         going_on = (
@@ -214,6 +217,7 @@ def run_job(
             else "Nothing was asked: start it again"
         )
         print_note(f"Interrupted. {going_on}")
+        _tell_left(folder)
         raise typer.Exit(130) from None
     if as_json:
         print_json(_outcome_json(outcome))
@@ -221,6 +225,19 @@ def run_job(
     from fedsynth.cli.terminal import show_outcome
 
     show_outcome(outcome)
+
+
+def _tell_left(folder: Path, error: Exception | None = None) -> None:
+    """Whether to resume a job that the machine ended, and how to be rid of what is private."""
+    ended = isinstance(error, MachineError | OSError | MemoryError)
+    if ended and (folder / "config.yaml").is_file() and not (folder / "certificate.json").exists():
+        print_note(f"What was begun is kept. Once this is mended: fedsynth run --resume {folder}")
+    place = folder / "checkpoint"
+    if next(place.glob("*.private"), None) is not None:
+        print_note(
+            f"{place} holds private vectors of the owners: delete it if the job is to be given up "
+            f"(rm -r {place})"
+        )
 
 
 def _run(

@@ -23,7 +23,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from fedsynth.durable import make_folder, write_whole
-from fedsynth.errors import PrivacyError, ReleaseError
+from fedsynth.errors import ReleaseError, UnwrittenError
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -172,7 +172,7 @@ class Kept:
 
 
 def _refuse(path: Path, error: OSError) -> NoReturn:
-    raise PrivacyError(
+    raise UnwrittenError(
         f"{path}: cannot be written ({error.strerror}), so nothing of the round is given. Nothing "
         "is lost: make room on the disk, then resume; what is paid for is not paid again"
     ) from None

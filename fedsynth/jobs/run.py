@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote
 
 from fedsynth.data.tables import Images
-from fedsynth.errors import Caution, ConfigError, FedsynthError, warn_of
+from fedsynth.errors import Caution, ConfigError, FedsynthError, MachineError, warn_of
 from fedsynth.evaluation.measures.marginals import MarginalError, marginal_error
 from fedsynth.evaluation.measures.utility import Comparison, compare
 from fedsynth.federation.server.traffic import Traffic
@@ -150,7 +150,7 @@ def resume(
     if is_release(folder):
         return _finished(folder, changes)
     if not os.access(folder, os.W_OK):
-        raise ConfigError(f"{folder}: cannot be written; see to its permissions")
+        raise MachineError(f"{folder}: cannot be written; see to its permissions")
     with hold(folder):
         if is_release(folder):
             return _finished(folder, changes)

@@ -17,6 +17,7 @@ from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError, FedsynthError, ReleaseError
 from fedsynth.federation.server.incidents import Dropped, names_clients, tell
 from fedsynth.federation.server.traffic import Traffic
+from fedsynth.files import writing
 from fedsynth.methods.configured import Configured
 from fedsynth.privacy.trail.certificate import Certificate
 from fedsynth.privacy.trail.ledger import Ledger
@@ -137,13 +138,15 @@ class FittedModel(Configured, Generic[L]):
         Raises:
             ConfigError: nothing was fitted.
             ReleaseError: the folder holds something that this would overwrite.
+            MachineError: it cannot be written.
         """
         folder = demand_path("folder", folder)
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise ReleaseError(f"{folder} exists already: choose another folder")
         _ = self.learned
-        folder.mkdir(parents=True, exist_ok=True)
-        write_model(folder, self)
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            write_model(folder, self)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:

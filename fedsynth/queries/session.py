@@ -24,7 +24,7 @@ from safetensors.numpy import save as save_tensors
 
 from fedsynth.codec import Arrays, pack, unpack
 from fedsynth.durable import make_folder, write_whole
-from fedsynth.errors import ConfigError, PrivacyError, ReleaseError
+from fedsynth.errors import ConfigError, PrivacyError, ReleaseError, UnwrittenError
 from fedsynth.federation.runtime import Federation
 from fedsynth.federation.server.channel import Channel
 from fedsynth.federation.server.counts import Total
@@ -98,7 +98,7 @@ class Session:
             make_folder(folder)
             write_whole(path, body)
         except OSError as error:
-            raise PrivacyError(
+            raise UnwrittenError(
                 f"{path}: cannot be written ({error.strerror}). Nothing is lost: what was "
                 "released since the last checkpoint is kept. Make room on the disk, then resume"
             ) from None

@@ -18,6 +18,7 @@ from fedsynth.demands import demand_path
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.evaluation.measures.agreement import agreement
 from fedsynth.evaluation.models.learners import silence_warnings
+from fedsynth.files import refused
 from fedsynth.markup import Html
 from fedsynth.planning.drawing import save_plot
 from fedsynth.progress import Report, showing
@@ -322,7 +323,8 @@ class Tuned(Shown):
         releases are.
 
         Raises:
-            ConfigError: the folder exists, or cannot be made.
+            ConfigError: the folder exists.
+            MachineError: it cannot be written.
         """
         folder = demand_path("folder", folder)
         try:
@@ -335,7 +337,7 @@ class Tuned(Shown):
         except FileExistsError:
             raise ConfigError(f"{folder} exists already: name a new folder") from None
         except OSError as error:
-            raise ConfigError(f"{folder}: cannot be written ({error.strerror})") from None
+            raise refused(folder, error) from None
 
     def _html(self) -> Html:
         return self._view().html(self._drawing())

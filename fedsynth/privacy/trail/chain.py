@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fedsynth.durable import sync as sync
-from fedsynth.errors import PrivacyError, ReleaseError
+from fedsynth.errors import PrivacyError, ReleaseError, UnwrittenError
 
 START = "0" * 64
 # What a chain adds to a line.
@@ -39,7 +39,8 @@ class Chain:
         """Number, chain and write a line; on disk when this returns.
 
         Raises:
-            PrivacyError: closed, or the disk does not take it; then nothing may follow it.
+            PrivacyError: closed, or the disk does not take it (UnwrittenError); then nothing may
+                follow it.
         """
         line = {"line": self._count, **line, "previous": self.head}
         line["hash"] = digest(line)
@@ -51,16 +52,17 @@ class Chain:
     def _write(self, line: bytes) -> None:
         if self._file is None:
             raise PrivacyError(f"{self.path}: this ledger is closed")
+        why = ""
         try:
             whole = self._file.write(line) == len(line)
             os.fsync(self._file.fileno())
-        except OSError:
-            whole = False
+        except OSError as error:
+            whole, why = False, f" ({error.strerror})"
         if not whole:
             # Part of the line may be there: nothing may follow it before `open` has cut it off.
             self.close()
-            raise PrivacyError(
-                f"{self.path}: cannot be written, so nothing may be released. Make room on the "
+            raise UnwrittenError(
+                f"{self.path}: cannot be written{why}, so nothing may be released. Make room on the "
                 "disk, then resume"
             )
 

@@ -106,7 +106,8 @@ def sign(folder: Path, head: str, key: Path, name: str) -> Signature:
     )
     others = [one for one in read_signatures(folder) if one.key != made.key]
     body = json.dumps([asdict(one) for one in (*others, made)], indent=1) + "\n"
-    write_whole(folder / NAME, body.encode())
+    with writing(folder / NAME):
+        write_whole(folder / NAME, body.encode())
     return made
 
 
