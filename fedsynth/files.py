@@ -98,6 +98,16 @@ def writing(path: str | Path) -> Iterator[None]:
         raise refused(os.fspath(named), error) from None
 
 
+@contextmanager
+def private() -> Iterator[None]:
+    """What is written meanwhile is this user's alone: for programs of one thread, as commands are."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
 def open_plain(path: str | Path, fault: type[FedsynthError]) -> io.BufferedReader:
     """Open a plain file to read bytes.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -125,7 +126,8 @@ class _Dumper(yaml.SafeDumper):
 
 def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
     # YAML folds every kind of line break, Unicode's too, unless it is escaped in double quotes.
-    style = '"' if text.splitlines() not in ([], [text]) else None
+    hidden = any(unicodedata.category(letter) == "Cf" for letter in text)
+    style = '"' if hidden or text.splitlines() not in ([], [text]) else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
@@ -213,7 +215,7 @@ def yaml_text(content: Mapping[str, Any]) -> str:
         default_flow_style=None,
         width=100,
     )
-    return text
+    return _show_hidden(text)
 
 
 def flow_text(value: object) -> str:
@@ -226,7 +228,18 @@ def flow_text(value: object) -> str:
         default_flow_style=True,
         width=math.inf,
     )
-    return text.strip()[1:-1]
+    return _show_hidden(text).strip()[1:-1]
+
+
+def _show_hidden(text: str) -> str:
+    """With letters escaped that have no shape but change how others are read, such as those that
+    turn the direction of writing; texts that hold some stand in double quotes."""
+    if text.isascii():
+        return text
+    return "".join(
+        f"\\U{ord(letter):08x}" if unicodedata.category(letter) == "Cf" else letter
+        for letter in text
+    )
 
 
 def write_yaml(content: Mapping[str, Any], path: str | Path) -> None:

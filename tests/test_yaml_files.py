@@ -1,11 +1,21 @@
 from __future__ import annotations
 
+import re
+import unicodedata
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedsynth.errors import ConfigError
-from fedsynth.yaml_files import read_yaml, write_yaml
+from fedsynth.yaml_files import (
+    flow_text,
+    parse_value,
+    parse_yaml,
+    read_yaml,
+    write_yaml,
+    yaml_text,
+)
 
 _scalars = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)
@@ -55,3 +65,46 @@ def test_an_absent_or_binary_file_is_named(tmp_path):
     (tmp_path / "b.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigError, match="UTF-8"):
         read_yaml(tmp_path / "b.yaml", ConfigError)
+
+
+@pytest.mark.parametrize("text", ["a\u202eb", "\u200d", "x\ufeff\nb", "\u2066: {"])
+def test_letters_without_a_shape_are_seen_and_kept(text):
+    for content in ({"a": text}, {text: 1}, {"a": [text, {"b": text}]}):
+        written = yaml_text(content)
+        assert all(unicodedata.category(letter) != "Cf" for letter in written)
+        assert parse_yaml(written, "f", ConfigError) == content
+    assert parse_value(flow_text(text)) == text
+
+
+HOSTILE = {
+    "a: !!int z": "z is no whole number",
+    "a: !!float z": "'z' is no float",
+    "a: !!bool z": "'z' is no bool",
+    "a: !!timestamp 2020-01-01": "is no kind that a value here can have",
+    "a: !!map x": "is no kind that a value here can have",
+    "a: !!python/object:os.system x": "is no kind that a value here can have",
+    "a: &c [*c]": "an alias stands for what it is in",
+    "a: &c {b: *c}": "an alias stands for what it is in",
+    "a: " + "9" * 301: "no whole number of at most 300 digits",
+    "a: " + "9" * 5000: "no whole number of at most 300 digits",
+    "- " * 100: "more than 60 deep",
+    "[1]: 2": "unhashable",
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_what_is_no_value_of_a_file_is_told_with_its_line(text):
+    with pytest.raises(ConfigError, match=f"^f: is not YAML, line 1: .*{re.escape(HOSTILE[text])}"):
+        parse_yaml(text, "f", ConfigError)
+    # On the command line such a text is a text.
+    assert parse_value(text) == text
+
+
+def test_aliases_stand_for_so_many_values_and_no_more():
+    tens = "a0: &a0 [0,0,0,0,0,0,0,0,0,0]\n" + "".join(
+        f"a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * 10)}]\n" for k in range(1, 7)
+    )
+    few = "".join(tens.splitlines(keepends=True)[:4])
+    assert len(parse_yaml(few, "f", ConfigError)["a3"]) == 10
+    with pytest.raises(ConfigError, match="more than 1,000,000 values"):
+        parse_yaml(tens, "f", ConfigError)

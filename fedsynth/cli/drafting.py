@@ -9,6 +9,7 @@ from fedsynth.cli.options import Reader
 from fedsynth.cli.queries import demand_new
 from fedsynth.cli.terminal import on_stderr
 from fedsynth.errors import ConfigError
+from fedsynth.files import private
 from fedsynth.plain import print_json
 from fedsynth.schema.drafting import draft
 from fedsynth.schema.showing import DRAFTED
@@ -29,7 +30,8 @@ def draft_tables(
         raise ConfigError("a table is named twice: name each owner's once")
     found = draft({table: reader.read(table) for table in tables}, target)
     if output is not None:
-        found.schema.save(output)
+        with private():
+            found.schema.save(output)
     if as_json:
         print_json(
             {

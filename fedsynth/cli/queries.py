@@ -22,7 +22,7 @@ from fedsynth.cli.options import (
 )
 from fedsynth.demands import demand_path
 from fedsynth.errors import ConfigError
-from fedsynth.files import writing
+from fedsynth.files import private, writing
 from fedsynth.plain import print_json, print_note
 
 if TYPE_CHECKING:
@@ -84,7 +84,8 @@ def impute(
     synth = _load_graphical(release)
     reader = Reader(separator, decimal, encoding, sheet)
     filled = synth.impute(reader.read(table, synth.schema), seed)
-    write_table(filled, output, synth.schema)
+    with private():
+        write_table(filled, output, synth.schema)
     print_note(f"{output}: {len(filled):,} rows without gaps")
 
 
@@ -120,7 +121,7 @@ def predict(
     shares = pd.DataFrame(probabilities, columns=[f"probability of {name}" for name in names])
     predictions = [names[k] for k in probabilities.argmax(axis=1)]
     frame = frame.assign(**{f"predicted {target.name}": predictions})
-    with writing(output):
+    with writing(output), private():
         pd.concat([frame, shares.round(6)], axis=1).to_csv(output, index=False)
     print_note(f"{output}: {len(frame):,} rows classified")
 

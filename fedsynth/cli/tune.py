@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +9,7 @@ import typer
 
 from fedsynth.cli.options import Decimal, Encoding, Json, Quiet, Reader, Separator, Sheet
 from fedsynth.errors import ConfigError
-from fedsynth.plain import print_json
+from fedsynth.plain import print_json, print_note
 from fedsynth.progress import Display
 
 if TYPE_CHECKING:
@@ -115,7 +114,7 @@ def tune(
                 if storage is None
                 else f"The same command goes on from {storage}"
             )
-            print(f"\nInterrupted. {going_on}", file=sys.stderr)
+            print_note(f"Interrupted. {going_on}")
             raise typer.Exit(130) from None
         if out is not None:
             found.save(out)

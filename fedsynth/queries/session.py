@@ -30,6 +30,7 @@ from fedsynth.federation.server.channel import Channel
 from fedsynth.federation.server.counts import Total
 from fedsynth.federation.server.incidents import names_clients
 from fedsynth.federation.simulation.simulation import Owners, Simulation
+from fedsynth.files import writing
 from fedsynth.holding import CHECKPOINT, hold
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
@@ -169,9 +170,9 @@ def begin(
         method: whose they are.
 
     Raises:
-        DataError, ConfigError, PrivacyError: before anything was asked.
+        DataError, ConfigError, PrivacyError, MachineError: before anything was asked.
     """
-    with ExitStack() as held:
+    with ExitStack() as held, writing(options.folder or ""):
         if options.folder is not None:
             held.enter_context(hold(options.folder))
         session = _begin(owners, schema, budget, plan, options, settings, method)

@@ -39,6 +39,7 @@ from fedsynth.evaluation.federated.tasks import NAME, SCORES, Blocks, client_nor
 from fedsynth.federation.request import Released
 from fedsynth.federation.server.incidents import names_clients
 from fedsynth.federation.simulation.simulation import Simulation
+from fedsynth.files import writing
 from fedsynth.holding import hold
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
@@ -272,7 +273,7 @@ def _written(scores: FederatedScores, recipe: Recipe, session: Session) -> Feder
     body = json.dumps(scores.figures(), indent=1, allow_nan=False) + "\n"
     named = names_clients(session.ledger.job.budget)
     incidents = session.channel.dropped.entries() if named else ()
-    with hold(folder):
+    with writing(folder), hold(folder):
         write_whole(folder / SCHEMA, yaml_text(recipe.schema.to_dict()).encode())
         write_whole(folder / SCORES_FILE, body.encode())
         certificate = seal(folder, session.ledger, (SCHEMA, SCORES_FILE), incidents)
