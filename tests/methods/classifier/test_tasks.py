@@ -35,7 +35,7 @@ def federation(tables, hidden=()):
 
 def request(task, model, terms, **settings):
     weights = torch.randn(model.network.dim, generator=torch.Generator().manual_seed(1)) / 3
-    known = {"learning_rate": 0.1, "weight_decay": 0.0, "batch_size": 4, "local_epochs": 1}
+    known = {"learning_rate": 0.1, "weight_decay": 0.1, "batch_size": 4, "local_epochs": 1}
     return Request(
         task.name,
         terms,

@@ -22,6 +22,9 @@ from fedsynth.models.classifier import losses
 from fedsynth.models.gan import flatten, leaves
 from fedsynth.privacy.rows.clipping import DenseRows, Rows
 
+# Clients, and numbers in their records, that are trained side by side: 128 MB.
+_STACK, _FLOATS = 256, 2**25
+
 
 class TrainingTask:
     """Local training; the row is how far the weights moved."""
@@ -35,31 +38,58 @@ class TrainingTask:
             raise PrivacyError(f"{self.name} gives a row a client, not a {request.terms.unit}")
         model = clients[0].board.read("classifier", Model.from_dict)
         start = tensor(request.arrays["weights"])
-        for index, client in enumerate(clients):
-            trained = _train(model, client, start, request)
-            yield index, DenseRows((trained - start).numpy()[None])
+        first = 0
+        while first < len(clients):
+            stop = first + _stack_size(model, clients[first:])
+            moved = _train(model, clients[first:stop], start, request) - start
+            for index, row in enumerate(moved.numpy(), first):
+                yield index, DenseRows(row[None])
+            first = stop
 
 
-def _train(model: Model, client: View, start: torch.Tensor, request: Request) -> torch.Tensor:
-    """The weights after the epochs, [dim]; those of the start at a client without records."""
-    rate, decay = (
-        number(request.settings, "learning_rate"),
-        number(request.settings, "weight_decay"),
-    )
-    batch, layers = whole(request.settings, "batch_size"), model.network.layers
-    weights, rng = leaves(start, layers), client.coins.generator()
-    with torch.enable_grad():
-        for _ in range(whole(request.settings, "local_epochs")):
-            order = rng.permutation(client.records)
-            for first in range(0, len(order), batch):
-                x, y = model.records_of(client, order[first : first + batch])
-                loss = losses(model.network.logits(weights, x), y).mean()
-                gradients = torch.autograd.grad(loss, weights)
-                with torch.no_grad():
-                    for weight, gradient in zip(weights, gradients, strict=True):
-                        if weight.dim() > 1:
-                            weight.mul_(1 - rate * decay)
-                        weight.sub_(rate * gradient)
+def _stack_size(model: Model, clients: Sequence[View]) -> int:
+    """How many of the clients, at least one, are trained side by side."""
+    floats = np.cumsum([client.records * model.network.inputs for client in clients])
+    return max(1, min(_STACK, int(np.searchsorted(floats, _FLOATS, side="right"))))
+
+
+def _train(
+    model: Model, clients: Sequence[View], start: torch.Tensor, request: Request
+) -> torch.Tensor:
+    """Each client's weights after its epochs, [clients, dim]; the start's of one without records.
+
+    The clients' networks lie side by side, and none depends on another.
+    """
+    settings, layers = request.settings, model.network.layers
+    rate, decay = number(settings, "learning_rate"), number(settings, "weight_decay")
+    size = whole(settings, "batch_size")
+    owned = [model.records_of(client, np.arange(client.records)) for client in clients]
+    coins = [client.coins.generator() for client in clients]
+    weights = leaves(start.repeat(len(clients), 1), layers)
+    for _ in range(whole(settings, "local_epochs")):
+        orders = [
+            torch.from_numpy(rng.permutation(len(y)))
+            for rng, (_, y) in zip(coins, owned, strict=True)
+        ]
+        for first in range(0, max(map(len, orders)), size):
+            x = torch.zeros(len(clients), size, model.network.inputs)
+            y = torch.zeros(len(clients), size, dtype=torch.int64)
+            shares = torch.zeros(len(clients), size)
+            for place, (order, (own_x, own_y)) in enumerate(zip(orders, owned, strict=True)):
+                at = order[first : first + size]
+                x[place, : len(at)], y[place, : len(at)] = own_x[at], own_y[at]
+                shares[place, : len(at)] = 1 / max(1, len(at))
+            with torch.enable_grad():
+                logits = model.network.logits(weights, x)
+                found = losses(logits.flatten(0, 1), y.flatten()) * shares.flatten()
+                gradients = torch.autograd.grad(found.sum(), weights)
+            # Who has come to the end of its records takes no step.
+            steps = rate * (shares[:, 0] > 0).float()
+            with torch.no_grad():
+                for weight, gradient in zip(weights, gradients, strict=True):
+                    if weight.dim() > 2:
+                        weight.mul_(1 - decay * steps[:, None, None])
+                    weight.sub_(rate * gradient)
     return flatten(weights)
 
 
