@@ -146,22 +146,18 @@ class Tuned(Shown):
         its fit has a cost of its own, beside that of the releases.
 
         Of logistic regression C goes over, of a multilayer perceptron the hidden layers and alpha;
-        a learning rate of Adam does not, since it means nothing under noise. Numbers are scaled by
-        the rows of the first release.
+        a learning rate of Adam does not, since it means nothing under noise.
 
         Args:
             settings: of :class:`fedsynth.FederatedClassifier`, in place of these.
 
         Raises:
             ConfigError: a kind of model, or a setting, without a federated form here.
-            ReleaseError: the first release is not where it was: say scaled_by.
         """
         from fedsynth.methods.classifier.federated import FederatedClassifier
 
         known = federate(self.model, self.best.settings, self.rows, self.schema.classes)
-        return FederatedClassifier(
-            self.schema, {"scaled_by": self.releases[0], **known}, **settings
-        )
+        return FederatedClassifier(self.schema, known, **settings)
 
     def _fit(self, settings: Mapping[str, Any] | None, rows: Supervised, y: NDArray[Any]) -> Any:
         try:

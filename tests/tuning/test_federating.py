@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +10,9 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
 import fedsynth as fs
-from fedsynth.errors import ConfigError, PrivacyError
+from fedsynth.errors import ConfigError
 from fedsynth.tuning.federating import federate
-from tests.methods.small import SCHEMA, table
+from tests.methods.small import table
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -63,20 +62,11 @@ def test_what_has_no_federated_form_is_refused(model, settings, said):
         federate(model, settings, 100, 2)
 
 
-def test_what_a_search_found_is_trained_on_owners_rows(releases: list[Path], tmp_path: Path):
-    budget = fs.Budget(epsilon=5.0, delta=1e-4, curious=1)
-    owners = [table(40, 1), table(40, 2)]
-    fs.MST(SCHEMA, bins=4, iterations=5).fit(owners, budget).release(tmp_path / "rows", 200)
-    found = fs.tune(tmp_path / "rows", "logistic regression", trials=2, rows=200)
+def test_what_a_search_found_is_trained_on_owners_rows(releases: list[Path]):
+    found = fs.tune(releases[0], "logistic regression", trials=2, rows=200)
     model = found.federated(rounds=2, rate=1.0)
     wanted = federate("logistic regression", found.settings, 200, 2)["weight_decay"]
     assert model.settings.weight_decay == wanted > 0
     assert (model.settings.rounds, model.settings.hidden) == (2, ())
-    # Numbers are scaled by the release's rows.
-    assert set(model.settings.scaled_by) == {"age", "dose"}
-    assert model.fit(owners, budget).predict_proba(table(5)).shape == (5, 2)
-    # The noise of these releases is known, so they protect nothing.
-    searched = replace(found, releases=tuple(map(str, releases)))
-    with pytest.raises(PrivacyError, match="not protected"):
-        searched.federated()
-    assert searched.federated(scaled_by="schema").settings.scaled_by == "schema"
+    model.fit([table(40, 1), table(40, 2)], epsilon=5.0, delta=1e-4)
+    assert model.predict_proba(table(5)).shape == (5, 2)
