@@ -160,16 +160,24 @@ class Search:
         found = [one for one in self._finished() if _SCORES in one.user_attrs]
         scores = np.array([one.user_attrs[_SCORES] for one in found])
         ranks = rankdata(-scores, axis=0).mean(axis=1)
+        settings = [self.space.settings_of(one.params) for one in found]
         made = [
-            self._candidate(one, tuple(scores[place].tolist()), float(ranks[place]))
-            for place, one in enumerate(found)
+            Candidate(one.user_attrs[_PLACE], given, tuple(each.tolist()), float(rank), capacity)
+            for one, given, each, rank, capacity in zip(
+                found, settings, scores, ranks, self._capacities(settings), strict=True
+            )
         ]
         return tuple(sorted(made, key=lambda one: (one.rank, -one.score, one.number)))
 
-    def _candidate(self, trial: FrozenTrial, scores: tuple[float, ...], rank: float) -> Candidate:
-        settings = self.space.settings_of(trial.params)
-        capacity = None if self.space.capacity is None else self.space.capacity(settings)
-        return Candidate(trial.user_attrs[_PLACE], settings, scores, rank, capacity)
+    def _capacities(self, settings: Sequence[Settings]) -> list[float | None]:
+        """How much each lets a model learn; None of all where that cannot be told of one."""
+        if self.space.capacity is not None:
+            try:
+                return [self.space.capacity(one) for one in settings]
+            except (TypeError, ValueError):
+                # Choices of one's own need not be numbers.
+                pass
+        return [None] * len(settings)
 
     def unfinished(self) -> int:
         """Trials that were pruned or failed."""

@@ -166,6 +166,8 @@ def _distribution(name: str, choice: Choice) -> BaseDistribution:
     )
 
     if isinstance(choice, list) and choice:
+        if len(_labels(choice)) < len(choice):
+            raise ConfigError(f"space: {name!r} names a value twice, or two that read alike")
         return CategoricalDistribution(list(_labels(choice)))
     if isinstance(choice, tuple) and len(choice) in (2, 3):
         low, high, *scale = choice

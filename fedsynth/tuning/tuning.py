@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import marshal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -251,11 +252,18 @@ def _digest(
 ) -> str:
     """A name for this search and no other."""
     heads = [Certificate.load(folder).content["ledger"]["head"] for folder in folders]
-    choices = {name: repr(choice) for name, choice in space.choices.items()}
-    # Two of one class may differ in what is not searched; functions have no lasting name.
-    own = {
-        name: value if isinstance(value, str | int | float | None) else type(value).__name__
-        for name, value in space.build(schema, seed).get_params().items()
-    }
+    choices = {name: _describe(choice) for name, choice in space.choices.items()}
+    # Two of one class may differ in what is not searched.
+    own = {name: _describe(value) for name, value in space.build(schema, seed).get_params().items()}
     parts = [_FORMAT, heads, space.name, choices, space.pairs, own, rows, metric, seed]
     return "fedsynth-" + hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+def _describe(value: object) -> str:
+    """The same text in every process for the same value, and another one for another."""
+    if isinstance(value, list | tuple):
+        return str([type(value).__name__, *map(_describe, value)])
+    if (code := getattr(value, "__code__", None)) is not None:
+        return hashlib.sha256(marshal.dumps(code)).hexdigest()
+    # What tells no more of itself than where it lies.
+    return type(value).__name__ if " at 0x" in repr(value) else repr(value)

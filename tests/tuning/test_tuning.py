@@ -189,6 +189,27 @@ def test_two_estimators_of_one_class_are_two_searches(releases: list[Path], tmp_
     assert len(optuna.get_all_study_names(f"sqlite:///{kept}")) == 2
 
 
+def test_searches_are_told_apart_by_everything_that_a_model_is_and_by_nothing_else():
+    def other(x):
+        return x * 2
+
+    values = [(64,), (128,), [64, 64], np.log, abs, other, lambda x: x, Ridge(1), Ridge(2), 1, "1"]
+    described = [tuning._describe(value) for value in values]
+    assert len(set(described)) == len(values)
+    assert tuning._describe(lambda x: x) != tuning._describe(lambda x: -x)
+    assert not any(" at 0x" in text for text in described)
+    assert tuning._describe(object()) == tuning._describe(object()) == "object"
+
+
+def test_choices_of_ones_own_need_not_be_numbers(releases: list[Path]):
+    """How much a model may learn is then not known, and the best is taken."""
+    space = {"gamma": ["scale", 0.1]}
+    found = fs.tune(releases[0], "support vectors", space, trials=3, rows=60)
+    assert {one.capacity for one in found.candidates} == {None}
+    assert found.best == found.candidates[0]
+    assert "<svg" in str(found._repr_html_())
+
+
 def test_nothing_that_scikit_learn_says_of_real_rows_gets_out(releases: list[Path]):
     def choke(x: pd.DataFrame) -> pd.DataFrame:
         if (x["age"] == 77).all():
@@ -217,6 +238,7 @@ def test_nothing_that_scikit_learn_says_of_real_rows_gets_out(releases: list[Pat
         ({"space": {"learning_rate": (0.0, 0.1, "log")}}, "0 < low"),
         ({"space": {"learning_rate": "0.1"}}, "give \\(low, high\\)"),
         ({"space": {"learning_rate": []}}, "list of values"),
+        ({"space": {"learning_rate": [0.1, "0.1"]}}, "two that read alike"),
         ({"model": Ridge(), "space": {"alpha": (1, 2)}}, "give a classifier"),
         (
             {"model": LogisticRegression(solver="none such"), "space": {"C": (1, 2)}},
