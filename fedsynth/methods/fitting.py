@@ -72,7 +72,8 @@ class Method(Shown, FittedModel[L], ABC):
             settings: resolved.
         """
         task, _, dim = question(self.schema)
-        return Expected({task.name: float(dim)} if task.name in plan.labels else {})
+        asked = task.name in plan.labels
+        return Expected({task.name: float(dim)}, {task.name: 0.0}) if asked else Expected()
 
     @abstractmethod
     def learn(self, session: Session) -> L:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from fedsynth.agreed import demand_whole
 from fedsynth.errors import ConfigError
+from fedsynth.federation.server.traffic import plain_bytes
 from fedsynth.methods.fitting import Method
 from fedsynth.plain import spell_infinite
 from fedsynth.planning.selecting import Selection, price_selection
@@ -17,9 +18,10 @@ from fedsynth.privacy.accounting import charged, spent
 from fedsynth.privacy.adversaries import Adversary, adversary_grid
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.sampling import FixedSize
-from fedsynth.privacy.trail.job import Planned
+from fedsynth.privacy.trail.job import Job, Planned
+from fedsynth.privacy.trail.spelling import spell
 from fedsynth.queries.arguments import budget_of
-from fedsynth.queries.expected import ExpectedError
+from fedsynth.queries.expected import Expected, ExpectedError
 from fedsynth.queries.plan import Plan
 from fedsynth.registry import choose, synthesizer
 from fedsynth.schema import ImageSchema, Schema
@@ -42,6 +44,7 @@ class Question:
             and fill the clip: units taking part over the noise multiplier; None where their number
             is not known.
         numbers: in an answer; None where the method does not state it.
+        request: bytes of one; None where the method does not state it.
     """
 
     label: str
@@ -54,11 +57,17 @@ class Question:
     epsilon: float
     signal: float | None
     numbers: float | None
+    request: float | None
 
     @property
     def bytes_up(self) -> float | None:
         """A client that takes part every time sends so many."""
         return None if self.numbers is None else 8.0 * self.numbers * self.count
+
+    @property
+    def bytes_down(self) -> float | None:
+        """Such a client receives so many."""
+        return None if self.request is None else self.request * self.count
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,6 +83,7 @@ class Forecast(Shown):
         adversaries: epsilon against each.
         errors: expected, of the tables that are asked.
         records: how many there are, a public figure; None where they are not known.
+        announced: bytes that every client receives once: schema, plan, and what a method sends.
         selection: what trials of such a job cost, of which the best alone is released; None where
             nobody asked.
         warnings: what to know before believing the guarantee, in sentences.
@@ -90,6 +100,7 @@ class Forecast(Shown):
     adversaries: tuple[Adversary, ...]
     errors: tuple[ExpectedError, ...]
     records: int | None
+    announced: float
     selection: Selection | None
     warnings: tuple[str, ...]
     suggestions: tuple[str, ...]
@@ -98,8 +109,13 @@ class Forecast(Shown):
     @property
     def bytes_up(self) -> float | None:
         """What a client sends that takes part every time; None where not all of it is known."""
-        sizes = [question.bytes_up for question in self.questions]
-        return None if None in sizes else sum(size for size in sizes if size is not None)
+        return _sum_known(question.bytes_up for question in self.questions)
+
+    @property
+    def bytes_down(self) -> float | None:
+        """What such a client receives; None where not all of it is known."""
+        asked = _sum_known(question.bytes_down for question in self.questions)
+        return None if asked is None else asked + self.announced
 
     def _view(self) -> View:
         budget = self.plan.budget
@@ -113,8 +129,7 @@ class Forecast(Shown):
             Said(f"{self.method}{because}. Solved for: {self.solved}."),
             self._questions_grid(),
         ]
-        if self.bytes_up is not None:
-            parts.append(Said(f"A client sends {spell_bytes(self.bytes_up)} in all."))
+        parts += [Said(sentence) for sentence in self._traffic()]
         parts.append(
             Said(
                 "epsilon: of a question by itself; signal: of a round, over its noise, at most",
@@ -132,6 +147,12 @@ class Forecast(Shown):
         parts += [Said(sentence, "quiet") for sentence in self.notes]
         return View(title, parts)
 
+    def _traffic(self) -> list[str]:
+        """What a client sends and receives, as far as it is known."""
+        sides = {"sends": self.bytes_up, "receives": self.bytes_down}
+        known = [f"{does} {spell_bytes(size)}" for does, size in sides.items() if size is not None]
+        return [f"A client {' and '.join(known)} in all."] if known else []
+
     def _questions_grid(self) -> Grid:
         rows = [
             (
@@ -144,14 +165,15 @@ class Forecast(Shown):
                 figure(one.epsilon),
                 figure(one.signal),
                 "-" if one.bytes_up is None else spell_bytes(one.bytes_up),
+                "-" if one.bytes_down is None else spell_bytes(one.bytes_down),
             )
             for one in self.questions
         ]
         head = (
             "question", "times", "asked", "multiplier", "noise", "a client adds", "epsilon",
-            "signal", "up",
+            "signal", "up", "down",
         )  # fmt: skip
-        return Grid(head, rows, figures=(1, 3, 4, 5, 6, 7, 8))
+        return Grid(head, rows, figures=(1, 3, 4, 5, 6, 7, 8, 9))
 
     def _errors_grid(self) -> Grid:
         record = self.plan.budget.protects.per_record
@@ -176,9 +198,9 @@ class Forecast(Shown):
         content["plan"] = [planned.to_dict() for planned in self.plan.releases]
         content["budget"] = {**asdict(budget), "delta": budget.resolved_delta}
         content["clients"] = self.plan.clients
-        content["bytes_up"] = self.bytes_up
+        content |= {"bytes_up": self.bytes_up, "bytes_down": self.bytes_down}
         for question, own in zip(content["questions"], self.questions, strict=True):
-            question["bytes_up"] = own.bytes_up
+            question |= {"bytes_up": own.bytes_up, "bytes_down": own.bytes_down}
         plain: dict[str, Any] = spell_infinite(content)
         return plain
 
@@ -232,7 +254,7 @@ def plan(
     settings = what.resolved(made.budget)
     expected = what.expect(settings, made)
     units = records if made.budget.protects.per_record else made.clients
-    questions = tuple(_question(one, made, units, expected.sizes) for one in made.releases)
+    questions = tuple(_question(one, made, units, expected) for one in made.releases)
     found = made.adversaries()
     epsilon = made.epsilon()
     notes = [*expected.notes, *_unknown(questions, units)]
@@ -250,6 +272,9 @@ def plan(
         adversaries=found,
         errors=expected.errors,
         records=records,
+        announced=expected.announced
+        + plain_bytes(what.schema.to_dict())
+        + plain_bytes(Job(budget=made.budget, plan=made.releases).announced),
         selection=None if trials is None else price_selection(made, trials),
         warnings=warnings,
         suggestions=suggestions_for(made.budget, epsilon, found, records),
@@ -257,9 +282,7 @@ def plan(
     )
 
 
-def _question(
-    planned: Planned, made: Plan, units: int | None, sizes: Mapping[str, float]
-) -> Question:
+def _question(planned: Planned, made: Plan, units: int | None, expected: Expected) -> Question:
     terms, sampling = planned.terms, planned.terms.sampling
     share, answers = 1.0, made.clients
     if isinstance(sampling, FixedSize):
@@ -271,6 +294,7 @@ def _question(
     noise = None
     if not terms.kind.selects:
         noise = terms.noise.deviation(terms.summed_scale(answers))
+    arrays = expected.arrays.get(planned.label)
     cost = charged({terms: planned.count}, made.participations, made.budget.unit)
     signal = None
     if units is not None and terms.noise_multiplier:
@@ -285,7 +309,8 @@ def _question(
         client_noise=0.0 if noise is None else terms.noise.deviation(terms.client_scale),
         epsilon=spent(cost, made.budget.resolved_delta).epsilon,
         signal=signal,
-        numbers=sizes.get(planned.label),
+        numbers=expected.sizes.get(planned.label),
+        request=None if arrays is None else arrays + plain_bytes(spell(terms)),
     )
 
 
@@ -313,13 +338,19 @@ def _unknown(questions: tuple[Question, ...], units: int | None) -> list[str]:
             "released before, or the method does not state it."
         )
     found.append(
-        "Bytes are those of the numbers that a client sends. Those that it receives hang on what "
-        "is released first, and are mostly far fewer, but for trainings, whose every round sends "
-        "a model as large as an answer."
+        "Bytes are of a client that takes part every time, without what a network wraps around "
+        "them, nor some hundreds that a request's settings take. How long bins are in writing "
+        "hangs on the rows: that part of what a client receives is right to a factor of two."
     )
     if units is None:
         found.append("Without the number of records nothing is said of signal against noise.")
     return found
+
+
+def _sum_known(sizes: Iterable[float | None]) -> float | None:
+    """None where one is."""
+    several = list(sizes)
+    return None if None in several else sum(size for size in several if size is not None)
 
 
 def figure(value: float | None, digits: int = 4) -> str:

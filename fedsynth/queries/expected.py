@@ -29,10 +29,15 @@ class Expected:
     Attributes:
         sizes: numbers in one answer, by the label of the release; those that hang on what is
             released first are of the size that the plan takes codes to have.
+        arrays: bytes of what one request holds beside its terms, by label; those that hang on what
+            is released first, of the size that the plan takes codes to have.
+        announced: bytes of what everybody is sent once, beside the schema and the plan.
         errors: of tables; empty where a method releases none.
         notes: what the figures take for granted, or leave out, in sentences.
     """
 
     sizes: Mapping[str, float] = field(default_factory=dict)
+    arrays: Mapping[str, float] = field(default_factory=dict)
+    announced: float = 0.0
     errors: tuple[ExpectedError, ...] = ()
     notes: tuple[str, ...] = ()

@@ -84,6 +84,8 @@ def test_the_size_of_a_single_message_is_what_is_sent(method):
     assert forecast.bytes_up is not None
     synth.fit([table(60, seed) for seed in range(3)], budget)
     assert synth.traffic.up / 3 == forecast.bytes_up
+    # But for a request's few settings.
+    assert synth.traffic.down / 3 == pytest.approx(forecast.bytes_down, abs=100)
     assert synth.ledger.spent().epsilon == forecast.epsilon
 
 
@@ -92,10 +94,12 @@ def test_a_trainings_answers_are_as_large_as_its_networks():
     columns = [Categorical(name=name, values=["x", "y"]) for name in "ab"]
     schema, budget = Schema(columns=columns, target="b"), fs.Budget(epsilon=50.0, delta=1e-3)
     rows = pd.DataFrame({"a": ["x", "y"] * 200, "b": ["x", "x", "y", "y"] * 100})
-    synth = fs.FedVAE(schema, hidden=[4], latent=2, rounds=2, rate=0.5)
+    synth = fs.FedVAE(schema, hidden=[64, 64], latent=2, rounds=2, rate=0.5)
     forecast = fs.plan(synth, budget, 3)
     synth.fit([rows] * 3, budget, insecure_noise_seed=1)
     assert synth.traffic.up / 3 == forecast.bytes_up
+    # Decoder and encoder go down every round; beside them there are documents.
+    assert synth.traffic.down / 3 == pytest.approx(forecast.bytes_down, rel=0.03)
 
 
 def test_a_given_noise_says_that_epsilon_follows():
@@ -150,6 +154,7 @@ def test_a_forecast_is_shown_like_a_plan():
     forecast = fs.plan(fs.MST(schema), fs.Budget(epsilon=1.0, delta=1e-5), 3, records=600)
     shown = repr(forecast)
     assert shown.startswith("Forecast of mst for 3 clients: epsilon 0.99978")
+    assert "A client sends" in shown and "and receives" in shown
     assert "pairs, asked coarsely" in shown and "records in a cell" in shown
     assert "<table>" in forecast._repr_html_()
 

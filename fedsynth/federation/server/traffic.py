@@ -49,14 +49,16 @@ class Traffic:
 
     def add_announcement(self, value: Plain) -> None:
         """A plain value went to everybody."""
-        self.down += self.clients * _size(value)
+        self.down += self.clients * plain_bytes(value)
 
     def add_request(self, request: Request, clients: int) -> None:
         """A request went to so many clients."""
         participants = self._participants(request, clients)
-        size = sum(array.nbytes for array in request.arrays.values()) + _size(request.settings)
+        size = sum(array.nbytes for array in request.arrays.values()) + plain_bytes(
+            request.settings
+        )
         self.requests += participants
-        self.down += participants * (size + _size(spell(request.terms)))
+        self.down += participants * (size + plain_bytes(spell(request.terms)))
 
     def add_answers(self, request: Request, clients: int) -> None:
         """So many usable answers came back."""
@@ -72,5 +74,6 @@ class Traffic:
         return clients
 
 
-def _size(value: object) -> int:
+def plain_bytes(value: object) -> int:
+    """Of a plain value, as JSON."""
     return len(json.dumps(value, separators=(",", ":"), default=dict).encode())

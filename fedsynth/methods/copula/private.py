@@ -101,7 +101,7 @@ class PrivateFusion(Synthesizer[Learned]):
     def expect(self, settings: PrivateFusionSettings, plan: Plan) -> Expected:
         norm = plan.terms(STATISTICS.name).norm
         asked = read_question(self.schema, settings.question(self.schema), norm)
-        return Expected({STATISTICS.name: float(asked.dim)})
+        return Expected({STATISTICS.name: float(asked.dim)}, {STATISTICS.name: 0.0})
 
     def learn(self, session: Session) -> Learned:
         settings: PrivateFusionSettings = session.settings

@@ -129,7 +129,8 @@ class MeanEmbedding(Synthesizer[Learned]):
         return [Stage(EMBEDDING.name, 1.0, terms)]
 
     def expect(self, settings: MeanEmbeddingSettings, plan: Plan) -> Expected:
-        return Expected({EMBEDDING.name: float(length(Embedding(self.schema, settings)))})
+        dim = length(Embedding(self.schema, settings))
+        return Expected({EMBEDDING.name: float(dim)}, {EMBEDDING.name: 0.0})
 
     def learn(self, session: Session) -> Learned:
         embedding = Embedding(self.schema, session.settings)

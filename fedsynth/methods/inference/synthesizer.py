@@ -78,7 +78,7 @@ class FedInfer(Synthesizer[Learned]):
         return [Stage(MOMENTS.name, 1.0, terms)]
 
     def expect(self, settings: FedInferSettings, plan: Plan) -> Expected:
-        return Expected({MOMENTS.name: float(self.statistic.dim)})
+        return Expected({MOMENTS.name: float(self.statistic.dim)}, {MOMENTS.name: 0.0})
 
     def learn(self, session: Session) -> Learned:
         """One message with the whole budget; under local trust the owners' are kept apart, for

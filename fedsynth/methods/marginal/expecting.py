@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedsynth.encoding.histogram import HistogramLayout
-from fedsynth.encoding.nominal import nominal_encoding
+from fedsynth.encoding.nominal import document_bytes, nominal_encoding
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.encoding.tallies import tally
 from fedsynth.marginals import Clique, Domain
@@ -113,7 +113,7 @@ def expect_tables(
     encoding = nominal_encoding(schema, bins)
     domain, layout = Domain(encoding.sizes), HistogramLayout.of(schema)
     terms = plan.terms(HISTOGRAM.name)
-    sizes = {HISTOGRAM.name: float(layout.dim)}
+    sizes, arrays = {HISTOGRAM.name: float(layout.dim)}, {HISTOGRAM.name: 0.0}
     errors = _column_errors(encoding, terms.summed_scale(plan.clients))
     tables: list[ExpectedError] = []
     target = None if schema.target_column is None else target_index(schema)
@@ -122,6 +122,9 @@ def expect_tables(
         scale = plan.terms(one.label).summed_scale(plan.clients)
         chances = one.chances(domain)
         sizes[one.label] = one.number * _mean(map(domain.cells, one.cliques), chances.values())
+        # Of a table its columns, their number and a weight, of eight bytes each.
+        width = _mean((len(clique) for clique in one.cliques), chances.values())
+        arrays[one.label] = 8 * one.number * (width + 2)
         for what, found in _parts(domain, one, scale, target).items():
             known.setdefault(what, []).append(found)
             tables.append(found.error(f"{what}, {one.what}", domain))
@@ -135,7 +138,9 @@ def expect_tables(
             tables.append(_Known(both, last.asked).error(f"{what}, both together", domain))
     tables.sort(key=lambda error: (error.what.split(",")[0], -error.error))
     numbers = any(one is not None for one in encoding.bins)
-    return Expected(sizes, (*errors, *tables), (NOMINAL, FITTED) if numbers else (FITTED,))
+    notes = (NOMINAL, FITTED) if numbers else (FITTED,)
+    announced = document_bytes(encoding)
+    return Expected(sizes, arrays, announced, (*errors, *tables), notes)
 
 
 def _column_errors(encoding: TableEncoding, sigma: float) -> list[ExpectedError]:

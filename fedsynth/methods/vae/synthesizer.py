@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fedsynth.encoding.nominal import nominal_encoding
+from fedsynth.encoding.nominal import document_bytes, nominal_encoding
+from fedsynth.federation.server.traffic import plain_bytes
 from fedsynth.methods.sampling.labels import draw_labels
 from fedsynth.methods.training.rounds import RoundsSynthesizer
 from fedsynth.methods.vae.learned import Learned
@@ -52,17 +53,25 @@ class FedVAE(RoundsSynthesizer[Learned]):
 
     def expect(self, settings: FedVAESettings, plan: Plan) -> Expected:
         """Networks of a table are as large as their columns have codes: as many as bins wanted."""
-        sizes, encoding = dict(super().expect(settings, plan).sizes), None
+        first = super().expect(settings, plan)
+        sizes, arrays, announced = dict(first.sizes), dict(first.arrays), 0.0
+        encoding = None
         tables = LABEL_TABLES.name in plan.labels
         if isinstance(self.schema, Schema):
             encoding = nominal_encoding(self.schema, settings.bins)
             if tables:
                 target = target_index(self.schema)
                 sizes[LABEL_TABLES.name] = float(pair_starts(encoding.sizes, target)[1])
+                arrays[LABEL_TABLES.name] = 0.0
+            announced += document_bytes(encoding)
         model = model_of(self.schema, settings, encoding, label_bias=tables)
         encoder = model.spec.encoder_dim if settings.encoder == "shared" else 0
         sizes[plan.labels[-1]] = float(model.parts * (model.spec.decoder_dim + encoder))
-        return Expected(sizes)
+        # Both networks' weights, of four bytes each.
+        arrays[plan.labels[-1]] = (
+            4.0 * model.parts * (model.spec.decoder_dim + model.spec.encoder_dim)
+        )
+        return Expected(sizes, arrays, announced + plain_bytes(model.to_dict()))
 
     def train(self, session: Session) -> Learned:
         return Training(self.schema, session).run()
