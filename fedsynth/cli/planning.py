@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fedsynth.cli.options import Json
+from fedsynth.cli.subjects import Subject, warn
 from fedsynth.cli.trainings import Wanted, plan_training, solved_grid
 from fedsynth.errors import ConfigError, FedsynthError
-from fedsynth.plain import print_note
 
 if TYPE_CHECKING:
-    from fedsynth.methods.synthesizer import Synthesizer
     from fedsynth.planning.comparing import Compared
     from fedsynth.planning.forecast import Forecast
-    from fedsynth.privacy.budget import Budget
+    from fedsynth.planning.rehearsal import Rehearsal
     from fedsynth.queries.plan import Plan
-    from fedsynth.release import Settings
-    from fedsynth.schema import ImageSchema, Schema
 
-# Values of a column that no schema describes, as many as the bins of a number.
-_VALUES = 24
 _LINES = 5
 """That a plot tells apart."""
 _EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -73,6 +68,10 @@ def plan(
     compare: Annotated[
         bool, typer.Option("--compare", help="Every unit and trust beside each other.")
     ] = False,
+    rehearse: Annotated[
+        bool,
+        typer.Option("--rehearse", help="Time and memory, by the job itself on invented rows."),
+    ] = False,
     plot: Annotated[Path | None, typer.Option(help="A new .svg or .png file.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -111,9 +110,9 @@ def plan(
                 "say what is planned: a job file, --schema FILE, --columns N, or a training by "
                 "itself: --rounds N with --per-round or --rate"
             )
-        if method is not None or compare or trials is not None:
+        if method is not None or compare or rehearse or trials is not None:
             raise ConfigError(
-                "a method, --compare and --trials go with a schema: give --schema FILE"
+                "a method, --compare, --rehearse and --trials go with a schema: give --schema FILE"
             )
         plan_training(wanted, {**trained, "per_round": per_round}, plot, as_json=as_json)
         return
@@ -125,96 +124,18 @@ def plan(
         raise ConfigError("give one of a job file, --schema and --columns")
     if config is None and changes:
         raise ConfigError("--set changes a job file: name one")
-    subject = _Subject.of(config, changes or [], schema, columns, method, trained, wanted)
-    _plan_job(subject, wanted, compare=compare, plot=plot, as_json=as_json)
-
-
-@dataclass(frozen=True)
-class _Subject:
-    """What is planned: a synthesizer, and what a job file says beside it."""
-
-    synth: Synthesizer[Any]
-    reason: str | None
-    budget: Budget
-    clients: int
-    survivors: float
-
-    @classmethod
-    def of(
-        cls,
-        config: str | None,
-        changes: list[str],
-        schema_file: Path | None,
-        columns: int | None,
-        method: str | None,
-        trained: Mapping[str, Any],
-        wanted: Wanted,
-    ) -> _Subject:
-        schema: Schema | ImageSchema
-        settings: Settings | None = None
-        clients, survivors, given = wanted.clients, 1.0, dict[str, Any]()
-        public = None
-        if config is not None:
-            from fedsynth.jobs.config import AUTO, load_config
-            from fedsynth.jobs.data import count_clients, read_public, read_schema
-
-            job, base = load_config(config, changes)
-            schema = read_schema(job, base)
-            given, survivors = job.privacy.model_dump(), job.federation.survivors
-            clients = count_clients(job, schema) if clients is None else clients
-            if method is None and job.method != AUTO:
-                method = job.method
-                settings = job.settings
-                public = read_public(job, schema, base, _caution)
-        else:
-            schema = _schema_of(schema_file, columns)
-        if clients is None:
-            raise ConfigError("give --clients: how many take part is public, and sizes the noise")
-        from fedsynth.registry import choose, synthesizer
-
-        budget = wanted.budget(given, noise="noise_multiplier" in trained)
-        reason = None
-        if method is None:
-            choice = choose(schema, budget)
-            method, reason = choice.method, choice.reason
-        synth = synthesizer(method, schema, settings, public)
-        for name in trained:
-            if name not in synth.settings_type.model_fields:
-                option = {"noise_multiplier": "noise"}.get(name, name)
-                raise ConfigError(
-                    f"--{option} is of a training, and {method} has none: its noise follows from "
-                    "--epsilon"
-                )
-        if trained:
-            more = {} if public is None else {"public": public}
-            # A protocol that all methods' settings meet, which are models.
-            synth = type(synth)(schema, cast("Any", settings), **trained, **more)
-        given_survivors = survivors if wanted.survivors is None else wanted.survivors
-        return cls(synth, reason, budget, clients, given_survivors)
-
-    def plan(self, budget: Budget) -> Plan:
-        return self.synth.plan(budget, self.clients, self.survivors)
-
-
-def _caution(sentence: str) -> None:
-    print_note(f"Caution: {sentence}")
-
-
-def _schema_of(file: Path | None, columns: int | None) -> Schema | ImageSchema:
-    from fedsynth.schema import Categorical, Schema, load_schema
-
-    if file is not None:
-        return load_schema(file)
-    assert columns is not None
-    if columns < 1:
-        raise ConfigError(f"--columns must be at least 1, not {columns}")
-    values = tuple(range(_VALUES))
-    names = (f"column {k + 1}" for k in range(columns))
-    return Schema(columns=tuple(Categorical(name=name, values=values) for name in names))
+    subject = Subject.of(config, changes or [], schema, columns, method, trained, wanted)
+    _plan_job(subject, wanted, compare=compare, rehearse=rehearse, plot=plot, as_json=as_json)
 
 
 def _plan_job(
-    subject: _Subject, wanted: Wanted, *, compare: bool, plot: Path | None, as_json: bool
+    subject: Subject,
+    wanted: Wanted,
+    *,
+    compare: bool,
+    rehearse: bool,
+    plot: Path | None,
+    as_json: bool,
 ) -> None:
     from fedsynth.planning.forecast import plan as forecast_of
     from fedsynth.planning.repeating import cost_of, epsilon_of_each, fit_within
@@ -269,18 +190,28 @@ def _plan_job(
         table = compare_all(
             subject.synth, budget, clients, records=records, survivors=subject.survivors
         )
+    rehearsed = None
+    if rehearse:
+        from fedsynth.planning.rehearsal import rehearse as rehearse_job
+
+        rehearsed = rehearse_job(
+            subject.synth, budget, clients, records, survivors=subject.survivors, progress=True
+        )
     if plot is not None:
         _plot_job(subject, found, plot)
     if as_json:
         from fedsynth.plain import print_json, spell_infinite
 
         several = None if table is None else [one.to_dict() for one in table]
-        print_json(spell_infinite({**found.to_dict(), "solved_for": solved, "compared": several}))
+        more = {"solved_for": solved, "compared": several}
+        if rehearsed is not None:
+            more["rehearsal"] = asdict(rehearsed)
+        print_json(spell_infinite({**found.to_dict(), **more}))
         return
-    _show(found, solved, table)
+    _show(found, solved, table, rehearsed)
 
 
-def _plot_job(subject: _Subject, found: Forecast, file: Path) -> None:
+def _plot_job(subject: Subject, found: Forecast, file: Path) -> None:
     """Errors against epsilon; where a method states none, the noise of its questions."""
     from fedsynth.planning.drawing import draw_lines, save_plot
     from fedsynth.planning.forecast import plan as forecast_of
@@ -305,7 +236,7 @@ def _plot_job(subject: _Subject, found: Forecast, file: Path) -> None:
     unit = found.plan.budget.unit
     up = f"mean error of a cell, in {unit}s" if found.errors else "noise multiplier"
     if left_out := list(lines)[_LINES:]:
-        _caution(f"the plot has room for {_LINES} lines: it leaves out {', '.join(left_out)}")
+        warn(f"the plot has room for {_LINES} lines: it leaves out {', '.join(left_out)}")
     lines = dict(list(lines.items())[:_LINES])
     label = f"{up} against epsilon: {', '.join(lines)}"
     budget = found.plan.budget
@@ -313,11 +244,18 @@ def _plot_job(subject: _Subject, found: Forecast, file: Path) -> None:
     save_plot(draw_lines(lines, across="epsilon", up=up, label=label, at=at), file)
 
 
-def _show(found: Forecast, solved: Mapping[str, Any], compared: Sequence[Compared] | None) -> None:
+def _show(
+    found: Forecast,
+    solved: Mapping[str, Any],
+    compared: Sequence[Compared] | None,
+    rehearsed: Rehearsal | None,
+) -> None:
     from fedsynth.cli.terminal import on_stdout
 
     console = on_stdout()
     console.print(found)
+    if rehearsed is not None:
+        console.print(f"\n{rehearsed.sentence}", markup=False)
     if solved:
         console.print()
         console.print(solved_grid(solved))

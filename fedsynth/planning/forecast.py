@@ -330,7 +330,10 @@ def _say_solved(budget: Budget, given: float | None, epsilon: float) -> str:
 
 def _unknown(questions: tuple[Question, ...], units: int | None) -> list[str]:
     """Sentences about figures that are left out."""
-    found = ["Time and memory are left out: they hang on machines, and on what is released first."]
+    found = [
+        "Time and memory are left out: they hang on machines, and on what is released first. "
+        "`fedsynth plan --rehearse` tells them, by the job itself on invented rows."
+    ]
     unsized = [question.label for question in questions if question.numbers is None]
     if unsized:
         found.append(

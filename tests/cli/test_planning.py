@@ -63,6 +63,18 @@ def test_trials_are_priced_or_get_what_the_best_may_cost(call, schema):
     assert code == 0 and "the best trial alone" in out and "every trial:" in out
 
 
+def test_a_rehearsal_tells_time_and_memory(call, schema):
+    options = ("--schema", schema, "--method", "mst", "--clients", 3, "--epsilon", 1, "--rehearse")
+    code, out, _ = call("plan", *options, "--each", 50, "--json")
+    told = json.loads(out)["rehearsal"]
+    assert code == 0 and told["records"] == 150 and told["seconds"] > 0
+    assert told["memory"] >= told["before"] > 10e6
+    code, out, _ = call("plan", *options, "--each", 50)
+    assert code == 0 and "Rehearsed here on 150 invented rows" in " ".join(out.split())
+    code, _, err = call("plan", *options)
+    assert code == 2 and "number of records" in err
+
+
 def test_every_unit_and_trust_is_compared(call, schema):
     code, out, _ = call(
         "plan", "--schema", schema, "--method", "mst", "--clients", 5, "--epsilon", 1, "--compare",

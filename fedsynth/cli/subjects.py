@@ -1,0 +1,106 @@
+"""What `fedsynth plan` plans: a synthesizer, by a job file or by options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from fedsynth.cli.trainings import Wanted
+from fedsynth.errors import ConfigError
+from fedsynth.plain import print_note
+
+if TYPE_CHECKING:
+    from fedsynth.methods.synthesizer import Synthesizer
+    from fedsynth.privacy.budget import Budget
+    from fedsynth.queries.plan import Plan
+    from fedsynth.release import Settings
+    from fedsynth.schema import ImageSchema, Schema
+
+# Values of a column that no schema describes, as many as the bins of a number.
+_VALUES = 24
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is planned: a synthesizer, and what a job file says beside it."""
+
+    synth: Synthesizer[Any]
+    reason: str | None
+    budget: Budget
+    clients: int
+    survivors: float
+
+    @classmethod
+    def of(
+        cls,
+        config: str | None,
+        changes: list[str],
+        schema_file: Path | None,
+        columns: int | None,
+        method: str | None,
+        trained: Mapping[str, Any],
+        wanted: Wanted,
+    ) -> Subject:
+        schema: Schema | ImageSchema
+        settings: Settings | None = None
+        clients, survivors, given = wanted.clients, 1.0, dict[str, Any]()
+        public = None
+        if config is not None:
+            from fedsynth.jobs.config import AUTO, load_config
+            from fedsynth.jobs.data import count_clients, read_public, read_schema
+
+            job, base = load_config(config, changes)
+            schema = read_schema(job, base)
+            given, survivors = job.privacy.model_dump(), job.federation.survivors
+            clients = count_clients(job, schema) if clients is None else clients
+            if method is None and job.method != AUTO:
+                method = job.method
+                settings = job.settings
+                public = read_public(job, schema, base, warn)
+        else:
+            schema = _schema_of(schema_file, columns)
+        if clients is None:
+            raise ConfigError("give --clients: how many take part is public, and sizes the noise")
+        from fedsynth.registry import choose, synthesizer
+
+        budget = wanted.budget(given, noise="noise_multiplier" in trained)
+        reason = None
+        if method is None:
+            choice = choose(schema, budget)
+            method, reason = choice.method, choice.reason
+        synth = synthesizer(method, schema, settings, public)
+        for name in trained:
+            if name not in synth.settings_type.model_fields:
+                option = {"noise_multiplier": "noise"}.get(name, name)
+                raise ConfigError(
+                    f"--{option} is of a training, and {method} has none: its noise follows from "
+                    "--epsilon"
+                )
+        if trained:
+            more = {} if public is None else {"public": public}
+            # A protocol that all methods' settings meet, which are models.
+            synth = type(synth)(schema, cast("Any", settings), **trained, **more)
+        given_survivors = survivors if wanted.survivors is None else wanted.survivors
+        return cls(synth, reason, budget, clients, given_survivors)
+
+    def plan(self, budget: Budget) -> Plan:
+        return self.synth.plan(budget, self.clients, self.survivors)
+
+
+def warn(sentence: str) -> None:
+    print_note(f"Caution: {sentence}")
+
+
+def _schema_of(file: Path | None, columns: int | None) -> Schema | ImageSchema:
+    from fedsynth.schema import Categorical, Schema, load_schema
+
+    if file is not None:
+        return load_schema(file)
+    assert columns is not None
+    if columns < 1:
+        raise ConfigError(f"--columns must be at least 1, not {columns}")
+    values = tuple(range(_VALUES))
+    names = (f"column {k + 1}" for k in range(columns))
+    return Schema(columns=tuple(Categorical(name=name, values=values) for name in names))
