@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from fedsynth.cli import app as cli
-from fedsynth.evaluation.measures import utility
+from fedsynth.evaluation.measures import agreement, utility
 from fedsynth.evaluation.models import classifiers, regressors
 from fedsynth.federation.simulation import repeats
 from fedsynth.planning import selecting
@@ -72,6 +72,7 @@ def pytest_configure():
     """What is promised of classifiers and their scores is promised of a fifth of the trees, and of
     three of the settings that a tuner would try: twelve take longer than everything else."""
     classifiers.TREES = regressors.TREES = 20
+    agreement._ROUNDS = 30
     utility.SETTINGS = utility.SETTINGS[::5]
 
 

@@ -24,6 +24,9 @@ _LEVEL = 1.959963984540054
 
 _FEWEST = 3
 
+_ROUNDS = 150
+"""Trees of a setting, of all classes together; ten rounds at the least."""
+
 _DIGITS = 9
 """Scores that differ by less are one: sums in another order would tell them apart."""
 
@@ -99,7 +102,7 @@ def _interval(r: float, n: int) -> tuple[float, float]:
 
 
 def _train(examples: Examples, seed: int, **settings: Any) -> Answers:
-    rounds = max(10, 150 // max(examples.classes, 3))
+    rounds = max(10, _ROUNDS // max(examples.classes, 3))
     fixed = {"rounds": rounds, "min_samples_leaf": 5, "l2_regularization": 1.0}
     return train_boosting(examples, seed, **fixed, **settings)
 
