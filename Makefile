@@ -1,7 +1,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
-# By files, so that what a file fits is fitted once.
-PYTEST := OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -q -n 2 --dist loadfile
+# By files, so that what a file fits is fitted once. What is compiled is kept, wherever else it would
+# not be: rewriting the tests' assertions is half of collecting them.
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 .PHONY: demo demo-images quick test explore load slow crash lint types contracts clean
 

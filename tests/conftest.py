@@ -56,6 +56,12 @@ def _noise_of(name, node):
         noise.os = before
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup():
+    # A process of its own, which remembers no rows.
+    repeats._JOBS.clear()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
     with _noise_of(item.nodeid, item):
