@@ -123,7 +123,6 @@ def federated_scores(
     made = records_of(synthetic, schema, "synthetic")
     if not len(made):
         raise DataError("synthetic: has no rows")
-    clients = Simulation(owners, schema, owned_records_of)
     recipe = Recipe(schema, made, bins, seed)
     settings = ScoreSettings(
         synthetic=recipe.digest, bins=bins, seed=seed, per_owner=per_owner, cap=cap
@@ -145,6 +144,7 @@ def federated_scores(
             f"scores of {len(owners)} owners each need messages of {blocks.dim} numbers: set "
             "per_owner to False"
         )
+    clients = Simulation(owners, schema, owned_records_of)
 
     def plan(resolved: Budget, clients: int) -> Plan:
         whole = count_survivors(survivors, clients)
