@@ -90,6 +90,7 @@ class Leader:
         self._places = {name: place for place, name in enumerate(roster.names)}
         self._current: _Attempt | None = None
         self._coming: _Attempt | None = None
+        self._step = Step.KEYS
         self._asked: dict[int, list[Part]] = {}
 
     @property

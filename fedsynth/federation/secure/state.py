@@ -77,12 +77,9 @@ class State:
 
         Raises:
             FederationError: an attempt before the last.
-            PrivacyError: of a round that is closed.
         """
         if (part.round, part.attempt) in self._names:
             return self
-        if part.round < self.earliest:
-            raise _closed(part)
         if part.attempt <= self.attempt:
             raise FederationError(f"{part.name} comes after attempt {self.attempt}")
         session = Session(part.round, part.attempt, seed)

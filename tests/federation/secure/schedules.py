@@ -106,6 +106,9 @@ class Liar:
     def ask(self, attempt, place, step):
         """One owner, one step of one attempt."""
         part = Part(step, attempt.round, attempt.number, self._fields(attempt, place, step))
+        few = step == Step.UNMASK and sum(part.fields[0]) < self.roster.rules.threshold
+        if few and not self.odd(4):
+            return
         name = self.roster.names[place]
         contribute = lambda round: self.formal.contribution(place, round)  # noqa: E731
         try:
