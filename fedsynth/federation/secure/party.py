@@ -22,8 +22,8 @@ class Party:
         name: the owner's own, in the roster.
         identity: its secret Ed25519 key, 32 bytes.
         roster: the owners and rules that it has on file itself; none of it comes from the server.
-        keep: stores the state, before the answer that it belongs to is given; what it raises is
-            raised, and no answer is given.
+        keep: stores the state for good, before the answer that it belongs to is given; what it
+            raises is raised, and no answer is given.
         state: of a party that resumes: what was kept last. An older one would forget openings.
         earliest: the first round that it takes part in, where no state was kept: one behind the
             last that the owner's ledger knows.

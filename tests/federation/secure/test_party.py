@@ -223,3 +223,13 @@ def test_a_state_of_another_job_is_refused():
     other = make_roster(Rules(3, 3, 1), "other")
     with pytest.raises(PrivacyError, match="of another owner, job or roster"):
         Party(NAME, identity(NAME), other, lambda state: None, owners.kept[NAME])
+
+
+def test_a_round_before_the_last_that_got_numbers_is_closed_opened_or_not():
+    leader, owners, _ = reach(Step.LIVING)
+    leader.begin(3, owners.dim)
+    for _ in range(3):
+        exchange(leader, owners)
+    leader.begin(2, owners.dim)
+    with pytest.raises(PrivacyError, match="round 2"):
+        owners.answer(NAME, leader.requests()[NAME])
