@@ -65,13 +65,14 @@ class Rounds:
         self._ledger, self._dropped, self._settle = ledger, dropped, settle
         self._kept: Kept | None = None
         self._next = charged
+        # Then clients must not give again what it noised, and it must have that for good.
+        self._noises = ledger.job.budget.trusts.server_adds
         if path is None:
             return
-        durable = ledger.job.budget.trusts.server_adds
         if not path.exists():
-            self._kept = Kept.create(path, charged, durable=durable)
+            self._kept = Kept.create(path, charged, durable=self._noises)
             return
-        self._kept = Kept(path, durable=durable)
+        self._kept = Kept(path, durable=self._noises)
         if done is not None:
             self._next = min(max(done, self._kept.settled), charged)
 
@@ -89,17 +90,15 @@ class Rounds:
             ask: has the request answered; charges it, unless it is paid for.
 
         Raises:
-            BudgetExceeded: a round that was lost would have to be paid for again, and cannot be.
+            BudgetExceeded: a lost round cannot be paid for again, or not with what comes after it.
             PrivacyError: the value cannot be kept; it is had again when the job is resumed.
             FederationError: too few usable answers.
-            BudgetExceeded: a lost round that cannot be paid for again, with what comes after it.
         """
         asked = "" if self._kept is None else request.digest
         if self.next < len(self._ledger.events):
             known = self._kept.find(self.next) if self._kept is not None else None
             if known is not None and known[0] == asked:
                 self._next += 1
-                self._settle(self._next)
                 value, told = known[2]
                 self._dropped.add(request, (Incident(**incident) for incident in told))
                 return unpack(kind, known[1], value, {})
@@ -130,7 +129,8 @@ class Rounds:
             told = [vars(incident) for incident in self._dropped.latest]
             self._kept.keep(request.round, asked, arrays, [plain, told])
         self._next = request.round + 1
-        self._settle(self._next)
+        if self._noises:
+            self._settle(self._next)
         return value
 
     def affords(self, terms: Terms, kept: bool = False) -> bool:
@@ -146,10 +146,10 @@ class Rounds:
         """Count all rounds so far as lost; they stay charged."""
         self._next = len(self._ledger.events)
         self.settle()
-        self._settle(self._next)
 
     def settle(self) -> None:
         """Let go of the values of all rounds so far: a checkpoint holds them, or they are lost."""
+        self._settle(self.next)
         if self._kept is not None:
             self._kept.settle(self.next)
 
