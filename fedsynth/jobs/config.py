@@ -22,12 +22,13 @@ from pydantic import (
 
 from fedsynth.agreed import Agreed, suggestion
 from fedsynth.demands import demand_path
+from fedsynth.durable import write_whole
 from fedsynth.errors import ConfigError, FedsynthError
 from fedsynth.jobs.inputs import Data, Public, Sites, map_origin
 from fedsynth.jobs.sections import Count, Section, section
 from fedsynth.privacy.budget import Budget
 from fedsynth.registry import LABEL_PUBLIC, SETTINGS
-from fedsynth.yaml_files import parse_value, read_yaml
+from fedsynth.yaml_files import parse_value, read_yaml, yaml_text
 
 if TYPE_CHECKING:
     from fedsynth.release import Settings
@@ -213,6 +214,10 @@ class Config(Agreed):
         if not self.privacy.budget.private:
             content["privacy"]["epsilon"] = "inf"
         return content
+
+    def save(self, path: Path) -> None:
+        """Write a job file, the whole of it or nothing."""
+        write_whole(path, yaml_text(self.to_dict()).encode())
 
     def map_paths(self, change: Callable[[str], str]) -> Config:
         """A copy with `change` applied to every path of data."""

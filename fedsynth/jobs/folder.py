@@ -39,7 +39,7 @@ def _is_left(folder: Path) -> bool:
 def write_job(folder: Path, config: Config, schema: Schema | ImageSchema) -> None:
     """The job as its folder keeps it, on disk when this returns; the job file last."""
     write_whole(folder / SCHEMA, yaml_text(schema.to_dict()).encode())
-    write_whole(folder / CONFIG, yaml_text(config.to_dict()).encode())
+    config.save(folder / CONFIG)
 
 
 def forget_job(folder: Path) -> None:

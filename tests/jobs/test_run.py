@@ -16,7 +16,6 @@ from fedsynth import release
 from fedsynth.cli import app as cli
 from fedsynth.federation.runtimes.local import LocalRuntime
 from fedsynth.federation.server.door import Door
-from fedsynth.jobs import folder as folders
 from fedsynth.jobs import run as job
 from fedsynth.privacy.trail.certificate import Certificate
 from fedsynth.privacy.trail.ledger import Ledger
@@ -48,7 +47,7 @@ def crash_at(monkeypatch, owner, name, call=1, *, before=True):
 
 
 STAGES = {
-    "before the job file": (folders, "write_whole", 2, True),
+    "before the job file": (job.Config, "save", 1, True),
     "before the ledger": (Ledger, "create", 1, True),
     "after the ledger": (Ledger, "create", 1, False),
     "histogram charged, not asked": (LocalRuntime, "sum", 1, True),
