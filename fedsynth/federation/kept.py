@@ -23,7 +23,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from fedsynth.durable import make_folder, write_whole
-from fedsynth.errors import ReleaseError, UnwrittenError
+from fedsynth.errors import MachineError, ReleaseError
+from fedsynth.files import reason, refused
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -53,7 +54,7 @@ class Kept:
             # Unbuffered, and let go of even where nobody closes it.
             self._file = path.open("r+b", buffering=0)
         except OSError as error:
-            raise ReleaseError(f"{path} cannot be opened ({error.strerror})") from None
+            raise ReleaseError(f"{path} cannot be opened ({reason(error)})") from None
         head = os.pread(self._file.fileno(), _START.size, 0)
         if len(head) < _START.size or not head.startswith(_MAGIC):
             self._file.close()
@@ -76,7 +77,7 @@ class Kept:
         """A file of no rounds, on disk when this returns; one that is there is replaced.
 
         Raises:
-            PrivacyError: the disk does not take it.
+            MachineError: the disk does not take it.
         """
         try:
             make_folder(path.parent)
@@ -120,7 +121,7 @@ class Kept:
             plain: JSON-able.
 
         Raises:
-            PrivacyError: the disk does not take it, so nothing may be given.
+            MachineError: the disk does not take it, so nothing may be given.
         """
         whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
         body = save(whole, {"told": json.dumps({"asked": asked, "plain": plain})})
@@ -142,7 +143,7 @@ class Kept:
         them is given or made again. Those from there on stay.
 
         Raises:
-            PrivacyError: the disk does not take it.
+            MachineError: the disk does not take it.
         """
         if rounds <= self.settled:
             return
@@ -172,7 +173,7 @@ class Kept:
 
 
 def _refuse(path: Path, error: OSError) -> NoReturn:
-    raise UnwrittenError(
-        f"{path}: cannot be written ({error.strerror}), so nothing of the round is given. Nothing "
-        "is lost: make room on the disk, then resume; what is paid for is not paid again"
+    raise MachineError(
+        f"{refused(path, error)}. Nothing of the round is given, and nothing is lost: resume the "
+        "job then, and what is paid for is not paid again"
     ) from None

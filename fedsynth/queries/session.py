@@ -24,13 +24,13 @@ from safetensors.numpy import save as save_tensors
 
 from fedsynth.codec import Arrays, pack, unpack
 from fedsynth.durable import make_folder, write_whole
-from fedsynth.errors import ConfigError, PrivacyError, ReleaseError, UnwrittenError
+from fedsynth.errors import ConfigError, MachineError, PrivacyError, ReleaseError
 from fedsynth.federation.runtime import Federation
 from fedsynth.federation.server.channel import Channel
 from fedsynth.federation.server.counts import Total
 from fedsynth.federation.server.incidents import names_clients
 from fedsynth.federation.simulation.simulation import Owners, Simulation
-from fedsynth.files import writing
+from fedsynth.files import refused, writing
 from fedsynth.holding import CHECKPOINT, hold
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
@@ -99,9 +99,9 @@ class Session:
             make_folder(folder)
             write_whole(path, body)
         except OSError as error:
-            raise UnwrittenError(
-                f"{path}: cannot be written ({error.strerror}). Nothing is lost: what was "
-                "released since the last checkpoint is kept. Make room on the disk, then resume"
+            raise MachineError(
+                f"{refused(path, error)}. Nothing is lost: what was released since the last "
+                "checkpoint is kept. Resume the job then"
             ) from None
         self.channel.settle()
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedsynth.errors import PrivacyError, ReleaseError
+from fedsynth.errors import MachineError, ReleaseError
 from fedsynth.federation import kept as module
 from fedsynth.federation.kept import Kept
 
@@ -113,7 +113,7 @@ def test_what_the_disk_does_not_take_is_not_given_and_may_be_kept_later(
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    with monkeypatch.context() as patch, pytest.raises(PrivacyError, match="No space left"):
+    with monkeypatch.context() as patch, pytest.raises(MachineError, match="No space left"):
         patch.setattr(module.os, call, full)
         kept.keep(1, "asked 1", {"total": VALUES}, None)
     assert kept.unsent(1)

@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextvars import copy_context
 from threading import Thread
 
-from fedsynth.errors import PrivacyError
+from fedsynth.errors import MachineError, PrivacyError
 from fedsynth.federation.client.client import Client
 from fedsynth.federation.request import Answer, Incident, Request
 
-KINDS: tuple[tuple[type[Exception], str], ...] = (
-    (MemoryError, "ran out of memory"),
-    (OSError, "could not read or write a file"),
-    (Exception, "a fault in its own code or data"),
+KINDS: tuple[tuple[tuple[type[Exception], ...], str], ...] = (
+    ((MemoryError,), "ran out of memory"),
+    ((OSError, MachineError), "could not read or write a file"),
+    ((Exception,), "a fault in its own code or data"),
 )
-"""Of a fault, by its first class here."""
+"""Of a fault, by the first class here that is its own."""
 
 Respond = Callable[[Sequence[Client], Request], Iterator[Answer]]
 

@@ -91,7 +91,7 @@ class Rounds:
 
         Raises:
             BudgetExceeded: a lost round cannot be paid for again, or not with what comes after it.
-            PrivacyError: the value cannot be kept; it is had again when the job is resumed.
+            MachineError: the value cannot be kept; it is had again when the job is resumed.
             FederationError: too few usable answers.
         """
         asked = "" if self._kept is None else request.digest
