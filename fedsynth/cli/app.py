@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+import logging
 import os
 import sys
 import warnings
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -105,7 +106,8 @@ def run(arguments: Sequence[str]) -> int:
         # Libraries warn about their own workings, in words that nobody here can act on.
         warnings.simplefilter("ignore")
     try:
-        _command()(args=list(arguments), prog_name="fedsynth")
+        with _clients_faults(debug):
+            _command()(args=list(arguments), prog_name="fedsynth")
     except SystemExit as leaving:
         if isinstance(leaving.__context__, BrokenPipeError):
             return _leave_pipe()
@@ -128,6 +130,19 @@ def run(arguments: Sequence[str]) -> int:
         )
         return _print_error(message, 1)
     return 0
+
+
+@contextmanager
+def _clients_faults(shown: bool) -> Iterator[None]:
+    """Has errors of simulated clients, which are theirs to know, printed on stderr or nowhere."""
+    log, printing = logging.getLogger("fedsynth.client"), logging.StreamHandler()
+    if shown:
+        log.addHandler(printing)
+        log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(printing)
 
 
 @functools.cache

@@ -19,6 +19,7 @@ import fedsynth
 from fedsynth.cli import app as cli
 from fedsynth.methods.sampling import classifier
 from fedsynth.queries import session
+from fedsynth.queries.tasks.counting import HISTOGRAM
 from fedsynth.schema import Identifier, Integer, Schema
 from fedsynth.yaml_files import read_yaml, write_yaml
 from tests.methods.small import answering
@@ -574,6 +575,24 @@ def test_an_unforeseen_error_is_one_message_and_a_traceback_on_demand(call, tmp_
     assert code == 1 and "internal error" in err and "--debug" in err and "secret" not in err
     with pytest.raises(ZeroDivisionError):
         call("--debug", *arguments)
+
+
+def test_a_clients_error_is_its_own_to_know_and_shown_on_demand(call, tmp_path, monkeypatch):
+    genuine = type(HISTOGRAM).contribute
+
+    def failing(self, clients, samples, request):
+        if [client for client in clients if client.name == "client-01"]:
+            raise ValueError("secret 42")
+        yield from genuine(self, clients, samples, request)
+
+    monkeypatch.setattr(type(HISTOGRAM), "contribute", failing)
+    federation = {"survivors": 0.6, "deadline": 600}
+    arguments = ("run", write_job(tmp_path, federation=federation), "--out")
+    code, out, err = call(*arguments, tmp_path / "r")
+    assert code == 0 and "secret" not in out + err
+    assert "lacks client-01 in 1: a fault in its own code or data" in " ".join((out + err).split())
+    code, _, err = call("--debug", *arguments, tmp_path / "s")
+    assert code == 0 and "client-01 failed in histogram, round 0" in err and "secret 42" in err
 
 
 @pytest.mark.parametrize(
