@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from fedsynth.files import writing
+
 
 def sync(path: Path) -> None:
     """Have a file, or a folder's entries, on disk: only then does a new file survive a crash."""
@@ -20,15 +22,19 @@ def make_folder(path: Path, *, private: bool = False) -> None:
 
     Args:
         private: its user alone may look into it.
+
+    Raises:
+        MachineError: the system refuses it.
     """
     missing = []
-    for place in (path, *path.parents):
-        if place.exists():
-            break
-        missing.append(place)
-    path.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=True)
-    for place in missing:
-        sync(place.parent)
+    with writing(path):
+        for place in (path, *path.parents):
+            if place.exists():
+                break
+            missing.append(place)
+        path.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=True)
+        for place in missing:
+            sync(place.parent)
 
 
 def write_whole(path: Path, body: bytes, *, private: bool = False) -> None:
@@ -37,17 +43,21 @@ def write_whole(path: Path, body: bytes, *, private: bool = False) -> None:
 
     Args:
         private: its user alone may read it.
+
+    Raises:
+        MachineError: the system refuses it; what stood there stands there still.
     """
-    if path.is_file() and path.read_bytes() == body:
-        if private:
-            path.chmod(0o600)
-        return
-    fresh = path.with_name(f"{path.name}.new")
-    with fresh.open("wb") as file:
-        if private:
-            os.fchmod(file.fileno(), 0o600)
-        file.write(body)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)
-    sync(path.parent)
+    with writing(path):
+        if path.is_file() and path.read_bytes() == body:
+            if private:
+                path.chmod(0o600)
+            return
+        fresh = path.with_name(f"{path.name}.new")
+        with fresh.open("wb") as file:
+            if private:
+                os.fchmod(file.fileno(), 0o600)
+            file.write(body)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+        sync(path.parent)

@@ -16,6 +16,7 @@ from typing import IO
 
 from fedsynth.durable import make_folder
 from fedsynth.errors import PrivacyError
+from fedsynth.files import refused
 
 CHECKPOINT = "checkpoint"
 """Folder of what is needed to resume a job."""
@@ -34,6 +35,7 @@ def hold(folder: Path) -> Iterator[None]:
 
     Raises:
         PrivacyError: another process holds it.
+        MachineError: the system refuses it.
     """
     place = folder.resolve()
     if place in _HELD.get():
@@ -71,15 +73,21 @@ def _lock(folder: Path) -> IO[bytes]:
         try:
             file = path.open("a+b")
         except FileNotFoundError:
+            # Whoever had it removed it, with its folder.
             continue
+        except OSError as error:
+            raise refused(path, error) from None
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             file.close()
             raise PrivacyError(
                 f"{folder}: another process is at work on this job. Wait for it to end: a job goes "
                 "on in one process"
             ) from None
+        except OSError as error:
+            file.close()
+            raise refused(path, error, "locked") from None
         if _is_of(path, file):
             if mode:
                 file.write(f"{mode:o}".encode())

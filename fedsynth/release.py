@@ -27,8 +27,7 @@ from fedsynth.demands import demand_path
 from fedsynth.durable import write_whole
 from fedsynth.errors import PrivacyError, ReleaseError, SchemaError
 from fedsynth.files import FIGURES, demand_plain, read_plain, writing
-from fedsynth.holding import CHECKPOINT as CHECKPOINT
-from fedsynth.holding import hold
+from fedsynth.holding import CHECKPOINT, hold
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.certificate import (
     CONFIG,

@@ -7,6 +7,7 @@ import os
 import pytest
 
 from fedsynth.durable import make_folder, write_whole
+from fedsynth.errors import MachineError
 
 
 def test_a_file_is_written_whole_and_left_alone_where_it_says_the_same(tmp_path, monkeypatch):
@@ -22,7 +23,7 @@ def test_a_file_is_written_whole_and_left_alone_where_it_says_the_same(tmp_path,
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(MachineError, match=r"file: cannot be written \(No space .* make room"):
         write_whole(path, b"two")
     assert path.read_bytes() == b"one"
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 
 import pytest
 
-from fedsynth.errors import PrivacyError
+from fedsynth.errors import MachineError, PrivacyError
 from fedsynth.holding import _HELD, CHECKPOINT, LOCK, hold
 
 
@@ -65,3 +67,15 @@ def test_who_finished_a_job_leaves_the_next_holders_lock_alone(tmp_path):
         lock.touch()
         inode = lock.stat().st_ino
     assert lock.stat().st_ino == inode
+
+
+def test_what_the_machine_refuses_is_told_as_that(tmp_path, monkeypatch):
+    def none(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", none)
+    with pytest.raises(MachineError, match="lock: cannot be locked"), hold(tmp_path / "r"):
+        pass
+    (tmp_path / "file").touch()
+    with pytest.raises(MachineError, match="file"), hold(tmp_path / "file" / "r"):
+        pass

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from fedsynth.durable import make_folder, write_whole
 from fedsynth.errors import PrivacyError
+from fedsynth.holding import CHECKPOINT
 from fedsynth.privacy.trail.certificate import LEDGER
 from fedsynth.privacy.trail.ledger import Ledger
-from fedsynth.release import CHECKPOINT
 
 _ORIGIN = "origin"
 

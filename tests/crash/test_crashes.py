@@ -24,6 +24,7 @@ KILLED = [
     ("open", "r/config.yaml.new"),
     ("half a write", "accounts/client-00.jsonl"),
     ("half a write", "r/ledger.jsonl"),
+    ("answer", "fusion-statistics"),
     ("half a write", "r/rows.csv"),
     ("fsync", "r/certificate.json.new"),
     ("remove", "r/checkpoint/state.safetensors"),

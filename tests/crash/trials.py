@@ -364,7 +364,7 @@ def spread(points: list[Point], most: int | None) -> list[Point]:
         for place, point in enumerate(alike)
         if most is None
         or len(alike) <= most
-        or place in {round(k * (len(alike) - 1) / (most - 1)) for k in range(most)}
+        or place in {round(k * (len(alike) - 1) / max(1, most - 1)) for k in range(most)}
     ]
     return sorted(chosen, key=lambda point: point.number)
 

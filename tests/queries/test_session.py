@@ -20,6 +20,7 @@ from fedsynth.federation.runtimes.state_file import StateFile
 from fedsynth.federation.server.channel import Channel
 from fedsynth.federation.server.door import Door
 from fedsynth.federation.simulation.simulation import ROWS
+from fedsynth.holding import CHECKPOINT
 from fedsynth.methods.inference.synthesizer import FedInfer
 from fedsynth.methods.marginal.mst import MST
 from fedsynth.methods.vae.synthesizer import FedVAE
@@ -30,7 +31,6 @@ from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.queries import session as fitting
 from fedsynth.queries.options import Options
 from fedsynth.queries.session import Session
-from fedsynth.release import CHECKPOINT
 from tests.methods.contract import budget_for, made
 from tests.methods.small import SCHEMA, answering, owners, table
 

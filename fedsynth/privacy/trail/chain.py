@@ -11,7 +11,6 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from fedsynth.durable import sync as sync
 from fedsynth.errors import PrivacyError, ReleaseError, UnwrittenError
 
 START = "0" * 64

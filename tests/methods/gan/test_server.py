@@ -14,6 +14,7 @@ import torch
 
 from fedsynth.federation.request import PLAN, Released
 from fedsynth.federation.server.channel import Channel
+from fedsynth.holding import CHECKPOINT
 from fedsynth.methods.gan import server
 from fedsynth.methods.gan.matching import Matcher, mean_gradients
 from fedsynth.methods.gan.synthesizer import FedCTGAN, FedGAN
@@ -27,7 +28,6 @@ from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.rows.factored import FactoredRows
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.queries.session import Session
-from fedsynth.release import CHECKPOINT
 from fedsynth.schema import Categorical
 from tests.methods.small import SCHEMA, owners, table
 
