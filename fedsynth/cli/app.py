@@ -245,14 +245,22 @@ def run_job(
 def _tell_left(folder: Path, error: Exception | None = None) -> None:
     """Whether to resume a job that the machine ended, and how to be rid of what is private."""
     ended = isinstance(error, MachineError | OSError | MemoryError)
-    if ended and (folder / "config.yaml").is_file() and not (folder / "certificate.json").exists():
-        print_note(f"What was begun is kept. Once this is mended: fedsynth run --resume {folder}")
     place = folder / "checkpoint"
-    if next(place.glob("*.private"), None) is not None:
-        print_note(
-            f"{place} holds private vectors of the owners: delete it if the job is to be given up "
-            f"(rm -r {place})"
-        )
+    # Where even to look is refused, nothing was begun.
+    with suppress(OSError):
+        if (
+            ended
+            and (folder / "config.yaml").is_file()
+            and not (folder / "certificate.json").exists()
+        ):
+            print_note(
+                f"What was begun is kept. Once this is mended: fedsynth run --resume {folder}"
+            )
+        if next(place.glob("*.private"), None) is not None:
+            print_note(
+                f"{place} holds private vectors of the owners: delete it if the job is to be given "
+                f"up (rm -r {place})"
+            )
 
 
 def _run(
