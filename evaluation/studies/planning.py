@@ -119,6 +119,8 @@ def run(data, seed):
         "expected": forecast.epsilon,
         "bytes_up": round(sent.up / 10),
         "expected_bytes_up": round(own),
+        "bytes_down": round(sent.down / 10),
+        "expected_bytes_down": round(forecast.bytes_down),
         "plan_seconds": round(planned, 2),
         "inside": {name: round(share, 3) for name, share in inside.items()},
     }

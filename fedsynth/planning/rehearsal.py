@@ -15,7 +15,7 @@ from fedsynth.agreed import demand_whole
 from fedsynth.encoding.nominal import nominal_encoding
 from fedsynth.errors import ConfigError
 from fedsynth.federation.simulation.partitions import partition
-from fedsynth.methods.synthesizer import Synthesizer
+from fedsynth.methods.fitting import Method
 from fedsynth.planning.warnings import settle_two
 from fedsynth.privacy.budget import Budget
 from fedsynth.progress import Report
@@ -47,14 +47,14 @@ class Rehearsal:
         """What to know of it."""
         return (
             f"Rehearsed here on {self.records:,} invented rows, all clients in one process: "
-            f"{self.seconds:.2g} s, {self.processor_seconds:.2g} s of processors, at most "
-            f"{spell_bytes(self.memory)} of memory, of which {spell_bytes(self.before)} before. "
+            f"{_spell(self.seconds)} s, {_spell(self.processor_seconds)} s of processors, at most "
+            f"{spell_bytes(self.memory)} of memory ({spell_bytes(self.before)} before the fit). "
             "Real rows may take another time: what a method learns decides what it does next."
         )
 
 
 def rehearse(
-    synth: Synthesizer[Any],
+    synth: Method[Any],
     budget: Budget,
     clients: int,
     records: int | None,
@@ -113,6 +113,10 @@ def invent(schema: Schema, records: int, seed: int) -> pd.DataFrame:
             inside = groups == group
             codes[inside, place] = rng.choice(len(own), int(inside.sum()), p=own / own.sum())
     return encoding.decode(codes, rng)
+
+
+def _spell(seconds: float) -> str:
+    return f"{seconds:,.0f}" if seconds >= 10 else f"{seconds:.2g}"
 
 
 def _peak() -> float:

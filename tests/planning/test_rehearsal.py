@@ -8,7 +8,7 @@ import fedsynth as fs
 from fedsynth.data.tables import conform
 from fedsynth.errors import ConfigError
 from fedsynth.federation.simulation import repeats
-from fedsynth.planning.rehearsal import invent, rehearse
+from fedsynth.planning.rehearsal import Rehearsal, invent, rehearse
 from tests.small_jobs import SCHEMA
 
 SMALL = fs.Schema.from_dict(SCHEMA)
@@ -36,3 +36,9 @@ def test_images_are_not_invented():
     images = fs.MeanEmbedding(fs.builtin_schema("digits"))
     with pytest.raises(ConfigError, match="rows of tables"):
         rehearse(images, fs.Budget(epsilon=1.0), 3, 100)
+
+
+def test_seconds_and_bytes_are_told_as_people_read_them():
+    told = Rehearsal(48_842, 1234.5, 6.25, 257e6, 200e6).sentence
+    assert "48,842 invented rows" in told and "1,234 s, 6.2 s of processors" in told
+    assert "257 MB of memory (200 MB before the fit)" in told
