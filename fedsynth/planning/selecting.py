@@ -18,9 +18,9 @@ from typing import Literal
 import numpy as np
 
 from fedsynth.errors import ConfigError
-from fedsynth.privacy.accounting import Counts, charged, divergences, spent
+from fedsynth.privacy.accounting import Counts, charged, replaces_one, spent
 from fedsynth.privacy.adversaries import HOLDER, Adversary, adversaries
-from fedsynth.privacy.curves import orders
+from fedsynth.privacy.curves import Curve, orders
 from fedsynth.privacy.trail.job import count_terms
 from fedsynth.queries.plan import Plan
 
@@ -109,7 +109,7 @@ def cost_of_best(one: Counts, trials: Trials, delta: float) -> float:
 
     if any(terms.noise_multiplier == 0 for terms in one):
         return math.inf
-    own, order, mean = divergences(one), orders(), trials.mean
+    own, order, mean = _divergences(one), orders(), trials.mean
     chosen = own + math.log(mean) / (order - 1)
     if trials.kind == "poisson":
         # delta of one trial at e^epsilon = 1 + 1/(order - 1).
@@ -119,6 +119,18 @@ def cost_of_best(one: Counts, trials: Trials, delta: float) -> float:
         scale = 1 + trials.shape
         chosen = chosen + scale * np.min((1 - 1 / order) * own - math.log(trials.gamma) / order)
     return float(rdp.compute_epsilon(order, chosen, delta)[0])
+
+
+def _divergences(one: Counts) -> Curve:
+    """Renyi divergences of a trial's releases composed, at :func:`orders`."""
+    exchange = replaces_one(one)
+    return sum(
+        (
+            count * terms.kind.renyi(terms.noise_multiplier, terms.sampling, exchange)
+            for terms, count in one.items()
+        ),
+        0 * orders(),
+    )
 
 
 @dataclass(frozen=True)

@@ -112,16 +112,9 @@ def renyi(counts: Counts, delta: float, at: slice = slice(None)) -> float:
     live = {terms: count for terms, count in counts.items() if count}
     if any(terms.noise_multiplier == 0 for terms in live):
         return math.inf
-    if not live:
-        return 0.0
-    return float(rdp.compute_epsilon(orders()[at], divergences(live)[at], delta)[0])
-
-
-def divergences(counts: Counts) -> Curve:
-    """Renyi divergences of releases composed, each with noise, at :func:`orders`. Raises as
-    `spent`."""
-    exchange = replaces_one(counts)
-    return sum((n * _curve(_bare(terms), exchange) for terms, n in counts.items()), 0 * orders())
+    exchange = replaces_one(live)
+    total = sum((n * _curve(_bare(terms), exchange) for terms, n in live.items()), 0 * orders())
+    return float(rdp.compute_epsilon(orders()[at], total[at], delta)[0]) if live else 0.0
 
 
 @lru_cache(maxsize=4096)
