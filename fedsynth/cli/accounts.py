@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedsynth.cli.options import Json
-from fedsynth.errors import ConfigError
 
 if TYPE_CHECKING:
     from fedsynth.planning.accounts import OwnersAccount
@@ -26,8 +25,10 @@ def budget(
     """Say what each owner's account has spent, by which jobs, and has left. Changes nothing."""
     from fedsynth.planning.accounts import read_accounts
 
-    if plot is not None and plot.exists():
-        raise ConfigError(f"{plot} exists already: name a new file")
+    if plot is not None:
+        from fedsynth.planning.drawing import demand_plot
+
+        demand_plot(plot)
     accounts = read_accounts(folder, runs)
     if plot is not None:
         _plot(accounts, plot)

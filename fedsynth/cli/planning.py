@@ -102,8 +102,10 @@ def plan(
         raise ConfigError("--releases keeps every job, --trials the best alone: give one of them")
     trained = {"rounds": rounds, "rate": rate, "noise_multiplier": noise}
     trained = {key: value for key, value in trained.items() if value is not None}
-    if plot is not None and plot.exists():
-        raise ConfigError(f"{plot} exists already: name a new file")
+    if plot is not None:
+        from fedsynth.planning.drawing import demand_plot
+
+        demand_plot(plot)
     if config is None and schema is None and columns is None:
         if rounds is None:
             raise ConfigError(
