@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fedsynth.errors import ConfigError
+from fedsynth.errors import ConfigError, FedsynthError
 from fedsynth.planning.drawing import draw_lines, save_plot
 
 AXES = {"across": "epsilon", "up": "error", "label": "errors"}
@@ -39,7 +39,7 @@ def test_a_plot_is_a_new_svg_file(tmp_path):
     save_plot(drawn, tmp_path / "a.svg")
     assert (tmp_path / "a.svg").read_text() == drawn
     for name, said in (("a.svg", "exists already"), ("a.gif", r"\.svg"), ("no/a.svg", "written")):
-        with pytest.raises(ConfigError, match=said):
+        with pytest.raises(FedsynthError, match=said):
             save_plot(drawn, tmp_path / name)
 
 
