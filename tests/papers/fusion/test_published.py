@@ -55,8 +55,8 @@ def messages(tables, schema=SCHEMA, **settings):
 def short_training():
     """What is tested here is neither how well classifiers learn nor how near families come."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(classifier, "_LEAST_STEPS", 100)
-        patch.setattr(classifier, "_EPOCHS", 8)
+        patch.setattr(classifier, "_LEAST_STEPS", 50)
+        patch.setattr(classifier, "_EPOCHS", 4)
         patch.setattr(published, "effort_of", lambda settings: Effort(20, 40, 1, 4))
         yield
 
