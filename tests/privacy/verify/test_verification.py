@@ -246,7 +246,7 @@ def test_a_loss_distribution_that_leaves_the_sums_out_is_found(
     assert failed(folder) == {"second accountant (Gaussian)"}
 
 
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(
     multiplier=st.floats(0.4, 200),
     rate=st.floats(1e-4, 1),
@@ -467,8 +467,8 @@ def test_two_packages_find_one_prv(history: list[tuple[float, float, int]], delt
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        theirs = opacus.get_epsilon(delta, eps_error=0.01)
-    assert opinions.prv(counts, delta, 0.01) == pytest.approx(theirs, abs=1e-6)
+        theirs = opacus.get_epsilon(delta, eps_error=0.05)
+    assert opinions.prv(counts, delta, 0.05) == pytest.approx(theirs, abs=1e-6)
 
 
 def test_releases_of_samples_are_verified_without_torch(tmp_path: Path):
