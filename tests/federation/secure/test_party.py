@@ -147,6 +147,19 @@ def test_one_list_of_each_kind_an_attempt():
         ask(owners, part, write_members([0, 1, 2], 4), b"".join(public[:3]))
 
 
+def test_masks_of_an_attempt_cover_one_contribution_among_the_same_owners():
+    """Or the difference of two answers would tell a mask, or what changed in the numbers."""
+    _, owners, part = reach(Step.MASKED)
+    members, boxes = part.fields
+    ask(owners, part, members, boxes)
+    with pytest.raises(PrivacyError, match=r"\(dealers\)"):
+        ask(owners, part, write_members([0, 1, 2], 4), boxes[: 2 * keys.BOX])
+    with pytest.raises(PrivacyError, match=r"\(digest\)"):
+        owners.parties[NAME].answer(write([part]), lambda round: np.ones(owners.dim, "<u8"))
+    with pytest.raises(PrivacyError, match=r"\(boxes\)"):
+        ask(owners, part, members, bytes(len(boxes)))
+
+
 @pytest.mark.parametrize("first", [Step.SHARES, Step.MASKED, Step.LIVING, Step.UNMASK])
 def test_no_step_comes_before_the_one_that_it_builds_on(first):
     _, owners, part = reach(first)
