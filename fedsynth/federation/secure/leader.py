@@ -273,11 +273,9 @@ class Leader:
         masks.mask(self._total, added, removed)
 
     def _combine(self, attempt: _Attempt, place: int) -> bytes:
-        """The secret that shares about an owner give; zeros, which are nobody's, if none."""
+        """The secret that shares about an owner give; of too few it is another one."""
         helpers = [who for who in sorted(attempt.shares) if place in attempt.shares[who]]
         helpers = helpers[: self._roster.rules.threshold]
-        if len(helpers) < self._roster.rules.threshold:
-            raise self._unfit(attempt, place)
         weighed = shamir.weights(tuple(who + 1 for who in helpers))
         secret = shamir.combine([attempt.shares[who][place] for who in helpers], weighed)
         return secret.to_bytes(keys.SHARE)[-keys.SECRET :]

@@ -20,7 +20,7 @@ from tests.federation.secure.curious import Formal, Server
 from tests.federation.secure.owners import identity, make
 from tests.federation.secure.toys import toys
 
-ATTEMPTS, TAPE = 3, 200
+ATTEMPTS, TAPE = 3, 150
 
 
 class Tape:

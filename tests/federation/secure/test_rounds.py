@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fedsynth.errors import FederationError, PrivacyError
-from fedsynth.federation.secure import masks
-from fedsynth.federation.secure.frames import Step
+from fedsynth.federation.secure import keys, masks
+from fedsynth.federation.secure.frames import Step, read, write, write_members
 from tests.federation.secure.owners import exchange, make, run
 from tests.federation.secure.toys import toys
 
@@ -67,6 +69,7 @@ def test_an_attempt_that_too_few_answered_is_lost_and_the_round_is_repeated(lost
     leader, owners = make(4, 3, 1)
     with pytest.raises(FederationError, match="2 owners answered"):
         run(leader, owners, 0, lambda step: owners.roster.names[:2] if step == lost else [], 1)
+    assert not leader.requests()
     opened, _ = run(leader, owners, 0, following=1)
     assert np.array_equal(opened.total, owners.total(opened.owners, 0))
     opened, exchanges = run(leader, owners, 1)
@@ -147,6 +150,22 @@ def test_a_wrong_share_spoils_no_sum_in_silence():
             )
         with pytest.raises(FederationError, match="one of them lied"):
             leader.advance()
+
+
+def test_too_few_shares_about_an_owner_open_nothing():
+    """Of a dealer whose box held none for two of its helpers."""
+    leader, owners = make(4, 3)
+    leader.begin(0, owners.dim)
+    while leader._step != Step.UNMASK:
+        exchange(leader, owners)
+    for name, request in leader.requests().items():
+        (part,) = read(owners.answer(name, request))
+        if name in ("owner 1", "owner 2"):
+            about = write_members([0, 1, 2], 4), part.fields[1][: 3 * keys.SHARE]
+            part = replace(part, fields=about)
+        leader.receive(name, write([part]))
+    with pytest.raises(FederationError, match="shares about owner 3"):
+        leader.advance()
 
 
 def test_an_answer_counts_once_in_time_and_as_it_was_asked():
