@@ -64,6 +64,16 @@ def test_one_that_missed_a_round_is_in_the_next():
     assert late in opened.owners and exchanges == 3
 
 
+def test_shares_of_too_few_that_rode_along_are_dealt_anew():
+    leader, owners = make(5, 3)
+    names = owners.roster.names
+    absent = {Step.LIVING: names[3:], Step.UNMASK: names[:2]}
+    opened, _ = run(leader, owners, 0, lambda step: absent.get(step, ()), following=1)
+    assert opened.owners == names
+    opened, exchanges = run(leader, owners, 1)
+    assert exchanges == 5 and np.array_equal(opened.total, owners.total(names, 1))
+
+
 @pytest.mark.parametrize("lost", list(Step)[:-1])
 def test_an_attempt_that_too_few_answered_is_lost_and_the_round_is_repeated(lost):
     leader, owners = make(4, 3, 1)
