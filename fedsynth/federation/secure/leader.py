@@ -208,7 +208,7 @@ class Leader:
             case Step.UNMASK:
                 signed = sorted(attempt.signatures.items())[: self._roster.rules.threshold]
                 proof = (members(dict(signed)), b"".join(signature for _, signature in signed))
-                asked = dict.fromkeys(attempt.masked, proof)
+                asked = dict.fromkeys(attempt.signatures, proof)
         for place, fields in asked.items():
             yield place, Part(step, attempt.round, attempt.number, fields)
 

@@ -19,6 +19,7 @@ from fedsynth.federation.secure.frames import (
     Step,
     copy_vector,
     read,
+    read_members,
     read_vector,
     write,
 )
@@ -118,6 +119,13 @@ PARTS = st.builds(
 @given(st.lists(PARTS, min_size=1, max_size=MOST_PARTS))
 def test_what_was_written_is_read(parts):
     assert read(write(parts)) == tuple(parts)
+
+
+@pytest.mark.parametrize("field", [b"", bytes(2), bytes(4), bytes((0, 1, 2))])
+def test_a_list_of_owners_has_one_form(field):
+    with pytest.raises(FederationError, match="a list of owners is damaged"):
+        read_members(field, 3)
+    assert read_members(bytes((1, 0, 1)), 3) == (0, 2)
 
 
 @given(st.data())
