@@ -104,11 +104,7 @@ class Door:
         return summed
 
     def _take(
-        self,
-        answered: int,
-        request: Request,
-        cohort: Sequence[str],
-        incidents: Sequence[Incident],
+        self, answered: int, request: Request, cohort: Sequence[str], incidents: Sequence[Incident]
     ) -> None:
         """Raises FederationError for too few answers; coin flips that drew nobody need none."""
         self.traffic.add_request(request, len(cohort))

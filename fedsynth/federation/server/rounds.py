@@ -25,7 +25,7 @@ from fedsynth.errors import BudgetExceeded, FederationError
 from fedsynth.federation.kept import Kept
 from fedsynth.federation.request import Collected, Incident, Released, Request
 from fedsynth.federation.server.checks import Unopened, draws_clients, paid
-from fedsynth.federation.server.incidents import Dropped
+from fedsynth.federation.server.incidents import Dropped, names_clients
 from fedsynth.federation.server.rest import demand_rest
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.ledger import Ledger
@@ -127,6 +127,9 @@ class Rounds:
         if self._kept is not None:
             arrays, plain = pack(value)
             told = [vars(incident) for incident in self._dropped.latest]
+            if not names_clients(self._ledger.job.budget):
+                # Who was asked is secret: it is told in this process, and written nowhere.
+                told, plain = [], {**plain, "incidents": []}
             self._kept.keep(request.round, asked, arrays, [plain, told])
         self._next = request.round + 1
         if self._noises:

@@ -122,7 +122,7 @@ class Training:
         self.discriminators.announce(channel, self.trainers)
         every = self.session.options.checkpoint_every
         while self.round < rounds and not self._finished():
-            # Rounds that an interrupted run lost stay charged, so a resumed one may end early.
+            # A round that an interrupted run lost stays charged, so a resumed one may end early.
             if not channel.affords(self.training.terms):
                 break
             self._step()

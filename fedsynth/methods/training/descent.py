@@ -85,7 +85,7 @@ class Rounds:
         """
         session, rounds = self.session, self.training.count
         while descent.round < rounds:
-            # Rounds that an interrupted run lost stay charged, so a resumed one may end early.
+            # A round that an interrupted run lost stays charged, so a resumed one may end early.
             if not session.channel.affords(self.terms, kept=kept):
                 break
             rate = self.learning_rate(descent)

@@ -175,13 +175,21 @@ def test_a_checkpoint_lets_go_of_values_and_they_are_not_asked_for_again(job, tm
     assert job(done=1).asked == 3
 
 
-def test_who_was_missing_is_told_again_with_the_value(job):
-    channel = job(runtime=Watched(clients(), answering=3))
-    channel.sum(TASK, CENTRAL, 3)
-    (entry,) = channel.dropped.entries()
-    again = job()
-    assert again.sum(TASK, CENTRAL, 3).answered == 3
-    assert again.dropped.entries() == (entry,)
+@pytest.mark.parametrize(("trust", "told"), [("distributed", 1), ("central", 0)])
+def test_who_was_missing_is_told_again_unless_that_is_secret(tmp_path, trust, told):
+    account = ledger(path=tmp_path / "ledger.jsonl", trust=trust)
+    asking, promised = {"kept": tmp_path / "kept", "done": 0}, terms(trust=trust, survivors=3)
+    runtime = Watched(clients(), answering=3)
+    channel = Channel(runtime, account, NoiseSource(), **asking)
+    value = channel.sum(TASK, promised, 3).value
+    entries = channel.dropped.entries()
+    assert len(entries) == 1
+    account.close()
+    assert (b"did not answer" in (tmp_path / "kept").read_bytes()) == bool(told)
+    again = Channel(LocalRuntime(clients()), Ledger.open(account.path), NoiseSource(), **asking)
+    released = again.sum(TASK, promised, 3)
+    assert released.value.tobytes() == value.tobytes() and released.answered == 3
+    assert again.dropped.entries() == entries[:told]
 
 
 def test_a_lost_round_that_cannot_be_paid_again_says_how_to_go_on(tmp_path):

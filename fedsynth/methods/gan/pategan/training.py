@@ -60,7 +60,7 @@ class StudentTraining:
         channel, rounds = self.session.channel, self.training.count
         channel.announce("game", self.game.to_dict())
         while self.round < rounds and not (self.watch.diverged or self.watch.stalled):
-            # Rounds that an interrupted run lost stay charged, so a resumed one may end early.
+            # A round that an interrupted run lost stays charged, so a resumed one may end early.
             if not channel.affords(self.training.terms):
                 break
             self._step()
