@@ -1,4 +1,4 @@
-"""Who may read what fedsynth writes: private rows' traces their user alone, releases whom umask lets."""
+"""Who may read what fedsynth writes: traces of rows their user alone, releases whom umask lets."""
 
 from __future__ import annotations
 
