@@ -120,6 +120,7 @@ PRESENT = {"IPython"}
 MODULES = {
     "dp-accounting": {"dp_accounting"},
     "prv-accountant": {"prv_accountant"},
+    "resvg-py": {"resvg_py"},
     "pydantic": {"pydantic", "pydantic_core"},
     "pyyaml": {"yaml"},
     "scikit-learn": {"sklearn"},
