@@ -61,8 +61,8 @@ class Chain:
             # Part of the line may be there: nothing may follow it before `open` has cut it off.
             self.close()
             raise UnwrittenError(
-                f"{self.path}: cannot be written{why}, so nothing may be released. Make room on the "
-                "disk, then resume"
+                f"{self.path}: cannot be written{why}, so nothing may be released. Make room on "
+                "the disk, then resume"
             )
 
     def close(self) -> None:
