@@ -72,9 +72,9 @@ def _rounded(divergence: Callable[[Curve], Curve], lower: float, upper: float) -
     return pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(MESH, low, high, deltas)
 
 
-def gaussian_loss(noise: float, rate: float) -> Loss:
-    """The loss distribution of one Gaussian release of a Poisson sample, as dp-accounting has it,
-    which computes it number by number. A loss 10 deviations out counts as infinite.
+def gaussian_loss(noise: float, rate: float, count: int) -> Loss:
+    """The loss distribution of Gaussian releases of Poisson samples, as dp-accounting has it, which
+    computes it number by number. A loss 10 deviations out counts as infinite.
 
     Divergences of samples follow from those of everybody, ``delta``: where a unit of the sample
     leaves, ``rate delta(log(1 + (e^epsilon - 1) / rate))``; where it joins,
@@ -91,19 +91,22 @@ def gaussian_loss(noise: float, rate: float) -> Loss:
 
     def leaving(epsilon: Curve) -> Curve:
         odds = np.expm1(epsilon) / rate
-        found = rate * everybody(np.log1p(np.maximum(odds, -1 + 1e-12)))
+        found = rate * everybody(np.log1p(np.maximum(odds, np.nextafter(-1, 0))))
         return np.where(odds > -1, found, -np.expm1(epsilon))
 
     def joining(epsilon: Curve) -> Curve:
         odds = np.expm1(-epsilon) / rate
-        found = everybody(-np.log1p(np.maximum(odds, -1 + 1e-12)))
+        found = everybody(-np.log1p(np.maximum(odds, np.nextafter(-1, 0))))
         return np.where(odds > -1, -np.expm1(epsilon + math.log1p(-rate)) * found, 0.0)
 
-    reach = 0.5 / noise**2 + 10 / noise
     if rate == 1:
-        return loss_of(everybody, reach)
+        # Exactly one release with less noise, so that the mesh rounds once.
+        noise /= math.sqrt(count)
+        return loss_of(everybody, 0.5 / noise**2 + 10 / noise)
+    reach = 0.5 / noise**2 + 10 / noise
     ends = (float(np.logaddexp(math.log1p(-rate), math.log(rate) + x)) for x in (-reach, reach))
     lower, upper = ends
-    return privacy_loss_distribution.PrivacyLossDistribution(
+    one = privacy_loss_distribution.PrivacyLossDistribution(
         _rounded(leaving, lower, upper), _rounded(joining, -upper, -lower)
     )
+    return one.self_compose(count)

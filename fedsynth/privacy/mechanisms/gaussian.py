@@ -46,7 +46,4 @@ class Gaussian(Additive):
     def loss(self, noise: float, sampling: Sampling, count: int) -> Loss:
         if sampling.rate is None:
             raise PrivacyError("no loss distribution is known for samples of a fixed size")
-        if sampling.rate == 1:
-            # Exactly one release with less noise, so that the mesh rounds once.
-            return gaussian_loss(noise / math.sqrt(count), 1.0)
-        return gaussian_loss(noise, sampling.rate).self_compose(count)
+        return gaussian_loss(noise, sampling.rate, count)
