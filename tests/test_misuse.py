@@ -107,7 +107,7 @@ MISUSES: dict[str, tuple[Use, type[Exception], tuple[str, ...]]] = {
     "Schema(df)": (lambda w: fs.Schema(w.table), SchemaError, ("by name", "fs.draft")),
     "Schema(path)": (lambda w: fs.Schema("s.yaml"), SchemaError, ("by name", "Schema.load")),
     "Schema.load(nowhere)": (lambda w: fs.Schema.load("nowhere"), SchemaError, ("nowhere",)),
-    "Schema.load(folder)": (lambda w: fs.Schema.load(w.folder), SchemaError, ("directory",)),
+    "Schema.load(folder)": (lambda w: fs.Schema.load(w.folder), SchemaError, ("a folder",)),
     "Schema.load(csv)": (lambda w: fs.Schema.load(w.csv), SchemaError, ("table.csv", "keys")),
     "schema.column(typo)": (lambda w: SCHEMA.column("agee"), SchemaError, ("'agee'", "'age'")),
     "draft(path)": (lambda w: fs.draft("t.csv"), DataError, ("path", "fs.read_table")),
@@ -472,6 +472,12 @@ def calls(w: World) -> dict[str, tuple[Callable[..., object], dict[str, object]]
             lambda releases, **given: fs.tune(releases, metric="x", **given),
             {"releases": w.release, "trials": 1, "rows": 9, "seed": 0, "jobs": 1},
         ),
+        # Nothing is held out, likewise.
+        "select": (
+            lambda **given: fs.select(**given, holdout=1.0),
+            {"candidates": [NEW(), NEW()], "public": table, "budget": BUDGET, "clients": 3,
+             "records": None, "repeats": 2, "score": None, "seed": 0, "progress": None},
+        ),
         "Certificate.load": (fs.Certificate.load, {"folder": w.release}),
     }  # fmt: skip
 
@@ -498,7 +504,7 @@ def test_objects_that_are_no_arguments_get_an_error_of_ours_that_quotes_no_cell(
 
 def test_no_public_function_is_left_out(world: World) -> None:
     """Results, which users do not make, and methods, of which one stands for all, aside."""
-    results = {"Certificate", "Draft", "Evaluation", "Forecast", "Plan", "Tuned"}
+    results = {"Certificate", "Draft", "Evaluation", "Forecast", "Plan", "Selected", "Tuned"}
     methods = {entry.kind for entry in ENTRIES.values()}
     tried = {name.partition(":")[0].partition(".")[0] for name in calls(world)}
     assert set(fs.__all__) - results - methods <= tried

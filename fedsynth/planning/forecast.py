@@ -247,6 +247,7 @@ def plan(
         raise ConfigError(
             f"plan needs a synthesizer (fs.AIM(schema)) or a schema, not {type(what).__name__}"
         )
+    clients = demand_whole("clients", clients, 1)
     if records is not None:
         demand_whole("records", records, 1)
     settled = settle_two(allowed, clients)

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fedsynth.agreed import demand_whole
+from fedsynth.agreed import demand_whole, shown
+from fedsynth.demands import demand_number
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.evaluation.measures.marginals import marginal_error
 from fedsynth.federation.simulation.partitions import partition
@@ -121,12 +122,16 @@ def select(
         >>> fs.select(tried, public, 1.0, clients=10).best.fit(owners, 1.0)  # doctest: +SKIP
     """
     schema, allowed = _demand_candidates(candidates), budget_of(budget)
-    repeats = demand_whole("repeats", repeats, 2)
+    clients, repeats = demand_whole("clients", clients, 1), demand_whole("repeats", repeats, 2)
+    seed = demand_whole("seed", seed, 0)
+    count = None if records is None else demand_whole("records", records, clients)
+    for name, given in (("score", score), ("progress", progress)):
+        if not (given is None or callable(given)):
+            raise ConfigError(f"{name} must be a function, not {shown(given)}")
     for one in candidates:
         one.plan(allowed, clients)
-    table = demand_frame(public, "public")
-    learned, held = _cut(table, holdout, clients, seed)
-    count = len(learned) if records is None else demand_whole("records", records, clients)
+    learned, held = _cut(demand_frame(public, "public"), holdout, clients, seed)
+    count = len(learned) if count is None else count
     scores = np.empty((len(candidates), repeats))
     told: dict[str, None] = {}
     for again in range(repeats):
@@ -188,7 +193,8 @@ def _demand_score(value: object) -> float:
 
 def _demand_candidates(candidates: Sequence[Synthesizer[Any]]) -> Schema:
     """Their one schema, of tables."""
-    if len(candidates) < 2 or not all(isinstance(one, Synthesizer) for one in candidates):
+    several = isinstance(candidates, list | tuple) and len(candidates) >= 2
+    if not several or not all(isinstance(one, Synthesizer) for one in candidates):
         raise ConfigError(
             "select chooses among two synthesizers and more: "
             "[fs.AIM(schema), fs.AIM(schema, bins=12)]"
@@ -205,8 +211,7 @@ def _cut(
     table: pd.DataFrame, holdout: float, clients: int, seed: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Rows to learn from, and rows that were held out."""
-    if not 0 < holdout < 1:
-        raise ConfigError(f"holdout must be a share in (0, 1), not {holdout}")
+    holdout = demand_number("holdout", holdout, "a share in (0, 1)", lambda share: 0 < share < 1)
     order = np.random.default_rng(seed).permutation(len(table))
     cut = len(table) - round(holdout * len(table))
     if cut < clients or cut == len(table):

@@ -310,6 +310,7 @@ def test_the_second_accountant_imports_nothing_of_the_first(module):
     verify = "fedsynth.privacy.verify"
     assert {name for name in imported if name.startswith(("fedsynth", "dp_accounting"))} <= {
         "fedsynth.errors",
+        "fedsynth.files",
         verify,
         f"{verify}.charges",
     }
