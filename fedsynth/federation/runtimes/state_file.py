@@ -87,9 +87,13 @@ class StateFile:
 
     def _create(self, size: int) -> None:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        # Under its name once it has a head: a file without one would be taken for damaged.
+        fresh = self._path.with_name(f"{self._path.name}.new")
+        fresh.unlink(missing_ok=True)
+        self._file = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         self._size = size
         os.pwrite(self._file, _MAGIC + size.to_bytes(_HEAD - len(_MAGIC), "little"), 0)
+        fresh.rename(self._path)
 
 
 @dataclass(frozen=True)

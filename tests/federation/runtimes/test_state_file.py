@@ -60,6 +60,26 @@ def test_states_survive_a_restart_and_are_for_the_owner_alone(tmp_path: Path):
     assert path.stat().st_mode & 0o077 == 0
 
 
+def test_a_file_whose_making_was_cut_off_has_no_vectors_and_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """It was once taken for damaged, and the job could not go on."""
+    path = tmp_path / "states"
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as cut, pytest.raises(KeyboardInterrupt):
+        cut.setattr("os.pwrite", killed)
+        StateFile(path).slot(1).save(np.ones(3, np.float32))
+    again = StateFile(path)
+    assert again.read(1) is None
+    again.slot(1).save(np.ones(3, np.float32))
+    again.close()
+    np.testing.assert_array_equal(StateFile(path).read(1), np.ones(3))
+    assert [entry.name for entry in tmp_path.iterdir()] == ["states"]
+
+
 def test_clients_never_touched_take_no_room(tmp_path: Path):
     file = StateFile(tmp_path / "states")
     file.slot(30_000).save(np.zeros(1000, np.float32))
