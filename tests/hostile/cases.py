@@ -101,6 +101,19 @@ def _release(name: str, change: Callable[[Path], Any], verb: str = "verify") -> 
     return make
 
 
+def _certificate(change: Callable[[dict[str, Any]], Any]) -> Make:
+    """A certificate of which one thing is another, of a job that is resumed."""
+
+    def make(folder: Path) -> list[Any]:
+        path = folder / "r" / "certificate.json"
+        content = json.loads(path.read_text())
+        change(content)
+        path.write_text(json.dumps(content))
+        return ["run", "--resume", folder / "r", "--quiet"]
+
+    return make
+
+
 def files_sha256(path: Path) -> str:
     from fedsynth.privacy.trail.certificate import sha256
 
@@ -207,6 +220,9 @@ HOSTILE: dict[str, tuple[Make, int]] = {
     "certificate: a folder": (_release("certificate.json", Path.mkdir), 6),
     "certificate: 100,000 lists deep": (_release("certificate.json", _write(b"[" * 100_000)), 6),
     "certificate: a number": (_release("certificate.json", _write(b"5")), 6),
+    "certificate: an epsilon of 400 digits": (
+        _certificate(lambda c: c["guarantee"].update(epsilon=10**400)), 6),
+    "certificate: does not say whether it is void": (_certificate(lambda c: c.pop("void")), 6),
     "certificate: NaN": (_release("certificate.json", _write(b'{"format": NaN}')), 6),
     "ledger: a folder": (_release("ledger.jsonl", Path.mkdir), 6),
     "ledger: a pipe": (_release("ledger.jsonl", os.mkfifo), 6),

@@ -34,6 +34,7 @@ NAME = "certificate.json"
 LEDGER = "ledger.jsonl"
 CONFIG, SCHEMA, MODEL = "config.yaml", "schema.yaml", "model.json"
 
+_NEEDED = {"sentence", "void", "ledger", "not_covered", "cautions"}
 _CHANGE = {
     "add-or-remove-one": "Adding or removing",
     "replace-one": "Exchanging",
@@ -95,7 +96,9 @@ class Certificate(Shown):
             certificate = Certificate(content)
             known = content["format"] in FORMATS and isinstance(content["files"], dict)
             math.isnan(certificate.epsilon)
-        except (ValueError, KeyError, TypeError):
+            if not content.keys() >= _NEEDED:
+                raise ValueError("not all of it")
+        except (ValueError, KeyError, TypeError, OverflowError):
             raise ReleaseError(f"{path} is damaged: it is no certificate") from None
         if not known:
             raise ReleaseError(f"{path} is of a format that this fedsynth does not read")
