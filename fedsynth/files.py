@@ -100,7 +100,7 @@ def writing(path: str | Path) -> Iterator[None]:
 
 @contextmanager
 def private() -> Iterator[None]:
-    """What is written meanwhile is this user's alone: for programs of one thread, as commands are."""
+    """What is written meanwhile is this user's alone: for commands, which have one thread."""
     before = os.umask(0o077)
     try:
         yield

@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 
 import fedsynth as fs
+from fedsynth.cli import app
+from fedsynth.errors import ConfigError, MachineError
 from fedsynth.evaluation.report import save
 from fedsynth.holding import CHECKPOINT, hold
 from fedsynth.privacy.budget import Budget
@@ -80,3 +82,21 @@ def test_an_owners_account_is_its_own(tmp_path):
 def test_a_report_is_private_as_its_rows_are(tmp_path, private, folder, file):
     for path in save(contents.minimal(), tmp_path / "report", private=private):
         assert (mode(path.parent), mode(path)) == (folder, file)
+
+
+def test_a_job_that_ended_says_how_to_go_on_and_how_to_be_rid_of_private_vectors(tmp_path, capsys):
+    (tmp_path / CHECKPOINT).mkdir()
+    (tmp_path / CHECKPOINT / "0.private").touch()
+    (tmp_path / "config.yaml").touch()
+    app._tell_left(tmp_path, MachineError("full"))
+    told = capsys.readouterr().err
+    assert f"fedsynth run --resume {tmp_path}" in told
+    assert f"rm -r {tmp_path / CHECKPOINT}" in told
+    # What the disk is not to blame for, resuming may not mend.
+    app._tell_left(tmp_path, ConfigError("wrong"))
+    told = capsys.readouterr().err
+    assert "--resume" not in told and "rm -r" in told
+    (tmp_path / CHECKPOINT / "0.private").unlink()
+    (tmp_path / "certificate.json").touch()
+    app._tell_left(tmp_path, MachineError("full"))
+    assert capsys.readouterr().err == ""

@@ -56,6 +56,14 @@ def call(arguments: list[Any]) -> tuple[int, str]:
     return code, lines[-1] if lines else ""
 
 
+def _after(do: Callable[[Path], Any], arguments: Make) -> Make:
+    def make(folder: Path) -> list[Any]:
+        do(folder)
+        return arguments(folder)
+
+    return make
+
+
 def _schema(text: str) -> Make:
     def make(folder: Path) -> list[Any]:
         (folder / "s.yaml").write_text(text)
@@ -187,15 +195,18 @@ HOSTILE: dict[str, tuple[Make, int]] = {
     "schema: a date format of %": (_schema(TEXT + "- {kind: datetime, name: d, lower: 2000-01-01, "
                                    "upper: 2001-01-01, format: '%'}\n"), 3),
     "schema: 9 MB": (_schema(TEXT + "#" * 9_000_000), 3),
-    "schema: no UTF-8": (lambda f: [(f / "s.yaml").write_bytes(b"\xff\xfe\0"), "schema"][1:]
-                         + ["check", f / "table.csv", f / "s.yaml"], 3),
+    "schema: no UTF-8": (
+        _after(lambda f: (f / "s.yaml").write_bytes(b"\xff\xfe\0"),
+               lambda f: ["schema", "check", f / "table.csv", f / "s.yaml"]), 3),
     "schema: a device": (lambda f: ["schema", "check", f / "table.csv", "/dev/zero"], 3),
-    "schema: a pipe": (lambda f: [os.mkfifo(f / "pipe"), "schema"][1:]
-                       + ["check", f / "table.csv", f / "pipe"], 3),
+    "schema: a pipe": (
+        _after(lambda f: os.mkfifo(f / "pipe"),
+               lambda f: ["schema", "check", f / "table.csv", f / "pipe"]), 3),
     "schema: a folder": (lambda f: ["schema", "check", f / "table.csv", f / "r"], 3),
     "job file: a device": (lambda f: ["run", "/dev/zero", "--out", f / "x", "--quiet"], 2),
-    "job file: aliases of aliases": (lambda f: [(f / "j.yaml").write_text(LAUGHS), "run"][1:]
-                                     + [f / "j.yaml", "--out", f / "x", "--quiet"], 2),
+    "job file: aliases of aliases": (
+        _after(lambda f: (f / "j.yaml").write_text(LAUGHS),
+               lambda f: ["run", f / "j.yaml", "--out", f / "x", "--quiet"]), 2),
     "--set: !!timestamp q": (_change("settings.bins", "!!timestamp q"), 2),
     "--set: 3,000 brackets": (_change("settings.bins", "[" * 3000), 2),
     "--set: 5,000 digits": (_change("settings.bins", "9" * 5000), 2),
@@ -239,8 +250,9 @@ HOSTILE: dict[str, tuple[Make, int]] = {
             (head := b'{"a":{"dtype":"F32","shape":[1000000000000],"data_offsets":[0,4]}}',
              len(head).to_bytes(8, "little") + head + bytes(4))[1]), "sample"), 6),
     "signatures: bytes": (_release("signatures.json", _write(b"\0\1\2")), 6),
-    "account: a folder": (lambda f: [(f / "acc" / "n.jsonl").mkdir(parents=True), "budget"][1:]
-                          + [f / "acc"], 6),
+    "account: a folder": (
+        _after(lambda f: (f / "acc" / "n.jsonl").mkdir(parents=True),
+               lambda f: ["budget", f / "acc"]), 6),
     "key: a device": (lambda f: ["sign", f / "r", "--key", "/dev/zero"], 2),
 }  # fmt: skip
 MEMORY = {"256 MB": 256 << 20, "16 MB": 16 << 20}
@@ -304,7 +316,7 @@ ENVIRONMENT: dict[str, tuple[Make, Callable[[Path], Any], int]] = {
         lambda f: ["count", f / "r", "age", "-o", f / "no" / "c.csv"], _NONE, 7),
     "key: into a folder that is not there": (lambda f: ["key", f / "no" / "k"], _NONE, 7),
     "sign: the disk is full": (
-        lambda f: [call(["key", f / "k"]), "sign"][1:] + [f / "r", "--key", f / "k.key"],
+        _after(lambda f: call(["key", f / "k"]), lambda f: ["sign", f / "r", "--key", f / "k.key"]),
         _no_space, 7),
 }  # fmt: skip
 
