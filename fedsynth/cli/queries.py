@@ -20,7 +20,6 @@ from fedsynth.cli.options import (
     Sheet,
     Where,
 )
-from fedsynth.demands import demand_path
 from fedsynth.errors import ConfigError
 from fedsynth.files import private, writing
 from fedsynth.plain import print_json, print_note
@@ -142,6 +141,8 @@ def _load_graphical(release: Path) -> GraphicalSynthesizer:
 
 def demand_new(path: Path) -> None:
     """Raises ConfigError where a file would be overwritten."""
+    from fedsynth.demands import demand_path
+
     if demand_path("output", path).exists():
         raise ConfigError(f"{path} exists already: name a new file")
 
