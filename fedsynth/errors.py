@@ -97,4 +97,4 @@ class MachineError(FedsynthError):
 
 
 class UnwrittenError(MachineError, PrivacyError):
-    """The disk does not take a charge, or what it paid for; before that nothing is asked or given."""
+    """The disk does not take a charge, or what it paid for: nothing is asked or given then."""

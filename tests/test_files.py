@@ -1,4 +1,4 @@
-"""What is opened is a plain file of a size that is read; what the system refuses is told with it."""
+"""What is opened is a plain file of a size that is read; what a system refuses is told with it."""
 
 from __future__ import annotations
 
@@ -82,7 +82,8 @@ def test_a_stream_ends_with_an_error_after_so_many_bytes():
     packed = gzip.compress(bytes(10**6))
     error = DataError("too much")
     for most, good in ((10**6, True), (10**6 - 1, False)):
-        stream = io.BufferedReader(Limited(gzip.open(io.BytesIO(packed)), most, error))
+        opened = gzip.open(io.BytesIO(packed))  # noqa: SIM115
+        stream = io.BufferedReader(Limited(opened, most, error))
         if good:
             assert len(stream.read()) == 10**6
         else:

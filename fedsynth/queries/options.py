@@ -46,8 +46,8 @@ class Options:
         owners_ledgers: owners' own accounts across jobs, by the owner's name
             (:meth:`fedsynth.privacy.trail.ledger.Ledger.of_owner`): an owner refuses the rounds
             that would exceed its own.
-        checkpoint_every: rounds between checkpoints. What rounds since the last one released is kept
-            as it comes, so a crash loses none of it; a resumed job computes their steps anew.
+        checkpoint_every: rounds between checkpoints. What rounds since the last one released is
+            kept as it comes, so a crash loses none of it; a resumed job computes their steps anew.
         progress: see :data:`Progress`; True for a line on a terminal or in a notebook, False for
             none (:func:`fedsynth.progress.showing`).
         owners_provenance: "declared", or "private-data" where private rows tell which owners there
