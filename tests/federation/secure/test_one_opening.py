@@ -55,8 +55,8 @@ def search(case, count):
 
 def test_schedules_do_open_sums():
     """Or nothing would be tested by them."""
-    opened, broken = search((4, 3, 1, (2,)), 30)
-    assert opened >= 10 and not broken
+    opened, broken = search((4, 3, 1, (2,)), 40)
+    assert opened >= 8 and not broken
 
 
 def sign_any_list(patch):
