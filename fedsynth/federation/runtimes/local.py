@@ -150,8 +150,6 @@ class LocalRuntime:
     def _keep(self, request: Request, arrays: Mapping[str, NDArray[Any]], plain: Plain) -> None:
         kept = self._kept.get(request.job)
         if kept is not None:
-            # The server has what it asked before.
-            kept.settle(request.round)
             kept.keep(request.round, request.digest, arrays, plain)
 
 

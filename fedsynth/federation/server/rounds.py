@@ -132,7 +132,7 @@ class Rounds:
                 told, plain = [], {**plain, "incidents": []}
             self._kept.keep(request.round, asked, arrays, [plain, told])
         self._next = request.round + 1
-        if self._noises:
+        if self._noises or self._kept is None:
             self._settle(self._next)
         return value
 
