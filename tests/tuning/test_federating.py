@@ -68,5 +68,5 @@ def test_what_a_search_found_is_trained_on_owners_rows(releases: list[Path]):
     wanted = federate("logistic regression", found.settings, 200, 2)["weight_decay"]
     assert model.settings.weight_decay == wanted > 0
     assert (model.settings.rounds, model.settings.hidden) == (2, ())
-    model.fit([table(40, 1), table(40, 2)], epsilon=5.0, delta=1e-4)
+    model.fit([table(40, 1), table(40, 2)], epsilon=5.0, delta=1e-4, trust="central")
     assert model.predict_proba(table(5)).shape == (5, 2)
