@@ -74,7 +74,7 @@ def test_impute_and_predict_read_as_their_options_say(call, north, tmp_path, mon
     assert code == 0 and "Caution" not in err
     whole = pd.read_csv(tmp_path / "whole.csv")
     assert whole.equals(table(40).fillna({"colour": "red"}))
-    monkeypatch.setattr(loading, "load", lambda folder: Coin())
+    monkeypatch.setattr(loading, "load_model", lambda folder: Coin())
     code, _, err = call("predict", "r", north, "-o", tmp_path / "classes.csv", *WRITTEN)
     assert code == 0 and len(pd.read_csv(tmp_path / "classes.csv")) == 40 and "Caution" not in err
 
