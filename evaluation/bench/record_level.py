@@ -24,7 +24,8 @@ from torch.func import grad, vmap
 
 from fedsynth.models import vae
 from fedsynth.models.spec import VAESpec
-from fedsynth.privacy.rows.clipping import DenseRows, clip_and_sum
+from fedsynth.privacy.rows.clipping import clip_and_sum
+from fedsynth.privacy.rows.dense import DenseRows
 from fedsynth.privacy.rows.factored import FactoredRows
 
 SIZES = (50, 9, 32, 16, 16, 7, 15, 6, 5, 2, 18, 15, 32, 42)

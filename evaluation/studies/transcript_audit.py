@@ -58,8 +58,8 @@ from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.calibration import calibrate
 from fedsynth.privacy.mechanisms import norm_of
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.rows.clipping import DenseRows
 from fedsynth.privacy.rows.counting import IndicatorRows
+from fedsynth.privacy.rows.dense import DenseRows
 from fedsynth.privacy.sampling import Everyone, Poisson
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.job import Job

@@ -1,14 +1,7 @@
-"""Randomness from the operating system's entropy, and how noise is put on a public grid.
-
-Real-valued noise in floating point has gaps that can tell neighbouring inputs apart (Mironov 2012).
-So small uniforms are as fine as large ones, and far draws as close together as near ones; and what
-is released is rounded to a public grid about a millionth of the noise wide, far wider than the gaps
-(rounding is post-processing). ``tests/privacy/test_floats.py`` counts how probable outcomes are.
-"""
+"""Randomness from the operating system's entropy."""
 
 from __future__ import annotations
 
-import math
 import os
 
 import numpy as np
@@ -57,14 +50,3 @@ class NoiseSource:
         """From 128 fresh bits, for secret draws that go with private rows. None may be told: its
         state can be computed from some thousand."""
         return np.random.Generator(np.random.PCG64DXSM(self.words(2).tolist()))
-
-
-def perturbed(values: Draws, draws: Draws, scale: float) -> Draws:
-    """``values + scale * draws`` on the public grid: the power of two next below scale * 2**-20."""
-    grid = 2.0 ** (math.floor(math.log2(scale)) - 20)
-    # Whole steps of a value stay out of the rounding, which would be coarser for larger values.
-    whole = np.rint(values / grid)
-    steps = whole + np.rint(scale / grid * draws + (values / grid - whole))
-    # 41 bits of each are kept: heavy tails reach all such numbers, but not every float64.
-    kept = (steps.view(np.int64) + 2**11) & -(2**12)
-    return np.asarray(kept.view(np.float64) * grid)

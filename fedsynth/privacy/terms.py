@@ -11,7 +11,7 @@ from typing import cast
 from fedsynth.errors import ConfigError, PrivacyError
 from fedsynth.privacy.mechanisms import mechanism_of
 from fedsynth.privacy.mechanisms.mechanism import Additive, Mechanism
-from fedsynth.privacy.noise import Draws, NoiseSource, perturbed
+from fedsynth.privacy.noise import Draws, NoiseSource
 from fedsynth.privacy.rows.clipping import Norm
 from fedsynth.privacy.sampling import Everyone, Sampling
 from fedsynth.privacy.trust import Trust, trust_of
@@ -89,8 +89,9 @@ class Terms:
 
     @property
     def scale(self) -> float:
-        """Of the noise of the whole release."""
-        return self.noise_multiplier * self.clip
+        """Of the noise of the whole release: its multiplier times the clip, and a hair."""
+        wider = 1.0 if self.kind.selects else self.noise.wider
+        return self.noise_multiplier * self.clip * wider
 
     @property
     def shares(self) -> int:
@@ -117,13 +118,10 @@ class Terms:
         """``values`` [n] with the noise of the whole release, on a public grid."""
         if self.scale == 0:
             return values
-        return perturbed(values, self.noise.draw(len(values), source), self.scale)
+        return self.noise.add(values, self.scale, 1, self.clip, source)
 
     def client_noised(self, values: Draws, source: NoiseSource) -> Draws:
         """``values`` [n] with what an answering client adds: nothing, its share, or the whole."""
         if self.client_scale == 0:
             return values
-        if not self.trusts.shares:
-            return self.noised(values, source)
-        draws = self.noise.share(len(values), self.shares, source)
-        return perturbed(values, draws, self.client_scale)
+        return self.noise.add(values, self.client_scale, self.shares, self.clip, source)

@@ -16,7 +16,7 @@ from fedsynth.federation.client.steps import Steps
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.request import Request
 from fedsynth.privacy.accounting import spent
-from fedsynth.privacy.rows.clipping import DenseRows
+from fedsynth.privacy.rows.dense import DenseRows
 from fedsynth.privacy.sampling import Poisson
 from fedsynth.privacy.trail.certificate import certify
 from fedsynth.privacy.trail.job import Event, Planned

@@ -18,8 +18,9 @@ from fedsynth.privacy.accounting import spent, tight
 from fedsynth.privacy.calibration import calibrate
 from fedsynth.privacy.mechanisms.exponential import Exponential, bounded_range_delta
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.rows.clipping import DenseRows, clip_blocks
+from fedsynth.privacy.rows.clipping import clip_blocks
 from fedsynth.privacy.rows.counting import MarginalRows
+from fedsynth.privacy.rows.dense import DenseRows
 from fedsynth.privacy.rows.factored import FactoredRows
 from fedsynth.privacy.sampling import FixedSize, Poisson
 from fedsynth.privacy.terms import Terms

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from decimal import Decimal, localcontext
 
@@ -14,15 +15,12 @@ from scipy import stats
 
 from fedsynth.errors import PrivacyError
 from fedsynth.privacy import integers
+from fedsynth.privacy.aliases import discrete_gaussian
 from fedsynth.privacy.integers import (
-    SIGMA,
+    SIGMAS,
+    WIDER,
     add_noise,
-    demand_room,
-    discrete_gaussian,
-    from_residues,
-    to_residues,
-    to_steps,
-    widened,
+    count_digits,
 )
 from fedsynth.privacy.noise import NoiseSource
 
@@ -49,54 +47,47 @@ def probabilities(sigma: float, reach: int) -> np.ndarray:
     return weights / weights.sum()
 
 
-def thresholds(table) -> list[int]:
-    return [int(a) << 64 | int(b) for a, b in zip(table.high, table.low, strict=True)]
+def outcomes(table) -> list[int]:
+    """How many of 2**127 uniform numbers give each size."""
+    parts = [int(a) << 64 | int(b) for a, b in zip(table.high, table.low, strict=True)]
+    found = list(parts)
+    for part, other in zip(parts, table.alias.tolist(), strict=True):
+        found[other] += 2**114 - part
+    return found
 
 
-@pytest.mark.parametrize("sigma", [1, 2.5, 16, 100])
-def test_thresholds_are_the_distribution_to_37_digits(sigma):
-    """Against exponentials of 60 digits, each taken by itself."""
-    found = thresholds(discrete_gaussian(sigma))
-    with localcontext(prec=60):
-        weights = [
-            (-(Decimal(k) ** 2) / (2 * Decimal(sigma) ** 2)).exp() for k in range(len(found) + 50)
-        ]
+@pytest.mark.parametrize("sigma", [1, 512])
+def test_every_size_has_its_probability_to_37_digits(sigma):
+    """Against exponentials of 45 digits, each taken by itself."""
+    found = outcomes(discrete_gaussian(sigma))
+    assert sum(found) == 2**127
+    with localcontext(prec=45):
+        width = 2 * Decimal(sigma) ** 2
+        weights = [(-(Decimal(k) ** 2) / width).exp() for k in range(len(found))]
         weights = [weights[0], *(2 * one for one in weights[1:])]
-        total, below = sum(weights), Decimal(0)
-        for threshold, weight in zip(found, weights, strict=False):
-            below += weight
-            assert abs(threshold - below / total * 2**127) < 2
-    assert 2**127 - found[-1] < 16, "what is cut off is less than a draw can tell"
-    assert len(found) < 14 * sigma + 4
+        total = sum(weights)
+        for size, (count, weight) in enumerate(zip(found, weights, strict=True)):
+            # What rounding down leaves over goes to nothing.
+            assert abs(count - weight / total * 2**127) < (2 if size else len(found))
+    # Beyond the slots lies less than a draw can tell.
+    assert stats.norm.sf(len(found) / sigma) < 2.0**-127
 
 
-@given(st.sampled_from([1.0, 3.0, 40.0]), st.integers(0, 2**127 - 1), st.booleans())
-def test_a_uniform_number_is_looked_up_to_its_last_bit(sigma, place, negative):
+def draw_at(table, slot: int, place: int, *, negative: bool = False) -> int:
+    """What a uniform number of 114 bits gives in a slot."""
+    word = slot | negative << 13 | place >> 64 << 14
+    tied = place >> 64 == int(table.high[slot])
+    return int(table.draw(1, Given([word], [place % WORD] if tied else []))[0])
+
+
+@given(st.sampled_from([1.0, 512.0]), st.integers(0, 2**13 - 1), st.data(), st.booleans())
+def test_a_uniform_number_is_held_against_a_threshold_to_its_last_bit(sigma, slot, data, negative):
     table = discrete_gaussian(sigma)
-    size = sum(one <= place for one in thresholds(table))
-    tied = (place >> 64) in set(table.high.tolist())
-    words = [[(place >> 64) << 1 | negative], [place % WORD] if tied else []]
-    assert table.draw(1, Given(*words)).tolist() == [-size if negative else size]
-
-
-@given(st.sampled_from([1.0, 3.0, 40.0]), st.data())
-def test_the_lower_bits_decide_where_thresholds_share_the_upper(sigma, data):
-    table = discrete_gaussian(sigma)
-    exact = thresholds(table)
-    place = data.draw(st.sampled_from(exact)) + data.draw(st.sampled_from([-1, 0, 1]))
-    place = min(place, 2**127 - 1)
-    tied = (place >> 64) in set(table.high.tolist())
-    found = table.draw(1, Given([(place >> 64) << 1], [place % WORD] if tied else []))
-    assert found.tolist() == [sum(one <= place for one in exact)]
-
-
-@pytest.mark.parametrize("sigma", [1.0, 40.0, 512.0])
-def test_looking_up_by_the_first_bits_finds_what_a_search_finds(sigma):
-    table = discrete_gaussian(sigma)
-    ends = table.high[:: max(1, len(table.high) // 500)]
-    near = np.concatenate([ends, ends - np.uint64(1), ends + np.uint64(1)])
-    upper = np.concatenate([near[near < 2**63], NoiseSource(1).words(5_000) >> np.uint64(1)])
-    assert (table._find(upper) == np.searchsorted(table.high, upper, side="left")).all()
+    threshold = int(table.high[slot]) << 64 | int(table.low[slot])
+    near = [place for place in (threshold - 1, threshold, threshold + 1) if 0 <= place < 2**114]
+    place = data.draw(st.sampled_from(near) | st.integers(0, 2**114 - 1))
+    size = slot if place < threshold else int(table.alias[slot])
+    assert draw_at(table, slot, place, negative=negative) == (-size if negative else size)
 
 
 @pytest.mark.parametrize("sigma", [1.0, 7.0])
@@ -111,32 +102,38 @@ def test_draws_have_the_distribution(sigma):
     assert stats.chisquare(counts, inner * len(drawn)).pvalue > 1e-3
 
 
-def test_a_draw_of_two_tables_is_one_of_the_whole():
-    """256 a + b as :func:`add_noise` has it, made small: 6 a + b, whose s_a s_b / s is 2 too."""
-    fine, stride = 12.0, 6
-    whole = fine * 6.0
-    coarse = math.sqrt(whole**2 - fine**2) / stride
-    assert coarse * fine / whole == pytest.approx(2, abs=0.03)
-    reach = int(12 * coarse)
+def test_a_draw_of_two_digits_is_one_of_the_whole():
+    """255 a + b as :func:`add_noise` has it, made small: 5 a + b, of 10 steps each, s_a s_b / s of
+    1.96 and less than there."""
+    sigma, stride = 10.0, 5
+    reach = int(12 * sigma)
     spread = np.zeros(2 * reach * stride + 1)
-    spread[::stride] = probabilities(coarse, reach)
-    made = np.convolve(spread, probabilities(fine, int(12 * fine)))
-    true = probabilities(whole, len(made) // 2)
+    spread[::stride] = probabilities(sigma, reach)
+    made = np.convolve(spread, probabilities(sigma, reach))
+    true = probabilities(math.hypot(stride * sigma, sigma), len(made) // 2)
     seen = true > 1e-10
     assert np.abs(made[seen] / true[seen] - 1).max() < 1e-12
 
 
-def test_the_parts_of_a_draw_make_up_its_variance_and_overlap_enough():
-    assert (integers._STRIDE * integers._COARSE) ** 2 + integers._FINE**2 == SIGMA**2
-    assert integers._COARSE * integers._FINE / SIGMA >= 1.9999
+def test_digits_make_up_their_variance_and_overlap_enough():
+    for before, after in itertools.pairwise(SIGMAS):
+        assert after**2 == pytest.approx((integers._STRIDE * before) ** 2 + SIGMAS[0] ** 2)
+        assert before * SIGMAS[0] / after >= 2
 
 
-def test_noise_is_as_wide_as_it_says_and_lands_on_every_step():
-    drawn = add_noise(np.zeros(400_000, np.int64), NoiseSource(6))
-    assert drawn.std() / SIGMA == pytest.approx(1, abs=0.005)
-    assert abs(drawn.mean()) / SIGMA < 0.007
-    assert stats.kstest(drawn / SIGMA, "norm").pvalue > 1e-3
-    last = np.bincount(drawn % 256, minlength=256)
+@pytest.mark.parametrize(("count", "scale", "digits"), [(20_000, 1e-3, 1), (40_000, 30.0, 3)])
+def test_noise_is_as_wide_as_it_says_and_lands_on_every_step(count, scale, digits):
+    clip, source, several = 7.0, NoiseSource(6), 200_000 // count
+    assert count_digits(count, scale, clip) == digits
+    drawn = np.concatenate(
+        [add_noise(np.zeros(count), scale, clip, source) for _ in range(several)]
+    )
+    sigma = SIGMAS[digits - 1]
+    steps = drawn / scale * sigma
+    assert np.abs(steps - np.rint(steps)).max() < 1e-6
+    assert drawn.std() / scale == pytest.approx(1, abs=0.007)
+    assert stats.kstest(drawn / scale, "norm").pvalue > 1e-3
+    last = np.bincount(np.rint(steps).astype(int) % 16, minlength=16)
     assert stats.chisquare(last).pvalue > 1e-3
 
 
@@ -182,72 +179,61 @@ def test_the_accountants_figure_is_no_less_than_the_loss_distribution_of_one_num
     assert epsilons[0] == pytest.approx(epsilons[1], rel=2e-3)
 
 
-@given(st.floats(0.01, 1e4), st.integers(1, 1000), st.integers(1, 10**8))
-def test_widened_noise_is_worth_what_the_accountant_was_told(noise, shares, touched):
-    """Steps of the sum's noise, less 4 in variance, over steps of the clip once it is rounded."""
-    try:
-        wide = widened(noise, shares, touched)
-    except PrivacyError:
-        # All of the noise that there is, infinitely many clips, would not do.
-        assert SIGMA * math.sqrt(shares / touched) <= noise * (1 + 1e-9)
-        return
-    clip = SIGMA * math.sqrt(shares) / wide
-    worth = math.sqrt(shares * SIGMA**2 - 4) / (clip + math.sqrt(touched))
-    assert wide > noise and noise * (1 - 1e-9) <= worth <= noise * (1 + 1e-9)
+@given(st.floats(1e-3, 1e3), st.integers(1, 1000), st.integers(1, 10**8), st.floats(1e-6, 1e6))
+def test_noise_is_worth_at_least_what_its_multiplier_says(noise, shares, count, clip):
+    """Steps of the noise that all shares make up, less 4 in variance, over steps of the clip once
+    it is rounded: by a step in every number, and a quarter of one for a quotient in floating point.
+    Of two parts that are noised apart, too."""
+    share = noise * clip * WIDER / math.sqrt(shares)
+    sigma = SIGMAS[count_digits(count, share, clip) - 1]
+    for parts in (1, 2):
+        moved = clip / share * sigma + 1.25 * math.sqrt(parts * count)
+        assert math.sqrt(shares * sigma**2 - 4) / moved >= noise
 
 
-def test_colluding_owners_are_left_with_no_less_than_their_part_of_the_worth():
-    """Others than one of three: sqrt(2/3) of the multiplier, whatever the grid."""
-    noise, shares, touched = 3.0, 3, 500
-    clip = SIGMA * math.sqrt(shares) / widened(noise, shares, touched)
-    for others in (1, 2):
-        worth = math.sqrt(others * SIGMA**2 - 4) / (clip + math.sqrt(touched))
-        assert worth >= noise * math.sqrt(others / shares) * (1 - 1e-12)
-
-
-def test_rounding_costs_what_was_measured():
-    """105 coordinates, three owners, multiplier 10: 0.1 % at 65,536 steps; 1.2 % for 65 thousand
-    coordinates of ten owners."""
-    assert widened(10, 3, 105) / 10 - 1 == pytest.approx(0.0009, abs=1e-4)
-    assert widened(10, 10, 65_000) / 10 - 1 == pytest.approx(0.0125, abs=1e-4)
+@given(st.floats(1e-3, 1e3), st.integers(2, 30), st.integers(1, 10**6))
+def test_colluding_owners_are_left_with_at_least_their_part_of_the_worth(noise, shares, count):
+    share = noise * WIDER / math.sqrt(shares)
+    sigma = SIGMAS[count_digits(count, share, 1.0) - 1]
+    for others in {1, shares - 1}:
+        worth = math.sqrt(others * sigma**2 - 4) / (sigma / share + 1.25 * math.sqrt(count))
+        assert worth >= noise * math.sqrt(others / shares)
 
 
 @given(st.integers(1, 40), st.integers(1, 30), st.integers(0, 2**31))
-def test_rounded_neighbours_differ_by_no_more_than_the_widened_clip(touched, others, seed):
-    """The largest that is found stays below S + sqrt(k), and goes beyond S."""
+def test_rounded_neighbours_differ_by_no_more_than_a_step_in_each_number_more(
+    touched, others, seed
+):
     generator = np.random.default_rng(seed)
-    step = 0.37
     for _ in range(20):
         total = generator.normal(size=touched) * others
         row = generator.normal(size=touched)
-        moved = np.linalg.norm(row) / step
-        apart = np.linalg.norm(to_steps(total + row, step) - to_steps(total, step))
-        assert apart <= moved + math.sqrt(touched)
+        apart = np.linalg.norm(np.rint((total + row) / 0.37) - np.rint(total / 0.37))
+        assert apart <= np.linalg.norm(row) / 0.37 + math.sqrt(touched)
 
 
-@given(
-    st.lists(st.lists(st.integers(-(2**60), 2**60), min_size=3, max_size=3), min_size=1, max_size=3)
-)
-def test_sums_modulo_two_to_the_64_are_the_sums(rows):
-    total = sum(to_residues(np.array(row, np.int64)) for row in rows)
-    assert from_residues(total, 1.0).tolist() == np.sum(rows, axis=0).astype(float).tolist()
-
-
-def test_masks_that_cancel_leave_the_sum():
-    generator = np.random.default_rng(2)
-    steps = generator.integers(-1000, 1000, (2, 50))
-    mask = generator.integers(0, WORD, 50, np.uint64, endpoint=False)
-    total = (to_residues(steps[0]) + mask) + (to_residues(steps[1]) - mask)
-    assert (from_residues(total, 0.5) == steps.sum(axis=0) / 2).all()
+def test_an_outcome_is_possible_for_every_neighbour_as_often_as_it_should_be():
+    """What Mironov's attack looks for, and Haney et al.'s: low digits that tell a value. Noise in
+    floating point that is just added has them; here every step is one of the same grid."""
+    generator = np.random.default_rng(0)
+    naive = [value + generator.normal(size=2_000) for value in (0.0, 2.0**-20)]
+    finest = [(np.abs(np.remainder(one, 2.0**-52)) > 0).mean() for one in naive]
+    assert finest[0] > 0.1 > finest[1] or len(np.intersect1d(*naive)) == 0
+    ours = [
+        add_noise(np.full(2_000, value), 1.0, 1.0, NoiseSource(seed))
+        for seed, value in enumerate((0.0, 2.0**-20))
+    ]
+    step = 1.0 / SIGMAS[count_digits(2_000, 1.0, 1.0) - 1]
+    for one in ours:
+        assert np.abs(one / step - np.rint(one / step)).max() < 1e-6
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e30])
 def test_a_sum_that_is_no_number_of_steps_is_refused(value):
-    with pytest.raises(PrivacyError, match="too large for its grid"):
-        to_steps(np.array([0.0, value]), 1e-3)
+    with pytest.raises(PrivacyError, match="too large for the grid"):
+        add_noise(np.array([0.0, value]), 1.0, 1.0, NoiseSource(0))
 
 
-def test_sums_that_may_wrap_are_refused_before_anybody_is_asked():
-    demand_room(1e6, 1e-3, 100)
-    with pytest.raises(PrivacyError, match="may exceed 64 bits"):
-        demand_room(1e16, 1e-3, 1)
+def test_noise_for_which_no_grid_is_fine_enough_is_refused():
+    with pytest.raises(PrivacyError, match="too much"):
+        add_noise(np.zeros(10_000), 1e9, 1.0, NoiseSource(0))

@@ -76,7 +76,7 @@ def test_the_noise_of_every_table_is_the_claimed_one_and_goes_with_its_weight(tr
             clique = measured.clique
             errors[clique].append(((measured.values - exact[clique]) / measured.sigma).ravel())
             weight = WEIGHTS[CLIQUES.index(clique)] / np.linalg.norm(WEIGHTS)
-            expected = 5.0 * factor**0.5 / weight
+            expected = 5.0 * terms.noise.wider * factor**0.5 / weight
             assert measured.sigma == pytest.approx(expected, rel=1e-4)
     for counts in errors.values():
         values = np.concatenate(counts)

@@ -17,8 +17,9 @@ from fedsynth.evaluation.federated.scorer import scorer_of
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
-from fedsynth.privacy.rows.clipping import DenseRows, Rows
+from fedsynth.privacy.rows.clipping import Rows
 from fedsynth.privacy.rows.counting import MarginalRows
+from fedsynth.privacy.rows.dense import DenseRows
 from fedsynth.schema import build_schema
 
 NAME = "federated-scores"

@@ -21,7 +21,8 @@ from fedsynth.federation.client.group import Group
 from fedsynth.federation.client.tasks import GroupTask
 from fedsynth.federation.request import Request
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.rows.clipping import DenseRows, clip_and_sum
+from fedsynth.privacy.rows.clipping import clip_and_sum
+from fedsynth.privacy.rows.dense import DenseRows
 from fedsynth.privacy.rows.exchanging import clip_exchanged, nonnegative
 from fedsynth.privacy.sampling import Everyone
 

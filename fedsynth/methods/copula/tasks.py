@@ -14,7 +14,8 @@ from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Plain, Request, number, whole
 from fedsynth.methods.copula.cells import TableCells
 from fedsynth.methods.copula.question import Question
-from fedsynth.privacy.rows.clipping import DenseRows, Norm, Rows
+from fedsynth.privacy.rows.clipping import Norm, Rows
+from fedsynth.privacy.rows.dense import DenseRows
 from fedsynth.schema import Schema
 
 Whole = NDArray[np.int64]

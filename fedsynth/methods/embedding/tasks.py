@@ -12,7 +12,8 @@ from fedsynth.federation.client.tasks import register
 from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
 from fedsynth.methods.embedding.features import Embedding, embedding_of
-from fedsynth.privacy.rows.clipping import DenseRows, Rows
+from fedsynth.privacy.rows.clipping import Rows
+from fedsynth.privacy.rows.dense import DenseRows
 from fedsynth.privacy.rows.factored import FactoredRows
 from fedsynth.schema.target import conditions
 

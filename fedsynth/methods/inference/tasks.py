@@ -12,7 +12,8 @@ from fedsynth.federation.client.tasks import register
 from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
 from fedsynth.methods.inference.statistic import Statistic
-from fedsynth.privacy.rows.clipping import DenseRows, Rows
+from fedsynth.privacy.rows.clipping import Rows
+from fedsynth.privacy.rows.dense import DenseRows
 from fedsynth.schema import Schema
 
 _CHUNK = 4096

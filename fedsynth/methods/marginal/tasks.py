@@ -16,7 +16,8 @@ from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request, whole
 from fedsynth.marginals import Domain, count
 from fedsynth.methods.marginal.network import network
-from fedsynth.privacy.rows.clipping import DenseRows, Rows
+from fedsynth.privacy.rows.clipping import Rows
+from fedsynth.privacy.rows.dense import DenseRows
 from fedsynth.queries.tasks.records import codes_of
 
 Array = NDArray[np.float64]

@@ -22,7 +22,8 @@ from fedsynth.methods.copula.families import FAMILIES, POINT, Effort, Fit, Outco
 from fedsynth.methods.copula.fits import fit_features
 from fedsynth.methods.sampling.classifier import Classifier
 from fedsynth.papers.fusion.message import ClientModel, Feature, FeatureModel, Layout
-from fedsynth.privacy.rows.clipping import DenseRows, Rows
+from fedsynth.privacy.rows.clipping import Rows
+from fedsynth.privacy.rows.dense import DenseRows
 from fedsynth.schema import ImageSchema, build_schema
 
 Cells = list[NDArray[Any]]

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from fedsynth.errors import PrivacyError
 from fedsynth.privacy.curves import Curve, Loss, gaussian_loss, of_event
+from fedsynth.privacy.integers import WIDER, add_noise
 from fedsynth.privacy.mechanisms.mechanism import Additive
 from fedsynth.privacy.noise import Draws, NoiseSource
 from fedsynth.privacy.rows.clipping import Norm
@@ -20,22 +21,20 @@ class Gaussian(Additive):
 
     name: ClassVar[str] = "gaussian"
     norm: ClassVar[Norm] = "l2"
+    wider: ClassVar[float] = WIDER
 
-    def draw(self, count: int, source: NoiseSource) -> Draws:
-        """By the inverse distribution function, in the half where nothing cancels."""
-        from scipy.special import ndtri
-
-        uniform, sign = source.signed(count)
-        draws: Draws = sign * ndtri(0.5 * uniform)
-        return draws
+    def add(
+        self, values: Draws, scale: float, shares: int, clip: float, source: NoiseSource
+    ) -> Draws:
+        return add_noise(values, scale, clip, source)
 
     def deviation(self, scale: float) -> float:
         return scale
 
     def reach(self, dim: int, shares: int) -> float:
         """1-Lipschitz: above its mean, ``sqrt(dim)`` at most, by t with probability
-        ``exp(-t^2/2)`` at most."""
-        return (math.sqrt(dim) + 8.1) / self.growth(shares)
+        ``exp(-t^2/2)`` at most; half a step of rounding, of 512 and more, beside it."""
+        return (math.sqrt(dim) * (1 + 2.0**-10) + 8.1) / self.growth(shares)
 
     def renyi(self, noise: float, sampling: Sampling, replace_one: bool) -> Curve:
         from dp_accounting import GaussianDpEvent

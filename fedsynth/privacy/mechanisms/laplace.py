@@ -10,7 +10,7 @@ import numpy as np
 
 from fedsynth.errors import PrivacyError
 from fedsynth.privacy.curves import MESH, Curve, Loss, of_event
-from fedsynth.privacy.mechanisms.mechanism import Additive
+from fedsynth.privacy.mechanisms.floating import Floating
 from fedsynth.privacy.noise import Draws, NoiseSource
 from fedsynth.privacy.rows.clipping import Norm
 from fedsynth.privacy.sampling import Sampling
@@ -20,7 +20,7 @@ _TAIL = 32.3
 
 
 @dataclass(frozen=True)
-class Laplace(Additive):
+class Laplace(Floating):
     """Independent Laplace noise of density ``exp(-|x| / scale) / (2 scale)``.
 
     **Shares.** A Gamma variable of shape a has the characteristic function ``(1 - i t)^-a``, so the

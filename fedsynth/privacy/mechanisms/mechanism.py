@@ -45,13 +45,15 @@ class Mechanism(Protocol):
 class Additive(Mechanism, Protocol):
     """A mechanism that adds independent noise to every number of a sum."""
 
-    def draw(self, count: int, source: NoiseSource) -> Draws:
-        """Noise of a whole release at scale 1, shape [count]."""
-        ...
+    wider: ClassVar[float] = 1.0
+    """How much wider the noise is than its multiplier says, for what rounding costs."""
 
-    def share(self, count: int, shares: int, source: NoiseSource) -> Draws:
-        """One client's part, times ``growth(shares)``: so many of them add up to :meth:`draw`."""
-        return self.draw(count, source)
+    def add(
+        self, values: Draws, scale: float, shares: int, clip: float, source: NoiseSource
+    ) -> Draws:
+        """``values`` [n], which a unit moves by the clip at most, on a public grid with one of so
+        many shares of noise, each of this scale: together of ``growth(shares)`` times as much."""
+        ...
 
     def growth(self, shares: float) -> float:
         """How many times one share's scale the sum of so many has: where variances add up."""

@@ -9,7 +9,7 @@ from typing import ClassVar
 from fedsynth.errors import ConfigError, PrivacyError
 from fedsynth.privacy.curves import Curve, Loss, loss_of
 from fedsynth.privacy.mechanisms import stable_law
-from fedsynth.privacy.mechanisms.mechanism import Additive
+from fedsynth.privacy.mechanisms.floating import Floating
 from fedsynth.privacy.mechanisms.pure import amplified, pure_curve, pure_delta
 from fedsynth.privacy.noise import Draws, NoiseSource
 from fedsynth.privacy.rows.clipping import Norm
@@ -23,7 +23,7 @@ _TENTH = 1.6448536269514722
 
 
 @dataclass(frozen=True)
-class Stable(Additive):
+class Stable(Floating):
     """Independent noise of index ``alpha`` in [1, 2): Cauchy at 1, Gaussian towards 2.
 
     A statistic f in R^m, moved by d = f(D) - f(D') with ``||d||_1 <= D1`` between neighbours, is

@@ -8,7 +8,6 @@ it counts as zero.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -18,9 +17,6 @@ from fedsynth.errors import PrivacyError
 
 Norm = Literal["l2", "l1"]
 Floats = NDArray[np.float64] | NDArray[np.float32]
-
-# Rows that are widened to float64 at once: bounds memory.
-_BLOCK = 256
 
 
 class Rows(Protocol):
@@ -51,40 +47,6 @@ class Blocked(Protocol):
     """Rows that know the largest L1 norm of a block of each of them, shape [rows]."""
 
     def largest_blocks(self, starts: NDArray[np.int64]) -> Floats: ...
-
-
-@dataclass(frozen=True)
-class DenseRows:
-    """Rows written out: ``values`` is [rows, dim]."""
-
-    values: Floats
-
-    @property
-    def dim(self) -> int:
-        return int(self.values.shape[1])
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def norms(self, norm: Norm) -> Floats:
-        with np.errstate(over="ignore", invalid="ignore"):
-            if norm == "l1":
-                return np.asarray(np.abs(self.values).sum(axis=1, dtype=np.float64))
-            squares = np.einsum("ij,ij->i", self.values, self.values, dtype=np.float64)
-            return np.asarray(np.sqrt(squares))
-
-    def largest_blocks(self, starts: NDArray[np.int64]) -> Floats:
-        with np.errstate(over="ignore", invalid="ignore"):
-            sums = np.add.reduceat(np.abs(self.values), starts, axis=1, dtype=np.float64)
-        return np.asarray(sums.max(axis=1))
-
-    def weighted_sum(self, weights: Floats) -> NDArray[np.float64]:
-        total = np.zeros(self.dim)
-        chosen = np.flatnonzero(weights)
-        for start in range(0, len(chosen), _BLOCK):
-            block = chosen[start : start + _BLOCK]
-            total += weights[block].astype(np.float64) @ self.values[block].astype(np.float64)
-        return total
 
 
 def clip_and_sum(rows: Rows, clip: float, norm: Norm = "l2") -> NDArray[np.float64]:

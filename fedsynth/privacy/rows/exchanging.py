@@ -19,7 +19,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.privacy.rows.clipping import DenseRows, Norm, clip_and_sum
+from fedsynth.privacy.rows.clipping import Norm, clip_and_sum
+from fedsynth.privacy.rows.dense import DenseRows
 
 
 def row_bound(clip: float, norm: Norm = "l2") -> float:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedsynth.privacy.rows.clipping import DenseRows, Floats, factors
+from fedsynth.privacy.rows.clipping import Floats, factors
+from fedsynth.privacy.rows.dense import DenseRows
 
 
 def clip_parts(values: Floats, parts: int, clip: float) -> Floats:

@@ -82,13 +82,13 @@ def _agree(folder: Path, ledger: Ledger) -> tuple[bool, str]:
 
 def _least_noise(ledger: Ledger) -> float:
     """The smallest deviation that an unbiased count from one of the ledger's sums can have, less
-    rounding.
+    rounding, by the noise that its multiplier says: that of older releases was no wider.
 
     One record more moves a sum by its clip at the most, so no count is surer than the noise over
     the clip (Cramer and Rao), however many of the sum's numbers tell of it.
     """
     scales = [
-        terms.noise.deviation(terms.summed_scale(terms.survivors)) / terms.clip
+        terms.noise.deviation(terms.summed_scale(terms.survivors)) / terms.clip / terms.noise.wider
         for terms in ledger.counts
         if not terms.kind.selects
     ]

@@ -14,8 +14,9 @@ from fedsynth.encoding.table import TableEncoding
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
-from fedsynth.privacy.rows.clipping import DenseRows, Rows
+from fedsynth.privacy.rows.clipping import Rows
 from fedsynth.privacy.rows.counting import IndicatorRows
+from fedsynth.privacy.rows.dense import DenseRows
 from fedsynth.queries.tasks.records import codes_of
 from fedsynth.schema import Schema
 from fedsynth.schema.target import target_index

@@ -13,8 +13,9 @@ from fedsynth.federation.client.tasks import register
 from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
 from fedsynth.marginals import Clique
-from fedsynth.privacy.rows.clipping import DenseRows, Rows
+from fedsynth.privacy.rows.clipping import Rows
 from fedsynth.privacy.rows.counting import MarginalRows
+from fedsynth.privacy.rows.dense import DenseRows
 from fedsynth.queries.tasks.records import codes_of
 
 

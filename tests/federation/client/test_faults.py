@@ -15,7 +15,7 @@ from fedsynth.federation.client.client import Client
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.request import Answer, Incident, Request
 from fedsynth.federation.server.incidents import OTHER, kind_of
-from fedsynth.privacy.rows.clipping import DenseRows
+from fedsynth.privacy.rows.dense import DenseRows
 from fedsynth.privacy.terms import Terms
 from fedsynth.queries.tasks.counting import HISTOGRAM
 from tests.federation.vectors import OBEDIENT, channel, ledger, terms

@@ -23,8 +23,9 @@ from fedsynth.federation.request import Answer, Request, Summed
 from fedsynth.federation.runtime import Runtime
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.rows.clipping import DenseRows, Rows
+from fedsynth.privacy.rows.clipping import Rows
 from fedsynth.privacy.rows.counting import IndicatorRows
+from fedsynth.privacy.rows.dense import DenseRows
 from fedsynth.privacy.sampling import Poisson
 from fedsynth.privacy.trail.job import Job
 from fedsynth.privacy.trail.ledger import Ledger

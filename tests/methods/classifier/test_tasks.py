@@ -18,7 +18,8 @@ from fedsynth.methods.classifier.tasks.gradient import GRADIENT
 from fedsynth.methods.classifier.tasks.local_training import TRAINING
 from fedsynth.models.classifier import Network
 from fedsynth.models.vae import unflatten
-from fedsynth.privacy.rows.clipping import DenseRows, clip_and_sum
+from fedsynth.privacy.rows.clipping import clip_and_sum
+from fedsynth.privacy.rows.dense import DenseRows
 from fedsynth.privacy.terms import Terms
 from tests.methods.small import SCHEMA, owners, sums
 from tests.methods.small import federation as clients_of

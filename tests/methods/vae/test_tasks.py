@@ -17,7 +17,8 @@ from fedsynth.methods.vae.tasks.local_training import TRAINING
 from fedsynth.models import vae
 from fedsynth.models.spec import VAESpec
 from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.rows.clipping import DenseRows, clip_and_sum
+from fedsynth.privacy.rows.clipping import clip_and_sum
+from fedsynth.privacy.rows.dense import DenseRows
 from fedsynth.privacy.terms import Terms
 from tests.methods.small import SCHEMA, owners, sums, table, views
 from tests.methods.small import federation as clients_of

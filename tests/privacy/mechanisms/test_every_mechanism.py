@@ -196,7 +196,7 @@ def check_shares(kind: Additive, law: Law) -> None:
     for shares in (1, 3, 20):
         source, total = NoiseSource(41), np.zeros(DRAWS)
         for _ in range(shares):
-            total += kind.share(DRAWS, shares, source)
+            total += kind.add(np.zeros(DRAWS), 1.0, shares, 1.0, source)
         total /= kind.growth(shares)
         assert stats.kstest(total, law.below).pvalue > FALSE_ALARM
         # It would show if it were off by half.
@@ -208,11 +208,11 @@ def check_shares(kind: Additive, law: Law) -> None:
 def check_scale(kind: Additive, law: Law, alpha: float | None) -> None:
     """Noise of the whole, whoever adds it, is of the scale that terms say."""
     source = NoiseSource(42)
-    assert stats.kstest(kind.draw(DRAWS, source), law.below).pvalue > FALSE_ALARM
     if law.deviation is not None:
         assert kind.deviation(3.0) == pytest.approx(3 * law.deviation)
     central = terms(kind.name, alpha, 1.5, clip=2.0)
-    assert (central.scale, central.client_scale) == (3.0, 0.0)
+    assert (central.scale, central.client_scale) == (3.0 * kind.wider, 0.0)
+    assert 1 <= kind.wider < 1.001
     noisy = central.noised(np.full(DRAWS, 7.0), source)
     assert stats.kstest((noisy - 7) / 3, law.below).pvalue > FALSE_ALARM
     np.testing.assert_array_equal(central.client_noised(noisy, source), noisy)
@@ -222,8 +222,8 @@ def check_scale(kind: Additive, law: Law, alpha: float | None) -> None:
     shared = terms(kind.name, alpha, 1.5, clip=2.0, trust="distributed", survivors=3)
     total = sum(shared.client_noised(np.zeros(DRAWS), source) for _ in range(3))
     assert stats.kstest(total / 3, law.below).pvalue > FALSE_ALARM
-    assert shared.summed_scale(3) == pytest.approx(3)
-    assert shared.summed_scale(4) == pytest.approx(3 * kind.growth(4) / kind.growth(3))
+    assert shared.summed_scale(3) == pytest.approx(central.scale)
+    assert shared.summed_scale(4) == pytest.approx(central.scale * kind.growth(4) / kind.growth(3))
 
 
 def check_reach(kind: Additive, law: Law) -> None:
@@ -233,7 +233,8 @@ def check_reach(kind: Additive, law: Law) -> None:
     for dim in (1, 30):
         for shares in (1, 7):
             source = NoiseSource(43)
-            draws = kind.share(50 * dim, shares, source).reshape(50, dim) / kind.growth(shares)
+            draws = kind.add(np.zeros(50 * dim), 1.0, shares, 1.0, source).reshape(50, dim)
+            draws /= kind.growth(shares)
             assert np.linalg.norm(draws, order, axis=1).max() <= kind.reach(dim, shares)
 
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from fedsynth.errors import PrivacyError
-from fedsynth.privacy.rows.clipping import DenseRows, Norm, Rows, clip_and_sum, factors
+from fedsynth.privacy.rows.clipping import Norm, Rows, clip_and_sum, factors
 from fedsynth.privacy.rows.counting import IndicatorRows, MarginalRows
+from fedsynth.privacy.rows.dense import DenseRows
 from fedsynth.privacy.rows.factored import FactoredRows
 from fedsynth.privacy.rows.parts import clip_parts
 

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedsynth.errors import PrivacyError
-from fedsynth.privacy.rows.clipping import DenseRows, clip_and_sum
+from fedsynth.privacy.rows.clipping import clip_and_sum
 from fedsynth.privacy.rows.counting import IndicatorRows
+from fedsynth.privacy.rows.dense import DenseRows
 from fedsynth.privacy.rows.stacking import SecondMomentRows, StackedRows, triangle
 
 

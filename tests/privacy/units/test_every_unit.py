@@ -11,7 +11,8 @@ from fedsynth.errors import ConfigError, PrivacyError
 from fedsynth.privacy import units
 from fedsynth.privacy.accounting import charged
 from fedsynth.privacy.budget import Budget
-from fedsynth.privacy.rows.clipping import DenseRows, clip_and_sum
+from fedsynth.privacy.rows.clipping import clip_and_sum
+from fedsynth.privacy.rows.dense import DenseRows
 from fedsynth.privacy.sampling import Everyone, Poisson
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.job import Event, Job

@@ -20,7 +20,8 @@ from fedsynth.methods.classifier.records import Model
 from fedsynth.methods.training.batches import tensor
 from fedsynth.models.classifier import losses
 from fedsynth.models.gan import flatten, leaves
-from fedsynth.privacy.rows.clipping import DenseRows, Rows
+from fedsynth.privacy.rows.clipping import Rows
+from fedsynth.privacy.rows.dense import DenseRows
 
 # Clients, and numbers in their records, that are trained side by side: 128 MB.
 _STACK, _FLOATS = 256, 2**25

@@ -25,7 +25,8 @@ from fedsynth.methods.training.learner import BETAS
 from fedsynth.models import adversarial
 from fedsynth.models.gan import flatten, leaves
 from fedsynth.models.stacked import STACK_FLOATS, side_by_side
-from fedsynth.privacy.rows.clipping import DenseRows, Floats, Rows
+from fedsynth.privacy.rows.clipping import Floats, Rows
+from fedsynth.privacy.rows.dense import DenseRows
 from fedsynth.privacy.rows.parts import clip_parts
 
 # Numbers in the rows and weights of clients that are simulated at once: 32 MB.

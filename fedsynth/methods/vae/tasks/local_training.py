@@ -16,7 +16,8 @@ from fedsynth.federation.request import Request, number, whole
 from fedsynth.methods.training.batches import batch_of, tensor
 from fedsynth.methods.vae.records import Model, latent_draws
 from fedsynth.models import stacked
-from fedsynth.privacy.rows.clipping import DenseRows, Rows
+from fedsynth.privacy.rows.clipping import Rows
+from fedsynth.privacy.rows.dense import DenseRows
 from fedsynth.privacy.rows.parts import clip_parts
 
 Samples = Sequence[NDArray[np.int64]]

@@ -22,7 +22,8 @@ from fedsynth.methods.training.learner import Learner
 from fedsynth.models import adversarial
 from fedsynth.papers.fusion_gan.networks import Networks, Records, records_of
 from fedsynth.papers.fusion_gan.settings import FusionGANSettings
-from fedsynth.privacy.rows.clipping import DenseRows, Rows
+from fedsynth.privacy.rows.clipping import Rows
+from fedsynth.privacy.rows.dense import DenseRows
 from fedsynth.schema import build_schema
 
 
