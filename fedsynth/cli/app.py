@@ -261,6 +261,14 @@ def _tell_left(folder: Path, error: Exception | None = None) -> None:
                 f"{place} holds private vectors of the owners: delete it if the job is to be given "
                 f"up (rm -r {place})"
             )
+        if (folder / "ledger.jsonl").exists():
+            from fedsynth.jobs.run import find_answers
+
+            if (answers := find_answers(folder)) is not None:
+                print_note(
+                    f"{answers} holds what owners answered, for the job to go on with: delete it, "
+                    f"too, if the job is to be given up (rm {answers})"
+                )
 
 
 def _run(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,6 +19,7 @@ from fedsynth.data.tables import Images
 from fedsynth.errors import Caution, ConfigError, FedsynthError, MachineError, warn_of
 from fedsynth.evaluation.measures.marginals import MarginalError, marginal_error
 from fedsynth.evaluation.measures.utility import Comparison, compare
+from fedsynth.federation.runtimes.local import ANSWERS
 from fedsynth.federation.server.traffic import Traffic
 from fedsynth.files import refused
 from fedsynth.holding import hold
@@ -228,6 +229,17 @@ def owners_ledgers(config: Config, owners: Iterable[str], base: Path) -> dict[st
     return {
         name: Ledger.of_owner(folder / f"{quote(name, safe='')}.jsonl", budget) for name in owners
     }
+
+
+def find_answers(folder: Path) -> Path | None:
+    """The file beside owners' accounts in which an unfinished job left what they answered."""
+    with suppress(FedsynthError):
+        config, base = load_config(folder / CONFIG)
+        if (ledgers := config.federation.ledgers) is not None:
+            job = Ledger.read(folder / LEDGER).job.job
+            file = expand_path(ledgers.folder, base) / f"{job}{ANSWERS}"
+            return file if file.exists() else None
+    return None
 
 
 def _fit_and_release(

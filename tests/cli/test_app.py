@@ -560,6 +560,18 @@ def test_run_needs_one_job(call, arguments):
     assert call(*arguments)[0] == 2
 
 
+def test_who_gives_a_job_up_is_told_where_owners_answers_are_kept(call, tmp_path, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(session.Session, "checkpoint", interrupt)
+    accounts = {"folder": str(tmp_path / "accounts"), "epsilon": 50.0}
+    job = write_job(tmp_path, federation={"ledgers": accounts})
+    code, _, err = call("run", job, "--out", tmp_path / "r", "--quiet")
+    (answers,) = (tmp_path / "accounts").glob("*.answers")
+    assert code == 130 and f"(rm {answers})" in err
+
+
 def test_a_folder_that_is_not_empty_is_left_alone(call, tmp_path):
     code, _, err = call("run", write_job(tmp_path), "--out", tmp_path)
     # No job is in it, so there is nothing to resume.
