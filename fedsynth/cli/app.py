@@ -256,10 +256,11 @@ def _tell_left(folder: Path, error: Exception | None = None) -> None:
             print_note(
                 f"What was begun is kept. Once this is mended: fedsynth run --resume {folder}"
             )
-        if next(place.glob("*.private"), None) is not None:
+        private = [*place.glob("*.private"), *place.glob("rows.json")]
+        if private:
             print_note(
-                f"{place} holds private vectors of the owners: delete it if the job is to be given "
-                f"up (rm -r {place})"
+                f"{place} holds what is the owners' own while the job lasts (a hash of their rows, "
+                f"perhaps private vectors): delete it if the job is to be given up (rm -r {place})"
             )
         if (folder / "ledger.jsonl").exists():
             from fedsynth.jobs.run import find_answers

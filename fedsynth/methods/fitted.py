@@ -184,7 +184,7 @@ class FittedModel(Configured, Generic[L]):
             raise ReleaseError(
                 "this model cannot be used: its files are not as fedsynth wrote them, or of "
                 f"another version ({type(error).__name__})"
-            ) from error
+            ) from None  # It may quote a cell of rows that were to be filled or classified.
 
     def model_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Everything that was learned: arrays, and JSON-able values. Nothing private."""

@@ -27,15 +27,15 @@ while len(SIGMAS) < 5:
 
 def add_noise(values: Draws, scale: float, clip: float, source: NoiseSource) -> Draws:
     """``values`` [n], which a unit moves by the clip in L2 at most, in whole steps, with noise of
-    whole steps and this standard deviation, positive. Raises PrivacyError for values that are not
-    finite, or beyond 2**50 steps."""
+    whole steps and this standard deviation, positive. Values beyond 2**50 steps are held there,
+    which takes no two farther apart. Raises PrivacyError for values that are not finite."""
     digits = count_digits(len(values), scale, clip)
     step = scale / SIGMAS[digits - 1]
-    with np.errstate(invalid="ignore", over="ignore"):
-        steps = np.rint(values / step)
-    # Up to there the quotient is right to an eighth of a step.
-    if not (np.abs(steps) <= 2.0**50).all():
-        raise PrivacyError("a sum is too large for the grid of its noise: is its clip right?")
+    if not np.isfinite(values).all():
+        raise PrivacyError("a sum that is not finite cannot be noised: is its clip right?")
+    # Up to there the quotient is right to an eighth of a step. To refuse more would tell of it.
+    with np.errstate(over="ignore"):
+        steps = np.rint(np.clip(values / step, -(2.0**50), 2.0**50))
     noise = np.zeros(len(values), np.int64)
     for _ in range(digits):
         noise = _STRIDE * noise + discrete_gaussian(_SIGMA).draw(len(values), source)

@@ -228,9 +228,15 @@ def test_an_outcome_is_possible_for_every_neighbour_as_often_as_it_should_be():
         assert np.abs(one / step - np.rint(one / step)).max() < 1e-6
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e30])
-def test_a_sum_that_is_no_number_of_steps_is_refused(value):
-    with pytest.raises(PrivacyError, match="too large for the grid"):
+def test_a_sum_beyond_the_grid_is_held_at_its_end_whether_it_is_there_being_secret():
+    ends = add_noise(np.array([1e30, -1e300, 1e30]), 1.0, 1.0, NoiseSource(0))
+    step = 1.0 / SIGMAS[count_digits(3, 1.0, 1.0) - 1]
+    np.testing.assert_allclose(ends / step, np.array([1, -1, 1]) * 2.0**50, rtol=1e-6)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_sum_that_is_no_number_is_refused(value):
+    with pytest.raises(PrivacyError, match="not finite"):
         add_noise(np.array([0.0, value]), 1.0, 1.0, NoiseSource(0))
 
 
