@@ -9,6 +9,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -92,3 +93,16 @@ def test_a_round_is_given_once_and_charged_once_however_often_it_is_asked(asked,
             assert given_.keys() <= charged.keys()
             ledger.close()
         runtime.close("job", finished=True)
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+def test_what_may_have_left_something_at_its_client_is_not_made_again(tmp_path, kept):
+    """What stays there was noised and stored before the answer was kept: another one beside it
+    would be a second release, so being stopped in between costs the round."""
+    runtime, ledgers = opened(tmp_path)
+    request = Request(Vectors.name, NOISY["distributed"], 3, kept, job="job", round=0)
+    client = runtime._clients["c0"]
+    assert client.consent(request) is None
+    assert (client.consent(request) is None) is (kept == 0)
+    assert [event.round for event in ledgers[0].events] == [0]
+    runtime.close("job", finished=True)
