@@ -51,15 +51,30 @@ def test_importing_loads_no_heavy_library(module):
     assert done.stdout.strip() == "[]"
 
 
-def test_the_readmes_example_runs(tmp_path):
-    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
-    code = readme.split("```python\n")[1].split("```")[0]
+def _first_python(page):
+    text = (Path(__file__).parents[1] / page).read_text(encoding="utf-8")
+    return text.split("```python\n")[1].split("```")[0]
+
+
+def test_the_docs_example_runs(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
+        [sys.executable, "-c", _first_python("docs/python.md")],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
     )
     assert "\nAdding or removing any one record" in done.stdout
     assert done.stdout.endswith("True\n")
     assert (tmp_path / "runs" / "health" / "certificate.json").exists()
+
+
+def test_the_readmes_three_lines_run():
+    code = _first_python("README.md")
+    assert len([line for line in code.splitlines() if line]) == 3
+    known = {"table": table()}
+    exec(code, known)
+    assert list(known["rows"]) == list(table()) and len(known["rows"]) == 1_000
 
 
 def test_tables_of_several_owners_become_rows_of_the_same_kind():

@@ -56,8 +56,8 @@ def test_a_misspelt_method_is_told_the_right_one(tmp_path):
         _ = METHODS["aims"]
 
 
-def test_the_readme_tells_of_every_method_and_of_no_other():
-    text = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+def test_the_docs_tell_of_every_method_and_of_no_other():
+    text = (Path(__file__).parents[1] / "docs" / "methods.md").read_text(encoding="utf-8")
     table = text.split("## Which method")[1].split("\n\n")[1].splitlines()[2:]
     told = [name.strip("` ") for row in table for name in row.split("|")[1].split(",")]
     assert sorted(told) == sorted(ENTRIES)

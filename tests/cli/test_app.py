@@ -725,16 +725,17 @@ def test_keys_that_repeat_are_told_and_are_no_fault(call, tmp_path):
     assert code == 0 and "a row repeats an earlier row's 'id'" in err
 
 
-def test_the_readme_lists_every_command_and_what_takes_json():
+def test_the_docs_list_every_command_and_what_takes_json():
     group = typer.main.get_command(cli.app)
     commands = {
         f"{name} {inner}".strip(): command
         for name, outer in group.commands.items()
         for inner, command in getattr(outer, "commands", {"": outer}).items()
     }
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    assert [name for name in commands if f"fedsynth {name}" not in readme] == []
-    sentence = re.search(r"^(.*) take `--json`, the first three `--quiet`", readme, re.M)[1]
+    page = Path(__file__).parents[2] / "docs" / "command-line.md"
+    told_there = page.read_text(encoding="utf-8")
+    assert [name for name in commands if f"fedsynth {name}" not in told_there] == []
+    sentence = re.search(r"^(.*) take `--json`, the first three `--quiet`", told_there, re.M)[1]
     told = re.findall("`([a-z ]+)`", sentence)
     for option, names in (("--json", told), ("--quiet", told[:3])):
         takes = [n for n, c in commands.items() if option in chain(*(p.opts for p in c.params))]
