@@ -18,6 +18,9 @@ FORMAT = 1
 class FederatedScores(Shown):
     """Scores of synthetic rows against owners' records.
 
+    Of single columns and of a classifier. Coherence, pairs and marginals need tables of several
+    columns together, which owners are not asked for.
+
     Attributes:
         unit: what the certificate protects.
         target: the label column, None where nothing was classified.

@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fedsynth.evaluation.attacks.suite import Privacy
+from fedsynth.evaluation.measures.coherence import Coherence
 from fedsynth.evaluation.measures.fidelity import Fidelity
 from fedsynth.evaluation.measures.images import ImageFidelity
 from fedsynth.evaluation.measures.utility import Utility
 
 _LARGE_EPSILON = 10.0
 _POOR_COLUMN = 0.8
+_ODD = 0.005
+"""Share of rows with values that do not go together, beyond the real one, that is told."""
 
 
 @dataclass(frozen=True)
@@ -131,9 +134,32 @@ def _of_measures(results: Results) -> list[str]:
         poor = [one.name for one in fidelity.columns if one.score < min(_POOR_COLUMN, one.real)]
         if poor:
             beware.append(f"Columns far from the real ones: {_list(poor)}.")
+        beware += _of_coherence(fidelity.coherence)
         outside = [one.name for one in fidelity.columns if one.outside > 0]
         if outside:
             beware.append(f"Columns with values that the schema does not allow: {_list(outside)}.")
+    return beware
+
+
+def _of_coherence(found: Coherence | None) -> list[str]:
+    """That rows hold what real ones hardly show, where more do than twice as many real ones."""
+    if found is None:
+        return []
+    beware = []
+    if found.synthetic > max(2 * found.real, found.real + _ODD):
+        worst = found.worst[0]
+        named = f"most of all {worst.columns[0]} and {worst.columns[1]}"
+        if worst.example is not None:
+            values = [
+                f"{name} {value}" for name, value in zip(worst.columns, worst.example, strict=True)
+            ]
+            named += f", such as {' with '.join(values)} in {worst.share:.1%}"
+        beware.append(
+            f"{found.synthetic:.1%} of the rows hold two values that hardly go together in real "
+            f"rows ({found.real:.1%} of these do): {named}."
+        )
+    if found.declared:
+        beware.append(f"{found.declared:.1%} of the rows break a constraint of the schema.")
     return beware
 
 

@@ -236,6 +236,11 @@ def _number_bars(
     return labels, lambda numbers: np.searchsorted(starts, numbers, side="right")
 
 
+def spell_range(column: Numeric, first: float, last: float) -> str:
+    """The lowest and the highest of some values of a column, as a reader knows them."""
+    return _label(column, first, last, _precision(column, max(last - first, column.unit)))
+
+
 def _label(column: Numeric, first: float, last: float, precision: str) -> str:
     if isinstance(column, Datetime):
         moment = moments(np.array([first, last]), column).dt.strftime(precision)

@@ -1,4 +1,4 @@
-"""How like the real rows synthetic rows are: columns, pairs, marginals, and what tells them apart.
+"""How like the real rows synthetic rows are: columns, pairs, marginals, what tells them apart.
 
 Everything is measured against real rows that the generator never saw, beside two references: other
 real rows, which no release can beat, and real columns shuffled each on its own, which know nothing
@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
+from fedsynth.evaluation.measures.coherence import MOST_PAIRS, Coherence, coherence
 from fedsynth.evaluation.measures.columns import ColumnScore, column_scores
 from fedsynth.evaluation.measures.detection import MOST, Detection, attempt_all, detection
 from fedsynth.evaluation.measures.marginals import MarginalError, marginal_errors, pair_distances
@@ -69,7 +70,7 @@ class Marginal(MarginalError):
 class Fidelity:
     """How like the real rows synthetic rows are.
 
-    pairs: None of a single column.
+    pairs, coherence: None of a single column.
     distinguished: AUROC by which gradient boosting tells independent columns from real rows; None
         with fewer than 20 rows.
     notes: what was sampled or left out, as sentences.
@@ -78,6 +79,7 @@ class Fidelity:
     columns: tuple[ColumnScore, ...]
     pairs: Pairs | None
     marginals: tuple[Marginal, ...]
+    coherence: Coherence | None
     detection: tuple[Detection, ...]
     distinguished: float | None
     quality: Quality
@@ -102,6 +104,11 @@ def fidelity(
     1,000 drawn by the seed; the map of pairs shows the 60 columns that are furthest off.
     """
     progress(0, 5)
+    sense = None
+    if len(real.names) > 1:
+        sense = coherence(
+            *(rows.sample(_SET_ROWS, seed) for rows in (synthetic, train, real)), seed=seed
+        )
     every, size = synthetic, min(len(synthetic), max(len(train), _LEAST))
     notes = _note_sizes(synthetic, train, size)
     synthetic, train = synthetic.sample(size, seed), train.sample(size, seed)
@@ -131,6 +138,7 @@ def fidelity(
         columns=columns,
         pairs=pairs,
         marginals=marginals,
+        coherence=sense,
         detection=told,
         distinguished=beside[-1].auroc if beside else None,
         quality=scores,
@@ -174,6 +182,9 @@ def _note_limits(
     if pairs is not None and len(pairs.names) < columns:
         text = f"the map shows the {_MAP} of {columns} columns that are furthest off."
         notes.append(Note("pairs", "Pairs", text))
+    if math.comb(columns, 2) > MOST_PAIRS:
+        text = f"sought in {MOST_PAIRS:,} pairs of columns drawn at random."
+        notes.append(Note("coherence", "Rows that make sense", text))
     if not told:
         notes.append(Note("detection", _TELLING, f"{size} rows are too few to try."))
     elif size > MOST:

@@ -10,6 +10,7 @@ Part = Literal[
     "fidelity",
     "marginals",
     "pairs",
+    "coherence",
     "detection",
     "quality",
     "utility",

@@ -73,6 +73,8 @@ def _plain_reason(content: Content, key: str) -> str | None:
         return "The data are a table."
     if key in {"fidelity", "columns", "pairs", "marginals"} and data.get("kind") == "image":
         return "The data are images, which have no columns to compare one by one."
+    if key == "coherence" and data.get("columns") == 1:
+        return "There is one column."
     if key == "utility" and data.get("kind") == "image" and content.get("images"):
         return "What a network learns from the images stands under “Images”."
     if key == "utility" and not data.get("target"):

@@ -14,6 +14,7 @@ from fedsynth.evaluation.attacks.risks import Risk
 from fedsynth.evaluation.attacks.suite import Privacy
 from fedsynth.evaluation.findings.results import Results, share_of_gain, successful_attacks
 from fedsynth.evaluation.findings.summary import summarise
+from fedsynth.evaluation.measures.coherence import Coherence, Mismatch
 from fedsynth.evaluation.measures.fidelity import Marginal
 from fedsynth.evaluation.measures.images import ClassRecall, ImageFidelity
 from fedsynth.evaluation.reading.confidence import ALARM
@@ -43,7 +44,7 @@ def marginal(order, mean, real, trivial):
     return Marginal(order, mean, 0.5, ("a",) * order, 3, real, trivial)
 
 
-def alike(columns=(), orders=3, told=True):
+def alike(columns=(), orders=3, told=True, coherent=None):
     attempts = (
         SimpleNamespace(auroc=0.9, real=0.8),
         SimpleNamespace(auroc=0.7, real=0.52),
@@ -56,9 +57,15 @@ def alike(columns=(), orders=3, told=True):
     return SimpleNamespace(
         columns=tuple(columns),
         marginals=tuple(marginals[:orders]),
+        coherence=coherent,
         detection=attempts if told else (),
         distinguished=0.98,
     )
+
+
+def senseless(share, declared=None):
+    worst = Mismatch(("who", "sex"), (), 1, share, 0.015, 0.4, ("wife", "man"), 0.02)
+    return Coherence(share, 0.015, 0.4, declared, 1, 3, (worst,))
 
 
 def attack(name, found=False, auroc=0.51, members=100, others=100):
@@ -278,6 +285,15 @@ def changed(**parts):
             "Columns with values that the schema does not allow: age.",
         ),
         (
+            {"found": changed(fidelity=alike([column("age")], coherent=senseless(0.031)))},
+            "3.1% of the rows hold two values that hardly go together in real rows (1.5% of these "
+            "do): most of all who and sex, such as who wife with sex man in 2.0%.",
+        ),
+        (
+            {"found": changed(fidelity=alike([column("age")], coherent=senseless(0.03, 0.01)))},
+            "1.0% of the rows break a constraint of the schema.",
+        ),
+        (
             {"found": changed(privacy=replace(SAFE, neighbours=near(0.03, 0.01)))},
             "3.0% of the synthetic rows equal a training row; of other real rows 1.0% do.",
         ),
@@ -296,6 +312,7 @@ def test_each_warning_has_its_cause_alone(options, start):
         {"found": with_utility(rho=0.1, high=0.8)},
         {"found": with_utility(rho=None)},
         {"found": changed(fidelity=alike([column("age", 0.8)]))},
+        {"found": changed(fidelity=alike([column("age")], coherent=senseless(0.03, 0.0)))},
         {"found": changed(fidelity=alike([column("age", 0.7, real=0.7)]))},
         {"found": changed(privacy=replace(SAFE, neighbours=near(0.02, 0.01)))},
         {"found": changed(privacy=replace(SAFE, neighbours=near(0.01, 0.0)))},

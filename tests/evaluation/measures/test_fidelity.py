@@ -29,6 +29,9 @@ from tests.evaluation.compared_people import SCHEMA, people, table
 
 MAY_BE_NONE = {
     "pairs",
+    "coherence",
+    "declared",
+    "example",
     "correlation",
     "contingency",
     "distinguished",

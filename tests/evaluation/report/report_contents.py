@@ -150,6 +150,7 @@ def minimal() -> Content:
             "reference": None,
         },
         "marginals": [],
+        "coherence": None,
         "detection": [],
         "quality": None,
         "diagnostic": None,
@@ -378,6 +379,17 @@ def fidelity(columns: list[Content], rng: np.random.Generator) -> Content:
             {"order": 3, "mean": 0.098, "worst": 0.342, "sets": 455, "real": 0.0603}
             | {"worst_columns": ["age", "capital-gain", "occupation"], "trivial": 0.214},
         ],
+        "coherence": {"synthetic": 0.441, "real": 0.011, "trivial": 0.933, "declared": 0.0}
+        | {"pairs": 11, "tried": 105}
+        | {
+            "worst": [
+                {"columns": ["education", "education-num"], "synthetic": 0.44, "real": 0.0}
+                | {"settled": ["education-num", "education"], "cells": 272, "trivial": 0.808}
+                | {"example": ["HS-grad", "10"], "share": 0.061},
+                {"columns": ["relationship", "sex"], "synthetic": 0.0, "real": 0.0001}
+                | {"settled": [], "cells": 2, "trivial": 0.165, "example": None, "share": 0.0},
+            ]
+        },
         "detection": [
             {"name": "logistic regression", "auroc": 0.561, "low": 0.553, "high": 0.569}
             | {"pmse": 0.0031, "pmse_ratio": 14.2, "real": 0.501},

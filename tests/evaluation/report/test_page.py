@@ -235,14 +235,14 @@ def test_real_rows_are_called_unseen_as_the_user_says(make, what):
 
 def test_without_training_rows_none_are_spoken_of_and_half_of_the_real_ones_judge():
     content = contents.table()
-    assert _words(content).lower().count("real training rows") == 5
+    assert _words(content).lower().count("real training rows") == 6
     content["data"]["rows"]["train"] = None
     words = _words(content)
     assert (
         "measured against one half of 9,769 real rows, the other half standing for other real rows"
     ) in words
     assert "real training" not in words.lower()
-    assert words.lower().count("other real rows") == 5 + 1
+    assert words.lower().count("other real rows") == 6 + 1
     assert "unseen" not in read(page(content)).classed("about")[0].text
 
 
@@ -273,6 +273,7 @@ def _without(where: str) -> Any:
         ("fidelity.columns", "Columns", "columns"),
         ("fidelity.pairs", "Pairs of columns", "heatmap"),
         ("fidelity.marginals", "Marginals", None),
+        ("fidelity.coherence", "Rows that make sense", None),
         ("fidelity.detection", "Telling synthetic from real", None),
         ("fidelity.quality", "SDMetrics scores", None),
         ("fidelity.diagnostic", "SDMetrics diagnostic", None),

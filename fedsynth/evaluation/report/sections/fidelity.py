@@ -20,6 +20,7 @@ from fedsynth.evaluation.report.layout import (
     table,
     within,
 )
+from fedsynth.evaluation.report.sections.coherence import coherence
 from fedsynth.evaluation.report.sections.columns import columns
 from fedsynth.evaluation.report.wording import DASH, TIMES, capital, count, interval, known, score
 from fedsynth.markup import Html, apart, join, name, tag
@@ -28,13 +29,14 @@ _PARTS = (
     ("columns", "Columns", columns),
     ("pairs", "Pairs of columns", lambda content, fidelity: _pairs(content, fidelity)),
     ("marginals", "Marginals", lambda content, fidelity: _marginals(content, fidelity)),
+    ("coherence", "Rows that make sense", coherence),
     ("detection", "Telling synthetic from real", lambda content, fidelity: _detection(fidelity)),
     ("quality", "SDMetrics scores", lambda content, fidelity: _quality(content, fidelity)),
 )
 
 
 def fidelity_section(content: Content) -> Section:
-    """Columns, pairs, marginals, detection and the scores that other tools quote."""
+    """Columns, pairs, marginals, coherence, detection and the scores that other tools quote."""
     fidelity = content.get("fidelity")
     title = "Fidelity: do the rows look real?"
     if not fidelity:
