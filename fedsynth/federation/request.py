@@ -115,11 +115,13 @@ class Summed:
         total: float64 [dim].
         answered: how many answers it holds.
         incidents: clients whose answers it does not hold, and why.
+        needed: how many answers the carrier opens no sum without; of fewer the total is zeros.
     """
 
     total: NDArray[np.float64]
     answered: int
     incidents: tuple[Incident, ...] = ()
+    needed: int = 0
 
 
 @dataclass(frozen=True)

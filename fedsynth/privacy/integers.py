@@ -29,8 +29,7 @@ def add_noise(values: Draws, scale: float, clip: float, source: NoiseSource) -> 
     """``values`` [n], which a unit moves by the clip in L2 at most, in whole steps, with noise of
     whole steps and this standard deviation, positive. Values beyond 2**50 steps are held there,
     which takes no two farther apart. Raises PrivacyError for values that are not finite."""
-    digits = count_digits(len(values), scale, clip)
-    step = scale / SIGMAS[digits - 1]
+    digits, step = count_digits(len(values), scale, clip), step_of(len(values), scale, clip)
     if not np.isfinite(values).all():
         raise PrivacyError("a sum that is not finite cannot be noised: is its clip right?")
     # Up to there the quotient is right to an eighth of a step. To refuse more would tell of it.
@@ -40,6 +39,11 @@ def add_noise(values: Draws, scale: float, clip: float, source: NoiseSource) -> 
     for _ in range(digits):
         noise = _STRIDE * noise + discrete_gaussian(_SIGMA).draw(len(values), source)
     return np.asarray((steps.astype(np.int64) + noise) * step)
+
+
+def step_of(count: int, scale: float, clip: float) -> float:
+    """Of the grid that so many values are put on: a function of public terms alone."""
+    return scale / SIGMAS[count_digits(count, scale, clip) - 1]
 
 
 def count_digits(count: int, scale: float, clip: float) -> int:

@@ -26,6 +26,7 @@ from scipy.special import iti0k0, ndtri
 from scipy.stats import binom, cauchy, chi2, chisquare, laplace, norm
 
 from fedsynth.federation.client import answering, steps, tasks
+from fedsynth.federation.client.grid import grid_of
 from fedsynth.federation.request import Answer, Released, Request, Summed
 from fedsynth.federation.runtimes import local
 from fedsynth.federation.server.channel import Channel
@@ -183,7 +184,7 @@ def _listen_at_door(heard: Heard, patch: pytest.MonkeyPatch) -> None:
             heard.say(request.task, asked)
             heard.answers = []
             released = genuine(self, request, *scores)
-            total = sum(heard.answers, np.zeros(request.dim))
+            total = added(request, heard.answers)
             again = copy.copy(self)
             again._charge = lambda request: []
             again._sum = lambda request, cohort: Summed(total, len(heard.answers))
@@ -202,6 +203,14 @@ def _listen_at_door(heard: Heard, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Channel, "announce", announce_heard)
     for ask in ("sum", "collect", "select"):
         patch.setattr(Door, ask, pass_heard(getattr(Door, ask)))
+
+
+def added(request: Request, answers: list[Floats]) -> Floats:
+    """The sum of answers; of shares of noise, which lie on a grid, in whole numbers."""
+    if not request.terms.trusts.shares or request.terms.client_scale == 0:
+        return sum(answers, np.zeros(request.dim))
+    step = grid_of(request, len(answers)).step
+    return sum(np.rint(one / step).astype(np.int64) for one in answers) * step
 
 
 def demand_noise(request: Request, where: str, noise: Floats) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from fedsynth.errors import ConfigError
 from fedsynth.federation.client.answering import answer
 from fedsynth.federation.client.client import Client
+from fedsynth.federation.client.grid import grid_of
 from fedsynth.federation.client.memory import Board
 from fedsynth.federation.kept import Kept
 from fedsynth.federation.request import Answer, Incident, Plain, Request, Summed
@@ -89,18 +91,12 @@ class LocalRuntime:
         if known is not None:
             arrays, (answered, told) = known
             return Summed(arrays["total"], answered, _incidents(told))
-        total, answered, incidents = np.zeros(request.dim), 0, []
-        for reply in self._ask(request, cohort):
-            if isinstance(reply, Incident):
-                incidents.append(reply)
-            else:
-                total += reply.values
-                answered += 1
-        if answered < request.terms.fewest:
+        summed = self._add_up(request, cohort)
+        if summed.answered < max(request.terms.fewest, summed.needed):
             # As secure aggregation, which opens no sum that lacks noise.
-            return Summed(np.zeros(request.dim), answered, tuple(incidents))
-        self._keep(request, {"total": total}, [answered, _told(incidents)])
-        return Summed(total, answered, tuple(incidents))
+            return replace(summed, total=np.zeros(request.dim))
+        self._keep(request, {"total": summed.total}, [summed.answered, _told(summed.incidents)])
+        return summed
 
     def collect(
         self, request: Request, cohort: Sequence[str]
@@ -134,6 +130,22 @@ class LocalRuntime:
             self._boards.pop(job, None)
             for client in self._clients.values():
                 client.forget(job)
+
+    def _add_up(self, request: Request, cohort: Sequence[str]) -> Summed:
+        """The sum of what those asked answer, however few they are."""
+        answered, incidents = 0, list[Incident]()
+        # Shares of noise lie on a grid, where sums are exact.
+        shared = request.terms.trusts.shares and request.terms.client_scale > 0
+        grid = grid_of(request, len(cohort)) if shared else None
+        total: NDArray[Any] = np.zeros(request.dim, None if grid is None else grid.kind)
+        for reply in self._ask(request, cohort):
+            if isinstance(reply, Incident):
+                incidents.append(reply)
+            else:
+                total += reply.values if grid is None else grid.encode(reply.values)
+                answered += 1
+        value = total if grid is None else grid.decode(total)
+        return Summed(value, answered, tuple(incidents))
 
     def _ask(self, request: Request, cohort: Sequence[str]) -> Iterator[Answer | Incident]:
         kept = self._kept.get(request.job)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.errors import ConfigError, FederationError
+from fedsynth.federation.client.grid import grid_of
 from fedsynth.federation.client.tasks import GroupTask, lookup
 from fedsynth.federation.request import Answer, Incident, Released, Request, Summed
 from fedsynth.privacy.sampling import Everyone, FixedSize
@@ -107,7 +108,7 @@ def _fault(values: object, request: Request, answers: int) -> str | None:
 
     The bound on the norm holds for whole clients that add noise: the clip, plus what the noise of
     an honest client stays below with probability 1 - 1e-14. A client's sum over its records has no
-    public bound. The norm itself is not told: it is the clients'.
+    public bound but the end of its grid. The norm itself is not told: it is the clients'.
     """
     if not isinstance(values, np.ndarray) or values.dtype != np.float64:
         return "not an array of float64"
@@ -116,8 +117,13 @@ def _fault(values: object, request: Request, answers: int) -> str | None:
     if not np.isfinite(values).all():
         return "holds values that are not finite"
     terms = request.terms
-    if terms.protects.per_record or terms.trusts.server_adds or not answers:
+    if terms.trusts.server_adds or not answers:
         return None
+    if terms.protects.per_record:
+        grid = grid_of(request, answers)
+        end = answers * grid.step * grid.end * (1 + 1e-9)
+        far = terms.trusts.shares and np.abs(values).max() > end
+        return f"a number beyond {end:.4g}, where {answers} honest answers end" if far else None
     reach = terms.scale * terms.noise.reach(request.dim, terms.shares) if terms.scale else 0.0
     return _above(values, request, answers * (terms.clip + reach))
 
@@ -190,18 +196,22 @@ def add_silent(
     return [*incidents, *missing]
 
 
-def need(count: int, least: int, request: Request, incidents: Sequence[Incident]) -> None:
-    """Raises FederationError where fewer than ``least`` answers are usable; Unopened where they are
-    too few for anybody to see their sum."""
-    if count < least:
-        reasons = "; ".join(f"{i.client}: {i.reason}" for i in incidents) or "no answer"
-        lacking = f"{request.task}, round {request.round}: {count} usable answers, {least} needed"
-        if count < request.terms.fewest and not request.terms.trusts.alone:
+def need(came: Summed, quorum: int, request: Request) -> None:
+    """Raises FederationError where fewer answers than the quorum are usable; Unopened where they
+    are too few for anybody to see their sum."""
+    opens = 0 if request.terms.trusts.alone else max(request.terms.fewest, came.needed)
+    if came.answered < max(quorum, opens):
+        reasons = "; ".join(f"{i.client}: {i.reason}" for i in came.incidents) or "no answer"
+        lacking = (
+            f"{request.task}, round {request.round}: {came.answered} usable answers, "
+            f"{max(quorum, opens)} needed ({reasons})"
+        )
+        if came.answered < opens:
             raise Unopened(
-                f"{lacking} ({reasons}). Nothing of the round was released; resume the job once "
-                "enough clients are back, and it is asked again under the charge that it has"
+                f"{lacking}. Nothing of the round was released; resume the job once enough clients "
+                "are back, and it is asked again under the charge that it has"
             )
         raise FederationError(
-            f"{lacking} ({reasons}). The round is charged and its value lost; resume the job once "
-            "enough clients are back"
+            f"{lacking}. The round is charged and its value lost; resume the job once enough "
+            "clients are back"
         )

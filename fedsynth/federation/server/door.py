@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from fedsynth.errors import PrivacyError
-from fedsynth.federation.request import Collected, Incident, Released, Request, Summed
+from fedsynth.federation.request import Collected, Released, Request, Summed
 from fedsynth.federation.runtime import Runtime
 from fedsynth.federation.server import checks
 from fedsynth.federation.server.incidents import Dropped
@@ -77,8 +77,8 @@ class Door:
         messages, faults = checks.sift(answers, request, cohort)
         names = tuple(one.client for one in messages)
         incidents = checks.add_silent([*incidents, *faults], names, request, cohort)
-        self._take(len(messages), request, cohort, incidents)
         values = np.array([one.values for one in messages]).reshape(len(messages), request.dim)
+        self._take(Summed(values, len(messages), tuple(incidents)), request, cohort)
         return Collected(values, names, len(cohort), tuple(incidents))
 
     def _charge(self, request: Request) -> list[str]:
@@ -100,18 +100,13 @@ class Door:
         if cohort:
             summed = self._runtime.sum(request, cohort)
             checks.demand_sound(summed, request, cohort)
-        self._take(summed.answered, request, cohort, summed.incidents)
+        self._take(summed, request, cohort)
         return summed
 
-    def _take(
-        self, answered: int, request: Request, cohort: Sequence[str], incidents: Sequence[Incident]
-    ) -> None:
+    def _take(self, came: Summed, request: Request, cohort: Sequence[str]) -> None:
         """Raises FederationError for too few answers; coin flips that drew nobody need none."""
         self.traffic.add_request(request, len(cohort))
-        self.traffic.add_answers(request, answered)
-        self.dropped.add(request, incidents)
-        terms = request.terms
-        least = math.ceil(self._quorum * len(cohort))
+        self.traffic.add_answers(request, came.answered)
+        self.dropped.add(request, came.incidents)
         if cohort:
-            least = max(least, terms.fewest)
-        checks.need(answered, least, request, incidents)
+            checks.need(came, math.ceil(self._quorum * len(cohort)), request)

@@ -36,10 +36,18 @@ class Floating(Additive, Protocol):
         draws = self.draw(count, source) if whole else self.share(count, shares, source)
         return perturbed(values, draws, scale)
 
+    def step(self, count: int, scale: float, clip: float) -> float:
+        return step_of(scale)
+
+
+def step_of(scale: float) -> float:
+    """Of the public grid: the power of two next below scale * 2**-20."""
+    return 2.0 ** (math.floor(math.log2(scale)) - 20)
+
 
 def perturbed(values: Draws, draws: Draws, scale: float) -> Draws:
-    """``values + scale * draws`` on the public grid: the power of two next below scale * 2**-20."""
-    grid = 2.0 ** (math.floor(math.log2(scale)) - 20)
+    """``values + scale * draws`` on the public grid."""
+    grid = step_of(scale)
     # Whole steps of a value stay out of the rounding, which would be coarser for larger values.
     whole = np.rint(values / grid)
     steps = whole + np.rint(scale / grid * draws + (values / grid - whole))

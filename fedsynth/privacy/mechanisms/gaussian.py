@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from fedsynth.errors import PrivacyError
 from fedsynth.privacy.curves import Curve, Loss, gaussian_loss, of_event
-from fedsynth.privacy.integers import WIDER, add_noise
+from fedsynth.privacy.integers import WIDER, add_noise, step_of
 from fedsynth.privacy.mechanisms.mechanism import Additive
 from fedsynth.privacy.noise import Draws, NoiseSource
 from fedsynth.privacy.rows.clipping import Norm
@@ -27,6 +27,9 @@ class Gaussian(Additive):
         self, values: Draws, scale: float, shares: int, clip: float, source: NoiseSource
     ) -> Draws:
         return add_noise(values, scale, clip, source)
+
+    def step(self, count: int, scale: float, clip: float) -> float:
+        return step_of(count, scale, clip)
 
     def deviation(self, scale: float) -> float:
         return scale

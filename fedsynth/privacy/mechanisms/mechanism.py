@@ -55,6 +55,10 @@ class Additive(Mechanism, Protocol):
         many shares of noise, each of this scale: together of ``growth(shares)`` times as much."""
         ...
 
+    def step(self, count: int, scale: float, clip: float) -> float:
+        """Of the grid that :meth:`add` puts so many numbers on."""
+        ...
+
     def growth(self, shares: float) -> float:
         """How many times one share's scale the sum of so many has: where variances add up."""
         return math.sqrt(shares)

@@ -173,7 +173,7 @@ def sums_what_clients_answer_one_by_one(build: Build, folder: Path) -> None:
 def shows_no_single_answer_under_a_sum(build: Build, folder: Path) -> None:
     summed = opened(build, clients()).sum(ask(), ["c0", "c1", "c2", "c3"])
     assert type(summed) is Summed
-    assert set(vars(summed)) == {"total", "answered", "incidents"}
+    assert set(vars(summed)) == {"total", "answered", "incidents", "needed"}
     total = summed.total
     assert type(total) is np.ndarray
     assert (total.shape, total.dtype) == ((DIM,), np.float64)

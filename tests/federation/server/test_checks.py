@@ -145,8 +145,8 @@ def test_exactly_the_clients_that_answered_once_are_used(names: list[str]):
 
 def test_too_few_answers_are_an_error_that_says_who_and_that_it_was_charged():
     with pytest.raises(FederationError, match=r"1 usable answers, 2 needed \(b: did not answer\)"):
-        need(1, 2, request(), [Incident("b", 7, "did not answer")])
-    need(2, 2, request(), [])
+        need(Summed(np.zeros(3), 1, (Incident("b", 7, "did not answer"),)), 2, request())
+    need(Summed(np.zeros(3), 2), 2, request())
 
 
 SOUND = Summed(np.array([0.1, 0.2, 0.3]), 2)
