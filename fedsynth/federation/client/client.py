@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fedsynth.errors import BudgetExceeded, FederationError, PrivacyError
 from fedsynth.federation.client.floor import Floor, Tally, read_plan
@@ -15,6 +15,9 @@ from fedsynth.privacy.sampling import Everyone
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.job import Event, Job
 from fedsynth.privacy.trail.ledger import Ledger
+
+if TYPE_CHECKING:
+    from fedsynth.federation.secure.rules import Rules
 
 
 @dataclass
@@ -77,6 +80,9 @@ class Client:
                 return "has no floor and no ledger, and under local trust nobody decides for it"
             if event.terms.noise_multiplier == 0:
                 return "has no floor that admits rounds without noise"
+        reason = self._insist(event.terms, memory.rules)
+        if reason is not None:
+            return f"below its floor: {reason}"
         try:
             tally = self._tally(request.job)
             if self.floor is not None and tally is not None:
@@ -98,6 +104,20 @@ class Client:
             memory.participations += 1
         if tally is not None:
             tally.count(event)
+        return None
+
+    def _insist(self, terms: Terms, rules: Rules | None) -> str | None:
+        """What is wrong with how shares of noise would be added up, or None."""
+        if not terms.trusts.shares:
+            return None
+        if rules is None:
+            insists = self.floor is not None and self.floor.secure
+            return "nobody adds up in secret what it would send (secure sums)" if insists else None
+        if terms.scale > 0 and terms.shares > rules.shares:
+            return (
+                f"a share of the noise for {terms.shares} honest answers, where a sum is opened of "
+                f"{rules.shares}"
+            )
         return None
 
     def _owes(self, request: Request, charge: Event) -> bool:

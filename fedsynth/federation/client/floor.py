@@ -48,10 +48,13 @@ class Floor:
             rounds without noise.
         cohort: the fewest clients that answer a round, as the owner knows, at least 1: shares of
             noise that are whole only if more of them answer are refused.
+        secure: under distributed trust nothing is answered but to secure sums
+            (:mod:`fedsynth.federation.secure`).
     """
 
     budget: Budget
     cohort: int = 1
+    secure: bool = False
 
     def __post_init__(self) -> None:
         if self.cohort < 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Thread
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from fedsynth.errors import FederationError
 from fedsynth.federation.client.floor import Tally
 from fedsynth.federation.kept import Kept
 from fedsynth.federation.request import Plain
+
+if TYPE_CHECKING:
+    from fedsynth.federation.secure.rules import Rules
 
 T = TypeVar("T")
 Floats = NDArray[np.float32]
@@ -92,6 +95,8 @@ class Memory:
         tally: what the job has cost so far, under the client's floor.
         answers: what was given of the job's rounds; None where nothing is kept, and a round that
             was charged may have been answered.
+        rules: of cohort, threshold and curious owners, where the job's sums of shares are secure
+            ones (:mod:`fedsynth.federation.secure`); None where that is assumed.
         busy: a thread that is at work on a round whose deadline is over.
     """
 
@@ -103,4 +108,5 @@ class Memory:
     latest: int = -1
     tally: Tally | None = None
     answers: Kept | None = None
+    rules: Rules | None = None
     busy: Thread | None = None

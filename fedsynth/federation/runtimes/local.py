@@ -23,7 +23,7 @@ PRIVATE = ".private"
 """What the names of files of private vectors end in."""
 ANSWERS = ".answers"
 """And those of answers that clients keep, beside their ledgers."""
-_ANSWERED = "refuses: has answered another request under this number, or let go of its answer"
+ANSWERED = "refuses: has answered another request under this number, or let go of its answer"
 
 
 class LocalRuntime:
@@ -74,7 +74,7 @@ class LocalRuntime:
         if self._private is not None and job not in self._files:
             self._files[job] = StateFile(self._private / f"{job}{PRIVATE}")
         if job not in self._kept:
-            self._kept[job] = _kept(list(self._clients.values()), job)
+            self._kept[job] = kept_of(list(self._clients.values()), job, ANSWERS)
         for index, client in enumerate(self._clients.values()):
             memory = client.memory(job)
             memory.board, memory.answers = board, self._kept[job]
@@ -90,12 +90,12 @@ class LocalRuntime:
         known = self._given(request)
         if known is not None:
             arrays, (answered, told) = known
-            return Summed(arrays["total"], answered, _incidents(told))
+            return Summed(arrays["total"], answered, incidents_of(told))
         summed = self._add_up(request, cohort)
         if summed.answered < max(request.terms.fewest, summed.needed):
             # As secure aggregation, which opens no sum that lacks noise.
             return replace(summed, total=np.zeros(request.dim))
-        self._keep(request, {"total": summed.total}, [summed.answered, _told(summed.incidents)])
+        self._keep(request, {"total": summed.total}, [summed.answered, plain_of(summed.incidents)])
         return summed
 
     def collect(
@@ -106,13 +106,13 @@ class LocalRuntime:
             arrays, (names, told) = known
             sent = zip(names, arrays["values"], strict=True)
             answers = [Answer(name, request.job, request.round, values) for name, values in sent]
-            return answers, list(_incidents(told))
+            return answers, list(incidents_of(told))
         replies = list(self._ask(request, cohort))
         answers = [reply for reply in replies if isinstance(reply, Answer)]
         incidents = [reply for reply in replies if isinstance(reply, Incident)]
         if answers:
             values, names = np.array([one.values for one in answers]), [a.client for a in answers]
-            self._keep(request, {"values": values}, [names, _told(incidents)])
+            self._keep(request, {"values": values}, [names, plain_of(incidents)])
         return answers, incidents
 
     def settle(self, job: str, rounds: int) -> None:
@@ -151,7 +151,7 @@ class LocalRuntime:
         kept = self._kept.get(request.job)
         if kept is None or kept.unsent(request.round):
             return answer([self._clients[name] for name in cohort], request, self._deadline)
-        return (Incident(name, request.round, _ANSWERED) for name in cohort)
+        return (Incident(name, request.round, ANSWERED) for name in cohort)
 
     def _given(self, request: Request) -> tuple[dict[str, NDArray[Any]], Any] | None:
         """What was given of a round, to the same request."""
@@ -165,25 +165,31 @@ class LocalRuntime:
             kept.keep(request.round, request.digest, arrays, plain)
 
 
-def _kept(clients: Sequence[Client], job: str) -> Kept | None:
+def account_of(clients: Sequence[Client]) -> Path | None:
+    """The first ledger on disk that a client has: what clients keep together lies beside it."""
+    ledgers = (client.ledger for client in clients if client.ledger is not None)
+    return next((ledger.path for ledger in ledgers if ledger.path is not None), None)
+
+
+def kept_of(clients: Sequence[Client], job: str, ending: str) -> Kept | None:
     """Of a job's rounds what clients gave, where they have ledgers on disk.
 
     None, too, where the ledgers know the job and the file is gone: what was given is not known.
     """
-    ledgers = [client.ledger for client in clients if client.ledger is not None]
-    first = next((ledger.path for ledger in ledgers if ledger.path is not None), None)
-    if first is None:
+    account = account_of(clients)
+    if account is None:
         return None
-    path = first.parent / f"{job}{ANSWERS}"
+    path = account.with_name(f"{job}{ending}")
     if path.exists():
         return Kept(path, durable=True)
+    ledgers = [client.ledger for client in clients if client.ledger is not None]
     begun = any(event.job == job for ledger in ledgers for event in ledger.events)
     return None if begun else Kept.create(path, durable=True)
 
 
-def _told(incidents: Sequence[Incident]) -> list[Plain]:
+def plain_of(incidents: Sequence[Incident]) -> list[Plain]:
     return [dict(vars(incident)) for incident in incidents]
 
 
-def _incidents(told: Any) -> tuple[Incident, ...]:
+def incidents_of(told: Any) -> tuple[Incident, ...]:
     return tuple(Incident(**incident) for incident in told)

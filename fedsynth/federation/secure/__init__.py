@@ -6,5 +6,5 @@ protocol step by step, and what in it is ours: docs/secure-sums.md.
 - `rules`: what an owner insists on, and with whom it adds up.
 - `shamir`, `masks`: shares of secrets; keys, signatures and masks.
 - `frames`: what crosses, byte by byte.
-- `party`, `leader`: an owner's half and the server's.
+- `party`, `leader`: an owner's half and the server's; `carrying`: the loop between.
 """

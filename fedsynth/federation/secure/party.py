@@ -50,6 +50,27 @@ class Party:
         fresh = State(earliest=earliest)
         self._state = fresh if state is None else State.read(state, self._whose)
 
+    @property
+    def attempt(self) -> int:
+        """Number of the last attempt that it began, -1 before the first: no secret."""
+        return self._state.attempt
+
+    @property
+    def given(self) -> tuple[int, int] | None:
+        """Round and attempt that it gave masked numbers in last."""
+        current = self._state.current
+        return None if current is None else (current.round, current.attempt)
+
+    @property
+    def earliest(self) -> int:
+        """The first round that it takes part in another attempt at."""
+        return self._state.earliest
+
+    @property
+    def state(self) -> bytes:
+        """What :attr:`keep` gets with the next answer, as it stands."""
+        return self._state.write(self._whose)
+
     def answer(
         self, request: bytes, contribute: Callable[[int], masks.Vector] | None = None
     ) -> bytes:

@@ -153,10 +153,10 @@ def sums_exactly_where_there_is_no_noise(build: Build, folder: Path) -> None:
 def asks_the_cohort_and_nobody_else(build: Build, folder: Path) -> None:
     owners = clients()
     runtime = opened(build, owners)
-    summed = runtime.sum(ask(), ["c3", "c1"])
-    wanted = owners[1].data.sum(axis=0) + owners[3].data.sum(axis=0)
+    summed = runtime.sum(ask(), ["c3", "c1", "c0"])
+    wanted = sum(owners[place].data.sum(axis=0) for place in (0, 1, 3))
     np.testing.assert_allclose(summed.total, wanted, rtol=1e-6)
-    assert summed.answered == 2
+    assert summed.answered == 3
     messages, _ = runtime.collect(ask(trust="local"), ["c2"])
     assert [message.client for message in messages] == ["c2"]
 
@@ -302,13 +302,13 @@ def keeps_private_vectors_on_disk(build: Build, folder: Path) -> None:
 
     first = opened(build, clients(), folder)
     assert not written()
-    assert [remembered(first, cohort=["c1", "c2"]) for _ in range(2)] == [0, 1]
+    assert [remembered(first, cohort=["c0", "c1", "c2"]) for _ in range(2)] == [0, 1]
     assert written() and all(path.stat().st_mode & 0o077 == 0 for path in written())
     first.close("job", finished=False)
     # Other clients of the same names, as after a restart, go on with them.
     again = opened(build, clients(), folder)
-    assert remembered(again, cohort=["c1", "c2"]) == 2
-    assert remembered(again, cohort=["c0", "c3"]) == 0
+    assert remembered(again, cohort=["c0", "c1", "c2"]) == 2
+    assert remembered(again, cohort=["c1", "c2", "c3"]) == 2  # 3, 3 and 0
     again.close("job", finished=True)
     assert not written()
 
@@ -364,7 +364,7 @@ def brings_the_same_again_until_it_is_settled(build: Build, folder: Path) -> Non
     owners = with_accounts(folder)
     runtime = opened(build, owners)
     everybody = list(runtime.clients)
-    noisy = {"noise_multiplier": 2.0, "survivors": 4}
+    noisy = {"noise_multiplier": 2.0, "survivors": 3}
     for changes in (noisy, {**noisy, "trust": "local", "survivors": 1}):
         asked, local = ask(**changes), changes.get("trust") == "local"
 
@@ -397,7 +397,7 @@ def makes_under_its_charge_what_never_left(build: Build, folder: Path) -> None:
     owners = with_accounts(folder)
     owners[3].data = None
     runtime = opened(build, owners)
-    asked = ask(task=Dying.name, noise_multiplier=2.0, survivors=4)
+    asked = ask(task=Dying.name, noise_multiplier=2.0, survivors=3)
     with pytest.raises(KeyboardInterrupt):
         runtime.sum(asked, list(runtime.clients))
     assert charged(folder) == 1
