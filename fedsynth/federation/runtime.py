@@ -16,6 +16,7 @@ from fedsynth.errors import Caution, warn_of
 from fedsynth.federation.request import Answer, Incident, Plain, Request, Summed
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
+from fedsynth.privacy.trail.job import Job
 from fedsynth.privacy.trail.ledger import Ledger
 
 
@@ -32,11 +33,13 @@ class Runtime(Protocol):
         """Whether somebody knows the seed of a client's randomness."""
         ...
 
-    def open(self, job: str, participations: Mapping[str, int]) -> None:
+    def open(self, job: str, participations: Mapping[str, int], offered: Job | None = None) -> None:
         """Begin a job, or go on with one.
 
         Args:
             participations: of a job that goes on, the rounds in which each client was drawn.
+            offered: the job as its ledger's first line says it, which clients with rules of their
+                own judge; others need none.
         """
         ...
 

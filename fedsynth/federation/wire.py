@@ -13,6 +13,7 @@ import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from typing import Any, TypeVar
 
 import numpy as np
@@ -29,6 +30,8 @@ T = TypeVar("T")
 Arrays = Mapping[str, NDArray[Any]]
 
 MAGIC = b"fsw\x01"
+VERSION = version("fedsynth")
+"""Both sides run the same one: what a task does is what its name says in it."""
 MOST_BYTES, MOST_HEAD, MOST_NAMES = 64 << 20, 8 << 20, 1 << 20
 """Bytes of a frame, of its head, and of what names its arrays."""
 MOST_VALUES, MOST_DEPTH = 1_000_000, 60

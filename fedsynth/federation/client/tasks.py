@@ -109,6 +109,11 @@ def register(task: T) -> T:
     return task
 
 
+def knows(name: str) -> bool:
+    """Whether this installation knows a task of that name."""
+    return name in _TASKS
+
+
 def lookup(name: str) -> Task | GroupTask:
     """A task that gives sums.
 

@@ -18,6 +18,7 @@ from fedsynth.federation.client.memory import Board
 from fedsynth.federation.kept import Kept
 from fedsynth.federation.request import Answer, Incident, Plain, Request, Summed
 from fedsynth.federation.runtimes.state_file import StateFile
+from fedsynth.privacy.trail.job import Job
 
 PRIVATE = ".private"
 """What the names of files of private vectors end in."""
@@ -69,7 +70,7 @@ class LocalRuntime:
     def insecure(self) -> bool:
         return any(client.coins.insecure for client in self._clients.values())
 
-    def open(self, job: str, participations: Mapping[str, int]) -> None:
+    def open(self, job: str, participations: Mapping[str, int], offered: Job | None = None) -> None:
         board = self._boards.setdefault(job, Board())
         if self._private is not None and job not in self._files:
             self._files[job] = StateFile(self._private / f"{job}{PRIVATE}")

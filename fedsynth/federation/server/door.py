@@ -41,7 +41,7 @@ class Door:
         before = sum(checks.draws_clients(event.terms) for event in ledger.events)
         known = participations or {}
         self.participations = {name: known.get(name, before) for name in runtime.clients}
-        runtime.open(ledger.job.job, self.participations)
+        runtime.open(ledger.job.job, self.participations, ledger.job)
 
     def sum(self, request: Request) -> Released:
         """The noisy sum of the answers. Raises as the channel's."""

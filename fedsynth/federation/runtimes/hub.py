@@ -1,0 +1,370 @@
+"""The server's side of jobs over a network: a runtime whose clients are sites that come and go.
+
+It hands frames to links, one a site, and is handed what comes back; what carries them
+(:mod:`.stream`, or a test) is not its business. A site that comes back is told all that it missed.
+What nobody waits for any more is let go of, and counted.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import Condition
+from typing import Protocol
+
+from fedsynth.errors import ConfigError, FederationError, PrivacyError
+from fedsynth.federation.request import Answer, Incident, Plain, Request, Summed
+from fedsynth.federation.runtimes.codes import word_offer, word_round
+from fedsynth.federation.runtimes.gathering import Gathering
+from fedsynth.federation.wire import (
+    VERSION,
+    Frame,
+    FrameError,
+    pack_request,
+    read,
+    unpack_answer,
+    write,
+)
+from fedsynth.privacy.trail.job import Job
+
+_LOG = logging.getLogger("fedsynth.hub")
+_RECEIPTS = 30.0
+"""Seconds that sites may take to say that they have left a finished job."""
+
+
+class Link(Protocol):
+    """The way to a site that has joined."""
+
+    def send(self, body: bytes) -> None:
+        """Hand a frame over, without waiting for it to arrive."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it; a site that wants to may come back."""
+        ...
+
+
+@dataclass
+class _Open:
+    """A job that is offered."""
+
+    job: Job
+    participations: Mapping[str, int]
+    most_records: int | None
+    session: str = field(default_factory=lambda: secrets.token_hex(8))
+    posts: list[bytes] = field(default_factory=list)
+    settled: int = 0
+
+
+@dataclass
+class _Asked:
+    """What sites are asked now: the frame of each that has not replied."""
+
+    job: str
+    round: int | None
+    kinds: frozenset[str]
+    frames: dict[str, bytes]
+    replies: dict[str, Frame] = field(default_factory=dict)
+    gathering: Gathering | None = None
+
+
+class Hub:
+    """A runtime (:class:`fedsynth.federation.runtime.Runtime`) to sites that join it.
+
+    Args:
+        owners: who may join, in the order in which their answers are added.
+        deadline: seconds that sites may take to join, and for an answer; None for any number.
+        most_records: that a site may have, a public figure.
+        plain: whether links are not encrypted, so that anybody may be anybody.
+
+    Attributes:
+        counts: bytes `down` and `up`, frames `asked` and `answered`, and those `late` or `bad`.
+
+    Raises:
+        ConfigError: no owners, or two of one name.
+    """
+
+    def __init__(
+        self,
+        owners: Sequence[str],
+        *,
+        deadline: float | None = None,
+        most_records: int | None = None,
+        plain: bool = False,
+    ) -> None:
+        if not owners or len(set(owners)) < len(owners):
+            raise ConfigError("a federation needs at least one client, and each its own name")
+        self._owners, self._deadline, self._plain = tuple(owners), deadline, plain
+        self.most_records = most_records
+        self._links: dict[str, Link] = {}
+        self._known: set[str] = set()
+        self._jobs: dict[str, _Open] = {}
+        self._asked: _Asked | None = None
+        self._turn = Condition()
+        self.counts: Counter[str] = Counter()
+        self.begun = False
+
+    # What carries frames calls these, from any thread.
+
+    def greet(self, name: str, hello: bytes, link: Link) -> str | None:
+        """Take up a site that joins, in the place of an earlier link of its own.
+
+        Args:
+            name: as its certificate says, or as it says itself where nothing is encrypted.
+
+        Returns:
+            Why it is not taken up; None where it is.
+        """
+        try:
+            frame = read(hello)
+            told, insecure = frame.get("name", str), frame.get("insecure", bool)
+            jobs = frame.get("jobs", dict)
+        except (FrameError, KeyError):
+            return "said nothing that this server understands: is it of the same version?"
+        if name != told or name not in self._owners:
+            return f"is not on the roster as {told!r:.40}, or has another's certificate"
+        if frame.plain["version"] != VERSION:
+            return f"runs another version than this server's {VERSION}"
+        if insecure and self._jobs and not all(one.job.insecure for one in self._jobs.values()):
+            return "has noise that somebody knows"
+        with self._turn:
+            before = self._links.pop(name, None)
+            if before is not None:
+                before.close()
+            self._links[name] = link
+            self._known |= {name} if insecure else set()
+            for opened in self._jobs.values():
+                self._send(name, self._offer(opened, name))
+                has = jobs.get(opened.job.job)
+                posts = has[1] if has and has[0] == opened.session else 0
+                for post in opened.posts[posts:]:
+                    self._send(name, post)
+            asked = self._asked
+            if asked is not None and asked.kinds != _OFFERED and name in asked.frames:
+                self._send(name, asked.frames[name])
+            self._log("joined", name)
+            self._turn.notify_all()
+        return None
+
+    def take(self, name: str, link: Link, body: bytes) -> None:
+        """A frame from a site; one that is none costs it its link."""
+        with self._turn:
+            if self._links.get(name) is not link:
+                return
+            self.counts["up"] += len(body)
+            try:
+                frame = read(body)
+                taken = self._match(name, frame)
+            except FrameError as error:
+                self.counts["bad"] += 1
+                self._log("bad", name, code=error.code, size=len(body))
+                self._settle_reply(name, f"not an answer ({error.code})")
+                self._drop(name)
+                return
+            if frame.kind == "damage":
+                # What was sent was not what arrived: it comes back and is told again.
+                self._log("damage", name, code=str(frame.plain["code"])[:20])
+                self._drop(name)
+            elif not taken:
+                self.counts["late"] += 1
+                self._log("late", name, kind=frame.kind, size=len(body))
+
+    def lose(self, name: str, link: Link) -> None:
+        """A link is gone."""
+        with self._turn:
+            if self._links.get(name) is link:
+                del self._links[name]
+                self._log("left", name)
+                self._turn.notify_all()
+
+    # The server's half calls these.
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        return self._owners
+
+    @property
+    def insecure(self) -> bool:
+        return self._plain or bool(self._known)
+
+    @property
+    def present(self) -> tuple[str, ...]:
+        """Who has joined, and is there."""
+        with self._turn:
+            return tuple(name for name in self._owners if name in self._links)
+
+    def wait(self) -> tuple[str, ...]:
+        """Wait until all sites are there, or until the deadline. Those that are missing."""
+        with self._turn:
+            self._turn.wait_for(lambda: len(self._links) == len(self._owners), self._deadline)
+            return tuple(name for name in self._owners if name not in self._links)
+
+    def open(self, job: str, participations: Mapping[str, int], offered: Job | None = None) -> None:
+        """Offer a job to all sites.
+
+        Raises:
+            PrivacyError: no job is told, or a site refuses it; nothing was asked.
+            FederationError: a site did not answer, of a job that begins; or none did.
+        """
+        if offered is None:
+            raise PrivacyError("over a network a job is offered as its ledger says it")
+        opened = self._jobs[job] = _Open(offered, dict(participations), self.most_records)
+        frames = {name: self._offer(opened, name) for name in self._owners}
+        asked = self._ask(_Asked(job, None, _OFFERED, frames))
+        refusals = {
+            name: word_offer(reply.get("code", str))
+            for name, reply in asked.replies.items()
+            if reply.kind == "refuse"
+        }
+        silent = list(asked.frames)
+        if refusals:
+            told = "; ".join(f"{name} {words}" for name, words in refusals.items())
+            raise PrivacyError(
+                f"not all sites join this job: {told}. Nothing was asked of anybody, and nothing "
+                "paid; each site's own log says more. Resume the job when they agree, or start "
+                "another"
+            )
+        if silent and (not self.begun or not asked.replies):
+            raise FederationError(
+                f"{', '.join(silent)}: did not join within {self._deadline:g} s. Nothing was asked "
+                "of anybody since; resume the job once they are there"
+            )
+
+    def announce(self, job: str, key: str, value: Plain) -> None:
+        opened = self._jobs[job]
+        with self._turn:
+            plain = {"job": job, "session": opened.session, "sequence": len(opened.posts) + 1}
+            opened.posts.append(write(Frame("post", {**plain, "key": key, "value": value})))
+            self._tell(opened.posts[-1])
+
+    def sum(self, request: Request, cohort: Sequence[str]) -> Summed:
+        return self._gather(request, cohort, single=False).summed
+
+    def collect(
+        self, request: Request, cohort: Sequence[str]
+    ) -> tuple[list[Answer], list[Incident]]:
+        gathering = self._gather(request, cohort, single=True)
+        gathering.demand_some()
+        return gathering.answers, gathering.incidents
+
+    def settle(self, job: str, rounds: int) -> None:
+        opened = self._jobs[job]
+        if rounds > opened.settled:
+            opened.settled = rounds
+            self._tell(write(Frame("settle", {"job": job, "rounds": rounds})))
+
+    def close(self, job: str, *, finished: bool) -> None:
+        if self._jobs.pop(job, None) is None:
+            return
+        body = write(Frame("close", {"job": job, "finished": finished}))
+        frames = dict.fromkeys(self.present, body)
+        self._ask(_Asked(job, None, frozenset({"receipt"}), frames), _RECEIPTS)
+
+    # What both need.
+
+    def _gather(self, request: Request, cohort: Sequence[str], *, single: bool) -> Gathering:
+        body = pack_request(request)
+        gathering = Gathering(request, cohort, single=single)
+        asked = _Asked(
+            request.job,
+            request.round,
+            frozenset({"answer", "refuse", "fail"}),
+            dict.fromkeys(cohort, body),
+            gathering=gathering,
+        )
+        self.counts["asked"] += len(cohort)
+        began = time.monotonic()
+        self._ask(asked)
+        for name in gathering.missing:
+            late = f"failed: no answer within {self._deadline or 0:g} s"
+            reason = late if name in self._links else "did not answer"
+            gathering.take(name, Incident(name, request.round, reason))
+        took = round(time.monotonic() - began, 4)
+        self._log("round", "", job=request.job, round=request.round, task=request.task, took=took)
+        return gathering
+
+    def _ask(self, asked: _Asked, within: float | None = None) -> _Asked:
+        """Send every site its frame, and wait for their replies."""
+        with self._turn:
+            self._asked = asked
+            try:
+                for name in list(asked.frames):
+                    self._send(name, asked.frames[name])
+                patience = self._deadline if within is None else within
+                self._turn.wait_for(lambda: not asked.frames, patience)
+            finally:
+                self._asked = None
+        return asked
+
+    def _match(self, name: str, frame: Frame) -> bool:
+        """Whether somebody waits for a reply, which then has it."""
+        asked = self._asked
+        if asked is None or name not in asked.frames or frame.kind not in asked.kinds:
+            return False
+        if frame.get("job", str) != asked.job or frame.plain.get("round") != asked.round:
+            return False
+        gathering = asked.gathering
+        if gathering is None:
+            asked.replies[name] = frame
+        elif frame.kind == "answer":
+            answer = unpack_answer(frame, name)
+            self.counts["answered"] += 1
+            gathering.take(name, answer)
+        else:
+            code, limit = frame.get("code", str), gathering.request.participations
+            planned = self._jobs[asked.job].job.participations
+            limits = [one for one in (limit, planned) if one is not None]
+            words = word_round(code, min(limits, default=None))
+            self._log(frame.kind, name, code=code[:20], round=asked.round)
+            gathering.take(name, Incident(name, gathering.request.round, words))
+        del asked.frames[name]
+        self._turn.notify_all()
+        return True
+
+    def _settle_reply(self, name: str, reason: str) -> None:
+        """A site gave no reply, and will give none to what it was asked now."""
+        asked = self._asked
+        if asked is None or asked.gathering is None or name not in asked.frames:
+            return
+        asked.gathering.take(name, Incident(name, asked.gathering.request.round, reason))
+        del asked.frames[name]
+        self._turn.notify_all()
+
+    def _offer(self, opened: _Open, name: str) -> bytes:
+        plain = {
+            "job": opened.job.to_dict(),
+            "session": opened.session,
+            "roster": list(self._owners),
+            "version": VERSION,
+            "most_records": opened.most_records,
+            "participations": opened.participations.get(name, 0),
+            "settled": opened.settled,
+        }
+        return write(Frame("offer", plain))
+
+    def _tell(self, body: bytes) -> None:
+        """Send every site that is there a frame that gets no reply."""
+        with self._turn:
+            for name in self._owners:
+                self._send(name, body)
+
+    def _send(self, name: str, body: bytes) -> None:
+        link = self._links.get(name)
+        if link is not None:
+            self.counts["down"] += len(body)
+            link.send(body)
+
+    def _drop(self, name: str) -> None:
+        link = self._links.pop(name, None)
+        if link is not None:
+            link.close()
+
+    def _log(self, event: str, owner: str, **more: object) -> None:
+        _LOG.info("%s", {"event": event, **({"owner": owner} if owner else {}), **more})
+
+
+_OFFERED = frozenset({"accept", "refuse"})

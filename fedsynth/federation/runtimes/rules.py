@@ -1,0 +1,132 @@
+"""What an owner insists on before it joins a job; the rest its floor and its account decide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fedsynth.errors import FederationError, FedsynthError
+from fedsynth.federation.client.floor import Floor, Tally
+from fedsynth.federation.wire import MOST_BYTES
+from fedsynth.privacy.accounting import charged, spent, unsampled
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.filters import admits
+from fedsynth.privacy.sampling import Everyone
+from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail.job import Job, count_terms
+from fedsynth.privacy.trail.ledger import Ledger
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """An owner's rules, whatever a server says.
+
+    Attributes:
+        budget: unit, the least trust, and the epsilon and delta that a job may cost at the most.
+        methods: whose jobs it joins; None for all.
+        schema: digest of its copy; a job under another is refused. Empty for any.
+        cohort: the fewest owners that a job has.
+        insecure: whether jobs are joined whose noise is of a known seed, or whose stream is not
+            encrypted: for trials.
+        most_bytes, most_numbers, most_rounds: of a message, of an answer, and of a job.
+    """
+
+    budget: Budget
+    methods: tuple[str, ...] | None = None
+    schema: str = ""
+    cohort: int = 1
+    insecure: bool = False
+    most_bytes: int = MOST_BYTES
+    most_numbers: int = 10_000_000
+    most_rounds: int = 10_000
+
+    @property
+    def floor(self) -> Floor:
+        """Under which its client answers."""
+        return Floor(budget=self.budget, cohort=self.cohort)
+
+    def judge(self, name: str, job: Job, roster: Sequence[str]) -> str | None:
+        """Why a job is not joined, by public facts alone: a code, or None.
+
+        Args:
+            name: the owner's own.
+        """
+        budget, rounds = job.budget, sum(planned.count for planned in job.plan)
+        faults = {
+            "insecure": job.insecure and not self.insecure,
+            "unit": budget.unit != self.budget.unit,
+            "trust": budget.trusts.protection < self.budget.trusts.protection,
+            "method": self.methods is not None and job.method not in self.methods,
+            "schema": bool(self.schema) and job.schema_digest != self.schema,
+            "roster": name not in roster
+            or len(set(roster)) < max(len(roster), self.cohort)
+            or job.clients not in (0, len(roster)),
+            "epsilon": budget.epsilon > self.budget.epsilon
+            or budget.resolved_delta > self.budget.resolved_delta,
+            "limits": rounds > self.most_rounds,
+        }
+        found = next((code for code, wrong in faults.items() if wrong), None)
+        return found or ("plan" if budget.private and not _fits(job) else None)
+
+
+def _fits(job: Job) -> bool:
+    """Whether a job has a plan, under terms that its budget admits, which fits the budget."""
+    tally, budget = Tally(job), job.budget
+    if not job.plan or any(planned.terms.noise_multiplier == 0 for planned in job.plan):
+        return False
+    try:
+        for planned in job.plan:
+            tally.admit(planned.terms)
+        counts = charged(count_terms(job.plan), job.participations, budget.unit)
+        return spent(counts, budget.resolved_delta).epsilon <= budget.epsilon
+    except FedsynthError:
+        return False
+
+
+def carries(ledger: Ledger, job: Job) -> bool:
+    """Whether an owner's account would admit all that is left of a job's plan."""
+    budget = ledger.job.budget
+    if not budget.private:
+        return True
+    done: dict[Terms, int] = {}
+    for event in ledger.events:
+        if event.job == job.job:
+            done[event.terms] = done.get(event.terms, 0) + event.steps
+    wanted = dict(ledger.counts)
+    for terms, count in _known_to_owner(job).items():
+        wanted[terms] = wanted.get(terms, 0) + max(0, count - done.get(terms, 0))
+    try:
+        for terms in wanted:
+            ledger.admit(terms)
+        cost = charged(wanted, None, budget.unit)
+        return admits(cost, budget.epsilon, budget.resolved_delta)
+    except FedsynthError:
+        return False
+
+
+def _known_to_owner(job: Job) -> Mapping[Terms, int]:
+    """A plan as an owner is charged for it: one that is drawn knows that it was, and is so in no
+    more rounds than the job says."""
+    counts: dict[Terms, int] = {}
+    for terms, count in count_terms(job.plan).items():
+        drawn = not terms.protects.per_record and terms.sampling != Everyone()
+        most = min(count, job.participations) if drawn and job.participations else count
+        own = terms if terms.protects.per_record else unsampled(terms)
+        counts[own] = counts.get(own, 0) + most
+    return counts
+
+
+def read_job(plain: Mapping[str, object]) -> Job:
+    """A job as its ledger's first line says it.
+
+    Raises:
+        FederationError: it is not.
+    """
+    try:
+        job = Job.from_dict(dict(plain))
+        # Nothing that is not looked at here may hide in it.
+        if job.to_dict() != plain:
+            raise ValueError("another spelling")
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, FedsynthError):
+        raise FederationError("the job that the server offers cannot be read") from None
+    return job

@@ -1,0 +1,299 @@
+"""A site: an owner's half of jobs over a network, bytes in and bytes out. No socket, and no clock.
+
+A job is offered whole (its plan, its budget, who takes part), and joined if the owner's rules, its
+floor and its account carry all of it; a refusal costs nothing. Then announcements come, and
+questions. A question is charged in the owner's ledger, on disk; answered; the answer is kept, on
+disk; and then it leaves. The same question again gets the kept answer; another under its number is
+refused. What leaves is answers and codes (:mod:`.codes`), never a text.
+
+A frame of another kind that steps of a secure sum would travel in goes the same way: to the party
+of the job that it names, and what that answers is kept by the party before it leaves.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from fedsynth.durable import make_folder, write_whole
+from fedsynth.errors import FederationError, FedsynthError, MachineError, PrivacyError
+from fedsynth.federation.client.answering import answer
+from fedsynth.federation.client.client import Client
+from fedsynth.federation.client.tasks import knows
+from fedsynth.federation.kept import Kept
+from fedsynth.federation.request import PLAN, Answer, Incident, Request
+from fedsynth.federation.runtimes.codes import code_of, fault_of
+from fedsynth.federation.runtimes.rules import Rules, carries, read_job
+from fedsynth.federation.runtimes.state_file import StateFile
+from fedsynth.federation.wire import (
+    VERSION,
+    Frame,
+    FrameError,
+    pack_answer,
+    read,
+    unpack_request,
+    write,
+)
+from fedsynth.files import read_plain
+from fedsynth.privacy.trail.chain import START, digest
+from fedsynth.privacy.trail.job import Job
+
+_LOG = logging.getLogger("fedsynth.client")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_JOINED, _ANSWERS, _VECTOR = "joined.json", "answers", "vector"
+
+
+@dataclass
+class _Joined:
+    """A job that the site is in, under one session of its server."""
+
+    session: str
+    kept: Kept
+    vector: StateFile
+    posts: int = 0
+
+
+class Site:
+    """One owner, who answers a server's frames.
+
+    Args:
+        client: its rows and its account; its coins are its own, and its floor is the rules'.
+        rules: before it joins a job.
+        folder: of what is kept of jobs, its user's alone.
+        rows: a digest of its rows, which a job goes on with or not at all; stays in the folder.
+
+    Attributes:
+        finished: jobs that their server finished.
+
+    Raises:
+        PrivacyError: a client without an account of its own.
+    """
+
+    secure: ClassVar[bool] = False
+    """Whether it can take part in secure sums. Until it can, it gives no share of noise away."""
+
+    def __init__(self, client: Client, rules: Rules, folder: Path, rows: str = "") -> None:
+        if client.ledger is None:
+            raise PrivacyError(f"{client.name}: a site needs an account of its own")
+        client.floor = client.floor or rules.floor
+        self._client, self._rules, self._folder, self._rows = client, rules, folder, rows
+        self._jobs: dict[str, _Joined] = {}
+        self.finished: list[str] = []
+
+    @property
+    def name(self) -> str:
+        """The owner's, which is public."""
+        return self._client.name
+
+    @property
+    def most_bytes(self) -> int:
+        """Of a message."""
+        return self._rules.most_bytes
+
+    def hello(self) -> bytes:
+        """What it says when it joins, or comes back."""
+        jobs = {name: [one.session, one.posts] for name, one in self._jobs.items()}
+        plain = {
+            "name": self.name,
+            "version": VERSION,
+            "insecure": self._client.coins.insecure,
+            "jobs": jobs,
+        }
+        return write(Frame("hello", plain))
+
+    def receive(self, body: bytes) -> bytes | None:
+        """What a frame from the server gets; None where nothing is to be said."""
+        try:
+            frame = read(body, self._rules.most_bytes)
+            reply = self._reply(frame)
+        except FrameError as error:
+            _LOG.info("%s: the server sent what is no frame (%s)", self.name, error.code)
+            reply = Frame("damage", {"code": error.code})
+        return reply if reply is None or isinstance(reply, bytes) else write(reply)
+
+    def close(self) -> None:
+        """Let go of all files; jobs go on when the site comes back."""
+        for job in list(self._jobs):
+            self._leave(job)
+
+    def _reply(self, frame: Frame) -> Frame | bytes | None:
+        if frame.kind == "ask":
+            return self._answer(frame)
+        job = frame.get("job", dict if frame.kind == "offer" else str)
+        if isinstance(job, dict):
+            return self._consider(frame, job)
+        if frame.kind == "close":
+            self._end(job, frame.get("finished", bool))
+            return Frame("receipt", {"job": job})
+        if frame.kind not in ("post", "settle"):
+            raise FrameError("unknown", "no server asks this")
+        joined = self._jobs.get(job)
+        if joined is not None and frame.kind == "post":
+            self._post(joined, frame)
+        elif joined is not None:
+            joined.kept.settle(frame.whole("rounds"))
+        return None
+
+    def _consider(self, frame: Frame, plain: dict[str, Any]) -> Frame:
+        """Join the job that is offered, or say why not."""
+        name = plain.get("job")
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise FrameError("fields", "an offer without a job's name")
+        code: str | None = "damaged"
+        with suppress(FederationError):
+            job = read_job(plain)
+            code = self._judge(job, frame) or self._join(job, frame)
+        if code is None:
+            return Frame("accept", {"job": name})
+        return Frame("refuse", {"job": name, "round": None, "code": code})
+
+    def _judge(self, job: Job, frame: Frame) -> str | None:
+        roster, most = frame.get("roster", list), frame.count("most_records")
+        if frame.get("version", str) != VERSION:
+            return "version"
+        if job.budget.trusts.shares and not self.secure:
+            return "sums"
+        code = self._rules.judge(self.name, job, roster)
+        ledger = self._client.ledger
+        if code is None and ledger is not None and not carries(ledger, job):
+            code = "account"
+        if code is None and most is not None and self._client.records > most:
+            # What the owner alone is to know: to the server it is one that takes no part.
+            _LOG.warning(
+                "%s has more than the most_records of the job: it takes no part", self.name
+            )
+            code = "declined"
+        return code
+
+    def _join(self, job: Job, frame: Frame) -> str | None:
+        """Take up a job; a code where it is another than before."""
+        place, session = self._folder / job.job, frame.get("session", str)
+        participations = frame.whole("participations")
+        told = {"job": _first_line(job), "rows": self._rows}
+        try:
+            if (known := place / _JOINED).exists():
+                before = json.loads(read_plain(known, MachineError))
+                if before["job"] != told["job"]:
+                    return "another"
+                if before["rows"] != self._rows:
+                    _LOG.warning("%s: its rows are not those that the job began with", self.name)
+                    return "declined"
+            else:
+                make_folder(place, private=True)
+                write_whole(known, json.dumps(told).encode(), private=True)
+            joined = self._jobs.get(job.job)
+            if joined is None:
+                joined = self._take_up(job, place)
+        except (MachineError, FedsynthError, OSError, ValueError, LookupError, TypeError) as error:
+            _LOG.warning("%s: %s", self.name, error)
+            return "file"
+        if session != joined.session:
+            joined.session, joined.posts = session, 0
+        memory = self._client.memory(job.job)
+        memory.participations = max(memory.participations, participations)
+        joined.kept.settle(frame.whole("settled"))
+        return None
+
+    def _take_up(self, job: Job, place: Path) -> _Joined:
+        memory = self._client.memory(job.job)
+        if job.plan and not memory.board.version(PLAN):
+            memory.board.post(PLAN, job.announced)
+        path = place / _ANSWERS
+        if path.exists():
+            kept = Kept(path, durable=True)
+        else:
+            # Of rounds that its account knows nobody can tell what was given.
+            kept = Kept.create(path, memory.latest + 1, durable=True)
+        vector = StateFile(place / _VECTOR)
+        memory.answers, memory.vector = kept, vector.slot(0)
+        joined = self._jobs[job.job] = _Joined("", kept, vector)
+        return joined
+
+    def _post(self, joined: _Joined, frame: Frame) -> None:
+        """Put an announcement up; one that it has is not put up again."""
+        sequence, key = frame.whole("sequence", 1), frame.get("key", str)
+        if frame.get("session", str) != joined.session or sequence > joined.posts + 1:
+            raise FrameError("sequence", "an announcement is missing")
+        if sequence > self._rules.most_rounds:
+            raise FrameError("oversized", "there are too many announcements")
+        if sequence <= joined.posts:
+            return
+        joined.posts = sequence
+        if key != PLAN:
+            # The plan is that of the offer, which was judged.
+            self._client.memory(frame.get("job", str)).board.post(key, frame.plain["value"])
+
+    def _answer(self, frame: Frame) -> Frame | bytes:
+        request = unpack_request(frame)
+        joined = self._jobs.get(request.job)
+        if joined is None:
+            return _no(request, "joined")
+        try:
+            known = joined.kept.find(request.round)
+            if known is not None and known[0] == request.digest:
+                values = known[1]["values"]
+                return pack_answer(Answer(self.name, request.job, request.round, values))
+            code = self._refuse(request, joined)
+            if code is not None:
+                return _no(request, code)
+            (reply,) = answer([self._client], request)
+            if isinstance(reply, Incident):
+                return _no(request, code_of(reply.reason))
+            body = pack_answer(reply)
+            joined.kept.keep(request.round, request.digest, {"values": reply.values}, None)
+            return body
+        except Exception as error:
+            place = request.task, request.round
+            _LOG.info("%s failed in %s, round %d", self.name, *place, exc_info=error)
+            return _no(request, _code_of_fault(error), "fail")
+
+    def _refuse(self, request: Request, joined: _Joined) -> str | None:
+        """Why a question is not even put to the client; None where it is."""
+        rules = self._rules
+        if not joined.kept.unsent(request.round):
+            return "answered"
+        if request.dim + request.kept > rules.most_numbers or request.round >= rules.most_rounds:
+            return "limits"
+        if request.terms.trusts.shares and not self.secure:
+            return "sums"
+        return None if knows(request.task) else "known"
+
+    def _end(self, job: str, finished: bool) -> None:
+        """Leave a job; of one that is finished, or that the site is not in, nothing stays."""
+        was = job in self._jobs
+        self._leave(job)
+        if not finished or not _NAME.fullmatch(job):
+            return
+        self._client.forget(job)
+        shutil.rmtree(self._folder / job, ignore_errors=True)
+        with suppress(OSError):
+            self._folder.rmdir()
+        if was:
+            self.finished.append(job)
+
+    def _leave(self, job: str) -> None:
+        joined = self._jobs.pop(job, None)
+        if joined is not None:
+            joined.kept.close()
+            joined.vector.close()
+
+
+def _first_line(job: Job) -> str:
+    """The hash of the first line of a job's ledger."""
+    return digest({"line": 0, "kind": "job", **job.to_dict(), "previous": START})
+
+
+def _no(request: Request, code: str, kind: str = "refuse") -> Frame:
+    return Frame(kind, {"job": request.job, "round": request.round, "code": code})
+
+
+def _code_of_fault(error: Exception) -> str:
+    if isinstance(error, PrivacyError) and not isinstance(error, MachineError):
+        return "promise"
+    return "asked" if isinstance(error, FederationError) else fault_of(error)

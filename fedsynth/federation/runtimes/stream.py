@@ -1,0 +1,288 @@
+"""What carries frames between a hub and its sites: one gRPC stream a site, which the site opens.
+
+Both sides show certificates (mutual TLS), and a site goes by the name in its own. The messages are
+bytes; nothing is generated from a description. gRPC bounds them before it takes memory for them.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import random
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any
+
+from fedsynth.errors import ConfigError, FederationError, MachineError
+from fedsynth.federation.runtimes.hub import Hub
+from fedsynth.federation.runtimes.site import Site
+from fedsynth.federation.wire import MOST_BYTES
+
+if TYPE_CHECKING:
+    import grpc
+
+_LOG = logging.getLogger("fedsynth.stream")
+_SERVICE, _METHOD = "fedsynth.Federation", "Join"
+_LOOPBACK = ("127.0.0.1:", "localhost:", "[::1]:")
+_BACK_OFF, _LONGEST = 0.5, 30.0
+"""Seconds before a site dials again, which double to the longest."""
+_FIRST = 20.0
+"""Seconds in which whoever opens a stream says who it is."""
+
+
+@dataclass(frozen=True)
+class Keys:
+    """A private key, its certificate, and the authority that both sides go by; PEM."""
+
+    key: bytes
+    certificate: bytes
+    authority: bytes
+
+
+def load_grpc() -> Any:
+    """gRPC's module.
+
+    Raises:
+        MachineError: it is not installed.
+    """
+    try:
+        import grpc
+    except ImportError:
+        raise MachineError(
+            "streams between machines need gRPC: pip install 'fedsynth[network]'"
+        ) from None
+    return grpc
+
+
+def demand_loopback(address: str) -> None:
+    """Raises ConfigError for an address that is not this machine's own alone."""
+    if not address.startswith(_LOOPBACK):
+        raise ConfigError(
+            f"{address}: without encryption only this machine's own address (127.0.0.1:PORT) is "
+            "used; with keys (`fedsynth keys trial`) any is"
+        )
+
+
+def _options(most_bytes: int) -> list[tuple[str, int]]:
+    return [
+        ("grpc.max_receive_message_length", most_bytes),
+        ("grpc.max_send_message_length", -1),
+        ("grpc.keepalive_time_ms", 20_000),
+        ("grpc.keepalive_timeout_ms", 20_000),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.max_pings_without_data", 0),
+        ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+        ("grpc.so_reuseport", 0),
+        # A site's own back-off is the one that counts.
+        ("grpc.enable_retries", 0),
+    ]
+
+
+class _Stream:
+    """A site's stream, as the hub sees it."""
+
+    def __init__(self) -> None:
+        self._down: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+
+    def send(self, body: bytes) -> None:
+        self._down.put(body)
+
+    def close(self) -> None:
+        self._down.put(None)
+
+    def frames(self) -> Iterator[bytes]:
+        """What was handed over, until it is closed."""
+        while (body := self._down.get()) is not None:
+            yield body
+
+
+class Listener:
+    """Has sites join a hub at an address.
+
+    Args:
+        address: host and port; port 0 takes any that is free.
+        keys: the server's; None does without encryption, on this machine alone.
+
+    Raises:
+        ConfigError: an address that is none, is taken, or is not to be used without keys.
+        MachineError: gRPC is not installed.
+    """
+
+    def __init__(self, hub: Hub, address: str, keys: Keys | None) -> None:
+        grpc = load_grpc()
+        self._hub, self._grpc, self._plain = hub, grpc, keys is None
+        most = 2 * len(hub.clients) + 8
+        self._server = grpc.server(
+            ThreadPoolExecutor(most), options=_options(MOST_BYTES), maximum_concurrent_rpcs=most
+        )
+        handler = grpc.stream_stream_rpc_method_handler(self._join)
+        service = grpc.method_handlers_generic_handler(_SERVICE, {_METHOD: handler})
+        self._server.add_generic_rpc_handlers((service,))
+        try:
+            if keys is None:
+                demand_loopback(address)
+                port = self._server.add_insecure_port(address)
+            else:
+                pair = [(keys.key, keys.certificate)]
+                shown = grpc.ssl_server_credentials(pair, keys.authority, True)
+                port = self._server.add_secure_port(address, shown)
+        except (RuntimeError, ValueError):
+            port = 0
+        if not port:
+            raise ConfigError(
+                f"{address}: cannot be listened at. Is it HOST:PORT of this machine, its port "
+                "free, and are the keys a server's (`fedsynth keys trial`)?"
+            )
+        self.address = f"{address.rpartition(':')[0]}:{port}"
+        self._server.start()
+
+    def close(self) -> None:
+        """Let all sites go."""
+        self._server.stop(1).wait()
+
+    def _join(self, frames: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+        """A stream that somebody opened."""
+        # Whoever says nothing is not waited for.
+        silent = Event()
+        Thread(target=lambda: silent.wait(_FIRST) or context.cancel(), daemon=True).start()
+        try:
+            hello = next(frames)
+        except Exception:
+            return
+        finally:
+            silent.set()
+        stream, name = _Stream(), self._name(context, hello)
+        why = self._hub.greet(name, hello, stream)
+        if why is not None:
+            _LOG.warning("%s was sent away: %s", name, why)
+            context.abort(self._grpc.StatusCode.PERMISSION_DENIED, f"{name} {why}")
+        Thread(target=self._pump, args=(name, frames, stream), daemon=True).start()
+        context.add_callback(stream.close)
+        yield from stream.frames()
+
+    def _pump(self, name: str, frames: Iterator[bytes], stream: _Stream) -> None:
+        """What a site sends, until its stream ends."""
+        try:
+            for body in frames:
+                self._hub.take(name, stream, body)
+        except Exception as error:
+            # gRPC's own, whatever ended the stream: a message that is too large among them.
+            _LOG.info("the stream of %s ended (%s)", name, type(error).__name__)
+        self._hub.lose(name, stream)
+        stream.close()
+
+    def _name(self, context: grpc.ServicerContext, hello: bytes) -> str:
+        """Of the certificate; of whoever has none, as it says itself."""
+        if not self._plain:
+            (name, *_) = context.auth_context().get("x509_common_name", [b""])
+            return str(name, "utf-8", "replace")
+        from fedsynth.federation.wire import FrameError, read
+
+        try:
+            return read(hello).get("name", str)
+        except (FrameError, KeyError):
+            return ""
+
+
+def attend(
+    site: Site,
+    address: str,
+    keys: Keys | None,
+    *,
+    tell: Callable[[str], None] = _LOG.info,
+    ended: Callable[[], bool] = lambda: False,
+    wait: float = 86_400.0,
+) -> None:
+    """Dial a server and answer what it asks, again and again, until ``ended`` says so.
+
+    Args:
+        keys: the site's; None does without encryption, on this machine alone.
+        tell: called with how the stream fares, a sentence each.
+        ended: asked after every frame, and before every dial.
+        wait: seconds of silence after which it gives up.
+
+    Raises:
+        FederationError: the server sends the site away, or was silent for so long.
+        ConfigError: an address that is not to be used without keys.
+        MachineError: gRPC is not installed.
+    """
+    grpc = load_grpc()
+    if keys is None:
+        demand_loopback(address)
+    pause, heard, told = _BACK_OFF, time.monotonic(), ""
+    while not ended():
+        try:
+            for _ in _stream(site, address, keys, ended):
+                if heard is None or told != "":
+                    told = ""
+                    tell(f"{site.name} is connected to {address}")
+                pause, heard = _BACK_OFF, time.monotonic()
+        except grpc.RpcError as error:
+            words = _words(error, grpc, address)
+            if error.code() == grpc.StatusCode.PERMISSION_DENIED:
+                raise FederationError(f"{address} sends this site away: {words}") from None
+            if words != told:
+                tell(f"{words}; dialling again")
+            told = words
+        if time.monotonic() - heard > wait:
+            raise FederationError(
+                f"{address} was silent for {wait:g} s. What is kept of unfinished jobs stays: "
+                "join again to go on with them"
+            )
+        if not ended():
+            # Sites that lost one server do not all come back in the same moment.
+            time.sleep(pause * random.uniform(0.5, 1.0))
+            pause = min(2 * pause, _LONGEST)
+
+
+def _stream(
+    site: Site, address: str, keys: Keys | None, ended: Callable[[], bool]
+) -> Iterator[None]:
+    """One stream, from its first to its last frame; yields after each."""
+    grpc = load_grpc()
+    options = _options(site.most_bytes)
+    if keys is None:
+        channel = grpc.insecure_channel(address, options)
+    else:
+        shown = grpc.ssl_channel_credentials(keys.authority, keys.key, keys.certificate)
+        channel = grpc.secure_channel(address, shown, options)
+    with channel:
+        up: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        up.put(site.hello())
+        call = channel.stream_stream(f"/{_SERVICE}/{_METHOD}")(iter(up.get, None))
+        try:
+            for body in call:
+                reply = site.receive(body)
+                if reply is not None:
+                    up.put(reply)
+                yield
+                if ended():
+                    break
+            up.put(None)
+            # What was said last arrives before the stream ends.
+            deadline = time.monotonic() + 5
+            while ended() and call.is_active() and time.monotonic() < deadline:
+                time.sleep(0.01)
+        finally:
+            up.put(None)
+            call.cancel()
+
+
+def _words(error: Any, grpc: Any, address: str) -> str:
+    """What ended a stream, without a library's own words."""
+    code, details = error.code(), str(error.details() or "")
+    if code == grpc.StatusCode.PERMISSION_DENIED:
+        return details
+    if "CERTIFICATE_VERIFY_FAILED" in details or "SSL_ERROR_SSL" in details:
+        return (
+            f"{address} shows a certificate that our authority (ca.crt) does not vouch for, that "
+            "is of another name, or that has expired"
+        )
+    if "andshake" in details or "alert" in details:
+        return f"{address} does not accept our certificate, or speaks without encryption"
+    if code == grpc.StatusCode.RESOURCE_EXHAUSTED:
+        return f"{address} sent a message larger than this site takes, or has no room for it"
+    return f"{address} cannot be reached, or ended the stream"

@@ -1,0 +1,89 @@
+"""Sites around a hub, carried by nothing at all: what one side says, the other is told at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from fedsynth.federation.client.client import Client
+from fedsynth.federation.runtimes.hub import Hub
+from fedsynth.federation.runtimes.rules import Rules
+from fedsynth.federation.runtimes.site import Site
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.trail.job import Job
+from fedsynth.privacy.trail.ledger import Ledger
+
+ANY = Budget(math.inf, delta=0.5, unit="record", trust="central")
+OPEN = Rules(budget=ANY, insecure=True)
+
+
+class Trusting(Site):
+    """A site that gives shares of noise away, for tests of all else that is asked of a runtime."""
+
+    secure = True
+
+
+class Offering(Hub):
+    """A hub that makes up a job where none is told."""
+
+    def open(self, job, participations, offered=None):
+        known = Job(budget=ANY, job=job, insecure=True)
+        super().open(job, participations, offered or known)
+
+
+class Direct:
+    """A link whose other end is in this process, and answers before anybody waits."""
+
+    def __init__(self, hub: Hub, site: Site) -> None:
+        self.hub, self.site, self.open = hub, site, True
+        self.seen: list[bytes] = []
+
+    def join(self) -> str | None:
+        return self.hub.greet(self.site.name, self.site.hello(), self)
+
+    def send(self, body: bytes) -> None:
+        reply = self.site.receive(body)
+        if reply is not None and self.open:
+            self.hub.take(self.site.name, self, reply)
+
+    def close(self) -> None:
+        self.open = False
+
+
+Carry = Callable[[Hub, Sequence[Site]], None]
+
+
+def carry_directly(hub: Hub, sites: Sequence[Site]) -> None:
+    for site in sites:
+        assert Direct(hub, site).join() is None
+
+
+class Machines:
+    """Builds runtimes to sites that outlive them, as owners' machines do.
+
+    Args:
+        folder: of the machines' disks.
+    """
+
+    def __init__(self, folder: Path, carry: Carry = carry_directly) -> None:
+        self.folder, self.carry = folder, carry
+        self.accounts: dict[Path, Ledger] = {}
+        self.sites: list[Site] = []
+
+    def __call__(self, clients: Sequence[Client], private: Path | None = None) -> Hub:
+        for site in self.sites:
+            site.close()
+        self.sites = [self.site(client, private) for client in clients]
+        hub = Offering([client.name for client in clients])
+        self.carry(hub, self.sites)
+        return hub
+
+    def site(self, client: Client, private: Path | None) -> Site:
+        if client.ledger is None:
+            kind = "memory" if private is None else "disk"
+            path = self.folder / kind / f"{client.name}.jsonl"
+            if path in self.accounts:
+                self.accounts[path].close()
+            client.ledger = self.accounts[path] = Ledger.of_owner(path, ANY)
+        return Trusting(client, OPEN, (private or self.folder) / client.name)
