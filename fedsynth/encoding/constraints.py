@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -51,18 +51,27 @@ def structural_zeros(encoding: TableEncoding) -> list[tuple[tuple[int, ...], Mas
     return tables
 
 
-def is_impossible(encoding: TableEncoding, codes: Codes) -> Mask:
-    """Which rows [n] of codes [n, d] no row of the table can have, by the schema's constraints."""
+def is_impossible(
+    encoding: TableEncoding, codes: Codes, constraints: Iterable[Constraint] | None = None
+) -> Mask:
+    """Which rows [n] of codes [n, d] no row of the table can have, by the schema's constraints.
+
+    constraints: those of them that are meant; None for all.
+    """
     mask = np.zeros(len(codes), bool)
-    for _, constraint, names in _tables(encoding.schema):
+    for _, constraint, names in _tables(encoding.schema, constraints):
         own = {name: codes[:, k] for name, k in _positions(encoding, names).items()}
         mask |= _exclude(encoding, constraint, names, own)
     return mask
 
 
-def _tables(schema: Schema) -> Iterator[tuple[int, Constraint, tuple[str, ...]]]:
+def _tables(
+    schema: Schema, constraints: Iterable[Constraint] | None = None
+) -> Iterator[tuple[int, Constraint, tuple[str, ...]]]:
     """Constraints, their numbers, and the columns of each of their tables."""
-    for number, constraint in enumerate(schema.constraints, 1):
+    for number, constraint in enumerate(
+        schema.constraints if constraints is None else constraints, 1
+    ):
         if isinstance(constraint, Never):
             yield number, constraint, constraint.names()
         else:

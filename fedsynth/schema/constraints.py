@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date
 from itertools import combinations, pairwise
 from typing import Annotated, Any
@@ -142,6 +142,18 @@ class Ordered(Agreed):
 
 
 Constraint = Never | Ordered
+
+
+def tie(constraints: Iterable[Constraint]) -> list[tuple[tuple[str, ...], list[Constraint]]]:
+    """Columns that constraints tie together, directly or by others, and these constraints."""
+    parts: list[tuple[set[str], list[Constraint]]] = []
+    for constraint in constraints:
+        names, own = set(constraint.names()), [constraint]
+        for part in [part for part in parts if part[0] & names]:
+            parts.remove(part)
+            names, own = part[0] | names, part[1] + own
+        parts.append((names, own))
+    return [(tuple(sorted(names)), own) for names, own in parts]
 
 
 def spell(given: object) -> str:

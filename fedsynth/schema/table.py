@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
 
@@ -117,11 +117,18 @@ class Schema(Document):
     def _by_name(self) -> dict[str, Modelled | Identifier]:
         return {column.name: column for column in self.columns}
 
-    def broken(self, columns: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
-        """Which rows [n] of conformed columns break a constraint; none where there is none."""
+    def broken(
+        self,
+        columns: Mapping[str, NDArray[Any]],
+        constraints: Iterable[Constraint] | None = None,
+    ) -> NDArray[np.bool_]:
+        """Which rows [n] of conformed columns break a constraint; none where there is none.
+
+        constraints: those of them that are meant; None for all.
+        """
         rows = len(next(iter(columns.values())))
         broken = np.zeros(rows, bool)
-        for constraint in self.constraints:
+        for constraint in self.constraints if constraints is None else constraints:
             broken |= constraint.broken(columns, self._by_name)
         return broken
 

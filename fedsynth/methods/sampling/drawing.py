@@ -18,9 +18,10 @@ from fedsynth.agreed import suggestion
 from fedsynth.data.conforming import restore
 from fedsynth.errors import ConfigError
 from fedsynth.methods.sampling.labels import label_shares
+from fedsynth.methods.sampling.mending import Rows, Rules, mend
 from fedsynth.schema import Boolean, Categorical, Schema
 from fedsynth.schema.conditions import Condition, condition_on
-from fedsynth.schema.constraints import Never
+from fedsynth.schema.constraints import Never, tie
 from fedsynth.schema.spelling import round_to_grid
 
 Floats = NDArray[np.float64]
@@ -104,9 +105,9 @@ def draw_table(
 ) -> pd.DataFrame:
     """A table of the schema's columns.
 
-    Conditions on the target are exact. Rows that break a condition on another column or the
-    schema's constraints are drawn again, class included, so that the rest follows the generator's
-    own conditional distribution.
+    Conditions on the target are exact. Rows that break a condition on another column are drawn
+    again, class included, so that the rest follows the generator's own conditional distribution.
+    Rows that break the schema's constraints are mended (:mod:`fedsynth.methods.sampling.mending`).
 
     Args:
         frequencies: of the target's classes [classes]; empty for a generator without classes.
@@ -123,15 +124,14 @@ def draw_table(
     conditioning = Conditioning.of(schema, frequencies, where, proportions)
     labels = conditioning.labels(rows, rng)
     columns = _draw(schema, draw, labels, rows, rng)
-    pending = np.flatnonzero(~_meets(schema, conditioning, columns))
+    pending = np.flatnonzero(~_meets(conditioning, columns))
     left = max(_DRAWS * rows, _LEAST_DRAWS)
     while len(pending):
         if left <= 0:
             raise ConfigError(
                 f"{rows - len(pending)} of {rows} rows after {max(_DRAWS * rows, _LEAST_DRAWS):,} "
-                "draws: hardly a row that this model draws meets the conditions and the schema's "
-                "constraints; ask for fewer rows, or use a method that conditions exactly, such "
-                "as aim"
+                "draws: hardly a row that this model draws meets the conditions; ask for fewer "
+                "rows, or use a method that conditions exactly, such as aim"
             )
         tries = max(1, min(_BATCH, left) // len(pending))
         count = tries * len(pending)
@@ -141,13 +141,53 @@ def draw_table(
         candidates = _draw(
             schema, draw, conditioning.labels(count, rng) if kept is None else kept, count, rng
         )
-        good = _meets(schema, conditioning, candidates).reshape(len(pending), tries)
+        good = _meets(conditioning, candidates).reshape(len(pending), tries)
         at = pending[good.any(axis=1)]
         chosen = (np.arange(len(pending)) * tries + good.argmax(axis=1))[good.any(axis=1)]
         for name, values in columns.items():
             values[at] = candidates[name][chosen]
+        if labels is not None:
+            labels[at] = columns[str(schema.target)][at]
         pending, left = pending[~good.any(axis=1)], left - count
+    if schema.constraints:
+        _mend(schema, conditioning, draw, columns, labels, rng)
     return restore(columns, schema, rng)
+
+
+def _mend(
+    schema: Schema,
+    conditioning: Conditioning,
+    draw: Draw,
+    columns: dict[str, NDArray[Any]],
+    labels: Labels | None,
+    rng: np.random.Generator,
+) -> None:
+    """Have columns [rows] keep the schema's constraints, in place."""
+    rows = len(next(iter(columns.values())))
+
+    def kinds(own: Columns) -> Labels:
+        if labels is None:
+            return np.zeros(len(next(iter(own.values()))), np.int64)
+        return own[str(schema.target)]
+
+    def more(at: NDArray[np.intp]) -> Rows:
+        fresh = _draw(schema, draw, None if labels is None else labels[at], len(at), rng)
+        return Rows(fresh, kinds(fresh)).take(np.flatnonzero(_meets(conditioning, fresh)))
+
+    ties = tie(schema.constraints)
+    rules = Rules(
+        [names for names, _ in ties],
+        lambda own: [schema.broken(own, constraints) for _, constraints in ties],
+        lambda name, cells: cells < 0 if cells.dtype.kind == "i" else np.isnan(cells),
+    )
+    fixed = conditioning.fixed or len(np.flatnonzero(conditioning.shares)) == 1
+    left = mend(Rows(columns, kinds(columns)), rules, more, rng, strict=fixed)
+    if left.any():
+        raise ConfigError(
+            f"{rows - int(left.sum())} of {rows} rows: hardly a row that this model draws meets "
+            "the conditions and the schema's constraints; ask for fewer rows, or use a method "
+            "that conditions exactly, such as aim"
+        )
 
 
 def _draw(
@@ -165,9 +205,9 @@ def _draw(
     }
 
 
-def _meets(schema: Schema, conditioning: Conditioning, columns: Columns) -> NDArray[np.bool_]:
-    """Which rows [n] meet all that is asked."""
-    met = ~schema.broken(columns)
+def _meets(conditioning: Conditioning, columns: Columns) -> NDArray[np.bool_]:
+    """Which rows [n] meet all conditions."""
+    met = np.ones(len(next(iter(columns.values()))), bool)
     for name, condition in conditioning.conditions.items():
         met &= condition.holds(columns[name])
     return met

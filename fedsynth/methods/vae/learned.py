@@ -17,8 +17,8 @@ from fedsynth.encoding import image
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ReleaseError
 from fedsynth.methods.sampling.labels import demand_shares, draw_codes, draw_labels
+from fedsynth.methods.vae.mending import mend_codes
 from fedsynth.methods.vae.records import Model
-from fedsynth.methods.vae.redrawing import redraw
 from fedsynth.models import vae
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.schema.target import conditions, target_index
@@ -80,8 +80,7 @@ class Learned(Outlined):
 
         codes = draw(np.arange(rows))
         if self.schema.constraints:
-            kinds = labels if fixed else None
-            codes = redraw(self.encoding, codes, draw, kinds, rng)
+            codes = mend_codes(self.encoding, codes, draw, rng, fixed=fixed)
         return self.encoding.decode(codes, rng)
 
     def _draw(

@@ -1,4 +1,4 @@
-"""Synthetic rows that break the schema's constraints are drawn again."""
+"""Synthetic rows that break the schema's constraints are mended, in codes."""
 
 import math
 
@@ -7,13 +7,10 @@ import pandas as pd
 import pytest
 
 from fedsynth.data.tables import conform
-from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError
-from fedsynth.methods.vae import redrawing
-from fedsynth.methods.vae.redrawing import redraw
 from fedsynth.methods.vae.synthesizer import FedVAE
 from fedsynth.privacy.budget import Budget
-from fedsynth.schema import Boolean, Categorical, Integer, Schema
+from fedsynth.schema import Categorical, Integer, Schema
 
 FREE = Budget(epsilon=math.inf, trust="central")
 COLUMNS = (
@@ -38,7 +35,7 @@ def table(rows, seed=0):
 
 
 def fitted(schema, **settings):
-    # Hardly trained, so that nothing but redrawing keeps the constraints.
+    # Hardly trained, so that nothing but mending keeps the constraints.
     synth = FedVAE(schema, rounds=2, hidden=(8,), latent=2, **settings)
     return synth.fit({"a": table(80)}, FREE, seed=0)
 
@@ -73,49 +70,3 @@ def test_a_table_that_nothing_meets_is_refused():
     synth = fitted(schema_of({"never": {"sex": ["f", "m"]}}, target=None))
     with pytest.raises(ConfigError, match="meets the schema's constraints"):
         synth.sample(20, seed=0)
-
-
-EDGES = (0, 10, 20)
-PAIR = (Boolean(name="b"), Integer(name="n", lower=0, upper=20, edges=EDGES))
-
-
-def pair_encoding():
-    """Two columns of two codes each, of which [1, 1] is impossible."""
-    schema = Schema(columns=PAIR, constraints=({"never": {"b": True, "n": {"from": 10}}},))
-    return TableEncoding.from_edges(schema)
-
-
-def test_only_broken_rows_are_drawn_again_until_none_is():
-    asked = []
-
-    def draw(rows):
-        asked.append(rows.tolist())
-        return np.array([[0, 1] if row == 1 or len(asked) > 2 else [1, 1] for row in rows])
-
-    codes = np.array([[0, 0], [1, 1], [1, 0], [1, 1]])
-    codes_redrawn = redraw(pair_encoding(), codes, draw, None, np.random.default_rng(0))
-    assert codes_redrawn.tolist() == [[0, 0], [0, 1], [1, 0], [0, 1]]
-    assert asked == [[1, 3], [3], [3]]
-    assert codes[1].tolist() == [1, 1]
-
-
-def test_after_so_many_draws_valid_rows_of_the_same_kind_are_repeated(monkeypatch):
-    monkeypatch.setattr(redrawing, "REDRAWS", 3)
-    count = [0]
-
-    def draw(rows):
-        count[0] += 1
-        return np.ones((len(rows), 2), np.int64)
-
-    codes = np.array([[0, 0]] + [[0, 1]] * 2 + [[1, 1]] * 40)
-    kinds = np.array([0, 1, 1, *[0, 1] * 20])
-    rng = np.random.default_rng(0)
-    codes_redrawn = redraw(pair_encoding(), codes, draw, kinds, rng)
-    assert count == [3]
-    assert (codes_redrawn[kinds == 0] == [0, 0]).all() and (
-        codes_redrawn[kinds == 1] == [0, 1]
-    ).all()
-    anything = redraw(pair_encoding(), codes, draw, None, rng)[3:]
-    assert {tuple(row) for row in anything.tolist()} == {(0, 0), (0, 1)}
-    with pytest.raises(ConfigError, match="aim"):
-        redraw(pair_encoding(), codes[3:], draw, None, rng)
