@@ -51,7 +51,7 @@ clean:
 
 # Editable, so that the tests and the demo run what stands in this folder.
 .venv/installed: pyproject.toml | .venv
-	$(BIN)/python -m pip install --quiet --editable '.[demo]'
+	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
 # pycanon demands NumPy 2.0.2 exactly, and runs with later ones.

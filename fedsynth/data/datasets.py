@@ -13,11 +13,9 @@ from fedsynth.data.images import Images
 from fedsynth.errors import DataError
 from fedsynth.schema import ImageSchema, Schema, load_schema
 
-_NAMES = ("digits", "randhie")
-
 
 @overload
-def load_builtin(name: Literal["randhie"]) -> pd.DataFrame: ...
+def load_builtin(name: Literal["health", "randhie"]) -> pd.DataFrame: ...
 @overload
 def load_builtin(name: Literal["digits"]) -> Images: ...
 @overload
@@ -25,14 +23,16 @@ def load_builtin(name: str) -> pd.DataFrame | Images: ...
 def load_builtin(name: str) -> pd.DataFrame | Images:
     """Load a data set by name, without the network.
 
-    "randhie": the RAND Health Insurance Experiment as statsmodels ships it (Cameron and Trivedi
-    2005), 20,190 x 8. "digits": scikit-learn's handwritten digits, 1,797 images of 8 x 8, 0 to 16.
+    "health": persons of the RAND Health Insurance Experiment, a row each, and the site of six that
+    enrolled each, 5,912 x 11. "randhie": the same experiment's person-years, up to five a person,
+    as statsmodels, which must be installed, ships them (Cameron and Trivedi 2005), 20,190 x 8.
+    "digits": scikit-learn's handwritten digits, 1,797 images of 8 x 8, 0 to 16.
 
     Raises:
         DataError: if there is none of that name, or its package is not installed.
     """
     _demand_name(name)
-    return _load_randhie() if name == "randhie" else _load_digits()
+    return _LOADERS[name]()
 
 
 def builtin_schema(name: str) -> Schema | ImageSchema:
@@ -47,9 +47,14 @@ def builtin_schema(name: str) -> Schema | ImageSchema:
 
 
 def _demand_name(name: str) -> None:
-    if not isinstance(name, str) or name not in _NAMES:
-        hint = suggestion(name if isinstance(name, str) else "", _NAMES)
+    if not isinstance(name, str) or name not in _LOADERS:
+        hint = suggestion(name if isinstance(name, str) else "", _LOADERS)
         raise DataError(f"no built-in data set is called {shown(name)}{hint}")
+
+
+def _load_health() -> pd.DataFrame:
+    with resources.as_file(resources.files("fedsynth") / "tables" / "health.csv.gz") as path:
+        return pd.read_csv(path)
 
 
 def _load_randhie() -> pd.DataFrame:
@@ -57,7 +62,7 @@ def _load_randhie() -> pd.DataFrame:
         from statsmodels.datasets import randhie
     except ImportError:
         raise DataError(
-            "the data set 'randhie' comes with statsmodels: pip install fedsynth[demo]"
+            "the data set 'randhie' comes with statsmodels: pip install 'fedsynth[randhie]'"
         ) from None
     raw = randhie.load_pandas().data
     # Three dummies for one answer; excellent health is the one without a dummy.
@@ -81,3 +86,6 @@ def _load_digits() -> Images:
 
     raw = load_digits()
     return Images(raw.images.astype(np.uint8), raw.target.astype(np.int64))
+
+
+_LOADERS = {"digits": _load_digits, "health": _load_health, "randhie": _load_randhie}
