@@ -200,7 +200,7 @@ def test_a_frame_above_the_limit_is_not_looked_at():
         {"arrays": {"x": np.zeros(2, complex)}},
         {"arrays": {"x": np.zeros(wire.MOST_BYTES // 8)}},
     ],
-    ids=str,
+    ids=["no number", "no value", "texts", "objects", "complex", "too many"],
 )
 def test_what_no_frame_holds_is_not_written(changes):
     with pytest.raises(FederationError):
