@@ -265,7 +265,7 @@ def _tell_left(folder: Path, error: Exception | None = None) -> None:
         if (folder / "ledger.jsonl").exists():
             from fedsynth.jobs.run import find_answers
 
-            if (answers := find_answers(folder)) is not None:
+            for answers in find_answers(folder):
                 print_note(
                     f"{answers} holds what owners answered, for the job to go on with: delete it, "
                     f"too, if the job is to be given up (rm {answers})"

@@ -49,6 +49,9 @@ def plan(
     survivors: Annotated[
         float | None, typer.Option(help="Share of the clients that is sure to answer.")
     ] = None,
+    secure: Annotated[
+        bool | None, typer.Option("--secure/--no-secure", help="With secure sums, or without.")
+    ] = None,
     rounds: Annotated[int | None, typer.Option(help="Of a training.")] = None,
     per_round: Annotated[
         int | None, typer.Option(help="Clients that a round draws on average.")
@@ -97,6 +100,7 @@ def plan(
         releases,
         within,
         trials,
+        secure,
     )
     if trials is not None and releases is not None:
         raise ConfigError("--releases keeps every job, --trials the best alone: give one of them")
@@ -112,9 +116,10 @@ def plan(
                 "say what is planned: a job file, --schema FILE, --columns N, or a training by "
                 "itself: --rounds N with --per-round or --rate"
             )
-        if method is not None or compare or rehearse or trials is not None:
+        if method is not None or compare or rehearse or trials is not None or secure:
             raise ConfigError(
-                "a method, --compare, --rehearse and --trials go with a schema: give --schema FILE"
+                "a method, --compare, --rehearse, --trials and --secure go with a schema: give "
+                "--schema FILE"
             )
         plan_training(wanted, {**trained, "per_round": per_round}, plot, as_json=as_json)
         return
@@ -168,6 +173,7 @@ def _plan_job(
         clients,
         records=records,
         survivors=subject.survivors,
+        secure=subject.secure,
         trials=wanted.trials,
     )
     if subject.reason is not None:
@@ -190,14 +196,25 @@ def _plan_job(
         from fedsynth.planning.comparing import compare as compare_all
 
         table = compare_all(
-            subject.synth, budget, clients, records=records, survivors=subject.survivors
+            subject.synth,
+            budget,
+            clients,
+            records=records,
+            survivors=subject.survivors,
+            secure=subject.secure,
         )
     rehearsed = None
     if rehearse:
         from fedsynth.planning.rehearsal import rehearse as rehearse_job
 
         rehearsed = rehearse_job(
-            subject.synth, budget, clients, records, survivors=subject.survivors, progress=True
+            subject.synth,
+            budget,
+            clients,
+            records,
+            survivors=subject.survivors,
+            secure=subject.secure,
+            progress=True,
         )
     if plot is not None:
         _plot_job(subject, found, plot)
@@ -226,6 +243,7 @@ def _plot_job(subject: Subject, found: Forecast, file: Path) -> None:
                 replace(found.plan.budget, epsilon=epsilon),
                 subject.clients,
                 survivors=subject.survivors,
+                secure=subject.secure,
             )
         except FedsynthError:
             # Fixed noise may cost more than so little.

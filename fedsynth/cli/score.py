@@ -115,6 +115,7 @@ def score_release(
                 folder=out,
                 owners_ledgers=ledgers,
                 survivors=job.config.federation.survivors,
+                secure=job.config.federation.secure,
                 seed=seed,
                 progress=display,
                 owners_provenance=job.data.owners_provenance,

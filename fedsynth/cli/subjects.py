@@ -31,6 +31,7 @@ class Subject:
     budget: Budget
     clients: int
     survivors: float
+    secure: bool
 
     @classmethod
     def of(
@@ -46,6 +47,7 @@ class Subject:
         schema: Schema | ImageSchema
         settings: Settings | None = None
         clients, survivors, given = wanted.clients, 1.0, dict[str, Any]()
+        secure = False
         public = None
         if config is not None:
             from fedsynth.jobs.config import AUTO, load_config
@@ -54,6 +56,7 @@ class Subject:
             job, base = load_config(config, changes)
             schema = read_schema(job, base)
             given, survivors = job.privacy.model_dump(), job.federation.survivors
+            secure = job.federation.secure
             clients = count_clients(job, schema) if clients is None else clients
             if method is None and job.method != AUTO:
                 method = job.method
@@ -83,10 +86,11 @@ class Subject:
             # A protocol that all methods' settings meet, which are models.
             synth = type(synth)(schema, cast("Any", settings), **trained, **more)
         given_survivors = survivors if wanted.survivors is None else wanted.survivors
-        return cls(synth, reason, budget, clients, given_survivors)
+        given_secure = secure if wanted.secure is None else wanted.secure
+        return cls(synth, reason, budget, clients, given_survivors, given_secure)
 
     def plan(self, budget: Budget) -> Plan:
-        return self.synth.plan(budget, self.clients, self.survivors)
+        return self.synth.plan(budget, self.clients, self.survivors, self.secure)
 
 
 def warn(sentence: str) -> None:

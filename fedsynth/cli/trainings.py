@@ -28,6 +28,7 @@ class Wanted:
     releases: int | None
     within: float | None
     trials: float | None
+    secure: bool | None = None
 
     def budget(self, given: Mapping[str, Any], *, noise: bool) -> Budget:
         """Of a job file, if any, with the options in its keys' place."""

@@ -8,9 +8,9 @@ client's own ledger, secret samples, the clip and the client's noise are all on 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from fedsynth.errors import Caution, warn_of
 from fedsynth.federation.request import Answer, Incident, Plain, Request, Summed
@@ -18,6 +18,9 @@ from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.trail.job import Job
 from fedsynth.privacy.trail.ledger import Ledger
+
+if TYPE_CHECKING:
+    from fedsynth.federation.secure.rules import Rules
 
 
 class Runtime(Protocol):
@@ -94,6 +97,7 @@ class Federation(ABC):
         outside: float = 1.0,
         caution: Caution = warn_of,
         deadline: float | None = None,
+        secure: Callable[[int], Rules] | None = None,
     ) -> Runtime:
         """A runtime to these clients.
 
@@ -108,9 +112,11 @@ class Federation(ABC):
                 as above. Shares are told to their owner alone.
             caution: called with what simulated owners are to know of their tables, a sentence each.
             deadline: seconds that a client may take for an answer; None for any number.
+            secure: for secure sums of shares, from the number of clients to what they insist on;
+                None leaves it to a deployment that sums are secure.
 
         Raises:
-            ConfigError: a ledger of a client that there is not.
+            ConfigError: a ledger of a client that there is not; or as ``secure`` raises.
             DataError: a client has more records than that, or more of a column outside.
         """
 

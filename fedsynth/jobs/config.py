@@ -98,6 +98,7 @@ class Federation(Section):
 
     Attributes:
         survivors: share of them that is sure to answer a round.
+        secure: whether the whole protocol of secure sums runs between them.
         most_records: that one has, a figure that all agree on and anybody may know.
         deadline: seconds that one may take for an answer, or the round goes on without it.
     """
@@ -105,6 +106,7 @@ class Federation(Section):
     place: ClassVar[str] = "federation"
 
     survivors: Annotated[float, Field(gt=0, le=1, description="a share in (0, 1]")] = 1.0
+    secure: Annotated[bool, Field(strict=True, description="true or false")] = False
     most_records: Count = None
     deadline: Annotated[float | None, Field(gt=0, description="seconds above 0")] = None
     ledgers: Annotated[

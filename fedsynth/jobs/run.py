@@ -19,7 +19,7 @@ from fedsynth.data.tables import Images
 from fedsynth.errors import Caution, ConfigError, FedsynthError, MachineError, warn_of
 from fedsynth.evaluation.measures.marginals import MarginalError, marginal_error
 from fedsynth.evaluation.measures.utility import Comparison, compare
-from fedsynth.federation.runtimes.local import ANSWERS
+from fedsynth.federation.runtimes.local import KEPT
 from fedsynth.federation.server.traffic import Traffic
 from fedsynth.files import refused
 from fedsynth.holding import hold
@@ -231,15 +231,15 @@ def owners_ledgers(config: Config, owners: Iterable[str], base: Path) -> dict[st
     }
 
 
-def find_answers(folder: Path) -> Path | None:
-    """The file beside owners' accounts in which an unfinished job left what they answered."""
+def find_answers(folder: Path) -> list[Path]:
+    """Files beside owners' accounts in which an unfinished job left what they answered."""
     with suppress(FedsynthError):
         config, base = load_config(folder / CONFIG)
         if (ledgers := config.federation.ledgers) is not None:
             job = Ledger.read(folder / LEDGER).job.job
-            file = expand_path(ledgers.folder, base) / f"{job}{ANSWERS}"
-            return file if file.exists() else None
-    return None
+            files = [expand_path(ledgers.folder, base) / f"{job}{ending}" for ending in KEPT]
+            return [file for file in files if file.exists()]
+    return []
 
 
 def _fit_and_release(
@@ -267,6 +267,7 @@ def _fit_and_release(
             resume=resume,
             moved=moved,
             survivors=config.federation.survivors,
+            secure=config.federation.secure,
             most_records=config.federation.most_records,
             deadline=config.federation.deadline,
             outside=config.outside,

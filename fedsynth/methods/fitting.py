@@ -26,6 +26,7 @@ from fedsynth.queries.counting import question
 from fedsynth.queries.expected import Expected
 from fedsynth.queries.options import OUTSIDE, Options, Progress
 from fedsynth.queries.plan import Plan, count_survivors, digest_of
+from fedsynth.queries.secure import demand_everybody, rules_for
 from fedsynth.queries.session import Session, begin
 from fedsynth.queries.shares import Stage, share_out
 from fedsynth.views import Shown, View
@@ -90,6 +91,7 @@ class Method(Shown, FittedModel[L], ABC):
         budget: Budget | Mapping[str, Any] | float | None = None,
         clients: int | None = None,
         survivors: float = 1.0,
+        secure: bool = False,
         **words: Any,
     ) -> Plan:
         """All that a fit would ask, and what it would cost; needs no owner and no data.
@@ -98,6 +100,7 @@ class Method(Shown, FittedModel[L], ABC):
             budget: what all releases together may cost.
             clients: how many take part, a public number.
             survivors: share of the clients that is sure to answer, in (0, 1].
+            secure: with secure sums, which as many must answer as are sure to.
             words: a budget's fields, in its place: epsilon, delta, unit, trust, ..
 
         Raises:
@@ -105,22 +108,27 @@ class Method(Shown, FittedModel[L], ABC):
             PrivacyError: the budget cannot carry the plan.
         """
         known = [own.name for own in fields(Budget)]
-        demand_none(
-            "plan", set(words).difference(known), ["budget", "clients", "survivors", *known]
-        )
+        own = ["budget", "clients", "survivors", "secure"]
+        demand_none("plan", set(words).difference(known), [*own, *known])
         if clients is None:
             raise ConfigError("say for how many clients: plan(budget, clients=5)")
         clients = demand_whole("clients", clients, 1)
-        Options(survivors=survivors)
+        Options(survivors=survivors, secure=secure)
         budget = budget_of(budget, **words).for_clients(clients)
         settings = self.resolved(budget)
+        sure = count_survivors(survivors, clients)
+        rules = rules_for(budget, clients, sure) if secure else None
+        releases = self.releases(settings, budget, clients, survivors)
+        if secure:
+            demand_everybody(releases)
         return Plan(
             budget=budget,
             clients=clients,
-            releases=self.releases(settings, budget, clients, survivors),
+            releases=releases,
             participations=self.participations(settings, budget, clients),
             schema=self.schema.digest,
             settings=digest_of(settings),
+            secure=rules,
         )
 
     def fit(
@@ -141,6 +149,7 @@ class Method(Shown, FittedModel[L], ABC):
         resume: bool = False,
         moved: bool = False,
         survivors: float = 1.0,
+        secure: bool = False,
         owners_ledgers: Mapping[str, Ledger] | None = None,
         checkpoint_every: int = 25,
         progress: Progress | bool = True,
@@ -176,6 +185,9 @@ class Method(Shown, FittedModel[L], ABC):
                 resumed beside it.
             survivors: share of the clients that is sure to answer, in (0, 1]; under distributed
                 trust their noise shares are sized for it.
+            secure: under distributed trust have sums added up by the whole protocol of secure sums,
+                so that nobody but its owner has a contribution; else that is assumed. As many must
+                answer as are sure to.
             owners_ledgers: owners' own accounts across jobs, by the owner's name.
             checkpoint_every: rounds between checkpoints.
             progress: True shows it on a terminal or in a notebook, False nowhere; or what is to be
@@ -215,6 +227,7 @@ class Method(Shown, FittedModel[L], ABC):
             resume=resume,
             moved=moved,
             survivors=survivors,
+            secure=secure,
             owners_ledgers={} if owners_ledgers is None else owners_ledgers,
             checkpoint_every=checkpoint_every,
             progress=progress,
@@ -229,9 +242,11 @@ class Method(Shown, FittedModel[L], ABC):
         settings = self.resolved(allowed)
 
         def agree(budget: Budget, clients: int) -> Plan:
-            agreed = self.plan(budget, clients, survivors) if plan is None else plan
+            agreed = self.plan(budget, clients, survivors, secure) if plan is None else plan
             if plan is not None:
                 _demand_for(plan, budget, clients, self.schema.digest, digest_of(settings))
+                if secure != (plan.secure is not None):
+                    raise ConfigError("one of fit and plan says secure=True: say it to both")
             if not again:
                 self._demand_first(agreed)
             return agreed

@@ -58,12 +58,14 @@ def compare(
     *,
     records: int | None = None,
     survivors: float = 1.0,
+    secure: bool = False,
 ) -> tuple[Compared, ...]:
     """The same job for every unit and trust.
 
     Args:
-        budget, clients, records, survivors: as :func:`fedsynth.plan` takes them. The number of
-            units, and how many owners are curious, hold where unit and trust are the budget's.
+        budget, clients, records, survivors, secure: as :func:`fedsynth.plan` takes them. The number
+            of units, and how many owners are curious, hold where unit and trust are the budget's;
+            secure sums are of distributed trust.
     """
     found = []
     for unit in ("record", "client"):
@@ -72,7 +74,14 @@ def compare(
             curious = budget.curious if trust == "distributed" else None
             other = replace(budget, unit=unit, trust=trust, units=units, curious=curious)
             try:
-                one = plan(synth, other, clients, records=records, survivors=survivors)
+                one = plan(
+                    synth,
+                    other,
+                    clients,
+                    records=records,
+                    survivors=survivors,
+                    secure=secure and other.trusts.shares,
+                )
             except FedsynthError as error:
                 found.append(Compared(unit, trust, None, str(error)))
             else:

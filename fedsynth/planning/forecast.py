@@ -212,6 +212,7 @@ def plan(
     *,
     records: int | None = None,
     survivors: float = 1.0,
+    secure: bool = False,
     trials: float | None = None,
 ) -> Forecast:
     """Know the price before: epsilon for each adversary, noise, expected errors, bytes.
@@ -228,6 +229,7 @@ def plan(
             say how many are curious, one is taken to be: a job would have it said.
         records: that all of them have together, where that may be published.
         survivors: share of the clients that is sure to answer, in (0, 1].
+        secure: with secure sums, which as many must answer as are sure to.
         trials: of settings on private rows, how many on average, of which the best alone would be
             released: what that costs is told beside (`fedsynth.planning.selecting`).
 
@@ -251,7 +253,7 @@ def plan(
     if records is not None:
         demand_whole("records", records, 1)
     settled = settle_two(allowed, clients)
-    made = what.plan(settled, clients, survivors)
+    made = what.plan(settled, clients, survivors, secure)
     settings = what.resolved(made.budget)
     expected = what.expect(settings, made)
     units = records if made.budget.protects.per_record else made.clients

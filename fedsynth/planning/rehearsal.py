@@ -61,6 +61,7 @@ def rehearse(
     records: int | None,
     *,
     survivors: float = 1.0,
+    secure: bool = False,
     seed: int = 0,
     progress: Report | bool = False,
 ) -> Rehearsal:
@@ -87,6 +88,7 @@ def rehearse(
         owners,
         settle_two(budget, clients),
         survivors=survivors,
+        secure=secure,
         seed=seed,
         # Nobody's rows: nothing is remembered of a job with known noise.
         insecure_noise_seed=seed,

@@ -18,6 +18,7 @@ class Trust:
             and neighbours differ in what one client contributes, not in its presence.
         shares: each client adds a share, and the server sees no contribution but in a sum.
         words: for the certificate.
+        secured: the same, where sums are secure and that is not assumed.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Trust:
     server_adds: bool
     shares: bool
     words: str
+    secured: str = ""
 
     @property
     def alone(self) -> bool:
@@ -46,6 +48,9 @@ DISTRIBUTED = Trust(
     shares=True,
     words="Nobody sees a client's message alone: the server sees sums (secure aggregation is "
     "assumed), and every client adds its share of the noise.",
+    secured="Nobody sees a client's message alone: the server sees sums, added up by the whole "
+    "protocol of secure aggregation (between clients that one process simulates), and every client "
+    "adds its share of the noise.",
 )
 LOCAL = Trust(
     "local",

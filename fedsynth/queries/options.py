@@ -33,7 +33,7 @@ def show_nothing(label: str, done: int, total: int, epsilon: float) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """How a fit runs; nothing here changes what it costs, except ``survivors``.
+    """How a fit runs; what it costs hangs on ``survivors`` and nothing else here.
 
     Attributes:
         seed: of everything that is not privacy: initial weights, batch order.
@@ -43,6 +43,9 @@ class Options:
             that is left of it (:mod:`fedsynth.queries.origin`).
         survivors: share of the clients that is sure to answer; under distributed trust their noise
             shares are sized for it, so that losing the others loses no noise. In (0, 1].
+        secure: under distributed trust have sums added up by the whole protocol of secure sums
+            (docs/secure-sums.md), for which as many must answer as are sure to; else that is
+            assumed.
         owners_ledgers: owners' own accounts across jobs, by the owner's name
             (:meth:`fedsynth.privacy.trail.ledger.Ledger.of_owner`): an owner refuses the rounds
             that would exceed its own.
@@ -73,6 +76,7 @@ class Options:
     resume: bool = False
     moved: bool = False
     survivors: float = 1.0
+    secure: bool = False
     owners_ledgers: Mapping[str, Ledger] = field(default_factory=dict)
     checkpoint_every: int = 25
     progress: Progress | bool = True
@@ -113,7 +117,7 @@ class Options:
         demand_report(self.progress)
         if not callable(self.caution):
             raise ConfigError(f"caution must be a function, not {shown(self.caution)}")
-        for name in ("resume", "moved"):
+        for name in ("resume", "moved", "secure"):
             demand_flag(name, getattr(self, name))
         if self.folder is not None and self.folder.exists() and not self.folder.is_dir():
             raise ConfigError(f"folder: {self.folder} is a file; name a folder")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
@@ -14,7 +15,11 @@ from fedsynth.privacy.adversaries import Adversary, adversaries, adversary_grid
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.job import Job, Planned, count_terms
+from fedsynth.queries.secure import rules_of, tell_rules
 from fedsynth.views import Grid, Said, Shown, View
+
+if TYPE_CHECKING:
+    from fedsynth.federation.secure.rules import Rules
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -27,6 +32,7 @@ class Plan(Shown):
         releases: in order; their labels differ.
         participations: rounds after which a client refuses, where clients are drawn.
         schema, settings: hashes of the schema and the resolved settings that it was made for.
+        secure: of secure sums, how many owners must answer; None where they are assumed.
     """
 
     budget: Budget
@@ -35,6 +41,7 @@ class Plan(Shown):
     participations: int | None = None
     schema: str = ""
     settings: str = ""
+    secure: Rules | None = None
 
     @staticmethod
     def of(job: Job, clients: int) -> Plan:
@@ -46,6 +53,7 @@ class Plan(Shown):
             participations=job.participations,
             schema=job.schema_digest,
             settings=job.settings_digest,
+            secure=rules_of(job),
         )
 
     @property
@@ -104,13 +112,14 @@ class Plan(Shown):
         if self.participations is not None:
             parts.append(Said(f"A client refuses after {self.participations:,} rounds."))
         parts.append(adversary_grid(map(asdict, self.adversaries())))
-        parts.append(Said(budget.trusts.words))
+        parts.append(Said(budget.trusts.secured if self.secure else budget.trusts.words))
         parts += [Said(sentence, "caution") for sentence in self.cautions()]
         return View(title, parts)
 
     def cautions(self) -> tuple[str, ...]:
         """What to know before believing the budget, in sentences: public facts alone."""
-        return (*self.budget.cautions(), *self._alone())
+        secure = () if self.secure is None else (tell_rules(self.secure),)
+        return (*self.budget.cautions(), *self._alone(), *secure)
 
     def _alone(self) -> tuple[str, ...]:
         """What to know of a federation of one."""

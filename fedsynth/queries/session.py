@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,8 +40,12 @@ from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.progress import showing
 from fedsynth.queries.options import Options, Progress
 from fedsynth.queries.origin import demand_original, remember
-from fedsynth.queries.plan import Plan, digest_of
+from fedsynth.queries.plan import Plan, count_survivors, digest_of
+from fedsynth.queries.secure import demand_everybody, rules_for
 from fedsynth.schema import ImageSchema, Schema
+
+if TYPE_CHECKING:
+    from fedsynth.federation.secure.rules import Rules
 
 _SHOW_EPSILON_EVERY = 5.0
 # Private vectors as earlier versions kept them.
@@ -200,7 +204,8 @@ def _begin(
     noise = NoiseSource(options.insecure_noise_seed)
     private = None if options.folder is None else options.folder / CHECKPOINT
     agreed = most, options.most_outside, options.caution, options.deadline
-    runtime = federation.open(noise, options.owners_ledgers, private, budget, *agreed)
+    secure = _secure_rules(budget, options.survivors) if options.secure else None
+    runtime = federation.open(noise, options.owners_ledgers, private, budget, *agreed, secure)
     clients = runtime.clients
     budget = budget.for_clients(len(clients))
     path = None if options.folder is None else options.folder / LEDGER
@@ -208,6 +213,8 @@ def _begin(
         ledger = Ledger.open(path)
     else:
         job_plan = plan(budget, len(clients))
+        if options.secure:
+            demand_everybody(job_plan.releases)
         job = Job(
             budget=budget,
             plan=job_plan.releases,
@@ -220,6 +227,7 @@ def _begin(
             insecure=options.insecure_noise_seed is not None,
             method=method,
             clients=len(clients),
+            secure="simulated" if options.secure else "",
         )
         ledger = Ledger.create(job, path)
     with ExitStack() as failing:
@@ -253,6 +261,10 @@ def _begin(
             options.caution(sentence)
         failing.pop_all()
     return Session(channel, options, Plan.of(ledger.job, len(clients)), settings, restored)
+
+
+def _secure_rules(budget: Budget, survivors: float) -> Callable[[int], Rules]:
+    return lambda clients: rules_for(budget, clients, count_survivors(survivors, clients))
 
 
 def _demand_something_left(ledger: Ledger) -> None:
@@ -336,6 +348,7 @@ def _demand_same(
             options.agreed_digest,
             job.agreed_digest,
         ),
+        ("another choice of secure sums", options.secure, bool(job.secure)),
         ("another owners_provenance", options.owners_provenance, job.owners_provenance),
     ):
         if ours != theirs:

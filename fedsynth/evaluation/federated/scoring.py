@@ -90,6 +90,7 @@ def federated_scores(
     seed: int = 0,
     folder: str | Path | None = None,
     survivors: float = 1.0,
+    secure: bool = False,
     owners_ledgers: Mapping[str, Ledger] | None = None,
     progress: Progress | bool = True,
     owners_provenance: str = "declared",
@@ -107,8 +108,8 @@ def federated_scores(
             variance and make every message as long as there are owners.
         cap: at the client level, records from which a client has its full weight.
         folder: new; gets ledger, schema, ``scores.json`` and certificate, for `fs.verify`.
-        seed, survivors, owners_ledgers, progress, owners_provenance, insecure_noise_seed: as in
-            :class:`fedsynth.queries.options.Options`.
+        seed, survivors, secure, owners_ledgers, progress, owners_provenance, insecure_noise_seed:
+            as in :class:`fedsynth.queries.options.Options`.
 
     Raises:
         DataError, ConfigError: data that do not fit the schema; nothing was asked.
@@ -131,6 +132,7 @@ def federated_scores(
         seed=seed,
         folder=None if folder is None else demand_path("folder", folder),
         survivors=survivors,
+        secure=secure,
         owners_ledgers={} if owners_ledgers is None else owners_ledgers,
         progress=progress,
         owners_provenance=owners_provenance,

@@ -22,8 +22,9 @@ from fedsynth.privacy.trail.job import Job
 
 PRIVATE = ".private"
 """What the names of files of private vectors end in."""
-ANSWERS = ".answers"
-"""And those of answers that clients keep, beside their ledgers."""
+ANSWERS, SHARES, PARTIES = KEPT = (".answers", ".shares", ".parties")
+"""And those of what clients keep beside their ledgers: what was given of rounds that are not
+settled; of secure sums what each added, and the state of each one's party."""
 ANSWERED = "refuses: has answered another request under this number, or let go of its answer"
 
 

@@ -22,6 +22,8 @@ from fedsynth.federation.kept import Kept
 from fedsynth.federation.request import PLAN, Incident, Request, Summed
 from fedsynth.federation.runtimes.local import (
     ANSWERED,
+    PARTIES,
+    SHARES,
     LocalRuntime,
     account_of,
     incidents_of,
@@ -33,10 +35,6 @@ from fedsynth.federation.secure.leader import Leader, Opened
 from fedsynth.federation.secure.masks import KEY, identity_of
 from fedsynth.federation.secure.party import Party
 from fedsynth.federation.secure.rules import Roster, Rules
-
-SHARES, PARTIES = ".shares", ".parties"
-"""What the names of files end in that owners keep beside their ledgers: of what they gave to sums
-that are not settled, and of their parties' states."""
 
 
 class SecureRuntime(LocalRuntime):

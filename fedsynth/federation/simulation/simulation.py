@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, ValuesView
 from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -26,6 +26,9 @@ from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.schema.columns import Boolean, Categorical
+
+if TYPE_CHECKING:
+    from fedsynth.federation.secure.rules import Rules
 
 Owned = pd.DataFrame | Images
 Owners = Mapping[str, Owned] | Sequence[Owned] | Owned
@@ -74,6 +77,7 @@ class Simulation(Federation):
         outside: float = 1.0,
         caution: Caution = warn_of,
         deadline: float | None = None,
+        secure: Callable[[int], Rules] | None = None,
     ) -> LocalRuntime:
         """Whoever simulates is every owner: the job's unit and trust are their floor, and its
         ledger, in this process, has counted every round before they could."""
@@ -91,12 +95,21 @@ class Simulation(Federation):
             if name not in self._data:
                 raise ConfigError(f"a ledger was given for {name!r}{suggestion(name, self._data)}")
         self._accounted, self._private = frozenset(ledgers), private
-        floor = Floor(budget=replace(budget, epsilon=math.inf), cohort=len(self._data))
+        rules = None if secure is None else secure(len(self._data))
+        floor = Floor(
+            budget=replace(budget, epsilon=math.inf),
+            cohort=len(self._data),
+            secure=rules is not None,
+        )
         clients = [
             Client(name, data, self._records[name], ledgers.get(name), coins, floor)
             for name, data in self._data.items()
         ]
-        return LocalRuntime(clients, private, deadline)
+        if rules is None:
+            return LocalRuntime(clients, private, deadline)
+        from fedsynth.federation.runtimes.secure import SecureRuntime
+
+        return SecureRuntime(clients, rules, private, deadline)
 
     def demand_same_rows(self, *, begun: bool) -> None:
         if self._private is not None:

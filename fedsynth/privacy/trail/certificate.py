@@ -263,7 +263,7 @@ def _alike(event: Event, label: str, terms: Terms, steps: int) -> bool:
 
 def _trust_in_words(ledger: Ledger) -> str:
     trust = ledger.job.budget.trusts
-    words = trust.words
+    words = trust.secured if ledger.job.secure else trust.words
     if trust.alone:
         words += ledger.job.budget.protects.parallel
     kinds = dict.fromkeys(terms.kind for terms in ledger.counts)

@@ -118,6 +118,8 @@ class Job:
         job: random name.
         method: that asks; empty where none does.
         clients: how many take part, a public number; 0 in an owner's own ledger.
+        secure: "simulated" where shares were added up by the whole protocol of secure sums, among
+            clients of one process; empty where that is assumed.
         format: of the ledger; those of format 1 had no method, clients or last line.
     """
 
@@ -133,6 +135,7 @@ class Job:
     job: str = field(default_factory=lambda: uuid.uuid4().hex)
     method: str = ""
     clients: int = 0
+    secure: str = ""
     format: int = 2
 
     def to_dict(self) -> dict[str, Any]:
@@ -142,7 +145,7 @@ class Job:
         # As ledgers were written before there were these: the same line, and so the same hash.
         if self.budget.curious is None:
             del plain["budget"]["curious"]
-        for later in ("settings_digest", "agreed_digest", "method", "clients"):
+        for later in ("settings_digest", "agreed_digest", "method", "clients", "secure"):
             if not plain[later]:
                 del plain[later]
         if self.owners_provenance == "declared":
@@ -167,4 +170,6 @@ class Job:
         numbers = job.clients, job.participations or 0, *(planned.count for planned in plan)
         if not all(type(number) is int and number >= 0 for number in numbers):
             raise PrivacyError("a job of no whole number of clients or releases")
+        if job.secure not in ("", "simulated"):
+            raise PrivacyError("a job of secure sums that this fedsynth does not know")
         return job
