@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from fedsynth.encoding.bins import Bins
 from fedsynth.errors import ConfigError
 from fedsynth.schema import Schema
-from fedsynth.schema.constraints import Constraint, Never, offset
+from fedsynth.schema.columns import Numeric
+from fedsynth.schema.constraints import Constraint, Never
+from fedsynth.schema.ordering import most
 
 if TYPE_CHECKING:
     from fedsynth.encoding.table import TableEncoding
@@ -105,16 +107,18 @@ def _exclude(
     lower, upper = names
     lowest, _ = _code_bounds(encoding, lower)
     _, highest = _code_bounds(encoding, upper)
+    low, high = columns[lower], columns[upper]
+    assert isinstance(low, Numeric) and isinstance(high, Numeric)
     # A missing cell is in order with any other: comparisons with NaN are false.
-    above: Mask = lowest[codes[lower]] > highest[codes[upper]]
+    above: Mask = lowest[codes[lower]] > most(low, high, highest)[codes[upper]]
     return above
 
 
 def _code_bounds(encoding: TableEncoding, name: str) -> tuple[Array, Array]:
     """The lowest and the highest value of each code of a numeric column; NaN for missing."""
-    column, position = encoding.schema.column(name), _positions(encoding, (name,))[name]
+    position = _positions(encoding, (name,))[name]
     bins = encoding.bins[position]
     assert isinstance(bins, Bins)
     gap = np.full(encoding.sizes[position] - bins.size, np.nan)
-    low, high = (np.append(ends, gap) + offset(column) for ends in bins.bounds)
+    low, high = (np.append(ends, gap) for ends in bins.bounds)
     return low, high

@@ -14,8 +14,10 @@ from fedsynth.encoding.bins import Bins
 from fedsynth.encoding.groups import Groups
 from fedsynth.errors import ConfigError
 from fedsynth.schema import Schema
+from fedsynth.schema.columns import Numeric
 from fedsynth.schema.conditions import Condition
-from fedsynth.schema.constraints import Ordered, offset
+from fedsynth.schema.constraints import Ordered
+from fedsynth.schema.ordering import least, most
 
 Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -100,10 +102,10 @@ def order(
     """
     constraints = [c for c in schema.constraints if isinstance(c, Ordered)]
     names = list(dict.fromkeys(name for c in constraints for name in c.ordered))
-    shifts = {name: offset(schema.column(name)) for name in names}
+    kinds = {name: _numeric(schema, name) for name in names}
     rows = np.arange(len(next(iter(columns.values()))))
     for attempt in range(_REDRAWS + 1):
-        bad = [rows[_find_unordered(columns, c, shifts, rows)] for c in constraints]
+        bad = [rows[_find_unordered(columns, c, kinds, rows)] for c in constraints]
         rows = np.unique(np.concatenate([np.zeros(0, np.int64), *bad]))
         if not len(rows):
             return
@@ -113,8 +115,8 @@ def order(
     # A code's values without weight are as possible as the others: the model counts on them.
     for widen in (lambda own: own, Draws.widen_to_codes, Draws.widen_to_bounds):
         spaces = {name: widen(draws[name]) for name in names}
-        _move(columns, constraints, shifts, spaces, rows)
-        left = [_find_unordered(columns, c, shifts, rows) for c in constraints]
+        _move(columns, constraints, kinds, spaces, rows)
+        left = [_find_unordered(columns, c, kinds, rows) for c in constraints]
         rows = rows[np.logical_or.reduce(left)]
     if len(rows):
         raise ConfigError(
@@ -126,18 +128,21 @@ def order(
 def _find_unordered(
     columns: Mapping[str, NDArray[Any]],
     constraint: Ordered,
-    shifts: Mapping[str, float],
+    kinds: Mapping[str, Numeric],
     rows: Whole,
 ) -> Mask:
-    values = [columns[name][rows] + shifts[name] for name in constraint.ordered]
-    unordered: Mask = np.logical_or.reduce([low > high for low, high in pairwise(values)])
+    pairs = [
+        columns[low][rows] > most(kinds[low], kinds[high], columns[high][rows])
+        for low, high in pairwise(constraint.ordered)
+    ]
+    unordered: Mask = np.logical_or.reduce(pairs)
     return unordered
 
 
 def _move(
     columns: Columns,
     constraints: list[Ordered],
-    shifts: Mapping[str, float],
+    kinds: Mapping[str, Numeric],
     spaces: Mapping[str, Draws],
     rows: Whole,
 ) -> None:
@@ -154,11 +159,11 @@ def _move(
     # Each pass settles one more column at least, unless constraints run in a circle.
     for _ in range(2 * len(spaces)):
         for low, high in reversed(pairs):
-            _lower(highest, low, highest[high] + shifts[high] - shifts[low], spaces, codes)
+            _lower(highest, low, most(kinds[low], kinds[high], highest[high]), spaces, codes)
     moved = {name: np.minimum(columns[name][rows], highest[name]) for name in spaces}
     for _ in range(2 * len(spaces)):
         for low, high in pairs:
-            _lift(moved, high, moved[low] + shifts[low] - shifts[high], spaces, codes)
+            _lift(moved, high, least(kinds[low], kinds[high], moved[low]), spaces, codes)
     solved = np.logical_and.reduce([~np.isinf(values) for values in moved.values()])
     for name, values in moved.items():
         columns[name][rows[solved]] = values[solved]
@@ -182,6 +187,12 @@ def _lift(
     """Lift one column's values that are below `least` to the lowest that is not."""
     at = np.flatnonzero(values[name] < least)
     values[name][at] = _bins(spaces[name]).round_up(least[at], codes[name][at])
+
+
+def _numeric(schema: Schema, name: str) -> Numeric:
+    column = schema.column(name)
+    assert isinstance(column, Numeric)
+    return column
 
 
 def _bins(draws: Draws) -> Bins:

@@ -13,8 +13,9 @@ from pydantic import BeforeValidator, Field
 
 from fedsynth.agreed import Agreed, plain, suggestion
 from fedsynth.errors import SchemaError
-from fedsynth.schema.columns import Continuous, Datetime, Identifier, Integer, Modelled
+from fedsynth.schema.columns import Identifier, Modelled
 from fedsynth.schema.conditions import Condition, condition_on
+from fedsynth.schema.ordering import demand_comparable, most
 
 Columns = Mapping[str, Modelled | Identifier]
 Arrays = Mapping[str, NDArray[Any]]
@@ -111,33 +112,21 @@ class Ordered(Agreed):
         """Raises SchemaError where the columns cannot be compared."""
         if len(set(self.ordered)) < len(self.ordered):
             raise SchemaError("names a column twice")
-        ordered = [columns[name] for name in self.ordered]
-        dates = [column for column in ordered if isinstance(column, Datetime)]
-        numbers = [column for column in ordered if isinstance(column, Integer | Continuous)]
-        if len(ordered) not in (len(dates), len(numbers)):
-            raise SchemaError("needs columns of numbers, or of dates with one resolution")
-        if len({column.resolution for column in dates}) > 1:
-            told = ", ".join(f"{one.name!r} counts {one.resolution}s" for one in dates)
-            finest = min(dates, key=lambda column: column.seconds).resolution
-            raise SchemaError(
-                f"needs dates with one resolution, but {told}: give each `resolution: {finest}`"
-            )
-        if len({column.seconds for column in numbers}) > 1:
-            told = ", ".join(f"{one.name!r} is {one.format or 'a plain number'}" for one in numbers)
-            raise SchemaError(f"needs numbers of one unit, but {told}")
-        for lower, upper in combinations(ordered, 2):
-            if offset(lower) + lower.low > offset(upper) + upper.high:  # type: ignore[union-attr]
-                raise SchemaError(
-                    f"every {lower.name!r} lies above every {upper.name!r}, by their bounds"
-                )
+        numbers = demand_comparable([columns[name] for name in self.ordered])
+        known = {column.name: column for column in numbers}
+        for first, second in combinations(self.ordered, 2):
+            lower, upper = known[first], known[second]
+            if lower.low > most(lower, upper, np.array(upper.high)):
+                raise SchemaError(f"every {first!r} lies above every {second!r}, by their bounds")
 
     def broken(self, arrays: Arrays, columns: Columns) -> NDArray[np.bool_]:
         """Which rows [n] of conformed columns break it."""
-        values = [arrays[name] + offset(columns[name]) for name in self.ordered]
         with np.errstate(invalid="ignore"):
-            broken: NDArray[np.bool_] = np.logical_or.reduce(
-                [low > high for low, high in pairwise(values)]
-            )
+            pairs = [
+                arrays[low] > most(*_numeric(columns, low, high), arrays[high])
+                for low, high in pairwise(self.ordered)
+            ]
+        broken: NDArray[np.bool_] = np.logical_or.reduce(pairs)
         return broken
 
 
@@ -165,11 +154,9 @@ def spell(given: object) -> str:
     return "missing" if given is None else str(given)
 
 
-def offset(column: Modelled | Identifier) -> float:
-    """What to add to conformed values so that those of several columns compare."""
-    if isinstance(column, Datetime):
-        return float(np.datetime64(column.origin, "s").astype(np.int64)) / column.seconds
-    return 0.0
+def _numeric(columns: Columns, *names: str) -> list[Any]:
+    """The columns of these names, which were demanded to be numbers or dates."""
+    return [columns[name] for name in names]
 
 
 def build_constraint(value: object) -> object:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from fedsynth.data.conforming import conform
 from fedsynth.encoding.bins import Bins
 from fedsynth.encoding.grid import Grid
+from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.encoding.table import TableEncoding
-from fedsynth.schema import Categorical, Integer, Schema
+from fedsynth.schema import Categorical, Datetime, Integer, Schema
 
 
 def test_a_value_that_noise_gave_no_weight_is_taken_before_a_code_is_left():
@@ -32,3 +34,30 @@ def test_a_value_that_noise_gave_no_weight_is_taken_before_a_code_is_left():
     codes = np.tile([0, 0, 0], (50, 1))
     rows = encoding.decode(codes, np.random.default_rng(0))
     assert (rows["age"] < 18).all() and (rows["since"] <= rows["age"]).all()
+
+
+def test_moments_and_durations_of_any_units_are_drawn_in_order():
+    def moment(name, resolution):
+        return Datetime(
+            name=name, lower="2020-02-27", upper="2020-03-02", resolution=resolution, missing=True
+        )
+
+    schema = Schema(
+        columns=[
+            moment("called", "minute"),
+            moment("admitted", "day"),
+            moment("seen", "hour"),
+            Integer(name="wait", lower=0, upper=30, format="h:mm"),
+            Integer(name="stay", lower=0, upper=2_000, format="h:mm:ss"),
+        ],
+        constraints=[{"ordered": ["called", "admitted", "seen"]}, {"ordered": ["wait", "stay"]}],
+    )
+    rng = np.random.default_rng(0)
+    counts = rng.exponential(20, HistogramLayout.of(schema).dim)
+    encoding = TableEncoding.from_histogram(schema, counts, 1.0, 5)
+    codes = np.stack([rng.integers(0, size, 400) for size in encoding.sizes], axis=1)
+    rows = encoding.decode(codes, rng)
+    assert not schema.broken(conform(rows, schema).columns).any()
+    plain = Schema(columns=schema.columns)
+    free = TableEncoding(plain, encoding.bins, encoding.frequencies, 1.0).decode(codes, rng)
+    assert schema.broken(conform(free, schema).columns).mean() > 0.5

@@ -37,6 +37,14 @@ COLUMNS = (
     Datetime(name="discharged", lower="2019-12-01", upper="2021-12-31", missing=True),
     Datetime(name="hour", lower="2020-01-01", upper="2020-12-31", resolution="hour"),
     Integer(name="stay", lower=0, upper=90, format="h:mm"),
+    Datetime(
+        name="berlin",
+        lower="2020-01-01",
+        upper="2020-12-31",
+        resolution="hour",
+        zone="Europe/Berlin",
+        missing=True,
+    ),
 )
 NEVER = {"never": {"relationship": "Husband", "sex": "Female"}}
 YOUNG = {"never": {"relationship": ["Husband", "Wife"], "age": {"to": 15}}}
@@ -59,6 +67,7 @@ def frame_of(**cells):
         "discharged": "2020-02-02",
         "hour": "2020-01-01",
         "stay": "0:30",
+        "berlin": None,
     }
     filled = {name: cells.get(name, [value] * rows) for name, value in plain.items()}
     return pd.DataFrame({k: pd.Series(v, dtype=object) for k, v in filled.items()})
@@ -114,8 +123,8 @@ def test_constraints_read_back_from_a_file_as_they_were(tmp_path):
         ({"ordered": ["age", "sex"]}, ("numbers",)),
         ({"ordered": ["age", "admitted"]}, ("numbers", "dates")),
         (
-            {"ordered": ["admitted", "hour"]},
-            ("'admitted' counts days, 'hour' counts hours", "`resolution: hour`"),
+            {"ordered": ["admitted", "berlin"]},
+            ("'berlin' is on the clock of Europe/Berlin", "`zone: UTC`"),
         ),
         ({"ordered": ["age", "stay"]}, ("one unit", "'age' is a plain number, 'stay' is h:mm")),
     ],
@@ -148,6 +157,56 @@ def test_dates_are_ordered_by_the_calendar_whatever_their_columns_begin_with():
     discharged = ["2019-12-31", "2020-01-01", "2020-04-30", "2019-12-01", None]
     cells = {"admitted": admitted, "discharged": discharged}
     assert find_broken(schema_of(STAY), **cells) == [True, False, True, False, False]
+
+
+MOMENTS = {
+    "day": Datetime(name="day", lower="2020-02-27", upper="2020-03-03"),
+    "hour": Datetime(
+        name="hour", lower="2020-02-27 05:00", upper="2020-03-03", resolution="hour", zone="+05:30"
+    ),
+    "minute": Datetime(name="minute", lower="2020-02-28", upper="2020-03-02", resolution="minute"),
+}
+
+
+@pytest.mark.parametrize(("low", "high"), list(itertools.permutations(MOMENTS, 2)))
+def test_moments_are_ordered_by_the_coarser_of_two_resolutions(low, high):
+    rng = np.random.default_rng(3)
+    columns = MOMENTS[low], MOMENTS[high]
+    schema = schema_of({"ordered": [low, high]}, columns=columns)
+    values = {one.name: rng.integers(0, int(one.high) + 1, 500) * 1.0 for one in columns}
+    starts = {"day": "2020-02-27", "hour": "2020-02-27 05:00+05:30", "minute": "2020-02-28"}
+    moments = {
+        name: pd.Timestamp(starts[name]) + pd.to_timedelta(units, name)
+        for name, units in values.items()
+    }
+    # What an hour is, UTC tells; which day it is, the column's own clock.
+    local = {"day": None} if "day" in (low, high) else {}
+    told = {
+        name: moment.tz_localize(None)
+        if local and moment.tz
+        else moment.tz_convert("UTC")
+        if moment.tz
+        else moment
+        if local
+        else moment.tz_localize("UTC")
+        for name, moment in moments.items()
+    }
+    coarse = MOMENTS[low] if columns[0].seconds > columns[1].seconds else MOMENTS[high]
+    grid = pd.Timedelta(1, coarse.resolution)
+    begin = told[coarse.name].min() - values[coarse.name].min() * grid
+    places = [np.floor((told[name] - begin) / grid) for name in (low, high)]
+    assert schema.broken(values).tolist() == (places[0] > places[1]).tolist()
+    assert 100 < schema.broken(values).sum() < 400
+
+
+def test_durations_of_different_units_are_ordered_by_their_length():
+    columns = (
+        Integer(name="wait", lower=0, upper=600, format="h:mm"),
+        Integer(name="stay", lower=0, upper=36_000, format="h:mm:ss"),
+    )
+    schema = schema_of({"ordered": ["wait", "stay"]}, columns=columns)
+    values = {"wait": np.array([10.0, 10, 10]), "stay": np.array([599.0, 600, 601])}
+    assert schema.broken(values).tolist() == [True, False, False]
 
 
 _numbers = st.none() | st.integers(0, 100)

@@ -1,0 +1,76 @@
+"""How values of two columns compare: numbers, durations and dates of whatever units.
+
+Dates of several resolutions compare by the coarser: a patient who was admitted at 14:30 on the day
+of discharge was not discharged before. Conformed dates are whole units since their column's lower
+bound, so a date of one column is first brought to the other's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedsynth.errors import SchemaError
+from fedsynth.schema.columns import Continuous, Datetime, Identifier, Integer, Modelled, Numeric
+
+Array = NDArray[np.float64]
+
+
+def demand_comparable(columns: Sequence[Modelled | Identifier]) -> list[Numeric]:
+    """The columns, if their values have an order. Raises SchemaError where they have none."""
+    dates = [column for column in columns if isinstance(column, Datetime)]
+    numbers = [column for column in columns if isinstance(column, Integer | Continuous)]
+    if len(columns) not in (len(dates), len(numbers)):
+        raise SchemaError("needs columns of numbers, or of dates")
+    if len({column.seconds is None for column in numbers}) > 1:
+        told = ", ".join(f"{one.name!r} is {one.format or 'a plain number'}" for one in numbers)
+        raise SchemaError(f"needs numbers of one unit, or durations alone, but {told}")
+    finer = [one for one in dates if one.resolution != "day"]
+    if finer and len(finer) < len(dates):
+        for one in finer:
+            if one.clock.utcoffset(None) is None:
+                raise SchemaError(
+                    f"{one.name!r} is on the clock of {one.zone}, whose days differ in length, and "
+                    "cannot be compared with days: give it `resolution: day`, or `zone: UTC`"
+                )
+    return [*dates, *numbers]
+
+
+def most(low: Numeric, high: Numeric, values: Array) -> Array:
+    """The largest number that a value of `low` may be where `high` has these: not below it in
+    order is whoever is not above. NaN and infinite values stay what they are."""
+    if not isinstance(low, Datetime) or not isinstance(high, Datetime):
+        return _scale(values, high, low, np.inf)
+    if high.seconds <= low.seconds:
+        shifted = (values * high.seconds + _origin(high, low) - _origin(low, high)) / low.seconds
+        return shifted if high.seconds == low.seconds else np.floor(shifted)
+    after = (values + 1) * high.seconds + _origin(high, low) - _origin(low, high)
+    return np.asarray(np.ceil(after / low.seconds) - 1)
+
+
+def least(low: Numeric, high: Numeric, values: Array) -> Array:
+    """The smallest number that a value of `high` may be where `low` has these."""
+    if not isinstance(low, Datetime) or not isinstance(high, Datetime):
+        return _scale(values, low, high, -np.inf)
+    shifted = (values * low.seconds + _origin(low, high) - _origin(high, low)) / high.seconds
+    return np.floor(shifted) if high.seconds > low.seconds else shifted
+
+
+def _scale(values: Array, given: Numeric, wanted: Numeric, towards: float) -> Array:
+    """Numbers in the unit of another column, by the last bit too far, so that what is equal stays
+    in order."""
+    ours, theirs = (1.0 if one.seconds is None else one.seconds for one in (given, wanted))
+    return values if ours == theirs else np.nextafter(values * ours / theirs, towards)
+
+
+def _origin(column: Datetime, other: Datetime) -> float:
+    """Seconds from 1970 to what the column's units are counted from, on a clock that it shares with
+    the other."""
+    seconds = float(np.datetime64(column.origin, "s").astype(np.int64))
+    if column.resolution != "day" and other.resolution == "day":
+        # Days are those of each column's own clock, finer units are counted in UTC.
+        offset = column.clock.utcoffset(None)
+        return seconds + (0.0 if offset is None else offset.total_seconds())
+    return seconds
