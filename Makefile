@@ -4,7 +4,7 @@ BIN := .venv/bin
 # not be: rewriting the tests' assertions is half of collecting them.
 PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
-.PHONY: demo demo-images quick test explore load slow crash lint types contracts clean
+.PHONY: demo demo-images picture quick test explore load slow crash lint types contracts clean
 
 # Into a new folder each time, which is printed: runs/demo, runs/demo-2, ..
 demo: .venv/installed
@@ -12,6 +12,10 @@ demo: .venv/installed
 
 demo-images: .venv/installed
 	$(BIN)/fedsynth run configs/digits.yaml
+
+# Of a report, in the README: of the demo's own.
+picture: .venv/installed-dev
+	$(BIN)/python docs/picture.py
 
 # What is fast and needs neither a browser nor shared data.
 quick: .venv/installed-dev
