@@ -175,6 +175,7 @@ class Owners:
         self._write()
         self._leader = Leader(self._roster, 1 + max(p.attempt for p in self._parties.values()))
         self.heard: list[str] = []
+        self._reason = "what was kept of it is gone"
 
     def add_up(
         self, round: int, given: Mapping[str, Whole], following: int | None
@@ -189,23 +190,31 @@ class Owners:
         Raises:
             FederationError: it cannot be opened any more.
         """
-        some = next(iter(given.values()))
-        parties, reason = self._parties.values(), ""
+        parties = self._parties.values()
         before = [party.given[1] for party in parties if party.given and party.given[0] == round]
-        leaders = [Leader(self._roster, max(before))] if before else []
-        for leader in (*leaders, self._leader):
-            after = following if leader is self._leader else None
-            leader.begin(round, len(some), some.dtype.newbyteorder("<").str, after)
-            try:
-                return add_up(leader, lambda asked: self._exchange(asked, given))
-            except FederationError as error:
-                reason = str(error)
+        if before:
+            # Owners that handed shares over do so again in the same attempt, and in no other.
+            opened = self._carry(Leader(self._roster, max(before)), round, given)
+            if opened is not None:
+                return opened
         if sum(party.earliest <= round for party in parties) < self._roster.rules.threshold:
             raise FederationError(
-                f"round {round} cannot be opened any more, since owners handed over shares of it "
-                f"({reason}). It is charged and its value lost; resume the job to go on"
+                f"round {round} cannot be opened any more, since owners handed over shares of an "
+                f"attempt that does not come to its end ({self._reason}). It is charged and its "
+                "value lost; resume the job to go on"
             )
-        return None
+        return self._carry(self._leader, round, given, following)
+
+    def _carry(
+        self, leader: Leader, round: int, given: Mapping[str, Whole], following: int | None = None
+    ) -> Opened | None:
+        some = next(iter(given.values()))
+        leader.begin(round, len(some), some.dtype.newbyteorder("<").str, following)
+        try:
+            return add_up(leader, lambda asked: self._exchange(asked, given))
+        except FederationError as error:
+            self._reason = str(error)
+            return None
 
     def forget(self) -> None:
         """Delete what is kept."""

@@ -17,6 +17,8 @@ from fedsynth.federation.client.client import Client
 from fedsynth.federation.kept import Kept
 from fedsynth.federation.request import Request
 from fedsynth.federation.runtimes.local import LocalRuntime
+from fedsynth.federation.runtimes.secure import SecureRuntime
+from fedsynth.federation.secure.rules import Rules
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.ledger import Ledger
 from tests.federation.vectors import OBEDIENT, Vectors, terms
@@ -35,13 +37,19 @@ ASKED = st.tuples(
 )
 
 
-def opened(folder: Path) -> tuple[LocalRuntime, list[Ledger]]:
+KINDS = {
+    "local": LocalRuntime,
+    "secure": lambda owners: SecureRuntime(owners, Rules(2, 2, 0)),
+}
+
+
+def opened(folder: Path, kind: str = "local") -> tuple[LocalRuntime, list[Ledger]]:
     ledgers = [Ledger.of_owner(folder / f"{name}.jsonl", OWN) for name in "cd"]
     owners = [
         Client(f"c{i}", np.full((2, 3), 0.1), 2, ledger, floor=OBEDIENT)
         for i, ledger in enumerate(ledgers)
     ]
-    runtime = LocalRuntime(owners)
+    runtime = KINDS[kind](owners)
     runtime.open("job", {})
     return runtime, ledgers
 
@@ -54,13 +62,17 @@ def had(runtime: LocalRuntime, request: Request) -> bytes:
     return summed.total.tobytes() if summed.answered else b""
 
 
-@settings(max_examples=20)
-@given(asked=st.lists(ASKED, max_size=8), trust=st.sampled_from(sorted(NOISY)))
-def test_a_round_is_given_once_and_charged_once_however_often_it_is_asked(asked, trust):
+@settings(max_examples=30)
+@given(
+    asked=st.lists(ASKED, max_size=8),
+    trust=st.sampled_from(sorted(NOISY)),
+    kind=st.sampled_from(sorted(KINDS)),
+)
+def test_a_round_is_given_once_and_charged_once_however_often_it_is_asked(asked, trust, kind):
     given_ = {}
     genuine = Kept.keep
     with tempfile.TemporaryDirectory() as name:
-        runtime, ledgers = opened(Path(name))
+        runtime, ledgers = opened(Path(name), kind)
         for number, which, stop, settled in asked:
             request = Request(
                 Vectors.name, NOISY[trust], 3, settings={"which": which}, job="job", round=number
@@ -79,7 +91,7 @@ def test_a_round_is_given_once_and_charged_once_however_often_it_is_asked(asked,
                 for ledger in ledgers:
                     ledger.close()
                 runtime.close("job", finished=False)
-                runtime, ledgers = opened(Path(name))
+                runtime, ledgers = opened(Path(name), kind)
                 continue
             if value:
                 # Noise is drawn anew for every answer that is made, so another one would show.
