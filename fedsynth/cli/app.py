@@ -9,7 +9,6 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +17,7 @@ import typer
 from fedsynth.cli.accounts import budget
 from fedsynth.cli.evaluate import evaluate
 from fedsynth.cli.methods import methods
+from fedsynth.cli.network import join, keys_app, serve
 from fedsynth.cli.options import (
     TABLE,
     Decimal,
@@ -71,9 +71,12 @@ schema_app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(schema_app, name="schema")
+app.add_typer(keys_app, name="keys")
 app.command()(methods)
 app.command()(plan)
 app.command()(budget)
+app.command()(serve)
+app.command()(join)
 app.command()(evaluate)
 app.command()(tune)
 app.command()(count)
@@ -234,12 +237,12 @@ def run_job(
         print_note(f"Interrupted. {going_on}")
         _tell_left(folder)
         raise typer.Exit(130) from None
-    if as_json:
-        print_json(_outcome_json(outcome))
-        return
-    from fedsynth.cli.terminal import show_outcome
+    from fedsynth.cli.terminal import outcome_json, show_outcome
 
-    show_outcome(outcome)
+    if as_json:
+        print_json(outcome_json(outcome))
+    else:
+        show_outcome(outcome)
 
 
 def _tell_left(folder: Path, error: Exception | None = None) -> None:
@@ -382,33 +385,6 @@ def _choose_folder(parent: Path, name: str) -> Path:
         number += 1
         folder = parent / f"{name}-{number}"
     return folder
-
-
-def _outcome_json(outcome: Outcome) -> dict[str, Any]:
-    certificate = outcome.certificate
-    scores = None
-    if outcome.scores is not None:
-        scores = {
-            "note": "computed on real rows, not covered by epsilon: do not publish them",
-            **asdict(outcome.scores),
-        }
-        for one in (scores["comparison"] or {}).values():
-            # The exact number held out: whoever holds the rows knows it, and nobody else is to.
-            del one["rows"]
-    return {
-        "release": str(outcome.folder),
-        "method": outcome.method,
-        "reason": outcome.reason,
-        "remarks": outcome.remarks,
-        "incidents": outcome.incidents,
-        "epsilon": certificate.content["guarantee"]["epsilon"],
-        "delta": certificate.content["guarantee"]["delta"],
-        "sentence": certificate.sentence,
-        "adversaries": certificate.content.get("adversaries"),
-        "head": certificate.content["ledger"]["head"],
-        "messages": None if outcome.traffic is None else asdict(outcome.traffic),
-        "scores": scores,
-    }
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from fedsynth.demands import demand_path
 from fedsynth.encoding.resolution import Crowded, find_crowded, resolution_cautions
 from fedsynth.errors import DataError, SchemaError
 from fedsynth.jobs.config import load_config
-from fedsynth.jobs.data import read_schema
+from fedsynth.jobs.data import read_schema, sites_of
 from fedsynth.plain import print_json, print_note
 from fedsynth.queries.options import OUTSIDE, Options
 from fedsynth.schema import ImageSchema, Schema, load_schema
@@ -108,7 +108,8 @@ def _read_agreed(path: Path) -> tuple[Schema | ImageSchema, str | None, float]:
     """
     if demand_path("schema", path).is_file() and "sites" in read_yaml(path, SchemaError):
         config, base = load_config(path)
-        site = config.sites.column if config.sites.path is None else None
+        sites = sites_of(config)
+        site = sites.column if sites.path is None else None
         most = Options(outside=config.outside).most_outside
         return read_schema(config, base), site, most
     return load_schema(path), None, OUTSIDE

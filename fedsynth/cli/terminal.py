@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -137,3 +138,31 @@ def show_columns(columns: Sequence[ColumnCheck], constraints: Sequence[Violation
     strong = [place for place, row in enumerate(rows) if row[3] not in ("", "0")]
     head = ("column", "allowed", "found", "outside", "share", "for example")
     on_stdout().print(Grid(head, rows, figures=(3, 4), strong=strong))
+
+
+def outcome_json(outcome: Outcome) -> dict[str, Any]:
+    """What `--json` prints of a job."""
+    certificate = outcome.certificate
+    scores = None
+    if outcome.scores is not None:
+        scores = {
+            "note": "computed on real rows, not covered by epsilon: do not publish them",
+            **asdict(outcome.scores),
+        }
+        for one in (scores["comparison"] or {}).values():
+            # The exact number held out: whoever holds the rows knows it, and nobody else is to.
+            del one["rows"]
+    return {
+        "release": str(outcome.folder),
+        "method": outcome.method,
+        "reason": outcome.reason,
+        "remarks": outcome.remarks,
+        "incidents": outcome.incidents,
+        "epsilon": certificate.content["guarantee"]["epsilon"],
+        "delta": certificate.content["guarantee"]["delta"],
+        "sentence": certificate.sentence,
+        "adversaries": certificate.content.get("adversaries"),
+        "head": certificate.content["ledger"]["head"],
+        "messages": None if outcome.traffic is None else asdict(outcome.traffic),
+        "scores": scores,
+    }

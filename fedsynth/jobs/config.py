@@ -24,6 +24,7 @@ from fedsynth.agreed import Agreed, suggestion
 from fedsynth.demands import demand_path
 from fedsynth.durable import write_whole
 from fedsynth.errors import ConfigError, FedsynthError
+from fedsynth.jobs.clients import APART, Federation, demand_no_rows
 from fedsynth.jobs.inputs import Data, Public, Sites, map_origin
 from fedsynth.jobs.sections import Count, Section, section
 from fedsynth.privacy.budget import Budget
@@ -78,42 +79,6 @@ def _parse_privacy(value: object) -> object:
     return Privacy(epsilon=math.inf) if value == "none" else value
 
 
-class Ledgers(Section):
-    """Accounts that owners keep of their own, across jobs: one file an owner in `folder`.
-
-    An owner refuses the rounds that would cost it more than `epsilon` at `delta`, all jobs that
-    ever named the folder together, and rounds that it answered before. The first job sets both. A
-    privacy filter counts, so one job needs about a fifth more than its own epsilon.
-    """
-
-    place: ClassVar[str] = "federation: ledgers"
-
-    folder: Annotated[str, Field(description="a path")]
-    epsilon: Annotated[float, Field(gt=0, description="a number above 0")]
-    delta: Annotated[float, Field(gt=0, lt=1, description="a number between 0 and 1")] = 1e-5
-
-
-class Federation(Section):
-    """What is known of the clients.
-
-    Attributes:
-        survivors: share of them that is sure to answer a round.
-        secure: whether the whole protocol of secure sums runs between them.
-        most_records: that one has, a figure that all agree on and anybody may know.
-        deadline: seconds that one may take for an answer, or the round goes on without it.
-    """
-
-    place: ClassVar[str] = "federation"
-
-    survivors: Annotated[float, Field(gt=0, le=1, description="a share in (0, 1]")] = 1.0
-    secure: Annotated[bool, Field(strict=True, description="true or false")] = False
-    most_records: Count = None
-    deadline: Annotated[float | None, Field(gt=0, description="seconds above 0")] = None
-    ledgers: Annotated[
-        Ledgers | None, section(Ledgers, "ledgers"), Field(description="a section")
-    ] = None
-
-
 class Sample(Section):
     """The synthetic rows to release; `rows` is a public choice, the true number being private."""
 
@@ -149,7 +114,7 @@ class Config(Agreed):
     data: Annotated[Data, section(Data, "data"), Field(description="a section")] = Data()
     schema_: Annotated[str | None, Field(alias="schema", description="a path or a name")] = None
     holdout: Annotated[float, Field(ge=0, lt=1, description="a share from 0 to below 1")] = 0.2
-    sites: Annotated[Sites, section(Sites, "sites"), Field(description="a section")]
+    sites: Annotated[Sites | None, section(Sites, "sites"), Field(description="a section")] = None
     privacy: Annotated[
         Privacy,
         section(Privacy, "privacy"),
@@ -180,7 +145,8 @@ class Config(Agreed):
     @model_validator(mode="before")
     @classmethod
     def _build_settings(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Settings are their method's."""
+        """Settings are their method's; rows over a network are their owners'."""
+        demand_no_rows(values)
         settings, method = values.get("settings"), values.get("method", AUTO)
         if settings is None or method not in (*SETTINGS, AUTO):
             return {key: value for key, value in values.items() if key != "settings"}
@@ -194,8 +160,12 @@ class Config(Agreed):
 
     @model_validator(mode="after")
     def _check_complete(self) -> Config:
-        sources = [self.data.path, self.data.url, self.data.builtin, self.sites.paths]
-        if sum(source is not None for source in sources) != 1:
+        apart = self.federation.runtime is not None
+        if self.sites is None and not apart:
+            raise ValueError("`sites` is needed: a section")
+        files = None if self.sites is None else self.sites.paths
+        sources = [self.data.path, self.data.url, self.data.builtin, files]
+        if not apart and sum(source is not None for source in sources) != 1:
             raise ValueError(
                 "give one of `data.path`, `data.url`, `data.builtin` and `sites.paths`"
             )
@@ -215,6 +185,8 @@ class Config(Agreed):
         content = self.model_dump(mode="json", by_alias=True, exclude_none=True)
         if not self.privacy.budget.private:
             content["privacy"]["epsilon"] = "inf"
+        if self.federation.runtime is not None:
+            content = {key: part for key, part in content.items() if key not in APART}
         return content
 
     def save(self, path: Path) -> None:
@@ -229,7 +201,7 @@ class Config(Agreed):
         ledgers = content["federation"].get("ledgers")
         if ledgers is not None:
             ledgers["folder"] = change(ledgers["folder"])
-        sites = content["sites"]
+        sites = content.get("sites", {})
         if "path" in sites:
             sites["path"] = _map(sites["path"], change)
         if "paths" in sites:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fedsynth.data.datasets import builtin_schema, load_builtin
 from fedsynth.data.images import ARCHIVE_FAULTS, Images, read_array, read_images
-from fedsynth.errors import Caution, DataError, warn_of
+from fedsynth.errors import Caution, ConfigError, DataError, warn_of
 from fedsynth.federation.simulation.partitions import partition
 from fedsynth.federation.simulation.rows import Rows as CutRows
 from fedsynth.federation.simulation.schemes import Column
@@ -61,28 +61,29 @@ def prepare(config: Config, base: Path, caution: Caution = warn_of) -> JobData:
         ConfigError: keys that do not go together with the data.
         DataError: data that are absent, damaged or too few.
     """
+    sites = sites_of(config)
     schema = read_schema(config, base)
     public = read_public(config, schema, base, caution)
-    if config.sites.paths is not None:
+    if sites.paths is not None:
         return replace(_read_files(config, schema, base, caution), public=public)
     data, test_images = _read_rows(config, schema, base, caution)
     column = None
-    if config.sites.column is not None:
+    if sites.column is not None:
         column = _read_owners(config, schema, base, data, caution)
-    data = _drop_column(data, config.sites, schema)
+    data = _drop_column(data, sites, schema)
     test: Rows | None = test_images
     kept, rest = np.arange(len(data)), np.empty(0, np.int64)
     if test is None and config.holdout:
-        kept, rest = _split(len(data), config.holdout, config.seed)
+        kept, rest = split_rows(len(data), config.holdout, config.seed)
         if not len(rest):
             raise DataError(f"too few rows to hold out {config.holdout:g} of them; set holdout: 0")
-        test = _take(data, rest)
-    train = _take(data, kept)
+        test = take_rows(data, rest)
+    train = take_rows(data, kept)
     held_out: dict[str, Rows] = {} if test is None else {"holdout": test}
     if column is None:
-        scheme, options = config.sites.scheme or "", config.sites.options
+        scheme, options = sites.scheme or "", sites.options
         owners = _partition(
-            train, config.sites.clients, scheme, schema=schema, seed=config.seed, **options
+            train, sites.clients, scheme, schema=schema, seed=config.seed, **options
         )
     else:
         owners = column.divide(train, kept)
@@ -91,6 +92,23 @@ def prepare(config: Config, base: Path, caution: Caution = warn_of) -> JobData:
             held_out = column.divide(test, rest)
     provenance = "declared" if column is None else column.provenance
     return JobData(schema, owners, train, test, held_out, public, provenance)
+
+
+def sites_of(config: Config) -> Sites:
+    """Whose rows are whose. Raises ConfigError for a job whose owners are on their own machines."""
+    if config.sites is None:
+        raise ConfigError(
+            "this job's rows are with their owners (`runtime: stream`), and none are here: "
+            "`fedsynth serve` runs it, and each owner joins"
+        )
+    return config.sites
+
+
+def without_rows(config: Config, base: Path, caution: Caution = warn_of) -> JobData:
+    """What a server has of a job over a network: schema and public rows."""
+    schema = read_schema(config, base)
+    public = read_public(config, schema, base, caution)
+    return JobData(schema, {}, pd.DataFrame(), None, {}, public)
 
 
 def read_public(
@@ -131,7 +149,7 @@ def _read_rows(
     return read_images(path, schema, data.keys), test
 
 
-def _split(rows: int, holdout: float, seed: int) -> tuple[Indices, Indices]:
+def split_rows(rows: int, holdout: float, seed: int) -> tuple[Indices, Indices]:
     """Positions of the rows to learn from and of those held out, in a random order.
 
     A single row is learned from.
@@ -162,7 +180,8 @@ class _Owners:
 def _read_owners(
     config: Config, schema: Schema | ImageSchema, base: Path, data: Rows, caution: Caution
 ) -> _Owners:
-    sites, name = config.sites, config.sites.column or ""
+    sites = sites_of(config)
+    name = sites.column or ""
     names: Sequence[object] | None = sites.declared
     if sites.path is None:
         values = CutRows(data).column(name)
@@ -188,7 +207,9 @@ def _read_owners(
 
 def count_clients(config: Config, schema: Schema | ImageSchema) -> int | None:
     """How many clients a job has by what is declared; None where only rows would tell."""
-    sites = config.sites
+    if config.federation.owners is not None:
+        return len(config.federation.owners)
+    sites = sites_of(config)
     if sites.clients is not None:
         return sites.clients
     names = sites.declared if sites.paths is None else tuple(sites.paths)
@@ -233,18 +254,18 @@ def _read_files(
     """
     owners: dict[str, Rows] = {}
     held_out: dict[str, Rows] = {}
-    for name, given in (config.sites.paths or {}).items():
-        rows = _read_owner(name, origin_of(given), config.data, schema, base, caution)
+    for name, given in (sites_of(config).paths or {}).items():
+        rows = read_owner(name, origin_of(given), config.data, schema, base, caution)
         if config.holdout:
-            kept, rest = _split(len(rows), config.holdout, config.seed)
-            held_out[name] = _take(rows, rest)
-            rows = _take(rows, kept)
+            kept, rest = split_rows(len(rows), config.holdout, config.seed)
+            held_out[name] = take_rows(rows, rest)
+            rows = take_rows(rows, kept)
         owners[name] = rows
     test = _concatenate(list(held_out.values())) if held_out else None
     return JobData(schema, owners, _concatenate(list(owners.values())), test, held_out)
 
 
-def _read_owner(
+def read_owner(
     name: str,
     origin: Origin,
     data: Data,
@@ -252,6 +273,7 @@ def _read_owner(
     base: Path,
     caution: Caution,
 ) -> Rows:
+    """An owner's rows, perhaps none. Raises as :func:`read_origin`."""
     if isinstance(schema, ImageSchema):
         path = find_images(origin, schema, base, source=data.source)
         return read_images(path, schema, data.keys, empty=True)
@@ -264,7 +286,8 @@ def _read_owner(
     )
 
 
-def _take(rows: Rows, positions: Indices) -> Rows:
+def take_rows(rows: Rows, positions: Indices) -> Rows:
+    """Rows at positions, numbered anew."""
     if isinstance(rows, Images):
         return rows.take(positions)
     return rows.iloc[positions].reset_index(drop=True)

@@ -19,12 +19,13 @@ from fedsynth.data.tables import Images
 from fedsynth.errors import Caution, ConfigError, FedsynthError, MachineError, warn_of
 from fedsynth.evaluation.measures.marginals import MarginalError, marginal_error
 from fedsynth.evaluation.measures.utility import Comparison, compare
+from fedsynth.federation.runtime import Federation
 from fedsynth.federation.runtimes.local import KEPT
 from fedsynth.federation.server.traffic import Traffic
 from fedsynth.files import refused
 from fedsynth.holding import hold
 from fedsynth.jobs.config import AUTO, Config, load_config
-from fedsynth.jobs.data import JobData, Rows, prepare
+from fedsynth.jobs.data import JobData, Rows, prepare, without_rows
 from fedsynth.jobs.folder import demand_new, demand_verified, forget_job, write_job
 from fedsynth.jobs.inputs import expand_path
 from fedsynth.privacy.budget import Budget
@@ -77,7 +78,12 @@ class Outcome:
 
 
 def start(
-    config: Config, base: Path, folder: Path, progress: Progress, caution: Caution = warn_of
+    config: Config,
+    base: Path,
+    folder: Path,
+    progress: Progress,
+    caution: Caution = warn_of,
+    federation: Federation | None = None,
 ) -> Outcome:
     """Run a job in a new folder.
 
@@ -87,12 +93,13 @@ def start(
         caution: called with how owners' files were read, what epsilon will not cover, what a budget
             promises little by, and what of owners' tables is outside the schema, before anything is
             asked.
+        federation: of owners on their own machines; None reads the rows that the job names.
 
     Raises:
         FedsynthError: where nothing was asked yet, there is no folder.
     """
     demand_new(folder)
-    data = prepare(config, base, caution)
+    data = _read(config, base, caution, federation)
     reason = None
     if config.method == AUTO:
         choice = choose(data.schema, config.privacy.budget)
@@ -112,7 +119,7 @@ def start(
             raise refused(folder, error) from None
         try:
             outcome = _fit_and_release(
-                resolved, folder, data, folder, progress, caution, resume=False
+                resolved, folder, data, folder, progress, caution, federation, resume=False
             )
         except FedsynthError:
             if not has_begun(folder / LEDGER):
@@ -128,12 +135,14 @@ def resume(
     *,
     changes: Sequence[str] = (),
     moved: bool = False,
+    federation: Federation | None = None,
 ) -> Outcome:
     """Continue the job that a folder holds; one that is finished already stays as it is.
 
     Args:
         changes: of the rows to draw, as :func:`load_config` takes them ("sample.rows=500").
         moved: the folder that the job began in is gone for good.
+        federation: as of :func:`start`.
 
     Raises:
         ConfigError: the folder holds no job, or changes of anything but the rows to draw.
@@ -156,14 +165,18 @@ def resume(
         if is_release(folder):
             return _finished(folder, changes)
         config, base = load_config(folder / CONFIG, changes)
-        data = prepare(config, base, caution)
+        data = _read(config, base, caution, federation)
         _check_sample(config, data, folder)
         if changes:
             write_job(folder, config, data.schema)
         begun = has_begun(folder / LEDGER)
-        return _fit_and_release(
-            config, base, data, folder, progress, caution, resume=begun, moved=begun and moved
-        )
+        where = config, base, data, folder, progress, caution, federation
+        return _fit_and_release(*where, resume=begun, moved=begun and moved)
+
+
+def _read(config: Config, base: Path, caution: Caution, federation: Federation | None) -> JobData:
+    read = prepare if federation is None else without_rows
+    return read(config, base, caution)
 
 
 def _finished(folder: Path, changes: Sequence[str]) -> Outcome:
@@ -249,6 +262,7 @@ def _fit_and_release(
     folder: Path,
     progress: Progress,
     caution: Caution,
+    federation: Federation | None,
     *,
     resume: bool,
     moved: bool = False,
@@ -260,7 +274,7 @@ def _fit_and_release(
         for ledger in ledgers.values():
             open_files.callback(ledger.close)
         synth = synthesizer(config.method, data.schema, config.settings, data.public).fit(
-            data.owners,
+            federation or data.owners,
             config.privacy.budget,
             seed=config.seed,
             folder=folder,
@@ -269,7 +283,7 @@ def _fit_and_release(
             survivors=config.federation.survivors,
             secure=config.federation.secure,
             most_records=config.federation.most_records,
-            deadline=config.federation.deadline,
+            deadline=config.federation.patience,
             outside=config.outside,
             agreed=agreement_of(config.to_dict()),
             caution=caution,

@@ -75,7 +75,7 @@ def _cost(synth: FittedModel[Any]) -> list[tuple[str, str]]:
     except FedsynthError as error:
         return [("spent", str(error))]
     job, budget, spent = ledger.job, ledger.job.budget, ledger.spent().epsilon
-    insecure = ", void: the noise came from a known seed" if job.insecure else ""
+    insecure = ", void: a known seed, or nothing encrypted" if job.insecure else ""
     return [
         (
             "spent",

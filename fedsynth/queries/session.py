@@ -208,6 +208,7 @@ def _begin(
     runtime = federation.open(noise, options.owners_ledgers, private, budget, *agreed, secure)
     clients = runtime.clients
     budget = budget.for_clients(len(clients))
+    insecure = noise.insecure or runtime.insecure
     path = None if options.folder is None else options.folder / LEDGER
     if options.resume and path is not None:
         ledger = Ledger.open(path)
@@ -224,7 +225,7 @@ def _begin(
             owners_provenance=options.owners_provenance,
             settings_digest=digest_of(settings),
             agreed_digest=options.agreed_digest,
-            insecure=options.insecure_noise_seed is not None,
+            insecure=insecure,
             method=method,
             clients=len(clients),
             secure="simulated" if options.secure else "",
@@ -233,7 +234,8 @@ def _begin(
     with ExitStack() as failing:
         failing.callback(ledger.close)
         # A ledger that was begun here says the same as it was told.
-        _demand_same(ledger.job, budget, schema, options, (method, digest_of(settings)))
+        asked = (method, digest_of(settings), insecure)
+        _demand_same(ledger.job, budget, schema, options, asked)
         if options.resume and options.folder is not None and not options.moved:
             demand_original(options.folder, ledger)
         federation.demand_same_rows(begun=bool(ledger.events))
@@ -325,24 +327,27 @@ def _participations(restored: Restored | None, ledger: Ledger) -> dict[str, int]
 
 
 def _demand_same(
-    job: Job, budget: Budget, schema: Schema | ImageSchema, options: Options, asked: tuple[str, str]
+    job: Job,
+    budget: Budget,
+    schema: Schema | ImageSchema,
+    options: Options,
+    asked: tuple[str, str, bool],
 ) -> None:
     """A resumed job keeps the promise that its first ledger line made.
 
     Args:
-        asked: the method, and the hash of its settings.
+        asked: the method, the hash of its settings, and whether somebody knows the noise.
     """
     if job.format == 1 or not job.agreed_digest:
         raise ConfigError(
             f"{options.folder}: an earlier version of fedsynth began this job: finish it with that "
             "version, or start a new job in another folder"
         )
-    insecure = options.insecure_noise_seed is not None
     for what, ours, theirs in (
         ("another budget", budget, job.budget),
         ("another schema", schema.digest, job.schema_digest),
-        ("another insecure_noise_seed", insecure, job.insecure),
-        ("another method or other settings", asked, (job.method, job.settings_digest)),
+        ("another insecure_noise_seed, or another encryption", asked[2], job.insecure),
+        ("another method or other settings", asked[:2], (job.method, job.settings_digest)),
         (
             "another seed, holdout, cut among owners or limit (most_records, outside, survivors)",
             options.agreed_digest,

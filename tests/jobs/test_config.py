@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.jobs.config import Config, Sample, builtin_jobs, load_config
-from fedsynth.jobs.data import _split, prepare
+from fedsynth.jobs.data import prepare, split_rows
 from fedsynth.jobs.inputs import expand_path
 from fedsynth.yaml_files import write_yaml
 from tests.small_jobs import SCHEMA, table, write_job
@@ -172,7 +172,7 @@ def test_held_out_rows_of_simulated_owners_are_nobodys(tmp_path):
 
 @given(st.integers(0, 60), st.floats(0.01, 0.99), st.integers(0, 9))
 def test_a_holdout_leaves_every_owner_with_rows_one_to_learn_from(rows, holdout, seed):
-    kept, rest = _split(rows, holdout, seed)
+    kept, rest = split_rows(rows, holdout, seed)
     assert sorted([*kept, *rest]) == list(range(rows))
     assert len(kept) == max(min(rows, 1), int((1 - holdout) * rows))
 

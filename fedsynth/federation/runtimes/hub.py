@@ -77,11 +77,10 @@ class Hub:
 
     Args:
         owners: who may join, in the order in which their answers are added.
-        deadline: seconds that sites may take to join, and for an answer; None for any number.
-        most_records: that a site may have, a public figure.
         plain: whether links are not encrypted, so that anybody may be anybody.
 
     Attributes:
+        begun: whether the job to come asked something before: it goes on with those who are there.
         counts: bytes `down` and `up`, frames `asked` and `answered`, and those `late` or `bad`.
 
     Raises:
@@ -92,14 +91,13 @@ class Hub:
         self,
         owners: Sequence[str],
         *,
-        deadline: float | None = None,
-        most_records: int | None = None,
         plain: bool = False,
     ) -> None:
         if not owners or len(set(owners)) < len(owners):
             raise ConfigError("a federation needs at least one client, and each its own name")
-        self._owners, self._deadline, self._plain = tuple(owners), deadline, plain
-        self.most_records = most_records
+        self._owners, self._plain = tuple(owners), plain
+        self._deadline: float | None = None
+        self._most_records: int | None = None
         self._links: dict[str, Link] = {}
         self._known: set[str] = set()
         self._jobs: dict[str, _Open] = {}
@@ -191,6 +189,15 @@ class Hub:
     def insecure(self) -> bool:
         return self._plain or bool(self._known)
 
+    def agree(self, deadline: float | None, most_records: int | None = None) -> None:
+        """What is agreed on with sites for the jobs to come.
+
+        Args:
+            deadline: seconds that they may take to join, and for an answer; None for any number.
+            most_records: that a site may have, a public figure.
+        """
+        self._deadline, self._most_records = deadline, most_records
+
     @property
     def present(self) -> tuple[str, ...]:
         """Who has joined, and is there."""
@@ -212,7 +219,7 @@ class Hub:
         """
         if offered is None:
             raise PrivacyError("over a network a job is offered as its ledger says it")
-        opened = self._jobs[job] = _Open(offered, dict(participations), self.most_records)
+        opened = self._jobs[job] = _Open(offered, dict(participations), self._most_records)
         frames = {name: self._offer(opened, name) for name in self._owners}
         asked = self._ask(_Asked(job, None, _OFFERED, frames))
         refusals = {
@@ -263,6 +270,12 @@ class Hub:
         body = write(Frame("close", {"job": job, "finished": finished}))
         frames = dict.fromkeys(self.present, body)
         self._ask(_Asked(job, None, frozenset({"receipt"}), frames), _RECEIPTS)
+
+    def dismiss(self) -> None:
+        """Let all sites go; they may come back."""
+        with self._turn:
+            for name in self.present:
+                self._drop(name)
 
     # What both need.
 

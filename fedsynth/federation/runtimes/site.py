@@ -19,6 +19,7 @@ import shutil
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import Any, ClassVar
 
 from fedsynth.durable import make_folder, write_whole
@@ -70,6 +71,7 @@ class Site:
 
     Attributes:
         finished: jobs that their server finished.
+        over: set once one is.
 
     Raises:
         PrivacyError: a client without an account of its own.
@@ -85,6 +87,7 @@ class Site:
         self._client, self._rules, self._folder, self._rows = client, rules, folder, rows
         self._jobs: dict[str, _Joined] = {}
         self.finished: list[str] = []
+        self.over = Event()
 
     @property
     def name(self) -> str:
@@ -276,6 +279,7 @@ class Site:
             self._folder.rmdir()
         if was:
             self.finished.append(job)
+            self.over.set()
 
     def _leave(self, job: str) -> None:
         joined = self._jobs.pop(job, None)

@@ -10,19 +10,33 @@ import logging
 import queue
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
-from fedsynth.errors import ConfigError, FederationError, MachineError
+from fedsynth.errors import (
+    Caution,
+    ConfigError,
+    FederationError,
+    MachineError,
+    PrivacyError,
+    warn_of,
+)
+from fedsynth.federation.keys import Keys
+from fedsynth.federation.runtime import Federation
 from fedsynth.federation.runtimes.hub import Hub
 from fedsynth.federation.runtimes.site import Site
 from fedsynth.federation.wire import MOST_BYTES
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.noise import NoiseSource
+from fedsynth.privacy.trail.ledger import Ledger
 
 if TYPE_CHECKING:
     import grpc
+
+    from fedsynth.federation.secure.rules import Rules
 
 _LOG = logging.getLogger("fedsynth.stream")
 _SERVICE, _METHOD = "fedsynth.Federation", "Join"
@@ -31,15 +45,6 @@ _BACK_OFF, _LONGEST = 0.5, 30.0
 """Seconds before a site dials again, which double to the longest."""
 _FIRST = 20.0
 """Seconds in which whoever opens a stream says who it is."""
-
-
-@dataclass(frozen=True)
-class Keys:
-    """A private key, its certificate, and the authority that both sides go by; PEM."""
-
-    key: bytes
-    certificate: bytes
-    authority: bytes
 
 
 def load_grpc() -> Any:
@@ -141,6 +146,7 @@ class Listener:
 
     def close(self) -> None:
         """Let all sites go."""
+        self._hub.dismiss()
         self._server.stop(1).wait()
 
     def _join(self, frames: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
@@ -187,21 +193,85 @@ class Listener:
             return ""
 
 
+class Streams(Federation):
+    """Owners on their own machines, who join by streams; a context that lets go of them.
+
+    Args:
+        owners: by the names that their certificates say.
+        address, keys: as of :class:`Listener`.
+        tell: called with where it listens.
+
+    Raises:
+        ConfigError, MachineError: as of :class:`Listener`.
+    """
+
+    def __init__(
+        self,
+        owners: Sequence[str],
+        address: str,
+        keys: Keys | None,
+        tell: Callable[[str], None] = _LOG.info,
+    ) -> None:
+        self.hub = Hub(owners, plain=keys is None)
+        self._listener = Listener(self.hub, address, keys)
+        self.address = self._listener.address
+        tell(f"listening at {self.address} for {', '.join(owners)}")
+
+    def __enter__(self) -> Streams:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.close()
+
+    def open(
+        self,
+        coins: NoiseSource,
+        ledgers: Mapping[str, Ledger],
+        private: Path | None,
+        budget: Budget,
+        most_records: int | None = None,
+        outside: float = 1.0,
+        caution: Caution = warn_of,
+        deadline: float | None = None,
+        secure: Callable[[int], Rules] | None = None,
+    ) -> Hub:
+        """Sites insist on rules of their own, and keep what is theirs themselves.
+
+        Raises:
+            PrivacyError: a trust under which no server may see one site's answer.
+            ConfigError: accounts, which sites keep themselves.
+        """
+        if budget.trusts.shares:
+            raise PrivacyError(
+                f"trust: {budget.trust} needs sums that nobody can open, which streams do not "
+                "carry yet, and sites refuse it without: say `trust: central`, if the owners trust "
+                "this server with what they send, or `trust: local`. Nothing was asked"
+            )
+        if ledgers:
+            raise ConfigError("owners on their own machines keep their own accounts")
+        self.hub.agree(deadline, most_records)
+        return self.hub
+
+    def demand_same_rows(self, *, begun: bool) -> None:
+        """Each site looks at its own."""
+        self.hub.begun = begun
+
+
 def attend(
     site: Site,
     address: str,
     keys: Keys | None,
     *,
     tell: Callable[[str], None] = _LOG.info,
-    ended: Callable[[], bool] = lambda: False,
+    over: Event,
     wait: float = 86_400.0,
 ) -> None:
-    """Dial a server and answer what it asks, again and again, until ``ended`` says so.
+    """Dial a server and answer what it asks, again and again, until it is over.
 
     Args:
         keys: the site's; None does without encryption, on this machine alone.
         tell: called with how the stream fares, a sentence each.
-        ended: asked after every frame, and before every dial.
+        over: set by whoever ends it; looked at after every frame, and before every dial.
         wait: seconds of silence after which it gives up.
 
     Raises:
@@ -213,9 +283,9 @@ def attend(
     if keys is None:
         demand_loopback(address)
     pause, heard, told = _BACK_OFF, time.monotonic(), ""
-    while not ended():
+    while not over.is_set():
         try:
-            for _ in _stream(site, address, keys, ended):
+            for _ in _stream(site, address, keys, over):
                 if heard is None or told != "":
                     told = ""
                     tell(f"{site.name} is connected to {address}")
@@ -232,15 +302,12 @@ def attend(
                 f"{address} was silent for {wait:g} s. What is kept of unfinished jobs stays: "
                 "join again to go on with them"
             )
-        if not ended():
-            # Sites that lost one server do not all come back in the same moment.
-            time.sleep(pause * random.uniform(0.5, 1.0))
-            pause = min(2 * pause, _LONGEST)
+        # Sites that lost one server do not all come back in the same moment.
+        over.wait(pause * random.uniform(0.5, 1.0))
+        pause = min(2 * pause, _LONGEST)
 
 
-def _stream(
-    site: Site, address: str, keys: Keys | None, ended: Callable[[], bool]
-) -> Iterator[None]:
+def _stream(site: Site, address: str, keys: Keys | None, over: Event) -> Iterator[None]:
     """One stream, from its first to its last frame; yields after each."""
     grpc = load_grpc()
     options = _options(site.most_bytes)
@@ -259,12 +326,12 @@ def _stream(
                 if reply is not None:
                     up.put(reply)
                 yield
-                if ended():
+                if over.is_set():
                     break
             up.put(None)
             # What was said last arrives before the stream ends.
             deadline = time.monotonic() + 5
-            while ended() and call.is_active() and time.monotonic() < deadline:
+            while over.is_set() and call.is_active() and time.monotonic() < deadline:
                 time.sleep(0.01)
         finally:
             up.put(None)

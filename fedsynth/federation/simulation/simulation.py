@@ -90,7 +90,6 @@ class Simulation(Federation):
                     "(most_records): agree on more, leave this owner out, or have it hand in a "
                     "part that does not depend on the others' rows. Nothing was asked"
                 )
-        self._look_outside(outside, caution)
         for name in ledgers:
             if name not in self._data:
                 raise ConfigError(f"a ledger was given for {name!r}{suggestion(name, self._data)}")
@@ -101,15 +100,31 @@ class Simulation(Federation):
             cohort=len(self._data),
             secure=rules is not None,
         )
-        clients = [
-            Client(name, data, self._records[name], ledgers.get(name), coins, floor)
-            for name, data in self._data.items()
-        ]
+        clients = self.clients(coins, ledgers, floor, outside, caution)
         if rules is None:
             return LocalRuntime(clients, private, deadline)
         from fedsynth.federation.runtimes.secure import SecureRuntime
 
         return SecureRuntime(clients, rules, private, deadline)
+
+    def clients(
+        self,
+        coins: NoiseSource,
+        ledgers: Mapping[str, Ledger],
+        floor: Floor,
+        outside: float,
+        caution: Caution,
+    ) -> list[Client]:
+        """The owners as clients; arguments as of :meth:`open`.
+
+        Raises:
+            DataError: more of a column is outside the schema than a share ``outside``.
+        """
+        self._look_outside(outside, caution)
+        return [
+            Client(name, data, self._records[name], ledgers.get(name), coins, floor)
+            for name, data in self._data.items()
+        ]
 
     def demand_same_rows(self, *, begun: bool) -> None:
         if self._private is not None:

@@ -12,14 +12,17 @@ from typing import Any
 
 def agreement_of(config: Mapping[str, Any]) -> dict[str, Any]:
     """The part of a job file's plain content that a job keeps to; of owners' files their names."""
-    sites, federation = dict(config["sites"]), config.get("federation") or {}
+    federation = config.get("federation") or {}
+    owners = federation.get("owners")
+    # Over a network rows are held out and dealt out by their owners.
+    sites = {"owners": list(owners)} if owners else dict(config["sites"])
     sites.pop("path", None)
     if "paths" in sites:
         sites["paths"] = list(sites["paths"])
     return {
         "seed": config["seed"],
-        "holdout": config["holdout"],
-        "outside": config["outside"],
+        "holdout": config.get("holdout"),
+        "outside": config.get("outside"),
         "survivors": federation.get("survivors", 1.0),
         "most_records": federation.get("most_records"),
         "sites": sites,

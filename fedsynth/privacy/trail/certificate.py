@@ -209,7 +209,7 @@ def _void(ledger: Ledger) -> str | None:
     if ledger.job.insecure:
         return (
             "Void: the noise came from a known seed (insecure_noise_seed), so it can be "
-            "subtracted. Nothing is guaranteed."
+            "subtracted, or owners joined unencrypted (--insecure). Nothing is guaranteed."
         )
     if not math.isfinite(ledger.spent().epsilon):
         return "Void: at least one release carries no noise. Nothing is guaranteed."

@@ -114,7 +114,8 @@ class Job:
         owners_provenance: "private-data" where private rows tell which owners there are.
         settings_digest: hash of the method and its settings; empty where they are not known.
         agreed_digest: hash of what else a resumed job keeps to (:mod:`.agreement`), likewise.
-        insecure: noise came from a known seed, so nothing is guaranteed.
+        insecure: noise came from a known seed, or owners were reached unencrypted: nothing is
+            guaranteed.
         job: random name.
         method: that asks; empty where none does.
         clients: how many take part, a public number; 0 in an owner's own ledger.

@@ -1,15 +1,19 @@
-"""Sites around a hub, carried by nothing at all: what one side says, the other is told at once."""
+"""Sites around a hub: carried by nothing at all, or by gRPC on this machine."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from threading import Event, Thread
 
 from fedsynth.federation.client.client import Client
+from fedsynth.federation.keys import Keys
 from fedsynth.federation.runtimes.hub import Hub
 from fedsynth.federation.runtimes.rules import Rules
 from fedsynth.federation.runtimes.site import Site
+from fedsynth.federation.runtimes.stream import Listener, attend
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.job import Job
 from fedsynth.privacy.trail.ledger import Ledger
@@ -72,12 +76,16 @@ class Machines:
         self.sites: list[Site] = []
 
     def __call__(self, clients: Sequence[Client], private: Path | None = None) -> Hub:
+        self.close()
         for site in self.sites:
             site.close()
         self.sites = [self.site(client, private) for client in clients]
         hub = Offering([client.name for client in clients])
         self.carry(hub, self.sites)
         return hub
+
+    def close(self) -> None:
+        """Let go of what carries them."""
 
     def site(self, client: Client, private: Path | None) -> Site:
         if client.ledger is None:
@@ -87,3 +95,30 @@ class Machines:
                 self.accounts[path].close()
             client.ledger = self.accounts[path] = Ledger.of_owner(path, ANY)
         return Trusting(client, OPEN, (private or self.folder) / client.name)
+
+
+class Loopback(Machines):
+    """The same over gRPC on this machine, each site in a thread of its own."""
+
+    def __init__(self, folder: Path, keys: dict[str, Keys] | None = None) -> None:
+        super().__init__(folder, self._dial)
+        self._keys, self._closing = keys, ExitStack()
+
+    def _dial(self, hub: Hub, sites: Sequence[Site]) -> None:
+        self.close()
+        over = Event()
+        self.listener = Listener(hub, "localhost:0", self._keys and self._keys["server"])
+        threads = [Thread(target=self._attend, args=(site, over)) for site in sites]
+        for thread in threads:
+            thread.start()
+            self._closing.callback(thread.join)
+        self._closing.callback(over.set)
+        self._closing.callback(self.listener.close)
+        assert hub.wait() == ()
+
+    def _attend(self, site: Site, over: Event) -> None:
+        keys = self._keys and self._keys[site.name]
+        attend(site, self.listener.address, keys, over=over)
+
+    def close(self) -> None:
+        self._closing.close()

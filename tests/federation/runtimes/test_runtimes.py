@@ -10,7 +10,7 @@ import pytest
 from fedsynth.federation.runtimes.local import LocalRuntime
 from fedsynth.federation.runtimes.secure import SecureRuntime
 from fedsynth.federation.secure.rules import Rules
-from tests.federation.runtimes.carriers import Machines
+from tests.federation.runtimes.carriers import Loopback, Machines
 from tests.federation.runtimes.contract import CHECKS, Build
 
 
@@ -23,12 +23,19 @@ RUNTIMES: dict[str, Callable[[Path], Build]] = {
     "local": lambda folder: LocalRuntime,
     "secure": lambda folder: secure,
     "sites": Machines,
+    "streams": Loopback,
 }
 
 _MEMORY = "takes_memory_for_an_answer_and_not_for_all"
 # A check that hangs on how answers are added up, which another test looks at where they come in
 # any order, at a hundredth of the time; under secure sums at most 100 owners wait for each other.
-ELSEWHERE = {("sites", _MEMORY), ("secure", _MEMORY)}
+ELSEWHERE = {
+    ("sites", _MEMORY),
+    ("streams", _MEMORY),
+    ("secure", _MEMORY),
+    # A site that dies takes no server with it.
+    ("streams", "makes_under_its_charge_what_never_left"),
+}
 
 
 @pytest.mark.parametrize(
@@ -41,4 +48,9 @@ ELSEWHERE = {("sites", _MEMORY), ("secure", _MEMORY)}
     ],
 )
 def test_a_runtime(runtime, check, tmp_path: Path, tmp_path_factory):
-    check(RUNTIMES[runtime](tmp_path_factory.mktemp("machines")), tmp_path)
+    build = RUNTIMES[runtime](tmp_path_factory.mktemp("machines"))
+    try:
+        check(build, tmp_path)
+    finally:
+        if isinstance(build, Machines):
+            build.close()

@@ -1,0 +1,226 @@
+"""`fedsynth serve`, `join` and `keys`: owners on their own machines."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fedsynth.cli.options import Json, Quiet
+from fedsynth.errors import ConfigError, MachineError
+from fedsynth.plain import print_json, print_note
+
+if TYPE_CHECKING:
+    from fedsynth.jobs.run import Outcome
+
+INSECURE = (
+    "NOT ENCRYPTED: anybody on this machine may be any owner, or the server. For a trial on "
+    "invented rows alone; the certificate is void"
+)
+
+Insecure = Annotated[
+    bool,
+    typer.Option("--insecure", help="Without keys, on this machine alone; promises nothing."),
+]
+Log = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Append what happens, one JSON object a line.")
+]
+
+keys_app = typer.Typer(
+    help="Keys and certificates, by which server and owners know each other.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+def serve(
+    config: Annotated[str | None, typer.Argument(help="A job file that names its owners.")] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Replace a key, as of `run`."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="A new folder for the release.")] = None,
+    keys: Annotated[Path | None, typer.Option(help="The folder of the server's keys.")] = None,
+    insecure: Insecure = False,
+    resume: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Continue the interrupted job in DIR.")
+    ] = None,
+    moved: Annotated[bool, typer.Option("--moved", help="With --resume: as of `run`.")] = False,
+    log: Log = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run a job whose owners join from their own machines; their rows stay there."""
+    if (config is None) == (resume is None):
+        raise ConfigError("say which job to serve (a file), or --resume DIR: one of them")
+    if (out is None) == (resume is None):
+        raise ConfigError("a new job needs --out DIR; --resume continues one in its folder")
+    if moved and resume is None:
+        raise ConfigError("--moved is said of a job that is resumed: give --resume DIR")
+    if (keys is None) != insecure:
+        raise ConfigError(
+            "say --keys DIR, with the server's keys (`fedsynth keys trial` makes some), or "
+            "--insecure, for a trial on one machine"
+        )
+    folder = resume or out
+    assert folder is not None
+    if insecure:
+        print_note(INSECURE)
+    try:
+        with _logged(log):
+            outcome = _serve(config, changes or [], folder, keys, moved=moved, quiet=quiet)
+    except KeyboardInterrupt:
+        begun = (folder / "config.yaml").exists()
+        way = f"fedsynth serve --resume {folder}"
+        print_note(f"Interrupted. {f'Continue: {way}' if begun else 'Nothing was asked'}")
+        raise typer.Exit(130) from None
+    from fedsynth.cli.terminal import outcome_json, show_outcome
+
+    if as_json:
+        print_json(outcome_json(outcome))
+    else:
+        show_outcome(outcome)
+
+
+def _serve(
+    config: str | None,
+    changes: list[str],
+    folder: Path,
+    keys: Path | None,
+    *,
+    moved: bool,
+    quiet: bool,
+) -> Outcome:
+    from fedsynth.jobs.config import load_config
+
+    # Before what takes long to import: a mistake in the job file is told at once.
+    loaded = None if config is None else load_config(config, changes)
+    from fedsynth.jobs import serving
+    from fedsynth.progress import Display
+
+    with Display(quiet=quiet, lines=True) as progress:
+        told = progress, progress.caution, print_note
+        if loaded is None:
+            return serving.go_on(folder, keys, *told, changes=changes, moved=moved)
+        return serving.serve(*loaded, folder, keys, *told)
+
+
+def join(
+    site: Annotated[Path, typer.Argument(help="This owner's site file.")],
+    insecure: Insecure = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Read everything, and dial nobody.")
+    ] = False,
+    log: Log = None,
+) -> None:
+    """Take part in one job as an owner: dial its server, answer what the rules allow."""
+    from fedsynth.jobs.joining import join as join_job
+    from fedsynth.jobs.joining import keys_of, load_site, open_site
+    from fedsynth.progress import Display
+
+    if insecure:
+        print_note(INSECURE)
+    caution = Display(quiet=True).caution
+    with _logged(log):
+        if check:
+            file = load_site(site)
+            keys_of(file, site.parent, insecure=insecure)
+            with open_site(file, site.parent, caution, insecure=insecure):
+                print_note(f"{site}: rows, schema, account and keys are in order; nobody was asked")
+            return
+        try:
+            finished = join_job(site, caution, print_note, insecure=insecure)
+        except KeyboardInterrupt:
+            print_note("Interrupted. What is paid for is kept: join again to go on")
+            raise typer.Exit(130) from None
+    print_note(f"finished: {', '.join(finished)}")
+
+
+@keys_app.command("trial")
+def keys_trial(
+    owners: Annotated[list[str], typer.Argument(help="The owners' names.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="A new folder.")] = Path("keys"),
+    host: Annotated[str, typer.Option(help="Name or address that sites dial.")] = "localhost",
+) -> None:
+    """Make keys for a server and owners, and an authority, for a trial of 30 days."""
+    from fedsynth.federation.keys import make_trial
+
+    for made in make_trial(output, owners, host):
+        print_note(made)
+
+
+@keys_app.command("site")
+def keys_site(
+    name: Annotated[str, typer.Argument(help="That the certificate is to say.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The folder of the keys.")],
+    host: Annotated[
+        str | None, typer.Option(help="Of the server alone: name or address that sites dial.")
+    ] = None,
+) -> None:
+    """Make a private key, which stays here, and a request for the authority to sign."""
+    from fedsynth.federation.keys import AUTHORITY, CERTIFICATE, fingerprint, make_request
+
+    request = make_request(output, name, host)
+    print_note(
+        f"{request}: have it signed, and put what comes back beside it as {CERTIFICATE}, and the "
+        f"authority's own certificate as {AUTHORITY}. Read out: {fingerprint(request)}"
+    )
+
+
+@keys_app.command("fingerprint")
+def keys_fingerprint(
+    file: Annotated[Path, typer.Argument(help="A certificate or a request.")],
+) -> None:
+    """Print what is read out over a telephone, so that nobody takes another's place."""
+    from fedsynth.federation.keys import fingerprint
+
+    print(fingerprint(file))
+
+
+@contextmanager
+def _logged(path: Path | None) -> Iterator[None]:
+    """Who joins and leaves is said on stderr; all events, as JSON, in a file."""
+    handlers: list[logging.Handler] = [_Notes()]
+    if path is not None:
+        try:
+            handlers.append(_Lines(path))
+        except OSError as error:
+            raise MachineError(f"{path}: cannot be written ({error.strerror})") from None
+    log, before = logging.getLogger("fedsynth.hub"), logging.getLogger("fedsynth.hub").level
+    for handler in handlers:
+        log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
+        for handler in handlers:
+            log.removeHandler(handler)
+            handler.close()
+
+
+class _Notes(logging.Handler):
+    """Prints what somebody who waits wants to know."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        told = record.args
+        if isinstance(told, dict) and told["event"] in ("joined", "left", "refuse", "fail", "late"):
+            more = f" ({told['code']})" if "code" in told else ""
+            print_note(f"{told.get('owner', '')}: {told['event']}{more}")
+
+
+class _Lines(logging.FileHandler):
+    """One JSON object an event."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, encoding="utf-8")
+        self.setFormatter(logging.Formatter())
+
+    def format(self, record: logging.LogRecord) -> str:
+        told = record.args if isinstance(record.args, dict) else {"event": record.getMessage()}
+        return json.dumps({"time": round(record.created, 3), **told})
