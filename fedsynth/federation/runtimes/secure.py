@@ -35,6 +35,7 @@ from fedsynth.federation.secure.leader import Leader, Opened
 from fedsynth.federation.secure.masks import KEY, identity_of
 from fedsynth.federation.secure.party import Party
 from fedsynth.federation.secure.rules import Roster, Rules
+from fedsynth.privacy.trail.job import Job
 
 
 class SecureRuntime(LocalRuntime):
@@ -65,8 +66,8 @@ class SecureRuntime(LocalRuntime):
         self._owners: dict[str, Owners] = {}
         self._shares: dict[str, Kept | None] = {}
 
-    def open(self, job: str, participations: Mapping[str, int]) -> None:
-        super().open(job, participations)
+    def open(self, job: str, participations: Mapping[str, int], offered: Job | None = None) -> None:
+        super().open(job, participations, offered)
         clients = list(self._clients.values())
         if job not in self._owners:
             self._owners[job] = Owners(job, clients, self._rules)
