@@ -92,8 +92,8 @@ class Frame:
     arrays: Arrays = field(default_factory=dict)
 
     def get(self, name: str, kind: type[T]) -> T:
-        """A field. Raises FrameError where it is of another type: 1 is not True."""
-        value = self.plain[name]
+        """A field. Raises FrameError where there is none of that type: 1 is not True."""
+        value = self.plain.get(name)
         if type(value) is not kind:
             raise FrameError("fields", f"{name} of {self.kind} is of another type")
         return value

@@ -137,8 +137,11 @@ class Hub:
             self._known |= {name} if insecure else set()
             for opened in self._jobs.values():
                 self._send(name, self._offer(opened, name))
-                has = jobs.get(opened.job.job)
-                posts = has[1] if has and has[0] == opened.session else 0
+                match jobs.get(opened.job.job):
+                    case [opened.session, int(count)] if count > 0:
+                        posts = count
+                    case _:
+                        posts = 0
                 for post in opened.posts[posts:]:
                     self._send(name, post)
             asked = self._asked

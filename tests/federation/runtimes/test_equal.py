@@ -1,0 +1,102 @@
+"""The same job in one process and over sites gives the same model, to the last bit."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import settings
+
+from fedsynth.federation.client.floor import Floor
+from fedsynth.federation.runtime import Federation
+from fedsynth.federation.runtimes.hub import Hub
+from fedsynth.federation.runtimes.rules import Rules
+from fedsynth.federation.simulation.simulation import Simulation
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.noise import NoiseSource
+from fedsynth.privacy.trail.ledger import Ledger
+from fedsynth.registry import METHODS
+from tests.federation.runtimes.carriers import Direct, Trusting
+from tests.methods.contract import QUICK
+from tests.methods.small import SCHEMA, table
+
+SEED = 7
+TABLES = {name: table(25, seed) for seed, name in enumerate(("north", "south", "west"))}
+# Each asks something else of what carries it: choices, sums, a part that stays, groups of records,
+# whole trainings. `make explore` has every method.
+JOBS = [
+    ("aim", "central", {}),
+    ("aim", "distributed", {}),
+    ("fedvae", "distributed", {"encoder": "private"}),
+    ("fusion-gan", "local", {}),
+    ("pate-gan", "central", {}),
+]
+if settings.get_current_profile_name() == "explore":
+    JOBS += [(name, "local" if "fusion" in name else "distributed", {}) for name in METHODS]
+
+
+def coins_of(name: str) -> NoiseSource:
+    """An owner's own, from the seed and its name."""
+    return NoiseSource(int.from_bytes(hashlib.sha256(f"{SEED}/{name}".encode()).digest()[:8]))
+
+
+class Together(Simulation):
+    """Owners in this process, each with coins of its own."""
+
+    def open(self, *given, **more):
+        runtime = super().open(*given, **more)
+        for client in runtime._clients.values():
+            client.coins = coins_of(client.name)
+        return runtime
+
+
+class Apart(Federation):
+    """The same owners as sites with accounts, around a hub."""
+
+    def __init__(self, tables: dict[str, pd.DataFrame], folder: Path, private: bool) -> None:
+        self.tables, self.folder, self.private = tables, folder, private
+        self.hub = Hub(list(tables))
+
+    def open(self, coins, ledgers, private, budget, most_records=None, outside=1.0, *rest):
+        self.hub.agree(None, most_records)
+        most = (20.0, 40.0) if self.private else (math.inf, math.inf)
+        limit = Budget(most[0], delta=1e-3, unit=budget.unit, trust=budget.trust)
+        rules = Rules(budget=limit, schema=SCHEMA.digest, cohort=3, insecure=True)
+        floor = Floor(budget=limit, cohort=3)
+        owners = Simulation(self.tables, SCHEMA)
+        for client in owners.clients(coins, {}, floor, 1.0, lambda _: None):
+            account = Budget(most[1], delta=1e-2, unit=budget.unit, trust="central")
+            client.ledger = Ledger.of_owner(self.folder / f"{client.name}.jsonl", account)
+            client.coins = coins_of(client.name)
+            site = Trusting(client, rules, self.folder / client.name)
+            assert Direct(self.hub, site).join() is None
+        return self.hub
+
+
+@pytest.mark.parametrize(("name", "trust", "changes"), JOBS, ids=str)
+def test_one_process_and_sites_learn_the_same_to_the_last_bit(name, trust, changes, tmp_path):
+    private = name != "fusion"
+    budget = Budget(5.0 if private else math.inf, delta=1e-4, trust=trust)
+    fitted = []
+    for owners in (Together(TABLES, SCHEMA), Apart(TABLES, tmp_path, private)):
+        made = METHODS[name](SCHEMA, {**QUICK.get(name, {}), **changes})
+        made.fit(owners, budget, insecure_noise_seed=SEED, progress=False, caution=lambda _: None)
+        fitted.append(made)
+    together, apart = (made.model_state() for made in fitted)
+    assert together[0].keys() == apart[0].keys()
+    for name, array in together[0].items():
+        assert np.asarray(apart[0][name]).tobytes() == np.asarray(array).tobytes(), name
+    assert together[1] == apart[1]
+    lines = [made.ledger.events for made in fitted]
+    assert [(e.label, e.round, e.terms) for e in lines[0]] == [
+        (e.label, e.round, e.terms) for e in lines[1]
+    ]
+    # Of a job that is finished nothing stays at its owners but what they paid.
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"{n}.jsonl" for n in TABLES]
+    for name in TABLES:
+        charged = Ledger.read(tmp_path / f"{name}.jsonl").events
+        assert [event.round for event in charged] == [event.round for event in lines[1]]
