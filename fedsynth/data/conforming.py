@@ -14,7 +14,8 @@ from fedsynth.schema import Schema
 from fedsynth.schema.cells import Cells, read_cells, violations
 from fedsynth.schema.columns import Boolean, Categorical, Discrete, Identifier
 from fedsynth.schema.frames import demand_frame
-from fedsynth.schema.spelling import draw_identifiers, round_to_grid, spell
+from fedsynth.schema.rounding import round_to_grid
+from fedsynth.schema.spelling import draw_identifiers, spell
 
 Array = NDArray[np.float64] | NDArray[np.int64]
 
@@ -50,7 +51,8 @@ class Conformed:
 def conform(frame: pd.DataFrame, schema: Schema, where: str = "table") -> Conformed:
     """Turn a frame into arrays of the schema's shape; identifiers are dropped.
 
-    A number outside its bounds is clamped, a fraction in an integer column rounded. An undeclared
+    A number outside its bounds is clamped, one between two of its column's values (a fraction of an
+    integer, a price between two steps) rounded to the nearer. An undeclared
     category becomes `other`; without one, and for anything unreadable, the cell becomes missing if
     it may be, else its row is left out: it becomes no other value. Each is counted. Whether a row
     stays hangs on its own cells alone, so a record more or less is still one row more or less.

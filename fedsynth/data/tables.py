@@ -26,7 +26,8 @@ from fedsynth.schema import Schema
 from fedsynth.schema.cells import missing_text, read_cells, violations
 from fedsynth.schema.columns import Boolean, Categorical, Continuous, Datetime, Integer, Modelled
 from fedsynth.schema.columns.declaration import FLOATS, INTEGERS
-from fedsynth.schema.spelling import cast_numbers, round_to_grid, spell, write_texts
+from fedsynth.schema.rounding import round_to_grid
+from fedsynth.schema.spelling import cast_numbers, spell, write_texts
 
 __all__ = [
     "Conformed",

@@ -1,8 +1,9 @@
 """The grid a numeric column is counted on, from public bounds alone.
 
-A value is a whole number of *units*: 1 for integers, 10^-decimals for continuous columns, one step
-of the resolution for datetimes. Units are grouped into at most 2**17 *cells*, one each where they
-are no more, and cells into a tree whose nodes have 16 children. Nothing here has seen a row.
+A value is a whole number of *units*: 1 for integers, 10^-decimals for continuous columns, one unit
+of the resolution for datetimes, or as many of these as the column's `step` says. Units are grouped
+into at most 2**17 *cells*, one each where they are no more, and cells into a tree whose nodes have
+16 children. Nothing here has seen a row.
 
 Bounds that are known in public may lie far from the values. So half of the cells of a column of
 more units have equal widths, and half have widths that grow with the distance from 0, as those of
@@ -48,25 +49,26 @@ def _rank(distance: int, bits: int) -> int:
 class Grid:
     """Units and cells of the values with `decimals` decimals in [lower, upper].
 
-    Unit k, 0 <= k < units, is the value lower + k * 10^-decimals. The bounds are such values
-    themselves, and within 2**53 units of 0, as every schema sees to. `origin`: whether a value's
-    distance from 0 means something.
+    Unit k, 0 <= k < units, is the value lower + k * step * 10^-decimals. The bounds are such values
+    themselves, and within 2**53 last places of 0, as every schema sees to. `origin`: whether a
+    value's distance from 0 means something.
     """
 
     lower: float
     upper: float
     decimals: int = 0
     origin: bool = True
+    step: int = 1
 
     @property
     def first(self) -> int:
-        """The lower bound in units."""
+        """The lower bound in last places."""
         return round(_scale(self.lower, self.decimals))
 
     @property
     def units(self) -> int:
         """Number of values."""
-        return round(_scale(self.upper, self.decimals)) - self.first + 1
+        return (round(_scale(self.upper, self.decimals)) - self.first) // self.step + 1
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
@@ -89,7 +91,7 @@ class Grid:
         """First units of at most `most` cells, above 0 and below: single units up to some 2**p, and
         2**p to an octave from there on. Whole numbers throughout, so all machines cut alike.
         """
-        last = self.first + self.units - 1
+        last = self.first + (self.units - 1) * self.step
         sides = ((1, max(self.first, 0), last), (-1, max(-last, 0), -self.first))
         ways = [side for side in sides if side[2] >= 0]
         bits = 0
@@ -101,7 +103,7 @@ class Grid:
             octave = np.maximum(rank >> bits, 1) - 1
             sizes = (rank - (octave << bits)) << octave
             # Below 0 it is the farthest unit that comes first: the one before the next cell's.
-            starts = (sizes if way > 0 else 1 - sizes[::-1]) - self.first
+            starts = -((self.first - (sizes if way > 0 else 1 - sizes[::-1])) // self.step)
             cuts.append(starts[(starts > 0) & (starts < self.units)])
         return cuts
 
@@ -117,14 +119,16 @@ class Grid:
         """The unit nearest to each finite value; one outside the bounds counts as the bound."""
         inside = np.clip(values, self.lower, self.upper)
         whole = np.rint(inside * 10.0**self.decimals).astype(np.int64) - self.first
+        if self.step > 1:
+            whole = (2 * whole + self.step) // (2 * self.step)
         return np.clip(whole, 0, self.units - 1)
 
     def ceiling(self, value: float) -> int:
         """The first unit whose value is not below `value`; `units` if there is none."""
-        whole = math.ceil(_scale(value, self.decimals)) - self.first
+        whole = -((self.first - math.ceil(_scale(value, self.decimals))) // self.step)
         return min(max(whole, 0), self.units)
 
     def values(self, offsets: NDArray[np.int64]) -> NDArray[np.float64]:
         """The value of each unit: the float64 nearest to the decimal number."""
         # A quotient of exact whole numbers is correctly rounded; a product with 10^-d is not.
-        return np.asarray((offsets + self.first) / 10.0**self.decimals, np.float64)
+        return np.asarray((offsets * self.step + self.first) / 10.0**self.decimals, np.float64)

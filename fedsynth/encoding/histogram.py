@@ -122,7 +122,8 @@ def column_layout(column: Modelled) -> ColumnLayout:
 def grid_of(column: Integer | Continuous | Datetime) -> Grid:
     """The grid of a numeric column; a datetime counts resolution steps from its lower bound."""
     decimals = column.decimals if isinstance(column, Continuous) else 0
-    return Grid(column.low, column.high, decimals, origin=not isinstance(column, Datetime))
+    origin = not isinstance(column, Datetime)
+    return Grid(column.low, column.high, decimals, origin=origin, step=column.stride)
 
 
 @dataclass(frozen=True, eq=False)

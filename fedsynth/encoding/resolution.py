@@ -40,9 +40,10 @@ def _describe(column: Modelled) -> str:
     grid = grid_of(column)
     widest = int(np.diff(grid.starts, append=grid.units).max())
     if isinstance(column, Datetime):
+        apart = timedelta(seconds=widest * column.unit * column.seconds)
         return (
             f"{column.name}: from {column.lower} to {column.upper} are {grid.units:,} "
-            f"{column.resolution}s, told apart to {timedelta(seconds=widest * column.seconds)} "
+            f"{column.resolution}s, told apart to {apart} "
             "hours at best: narrow the bounds, or take a coarser `resolution`"
         )
     return (

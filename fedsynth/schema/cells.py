@@ -23,6 +23,7 @@ from fedsynth.schema.columns import (
     text_of,
 )
 from fedsynth.schema.columns.notation import Notation
+from fedsynth.schema.rounding import decimals_of, round_to_grid
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,9 +35,9 @@ _TRUE = {"true", "yes", "t", "y", "1"}
 _FALSE = {"false", "no", "f", "n", "0"}
 
 
-Rule = Literal["missing", "undeclared", "unreadable", "below", "above", "fraction"]
+Rule = Literal["missing", "undeclared", "unreadable", "below", "above", "fraction", "step"]
 """What a cell may break: missing where none may be; a category not listed; no number or date; out
-of bounds; a fraction in an integer column."""
+of bounds; a fraction in an integer column; a number between two steps."""
 
 
 @dataclass(frozen=True)
@@ -104,9 +105,16 @@ def violations(cells: Cells, column: Modelled) -> dict[Rule, NDArray[np.bool_]]:
         # Comparisons with NaN are false, so missing and unreadable cells stay out.
         broken["below"] = cells.values < column.low
         broken["above"] = cells.values > column.high
+        inside = ~(broken["below"] | broken["above"] | np.isnan(cells.values))
+        whole = np.ones(len(inside), bool)
         if isinstance(column, Integer):
-            inside = ~(broken["below"] | broken["above"] | np.isnan(cells.values))
-            broken["fraction"] = inside & (cells.values != np.rint(cells.values))
+            whole = cells.values == np.rint(cells.values)
+            broken["fraction"] = inside & ~whole
+        if column.step is not None:
+            decimals = decimals_of(column)
+            rounded = np.round(cells.values.astype(np.float64), decimals)
+            between = rounded != round_to_grid(rounded, column)
+            broken["step"] = inside & whole & between
     if not column.missing:
         broken["missing"] = cells.missing
     return broken

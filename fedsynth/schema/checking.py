@@ -122,6 +122,8 @@ def _allowed(column: Modelled | Identifier) -> str:
     else:
         allowed = f"{column.lower} to {column.upper}"
         allowed += "" if column.format is None else f" as {column.format}"
+    if not isinstance(column, Categorical | Boolean) and column.step is not None:
+        allowed += f" in steps of {column.step}"
     return f"{allowed}, missing" if column.missing else allowed
 
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from fedsynth.agreed import plain, shown, suggestion
 from fedsynth.errors import ConfigError
 from fedsynth.schema.cells import read_cells
-from fedsynth.schema.columns import Boolean, Categorical, Continuous, Identifier, Modelled, Numeric
+from fedsynth.schema.columns import Boolean, Categorical, Identifier, Modelled, Numeric
+from fedsynth.schema.rounding import decimals_of, round_to_grid
 
 Values = NDArray[np.float64] | NDArray[np.int64]
 _ENDS = ("from", "to")
@@ -155,28 +156,27 @@ def _parse_range(column: Numeric, given: Mapping[object, object]) -> tuple[float
 
 def _round_towards(column: Numeric, value: float, towards: Callable[[Decimal], int]) -> float:
     """The next value of the column's unit in one direction."""
-    decimals = _decimals(column)
+    decimals = decimals_of(column)
     rounded = round(value, decimals)
     if abs(value - rounded) <= 4 * math.ulp(value):
-        return rounded
-    # As a decimal number, so that 0.1 is a tenth; scaled by a product it might step over a unit.
-    return towards(Decimal(repr(value)).scaleb(decimals)) / 10.0**decimals
+        value = rounded
+    # As decimal numbers, so that 0.1 is a tenth; scaled by a product they might step over a unit.
+    first = round(Decimal(repr(column.low)).scaleb(decimals))
+    steps = towards((Decimal(repr(value)).scaleb(decimals) - first) / column.stride)
+    return (first + steps * column.stride) / 10.0**decimals
 
 
 def _round_to_unit(column: Numeric, value: float, given: object) -> float:
     """The number on the column's grid. Raises ConfigError where its bounds or unit exclude it."""
-    rounded = round(value, _decimals(column)) if math.isfinite(value) else value
-    near = abs(value - rounded) <= max(1e-6 * column.unit, 4 * math.ulp(rounded))
-    if not near or not column.low <= rounded <= column.high:
+    rounded = round(value, decimals_of(column)) if math.isfinite(value) else value
+    near = abs(value - rounded) <= max(1e-6 * 10.0 ** -decimals_of(column), 4 * math.ulp(rounded))
+    placed = math.isfinite(rounded) and round_to_grid(np.array([rounded]), column)[0] == rounded
+    if not near or not placed:
         raise ConfigError(
             f"column {column.name!r} has no value {given!r}, by the schema's bounds and unit; give "
             "one of its values, or a range such as {from: 30, to: 40}"
         )
     return rounded
-
-
-def _decimals(column: Numeric) -> int:
-    return column.decimals if isinstance(column, Continuous) else 0
 
 
 def _kind(column: Numeric) -> str:

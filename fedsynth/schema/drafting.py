@@ -9,15 +9,16 @@ nothing is dropped without a word.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pandas as pd
 
 from fedsynth.demands import demand_kind
 from fedsynth.errors import DataError
 from fedsynth.schema.cells import without_storage
-from fedsynth.schema.columns import Categorical, Identifier, Modelled
+from fedsynth.schema.columns import Categorical, Continuous, Identifier, Integer, Modelled
 from fedsynth.schema.differences import compare
 from fedsynth.schema.findings import Finding
 from fedsynth.schema.frames import demand_frame
@@ -31,6 +32,7 @@ from fedsynth.schema.proposing import (
     set_dtype,
 )
 from fedsynth.schema.reading import Reading, describe_reading, is_endless, read_series
+from fedsynth.schema.rounding import decimals_of
 from fedsynth.schema.screening import hides_persons, screen
 from fedsynth.schema.table import Schema
 from fedsynth.views import Shown, View
@@ -170,9 +172,29 @@ def propose(found: pd.Series, *, is_target: bool = False, kind: str | None = Non
     findings = (
         *describe_reading(name, read, len(series)),
         *describe_losses(column, read, found),
+        *_describe_steps(column, read),
         *screen(column, read.known),
     )
     return Proposal(column, read, findings)
+
+
+_FEWEST_STEPS = 10
+"""Different values from which it is told that they are whole steps."""
+
+
+def _describe_steps(column: Modelled | Identifier, read: Reading) -> Iterator[Finding]:
+    """That all numbers are whole steps from the lower bound, which a schema may say."""
+    if not isinstance(column, Integer | Continuous) or read.known.empty:
+        return
+    power = 10.0 ** decimals_of(column)
+    units = np.rint((read.values.to_numpy(dtype=np.float64) - column.low) * power)
+    step = int(np.gcd.reduce(units.astype(np.int64)))
+    if step > 1 and len(np.unique(units)) >= _FEWEST_STEPS:
+        text = (
+            "every number is so many whole steps above `lower`: if that is its nature, declare the "
+            "`step`, and no other number is counted or drawn"
+        )
+        yield Finding(column.name, "step", text, (f"{step / power:.15g}",))
 
 
 def _demand_single(series: pd.Series) -> None:

@@ -22,7 +22,8 @@ from fedsynth.schema.columns.declaration import TEXTS
 from fedsynth.schema.findings import Finding, percent
 from fedsynth.schema.proposing import are_exact
 from fedsynth.schema.reading import Reading
-from fedsynth.schema.spelling import draw_identifiers, round_to_grid, spell, write_texts
+from fedsynth.schema.rounding import round_to_grid
+from fedsynth.schema.spelling import draw_identifiers, spell, write_texts
 
 
 def describe_losses(

@@ -101,6 +101,8 @@ def _beside(column: Modelled | Identifier) -> Iterator[str]:
     """What else the column declares."""
     if isinstance(column, Categorical) and column.other is not None:
         yield f"others become {column.other}"
+    if not isinstance(column, Categorical | Boolean | Identifier) and column.step is not None:
+        yield f"in steps of {_number(column.step)}"
     if isinstance(column, Continuous):
         yield f"decimals {column.decimals}"
     if isinstance(column, Datetime):

@@ -16,7 +16,6 @@ from fedsynth.errors import DataError
 from fedsynth.schema.columns import (
     Boolean,
     Categorical,
-    Continuous,
     Datetime,
     Discrete,
     Identifier,
@@ -26,6 +25,7 @@ from fedsynth.schema.columns import (
 )
 from fedsynth.schema.columns.declaration import DATES, DURATIONS, TEXTS, TIMES
 from fedsynth.schema.moments import moments, zoned_moments
+from fedsynth.schema.rounding import decimals_of, round_to_grid
 
 _OFFSET = re.compile(r"([+-]\d\d)(\d\d)$")
 _NUMBERED = re.compile(r"(date|time|timestamp|duration|u?int|float|double|bool).*\[pyarrow\]")
@@ -42,19 +42,6 @@ def spell(values: NDArray[np.generic], column: Modelled) -> pd.Series:
     if not column.missing and np.isnan(values.astype(np.float64)).any():
         raise DataError(f"column {column.name!r}: has missing values, which it does not declare")
     return cast_numbers(round_to_grid(values.astype(np.float64), column), column)
-
-
-def round_to_grid(values: NDArray[np.float64], column: Numeric) -> NDArray[np.float64]:
-    """Numbers [n] clamped to the column's bounds and rounded to its unit; NaN stays."""
-    rounded = np.round(np.clip(values, column.low, column.high), decimals_of(column))
-    # Rounding multiplies and divides, so it may step over a bound by the last bit; + 0.0 turns -0.0
-    # into 0.0.
-    return (np.clip(rounded, column.low, column.high) + 0.0).astype(np.float64, copy=False)
-
-
-def decimals_of(column: Numeric) -> int:
-    """The decimals of the column's values."""
-    return column.decimals if isinstance(column, Continuous) else 0
 
 
 def cast_numbers(values: NDArray[np.float64], column: Numeric) -> pd.Series:

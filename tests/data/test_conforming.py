@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from fedsynth.data.conforming import conform, conform_all, restore
 from fedsynth.errors import DataError
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Identifier, Integer, Schema
+from fedsynth.schema.checking import check
 from fedsynth.schema.spelling import spell
 from tests.schemas import arrays, schemas
 
@@ -124,6 +125,41 @@ def test_numbers_outside_are_clamped_and_counted():
     assert values == [0, 0, 0.5, 1, 1, 1, 0]
     # The word and the gap fit nowhere. Counted they, -1, 2, inf and -inf; rounding is no fault.
     assert outside == 6
+
+
+def test_numbers_between_two_steps_go_to_the_nearer_and_are_counted():
+    schema = Schema(
+        columns=[
+            Integer(name="price", lower=100, upper=2_100, step=500, missing=True),
+            Continuous(name="rate", lower=-0.5, upper=1, decimals=2, step=0.25),
+            Datetime(
+                name="visit",
+                lower="2020-01-01 08:00",
+                upper="2020-01-01 18:00",
+                resolution="minute",
+                step=15,
+            ),
+        ]
+    )
+    frame = pd.DataFrame(
+        {
+            "price": [600, 849, 851, 9_999, None, 2_100],
+            "rate": [-0.5, 0.1 + 0.15, 0.13, 0.12, 1.0, 0.0],
+            "visit": [
+                f"2020-01-01 {at}" for at in ("08:00", "08:07", "08:08", "09:15", "18:00", "12:30")
+            ],
+        }
+    )
+    conformed = conform(frame, schema)
+    assert conformed.columns["price"].tolist()[:4] == [600, 600, 1_100, 2_100]
+    assert conformed.columns["rate"].tolist() == [-0.5, 0.25, 0.25, 0, 1, 0]
+    assert conformed.columns["visit"].tolist() == [0, 0, 15, 75, 600, 270]
+    assert conformed.outside == {"price": 3, "rate": 2, "visit": 2}
+    rules = [(one.column, one.rule) for one in check(frame, schema)]
+    assert rules.count(("price", "step")) == 2 and rules.count(("price", "above")) == 1
+    assert restore(conformed.columns, schema, np.random.default_rng(0))["rate"].tolist() == [
+        *(-0.5, 0.25, 0.25, 0.0, 1.0, 0.0)
+    ]
 
 
 def test_fractions_in_an_integer_column_are_rounded_and_counted():

@@ -38,9 +38,16 @@ def columns(draw, name):
     edges = (
         (lower, (lower + upper) // 2, upper) if upper > lower + 1 and draw(st.booleans()) else None
     )
+    step = 10 if (upper - lower) % 10 == 0 and draw(st.booleans()) else None
     if kind == "integer":
         return Integer(
-            name=name, lower=lower, upper=upper, missing=missing, spikes=spikes, edges=edges
+            name=name,
+            lower=lower,
+            upper=upper,
+            missing=missing,
+            spikes=spikes,
+            edges=edges,
+            step=step,
         )
     return Continuous(
         name=name,
@@ -50,6 +57,7 @@ def columns(draw, name):
         missing=missing,
         spikes=spikes,
         edges=edges,
+        step=step,
     )
 
 

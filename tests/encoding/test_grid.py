@@ -12,12 +12,16 @@ from hypothesis import strategies as st
 from fedsynth.encoding.grid import BRANCHING, MAX_CELLS, MAX_TOP, Grid
 
 grids = st.builds(
-    lambda first, span, decimals: Grid(
-        first / 10.0**decimals, (first + span) / 10.0**decimals, decimals
+    lambda first, span, decimals, step: Grid(
+        first / 10.0**decimals,
+        (first + span // step * step) / 10.0**decimals,
+        decimals,
+        step=step,
     ),
     st.integers(-(10**9), 10**9),
     st.integers(0, 10**9),
     st.integers(0, 6),
+    st.sampled_from((1, 1, 7, 500)),
 )
 
 
@@ -28,6 +32,8 @@ def test_every_unit_has_a_value_of_the_declared_decimals_and_reads_back(grid, da
     assert (values >= grid.lower).all() and (values <= grid.upper).all()
     assert values.tolist() == [round(value, grid.decimals) for value in values.tolist()]
     assert (grid.offsets(values) == offsets).all()
+    places = [round(value * 10**grid.decimals) - grid.first for value in values.tolist()]
+    assert places == (offsets * grid.step).tolist()
 
 
 @given(grids)
@@ -51,9 +57,10 @@ def test_cells_are_single_units_where_there_is_room_for_them(grid):
 def test_no_cell_is_wide_and_near_0_none_is_more_than_a_small_part_of_its_numbers(grid):
     lengths = np.diff(grid.starts, append=grid.units)
     assert lengths.max() <= 2 * -(-grid.units // MAX_CELLS)
-    first, last = grid.starts + grid.first, grid.starts + lengths - 1 + grid.first
+    first = grid.starts * grid.step + grid.first
+    last = first + (lengths - 1) * grid.step
     nearest = np.minimum(np.abs(first), np.abs(last))
-    assert (lengths <= np.maximum(1, nearest / 500)).all()
+    assert (lengths * grid.step <= np.maximum(2 * grid.step - 1, nearest / 500)).all()
 
 
 def test_cells_of_moments_have_one_width():

@@ -82,6 +82,17 @@ from fedsynth.schema.columns import (
             lambda: Continuous(name="x", lower=0, upper=9, decimals=1, format="$1,234"),
             ["'x'", "no decimals"],
         ),
+        (lambda: Integer(name="a", lower=5, upper=1_000, step=500), ["'a'", "`step` 500", "5 to"]),
+        (lambda: Integer(name="a", lower=0, upper=9, step=0), ["'a'", "`step`", "at least 1"]),
+        (lambda: Integer(name="a", lower=0, upper=9, step=3, spikes=[4]), ["'a'", "`spikes`"]),
+        (
+            lambda: Continuous(name="x", lower=0, upper=1, decimals=1, step=0.25),
+            ["'x'", "0.25", "`decimals`: 1"],
+        ),
+        (
+            lambda: Datetime(name="t", lower="2020-01-01", upper="2020-01-09", step=7),
+            ["'t'", "`step` 7"],
+        ),
         (
             lambda: Datetime(name="t", lower="2020-01-01", upper="2020-01-02", zone="Bonn"),
             ["'t'", "`zone`", "'Bonn' is no time zone", "Europe/Berlin"],

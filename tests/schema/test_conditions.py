@@ -16,6 +16,7 @@ from fedsynth.schema.conditions import condition_on
 
 AGE = Integer(name="age", lower=0, upper=90, missing=True)
 SHARE = Continuous(name="share", lower=-1, upper=1, decimals=1)
+PRICE = Integer(name="price", lower=100, upper=2_100, step=500)
 KIND = Categorical(name="kind", values=("husband", "wife", 3), missing=True)
 SEEN = Boolean(name="seen")
 DAY = Datetime(name="day", lower="2020-01-01", upper="2020-12-31")
@@ -38,6 +39,8 @@ HOUR = Datetime(name="hour", lower="2020-01-01", upper="2020-01-03", resolution=
         (SHARE, 0.1 + 0.2, [0.2, 0.3, 0.4], [False, True, False]),
         (SHARE, {"from": 0.1 + 0.2}, [0.2, 0.3, 0.4], [False, True, True]),
         (SHARE, {"from": -0.7, "to": 0.7}, [-0.8, -0.7, 0.7, 0.8], [False, True, True, False]),
+        (PRICE, {"from": 101, "to": 1_100}, [100, 600, 1_100, 1_600], [False, True, True, False]),
+        (PRICE, [600, 1_600], [100, 600, 1_100, 1_600], [False, True, False, True]),
         (KIND, "wife", [0, 1, 2, -1], [False, True, False, False]),
         (KIND, [3, "husband"], [0, 1, 2, -1], [True, False, True, False]),
         (KIND, None, [0, -1], [False, True]),
@@ -98,6 +101,8 @@ def test_a_list_holds_where_any_of_its_values_does(wanted, cells):
 @pytest.mark.parametrize(
     ("column", "given_", "words"),
     [
+        (PRICE, 700, ("'price'", "no value 700")),
+        (PRICE, {"from": 601, "to": 1_099}, ("'price'", "no value lies in this range")),
         (KIND, "huband", ("'kind'", "'huband'", "did you mean 'husband'")),
         (KIND, {"from": 1}, ("'kind'", "categories")),
         (SEEN, None, ("'seen'", "never missing")),

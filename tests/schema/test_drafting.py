@@ -606,6 +606,24 @@ def test_numbers_that_may_stand_for_missing_are_told(cells, told):
     assert found.cells == (told,) and told not in found.text
 
 
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        ([500 * (k % 37) for k in range(200)], "500"),
+        ([0.25 * (k % 37) for k in range(200)], "0.25"),
+        ([500 * (k % 37) + (k == 7) for k in range(200)], None),
+        ([500 * (k % 9) for k in range(20)], None),
+    ],
+)
+def test_numbers_in_steps_are_told_and_the_step_is_left_to_declare(cells, told):
+    drafted = fs.draft(pd.DataFrame({"a": cells, "b": [True, False] * (len(cells) // 2)}))
+    steps = [one.cells for one in drafted.findings if one.kind == "step"]
+    assert steps == ([] if told is None else [(told,)])
+    assert getattr(drafted.schema.column("a"), "step", None) is None
+    if told is not None:
+        assert drafted.schema.edit("a", step=float(told)).column("a").step == float(told)
+
+
 def test_owners_whose_texts_are_nearly_keys_are_judged_together():
     """Each owner's codes hardly repeat, all owners' do."""
     codes = [f"c{number}x" for number in range(60)]

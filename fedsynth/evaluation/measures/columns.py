@@ -15,6 +15,7 @@ from fedsynth.evaluation.reading.rows import Rows
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Modelled
 from fedsynth.schema.columns import Numeric
 from fedsynth.schema.moments import moments
+from fedsynth.schema.rounding import decimals_of
 
 _CELLS = 20
 """Bars of a column's histogram."""
@@ -225,7 +226,7 @@ def _number_bars(
     low, high = np.quantile(values, [0.01, 0.99], method="inverted_cdf")
     low = math.floor(low / unit) * unit
     width = max(1, math.ceil((high - low + unit / 2) / unit / _CELLS)) * unit
-    places = max(0, -math.floor(math.log10(unit) + 0.5))
+    places = decimals_of(column)
     starts = np.round(low + width * np.arange(_CELLS + 1), places)
     # No bar lies outside all values, and a single value has one to itself.
     starts = starts[(starts > cells.min()) & (starts <= min(cells.max(), high + width))]

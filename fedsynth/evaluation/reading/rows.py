@@ -18,7 +18,7 @@ from fedsynth.errors import DataError
 from fedsynth.schema import Boolean, Categorical, Continuous, Schema
 from fedsynth.schema.cells import read_cells, violations
 from fedsynth.schema.columns import Discrete
-from fedsynth.schema.spelling import round_to_grid
+from fedsynth.schema.rounding import round_to_grid
 
 _FAR = 1e6
 """Numbers are kept up to so many declared ranges outside their own, so that sums stay finite."""

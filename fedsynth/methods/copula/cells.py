@@ -98,7 +98,7 @@ class ColumnCells:
     def edges(self) -> Floats:
         """Edges [cells + 1] of the cells of numbers, half a unit below their first values."""
         assert self.grid is not None
-        unit = 10.0**-self.grid.decimals
+        unit = self.grid.step * 10.0**-self.grid.decimals
         low = self.grid.values(self.starts) - unit / 2
         return np.append(low, self.grid.upper + unit / 2)
 

@@ -22,7 +22,7 @@ from fedsynth.methods.sampling.mending import Rows, Rules, mend
 from fedsynth.schema import Boolean, Categorical, Schema
 from fedsynth.schema.conditions import Condition, condition_on
 from fedsynth.schema.constraints import Never, tie
-from fedsynth.schema.spelling import round_to_grid
+from fedsynth.schema.rounding import round_to_grid
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]

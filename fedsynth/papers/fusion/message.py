@@ -23,7 +23,7 @@ from fedsynth.methods.sampling.classifier import Classifier
 from fedsynth.methods.sampling.design import Design
 from fedsynth.schema import Boolean, Categorical, ImageSchema, Schema
 from fedsynth.schema.columns import Modelled
-from fedsynth.schema.spelling import round_to_grid
+from fedsynth.schema.rounding import round_to_grid
 from fedsynth.schema.target import conditions
 
 Floats = NDArray[np.float64]

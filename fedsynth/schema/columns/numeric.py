@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from decimal import Decimal
 from itertools import pairwise
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo
@@ -27,6 +28,10 @@ from fedsynth.schema.columns.notation import Notation, parse_notation
 
 _Whole = Annotated[int, BeforeValidator(plain)]
 _Float = Annotated[float, BeforeValidator(plain), Field(allow_inf_nan=False)]
+
+_Step = Annotated[
+    int | None, Field(ge=1, description="a whole number of at least 1"), BeforeValidator(plain)
+]
 
 _LARGEST_EXACT = 2**53
 """Whole numbers beyond this are not all exact in float64, which the arrays are made of."""
@@ -75,7 +80,8 @@ class Integer(_Number):
     """A whole number between public bounds, both included.
 
     `edges` are fixed public bin edges, from `lower` to `upper`: bins [e0, e1), [e1, e2), .. and the
-    last one closed. `spikes` are public single values that get a bin of their own.
+    last one closed. `spikes` are public single values that get a bin of their own. With a `step`,
+    values are whole steps from `lower`, and so is `upper`: nothing else is counted or drawn.
     """
 
     kind: Literal["integer"] = "integer"
@@ -88,6 +94,7 @@ class Integer(_Number):
     spikes: Annotated[
         tuple[_Whole, ...], BeforeValidator(plain), Field(description="a list of integers")
     ] = ()
+    step: _Step = None
 
     @property
     def low(self) -> float:
@@ -102,11 +109,18 @@ class Integer(_Number):
     @property
     def unit(self) -> float:
         """Spacing of values in conformed arrays."""
-        return 1.0
+        return float(self.stride)
+
+    @property
+    def stride(self) -> int:
+        """Whole numbers from one value to the next."""
+        return self.step or 1
 
     @model_validator(mode="after")
     def _check_consistency(self) -> Integer:
-        _demand_numeric(self)
+        _demand_numeric(self, 1.0)
+        for value in (self.upper, *self.spikes):
+            _demand_steps(value - self.lower, self.stride, self)
         self._demand_numbers(self.low, self.high, self.missing, INTEGERS)
         return self
 
@@ -119,7 +133,7 @@ class Integer(_Number):
 class Continuous(_Number):
     """A number between public bounds, both included, rounded to `decimals` places.
 
-    `edges` and `spikes` are as for `Integer`.
+    `edges`, `spikes` and `step` are as for `Integer`.
     """
 
     kind: Literal["continuous"] = "continuous"
@@ -133,6 +147,9 @@ class Continuous(_Number):
     spikes: Annotated[
         tuple[_Float, ...], BeforeValidator(plain), Field(description="a list of numbers")
     ] = ()
+    step: Annotated[
+        float | None, Field(gt=0, description="a number above 0"), BeforeValidator(plain)
+    ] = None
 
     @property
     def low(self) -> float:
@@ -147,14 +164,26 @@ class Continuous(_Number):
     @property
     def unit(self) -> float:
         """Spacing of values in conformed arrays."""
-        return float(10.0**-self.decimals)
+        return float(10.0**-self.decimals) if self.step is None else self.step
+
+    @property
+    def stride(self) -> int:
+        """Units of the last decimal place from one value to the next."""
+        return 1 if self.step is None else self._places(self.step)
+
+    def _places(self, value: float) -> int:
+        """A number with `decimals` places, in units of the last one."""
+        return round(Decimal(repr(value)).scaleb(self.decimals))
 
     @model_validator(mode="after")
     def _check_consistency(self) -> Continuous:
-        _demand_numeric(self)
-        for bound in (self.lower, self.upper, *self.spikes):
+        _demand_numeric(self, 10.0**-self.decimals)
+        steps = () if self.step is None else (self.step,)
+        for bound in (self.lower, self.upper, *self.spikes, *steps):
             if round(bound, self.decimals) != bound:
                 raise ValueError(f"{bound!r} has more than `decimals`: {self.decimals} places")
+        for value in (self.upper, *self.spikes):
+            _demand_steps(self._places(value) - self._places(self.lower), self.stride, self)
         if self.decimals and self.notation is not None and self.notation.whole:
             raise ValueError(f"`format` {self.format!r} shows no decimals, and `decimals` has some")
         self._demand_numbers(self.low, self.high, self.missing, ())
@@ -189,7 +218,8 @@ class Datetime(Declaration):
     Text is read as ISO 8601, or as `format` (strptime) says: without one, a date such as 03/04/2020
     is unreadable, because two clients may mean different days by it. Bounds, and cells that name no
     zone, are on the column's clock; others are turned to it. Conformed arrays hold whole units of
-    the resolution since `lower`: days of the calendar; hours, minutes or seconds that passed.
+    the resolution since `lower`: days of the calendar; hours, minutes or seconds that passed. With
+    a `step` they are whole steps of so many of these.
     """
 
     kind: Literal["datetime"] = "datetime"
@@ -205,6 +235,7 @@ class Datetime(Declaration):
         str | None, Field(description="a time zone such as Europe/Berlin, UTC or '+02:00'")
     ] = None
     missing: Annotated[StrictBool, Field(description="true or false")] = False
+    step: _Step = None
 
     @property
     def low(self) -> float:
@@ -240,7 +271,12 @@ class Datetime(Declaration):
     @property
     def unit(self) -> float:
         """Spacing of values in conformed arrays."""
-        return 1.0
+        return float(self.stride)
+
+    @property
+    def stride(self) -> int:
+        """Units of the resolution from one value to the next."""
+        return self.step or 1
 
     @property
     def seconds(self) -> int:
@@ -286,6 +322,7 @@ class Datetime(Declaration):
         for bound in (self.lower, self.upper):
             if (bound - datetime(1678, 1, 1)) % self._step:
                 raise ValueError(f"{bound} is not a whole {self.resolution} (the `resolution`)")
+        _demand_steps(int(self.high), self.stride, self)
         self.demand_dtype((*MOMENTS, *TEXTS, *DATES), self.missing)
         if self.dtype in DATES and (self.resolution != "day" or self.zone is not None):
             raise ValueError(f"`dtype` {self.dtype!r} holds days alone, of no zone")
@@ -329,12 +366,21 @@ def find_zone(name: str) -> tzinfo:
         ) from None
 
 
-def _demand_numeric(column: Integer | Continuous) -> None:
+def _demand_steps(units: int, stride: int, column: Integer | Continuous | Datetime) -> None:
+    """Raise ValueError where a value so many units above `lower` is no whole step from it."""
+    if units % stride:
+        raise ValueError(
+            f"`step` {column.step} does not lead from `lower` {column.lower} to `upper` "
+            f"{column.upper}, or not by each of the `spikes`: move the bounds outwards"
+        )
+
+
+def _demand_numeric(column: Integer | Continuous, unit: float) -> None:
     """Raise ValueError where bounds, edges or spikes contradict each other."""
     lower, upper = column.lower, column.upper
     if lower > upper:
         raise ValueError(f"`lower` {lower} is above `upper` {upper}; swap them")
-    if max(abs(lower), abs(upper)) / column.unit > _LARGEST_EXACT:
+    if max(abs(lower), abs(upper)) / unit > _LARGEST_EXACT:
         raise ValueError("bounds are too wide for exact numbers; narrow them or round more")
     if column.edges is not None:
         edges = column.edges

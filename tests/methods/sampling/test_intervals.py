@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fedsynth.data.conforming import conform
 from fedsynth.methods.sampling.intervals import Encoding, cells_of
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Integer, Schema
-from fedsynth.schema.spelling import round_to_grid
+from fedsynth.schema.rounding import round_to_grid
 
 SCHEMA = Schema(
     columns=[
