@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from fedsynth.views import clean
+from fedsynth.views import clean, wrap
 
 
 def make_jsonable(content: Any) -> Any:
@@ -48,7 +48,7 @@ def hash_plain(content: Mapping[str, Any]) -> str:
 
 def print_note(text: object) -> None:
     """Print a line on stderr; what strangers wrote in it rules no terminal."""
-    print(clean(text), file=sys.stderr)
+    print(wrap(clean(text)), file=sys.stderr)
 
 
 def print_json(content: object) -> None:

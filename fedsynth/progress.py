@@ -15,7 +15,7 @@ from typing import Any
 
 from fedsynth.errors import ConfigError
 from fedsynth.markup import tag
-from fedsynth.views import clean
+from fedsynth.views import clean, wrap
 
 Report = Callable[..., None]
 """Called with a step's name, its rounds done, all of them and, of a fit, the epsilon spent; of a
@@ -50,7 +50,7 @@ class _State:
         gone = time.monotonic() - self.begun
         where = f"{self.step} {self.done:,}/{self.total:,}"
         left, spent = self._left(gone), _spell_spent(self.epsilon)
-        return _join(where, self.best, _spell(gone), left, spent, self.expected)
+        return _join(where, self.best, f"{_spell(gone)} so far", left, spent, self.expected)
 
     def _left(self, gone: float) -> str:
         """The time that is left to it, where its rounds are so many that they are alike."""
@@ -158,7 +158,8 @@ class Display:
 
         terminal = self._screen if isinstance(self._screen, _Terminal) else None
         out = Console(stderr=True) if terminal is None else terminal.console
-        out.print(clean(f"Caution: {sentence}"), markup=False, highlight=False, soft_wrap=True)
+        told = wrap(clean(f"Caution: {sentence}"))
+        out.print(told, markup=False, highlight=False, soft_wrap=True)
 
 
 def _choose_screen(lines: bool) -> _Terminal | _Notebook | _Lines | None:

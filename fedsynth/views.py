@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import io
 import shutil
+import sys
+import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass, fields
@@ -221,6 +223,15 @@ def clean(text: object) -> str:
         else letter.encode("unicode_escape").decode("ascii")
         for letter in shown
     )
+
+
+def wrap(line: str) -> str:
+    """A line of stderr, broken between words where that is a terminal; paths and commands stay
+    whole. Else as it is: programs look for whole sentences."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        return line
+    width = shutil.get_terminal_size().columns
+    return textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
 
 
 def spell_bytes(size: float) -> str:

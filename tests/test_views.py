@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 import unicodedata
 from dataclasses import dataclass
 from html.parser import HTMLParser
@@ -10,7 +12,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedsynth.views import Grid, Outlined, Said, Shown, View, clean, listed
+from fedsynth.views import Grid, Outlined, Said, Shown, View, clean, listed, wrap
 
 TEXTS = st.text(st.characters(exclude_categories=[]), max_size=40)
 CELLS = st.text("ab <&\"'>x-1.", min_size=1, max_size=30)
@@ -103,3 +105,15 @@ class Learned(Outlined):
 def test_what_was_learned_is_outlined_without_its_numbers():
     shown = repr(Learned(3.5, np.zeros((2, 3)), ("a", "b"), Said("x")))
     assert shown == "<Learned: total 3.5, weights float64 [2, 3], names 2 of a tuple, model Said>"
+
+
+def test_a_terminals_sentences_break_between_words_and_never_within_a_path(monkeypatch):
+    told = "Error: no such file; name /a/path/that-is-longer-than-the-line/of-a-terminal.csv by it"
+    monkeypatch.setenv("COLUMNS", "30")
+    assert wrap(told) == told
+    screen = io.StringIO()
+    screen.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", screen)
+    lines = wrap(told).split("\n")
+    assert " ".join(lines) == told and len(lines) > 1
+    assert all(len(line) <= 30 or " " not in line for line in lines)

@@ -39,7 +39,7 @@ from fedsynth.cli.vouching import key, sign, verify
 from fedsynth.errors import ConfigError, FedsynthError, MachineError
 from fedsynth.files import blame_machine, refused
 from fedsynth.plain import print_json, print_note
-from fedsynth.views import clean
+from fedsynth.views import clean, wrap
 
 if TYPE_CHECKING:
     from fedsynth.jobs.run import Outcome
@@ -156,7 +156,7 @@ def _command() -> Any:
 
 def _print_error(message: str, code: int) -> int:
     colour = None if os.environ.get("NO_COLOR") else "red"
-    typer.secho(clean(f"Error: {message}"), fg=colour, err=True)
+    typer.secho(wrap(clean(f"Error: {message}")), fg=colour, err=True)
     return code
 
 
@@ -211,6 +211,13 @@ def run_job(
             "--moved", help="With --resume: the folder that DIR was copied from is gone for good."
         ),
     ] = False,
+    dry: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Read the tables, say what would be asked, its price and errors; ask nobody.",
+        ),
+    ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -221,6 +228,13 @@ def run_job(
         raise ConfigError("--resume continues the job in its folder: leave --out away")
     if moved and resume is None:
         raise ConfigError("--moved is said of a job that is resumed: give --resume DIR")
+    if dry:
+        if config is None or out is not None:
+            raise ConfigError("--dry-run writes nothing: give a job, and leave --out away")
+        from fedsynth.cli.planning import show_dry_run
+
+        show_dry_run(config, changes or [], as_json=as_json)
+        return
     folder = resume or out or _choose_folder(Path("runs"), Path(str(config)).stem)
     try:
         outcome = _run(config, changes or [], folder, moved=moved, quiet=quiet)
@@ -297,7 +311,12 @@ def sample(
     release: Release,
     rows: Annotated[int, typer.Option("-n", "--rows", help="How many rows.")],
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="A new .csv, .csv.gz, .parquet or .npz file.")
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            help="A new .csv, .csv.gz, .parquet or .npz file; - for CSV on stdout.",
+        ),
     ],
     where: Where = None,
     seed: Seed = None,
@@ -310,20 +329,27 @@ def sample(
 ) -> None:
     """Draw more synthetic rows from a release; this costs no privacy."""
     from fedsynth.data.images import Images, write_images
-    from fedsynth.data.tables import write_table
+    from fedsynth.data.tables import table_text, write_table
     from fedsynth.jobs.loading import load
     from fedsynth.schema import ImageSchema, Schema
 
-    demand_new(output)
+    on_stdout = str(output) == "-"
+    if not on_stdout:
+        demand_new(output)
     synth = load(release)
+    if isinstance(synth.schema, ImageSchema) and output.suffix != ".npz":
+        raise ConfigError(f"{output}: images are written to a .npz file")
     sampled = synth.sample(rows, where=parse_conditions(where), seed=seed)
     if isinstance(sampled, Images) and isinstance(synth.schema, ImageSchema):
-        if output.suffix != ".npz":
-            raise ConfigError(f"{output}: images are written to a .npz file")
         write_images(sampled, output, synth.schema)
     elif not isinstance(sampled, Images) and isinstance(synth.schema, Schema):
-        write_table(sampled, output, synth.schema, excel_safe=excel_safe)
-    print_note(f"{output}: {rows:,} synthetic rows")
+        if on_stdout:
+            # As files are, whatever letters the terminal has.
+            text = table_text(sampled, synth.schema, excel_safe=excel_safe)
+            sys.stdout.buffer.write(text.encode())
+        else:
+            write_table(sampled, output, synth.schema, excel_safe=excel_safe)
+    print_note(f"{'stdout' if on_stdout else output}: {rows:,} synthetic rows")
 
 
 @schema_app.command("draft")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -42,6 +42,14 @@ def evaluate(
     ] = None,
     train: Annotated[
         Path | None, typer.Option(help="The rows that were learned from; attacks need them.")
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Of a release that was moved: where its job's data lie, as data.path=FILE.",
+        ),
     ] = None,
     target: Annotated[
         str | None, typer.Option(help="The column to predict, where no schema tells it.")
@@ -100,8 +108,19 @@ def evaluate(
         if release is None or real is not None:
             raise ConfigError("--epsilon needs a RELEASE, whose job file tells owners and trust")
         _demand_none({**options, "schema": schema, "train": train, "models": models != "standard"})
-        score_release(release, epsilon, delta, out=out, seed=seed, as_json=as_json, quiet=quiet)
+        score_release(
+            release,
+            epsilon,
+            delta,
+            changes=changes or [],
+            out=out,
+            seed=seed,
+            as_json=as_json,
+            quiet=quiet,
+        )
         return
+    if changes and (release is None or real is not None):
+        raise ConfigError("--set goes with a RELEASE whose own job's rows are looked at")
     if delta is not None:
         raise ConfigError("--delta belongs to --epsilon: give both")
     if models not in ("standard", "thorough"):
@@ -112,7 +131,9 @@ def evaluate(
     if release is not None:
         if schema is not None:
             raise ConfigError("a release brings its schema along: leave --schema away")
-        evaluation = evaluate_release(release, real, train, reader, quiet=quiet, **options)
+        evaluation = evaluate_release(
+            release, real, train, reader, changes=changes or [], quiet=quiet, **options
+        )
     else:
         evaluation = evaluate_pair(real, synthetic, schema, train, reader, quiet=quiet, **options)
     page, _ = evaluation.save(out)
@@ -130,11 +151,13 @@ def evaluate_release(
     train: Path | None,
     reader: Reader,
     *,
+    changes: Sequence[str],
     quiet: bool,
     **options: Any,
 ) -> Evaluation:
     """A release against the rows that its job held out, or against others.
 
+    changes: of where these lie.
     options: of `fs.evaluate`.
     """
     from fedsynth.evaluation.evaluating import evaluate as evaluate_rows
@@ -150,7 +173,7 @@ def evaluate_release(
             return evaluate_rows(table, rows, schema, progress=display, **options)
     if train is not None:
         raise ConfigError("--train goes with --real: the release's job file tells both")
-    job = load_job(release, Display(quiet=True).caution)
+    job = load_job(release, Display(quiet=True).caution, changes)
     options["train"] = job.data.train
     with Display(quiet=quiet, lines=True) as display:
         evaluation = evaluate_rows(job.test, rows, schema, progress=display, **options)

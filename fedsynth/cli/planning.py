@@ -13,6 +13,7 @@ from fedsynth.cli.options import Json
 from fedsynth.cli.subjects import Subject, warn
 from fedsynth.cli.trainings import Wanted, plan_training, solved_grid
 from fedsynth.errors import ConfigError, FedsynthError
+from fedsynth.plain import print_note
 
 if TYPE_CHECKING:
     from fedsynth.planning.comparing import Compared
@@ -228,6 +229,22 @@ def _plan_job(
         print_json(spell_infinite({**found.to_dict(), **more}))
         return
     _show(found, solved, table, rehearsed)
+
+
+def show_dry_run(config: str, changes: list[str], *, as_json: bool) -> None:
+    """A job as far as it goes without anybody being asked."""
+    from fedsynth.jobs.config import load_config
+    from fedsynth.jobs.dry_run import dry_run
+    from fedsynth.progress import Display
+
+    found = dry_run(*load_config(config, changes), Display(quiet=True).caution)
+    if as_json:
+        from fedsynth.plain import print_json
+
+        print_json(found.to_dict())
+        return
+    _show(found, {}, None, None)
+    print_note("Nobody was asked, nothing was charged and nothing written.")
 
 
 def _plot_job(subject: Subject, found: Forecast, file: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ _WHO_PAID = {
     ),
 }
 _LARGEST_DELTA = 1e-3
+_PLACES = ("data.path=", "data.url=", "data.query=", "sites.path=", "sites.paths.", "public.path=")
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,24 +44,40 @@ class Job:
     test: Rows
 
 
-def load_job(release: Path, caution: Caution) -> Job:
+def load_job(release: Path, caution: Caution, changes: Sequence[str] = ()) -> Job:
     """The job of a release, with its data; `caution` is called with how these were read.
 
+    Args:
+        changes: of where its data lie ("data.path=table.csv"), of a release that was moved.
+
     Raises:
-        ConfigError, DataError: its job file or its data cannot be read, or it held no rows out.
+        ConfigError, DataError: its job file or its data cannot be read, or it held no rows out; or
+            changes of anything else.
     """
+    for change in changes:
+        if not change.startswith(_PLACES):
+            raise ConfigError(
+                f"--set {change}: the rows that a job held out hang on all that it agreed on; only "
+                "where its data lie can change: data.path, sites.path, sites.paths.NAME"
+            )
     from fedsynth.jobs.config import load_config
     from fedsynth.jobs.data import prepare
+    from fedsynth.plain import hash_plain
+    from fedsynth.privacy.trail.agreement import agreement_of
     from fedsynth.privacy.trail.certificate import CONFIG
 
     try:
-        config, base = load_config(str(release / CONFIG), [])
+        config, base = load_config(str(release / CONFIG), changes)
         data = prepare(config, base, caution)
     except (ConfigError, DataError) as error:
         raise type(error)(
-            f"{release}: the rows of its own job cannot be had, so give others: --real FILE. "
-            f"`fedsynth run` would say: {error}"
+            f"{release}: the rows of its own job cannot be had. Were they moved, or the release, "
+            "say where they are: --set data.path=FILE (sites.paths.NAME=FILE for each owner); else "
+            f"give others: --real FILE. `fedsynth run` would say: {error}"
         ) from None
+    # An owner's name that none had would deal the rows out anew.
+    if changes and hash_plain(agreement_of(config.to_dict())) != _agreed(release):
+        raise ConfigError(f"{release}: its job knows no such owner: {', '.join(changes)}")
     if data.test is None:
         raise ConfigError(
             f"{release}: its job held no rows out, so there is nothing to hold the rows against: "
@@ -68,11 +86,19 @@ def load_job(release: Path, caution: Caution) -> Job:
     return Job(config, base, data, data.test)
 
 
+def _agreed(release: Path) -> str:
+    from fedsynth.privacy.trail.certificate import LEDGER
+    from fedsynth.privacy.trail.ledger import Ledger
+
+    return Ledger.read(release / LEDGER).job.agreed_digest
+
+
 def score_release(
     release: Path,
     epsilon: float,
     delta: float | None,
     *,
+    changes: Sequence[str],
     out: Path,
     seed: int,
     as_json: bool,
@@ -81,6 +107,7 @@ def score_release(
     """Ask for the scores, charge them to a ledger of their own in `out`, print them.
 
     delta: the job's, if None.
+    changes: of :func:`load_job`.
 
     Raises:
         ConfigError: an epsilon or a delta that promises nothing, or rows that are no owner's.
@@ -98,7 +125,7 @@ def score_release(
             "report, which is private"
         )
     rows, _, _ = read_release(release)
-    job = load_job(release, Display(quiet=True).caution)
+    job = load_job(release, Display(quiet=True).caution, changes)
     budget = _budget(job, epsilon, delta)
     ledgers: dict[str, Any] = owners_ledgers(job.config, job.data.held_out, job.base)
     try:

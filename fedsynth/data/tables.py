@@ -211,18 +211,30 @@ def write_table(
             }
             plain.assign(**mixed).to_parquet(path, index=False)
             return
-        texts = {
-            column.name: _format_column(
-                plain[column.name], column, schema, missing_text(column, schema.missing_values)
-            )
-            for column in schema.modelled
-        }
         # A time stamp in the gzip header would change the bytes from run to run.
         packing = {"method": "gzip", "mtime": 0} if kind == ".csv.gz" else None
-        written = plain.assign(**texts)
-        if excel_safe:
-            written = spell_safely(written)
+        written = _as_texts(plain, schema, excel_safe=excel_safe)
         written.to_csv(path, index=False, lineterminator="\n", compression=packing)
+
+
+def table_text(frame: pd.DataFrame, schema: Schema, *, excel_safe: bool = False) -> str:
+    """What :func:`write_table` writes to a .csv file."""
+    frame = demand_columns(frame, schema, "table")
+    plain = frame[[column.name for column in schema.columns if column.name in frame]]
+    written = _as_texts(plain, schema, excel_safe=excel_safe)
+    return str(written.to_csv(index=False, lineterminator="\n"))
+
+
+def _as_texts(plain: pd.DataFrame, schema: Schema, *, excel_safe: bool) -> pd.DataFrame:
+    """Cells as they stand in a .csv file."""
+    texts = {
+        column.name: _format_column(
+            plain[column.name], column, schema, missing_text(column, schema.missing_values)
+        )
+        for column in schema.modelled
+    }
+    written = plain.assign(**texts)
+    return spell_safely(written) if excel_safe else written
 
 
 def _format(path: Path, known: Sequence[str]) -> str:

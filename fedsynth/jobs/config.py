@@ -250,7 +250,7 @@ def _find_job(source: str | Path) -> Path:
     if str(source) in jobs:
         return Path(str(resources.files("fedsynth") / "configs" / f"{source}.yaml"))
     raise ConfigError(
-        f"{source}: no such file, nor a job that comes along ({', '.join(jobs)}); check the path"
+        f"{source}: no such file, nor a job that comes along{suggestion(source, jobs)}"
     )
 
 

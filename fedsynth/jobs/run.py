@@ -106,7 +106,7 @@ def start(
         reason = choice.reason
         config = config.model_copy(update={"method": choice.method})
     resolved = _resolve(config, data, folder, base)
-    _check_sample(resolved, data)
+    check_sample(resolved, data)
     with ExitStack() as held:
         try:
             held.enter_context(hold(folder))
@@ -166,7 +166,7 @@ def resume(
             return _finished(folder, changes)
         config, base = load_config(folder / CONFIG, changes)
         data = _read(config, base, caution, federation)
-        _check_sample(config, data, folder)
+        check_sample(config, data, folder)
         if changes:
             write_job(folder, config, data.schema)
         begun = has_begun(folder / LEDGER)
@@ -205,7 +205,7 @@ def _resolve(config: Config, data: JobData, folder: Path, base: Path) -> Config:
     return Config(**content)
 
 
-def _check_sample(config: Config, data: JobData, resumed: Path | None = None) -> None:
+def check_sample(config: Config, data: JobData, resumed: Path | None = None) -> None:
     """Raises ConfigError for rows that could not be drawn or written, whatever is learned."""
     sample = config.sample
     synth = synthesizer(config.method, data.schema, config.settings, data.public)

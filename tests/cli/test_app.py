@@ -227,6 +227,8 @@ def test_sample_draws_what_is_asked(call, release, tmp_path):
     assert list(pd.read_csv(target)["income"]) == ["high"] * 25
     assert call(*draw, tmp_path / "same.csv")[0] == 0
     assert (tmp_path / "same.csv").read_bytes() == target.read_bytes()
+    code, out, err = call(*draw, "-")
+    assert (code, out.encode()) == (0, target.read_bytes()) and "25 synthetic rows" in err
     code, _, err = call(*draw, target)
     assert code == 2 and "exists already" in err
 
@@ -342,6 +344,7 @@ def test_a_release_without_certificate_is_none(call, release, tmp_path):
     for command in (("verify",), ("sample", "-n", 5, "-o", tmp_path / "x.csv")):
         code, _, err = call(command[0], tmp_path / "r", *command[1:])
         assert code == 6 and "no complete release" in err
+        assert f"fedsynth run --resume {tmp_path / 'r'}" in err
 
 
 def run_arguments(tmp_path, **changes):

@@ -222,6 +222,28 @@ def test_a_release_without_its_data_asks_for_real_rows(call, tmp_path):
     assert code == 3 and "table.csv: no such file" in err and "--real" in err
 
 
+def test_a_release_that_was_moved_is_told_where_its_rows_are(call, tmp_path):
+    privacy = {"epsilon": 5.0, "delta": 1e-4, "trust": "central"}
+    sites = {"paths": {"north": "table.csv", "south": "south.csv"}}
+    job = write_job(tmp_path / "a", data=None, sites=sites, privacy=privacy, **MST)
+    table(60, 1).to_csv(tmp_path / "a" / "south.csv", index=False)
+    assert call("run", job, "--out", tmp_path / "a" / "r", "--quiet")[0] == 0
+    (tmp_path / "b" / "deep").mkdir(parents=True)
+    moved = (tmp_path / "a" / "r").rename(tmp_path / "b" / "deep" / "r")
+    code, _, err = call("evaluate", moved, *QUICK)
+    assert code == 3 and "--set data.path=FILE" in err
+    there = [
+        *("--set", f"sites.paths.north={tmp_path / 'a' / 'table.csv'}"),
+        *("--set", f"sites.paths.south={tmp_path / 'a' / 'south.csv'}"),
+    ]
+    other = ("--set", f"sites.paths.nort={tmp_path / 'a' / 'south.csv'}")
+    for change, message in ((("--set", "seed=1"), "only where its"), (other, "no such owner")):
+        code, _, err = call("evaluate", moved, *there, *change, *QUICK)
+        assert code == 2 and message in err
+    code, out, err = call("evaluate", moved, *there, "--epsilon", 20, "--out", tmp_path / "s")
+    assert code == 0 and "north" in out, err
+
+
 def test_a_release_without_a_job_file_asks_for_real_rows(call, tmp_path):
     schema = fs.Schema.from_dict(SCHEMA)
     synth = fs.MST(schema).fit([table()], fs.Budget(epsilon=5, delta=1e-4))

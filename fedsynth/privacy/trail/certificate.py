@@ -113,8 +113,10 @@ def _why_none(folder: Path) -> str:
     if not folder.exists():
         return f"{missing}: there is no such folder"
     missing += ": this is no complete release"
+    if (folder / CONFIG).exists():
+        return f"{missing}. A job has begun here: let it end, or fedsynth run --resume {folder}"
     if (folder / LEDGER).exists():
-        return f"{missing}. A job has begun here: let it end, or resume it"
+        return f"{missing}. A fit has begun here: let it end, or fit(.., folder=.., resume=True)"
     if (folder / MODEL).exists():
         return f"{missing}, but a model alone, which the load of its method's class reads"
     return missing
