@@ -16,6 +16,7 @@ import typer
 
 from fedsynth.cli.accounts import budget
 from fedsynth.cli.evaluate import evaluate
+from fedsynth.cli.init import init
 from fedsynth.cli.methods import methods
 from fedsynth.cli.network import join, keys_app, serve
 from fedsynth.cli.options import (
@@ -72,6 +73,7 @@ schema_app = typer.Typer(
 )
 app.add_typer(schema_app, name="schema")
 app.add_typer(keys_app, name="keys")
+app.command()(init)
 app.command()(methods)
 app.command()(plan)
 app.command()(budget)

@@ -11,7 +11,7 @@ from fedsynth.cli.terminal import on_stderr
 from fedsynth.errors import ConfigError
 from fedsynth.files import private
 from fedsynth.plain import print_json
-from fedsynth.schema.drafting import draft
+from fedsynth.schema.drafting import Draft, draft
 from fedsynth.schema.showing import DRAFTED
 from fedsynth.views import Said
 from fedsynth.yaml_files import yaml_text
@@ -45,6 +45,11 @@ def draft_tables(
         return
     if output is None:
         print(yaml_text(found.schema.to_dict()), end="")
+    tell_draft(found)
+
+
+def tell_draft(found: Draft) -> None:
+    """Print on stderr what to look at in a draft."""
     out = on_stderr()
     for finding in found.findings:
         out.print(Said(str(finding)))

@@ -1,0 +1,142 @@
+"""`fedsynth init TABLE ..`: a job file and a schema from one's own tables, to look at first."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fedsynth.cli.drafting import tell_draft
+from fedsynth.cli.options import TABLE, Decimal, Encoding, Reader, Separator, Sheet
+from fedsynth.cli.queries import demand_new
+from fedsynth.errors import ConfigError
+from fedsynth.plain import print_note
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+JOB, SCHEMA = "job.yaml", "schema.yaml"
+_HEAD = """\
+# A job for fedsynth. Look at {schema} first. What it would ask, cost and be worth, asking nobody:
+# fedsynth run {job} --dry-run. Every key, and those that are left out here: docs/job-file.md.
+"""
+
+
+def init(
+    tables: Annotated[list[Path], typer.Argument(help=f"For each owner {TABLE}.")],
+    target: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
+    column: Annotated[
+        str | None, typer.Option(help="Of one table: the column that names each row's owner.")
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Of the whole job; default 1, smaller protects more.")
+    ] = None,
+    rows: Annotated[
+        int | None, typer.Option(help="Synthetic rows to release; default 10,000.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The folder of the new files.")] = Path(),
+    separator: Separator = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    sheet: Sheet = None,
+) -> None:
+    """Write job.yaml and schema.yaml from your own tables; on a terminal, ask what is not said.
+
+    Nothing is overwritten. The schema is drafted from the rows, and no epsilon covers what it
+    tells: review it.
+    """
+    from fedsynth.jobs.config import Config
+    from fedsynth.schema.drafting import draft
+
+    job, schema = out / JOB, out / SCHEMA
+    for file in (job, schema):
+        demand_new(file)
+    owners = _by_owner(tables)
+    if column is not None and len(owners) > 1:
+        raise ConfigError("--column is of one table: of several, each is an owner's")
+    reader = Reader(separator, decimal, encoding, sheet)
+    frames = {name: reader.read(path) for name, path in owners.items()}
+    if column is not None:
+        (only,) = frames
+        if column not in frames[only]:
+            listed = ", ".join(map(str, frames[only]))
+            raise ConfigError(f"{owners[only]}: has no column {column!r}; it has {listed}")
+        frames[only] = frames[only].drop(columns=column)
+    asked = sys.stdin.isatty() and sys.stderr.isatty()
+    if asked and target is None:
+        names = ", ".join(map(str, next(iter(frames.values()))))
+        print_note(f"Columns: {names}")
+        target = _ask("Which column is to be predicted (none: leave empty)", "") or None
+    found = draft(frames, target)
+    if epsilon is None:
+        epsilon = _ask("Epsilon of the whole job", 1.0) if asked else 1.0
+    if rows is None:
+        rows = _ask("Synthetic rows to release", 10_000) if asked else 10_000
+    said = {k: v for k, v in vars(reader).items() if v is not None}
+    content = {
+        **_places(owners, column, out, said),
+        "schema": SCHEMA,
+        "privacy": _privacy(len(owners), column, epsilon),
+        "sample": {"rows": rows},
+    }
+    # What could not be run is told now, and nothing is written.
+    Config(**content)
+    _write(job, schema, content, found)
+    tell_draft(found)
+    print_note(f"{schema}: review it. Then: fedsynth run {job} --dry-run")
+
+
+def _by_owner(tables: Sequence[Path]) -> dict[str, Path]:
+    """Tables by their files' names without endings."""
+    owners: dict[str, Path] = {}
+    for path in tables:
+        name = path.name.split(".")[0]
+        if name in owners:
+            raise ConfigError(
+                f"{owners[name]} and {path} would both be the owner {name!r}: rename one"
+            )
+        owners[name] = path
+    return owners
+
+
+def _ask(question: str, default: Any) -> Any:
+    return typer.prompt(question, default=default, show_default=default != "", err=True)
+
+
+def _places(
+    owners: dict[str, Path], column: str | None, out: Path, said: dict[str, Any]
+) -> dict[str, Any]:
+    """Whose rows lie where, seen from the job file's folder."""
+    paths = {name: os.path.relpath(path, out) for name, path in owners.items()}
+    if len(paths) > 1:
+        return {**({"data": said} if said else {}), "sites": {"paths": paths}}
+    (path,) = paths.values()
+    alone = {"clients": 1, "scheme": "uniform"}
+    return {
+        "data": {"path": path, **said},
+        "sites": alone if column is None else {"column": column},
+    }
+
+
+def _privacy(owners: int, column: str | None, epsilon: float) -> dict[str, Any]:
+    """One owner alone adds the noise itself; several trust nobody."""
+    if owners == 1 and column is None:
+        return {"epsilon": epsilon, "trust": "central"}
+    # Of two it must be said whether one is held off the other; of a column's nobody knows yet.
+    two = {"curious": 1} if owners == 2 or column is not None else {}
+    return {"epsilon": epsilon, "trust": "distributed", **two}
+
+
+def _write(job: Path, schema: Path, content: dict[str, Any], found: Any) -> None:
+    from fedsynth.durable import make_folder, write_whole
+    from fedsynth.files import private, writing
+    from fedsynth.yaml_files import yaml_text
+
+    with private(), writing(job.parent):
+        make_folder(job.parent)
+        found.schema.save(schema)
+        text = _HEAD.format(job=job, schema=schema) + yaml_text(content)
+        write_whole(job, text.encode())

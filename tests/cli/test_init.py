@@ -1,0 +1,89 @@
+"""`fedsynth init` writes a job that runs, says what to look at, and overwrites nothing."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from fedsynth.cli import init
+from fedsynth.jobs.config import load_config
+from fedsynth.jobs.dry_run import dry_run
+from fedsynth.schema import Schema
+from tests.small_jobs import table
+
+
+@pytest.fixture
+def owners(tmp_path):
+    """Two owners' tables, and one of both with a column that names them."""
+    north, south = table(60, 0), table(60, 1)
+    north.to_csv(tmp_path / "north.csv", index=False)
+    south.to_csv(tmp_path / "south.csv", index=False, sep=";")
+    north.assign(site="a").to_csv(tmp_path / "all.csv", index=False)
+    return tmp_path
+
+
+def test_the_job_it_writes_runs_from_anywhere(call, owners, monkeypatch):
+    files = owners / "north.csv", owners / "south.csv"
+    code, out, err = call("init", *files, "--target", "income", "--out", owners / "new")
+    assert (code, out) == (0, "") and "Review each" in err and "--dry-run" in err
+    monkeypatch.chdir(owners / "new")
+    config, base = load_config("job.yaml")
+    assert dict(config.sites.paths) == {"north": "../north.csv", "south": "../south.csv"}
+    assert (config.privacy.epsilon, config.privacy.trust, config.privacy.curious) == (
+        1.0,
+        "distributed",
+        1,
+    )
+    schema = Schema.load(owners / "new" / "schema.yaml")
+    assert schema.target == "income" and schema.provenance == "private-data"
+    assert dry_run(config, base, lambda sentence: None).plan.clients == 2
+
+
+def test_one_table_has_one_owner_or_those_that_a_column_names(call, owners):
+    alone, column = owners / "alone", owners / "column"
+    assert call("init", owners / "all.csv", "--epsilon", 3, "--out", alone)[0] == 0
+    config, _ = load_config(alone / "job.yaml")
+    assert (config.privacy.epsilon, config.privacy.trust, config.sites.clients) == (3, "central", 1)
+    assert call("init", owners / "all.csv", "--column", "site", "--out", column)[0] == 0
+    config, _ = load_config(column / "job.yaml")
+    assert (config.sites.column, config.privacy.trust) == ("site", "distributed")
+    assert "site" not in [one.name for one in Schema.load(column / "schema.yaml").columns]
+
+
+@pytest.mark.parametrize("name", [init.JOB, init.SCHEMA])
+def test_nothing_is_overwritten(call, owners, name):
+    (owners / name).write_text("mine")
+    code, _, err = call("init", owners / "north.csv", "--out", owners)
+    assert code == 2 and f"{owners / name} exists already" in err
+    assert (owners / name).read_text() == "mine"
+    assert not ({init.JOB, init.SCHEMA} - {name}) & {path.name for path in owners.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("{d}/north.csv {d}/b/north.csv", "would both be the owner 'north'"),
+        ("{d}/all.csv --column sites", "has no column 'sites'"),
+        ("{d}/north.csv {d}/south.csv --column site", "--column is of one table"),
+        ("{d}/north.csv --epsilon 0", "epsilon must be positive"),
+    ],
+)
+def test_what_could_not_be_run_is_refused_and_nothing_written(call, owners, given, message):
+    code, _, err = call("init", *given.format(d=owners).split(), "--out", owners / "new")
+    assert code == 2 and message in err and not (owners / "new").exists()
+
+
+def test_a_terminal_is_asked_what_was_not_said(call, owners, monkeypatch):
+    answers = {"Which column": "income", "Epsilon": 2.0, "Synthetic rows": 50}
+
+    def prompt(question, **_):
+        return next(answer for start, answer in answers.items() if question.startswith(start))
+
+    monkeypatch.setattr(init.typer, "prompt", prompt)
+    for stream in (sys.stdin, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+    code, _, _ = call("init", owners / "north.csv", "--rows", 70, "--out", owners / "new")
+    config, _ = load_config(owners / "new" / "job.yaml")
+    assert (code, config.privacy.epsilon, config.sample.rows) == (0, 2.0, 70)
+    assert Schema.load(owners / "new" / "schema.yaml").target == "income"
