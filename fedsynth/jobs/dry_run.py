@@ -51,5 +51,11 @@ def dry_run(config: Config, base: Path, caution: Caution) -> Forecast:
     synth = synthesizer(config.method, data.schema, config.settings, data.public)
     # A plan would take two owners to hold each other off; a run has that said.
     budget = config.privacy.budget.for_clients(len(runtime.clients))
-    found = plan(synth, budget, len(runtime.clients), survivors=agreed.survivors)
+    found = plan(
+        synth,
+        budget,
+        len(runtime.clients),
+        survivors=agreed.survivors,
+        secure=agreed.secure,
+    )
     return replace(found, reason=reason)
