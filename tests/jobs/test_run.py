@@ -67,7 +67,12 @@ STAGES = {
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_crash_at_any_stage_can_be_resumed(tmp_path, monkeypatch, capsys, stage):
     # Of everybody: what samples cost is summed up anew for every number of rounds.
-    config = write_job(tmp_path, holdout=0, settings={**SETTINGS, "rate": 1.0})
+    config = write_job(
+        tmp_path,
+        holdout=0,
+        settings={**SETTINGS, "rate": 1.0},
+        federation={"secure": "third" in stage or "histogram" in stage},
+    )
     folder = tmp_path / "r"
     with monkeypatch.context() as patch:
         crash_at(patch, *STAGES[stage][:3], before=STAGES[stage][3])
