@@ -66,6 +66,23 @@ class Grid:
         return np.asarray(signed * self.step, np.float64)
 
 
+class Adder:
+    """Adds a round's answers up in the plain: shares of noise as the whole numbers they are."""
+
+    def __init__(self, request: Request, clients: int) -> None:
+        shared = request.terms.trusts.shares and request.terms.client_scale > 0
+        self._grid = grid_of(request, clients) if shared else None
+        kind = None if self._grid is None else self._grid.kind
+        self._total: NDArray[Any] = np.zeros(request.dim, kind)
+
+    def add(self, values: NDArray[np.float64]) -> None:
+        self._total += values if self._grid is None else self._grid.encode(values)
+
+    @property
+    def total(self) -> NDArray[np.float64]:
+        return self._total if self._grid is None else self._grid.decode(self._total)
+
+
 def grid_of(request: Request, clients: int) -> Grid:
     """The grid of a round that so many clients are asked in, by public terms alone.
 

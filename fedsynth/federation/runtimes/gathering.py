@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fedsynth.errors import FederationError
+from fedsynth.federation.client.grid import Adder
 from fedsynth.federation.request import Answer, Incident, Request, Summed
 
 Reply = Answer | Incident
@@ -28,7 +29,7 @@ class Gathering:
         self.request, self._single = request, single
         self._left = list(cohort)
         self._early: dict[str, Reply] = {}
-        self._total = np.zeros(request.dim)
+        self._added = Adder(request, len(cohort))
         self._answered = 0
         self.answers: list[Answer] = []
         self.incidents: list[Incident] = []
@@ -54,7 +55,7 @@ class Gathering:
         if self._single:
             self.answers.append(reply)
         else:
-            self._total += reply.values
+            self._added.add(reply.values)
 
     @property
     def summed(self) -> Summed:
@@ -67,7 +68,7 @@ class Gathering:
         incidents = tuple(self.incidents)
         if self._answered < self.request.terms.fewest:
             return Summed(np.zeros(self.request.dim), self._answered, incidents)
-        return Summed(self._total, self._answered, incidents)
+        return Summed(self._added.total, self._answered, incidents)
 
     def demand_some(self) -> None:
         """Raises FederationError where every client that was willing failed, and none was late: it

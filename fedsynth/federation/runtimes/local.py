@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fedsynth.errors import ConfigError
 from fedsynth.federation.client.answering import answer
 from fedsynth.federation.client.client import Client
-from fedsynth.federation.client.grid import grid_of
+from fedsynth.federation.client.grid import Adder
 from fedsynth.federation.client.memory import Board
 from fedsynth.federation.kept import Kept
 from fedsynth.federation.request import Answer, Incident, Plain, Request, Summed
@@ -135,19 +135,14 @@ class LocalRuntime:
 
     def _add_up(self, request: Request, cohort: Sequence[str]) -> Summed:
         """The sum of what those asked answer, however few they are."""
-        answered, incidents = 0, list[Incident]()
-        # Shares of noise lie on a grid, where sums are exact.
-        shared = request.terms.trusts.shares and request.terms.client_scale > 0
-        grid = grid_of(request, len(cohort)) if shared else None
-        total: NDArray[Any] = np.zeros(request.dim, None if grid is None else grid.kind)
+        added, answered, incidents = Adder(request, len(cohort)), 0, list[Incident]()
         for reply in self._ask(request, cohort):
             if isinstance(reply, Incident):
                 incidents.append(reply)
             else:
-                total += reply.values if grid is None else grid.encode(reply.values)
+                added.add(reply.values)
                 answered += 1
-        value = total if grid is None else grid.decode(total)
-        return Summed(value, answered, tuple(incidents))
+        return Summed(added.total, answered, tuple(incidents))
 
     def _ask(self, request: Request, cohort: Sequence[str]) -> Iterator[Answer | Incident]:
         kept = self._kept.get(request.job)
