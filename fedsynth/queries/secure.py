@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -37,7 +38,7 @@ def rules_for(budget: Budget, clients: int, threshold: int) -> Rules:
         raise ConfigError(
             f"survivors: of {clients} owners {threshold} would be sure to answer, and secure sums "
             f"with {curious} curious take {least} at least: below, a server could open two sums "
-            f"that differ by one owner. Say survivors {least / clients:.3g} or more"
+            f"that differ by one owner. Say survivors {_share(least, clients)} or more"
         )
     return Rules(clients, threshold, curious)
 
@@ -72,7 +73,7 @@ def tell_rules(rules: Rules) -> str:
     every = list_rules(rules.cohort, rules.curious)
     others = [one for one in (every[0], every[-1]) if one != rules]
     choices = [
-        f"survivors {one.threshold / one.cohort:.2g}: {_drops(one)}, {one.noise:.2f} times"
+        f"survivors {_share(one.threshold, one.cohort)}: {_drops(one)}, {one.noise:.2f} times"
         for one in dict.fromkeys(others)
     ]
     return f"{said}. Or {'; or '.join(choices)}." if choices else f"{said}."
@@ -80,3 +81,8 @@ def tell_rules(rules: Rules) -> str:
 
 def _drops(rules: Rules) -> str:
     return f"{rules.may_drop or 'nobody'} may drop out"
+
+
+def _share(count: int, owners: int) -> str:
+    """A share of at most 100 owners that is the count once it is rounded up."""
+    return f"{math.floor(1000 * count / owners + 1e-9) / 1000:g}"

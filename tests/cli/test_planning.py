@@ -121,6 +121,16 @@ def test_a_training_that_protects_nobody_says_what_noise_would(call):
     assert "beyond 20" in out and "costs epsilon 10" in out
 
 
+def test_who_may_drop_out_of_secure_sums_is_told_with_what_it_costs(call):
+    asked = ("plan", "--columns", 3, "--epsilon", 1, "--clients", 10, "--survivors", 0.8)
+    code, out, _ = call(*asked, "--secure")
+    assert code == 0
+    assert "8 of 10 owners must answer every round, and 2 may drop out" in out
+    assert "added up by the whole protocol" not in call(*asked)[1]
+    code, _, err = call(*asked, "--secure", "--trust", "central")
+    assert code == 2 and "under central trust no shares of noise are added up" in err
+
+
 @pytest.mark.parametrize("what", [("--columns", 3), ("--rounds", 3, "--rate", 0.5)])
 def test_two_owners_are_told_what_either_choice_leaves_the_other_with(call, what):
     options = (*what, "--epsilon", 1, "--delta", 1e-5, "--unit", "record", "--clients", 2, "--json")

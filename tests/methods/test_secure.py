@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from unittest.mock import patch
 
@@ -14,13 +15,17 @@ import fedsynth as fs
 from fedsynth.errors import ConfigError, PrivacyError
 from fedsynth.federation.runtimes.secure import Owners
 from fedsynth.federation.secure.party import Party
+from fedsynth.federation.secure.rules import list_rules
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.job import Job
 from fedsynth.privacy.trail.ledger import Ledger
+from fedsynth.queries.plan import count_survivors
+from fedsynth.queries.secure import rules_for, tell_rules
 from tests.methods.contract import made
 from tests.methods.small import owners
 
 BUDGET = Budget(epsilon=2.0, delta=1e-4)
+BUDGET_OF_TWO = Budget(epsilon=2.0, delta=1e-4, curious=1)
 OURS = {
     "one marginal after another": ("aim", {}),
     "one message": ("mean-embedding", {}),
@@ -162,6 +167,19 @@ def test_whoever_plans_or_runs_is_told_who_may_drop_out_and_what_it_costs():
     heard = []
     fit(caution=heard.append)
     assert any("3 of 3 owners must answer every round, and nobody may drop out" in h for h in heard)
+
+
+@pytest.mark.parametrize("owners", [2, 3, 5, 6, 7, 30, 97, 100])
+def test_what_is_said_of_survivors_is_what_gives_these_numbers(owners):
+    for rules in list_rules(owners, 1):
+        told = tell_rules(rules)
+        for share, drops in re.findall(r"survivors ([\d.]+): (\w+) may drop", told):
+            again = rules_for(BUDGET_OF_TWO, owners, count_survivors(float(share), owners))
+            assert again.may_drop == (0 if drops == "nobody" else int(drops))
+    with pytest.raises(ConfigError) as error:
+        rules_for(BUDGET_OF_TWO, owners, 1)
+    (least,) = re.findall(r"Say survivors ([\d.]+) or more", str(error.value))
+    assert rules_for(BUDGET_OF_TWO, owners, count_survivors(float(least), owners)).curious == 1
 
 
 def test_no_privacy_is_summed_in_secret_too():
