@@ -229,5 +229,5 @@ def join(
     keys = keys_of(file, base, insecure=insecure)
     with open_site(file, base, caution, insecure=insecure) as site:
         wait = 3600 * file.rules.limits.wait
-        attend(site, file.server, keys, tell=tell, over=over or site.over, wait=wait)
+        attend(site, file.server, keys, tell=tell, over=over, wait=wait)
         return tuple(site.finished)

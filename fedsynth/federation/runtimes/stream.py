@@ -7,6 +7,7 @@ bytes; nothing is generated from a description. gRPC bounds them before it takes
 from __future__ import annotations
 
 import logging
+import os
 import queue
 import random
 import time
@@ -40,11 +41,13 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("fedsynth.stream")
 _SERVICE, _METHOD = "fedsynth.Federation", "Join"
+_PORTS = 65_535
 _LOOPBACK = ("127.0.0.1:", "localhost:", "[::1]:")
 _BACK_OFF, _LONGEST = 0.5, 30.0
 """Seconds before a site dials again, which double to the longest."""
-_FIRST = 20.0
-"""Seconds in which whoever opens a stream says who it is."""
+_FIRST, _LAST, _LOOK = 20.0, 5.0, 0.2
+"""Seconds in which whoever opens a stream says who it is, in which its last frame arrives, and
+after which somebody looks whether it is over."""
 
 
 def load_grpc() -> Any:
@@ -53,6 +56,8 @@ def load_grpc() -> Any:
     Raises:
         MachineError: it is not installed.
     """
+    # Its own words on stderr are nobody's here.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         import grpc
     except ImportError:
@@ -62,9 +67,13 @@ def load_grpc() -> Any:
     return grpc
 
 
-def demand_loopback(address: str) -> None:
-    """Raises ConfigError for an address that is not this machine's own alone."""
-    if not address.startswith(_LOOPBACK):
+def demand_address(address: str, *, plain: bool) -> None:
+    """Raises ConfigError for what is no HOST:PORT, or not this machine's own where nothing is
+    encrypted."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > _PORTS:
+        raise ConfigError(f"{address!r:.80} is no HOST:PORT, such as fed.example.org:8443")
+    if plain and not address.startswith(_LOOPBACK):
         raise ConfigError(
             f"{address}: without encryption only this machine's own address (127.0.0.1:PORT) is "
             "used; with keys (`fedsynth keys trial`) any is"
@@ -117,6 +126,7 @@ class Listener:
     """
 
     def __init__(self, hub: Hub, address: str, keys: Keys | None) -> None:
+        demand_address(address, plain=keys is None)
         grpc = load_grpc()
         self._hub, self._grpc, self._plain = hub, grpc, keys is None
         most = 2 * len(hub.clients) + 8
@@ -128,7 +138,6 @@ class Listener:
         self._server.add_generic_rpc_handlers((service,))
         try:
             if keys is None:
-                demand_loopback(address)
                 port = self._server.add_insecure_port(address)
             else:
                 pair = [(keys.key, keys.certificate)]
@@ -263,15 +272,15 @@ def attend(
     keys: Keys | None,
     *,
     tell: Callable[[str], None] = _LOG.info,
-    over: Event,
+    over: Event | None = None,
     wait: float = 86_400.0,
 ) -> None:
-    """Dial a server and answer what it asks, again and again, until it is over.
+    """Dial a server and answer what it asks, again and again, until a job is finished.
 
     Args:
         keys: the site's; None does without encryption, on this machine alone.
         tell: called with how the stream fares, a sentence each.
-        over: set by whoever ends it; looked at after every frame, and before every dial.
+        over: set by whoever ends it before.
         wait: seconds of silence after which it gives up.
 
     Raises:
@@ -280,17 +289,19 @@ def attend(
         MachineError: gRPC is not installed.
     """
     grpc = load_grpc()
-    if keys is None:
-        demand_loopback(address)
+    demand_address(address, plain=keys is None)
+    over = over or Event()
     pause, heard, told = _BACK_OFF, time.monotonic(), ""
-    while not over.is_set():
+    while not (over.is_set() or site.over.is_set()):
         try:
             for _ in _stream(site, address, keys, over):
-                if heard is None or told != "":
-                    told = ""
-                    tell(f"{site.name} is connected to {address}")
-                pause, heard = _BACK_OFF, time.monotonic()
+                connected = f"{site.name} is connected to {address}"
+                if told != connected:
+                    tell(connected)
+                told, pause, heard = connected, _BACK_OFF, time.monotonic()
         except grpc.RpcError as error:
+            if over.is_set():
+                break
             words = _words(error, grpc, address)
             if error.code() == grpc.StatusCode.PERMISSION_DENIED:
                 raise FederationError(f"{address} sends this site away: {words}") from None
@@ -302,9 +313,10 @@ def attend(
                 f"{address} was silent for {wait:g} s. What is kept of unfinished jobs stays: "
                 "join again to go on with them"
             )
-        # Sites that lost one server do not all come back in the same moment.
-        over.wait(pause * random.uniform(0.5, 1.0))
-        pause = min(2 * pause, _LONGEST)
+        if not site.over.is_set():
+            # Sites that lost one server do not all come back in the same moment.
+            over.wait(pause * random.uniform(0.5, 1.0))
+            pause = min(2 * pause, _LONGEST)
 
 
 def _stream(site: Site, address: str, keys: Keys | None, over: Event) -> Iterator[None]:
@@ -320,22 +332,31 @@ def _stream(site: Site, address: str, keys: Keys | None, over: Event) -> Iterato
         up: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         up.put(site.hello())
         call = channel.stream_stream(f"/{_SERVICE}/{_METHOD}")(iter(up.get, None))
+        Thread(target=_watch, args=(call, over), daemon=True).start()
         try:
             for body in call:
                 reply = site.receive(body)
                 if reply is not None:
                     up.put(reply)
                 yield
-                if over.is_set():
+                if site.over.is_set():
                     break
             up.put(None)
             # What was said last arrives before the stream ends.
-            deadline = time.monotonic() + 5
-            while over.is_set() and call.is_active() and time.monotonic() < deadline:
+            late = time.monotonic() + _LAST
+            while site.over.is_set() and call.is_active() and time.monotonic() < late:
                 time.sleep(0.01)
         finally:
             up.put(None)
             call.cancel()
+
+
+def _watch(call: Any, over: Event) -> None:
+    """End a stream, at which somebody waits for frames, once it is over."""
+    while call.is_active() and not over.wait(_LOOK):
+        pass
+    if over.is_set():
+        call.cancel()
 
 
 def _words(error: Any, grpc: Any, address: str) -> str:

@@ -1,0 +1,204 @@
+"""Streams on this machine: who has the wrong papers, or sends too much, is told in a sentence."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from datetime import datetime, timedelta
+from threading import Event, Thread
+
+import numpy as np
+import pytest
+
+from fedsynth.errors import ConfigError, FederationError, PrivacyError
+from fedsynth.federation import keys as papers
+from fedsynth.federation.keys import Keys, load_keys, make_trial
+from fedsynth.federation.request import Request
+from fedsynth.federation.runtimes.hub import Hub
+from fedsynth.federation.runtimes.site import Site
+from fedsynth.federation.runtimes.stream import Listener, Streams, attend
+from fedsynth.federation.wire import Frame, write
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.noise import NoiseSource
+from tests.federation.runtimes.carriers import Machines
+from tests.federation.vectors import clients, terms
+
+NAMES = ["c0", "c1"]
+
+
+@pytest.fixture(scope="module")
+def trial(tmp_path_factory) -> dict[str, Keys]:
+    folder = tmp_path_factory.mktemp("keys") / "trial"
+    return {path.name: load_keys(path) for path in make_trial(folder, [*NAMES, "stranger"])}
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory) -> dict[str, Keys]:
+    """Of another authority, with the same names."""
+    folder = tmp_path_factory.mktemp("keys") / "others"
+    return {path.name: load_keys(path) for path in make_trial(folder, NAMES)}
+
+
+@pytest.fixture
+def sites(tmp_path) -> dict[str, Site]:
+    machines = Machines(tmp_path, lambda hub, made: None)
+    machines(clients(2))
+    return {site.name: site for site in machines.sites}
+
+
+@contextmanager
+def listening(keys: Keys | None):
+    hub = Hub(NAMES, plain=keys is None)
+    listener = Listener(hub, "localhost:0", keys)
+    try:
+        yield hub, listener.address
+    finally:
+        listener.close()
+
+
+class Dialled:
+    """A site that dials in a thread of its own; what it was told, and what ended it."""
+
+    def __init__(self, site: Site, address: str, keys: Keys | None, closing: ExitStack) -> None:
+        self.told: list[str] = []
+        self.error: Exception | None = None
+        self.over, self.heard = Event(), Event()
+        self.thread = Thread(target=self._attend, args=(site, address, keys))
+        self.thread.start()
+        closing.callback(self.thread.join)
+        closing.callback(self.over.set)
+
+    def _attend(self, site: Site, address: str, keys: Keys | None) -> None:
+        try:
+            attend(site, address, keys, tell=self._tell, over=self.over)
+        except Exception as error:
+            self.error = error
+        self.heard.set()
+
+    def _tell(self, sentence: str) -> None:
+        self.told.append(sentence)
+        self.heard.set()
+
+
+def test_over_mutual_tls_sites_go_by_their_certificates_names(trial, sites):
+    with listening(trial["server"]) as (hub, address), ExitStack() as closing:
+        for name, site in sites.items():
+            Dialled(site, address, trial[name], closing)
+        assert hub.wait() == ()
+        assert hub.present == ("c0", "c1")
+
+
+@pytest.mark.parametrize(
+    ("whose", "sentence"),
+    [
+        ("stranger", "not on the roster"),
+        ("c1", "has another's certificate"),
+        ("another authority", "certificate"),
+        ("none", "encryption|ended the stream"),
+        ("server", "certificate|ended the stream"),
+    ],
+)
+def test_the_wrong_papers_are_told_in_a_sentence(whose, sentence, trial, others, sites):
+    known = {**trial, "another authority": others["c0"], "none": None}
+    with listening(trial["server"]) as (hub, address), ExitStack() as closing:
+        dialled = Dialled(sites["c0"], address, known[whose], closing)
+        dialled.heard.wait()
+        said = str(dialled.error) if dialled.error else dialled.told[0]
+        assert isinstance(dialled.error, FederationError | None)
+        assert any(part in said for part in sentence.split("|")), said
+        assert "grpc" not in said.lower() and "SSL" not in said
+        assert hub.present == ()
+
+
+def test_a_site_trusts_no_server_with_a_sites_certificate(trial, sites):
+    with listening(trial["c1"]) as (hub, address), ExitStack() as closing:
+        dialled = Dialled(sites["c0"], address, trial["c0"], closing)
+        dialled.heard.wait()
+        assert "certificate" in dialled.told[0]
+        assert hub.present == ()
+
+
+def test_a_message_above_the_limit_ends_the_stream_and_the_site_comes_back(sites):
+    with listening(None) as (hub, address), ExitStack() as closing:
+        small = sites["c0"]
+        small._rules = type(small._rules)(budget=small._rules.budget, most_bytes=2000)
+        dialled = [Dialled(site, address, None, closing) for site in sites.values()]
+        assert hub.wait() == ()
+        value = "x" * 4000
+        plain = {"job": "j", "session": "s", "sequence": 1, "key": "k", "value": value}
+        with hub._turn:
+            hub._send("c0", write(Frame("post", plain)))
+        dialled[0].heard.wait()
+        assert "larger than this site takes" in dialled[0].told[0]
+        assert hub.wait() == ()
+
+
+def test_without_keys_only_this_machine_is_listened_at_and_dialled(sites):
+    for address in ("0.0.0.0:0", "192.0.2.1:8443", "example.org:8443"):
+        with pytest.raises(ConfigError, match="without encryption only this machine"):
+            Listener(Hub(["a"]), address, None)
+        with pytest.raises(ConfigError, match="without encryption only this machine"):
+            attend(sites["c0"], address, None, over=Event())
+
+
+def test_an_address_that_is_taken_or_none_is_told(trial):
+    with listening(None) as (_, address):
+        for wrong in (address, "localhost", "localhost:99999", "no such host:1"):
+            with pytest.raises(
+                ConfigError, match=r"cannot be listened at|is no HOST:PORT|only this machine"
+            ):
+                Listener(Hub(["a"]), wrong, None)
+
+
+def test_distributed_trust_is_refused_before_anybody_is_waited_for():
+    with Streams(["a", "b", "c"], "localhost:0", None) as streams:
+        budget = Budget(1.0, trust="distributed")
+        with pytest.raises(PrivacyError, match="sums that nobody can open"):
+            streams.open(NoiseSource(), {}, None, budget)
+
+
+def test_a_server_that_is_silent_for_too_long_is_given_up(sites):
+    with pytest.raises(FederationError, match="was silent"):
+        attend(sites["c0"], "127.0.0.1:1", None, over=Event(), wait=0.0)
+
+
+def test_an_expired_certificate_is_told_before_anybody_is_dialled(tmp_path, monkeypatch):
+    class Past(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return datetime.now(tz) - timedelta(days=60)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(papers, "datetime", Past)
+        made = make_trial(tmp_path / "keys", ["north"])
+    with pytest.raises(ConfigError, match="is good from"):
+        load_keys(made[1])
+
+
+def test_a_lost_stream_loses_no_round(tmp_path):
+    """A site whose stream breaks while it is asked is asked again when it is back."""
+    machines = Machines(tmp_path, lambda hub, made: None)
+    hub = machines(clients(2))
+    listener = Listener(hub, "localhost:0", None)
+    with ExitStack() as closing:
+        closing.callback(listener.close)
+        for site in machines.sites:
+            Dialled(site, listener.address, None, closing)
+        assert hub.wait() == ()
+        hub.open("job", {})
+        genuine, broken = machines.sites[0].receive, []
+
+        def breaking(body: bytes) -> bytes | None:
+            reply = genuine(body)
+            if not broken and reply is not None and b'"kind":"answer"' in reply[:40]:
+                broken.append(reply)
+                hub._drop("c0")
+                return None
+            return reply
+
+        machines.sites[0].receive = breaking
+        plain = terms(unit="record", trust="central", noise_multiplier=0.0)
+        summed = hub.sum(Request("test-vectors", plain, 3, job="job", round=0), hub.clients)
+        assert broken and summed.answered == 2
+        np.testing.assert_allclose(summed.total, [0.2, 0.2, 0.2])
+        hub.close("job", finished=True)
+    assert len(machines.sites[0]._client.ledger.events) == 1
