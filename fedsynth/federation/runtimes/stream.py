@@ -366,11 +366,14 @@ def _words(error: Any, grpc: Any, address: str) -> str:
         return details
     if "CERTIFICATE_VERIFY_FAILED" in details or "SSL_ERROR_SSL" in details:
         return (
-            f"{address} shows a certificate that our authority (ca.crt) does not vouch for, that "
+            f"{address} shows a certificate that our authority (ca.pem) does not vouch for, that "
             "is of another name, or that has expired"
         )
     if "andshake" in details or "alert" in details:
-        return f"{address} does not accept our certificate, or speaks without encryption"
+        return (
+            f"{address} broke off when papers were shown: it is going down, does not accept our "
+            "certificate, or speaks without encryption"
+        )
     if code == grpc.StatusCode.RESOURCE_EXHAUSTED:
         return f"{address} sent a message larger than this site takes, or has no room for it"
     return f"{address} cannot be reached, or ended the stream"
