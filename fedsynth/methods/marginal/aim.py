@@ -13,22 +13,18 @@ released values would need a privacy filter.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from fedsynth.marginals import Domain, Model
+from fedsynth.methods.marginal.allowing import COARSE, FINE, SELECT, allow
 from fedsynth.methods.marginal.expecting import Asked
 from fedsynth.methods.marginal.graphical import GraphicalSynthesizer
 from fedsynth.methods.marginal.measurer import Measurer
-from fedsynth.methods.marginal.search import (
-    COARSE,
-    FINE,
-    SELECT,
-    Search,
-    maximal,
-    workload_of,
-)
+from fedsynth.methods.marginal.search import Search, maximal, workload_of
 from fedsynth.methods.marginal.settings import AIMSettings
 from fedsynth.privacy.budget import Budget
+from fedsynth.queries.session import Session
 from fedsynth.queries.shares import Stage
 from fedsynth.queries.tables import table_terms
 
@@ -82,6 +78,11 @@ class AIM(GraphicalSynthesizer):
             Asked(COARSE, len(cliques), cliques, "asked coarsely", len(cliques)),
             Asked(FINE, each, cliques, "asked again", total, by_size=True, small_first=True),
         ]
+
+    def bins(self, session: Session) -> Callable[[float], int]:
+        """How many a number is cut into, by the number of records."""
+        settings, plan = session.settings, session.plan
+        return lambda records: allow(self.schema, settings, plan, records).bins
 
     def model(self, settings: AIMSettings, measurer: Measurer) -> Model:
         search = Search(self.schema, settings, measurer)

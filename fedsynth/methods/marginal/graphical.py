@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Annotated, Any, ClassVar
@@ -162,10 +162,14 @@ class GraphicalSynthesizer(Synthesizer[Learned]):
             self.schema, settings.bins, plan, lambda domain: self.asked(settings, domain)
         )
 
+    def bins(self, session: Session) -> Callable[[float], int] | None:
+        """How many bins a number is cut into, by the number of records; None as settings say."""
+        return None
+
     def learn(self, session: Session) -> Learned:
-        measurer = Measurer(self.schema, session)
+        measurer = Measurer(self.schema, session, self.bins(session))
         model = self.model(session.settings, measurer)
-        return Learned(measurer.encoding, model, tuple(measurer.measurements))
+        return Learned(measurer.refined(), model, tuple(measurer.measurements))
 
     def sample_weighted(
         self,

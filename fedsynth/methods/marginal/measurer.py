@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.encoding.constraints import structural_zeros
+from fedsynth.encoding.refining import Refinement
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.encoding.tallies import tally
 from fedsynth.errors import ConfigError
 from fedsynth.federation.request import Plain
-from fedsynth.marginals import Clique, Domain, Measurement
+from fedsynth.marginals import Clique, Domain, Measurement, estimate_marginal
 from fedsynth.methods.marginal.settings import GraphicalSettings
 from fedsynth.privacy.terms import Terms
-from fedsynth.queries.counting import ask_counts, question
+from fedsynth.queries.counting import Counts, ask_counts, question
 from fedsynth.queries.session import Session
 from fedsynth.queries.tables import ask_marginals, table_arrays
 from fedsynth.queries.tasks.marginals import MARGINALS
 from fedsynth.schema import Schema
 
 Array = NDArray[np.float64]
+
+# Bins that a column of numbers is counted in by itself, at the least.
+FINEST = 24
 
 
 class Measurer:
@@ -33,13 +38,23 @@ class Measurer:
 
     Attributes:
         columns: what the histogram tells of each column's codes, and how surely.
+        encoding: of the tables that are asked and modelled.
+        refinement: finer codes of numeric columns, which are counted each by itself; None where
+            the encoding's are as fine.
+
+    Args:
+        bins: how many to cut a number into, by the number of records; None as the settings say.
     """
 
     columns: list[Measurement]
+    refinement: Refinement | None
 
-    def __init__(self, schema: Schema, session: Session) -> None:
+    def __init__(
+        self, schema: Schema, session: Session, bins: Callable[[float], int] | None = None
+    ) -> None:
         self.schema, self.session, self.plan = schema, session, session.plan
         self.settings: GraphicalSettings = session.settings
+        self._bins = bins
         self.rng = np.random.default_rng(session.options.seed)
         self._answers: list[list[Measurement]] = []
         self._restored: list[list[Measurement]] = []
@@ -52,8 +67,9 @@ class Measurer:
 
     @property
     def measurements(self) -> list[Measurement]:
-        """All answers so far, the one-way tables of the histogram first."""
-        return [*self.columns, *(m for answer in self._answers for m in answer)]
+        """All answers so far, the one-way tables of the histogram first; of finer counts the sums
+        that the encoding's codes hold."""
+        return [*self.columns, *(self._sum_up(m) for answer in self._answers for m in answer)]
 
     def terms(self, label: str) -> Terms:
         return self.plan.terms(label)
@@ -76,11 +92,41 @@ class Measurer:
             if [m.clique for m in answer] != list(cliques):
                 raise self._other_questions()
         else:
-            channel = self.session.channel
-            answer = ask_marginals(channel, self.terms(label), self.domain, cliques, weights)
+            channel, domain = self.session.channel, self.domain
+            if self.refinement is not None:
+                domain = Domain((*domain.sizes, *self.refinement.finer.sizes))
+            answer = ask_marginals(channel, self.terms(label), domain, cliques, weights)
         self._answers.append(answer)
         self._save()
-        return answer
+        return [self._sum_up(m) for m in answer]
+
+    def _sum_up(self, m: Measurement) -> Measurement:
+        """The same, a column's finer counts summed by its codes."""
+        column = m.clique[0] - len(self.domain)
+        if column < 0:
+            return m
+        parents = self._parents(column)
+        numbers = np.bincount(parents)
+        deviations = np.asarray(m.sigma, np.float64) * np.sqrt(numbers)
+        return Measurement((column,), np.bincount(parents, m.values), tuple(deviations.tolist()))
+
+    def _parents(self, column: int) -> NDArray[np.int64]:
+        parents = None if self.refinement is None else self.refinement.parents[column]
+        if parents is None:
+            raise self._other_questions()
+        return parents
+
+    def refined(self) -> TableEncoding:
+        """The encoding, with values spread within its codes as finer counts have them."""
+        if self.refinement is None:
+            return self.encoding
+        bins, answers = list(self.encoding.bins), [m for one in self._answers for m in one]
+        for k in self.refinement.columns:
+            behind = (k + len(self.domain),)
+            asked = estimate_marginal([m for m in answers if m.clique == behind], behind)
+            if asked is not None:
+                bins[k] = self.refinement.spread(self.encoding, k, asked.values, asked.deviations)
+        return replace(self.encoding, bins=tuple(bins))
 
     def ask_sum(self, label: str, task: str, dim: int, settings: Mapping[str, Plain]) -> Array:
         """The noisy sum of another task's rows, under the planned terms of ``label``."""
@@ -141,17 +187,34 @@ class Measurer:
         task, starts, dim = question(self.schema)
         self.session.progress("questions", 0, self.plan.total)
         counts = ask_counts(self.session.channel, task, self.terms(task.name), starts, dim)
-        encoding = TableEncoding.from_histogram(
-            self.schema, counts.values, counts.sigma, self.settings.bins, self.settings.rare
-        )
-        self.columns = [
-            Measurement((k,), own.values, tuple(own.deviations.tolist()))
-            for k, own in enumerate(tally(encoding, counts.values, counts.sigma))
-        ]
-        self.session.channel.announce("encoding", encoding.to_dict())
-        self.encoding = encoding
+        self._learn(counts)
+        self._announce()
         self._save()
-        return encoding
+        return self.encoding
+
+    def _learn(self, counts: Counts) -> None:
+        """The encoding, and where columns are counted finer the refinement, from the histogram."""
+
+        def learned(bins: int) -> TableEncoding:
+            values, sigma = counts.values, counts.sigma
+            return TableEncoding.from_histogram(
+                self.schema, values, sigma, bins, self.settings.rare
+            )
+
+        self.encoding, self.refinement = learned(self.settings.bins), None
+        if self._bins is not None:
+            narrow = learned(max(FINEST, self.settings.bins))
+            self.encoding = learned(self._bins(self.encoding.records))
+            refinement = Refinement.of(self.encoding, narrow)
+            self.refinement = refinement if refinement.columns else None
+        tallies = tally(self.encoding, counts.values, counts.sigma)
+        self.columns = [_known(k, own.values, own.deviations) for k, own in enumerate(tallies)]
+
+    def _announce(self) -> None:
+        channel = self.session.channel
+        channel.announce("encoding", self.encoding.to_dict())
+        if self.refinement is not None:
+            channel.announce("finer", self.refinement.finer.to_dict())
 
     def _save(self) -> None:
         answers = [*self._answers, *self._restored]
@@ -163,6 +226,7 @@ class Measurer:
         arrays |= {f"sum {label}": values for label, values in self._sums.items()}
         meta = {
             "encoding": self.encoding.to_dict(),
+            "finer": None if self.refinement is None else self.refinement.to_dict(),
             "choices": [list(c) for c in (*self._choices, *self._choices_restored)],
             "answers": [[[list(m.clique), m.sigma] for m in answer] for answer in answers],
         }
@@ -185,10 +249,16 @@ class Measurer:
             ]
             for i, answer in enumerate(meta["answers"])
         ]
-        encoding = TableEncoding.from_dict(meta["encoding"])
+        self.encoding = TableEncoding.from_dict(meta["encoding"])
+        finer = meta["finer"]
+        self.refinement = None if finer is None else Refinement.from_dict(finer)
         self.columns = [
-            Measurement((k,), arrays[f"column {k}"], tuple(arrays[f"noise {k}"].tolist()))
-            for k in range(len(encoding.sizes))
+            _known(k, arrays[f"column {k}"], arrays[f"noise {k}"])
+            for k in range(len(self.encoding.sizes))
         ]
-        self.session.channel.announce("encoding", encoding.to_dict())
-        return encoding
+        self._announce()
+        return self.encoding
+
+
+def _known(column: int, values: Array, deviations: Array) -> Measurement:
+    return Measurement((column,), values, tuple(deviations.tolist()))

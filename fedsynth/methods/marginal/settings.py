@@ -90,6 +90,7 @@ class AIMSettings(GraphicalSettings):
 
     method: ClassVar[str] = "aim"
 
+    histogram_share: Share = 0.2
     workload: Annotated[
         Literal["pairs", "triples", "target-triples"] | Names | None,
         Field(description="pairs, triples, target-triples, or a list of lists of columns"),

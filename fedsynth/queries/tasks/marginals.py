@@ -16,12 +16,15 @@ from fedsynth.marginals import Clique
 from fedsynth.privacy.rows.clipping import Rows
 from fedsynth.privacy.rows.counting import MarginalRows
 from fedsynth.privacy.rows.dense import DenseRows
-from fedsynth.queries.tasks.records import codes_of
+from fedsynth.queries.tasks.records import codes_of, finer_codes_of
 
 
 @dataclass(frozen=True)
 class MarginalTask:
     """Count a client's records in several tables, each weighted; the squared weights sum to 1.
+
+    Columns are those of the announced encoding and, behind them, once more those of the finer one,
+    where a table has such a column.
 
     At the client level a client sends its counts divided by its number of records, so that no
     client weighs more than another.
@@ -34,8 +37,12 @@ class MarginalTask:
     ) -> Iterator[tuple[int, Rows]]:
         cliques, weights = _tables(request)
         for index, (client, sample) in enumerate(zip(clients, samples, strict=True)):
+            codes = codes_of(client)[sample]
             sizes = client.board.read("encoding", TableEncoding.from_dict).sizes
-            rows = MarginalRows(codes_of(client)[sample], sizes, cliques, weights.tolist())
+            if any(column >= len(sizes) for clique in cliques for column in clique):
+                codes = np.hstack((codes, finer_codes_of(client)[sample]))
+                sizes = (*sizes, *client.board.read("finer", TableEncoding.from_dict).sizes)
+            rows = MarginalRows(codes, sizes, cliques, weights.tolist())
             if request.terms.protects.per_record:
                 yield index, rows
             else:

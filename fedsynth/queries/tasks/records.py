@@ -17,8 +17,19 @@ def codes_of(client: View) -> NDArray[np.int32]:
     return client.derive("encoding", _encode)
 
 
+def finer_codes_of(client: View) -> NDArray[np.int32]:
+    """The same under the finer encoding that was announced beside it."""
+    return client.derive("finer", _encode_finer)
+
+
 def _encode(client: View) -> NDArray[np.int32]:
     encoding = client.board.read("encoding", TableEncoding.from_dict)
+    codes: NDArray[np.int32] = encoding.encode(client.data)
+    return codes
+
+
+def _encode_finer(client: View) -> NDArray[np.int32]:
+    encoding = client.board.read("finer", TableEncoding.from_dict)
     codes: NDArray[np.int32] = encoding.encode(client.data)
     return codes
 

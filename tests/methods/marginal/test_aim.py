@@ -35,7 +35,7 @@ def coupled(rows=3000, seed=0):
 def test_what_depends_is_measured_first(budget):
     frame, schema = coupled()
     synth = AIM(schema, marginals=1, messages=1).fit([frame], budget)
-    asked = [m.clique for m in synth.learned.measurements]
+    asked = [m.clique for m in synth.learned.measurements if len(m.clique) > 1]
     assert asked[-1] == (0, 1)
     rows = synth.sample(1000, seed=0)
     assert (rows["c0"] == rows["c1"]).mean() > 0.97

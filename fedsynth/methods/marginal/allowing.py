@@ -1,0 +1,109 @@
+"""What the histogram allows AIM to ask: how many bins, and which tables first.
+
+The histogram releases the number of records, and the plan says what noise later messages have. So
+whatever is decided here costs nothing: plan and ledger stay as they are, and a resumed fit decides
+the same again.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from fedsynth.methods.marginal.settings import FEW, AIMSettings
+from fedsynth.queries.plan import Plan
+from fedsynth.schema import Schema
+
+COARSE, FINE, SELECT = "marginals: coarse", "marginals: fine", "marginals: select"
+
+# Chosen on the tables that evaluation/studies/uneven_tables.py names.
+# Records that a pair's cell holds on average, over the noise in it, and the fewest bins.
+_CLEAR = 1.2
+_FEWEST = 4
+# Records over a candidate's noise below which the target's pairs are all that is asked at first.
+_WIDE = 100.0
+# Records over the noise of a triple with the target, where only the best columns' are asked.
+_TOLD = 40.0
+# Records over the noise of a cell of a pair of fewest bins below which pairs cannot be told.
+_FAINT = 0.6
+
+Tier = Literal["workload", "target", "columns"]
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What can be told of so many records.
+
+    Attributes:
+        bins: that a column of numbers is cut into for tables of several columns.
+        tier: what the coarse message asks: the whole workload, the target's pairs alone, or only
+            columns.
+        best: how many columns that tell most of the target are asked in triples with it next,
+            where the tier is the target's; 0 where its values are many.
+    """
+
+    bins: int
+    tier: Tier
+    best: int = 0
+
+
+def allow(schema: Schema, settings: AIMSettings, plan: Plan, records: float) -> Allowance:
+    """What a fit may ask, by the number of records that its histogram released.
+
+    Args:
+        settings: resolved.
+        records: estimated from the histogram.
+    """
+    columns, most = len(schema.modelled), settings.bins
+    if columns < 2:
+        return Allowance(most, "workload")
+    fine = plan.terms(FINE).summed_scale(plan.clients)
+    if settings.selection == "exponential":
+        return Allowance(_bins(records, fine, most), "workload")
+    unit = plan.terms(COARSE).summed_scale(plan.clients)
+    if settings.workload == "target-triples" and 0 < schema.classes <= FEW and columns > 2:
+        return _allow_few(schema.classes, columns, records, unit, fine, most)
+    tables = _tables(settings, columns)
+    bins = _bins(records, unit * math.sqrt(tables), most)
+    if _tells(records, unit * math.sqrt(tables), _CLEAR) or isinstance(settings.workload, tuple):
+        return Allowance(bins, "workload")
+    # The target's pairs alone have less noise.
+    alone = unit * math.sqrt(columns - 1)
+    if schema.target_column is not None and _tells(records, alone, _FAINT):
+        return Allowance(_bins(records, alone, most), "target")
+    tier: Tier = "workload" if _tells(records, unit * math.sqrt(tables), _FAINT) else "columns"
+    return Allowance(bins, tier)
+
+
+def _allow_few(
+    classes: int, columns: int, records: float, unit: float, fine: float, most: int
+) -> Allowance:
+    """Where the target has few values."""
+    noise = unit * math.sqrt(math.comb(columns - 1, 2))
+    if records >= _WIDE * noise:
+        # A pair of columns is known as the sum of its triple over the target's values.
+        return Allowance(_bins(records, noise * math.sqrt(classes), most), "workload")
+    bins = min(most, max(_FEWEST, int(math.sqrt(_TOLD / _CLEAR))))
+    if records < _FAINT * unit * math.sqrt(columns - 1) * bins * classes:
+        return Allowance(bins, "columns")
+    room = (records / (_TOLD * fine)) ** 2
+    return Allowance(bins, "target", max(2, int((1 + math.sqrt(1 + 8 * room)) / 2)))
+
+
+def _tables(settings: AIMSettings, columns: int) -> int:
+    if isinstance(settings.workload, tuple):
+        return max(1, len(settings.workload))
+    return math.comb(columns, 3 if settings.workload == "triples" and columns > 2 else 2)
+
+
+def _tells(records: float, noise: float, least: float) -> bool:
+    """Whether the cells of a pair of fewest bins hold so many times their noise on average."""
+    return records >= least * noise * _FEWEST**2
+
+
+def _bins(records: float, noise: float, most: int) -> int:
+    """The most bins by which the cells of a pair of numbers stand above their noise."""
+    if noise <= 0:
+        return most
+    return min(most, max(_FEWEST, int(math.sqrt(records / (_CLEAR * noise)))))
