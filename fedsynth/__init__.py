@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     )
     from fedsynth.schema.drafting import Draft, draft
     from fedsynth.schema.image import ImageSchema
+    from fedsynth.tuning.privately import PrivatelySelected, select_privately
     from fedsynth.tuning.selecting import Selected, select
     from fedsynth.tuning.tuned import Tuned
     from fedsynth.tuning.tuning import tune
@@ -84,6 +85,7 @@ __all__ = [
     "Plan",
     "PrivBayes",
     "PrivateFusion",
+    "PrivatelySelected",
     "Schema",
     "Selected",
     "Tuned",
@@ -101,6 +103,7 @@ __all__ = [
     "read_sql",
     "read_table",
     "select",
+    "select_privately",
     "shadow_attack",
     "synthesizer",
     "tune",
@@ -135,6 +138,7 @@ _HOMES = {
     "fedsynth.schema": ("ImageSchema", "Schema", "load_schema"),
     "fedsynth.registry": ("choose", "synthesizer"),
     "fedsynth.data.tables": ("read_sql", "read_table", "write_table"),
+    "fedsynth.tuning.privately": ("PrivatelySelected", "select_privately"),
     "fedsynth.tuning.selecting": ("Selected", "select"),
     "fedsynth.tuning.tuned": ("Tuned",),
     "fedsynth.tuning.tuning": ("tune",),

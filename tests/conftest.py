@@ -20,8 +20,8 @@ from fedsynth.cli import app as cli
 from fedsynth.evaluation.measures import agreement, utility
 from fedsynth.evaluation.models import classifiers, regressors
 from fedsynth.federation.simulation import repeats
-from fedsynth.planning import selecting
-from fedsynth.privacy import accounting, curves, filters, noise
+from fedsynth.planning import selecting as pricing
+from fedsynth.privacy import accounting, curves, filters, noise, selecting
 from fedsynth.privacy.mechanisms import laplace, pure
 from fedsynth.privacy.verify import opinions
 
@@ -118,7 +118,7 @@ CACHES = (accounting._spent, accounting._curve)
 MESH, EXACT_MESH = 1e-3, curves.MESH
 MESHED = (accounting, curves, laplace)
 # A Renyi bound at fewer orders is as sound too, less than 1 % above, five times as soon.
-ORDERED, EXACT_ORDERS = (accounting, curves, filters, pure, selecting), curves.orders
+ORDERED, EXACT_ORDERS = (accounting, curves, filters, pure, selecting, pricing), curves.orders
 
 
 @functools.cache

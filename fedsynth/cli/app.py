@@ -35,6 +35,7 @@ from fedsynth.cli.options import (
 )
 from fedsynth.cli.planning import plan
 from fedsynth.cli.queries import count, demand_new, impute, parse_conditions, predict
+from fedsynth.cli.select import select
 from fedsynth.cli.tune import tune
 from fedsynth.cli.vouching import key, sign, verify
 from fedsynth.errors import ConfigError, FedsynthError, MachineError
@@ -81,6 +82,7 @@ app.command()(serve)
 app.command()(join)
 app.command()(evaluate)
 app.command()(tune)
+app.command()(select)
 app.command()(count)
 app.command()(impute)
 app.command()(predict)

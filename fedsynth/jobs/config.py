@@ -26,7 +26,7 @@ from fedsynth.durable import write_whole
 from fedsynth.errors import ConfigError, FedsynthError
 from fedsynth.jobs.clients import APART, Federation, demand_no_rows
 from fedsynth.jobs.inputs import Data, Public, Sites, map_origin
-from fedsynth.jobs.sections import Count, Section, section
+from fedsynth.jobs.sections import Count, Section, Select, section
 from fedsynth.privacy.budget import Budget
 from fedsynth.registry import LABEL_PUBLIC, SETTINGS
 from fedsynth.yaml_files import parse_value, read_yaml, yaml_text
@@ -136,6 +136,9 @@ class Config(Agreed):
         Field(description="a share of a column from 0 to 1, or allow"),
     ] = 0.05
     sample: Annotated[Sample, section(Sample, "sample"), Field(description="a section")] = Sample()
+    select: Annotated[Select | None, section(Select, "select"), Field(description="a section")] = (
+        None
+    )
     seed: Seed = 0
 
     @classmethod

@@ -99,6 +99,8 @@ def start(
         FedsynthError: where nothing was asked yet, there is no folder.
     """
     demand_new(folder)
+    if config.select is not None:
+        raise ConfigError("`select` tries several methods, by `fedsynth select`: leave it out")
     data = _read(config, base, caution, federation)
     reason = None
     if config.method == AUTO:

@@ -36,3 +36,30 @@ def section(model: type[Agreed], place: str) -> BeforeValidator:
         raise ConfigError(f"{place}: holds no keys; expected lines like `name: value` below it")
 
     return BeforeValidator(build)
+
+
+class Candidate(Section):
+    """A method, and its settings, that may be drawn for a trial."""
+
+    place: ClassVar[str] = "select: candidates"
+
+    method: Annotated[str, Field(description="a method's name")]
+    settings: Annotated[dict[str, Any] | None, Field(description="a section")] = None
+
+
+class Select(Section):
+    """What `fedsynth select` tries on private rows: see :func:`fedsynth.select_privately`.
+
+    Attributes:
+        trials: how many there are on average.
+        score: that decides.
+    """
+
+    place: ClassVar[str] = "select"
+
+    candidates: Annotated[
+        list[Annotated[Candidate, section(Candidate, "select: candidates")]],
+        Field(min_length=2, description="a list of two candidates or more, such as {method: aim}"),
+    ]
+    trials: Annotated[float, Field(ge=1, description="a number of at least 1")] = 10.0
+    score: Text = None

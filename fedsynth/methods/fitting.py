@@ -263,6 +263,11 @@ class Method(Shown, FittedModel[L], ABC):
             self._learned = self.learn(session)
         return self
 
+    def account_by(self, ledger: Ledger) -> None:
+        """Have another account speak for what was learned than that of its fit: one that charges
+        the fit, and what else led to it."""
+        self._ledger = ledger
+
     def _forget(self) -> None:
         """Lose what an earlier fit learned."""
         self._learned, self.certificate = None, None

@@ -12,125 +12,27 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Literal
-
-import numpy as np
 
 from fedsynth.errors import ConfigError
-from fedsynth.privacy.accounting import Counts, charged, replaces_one, spent
+from fedsynth.privacy.accounting import Counts, charged, spent
 from fedsynth.privacy.adversaries import HOLDER, Adversary, adversaries
-from fedsynth.privacy.curves import Curve, orders
+from fedsynth.privacy.curves import orders
+from fedsynth.privacy.selecting import best_of, divergences
 from fedsynth.privacy.trail.job import count_terms
+from fedsynth.privacy.trials import KINDS, Kind, Trials
 from fedsynth.queries.plan import Plan
-
-_RARE = 1e-3
-_MOST_TRIALS = 10_000
-
-Kind = Literal["logarithmic", "geometric", "poisson"]
-KINDS: tuple[Kind, ...] = ("logarithmic", "geometric", "poisson")
-
-
-@dataclass(frozen=True)
-class Trials:
-    """A public distribution of how many trials there are.
-
-    Attributes:
-        mean: at least 1.
-        kind: "logarithmic" and "geometric", negative binomial distributions without 0 of shape 0
-            and 1; or "poisson", by which there may be no trial, and then nothing is released.
-    """
-
-    mean: float
-    kind: Kind
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.mean <= _MOST_TRIALS:
-            raise ConfigError(
-                f"trials must be 1 to {_MOST_TRIALS:,} on average, not {self.mean}: their number "
-                "is drawn by chance"
-            )
-
-    @property
-    def shape(self) -> int:
-        """Of a negative binomial distribution."""
-        return int(self.kind == "geometric")
-
-    @cached_property
-    def gamma(self) -> float:
-        """Parameter of a negative binomial distribution, in (0, 1], that gives the mean."""
-        from scipy.optimize import brentq
-
-        if self.kind == "geometric" or self.mean == 1:
-            return 1 / self.mean
-
-        # The mean is (1/gamma - 1) / log(1/gamma) (definition 1).
-        def excess(log: float) -> float:
-            return math.expm1(log) / log - self.mean
-
-        return math.exp(-brentq(excess, 1e-12, 2 * math.log(self.mean) + 2, xtol=1e-12))
-
-    def generate(self, x: float) -> float:
-        """The generating function: the expectation of x to the power of the number, 0 <= x <= 1."""
-        if self.kind == "poisson":
-            return math.exp(self.mean * (x - 1))
-        if self.mean == 1:
-            return x
-        rest = 1 - (1 - self.gamma) * x
-        if self.kind == "geometric":
-            return self.gamma * x / rest
-        return math.log(rest) / math.log(self.gamma)
-
-    def finds(self, share: float) -> float:
-        """How likely one trial at least takes settings of the best ``share`` of the list."""
-        return 1 - self.generate(1 - share)
-
-    @cached_property
-    def most(self) -> int:
-        """A number that is exceeded once in a thousand times."""
-        from scipy import stats
-
-        if self.mean == 1 and self.kind != "poisson":
-            return 1
-        law = {
-            "poisson": lambda: stats.poisson(self.mean),
-            "geometric": lambda: stats.geom(self.gamma),
-            "logarithmic": lambda: stats.logser(1 - self.gamma),
-        }[self.kind]()
-        return int(law.ppf(1 - _RARE))
 
 
 def cost_of_best(one: Counts, trials: Trials, delta: float) -> float:
     """Epsilon of the best trial alone, where ``one`` is what a trial releases, its score included.
 
-    Theorem 2 of the paper for negative binomial numbers of trials, theorem 6 for Poisson ones.
+    See :func:`fedsynth.privacy.selecting.best_of`.
     """
-    from dp_accounting.rdp import rdp_privacy_accountant as rdp
+    from dp_accounting import rdp
 
     if any(terms.noise_multiplier == 0 for terms in one):
         return math.inf
-    own, order, mean = _divergences(one), orders(), trials.mean
-    chosen = own + math.log(mean) / (order - 1)
-    if trials.kind == "poisson":
-        # delta of one trial at e^epsilon = 1 + 1/(order - 1).
-        fails = [rdp.compute_delta(order, own, epsilon)[0] for epsilon in np.log1p(1 / (order - 1))]
-        chosen = chosen + mean * np.array(fails)
-    else:
-        scale = 1 + trials.shape
-        chosen = chosen + scale * np.min((1 - 1 / order) * own - math.log(trials.gamma) / order)
-    return float(rdp.compute_epsilon(order, chosen, delta)[0])
-
-
-def _divergences(one: Counts) -> Curve:
-    """Renyi divergences of a trial's releases composed, at :func:`orders`."""
-    exchange = replaces_one(one)
-    return sum(
-        (
-            count * terms.kind.renyi(terms.noise_multiplier, terms.sampling, exchange)
-            for terms, count in one.items()
-        ),
-        0 * orders(),
-    )
+    return float(rdp.compute_epsilon(orders(), best_of(divergences(one), trials), delta)[0])
 
 
 @dataclass(frozen=True)
@@ -166,9 +68,8 @@ class Selection:
             "Whoever sees every trial learns from all of them, whatever is released: the others' "
             f"figures are of {self.most:,} trials, more than which are made once in a thousand "
             "times.",
-            "fedsynth does not run such trials: `fit` has no score within epsilon, and owners' "
-            "accounts count every trial. Settings are chosen for nothing on public rows of the "
-            "same schema (fs.select).",
+            "Under central trust `fedsynth select` runs them. Settings are chosen for nothing on "
+            "public rows of the same schema (fs.select).",
         )
 
 
@@ -182,7 +83,7 @@ def price_selection(made: Plan, mean: float) -> Selection:
     one = charged(count_terms(made.releases), made.participations, made.budget.unit)
     delta = made.budget.resolved_delta
     epsilon, trials = min(
-        ((cost_of_best(one, trials, delta), trials) for trials in _laws(mean)),
+        ((cost_of_best(one, trials, delta), trials) for trials in laws_of(mean)),
         key=lambda pair: pair[0],
     )
     counts = {terms: trials.most * count for terms, count in count_terms(made.releases).items()}
@@ -219,14 +120,22 @@ def epsilon_of_trial(make: Callable[[float], Plan], mean: float, epsilon: float)
     Raises:
         ConfigError: so many trials cost more whatever their noise.
     """
+
+    def cost(one: float) -> float:
+        made = make(one)
+        counts = charged(count_terms(made.releases), made.participations, made.budget.unit)
+        delta = made.budget.resolved_delta
+        return min(cost_of_best(counts, trials, delta) for trials in laws_of(mean))
+
+    return largest_trial(cost, mean, epsilon)
+
+
+def largest_trial(cost: Callable[[float], float], mean: float, epsilon: float) -> float:
+    """As :func:`epsilon_of_trial`, by what the best of trials of an epsilon costs."""
     from scipy.optimize import brentq
 
     def excess(log: float) -> float:
-        made = make(math.exp(log))
-        one = charged(count_terms(made.releases), made.participations, made.budget.unit)
-        delta = made.budget.resolved_delta
-        best = min(cost_of_best(one, trials, delta) for trials in _laws(mean))
-        return math.log(best / epsilon)
+        return math.log(cost(math.exp(log)) / epsilon)
 
     high, low = math.log(epsilon), math.log(epsilon / 1000)
     if excess(low) > 0:
@@ -242,5 +151,7 @@ def epsilon_of_trial(make: Callable[[float], Plan], mean: float, epsilon: float)
     return math.exp(root)
 
 
-def _laws(mean: float) -> list[Trials]:
-    return [Trials(mean, kind) for kind in KINDS]
+def laws_of(mean: float) -> list[Trials]:
+    """Laws of that mean, but for those by which there often is no trial at all."""
+    every = (Trials(mean, kind) for kind in KINDS)
+    return [trials for trials in every if not trials.often_none]

@@ -93,7 +93,8 @@ def _spent(counts: tuple[tuple[Terms, int], ...], delta: float) -> Spent:
         return Spent(0.0, 0.0, 0.0)
     by_rdp = renyi(live, delta)
     # Under replace-one no loss distribution is known for a sample without replacement.
-    if by_rdp > _PLD_LIMIT or replaces_one(live):
+    known = all(terms.kind.composes for terms in live)
+    if by_rdp > _PLD_LIMIT or replaces_one(live) or not known:
         return Spent(by_rdp, by_rdp, None)
     by_pld = tight(live, delta)
     return Spent(min(by_rdp, by_pld), by_rdp, by_pld)

@@ -9,6 +9,7 @@ from typing import Any
 
 from fedsynth.privacy.accounting import charged, spent
 from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.selecting import Selecting
 from fedsynth.privacy.terms import Terms
 from fedsynth.views import Grid
 
@@ -72,6 +73,14 @@ def adversaries(
 
     outside = epsilon(0)
     release = "the release"
+    if any(isinstance(terms, Selecting) for terms in counts):
+        sent = "what the server sends them in every trial"
+        return (
+            Adversary(HOLDER, "the best trial alone", outside, promised=True),
+            # How many there are has no bound.
+            Adversary(ALL, sent, math.inf, promised=False),
+            Adversary(SERVER, "what clients send, before the noise", math.inf, promised=False),
+        )
     if budget.trusts.server_adds:
         return (
             Adversary(HOLDER, release, outside, promised=True),

@@ -93,8 +93,8 @@ def select(
     """Choose settings by fits to public rows, which cost nothing; then fit once to private rows.
 
     Each candidate is fitted ``repeats`` times under the private job's budget to as many owners, and
-    scored on public rows that were held out. Trying settings on private rows costs what all tries
-    cost together, whichever is kept: `fedsynth plan --trials` tells how much.
+    scored on public rows that were held out. Of tries on private rows see
+    :func:`fedsynth.select_privately`.
 
     Args:
         candidates: two or more synthesizers for one schema, the one that you would take without
@@ -121,7 +121,7 @@ def select(
         >>> tried = [fs.AIM(schema), fs.AIM(schema, bins=12)]                # doctest: +SKIP
         >>> fs.select(tried, public, 1.0, clients=10).best.fit(owners, 1.0)  # doctest: +SKIP
     """
-    schema, allowed = _demand_candidates(candidates), budget_of(budget)
+    schema, allowed = demand_candidates(candidates), budget_of(budget)
     clients, repeats = demand_whole("clients", clients, 1), demand_whole("repeats", repeats, 2)
     seed = demand_whole("seed", seed, 0)
     count = None if records is None else demand_whole("records", records, clients)
@@ -191,7 +191,7 @@ def _demand_score(value: object) -> float:
     return found
 
 
-def _demand_candidates(candidates: Sequence[Synthesizer[Any]]) -> Schema:
+def demand_candidates(candidates: Sequence[Synthesizer[Any]]) -> Schema:
     """Their one schema, of tables."""
     several = isinstance(candidates, list | tuple) and len(candidates) >= 2
     if not several or not all(isinstance(one, Synthesizer) for one in candidates):

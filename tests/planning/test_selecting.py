@@ -10,18 +10,13 @@ from dp_accounting import dp_event, rdp
 
 import fedsynth as fs
 from fedsynth.errors import ConfigError
-from fedsynth.planning.selecting import (
-    KINDS,
-    Trials,
-    cost_of_best,
-    epsilon_of_trial,
-    price_selection,
-)
+from fedsynth.planning.selecting import cost_of_best, epsilon_of_trial, price_selection
 from fedsynth.privacy import accounting
 from fedsynth.privacy.accounting import spent
 from fedsynth.privacy.adversaries import HOLDER
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.job import count_terms
+from fedsynth.privacy.trials import KINDS, Trials
 from fedsynth.schema import Categorical, Schema
 
 SCHEMA = Schema(columns=[Categorical(name=name, values=list("abc")) for name in "xyz"])

@@ -148,10 +148,10 @@ def federated_scores(
         )
     clients = Simulation(owners, schema, owned_records_of)
 
+    norm = 1.0 if budget.protects.per_record else client_norm(layout)
+
     def plan(resolved: Budget, clients: int) -> Plan:
-        whole = count_survivors(survivors, clients)
-        stage = Stage(NAME, 1.0, lambda multiplier: _terms(layout, multiplier, resolved, whole))
-        return Plan(budget=resolved, clients=clients, releases=share_out([stage], resolved))
+        return plan_scores(resolved, clients, survivors, norm)
 
     with begin(clients, schema, budget, plan, options, settings, NAME) as session:
         session.progress("scores", 0, 1)
@@ -171,9 +171,20 @@ def federated_scores(
     return _finished(session, recipe, blocks, released, cap)
 
 
-def _terms(layout: Layout, multiplier: float, budget: Budget, survivors: int) -> Terms:
-    norm = 1.0 if budget.protects.per_record else client_norm(layout)
-    return terms_for_everyone(budget, norm, multiplier, survivors)
+def plan_scores(budget: Budget, clients: int, survivors: float = 1.0, norm: float = 1.0) -> Plan:
+    """What scoring asks, whichever rows it scores.
+
+    Args:
+        budget: for so many clients.
+        norm: of what a unit sends; that of a record is 1.
+    """
+    whole = count_survivors(survivors, clients)
+
+    def terms(multiplier: float) -> Terms:
+        return terms_for_everyone(budget, norm, multiplier, whole)
+
+    releases = share_out([Stage(NAME, 1.0, terms)], budget)
+    return Plan(budget=budget, clients=clients, releases=releases)
 
 
 def _finished(

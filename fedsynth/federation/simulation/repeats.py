@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +32,7 @@ _JOBS: dict[str, tuple[frozenset[Key], Ledger]] = {}
 """Of a job's name the tables that it asked and its ledger, of the last jobs: whoever fits day and
 night is told of so many, and that there were others."""
 _forgotten = False
+_APART: ContextVar[bool] = ContextVar("apart", default=False)
 
 
 def key_of(rows: pd.DataFrame | Images) -> Key | None:
@@ -95,6 +98,16 @@ def demand_same(path: Path, keys: Mapping[str, Key | None], *, begun: bool) -> N
         )
 
 
+@contextmanager
+def apart() -> Iterator[None]:
+    """Jobs in this context are neither remembered nor told of: somebody else accounts for them."""
+    before = _APART.set(True)
+    try:
+        yield
+    finally:
+        _APART.reset(before)
+
+
 def recall(keys: Iterable[Key], ledger: Ledger) -> str | None:
     """Remember a job that begins, and say what it and earlier ones on the same rows cost together.
 
@@ -103,7 +116,7 @@ def recall(keys: Iterable[Key], ledger: Ledger) -> str | None:
     """
     global _forgotten
     job = ledger.job
-    if job.insecure or not job.budget.private:
+    if job.insecure or not job.budget.private or _APART.get():
         return None
     asked = frozenset(keys)
     earlier = {

@@ -19,12 +19,14 @@ class Mechanism(Protocol):
         name: in terms, and so in ledgers and certificates.
         norm: that the clip bounds: of a row, or of every block of one where it selects.
         selects: it releases nothing but which block of a sum scores highest.
+        composes: its loss distribution is known.
         assumes, caution: words for the certificate, about trust and about the releases.
     """
 
     name: ClassVar[str]
     norm: ClassVar[Norm]
     selects: ClassVar[bool] = False
+    composes: ClassVar[bool] = True
     assumes: ClassVar[str] = ""
     caution: ClassVar[str] = ""
 

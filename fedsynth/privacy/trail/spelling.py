@@ -7,7 +7,9 @@ from typing import Any
 
 from fedsynth.errors import ConfigError, PrivacyError
 from fedsynth.privacy.sampling import SAMPLINGS
+from fedsynth.privacy.selecting import Selecting
 from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trials import Trials
 
 
 def spell(terms: Terms) -> dict[str, Any]:
@@ -19,6 +21,10 @@ def spell(terms: Terms) -> dict[str, Any]:
     if not terms.curious:
         del plain["curious"]
     plain["sampling"] = {"kind": terms.sampling.kind, **plain["sampling"]}
+    if isinstance(terms, Selecting):
+        plain["parts"] = [
+            [{"terms": spell(own), "count": count} for own, count in part] for part in terms.parts
+        ]
     return plain
 
 
@@ -27,9 +33,18 @@ def read_terms(plain: dict[str, Any]) -> Terms:
     try:
         fields = dict(plain)
         sampling = dict(fields.pop("sampling"))
-        terms = Terms(sampling=SAMPLINGS[sampling.pop("kind")](**sampling), **fields)
+        fields["sampling"] = SAMPLINGS[sampling.pop("kind")](**sampling)
+        terms = Terms(**fields) if "parts" not in fields else _read_selection(fields)
         if spell(terms) != plain:
             raise PrivacyError("unreadable privacy terms: a field is missing")
     except (KeyError, TypeError, ValueError, OverflowError, ConfigError):
         raise PrivacyError("unreadable privacy terms: not what fedsynth writes") from None
     return terms
+
+
+def _read_selection(fields: dict[str, Any]) -> Selecting:
+    parts = tuple(
+        tuple((read_terms(own["terms"]), own["count"]) for own in part)
+        for part in fields.pop("parts")
+    )
+    return Selecting(parts=parts, trials=Trials(**fields.pop("trials")), **fields)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from fedsynth.errors import ReleaseError
 from fedsynth.files import FIGURES, read_plain
 from fedsynth.plain import hash_plain
 from fedsynth.privacy.accounting import charged, spent
 from fedsynth.privacy.adversaries import known_to
+from fedsynth.privacy.selecting import BestOf, Selecting
+from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.agreement import agreement_of
 from fedsynth.privacy.trail.certificate import CONFIG, LEDGER, MODEL, SCHEMA, Certificate
 from fedsynth.privacy.trail.chain import parse_strictly
@@ -61,13 +64,14 @@ def _agree(folder: Path, ledger: Ledger) -> tuple[bool, str]:
         wrong = [key for key in budget if asked.get(key) not in (None, budget[key])]
         if config["method"] != job.method:
             wrong.append("method")
+        methods = _methods(config)
         if hash_plain(config.get("settings") or {}) != job.settings_digest:
             wrong.append("settings")
         # A release of Python's says nothing of how rows came to their owners.
         kept = bool(job.agreed_digest) and "sites" in config
         if kept and hash_plain(agreement_of(config)) != job.agreed_digest:
             wrong.append("seed, holdout, sites or limits")
-        if model["method"] != job.method:
+        if model["method"] not in methods:
             wrong.append("the model's method")
         least = _least_noise(ledger)
         told = [one for _, noise in model.get("measured", ()) for one in _one_by_one(noise)]
@@ -80,6 +84,13 @@ def _agree(folder: Path, ledger: Ledger) -> tuple[bool, str]:
     return True, f"{job.method}, its settings and budget are the ledger's"
 
 
+def _methods(config: Mapping[str, Any]) -> list[str]:
+    """Those that may have made the model: the job's, or of a selection the candidates'."""
+    if config["method"] != BestOf.name:
+        return [config["method"]]
+    return [candidate["method"] for candidate in config["settings"]["candidates"]]
+
+
 def _least_noise(ledger: Ledger) -> float:
     """The smallest deviation that an unbiased count from one of the ledger's sums can have, less
     rounding, by the noise that its multiplier says: that of older releases was no wider.
@@ -87,9 +98,13 @@ def _least_noise(ledger: Ledger) -> float:
     One record more moves a sum by its clip at the most, so no count is surer than the noise over
     the clip (Cramer and Rao), however many of the sum's numbers tell of it.
     """
+    every: set[Terms] = set()
+    for terms in ledger.counts:
+        selection = isinstance(terms, Selecting)
+        every |= {own for part in terms.parts for own, _ in part} if selection else {terms}
     scales = [
         terms.noise.deviation(terms.summed_scale(terms.survivors)) / terms.clip / terms.noise.wider
-        for terms in ledger.counts
+        for terms in every
         if not terms.kind.selects
     ]
     return min(scales, default=0.0) * (1 - 1e-9)

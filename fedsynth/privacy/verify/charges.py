@@ -19,7 +19,13 @@ from fedsynth.files import LINES, read_plain
 Line = Mapping[str, Any]
 
 # The norm in which rows are clipped for each mechanism's noise.
-_NORMS = {"gaussian": "l2", "laplace": "l1", "exponential": "l1", "stable": "l1"}
+_NORMS = {
+    "gaussian": "l2",
+    "laplace": "l1",
+    "exponential": "l1",
+    "stable": "l1",
+    "selection": "l2",
+}
 # Each protects from whom the one before does, and from more.
 _TRUSTS = ("central", "distributed", "local")
 _SAMPLINGS = {
@@ -28,6 +34,8 @@ _SAMPLINGS = {
     "fixed-size": {"kind", "size", "population"},
 }
 _TERMS = {"unit", "trust", "clip", "noise_multiplier", "norm", "mechanism", "sampling", "survivors"}
+_SELECTION = {"trials", "parts"}
+_LAWS = ("logarithmic", "geometric", "poisson")
 _EVENT = {"kind", "label", "round", "job", "terms"}
 _MORE = {"steps", "line", "previous", "hash"}
 
@@ -43,6 +51,7 @@ class Charge:
         sampling: what is not known of who takes part to those whom the charge holds against:
             nothing, coin flips, or a sample without replacement, where neighbours exchange a unit.
         rate: share of the units in a sample, in (0, 1]; 1 where it is known who takes part.
+        best: of a selection, the trials; the noise is theirs.
     """
 
     mechanism: str
@@ -50,6 +59,22 @@ class Charge:
     alpha: float | None = None
     sampling: Literal["everyone", "poisson", "fixed-size"] = "everyone"
     rate: float = 1.0
+    best: Best | None = None
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best trial of a number that is drawn by a law.
+
+    Attributes:
+        mean: of the number.
+        law: "logarithmic", "geometric" or "poisson".
+        parts: of which a unit is in one in a trial: releases, and how often each.
+    """
+
+    mean: float
+    law: str
+    parts: tuple[tuple[tuple[Charge, int], ...], ...]
 
 
 @dataclass(frozen=True)
@@ -154,6 +179,13 @@ def _charge(terms: Line, unit: str) -> Charge:
     of its multiplier times the clip: that is how shares are sized.
     """
     mechanism, noise, alpha = terms["mechanism"], terms["noise_multiplier"], terms.get("alpha")
+    if mechanism == "selection":
+        parts = tuple(
+            tuple((_charge(own["terms"], unit), own["count"]) for own in part)
+            for part in terms["parts"]
+        )
+        trials = terms["trials"]
+        return Charge(mechanism, float(noise), best=Best(trials["mean"], trials["kind"], parts))
     if terms["unit"] != unit:
         # A record exchanges its client's row for another, each within the clip, so it moves the sum
         # by two. It is in no sample by itself: whoever knows its client knows whether it is in one.
@@ -257,7 +289,8 @@ def _faults(event: Line, budget: Line) -> Iterator[str]:
         yield f"{steps} steps"
     if not isinstance(terms, dict) or not isinstance(terms.get("sampling"), dict):
         yield "terms that are none"
-    if fault := _other_fields(terms, _TERMS, {"alpha", "curious"}):
+    more = _SELECTION if terms.get("mechanism") == "selection" else set()
+    if fault := _other_fields(terms, _TERMS | more, {"alpha", "curious"}):
         yield fault
     unit, trust, mechanism = terms["unit"], terms["trust"], terms["mechanism"]
     if unit != budget["unit"] and (unit, budget["unit"]) != ("client", "record"):
@@ -274,6 +307,31 @@ def _faults(event: Line, budget: Line) -> Iterator[str]:
         yield f"noise of {noise} times a clip of {clip}"
     yield from _sampling_faults(terms)
     yield from _share_faults(terms, budget)
+    if more:
+        yield from _selection_faults(terms, budget)
+
+
+def _selection_faults(terms: Line, budget: Line) -> Iterator[str]:
+    """Trials are a secret of a trusted server's, and all that each releases has noise."""
+    if terms["trust"] != "central" or terms["unit"] != budget["unit"]:
+        yield f"trials of {terms['unit']}s under {terms['trust']} trust"
+    trials, parts = terms["trials"], terms["parts"]
+    if not isinstance(trials, dict) or trials.keys() != {"mean", "kind"}:
+        yield "trials without a law"
+    if trials["kind"] not in _LAWS or not (_number(trials["mean"]) and trials["mean"] >= 1):
+        yield f"{trials['mean']} trials by a law called {trials['kind']}"
+    lists = isinstance(parts, list) and all(isinstance(part, list) and part for part in parts)
+    if not (lists and parts):
+        yield "trials of nothing"
+    for own in (own for part in parts for own in part):
+        if not isinstance(own, dict) or own.keys() != {"terms", "count"}:
+            yield "a part that is none"
+        yield from _faults({"terms": own["terms"]}, budget)
+        inner = own["terms"]
+        if inner["mechanism"] == "selection" or inner["sampling"]["kind"] == "fixed-size":
+            yield "trials that are selections, or of samples of a fixed size"
+        if not (type(own["count"]) is int and own["count"] >= 1 and inner["noise_multiplier"] > 0):
+            yield "trials without noise, or without number"
 
 
 def _sampling_faults(terms: Line) -> Iterator[str]:
@@ -326,5 +384,4 @@ def _number(value: object) -> bool:
 
 def _frozen(terms: Line) -> Hashable:
     """What terms say; those that say the same are one."""
-    sampling = tuple(sorted(terms["sampling"].items()))
-    return (sampling, *sorted((key, v) for key, v in terms.items() if key != "sampling"))
+    return json.dumps(terms, sort_keys=True)

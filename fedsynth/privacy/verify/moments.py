@@ -17,7 +17,7 @@ from scipy.special import gammaln, logsumexp
 
 from fedsynth.errors import PrivacyError
 from fedsynth.privacy.verify import pure
-from fedsynth.privacy.verify.charges import Charge
+from fedsynth.privacy.verify.charges import Best, Charge
 
 # Those that dp-accounting optimises over, so that the two can be compared to many digits.
 ORDERS = (*(1 + k / 10 for k in range(1, 100)), *range(11, 64), 128, 256, 512, 1024)
@@ -154,10 +154,52 @@ def curve(charge: Charge, replace_one: bool) -> NDArray[np.float64]:
             twice the clip.
     """
     sigma = charge.noise / (2 if replace_one else 1)
+    if charge.best is not None:
+        return best_of(charge.best, replace_one)
     if sigma == 0:
         return np.full(len(ORDERS), np.inf)
     with np.errstate(over="ignore"):
         return np.array([_single(charge, sigma, order, replace_one) for order in ORDERS])
+
+
+def best_of(best: Best, replace_one: bool) -> NDArray[np.float64]:
+    """RDP at :data:`ORDERS` of the best of several trials (Papernot and Steinke 2022).
+
+    With divergences e(a) of a trial, of a unit that may be in any of the parts, theorem 2 for
+    numbers of mean m, negative binomial of shape eta, gives ``e(a) + log(m) / (a-1) + (1 + eta)
+    min_b ((1 - 1/b) e(b) + log(1/gamma) / b)``; theorem 6 for Poisson ones ``e(a) + log(m) / (a-1)
+    + m delta(a)``, where the trial is (log(1 + 1/(a-1)), delta(a))-DP. A bound at one order holds
+    at all below.
+    """
+    one = np.max([compose(dict(part), replace_one) for part in best.parts], axis=0)
+    a = np.asarray(ORDERS, dtype=np.float64)
+    found = one + np.log(best.mean) / (a - 1)
+    if best.law == "poisson":
+        found += best.mean * np.array([_delta(one, -np.log1p(-1 / order)) for order in a])
+    else:
+        logs = _log_inverse_gamma(best.mean, best.law)
+        factor = 2 if best.law == "geometric" else 1
+        found += factor * np.min((1 - 1 / a) * one + logs / a)
+    return np.asarray([found[k:].min() for k in range(len(a))])
+
+
+def _log_inverse_gamma(mean: float, law: str) -> float:
+    """``log(1/gamma)`` of a law by its mean: 1/gamma (geometric), or (1/gamma - 1) / log(1/gamma)
+    (logarithmic), which rises with it: by bisection, rounded up."""
+    if law == "geometric" or mean == 1:
+        return math.log(mean)
+    low, high = 0.0, 2 * math.log(mean) + 2
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if math.expm1(middle) < mean * middle else (low, middle)
+    return high
+
+
+def _delta(rdp: NDArray[np.float64], epsilon: float) -> float:
+    """Delta at ``epsilon``, by the conversion of :func:`epsilon` or by total variation."""
+    a = np.asarray(ORDERS, dtype=np.float64)
+    logs = (a - 1) * (rdp - epsilon + np.log1p(-1 / a)) - np.log(a)
+    return min(1.0, float(np.exp(np.min(logs))), math.sqrt(-math.expm1(-float(np.min(rdp)))))
 
 
 def _single(charge: Charge, sigma: float, order: float, replace_one: bool) -> float:

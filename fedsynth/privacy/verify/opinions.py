@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from fedsynth.errors import FedsynthError
-from fedsynth.privacy.adversaries import SERVER
+from fedsynth.privacy.adversaries import ALL, SERVER
 from fedsynth.privacy.trail.certificate import Certificate
 from fedsynth.privacy.verify import charges, gaussian, moments, pure
 from fedsynth.privacy.verify.charges import Charge, Charges
@@ -74,9 +74,13 @@ def _opinion_on_adversaries(lines: Sequence[charges.Line], derived: Certificate)
         if exact is None:
             exact = pure.epsilon(read.counts, read.delta)
         slack = _RDP_SLACK * (1 + moment)
-        central = trust == "central" and row["who"] == SERVER
+        # Of a server that is trusted, and of owners that are asked in every trial.
+        hidden = any(one.best is not None for one in read.counts)
+        central = trust == "central" and (row["who"] == SERVER or (hidden and row["who"] == ALL))
         if central:
             sound = not row["promised"]
+        elif hidden:
+            sound = epsilon >= moment - slack
         elif exact is not None and math.isfinite(moment):
             sound = exact - slack <= epsilon <= max(moment, exact) + slack
         else:
