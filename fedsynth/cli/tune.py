@@ -31,6 +31,14 @@ def tune(
             "student network (default)."
         ),
     ] = None,
+    space: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Ranges and lists in place of some of the model's own: a .yaml or .json file, or "
+            "as text: '{max_iter: {from: 50, to: 200, log: true}, l2_regularization: [0, 1]}'.",
+        ),
+    ] = None,
     trials: Annotated[int, typer.Option(help="Candidates, over all runs with one storage.")] = 50,
     rows: Annotated[
         int | None,
@@ -74,6 +82,7 @@ def tune(
 ) -> None:
     """Search a model's settings on synthetic rows: free of privacy cost, however long."""
     from fedsynth.planning.drawing import demand_plot
+    from fedsynth.tuning.reading import read_space
     from fedsynth.tuning.rows import supervise
     from fedsynth.tuning.tuning import find_releases, read_schema
     from fedsynth.tuning.tuning import tune as search
@@ -86,6 +95,7 @@ def tune(
         raise ConfigError(f"{out} exists already: name a new folder")
     if plot is not None:
         demand_plot(plot)
+    choices = None if space is None else read_space(space)
     private = None
     if train is not None and real is not None:
         schema, _ = read_schema(find_releases([*releases]))
@@ -99,6 +109,7 @@ def tune(
             found = search(
                 [*releases],
                 model,
+                choices,
                 trials=trials,
                 rows=rows,
                 metric=metric,

@@ -21,6 +21,7 @@ _STROKES = (
     ("#3d7d3a", "2 3"),
     ("#7a4fa3", "9 3 2 3"),
     ("#8a6d1d", "4 2"),
+    ("#555555", "1 4"),
 )
 _STYLE = (
     "text{font:12px system-ui,sans-serif;fill:#222}.quiet{fill:#555}.mid{text-anchor:middle}"
@@ -41,7 +42,7 @@ def draw_lines(
     """Lines through points of positive figures, on two logarithmic axes.
 
     Args:
-        lines: points by the line's name, at most five lines; figures that are not finite are left
+        lines: points by the line's name, at most six lines; figures that are not finite are left
             out.
         across, up: names of the axes.
         label: text alternative.

@@ -124,3 +124,12 @@ def test_images_are_tuned_against_files_of_images(call, tmp_path):
     found = json.loads(out)
     assert code == 0 and found["model"] == "student network"
     assert found["private"]["default"] > 0.8
+
+
+def test_a_space_is_searched_as_it_is_written_and_a_misspelt_setting_is_named(call, folder):
+    space = ("--space", "{n_neighbors: {from: 7, to: 9}, weights: [uniform]}")
+    code, out, _ = call("tune", folder, *SEARCH, *space, "--quiet", "--json")
+    settings = json.loads(out)["settings"]
+    assert code == 0 and 7 <= settings["n_neighbors"] <= 9 and settings["weights"] == "uniform"
+    code, _, err = call("tune", folder, *SEARCH, "--space", "{n_neighbours: [3, 5]}")
+    assert code == 2 and "did you mean 'n_neighbors'" in err
