@@ -1,8 +1,8 @@
 """A release: what is published, with its certificate; written whole or not at all.
 
 `rows.csv` (or `.parquet`, images `.npz`), `model.safetensors` and `model.json`, `schema.yaml`,
-`config.yaml`, `ledger.jsonl`, perhaps a report, and last `certificate.json` with the hash of
-each: a folder without it is no release.
+`config.yaml`, `ledger.jsonl`, perhaps a report, and last `certificate.json` with the hash of each:
+a folder without it is no release. `certificate.html` says the same for people.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from fedsynth.privacy.trail.certificate import (
     NAME,
     SCHEMA,
     Certificate,
-    seal,
     sha256,
 )
 from fedsynth.privacy.trail.chain import parse_strictly
 from fedsynth.privacy.trail.ledger import Ledger
+from fedsynth.privacy.trail.sealing import seal
 from fedsynth.schema import ImageSchema, Schema, load_schema
 from fedsynth.yaml_files import yaml_text
 

@@ -37,7 +37,7 @@ from fedsynth.cli.planning import plan
 from fedsynth.cli.queries import count, demand_new, impute, parse_conditions, predict
 from fedsynth.cli.select import select
 from fedsynth.cli.tune import tune
-from fedsynth.cli.vouching import key, sign, verify
+from fedsynth.cli.vouching import certificate, key, sign, verify
 from fedsynth.errors import ConfigError, FedsynthError, MachineError
 from fedsynth.files import blame_machine, refused
 from fedsynth.plain import print_json, print_note
@@ -87,6 +87,7 @@ app.command()(count)
 app.command()(impute)
 app.command()(predict)
 app.command()(verify)
+app.command()(certificate)
 app.command()(sign)
 app.command()(key)
 

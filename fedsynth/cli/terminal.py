@@ -50,7 +50,7 @@ def show_outcome(outcome: Outcome) -> None:
     console.print(f"\nRelease in {outcome.folder}", style="bold", markup=False, soft_wrap=True)
     rows = [name for name in content["files"] if name.startswith("rows.")]
     others = [name for name in content["files"] if name not in rows]
-    for name in [*rows, "certificate.json", *others]:
+    for name in [*rows, "certificate.html", "certificate.json", *others]:
         console.print(f"  {outcome.folder / name}", markup=False, soft_wrap=True)
     if outcome.reason is not None:
         console.print(f"\nMethod: {outcome.method}, because {outcome.reason}.", markup=False)

@@ -1,4 +1,4 @@
-"""`fedsynth verify`, `sign` and `key`: whether a release is what it says, and who stands for it."""
+"""`fedsynth verify`, `certificate`, `sign` and `key`: is a release what it says, and whose?"""
 
 from __future__ import annotations
 
@@ -39,6 +39,13 @@ def verify(
         raise ReleaseError(f"{release} does not verify: {', '.join(failed)}")
 
 
+def certificate(release: Release) -> None:
+    """Write certificate.html anew: a certificate as a page for who answers for the release."""
+    from fedsynth.privacy.trail.page import write_page
+
+    print_note(write_page(release))
+
+
 def sign(
     release: Release,
     key: Annotated[Path, typer.Option(help="Your private key: `fedsynth key NAME` makes one.")],
@@ -48,6 +55,7 @@ def sign(
 ) -> None:
     """Vouch for a release, as one of its owners or as the server, after verifying it."""
     from fedsynth.privacy.trail.certificate import Certificate
+    from fedsynth.privacy.trail.page import write_page
     from fedsynth.privacy.trail.signatures import sign as sign_head
     from fedsynth.privacy.verify.verification import require
 
@@ -59,6 +67,8 @@ def sign(
             "which files it is: a signature would vouch for any"
         )
     made = sign_head(release, content["ledger"]["head"], key, name or key.stem)
+    # Which says who signed.
+    write_page(release)
     print_note(f"{release}: signed by {made.name} (key {made.key})")
 
 

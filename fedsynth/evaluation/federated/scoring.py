@@ -43,8 +43,9 @@ from fedsynth.files import writing
 from fedsynth.holding import hold
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
-from fedsynth.privacy.trail.certificate import SCHEMA, certify, seal
+from fedsynth.privacy.trail.certificate import SCHEMA, certify
 from fedsynth.privacy.trail.ledger import Ledger
+from fedsynth.privacy.trail.sealing import seal
 from fedsynth.queries.arguments import budget_of
 from fedsynth.queries.options import Options, Progress
 from fedsynth.queries.plan import Plan, count_survivors

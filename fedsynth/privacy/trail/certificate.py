@@ -6,13 +6,13 @@ import hashlib
 import importlib.metadata
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from fedsynth.demands import demand_path
-from fedsynth.durable import sync, write_whole
+from fedsynth.durable import write_whole
 from fedsynth.errors import ReleaseError
 from fedsynth.files import FIGURES, open_plain, read_plain
 from fedsynth.privacy.accounting import Spent, replaces_one
@@ -24,13 +24,13 @@ from fedsynth.privacy.adversaries import (
 )
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.chain import parse_strictly
-from fedsynth.privacy.trail.job import Closing, Event
+from fedsynth.privacy.trail.job import Event
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.trail.spelling import spell
 from fedsynth.views import Grid, Said, Shown, View
 
 FORMATS = (1, 2)
-NAME = "certificate.json"
+NAME, PAGE = "certificate.json", "certificate.html"
 LEDGER = "ledger.jsonl"
 CONFIG, SCHEMA, MODEL = "config.yaml", "schema.yaml", "model.json"
 
@@ -139,6 +139,7 @@ def certify(ledger: Ledger, files: Mapping[str, str]) -> Certificate:
             "job": job.job,
             "sentence": void or _sentence(ledger, charged),
             "void": void,
+            **_date(ledger),
             "guarantee": {
                 "unit": budget.unit,
                 "neighbours": _neighbours(ledger),
@@ -177,34 +178,16 @@ def certify(ledger: Ledger, files: Mapping[str, str]) -> Certificate:
     )
 
 
-def seal(
-    folder: Path,
-    ledger: Ledger,
-    names: Iterable[str],
-    incidents: tuple[Mapping[str, Any], ...] = (),
-    *,
-    edited: bool = False,
-) -> Certificate:
-    """Close a job's ledger over the files of its release, then certify them together.
-
-    Args:
-        names: of the files in the folder, without ledger and certificate.
-        incidents, edited: see :class:`Closing`.
-    """
-    files = {}
-    for name in sorted(names):
-        sync(folder / name)
-        files[name] = sha256(folder / name)
-    closed = ledger.close_at(folder / LEDGER, Closing(files, incidents, edited))
-    certificate = certify(closed, {**files, LEDGER: sha256(folder / LEDGER)})
-    certificate.save(folder)
-    return certificate
-
-
 def sha256(path: Path) -> str:
     """Hash of a file, read in pieces."""
     with open_plain(path, ReleaseError) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _date(ledger: Ledger) -> dict[str, str]:
+    """The day of the release; earlier ledgers have none."""
+    closing = ledger.closing
+    return {"date": closing.date} if closing is not None and closing.date else {}
 
 
 def _void(ledger: Ledger) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -12,6 +13,8 @@ from fedsynth.errors import PrivacyError
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.spelling import read_terms, spell
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -74,31 +77,41 @@ class Closing:
         files: SHA-256 of every file of the release but ledger and certificate, by name.
         incidents: answers that rounds went without, by stage, owner and reason.
         edited: the rows are not as the model gave them.
+        date: of the release, a day of UTC as 2026-01-31; empty in earlier ledgers.
     """
 
     files: Mapping[str, str]
     incidents: tuple[Mapping[str, Any], ...] = ()
     edited: bool = False
+    date: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         incidents = [dict(one) for one in self.incidents]
-        edited = {"edited": True} if self.edited else {}
-        return {"kind": "closing", "files": dict(self.files), "incidents": incidents, **edited}
+        later = {"edited": True} if self.edited else {}
+        later |= {"date": self.date} if self.date else {}
+        return {"kind": "closing", "files": dict(self.files), "incidents": incidents, **later}
 
     @staticmethod
     def from_dict(plain: Mapping[str, Any]) -> Closing:
         """Raises PrivacyError where ``plain`` is not what :meth:`to_dict` gives."""
         try:
             files, incidents = dict(plain["files"]), tuple(plain["incidents"])
-            closing = Closing(files, incidents, plain.get("edited") is True)
-            intact = closing.to_dict() == plain and all(
-                isinstance(part, str) for entry in closing.files.items() for part in entry
+            edited, day = plain.get("edited") is True, plain.get("date", "")
+            closing = Closing(files, incidents, edited, day)
+            intact = (
+                closing.to_dict() == plain
+                and _is_day(day)
+                and all(isinstance(part, str) for entry in closing.files.items() for part in entry)
             )
         except (KeyError, TypeError, ValueError):
             intact = False
         if not intact:
             raise PrivacyError("no closing line")
         return closing
+
+
+def _is_day(text: object) -> bool:
+    return text == "" or (isinstance(text, str) and _DAY.fullmatch(text) is not None)
 
 
 @dataclass(frozen=True, kw_only=True)

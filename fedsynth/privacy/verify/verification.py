@@ -13,8 +13,18 @@ from pathlib import Path
 
 from fedsynth.demands import demand_kind, demand_path
 from fedsynth.errors import FedsynthError, ReleaseError
-from fedsynth.privacy.trail.certificate import LEDGER, NAME, Certificate, certify, sha256
+from fedsynth.files import FIGURES, read_plain
+from fedsynth.privacy.trail.certificate import (
+    LEDGER,
+    NAME,
+    PAGE,
+    Certificate,
+    certify,
+    sha256,
+    version_of,
+)
 from fedsynth.privacy.trail.ledger import Ledger
+from fedsynth.privacy.trail.page import generator_of, page_of
 from fedsynth.privacy.trail.signatures import NAME as SIGNATURES
 from fedsynth.privacy.trail.signatures import read_keys
 from fedsynth.privacy.verify.binding import binding, vouching
@@ -74,6 +84,8 @@ def _checks(
     yield from binding(folder, ledger, certificate)
     yield from vouching(folder, ledger, head, keys)
     yield from _figures(certificate, derived)
+    if (folder / PAGE).exists():
+        yield Check(PAGE, *_same_page(folder))
     # What the certificate says equals what the ledger implies, or the check above has failed: from
     # here on the latter is held to account.
     yield from second_opinions(folder / LEDGER, derived)
@@ -96,7 +108,7 @@ def _files(folder: Path, certificate: Certificate) -> Iterator[Check]:
         else:
             same = sha256(path) == expected
             yield Check(name, same, "unchanged" if same else "changed since it was certified")
-    known = {*listed, NAME, SIGNATURES}
+    known = {*listed, NAME, PAGE, SIGNATURES}
     others = sorted(path.name for path in folder.iterdir() if path.name not in known)
     found = f"not certified: {', '.join(others)}" if others else "none"
     # Format 1 allowed them.
@@ -114,6 +126,17 @@ def _figures(certificate: Certificate, derived: Certificate) -> Iterator[Check]:
             yield Check(key, False, "the certificate says otherwise than the ledger")
             return
     yield Check("figures", True, f"epsilon {certificate.epsilon:.6g} follows from the ledger")
+
+
+def _same_page(folder: Path) -> tuple[bool, str]:
+    """Whether the page for people is the certificate's own."""
+    page = read_plain(folder / PAGE, ReleaseError, FIGURES).decode(errors="replace")
+    if page == page_of(folder):
+        return True, "says what the certificate says"
+    if generator_of(page) != version_of("fedsynth"):
+        found = f"not compared: of {generator_of(page) or 'no'} fedsynth"
+        return True, f"{found}; `fedsynth certificate` writes it anew"
+    return False, "says otherwise than the certificate: `fedsynth certificate` writes it anew"
 
 
 def _same(ours: object, theirs: object) -> bool:
