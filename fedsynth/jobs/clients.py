@@ -22,14 +22,17 @@ def _spell_owners(value: object) -> object:
     return [str(plain(name)) for name in value] if isinstance(value, list | tuple) else value
 
 
-def demand_no_rows(values: Mapping[str, object]) -> None:
-    """Raises ConfigError for a job over a network that says where rows are, or how they are cut.
+def demand_placed(values: Mapping[str, object]) -> None:
+    """Raises ConfigError for a job that does not say whose rows are whose, or that says it though
+    they are over a network.
 
     Args:
         values: a job file's.
     """
     federation = values.get("federation")
     apart = isinstance(federation, Mapping) and federation.get("runtime") is not None
+    if not apart and values.get("sites") is None:
+        raise ConfigError("job: `sites` is needed: a section")
     named = next((key for key in APART if values.get(key) is not None), None)
     if apart and named is not None:
         raise ConfigError(
@@ -73,9 +76,9 @@ class Federation(Section):
 
     runtime: Annotated[Literal["stream"] | None, Field(description="stream, or left away")] = None
     owners: Annotated[
-        tuple[str, ...] | None,
+        Annotated[tuple[str, ...], Field(min_length=1)] | None,
         BeforeValidator(_spell_owners),
-        Field(min_length=1, description="a list of names"),
+        Field(description="a list of names"),
     ] = None
     listen: Annotated[str | None, Field(description="HOST:PORT")] = None
     survivors: Annotated[float, Field(gt=0, le=1, description="a share in (0, 1]")] = 1.0

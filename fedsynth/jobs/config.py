@@ -24,7 +24,7 @@ from fedsynth.agreed import Agreed, suggestion
 from fedsynth.demands import demand_path
 from fedsynth.durable import write_whole
 from fedsynth.errors import ConfigError, FedsynthError
-from fedsynth.jobs.clients import APART, Federation, demand_no_rows
+from fedsynth.jobs.clients import APART, Federation, demand_placed
 from fedsynth.jobs.inputs import Data, Public, Sites, map_origin
 from fedsynth.jobs.sections import Count, Section, Select, section
 from fedsynth.privacy.budget import Budget
@@ -149,7 +149,7 @@ class Config(Agreed):
     @classmethod
     def _build_settings(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Settings are their method's; rows over a network are their owners'."""
-        demand_no_rows(values)
+        demand_placed(values)
         settings, method = values.get("settings"), values.get("method", AUTO)
         if settings is None or method not in (*SETTINGS, AUTO):
             return {key: value for key, value in values.items() if key != "settings"}
@@ -164,8 +164,6 @@ class Config(Agreed):
     @model_validator(mode="after")
     def _check_complete(self) -> Config:
         apart = self.federation.runtime is not None
-        if self.sites is None and not apart:
-            raise ValueError("`sites` is needed: a section")
         files = None if self.sites is None else self.sites.paths
         sources = [self.data.path, self.data.url, self.data.builtin, files]
         if not apart and sum(source is not None for source in sources) != 1:

@@ -190,9 +190,9 @@ class Sites(Section):
     sigma: Annotated[float | None, Field(description="a number")] = None
     column: Text = None
     names: Annotated[
-        tuple[str, ...] | None,
+        Annotated[tuple[str, ...], Field(min_length=1)] | None,
         BeforeValidator(_spell_names),
-        Field(min_length=1, description="a list of names"),
+        Field(description="a list of names"),
     ] = None
     path: Annotated[str | Origin | None, BeforeValidator(_build_origin)] = None
     paths: Annotated[dict[str, str | Origin] | None, BeforeValidator(_build_origins)] = None

@@ -57,6 +57,7 @@ def test_no_privacy_is_said_in_one_word(tmp_path):
         ("sites.names=[a]", "sites: `names` go with `column`"),
         ("sites={column: age, names: []}", "sites: `names` must be a list of names"),
         ("sites={column: age, names: a}", "sites: `names` must be a list of names"),
+        ("sites={names: null, clients: 3}", "sites: give one of `scheme`"),
         ("sites.column=age", "sites: give one of `scheme` (with `clients`), `column` and `paths`"),
         (
             "data.builtin=digits",

@@ -1,0 +1,214 @@
+"""Jobs over a network, and site files: what is whose, and what is refused before anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fedsynth.errors import ConfigError
+from fedsynth.federation.keys import fingerprint, load_keys, make_request, make_trial
+from fedsynth.jobs.config import Config, load_config
+from fedsynth.jobs.data import count_clients, read_schema
+from fedsynth.jobs.joining import JOBS, load_site, open_site
+from fedsynth.privacy.trail.agreement import agreement_of
+from fedsynth.yaml_files import write_yaml
+from tests.small_jobs import SCHEMA, table, write_job
+
+JOB = {
+    "schema": "schema.yaml",
+    "privacy": {"epsilon": 1.0, "trust": "central"},
+    "method": "aim",
+    "federation": {"runtime": "stream", "owners": ["north", "south", "west"]},
+}
+SITE = {
+    "name": "north",
+    "server": "localhost:8443",
+    "data": {"path": "north.csv"},
+    "schema": "schema.yaml",
+    "account": {"path": "accounts/north.jsonl", "epsilon": 3.0},
+    "rules": {"trust": "central", "job_epsilon": 1.0, "methods": ["aim"]},
+}
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    write_yaml(SCHEMA, tmp_path / "schema.yaml")
+    table(40).to_csv(tmp_path / "north.csv", index=False)
+    write_yaml(JOB, tmp_path / "job.yaml")
+    write_yaml(SITE, tmp_path / "site.yaml")
+    return tmp_path
+
+
+def with_(content: dict, key: str, value: object) -> dict:
+    head, _, rest = key.partition(".")
+    inner = value if not rest else with_(content.get(head) or {}, rest, value)
+    return {**content, head: inner}
+
+
+def test_a_job_over_a_network_is_saved_and_read_back_as_it_is(folder):
+    job, base = load_config(folder / "job.yaml")
+    job.save(folder / "again.yaml")
+    assert load_config(folder / "again.yaml")[0] == job
+    assert Config(**job.to_dict()) == job
+    assert not {"data", "sites", "holdout", "outside"} & job.to_dict().keys()
+    assert count_clients(job, read_schema(job, base)) == 3
+    assert job.federation.patience == 600
+
+
+def test_a_job_is_resumed_with_the_same_owners_in_the_same_order(folder):
+    def agreed(*owners: str) -> object:
+        changes = [f"federation.owners=[{', '.join(owners)}]"]
+        return agreement_of(load_config(folder / "job.yaml", changes)[0].to_dict())
+
+    assert agreed("north", "south") == agreed("north", "south") != agreed("south", "north")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("data.path=a.csv", "leave `data` away, which is the owners' own"),
+        ("sites={clients: 3, scheme: uniform}", "leave `sites` away"),
+        ("holdout=0.2", "leave `holdout` away"),
+        ("outside=allow", "leave `outside` away"),
+        ("federation.owners=[]", "`owners` must be a list of names"),
+        ("federation.owners=[a, a]", "names one twice"),
+        ("federation.owners=null", "needs `owners`"),
+        ("federation.runtime=carrier", "`runtime` must be stream, or left away"),
+        ("federation.ledgers={folder: a, epsilon: 1}", "each keeps its own account"),
+    ],
+)
+def test_what_is_not_the_servers_in_a_job_is_refused_in_words(change, message, folder):
+    with pytest.raises(ConfigError, match=r"job\.yaml") as caught:
+        load_config(folder / "job.yaml", [change])
+    assert message in str(caught.value)
+
+
+def test_owners_of_a_network_are_of_none_in_one_process(tmp_path):
+    with pytest.raises(ConfigError, match="`owners` goes with `runtime: stream`"):
+        load_config(write_job(tmp_path), ["federation.owners=[a, b]"])
+
+
+def test_run_and_plan_say_who_has_the_rows(folder, call):
+    code, _, err = call("run", folder / "job.yaml", "--out", folder / "out")
+    assert code == 2 and "`fedsynth serve` runs it" in err
+    assert not (folder / "out").exists()
+    code, out, _ = call("plan", folder / "job.yaml")
+    assert code == 0 and "3 clients" in out
+
+
+@pytest.mark.parametrize(
+    ("changes", "options", "code", "message"),
+    [
+        ({"privacy.trust": "distributed"}, ["--insecure"], 4, "sums that nobody can open"),
+        ({}, [], 2, "say --keys DIR"),
+        ({}, ["--keys", "none"], 2, "cannot be read"),
+        ({"federation.listen": "0.0.0.0:0"}, ["--insecure"], 2, "without encryption"),
+        ({"federation.listen": "here"}, ["--insecure"], 2, "is no HOST:PORT"),
+    ],
+)
+def test_serve_refuses_before_it_waits_for_anybody(changes, options, code, message, folder, call):
+    job = JOB
+    for key, value in changes.items():
+        job = with_(job, key, value)
+    write_yaml(job, folder / "job.yaml")
+    got, _, err = call("serve", folder / "job.yaml", "--out", folder / "out", *options)
+    assert got == code and message in err
+    assert not (folder / "out").exists()
+
+
+def test_serve_is_for_owners_elsewhere(folder, call):
+    write_yaml({**SITE, "name": "x"}, folder / "site.yaml")
+    code, _, err = call("serve", "demo", "--out", folder / "out", "--insecure")
+    assert code == 2 and "`fedsynth run` runs it" in err
+    code, _, err = call("serve", "--insecure")
+    assert code == 2 and "say which job to serve" in err
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("name", "a/b", "no owner's name"),
+        ("server", None, "`server` must be HOST:PORT"),
+        ("data", {"builtin": "rand"}, "`data` needs `path`"),
+        ("data", {}, "`data` needs `path`"),
+        ("account", {"epsilon": 1.0}, "`path` is needed"),
+        ("account.epsilon", 0, "`epsilon` must be a number above 0"),
+        ("rules.trust", "nobody", "trust must be one of"),
+        ("rules.methods", ["aimm"], "did you mean 'aim'?"),
+        ("rules.job_epsilon", "inf", "no account of finite epsilon carries it"),
+        ("rules.limits", {"message": 65}, "`message` must be MiB, from 1 to 64"),
+        ("rules.peers", {}, "unknown key 'peers'"),
+        ("holdout", 1.0, "`holdout` must be a share from 0 to below 1"),
+        ("schema", "nowhere.yaml", "nowhere.yaml"),
+    ],
+)
+def test_a_wrong_site_file_says_where_and_what(key, value, message, folder, call):
+    content = with_(SITE, key, float("inf") if value == "inf" else value)
+    write_yaml({k: v for k, v in content.items() if v is not None}, folder / "site.yaml")
+    code, _, err = call("join", folder / "site.yaml", "--insecure", "--check")
+    assert code in (2, 3) and (message in err or "`server` is needed" in err)
+    assert not (folder / "accounts").exists()
+
+
+def test_a_check_reads_everything_and_asks_nobody(folder, call):
+    code, _, err = call("join", folder / "site.yaml", "--insecure", "--check")
+    assert code == 0 and "nobody was asked" in err and "NOT ENCRYPTED" in err
+    code, _, err = call("join", folder / "site.yaml", "--check")
+    assert code == 2 and "`keys` is needed" in err
+    make_trial(folder / "keys", ["south"])
+    write_yaml({**SITE, "keys": "keys/south"}, folder / "site.yaml")
+    code, _, err = call("join", folder / "site.yaml", "--check")
+    assert code == 2 and "the certificate in `keys` is of 'south'" in err
+
+
+def test_what_is_held_out_is_the_same_at_every_start(folder):
+    write_yaml({**SITE, "holdout": 0.25}, folder / "site.yaml")
+    seen = []
+    for _ in range(2):
+        file = load_site(folder / "site.yaml")
+        with open_site(file, folder, lambda _: None) as site:
+            seen.append((site._client.records, site._rows))
+    assert seen[0] == seen[1] and seen[0][0] == 30
+    assert not (folder / f"accounts/north.jsonl{JOBS}").exists()
+
+
+def test_keys_are_their_users_alone_and_are_not_written_over(tmp_path, call):
+    made = make_trial(tmp_path / "keys", ["north"])
+    assert [path.name for path in made] == ["server", "north"]
+    assert load_keys(made[1]).name == "north" and load_keys(made[0]).name == "localhost"
+    for path in made:
+        assert (path / "key.pem").stat().st_mode & 0o077 == 0
+    assert not list(tmp_path.rglob("ca.key"))
+    code, _, err = call("keys", "trial", "north", "-o", tmp_path / "keys")
+    assert code == 2 and "exists already" in err
+    code, _, err = call("keys", "site", "north", "-o", made[1])
+    assert code == 2 and "exists already" in err
+    (made[1] / "key.pem").write_bytes((made[0] / "key.pem").read_bytes())
+    with pytest.raises(ConfigError, match="do not belong together"):
+        load_keys(made[1])
+
+
+@pytest.mark.parametrize("names", [["a", "a"], ["server"], ["a/b"], [""], [".a"], ["x" * 65]])
+def test_a_name_that_is_none_gets_no_keys(names, tmp_path, call):
+    assert call("keys", "trial", *names, "-o", tmp_path / "keys")[0] == 2
+    assert not (tmp_path / "keys").exists()
+
+
+def test_a_fingerprint_is_that_of_the_key_in_request_and_certificate(tmp_path, call):
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+
+    request = make_request(tmp_path / "north", "north")
+    made = x509.load_pem_x509_csr(request.read_bytes())
+    der = made.public_key().public_bytes(
+        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    digest = hashes.Hash(hashes.SHA256())
+    digest.update(der)
+    code, out, _ = call("keys", "fingerprint", request)
+    assert code == 0
+    assert out.strip().replace(" ", "") == f"northSHA256{digest.finalize().hex()}"
+    assert fingerprint(request) == out.strip()
+    (tmp_path / "none").write_text("-----BEGIN CERTIFICATE REQUEST-----")
+    assert call("keys", "fingerprint", tmp_path / "none")[0] == 2
