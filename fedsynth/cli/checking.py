@@ -20,6 +20,7 @@ from fedsynth.plain import print_json, print_note
 from fedsynth.queries.options import OUTSIDE, Options
 from fedsynth.schema import ImageSchema, Schema, load_schema
 from fedsynth.schema.checking import ColumnCheck, Violation, check, check_columns
+from fedsynth.schema.constraints import CONSTRAINTS
 from fedsynth.yaml_files import read_yaml
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def check_table(table: str, agreed: Path, reader: Reader, *, as_json: bool) -> N
     else:
         from fedsynth.cli.terminal import show_columns
 
-        show_columns(columns, [v for v in violations if v.rule in ("never", "ordered")])
+        show_columns(columns, [v for v in violations if v.rule in CONSTRAINTS])
     for caution in resolution_cautions(schema):
         print_note(f"{agreed}: {caution}")
     for one in crowded:

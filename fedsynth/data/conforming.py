@@ -49,7 +49,9 @@ class Conformed:
 
 
 def conform(frame: pd.DataFrame, schema: Schema, where: str = "table") -> Conformed:
-    """Turn a frame into arrays of the schema's shape; identifiers are dropped.
+    """Turn a frame into arrays of the schema's shape.
+
+    Identifiers are dropped, and columns that follow from others.
 
     A number outside its bounds is clamped, one between two of its column's values (a fraction of an
     integer, a price between two steps) rounded to the nearer. An undeclared
@@ -105,10 +107,12 @@ def conform_all(frame: pd.DataFrame, schema: Schema, where: str) -> Conformed:
     return conformed
 
 
-def demand_columns(table: object, schema: Schema, where: str) -> pd.DataFrame:
+def demand_columns(
+    table: object, schema: Schema, where: str, *, whole: bool = False
+) -> pd.DataFrame:
     """The table, of any library, as a frame of the schema's columns, each once, and no others.
 
-    Identifiers may be absent.
+    Identifiers may be absent and, unless it is to be `whole`, columns that follow from others.
 
     Raises:
         DataError: it is no table, or has other columns.
@@ -116,7 +120,8 @@ def demand_columns(table: object, schema: Schema, where: str) -> pd.DataFrame:
     frame = demand_frame(table, where)
     names = list(frame.columns)
     declared = [column.name for column in schema.columns]
-    absent = [column.name for column in schema.modelled if column.name not in names]
+    needed = schema.observed if whole else schema.modelled
+    absent = [column.name for column in needed if column.name not in names]
     if absent:
         raise DataError(
             f"{where}: lacks columns of the schema: {_join_names(absent)}. "
@@ -136,7 +141,8 @@ def restore(
 ) -> pd.DataFrame:
     """Turn arrays such as `Conformed.columns` into a frame: the inverse of `conform`.
 
-    Columns, order, dtypes and spelling are the schema's. Identifiers are made anew, each once, in
+    Columns, order, dtypes and spelling are the schema's. Columns that follow from others (`equal`,
+    `sum`) are made of these. Identifiers are made anew, each once, in
     an order drawn from `rng`, so that they say nothing about where a row stands.
 
     Raises:
@@ -148,7 +154,7 @@ def restore(
     lengths = {len(columns[column.name]) for column in schema.modelled}
     if len(lengths) > 1:
         raise DataError(f"arrays differ in length: {sorted(lengths)}")
-    rows = lengths.pop()
+    rows, columns = lengths.pop(), schema.derive(columns)
     series = {
         column.name: draw_identifiers(column, rows, rng)
         if isinstance(column, Identifier)

@@ -142,7 +142,7 @@ def _read_texts(
     path: Path, dialect: Dialect, schema: Schema | None
 ) -> tuple[pd.DataFrame, list[str]]:
     """A CSV file's cells as texts, and what was guessed of it."""
-    names = () if schema is None else [column.name for column in schema.modelled]
+    names = () if schema is None else [column.name for column in schema.observed]
     table, separator, guessed = read_csv(path, dialect, names)
     decimal = dialect.decimal or ("." if separator == "," else None)
     table, found = read_decimals(table, decimal, schema, str(path))
@@ -171,7 +171,7 @@ def _apply(schema: Schema, frame: pd.DataFrame) -> pd.DataFrame:
     """The frame with each declared column in its dtype."""
     typed = {
         column.name: _read_column(frame[column.name], column, schema)
-        for column in schema.modelled
+        for column in schema.observed
         if column.name in frame
     }
     return frame.assign(**typed)
@@ -199,14 +199,14 @@ def write_table(
     demand_kind("schema", schema, Schema, "a table's Schema")
     demand_flag("excel_safe", excel_safe)
     kind = _format(path, _WRITTEN)
-    frame = demand_columns(frame, schema, f"table for {path}")
+    frame = demand_columns(frame, schema, f"table for {path}", whole=True)
     names = [column.name for column in schema.columns if column.name in frame]
     plain = frame[names]
     with writing(path):
         if kind == ".parquet":
             mixed = {
                 column.name: _format_column(plain[column.name], column, schema, None)
-                for column in schema.modelled
+                for column in schema.observed
                 if pd.api.types.infer_dtype(plain[column.name]).startswith("mixed")
             }
             plain.assign(**mixed).to_parquet(path, index=False)
@@ -231,7 +231,7 @@ def _as_texts(plain: pd.DataFrame, schema: Schema, *, excel_safe: bool) -> pd.Da
         column.name: _format_column(
             plain[column.name], column, schema, missing_text(column, schema.missing_values)
         )
-        for column in schema.modelled
+        for column in schema.observed
     }
     written = plain.assign(**texts)
     return spell_safely(written) if excel_safe else written

@@ -71,9 +71,7 @@ def _tables(
     schema: Schema, constraints: Iterable[Constraint] | None = None
 ) -> Iterator[tuple[int, Constraint, tuple[str, ...]]]:
     """Constraints, their numbers, and the columns of each of their tables."""
-    for number, constraint in enumerate(
-        schema.constraints if constraints is None else constraints, 1
-    ):
+    for number, constraint in enumerate(schema.rules if constraints is None else constraints, 1):
         if isinstance(constraint, Never):
             yield number, constraint, constraint.names()
         else:

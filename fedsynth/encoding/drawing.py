@@ -100,7 +100,7 @@ def order(
     Raises:
         ConfigError: the conditions of the draws leave no value in order.
     """
-    constraints = [c for c in schema.constraints if isinstance(c, Ordered)]
+    constraints = [c for c in schema.rules if isinstance(c, Ordered)]
     names = list(dict.fromkeys(name for c in constraints for name in c.ordered))
     kinds = {name: _numeric(schema, name) for name in names}
     rows = np.arange(len(next(iter(columns.values()))))

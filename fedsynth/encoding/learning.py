@@ -115,6 +115,6 @@ def conditions_of(schema: Schema, name: str) -> list[Condition]:
     columns = {column.name: column for column in schema.columns}
     return [
         condition_on(columns[name], constraint.never[name])
-        for constraint in schema.constraints
+        for constraint in schema.rules
         if isinstance(constraint, Never) and name in constraint.never
     ]

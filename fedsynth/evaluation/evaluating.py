@@ -214,7 +214,7 @@ def evaluate(
     attacked = _attacked(schema, secrets, quasi_identifiers, sensitive)
     with showing(progress) as report:
         if isinstance(report, Display) and isinstance(schema, Schema):
-            report.expect(*seconds(sides, len(schema.modelled), models))
+            report.expect(*seconds(sides, len(schema.observed), models))
         results, more = _compare(sides, schema, agreed, attacked, models, seed, report)
     brief = None if certificate is None else _brief(certificate)
     return Evaluation(
@@ -299,7 +299,7 @@ def _attacked(
     quasi_identifiers: Sequence[str] | str,
     sensitive: Sequence[str] | str,
 ) -> _Attacked:
-    names = [] if isinstance(schema, ImageSchema) else [one.name for one in schema.modelled]
+    names = [] if isinstance(schema, ImageSchema) else [one.name for one in schema.observed]
     if not names and any(len(given or ()) for given in (secrets, quasi_identifiers)):
         raise ConfigError("images have no quasi-identifiers and no secrets: leave them out")
     known = demand_names("quasi_identifiers", quasi_identifiers, names)
@@ -334,7 +334,7 @@ def _anonymity(
 def _about(schema: Schema | ImageSchema, sides: Mapping[str, Data | None]) -> dict[str, Any]:
     rows = {side: None if data is None else len(data) for side, data in sides.items()}
     if isinstance(schema, Schema):
-        columns, target, kind = len(schema.modelled), schema.target, "table"
+        columns, target, kind = len(schema.observed), schema.target, "table"
     else:
         columns, kind = math.prod(schema.shape), "image"
         target = None if schema.target is None else schema.target.name

@@ -332,6 +332,6 @@ def _score_rows(data: JobData, test: Rows, rows: Rows, seed: int) -> Scores:
     if not isinstance(schema, Schema):
         return Scores(comparison)
     assert not isinstance(test, Images) and not isinstance(rows, Images)
-    orders = range(1, min(2, len(schema.modelled)) + 1)
+    orders = range(1, min(2, len(schema.observed)) + 1)
     errors = tuple(marginal_error(test, rows, schema, order) for order in orders)
     return Scores(comparison, errors)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -17,6 +18,7 @@ from fedsynth.errors import ConfigError
 from fedsynth.methods.fitted import Learned
 from fedsynth.methods.fitting import Method
 from fedsynth.methods.sampling.drawing import Conditioning
+from fedsynth.methods.sampling.following import draw_following, route
 from fedsynth.methods.sampling.labels import draw_labels
 from fedsynth.privacy.trail.certificate import Certificate
 from fedsynth.queries.arguments import demand_draw, demand_rows, rename
@@ -75,6 +77,12 @@ class Synthesizer(Method[G]):
     ) -> None:
         """Raises ConfigError for what :meth:`sample` would refuse whatever a fit learns."""
         demand_draw(where, proportions, None)
+        self.check_model_draw(route(self.schema, where, proportions)[0], proportions)
+
+    def check_model_draw(
+        self, where: Mapping[str, Any] | None, proportions: Mapping[Any, float] | None
+    ) -> None:
+        """The same of conditions on modelled columns."""
         shares = np.full(self.classes, 1 / max(1, self.classes))
         if isinstance(self.schema, ImageSchema):
             draw_labels(self.schema, shares, 1, where, proportions, np.random.default_rng(0))
@@ -111,7 +119,12 @@ class Synthesizer(Method[G]):
         rows, where, proportions, seed = rename("sample", given, words)
         count, seed = demand_rows("sample", rows), demand_draw(where, proportions, seed)
         with self.using():
-            drawn = self.learned.draw(count, where, proportions, seed)
+            direct, totals = route(self.schema, where, proportions)
+            draw = partial(self.learned.draw, where=direct, proportions=proportions)
+            if totals:
+                drawn = draw_following(self.schema, totals, count, seed, draw)
+            else:
+                drawn = draw(count, seed=seed)
         self._drawn.add(fingerprint(drawn))
         return drawn
 

@@ -22,11 +22,11 @@ from fedsynth.schema.columns import (
     Modelled,
     Numeric,
 )
-from fedsynth.schema.constraints import Never
+from fedsynth.schema.constraints import CONSTRAINTS, rule_of
 from fedsynth.schema.frames import demand_frame, is_foreign
 from fedsynth.schema.table import Schema
 
-TableRule = Literal["absent", "extra", "repeated", "never", "ordered"]
+TableRule = Literal["absent", "extra", "repeated", "never", "ordered", "equal", "sum"]
 """A column that the table lacks or the schema does not know; an identifier in several rows; a
 constraint that rows break."""
 
@@ -87,7 +87,7 @@ def check_columns(
             lines.append(ColumnCheck(column.name, _allowed(column), None, None, None, (), fault))
             continue
         broken = [violation for violation in violations if violation.column == column.name]
-        values = [violation for violation in broken if violation.rule not in ("extra", "never")]
+        values = [one for one in broken if one.rule not in ("extra", *CONSTRAINTS)]
         examples = tuple(
             ("(missing)" if violation.value is None else violation.value, violation.count)
             for violation in sorted(values, key=lambda violation: -violation.count)[:_EXAMPLES]
@@ -203,7 +203,7 @@ def _check_constraints(read: Mapping[str, Cells], schema: Schema) -> list[Violat
         for name in names:
             broken = broken & ~read[name].unreadable
         if broken.any():
-            rule: TableRule = "never" if isinstance(constraint, Never) else "ordered"
+            rule: TableRule = rule_of(constraint)
             count = int(broken.sum())
             violations.append(Violation(", ".join(names), rule, constraint.words(), count))
     return violations

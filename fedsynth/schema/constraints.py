@@ -1,11 +1,13 @@
-"""What no row of a table can be, known in public: impossible combinations, and columns in order."""
+"""What no row of a table can be, known in public: impossible combinations, columns out of order, or
+that do not equal or sum to others."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from datetime import date
 from itertools import combinations, pairwise
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +15,10 @@ from pydantic import BeforeValidator, Field
 
 from fedsynth.agreed import Agreed, plain, suggestion
 from fedsynth.errors import SchemaError
-from fedsynth.schema.columns import Identifier, Modelled
+from fedsynth.schema.columns import Continuous, Identifier, Integer, Modelled
 from fedsynth.schema.conditions import Condition, condition_on
 from fedsynth.schema.ordering import demand_comparable, most
+from fedsynth.schema.rounding import decimals_of
 
 Columns = Mapping[str, Modelled | Identifier]
 Arrays = Mapping[str, NDArray[Any]]
@@ -130,7 +133,142 @@ class Ordered(Agreed):
         return broken
 
 
-Constraint = Never | Ordered
+class Equal(Agreed):
+    """Columns that hold the same in every row, gaps included: one is learned, the others follow."""
+
+    equal: Annotated[
+        tuple[str, ...], Field(min_length=2, description="a list of two or more columns")
+    ]
+
+    def names(self) -> tuple[str, ...]:
+        """The columns that it is about."""
+        return self.equal
+
+    def rename(self, names: Mapping[str, str]) -> Equal:
+        """The same of columns that are called otherwise."""
+        return Equal(equal=tuple(names.get(name, name) for name in self.equal))
+
+    def words(self) -> str:
+        """What the columns are to be, for reports."""
+        return "all the same"
+
+    def demand(self, columns: Columns) -> None:
+        """Raises SchemaError where the columns hold other values."""
+        if len(set(self.equal)) < len(self.equal):
+            raise SchemaError("names a column twice")
+        first, *others = (columns[name] for name in self.equal)
+        for other in others:
+            differ = ["kind"] if other.kind != first.kind else _differ(first, other)
+            if differ:
+                raise SchemaError(
+                    f"equal columns hold the same values, but {first.name!r} and {other.name!r} "
+                    f"differ in {', '.join(f'`{key}`' for key in differ)}: declare them alike"
+                )
+
+    def broken(self, arrays: Arrays, columns: Columns) -> NDArray[np.bool_]:
+        """Which rows [n] of conformed columns break it."""
+        first, *others = (arrays[name] for name in self.equal)
+        known = ~_is_gap(first)
+        broken: NDArray[np.bool_] = np.logical_or.reduce(
+            [(_is_gap(other) == known) | (known & (other != first)) for other in others]
+        )
+        return broken
+
+
+class Total(Agreed):
+    """A column and the columns that it sums."""
+
+    total: Annotated[str, Field(description="the name of a column")]
+    parts: Annotated[
+        tuple[str, ...], Field(min_length=2, description="a list of two or more columns")
+    ]
+
+    @classmethod
+    def whereabouts(cls, values: Mapping[str, Any]) -> str:
+        return "sum"
+
+
+class Sum(Agreed):
+    """A column that is the sum of others, and a gap where one of these is: it follows from them."""
+
+    sum: Annotated[Total, Field(description="{total: a column, parts: [columns]}")]
+
+    @property
+    def total(self) -> str:
+        """The column that follows."""
+        return self.sum.total
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The columns that it sums."""
+        return self.sum.parts
+
+    def names(self) -> tuple[str, ...]:
+        """The columns that it is about, the total last."""
+        return (*self.parts, self.total)
+
+    def rename(self, names: Mapping[str, str]) -> Sum:
+        """The same of columns that are called otherwise."""
+        parts = tuple(names.get(name, name) for name in self.parts)
+        return Sum(sum=Total(total=names.get(self.total, self.total), parts=parts))
+
+    def words(self) -> str:
+        """What the columns are to be, for reports."""
+        return f"{' + '.join(self.parts)} = {self.total}"
+
+    def demand(self, columns: Columns) -> None:
+        """Raises SchemaError where the total cannot hold every sum of its parts."""
+        if len(set(self.names())) < len(self.names()):
+            raise SchemaError("names a column twice")
+        for name in self.names():
+            if not isinstance(columns[name], Integer | Continuous):
+                raise SchemaError(f"sums are of numbers, and {name!r} is {columns[name].kind}")
+        *parts, total = (_number(columns[name]) for name in self.names())
+        if len({column.seconds for column in (*parts, total)}) > 1:
+            told = ", ".join(f"{one.name!r} {one.format or 'plain'}" for one in (*parts, total))
+            raise SchemaError(f"sums are of numbers of one unit: {told}")
+        if total.missing != any(part.missing for part in parts):
+            may = "no part may: take `missing` away" if total.missing else "a part may: allow it"
+            raise SchemaError(f"{total.name!r} is a gap where a part is, and {may}")
+        places = max(decimals_of(part) for part in parts)
+        if places > decimals_of(total):
+            raise SchemaError(f"{total.name!r} needs `decimals: {places}`, as its parts have")
+        low, high = (
+            round(math.fsum(ends), places)
+            for ends in zip(*((part.low, part.high) for part in parts), strict=True)
+        )
+        if low < total.low or high > total.high:
+            raise SchemaError(
+                f"the sums of {', '.join(map(repr, self.parts))} lie between {low:,.15g} and "
+                f"{high:,.15g}, by their bounds: let {total.name!r} hold all of these"
+            )
+        scale = 10.0 ** decimals_of(total)
+        steps = [low - total.low, *(part.unit for part in parts)]
+        if any(round(step * scale) % total.stride for step in steps):
+            raise SchemaError(f"{total.name!r} has other steps than its parts: drop its `step`")
+
+    def broken(self, arrays: Arrays, columns: Columns) -> NDArray[np.bool_]:
+        """Which rows [n] of conformed columns break it."""
+        total, column = arrays[self.total], _number(columns[self.total])
+        sums = np.sum([arrays[name] for name in self.parts], axis=0)
+        gaps = np.isnan(sums) != np.isnan(total)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(gaps | (np.abs(sums - total) > 0.5 * 10.0 ** -decimals_of(column)))
+
+
+Constraint = Never | Ordered | Equal | Sum
+CONSTRAINTS: dict[str, type[Never | Ordered | Equal | Sum]] = {
+    "never": Never,
+    "ordered": Ordered,
+    "equal": Equal,
+    "sum": Sum,
+}
+"""By their only key."""
+
+
+def rule_of(constraint: Constraint) -> Literal["never", "ordered", "equal", "sum"]:
+    """Its only key."""
+    return next(key for key, kind in CONSTRAINTS.items() if isinstance(constraint, kind))  # type: ignore[return-value]
 
 
 def tie(constraints: Iterable[Constraint]) -> list[tuple[tuple[str, ...], list[Constraint]]]:
@@ -154,6 +292,31 @@ def spell(given: object) -> str:
     return "missing" if given is None else str(given)
 
 
+def _differ(first: Modelled | Identifier, other: Modelled | Identifier) -> list[str]:
+    """Keys that say which values a column holds, and in which two columns of one kind differ."""
+    keys = (
+        "values",
+        "other",
+        "lower",
+        "upper",
+        "decimals",
+        "step",
+        "resolution",
+        "zone",
+        "missing",
+    )
+    return [key for key in keys if getattr(first, key, None) != getattr(other, key, None)]
+
+
+def _is_gap(values: NDArray[Any]) -> NDArray[np.bool_]:
+    return np.asarray(values < 0 if values.dtype.kind == "i" else np.isnan(values))
+
+
+def _number(column: Modelled | Identifier) -> Integer | Continuous:
+    assert isinstance(column, Integer | Continuous)
+    return column
+
+
 def _numeric(columns: Columns, *names: str) -> list[Any]:
     """The columns of these names, which were demanded to be numbers or dates."""
     return [columns[name] for name in names]
@@ -163,8 +326,8 @@ def build_constraint(value: object) -> object:
     """Build a constraint from a mapping, by its only key."""
     if not isinstance(value, Mapping):
         return value
-    kinds: dict[str, type[Agreed]] = {"never": Never, "ordered": Ordered}
-    if len(value) != 1 or next(iter(value)) not in kinds:
-        key = next((str(key) for key in value if key not in kinds), "")
-        raise SchemaError(f"a constraint has one key, `never` or `ordered`{suggestion(key, kinds)}")
-    return kinds[next(iter(value))](**{str(key): entry for key, entry in value.items()})
+    if len(value) != 1 or next(iter(value)) not in CONSTRAINTS:
+        key = next((str(key) for key in value if key not in CONSTRAINTS), "")
+        known = ", ".join(f"`{kind}`" for kind in CONSTRAINTS)
+        raise SchemaError(f"a constraint has one key, one of {known}{suggestion(key, CONSTRAINTS)}")
+    return CONSTRAINTS[next(iter(value))](**{str(key): entry for key, entry in value.items()})

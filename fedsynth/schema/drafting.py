@@ -21,6 +21,7 @@ from fedsynth.schema.cells import without_storage
 from fedsynth.schema.columns import Categorical, Continuous, Identifier, Integer, Modelled
 from fedsynth.schema.differences import compare
 from fedsynth.schema.findings import Finding
+from fedsynth.schema.following import describe_following
 from fedsynth.schema.frames import demand_frame
 from fedsynth.schema.losses import describe_losses
 from fedsynth.schema.proposing import (
@@ -100,6 +101,7 @@ def draft(tables: pd.DataFrame | Mapping[str, pd.DataFrame], target: str | None 
         provenance="private-data",
     )
     findings = [one for proposal in proposals for one in proposal.findings]
+    findings += describe_following(schema, owners)
     return Draft(schema, (*differences, *findings), tuple(differences))
 
 

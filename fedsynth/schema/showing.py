@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from fedsynth.schema.columns import Boolean, Categorical, Continuous, Datetime, Identifier, Modelled
-from fedsynth.schema.constraints import Constraint, Never, spell
+from fedsynth.schema.constraints import Constraint, Equal, Never, Ordered, spell
 from fedsynth.views import Grid, Said, View, listed
 
 if TYPE_CHECKING:
@@ -122,4 +122,8 @@ def _rule(constraint: Constraint) -> tuple[str, str]:
     if isinstance(constraint, Never):
         met = (f"{name}: {spell(given)}" for name, given in constraint.never.items())
         return "never", ", ".join(met)
-    return "ordered", " <= ".join(constraint.ordered)
+    if isinstance(constraint, Ordered):
+        return "ordered", " <= ".join(constraint.ordered)
+    if isinstance(constraint, Equal):
+        return "equal", " = ".join(constraint.equal)
+    return "sum", constraint.words()

@@ -28,7 +28,7 @@ from fedsynth.schema.columns import (
     Identifier,
     Modelled,
 )
-from fedsynth.schema.constraints import Constraint, build_constraint
+from fedsynth.schema.constraints import Constraint, Never, Ordered, build_constraint
 from fedsynth.schema.documents import Document, build_column, column_keys
 from fedsynth.schema.frames import demand_frame
 from fedsynth.schema.image import ImageSchema
@@ -37,6 +37,8 @@ from fedsynth.yaml_files import read_yaml
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from fedsynth.schema.deriving import Derivation
 
 
 class SDVMetadata(Protocol):
@@ -84,15 +86,19 @@ class Schema(Document):
         repeated = sorted(name for name, count in Counter(names).items() if count > 1)
         if repeated:
             raise ValueError(f"columns declared twice: {', '.join(map(repr, repeated))}")
-        if not self.modelled:
+        if not self.observed:
             raise ValueError("every column is an identifier, so there is nothing to learn")
         if self.target is not None:
             self._demand_target(names)
-        for column in self.modelled:
+        for column in self.observed:
             if column.missing:
                 missing_text(column, self.missing_values)
         for number, constraint in enumerate(self.constraints, 1):
             self._demand_constraint(number, constraint, names)
+        try:
+            _ = self.rules
+        except SchemaError as error:
+            raise ValueError(str(error)) from None
         return self
 
     def _demand_constraint(self, number: int, constraint: Constraint, names: list[str]) -> None:
@@ -131,6 +137,26 @@ class Schema(Document):
         for constraint in self.constraints if constraints is None else constraints:
             broken |= constraint.broken(columns, self._by_name)
         return broken
+
+    @property
+    def derivations(self) -> tuple[Derivation, ...]:
+        """Columns that follow from others by `equal` or `sum`, in the order of making them."""
+        from fedsynth.schema.deriving import plan_derivations
+
+        return plan_derivations(self.constraints, self.target)
+
+    @property
+    def rules(self) -> tuple[Never | Ordered, ...]:
+        """What the constraints say of the modelled columns, once all others follow from these."""
+        from fedsynth.schema.deriving import rewrite
+
+        return rewrite(self.constraints, self.derivations)
+
+    def derive(self, columns: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Conformed arrays [n] of the modelled columns, and those that follow from them."""
+        from fedsynth.schema.deriving import derive
+
+        return derive(columns, self.derivations, self._by_name)
 
     def _demand_target(self, names: list[str]) -> None:
         if self.target not in names:
@@ -200,6 +226,7 @@ class Schema(Document):
 
         SDV knows no notation: what is written as $1,234.50 or 1:30 is described as the number that
         it is (`edit` with `dtype=None` gives it back as one), and moments by their offset from UTC.
+        Steps and constraints have no place in it.
 
         Raises:
             DataError: if sdv is not installed.
@@ -297,9 +324,23 @@ class Schema(Document):
         return changed
 
     @property
-    def modelled(self) -> tuple[Modelled, ...]:
-        """The columns without the identifiers, in order: what encodings and models see."""
+    def observed(self) -> tuple[Modelled, ...]:
+        """The columns without the identifiers, in order: what tables tell."""
         return tuple(column for column in self.columns if not isinstance(column, Identifier))
+
+    @property
+    def modelled(self) -> tuple[Modelled, ...]:
+        """Those of :attr:`observed` that follow from no others: what encodings and models see."""
+        following = {one.name for one in self.derivations}
+        return tuple(column for column in self.observed if column.name not in following)
+
+    @property
+    def whole(self) -> Schema:
+        """Without the constraints by which columns follow from others, so that none does."""
+        if not self.derivations:
+            return self
+        rest = [one for one in self.constraints if isinstance(one, Never | Ordered)]
+        return self.model_copy(update={"constraints": tuple(rest)})
 
     def column(self, name: str) -> Modelled | Identifier:
         """The column of that name.

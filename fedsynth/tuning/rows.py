@@ -63,7 +63,7 @@ def demand_task(schema: AnySchema) -> AnySchema:
 
 def features_of(schema: Schema) -> tuple[Modelled, ...]:
     """The columns that the target is predicted by."""
-    return tuple(column for column in schema.modelled if column.name != schema.target)
+    return tuple(column for column in schema.observed if column.name != schema.target)
 
 
 def supervise(data: Rows, schema: AnySchema, where: str = "table") -> Supervised:

@@ -177,7 +177,7 @@ def _choose(scores: NDArray[np.float64]) -> int:
 
 
 def _score_pairs(drawn: pd.DataFrame, held: pd.DataFrame, schema: Schema) -> float:
-    order = min(2, len(schema.modelled))
+    order = min(2, len(schema.observed))
     return -marginal_error(held, drawn, schema, order).mean
 
 

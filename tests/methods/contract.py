@@ -33,6 +33,7 @@ from fedsynth.privacy.budget import Budget
 from fedsynth.queries.session import Session
 from fedsynth.registry import METHODS, SETTINGS
 from fedsynth.schema import Boolean, Categorical, Identifier, ImageSchema, Integer, Schema
+from fedsynth.schema.checking import check
 from fedsynth.schema.target import conditions
 from tests.hostile.mutations import mutations
 from tests.methods.door import digest, listening, other_table
@@ -115,14 +116,26 @@ TABLES: dict[str, tuple[Schema, pd.DataFrame]] = {
     ),
     "constraints": (
         Schema(
-            columns=[*(Integer(name=c, lower=0, upper=9) for c in "ab"), _CLASS],
+            columns=[
+                Integer(name="sum", lower=0, upper=17),
+                Integer(name="a", lower=0, upper=8, step=2),
+                Integer(name="b", lower=0, upper=9),
+                _CLASS,
+                Categorical(name="same", values=["x", "y"]),
+            ],
             target="t",
-            constraints=[{"ordered": ["a", "b"]}],
+            constraints=[
+                {"ordered": ["a", "b"]},
+                {"equal": ["same", "t"]},
+                {"sum": {"total": "sum", "parts": ["a", "b"]}},
+            ],
         ),
         _drawn(
-            a=lambda rng: rng.integers(0, 5, 12),
+            sum=lambda rng: np.arange(12),
+            a=lambda rng: rng.choice([0, 2, 4], 12),
             b=lambda rng: rng.integers(5, 10, 12),
-            t=lambda rng: rng.choice(["x", "y"], 12),
+            t=lambda rng: ["x", "y"] * 6,
+            same=lambda rng: ["x", "y"] * 6,
         ),
     ),
 }
@@ -442,7 +455,8 @@ def _demand_rows(rows: pd.DataFrame, schema: Schema, count: int) -> None:
     assert len(rows) == count
     conformed = conform(rows, schema)
     assert not any(conformed.outside.values())
-    assert not schema.broken(conformed.columns).any()
+    # Of all that it may break, no number between two steps, nor a constraint.
+    assert [one.rule for one in check(rows, schema)] == []
     for column in schema.columns:
         kind = rows[column.name].dropna()
         if isinstance(column, Integer):

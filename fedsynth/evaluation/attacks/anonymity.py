@@ -133,7 +133,7 @@ def _pycanon() -> ModuleType:
 def _demand_columns(
     schema: Schema, quasi_identifiers: tuple[str, ...], sensitive: tuple[str, ...]
 ) -> None:
-    names = [column.name for column in schema.modelled]
+    names = [column.name for column in schema.observed]
     for what, given in (("quasi-identifiers", quasi_identifiers), ("sensitive columns", sensitive)):
         if not given:
             raise ConfigError(f"{what}: name one column or more")
@@ -155,7 +155,7 @@ def _classes(rows: Rows, columns: tuple[str, ...], bins: int | None) -> NDArray[
         j = rows.names.index(column)
         seen[:, place] = rows.values[:, j]
         if bins is not None and not rows.sizes[j]:
-            declared: Any = rows.schema.modelled[j]
+            declared: Any = rows.schema.observed[j]
             width = (declared.high - declared.low) / bins or 1.0
             parts = np.floor((seen[:, place] - declared.low) / width)
             seen[:, place] = np.clip(parts, 0, bins - 1)

@@ -96,7 +96,7 @@ def row_keys(rows: Rows) -> NDArray[np.uint64]:
     64 bits, so that even among a million rows two different ones meet with chance 3e-8.
     """
     keys = np.zeros(len(rows), dtype=np.uint64)
-    for j, column in enumerate(rows.schema.modelled):
+    for j, column in enumerate(rows.schema.observed):
         # Adding 0 turns -0.0 into 0.0, which has other bits.
         values = np.round(rows.values[:, j], getattr(column, "decimals", 0)) + 0.0
         values[np.isnan(values)] = np.nan

@@ -141,8 +141,8 @@ def records_of(owned: object, schema: Schema | ImageSchema, where: str) -> Recor
         return check_images(owned, schema, where)
     if len(owned):
         return read_rows(owned, schema, where)
-    demand_columns(owned, schema, where)
-    width = len(schema.modelled)
+    demand_columns(owned, schema, where, whole=True)
+    width = len(schema.observed)
     return Rows(schema, np.empty((0, width)), np.zeros((0, width), dtype=bool))
 
 

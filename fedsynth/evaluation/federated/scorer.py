@@ -70,7 +70,7 @@ class _Cells:
         return inside + 2
 
     def codes(self, rows: Rows) -> Codes:
-        values, column = rows.values[:, self.j], rows.schema.modelled[self.j]
+        values, column = rows.values[:, self.j], rows.schema.observed[self.j]
         gap = np.isnan(values)
         found = np.searchsorted(self.cuts, values, side="left" if self.discrete else "right")
         if self.discrete and len(self.cuts):
@@ -125,7 +125,7 @@ def _why_not(schema: Schema) -> str | None:
         return "no scores of a classifier: the schema has no target"
     if not schema.classes:
         return f"no scores of a classifier: the target {schema.target!r} is a number"
-    if len(schema.modelled) == 1:
+    if len(schema.observed) == 1:
         return "no scores of a classifier: the schema has no column besides the target"
     return None
 

@@ -134,7 +134,7 @@ class _Cut:
     """
 
     def __init__(self, rows: Rows, j: int) -> None:
-        self.column, self.place, self.name = rows.schema.modelled[j], j, rows.names[j]
+        self.column, self.place, self.name = rows.schema.observed[j], j, rows.names[j]
         values = rows.values[:, j]
         known = np.unique(values[~np.isnan(values)])
         self.discrete = rows.sizes[j] > 0

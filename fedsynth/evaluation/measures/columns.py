@@ -76,7 +76,7 @@ def column_scores(synthetic: Rows, train: Rows, real: Rows) -> tuple[ColumnScore
     """Of every modelled column: synthetic rows against `real`, beside those of `train`."""
     return tuple(
         _column_score(column, synthetic, train, real, j)
-        for j, column in enumerate(real.schema.modelled)
+        for j, column in enumerate(real.schema.observed)
     )
 
 

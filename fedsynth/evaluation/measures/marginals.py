@@ -55,7 +55,7 @@ def marginal_error(
         ConfigError: an order below 1 or above the number of columns; no bins or sets.
         DataError: a table that does not fit the schema.
     """
-    names = tuple(column.name for column in schema.modelled)
+    names = tuple(column.name for column in schema.observed)
     if not 1 <= order <= len(names):
         raise ConfigError(f"order must lie between 1 and the {len(names)} columns and is {order}")
     if min(bins, limit) < 1:

@@ -70,7 +70,7 @@ def diagnostic(synthetic: Rows, real: Rows) -> Diagnostic:
 
 def metadata(rows: Rows, columns: list[int]) -> dict[str, Any]:
     """What SDMetrics is told about these columns."""
-    modelled = rows.schema.modelled
+    modelled = rows.schema.observed
     kinds = {}
     for j in columns:
         column = modelled[j]
@@ -81,12 +81,12 @@ def metadata(rows: Rows, columns: list[int]) -> dict[str, Any]:
 
 def plain_frame(rows: Rows, columns: list[int]) -> pd.DataFrame:
     """Rows as SDMetrics takes them: floats, dates, categories by their spelling, gaps as None."""
-    modelled = rows.schema.modelled
+    modelled = rows.schema.observed
     return pd.DataFrame({modelled[j].name: _plain(rows, j) for j in columns})
 
 
 def _plain(rows: Rows, j: int) -> Any:
-    column, values = rows.schema.modelled[j], rows.values[:, j]
+    column, values = rows.schema.observed[j], rows.values[:, j]
     if isinstance(column, Datetime):
         return moments(values, column)
     if not rows.sizes[j]:

@@ -133,7 +133,7 @@ def label_features(
 
 def features_of(schema: Schema) -> tuple[Modelled, ...]:
     """The columns a model may look at: all but the target and identifiers, in order."""
-    return tuple(column for column in schema.modelled if column.name != schema.target)
+    return tuple(column for column in schema.observed if column.name != schema.target)
 
 
 def label_rows(rows: Rows, where: str = "data") -> Examples:

@@ -30,7 +30,7 @@ class Rows:
 
     Attributes:
         schema: what each column is.
-        values: float64 [n, d], in the order of `schema.modelled`. Numbers rounded to the schema's
+        values: float64 [n, d], in the order of `schema.observed`. Numbers rounded to the schema's
             decimals, also outside their bounds (dates in units since the column's lower bound);
             codes of categories from 0. A value that the schema does not list is its column's
             `other`; without one, all such share the code behind the last one. NaN is a gap, or a
@@ -47,14 +47,14 @@ class Rows:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(column.name for column in self.schema.modelled)
+        return tuple(column.name for column in self.schema.observed)
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """Codes of each column [d], the one for undeclared values included; 0 for numbers."""
         return tuple(
             len(column.categories) + 1 if isinstance(column, Categorical | Boolean) else 0
-            for column in self.schema.modelled
+            for column in self.schema.observed
         )
 
     def take(self, positions: NDArray[np.int64] | NDArray[np.bool_]) -> Rows:
@@ -75,12 +75,12 @@ def read_rows(frame: pd.DataFrame, schema: Schema, where: str) -> Rows:
     Raises:
         DataError: the frame is empty, or its columns are not the schema's.
     """
-    frame = demand_columns(frame, schema, where)
+    frame = demand_columns(frame, schema, where, whole=True)
     if frame.empty:
         raise DataError(f"{where}: has no rows")
-    values = np.empty((len(frame), len(schema.modelled)))
+    values = np.empty((len(frame), len(schema.observed)))
     outside = np.zeros(values.shape, dtype=bool)
-    for j, column in enumerate(schema.modelled):
+    for j, column in enumerate(schema.observed):
         cells = read_cells(frame[column.name], column, schema.missing_values)
         for broken in violations(cells, column).values():
             outside[:, j] |= broken
@@ -107,7 +107,7 @@ def conform_rows(rows: Rows) -> Rows:
     Rows with a cell that fits nowhere are left out; there may be none left.
     """
     values, kept = rows.values.copy(), np.ones(len(rows), dtype=bool)
-    for j, column in enumerate(rows.schema.modelled):
+    for j, column in enumerate(rows.schema.observed):
         cells = values[:, j]
         if isinstance(column, Categorical | Boolean):
             cells[cells == len(column.categories)] = np.nan

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from fedsynth.agreed import suggestion
 from fedsynth.codec import Named
-from fedsynth.data.tables import conform
 from fedsynth.demands import demand_names, demand_number
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError, ReleaseError
@@ -22,6 +21,8 @@ from fedsynth.marginals import Domain, Measurement, Model, estimate_marginal
 from fedsynth.methods.marginal.expecting import Asked, expect_tables
 from fedsynth.methods.marginal.measurer import Measurer
 from fedsynth.methods.marginal.settings import GraphicalSettings
+from fedsynth.methods.sampling.following import route, sources_of
+from fedsynth.methods.sampling.gaps import Known
 from fedsynth.methods.sampling.labels import label_shares
 from fedsynth.methods.synthesizer import Synthesizer
 from fedsynth.privacy.budget import Budget
@@ -32,7 +33,7 @@ from fedsynth.queries.plan import Plan
 from fedsynth.queries.session import Session
 from fedsynth.queries.shares import Stage
 from fedsynth.queries.tasks.counting import HISTOGRAM
-from fedsynth.schema import Identifier, Schema
+from fedsynth.schema import Schema
 from fedsynth.schema.conditions import Condition, condition_on
 from fedsynth.schema.frames import demand_frame
 from fedsynth.schema.target import target_index
@@ -114,7 +115,8 @@ class Learned(Outlined):
         """Conditions by column's name, and how likely each code of the column meets it."""
         names = [column.name for column in self.schema.modelled]
         given, evidence = {}, {}
-        for name, value in where.items():
+        direct, totals = route(self.schema, where)
+        for name, value in (*(direct or {}).items(), *totals.items()):
             if name not in names:
                 raise ConfigError(f"cannot condition on {name!r}{suggestion(name, names)}")
             condition = condition_on(self.schema.column(name), value)
@@ -200,32 +202,18 @@ class GraphicalSynthesizer(Synthesizer[Learned]):
             DataError: a table that the schema does not fit.
         """
         learned, rng = self.learned, np.random.default_rng(demand_seed(seed))
-        frame = demand_frame(frame, "table to impute")
-        gaps = frame.copy()
-        for column in self.schema.modelled:
-            if column.name not in gaps:
-                gaps[column.name] = None
-        conformed = conform(gaps, _with_gaps(self.schema), "table to impute")
-        absent = np.stack([_absent(conformed.columns[c.name]) for c in self.schema.modelled], 1)
-        codes = np.where(absent, -1, learned.encoding.encode(conformed)).astype(np.int32)
+        frame, known = demand_frame(frame, "table to impute"), Known(self.schema)
+        conformed = known.read(frame)
+        gaps = [_absent(conformed.columns[c.name]) for c in self.schema.modelled]
+        codes = np.where(np.stack(gaps, 1), -1, learned.encoding.encode(conformed))
+        codes = codes.astype(np.int32)
         evidence = {
             k: np.append(np.ones(learned.domain.sizes[k] - 1), 0.0)
             for k, column in enumerate(self.schema.modelled)
             if column.missing
         }
         model = learned.model.condition(evidence) if evidence else learned.model
-        filled = learned.encoding.decode(model.impute(codes, rng), rng)
-        imputed = frame.copy()
-        for k, column in enumerate(self.schema.modelled):
-            if column.name not in imputed:
-                imputed[column.name] = filled[column.name].to_numpy()
-            elif absent[:, k].any():
-                at = imputed.index[absent[:, k]]
-                values = filled[column.name].to_numpy()[absent[:, k]]
-                imputed[column.name] = imputed[column.name].astype(object)
-                imputed.loc[at, column.name] = values
-                imputed[column.name] = imputed[column.name].infer_objects()
-        return imputed
+        return known.fill(frame, learned.encoding.decode(model.impute(codes, rng), rng), rng)
 
     def marginal(
         self,
@@ -253,9 +241,10 @@ class GraphicalSynthesizer(Synthesizer[Learned]):
         demand_draw(where, None, None)
         learned = self.learned
         names = [column.name for column in self.schema.modelled]
-        columns = demand_names("columns", columns, names)
-        if not columns:
+        asked = demand_names("columns", columns, [one.name for one in self.schema.observed])
+        if not asked:
             raise ConfigError("columns: name at least one")
+        columns = sources_of(self.schema, asked)
         clique = tuple(sorted(names.index(name) for name in columns))
         _, evidence = learned.conditions(where or {})
         model = learned.model.condition(evidence) if evidence else learned.model
@@ -269,16 +258,8 @@ class GraphicalSynthesizer(Synthesizer[Learned]):
             reach = NormalDist().inv_cdf(0.5 + level / 2) * noise
             rows["low"] = np.maximum(known.values.ravel() - reach, 0.0)
             rows["high"] = np.maximum(known.values.ravel() + reach, 0.0)
-        return rows[[*columns, "count", "low", "high"]]
-
-
-def _with_gaps(schema: Schema) -> Schema:
-    """The schema of a table in which any cell may be missing."""
-    columns = [
-        column if isinstance(column, Identifier) else column.model_copy(update={"missing": True})
-        for column in schema.columns
-    ]
-    return schema.model_copy(update={"columns": tuple(columns), "target": None})
+        shown = rows[[*columns, "count", "low", "high"]]
+        return shown.rename(columns=dict(zip(columns, asked, strict=True)))
 
 
 def _absent(values: NDArray[Any]) -> NDArray[np.bool_]:

@@ -66,7 +66,7 @@ class Conditioning:
                 raise ConfigError(f"cannot condition on {name!r}{suggestion(name, names)}")
             conditions[name] = condition_on(schema.column(name), value)
         columns = {column.name: column for column in schema.modelled}
-        for constraint in schema.constraints:
+        for constraint in schema.rules:
             if isinstance(constraint, Never) and constraint.excludes(conditions, columns):
                 raise ConfigError(
                     f"no row can meet these conditions: by a constraint of the schema, "
@@ -149,7 +149,7 @@ def draw_table(
         if labels is not None:
             labels[at] = columns[str(schema.target)][at]
         pending, left = pending[~good.any(axis=1)], left - count
-    if schema.constraints:
+    if schema.rules:
         _mend(schema, conditioning, draw, columns, labels, rng)
     return restore(columns, schema, rng)
 
@@ -174,7 +174,7 @@ def _mend(
         fresh = _draw(schema, draw, None if labels is None else labels[at], len(at), rng)
         return Rows(fresh, kinds(fresh)).take(np.flatnonzero(_meets(conditioning, fresh)))
 
-    ties = tie(schema.constraints)
+    ties = tie(schema.rules)
     rules = Rules(
         [names for names, _ in ties],
         lambda own: [schema.broken(own, constraints) for _, constraints in ties],

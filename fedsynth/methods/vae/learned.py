@@ -79,7 +79,7 @@ class Learned(Outlined):
             return codes if own is None else np.insert(codes, place, own, axis=1)
 
         codes = draw(np.arange(rows))
-        if self.schema.constraints:
+        if self.schema.rules:
             codes = mend_codes(self.encoding, codes, draw, rng, fixed=fixed)
         return self.encoding.decode(codes, rng)
 

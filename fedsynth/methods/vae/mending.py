@@ -55,7 +55,7 @@ def mend_codes(
         table = np.column_stack([own[name] for name in names])
         return [is_impossible(encoding, table, constraints) for _, constraints in ties]
 
-    ties = tie(schema.constraints)
+    ties = tie(schema.rules)
     rules = Rules(
         [tied for tied, _ in ties],
         broken,

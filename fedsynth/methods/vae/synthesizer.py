@@ -41,7 +41,7 @@ class FedVAE(RoundsSynthesizer[Learned]):
     learned_type = Learned
     settings: FedVAESettings
 
-    def check_draw(
+    def check_model_draw(
         self, where: Mapping[str, Any] | None, proportions: Mapping[Any, float] | None
     ) -> None:
         """Raises ConfigError for conditions on anything but the target, too."""

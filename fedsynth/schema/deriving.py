@@ -1,0 +1,205 @@
+"""Columns that follow from others by `equal` and `sum`: never asked about, made with every row.
+
+What follows from other columns needs no question of its own, so it costs no privacy, and it holds
+in every row because nothing else can be written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedsynth.errors import SchemaError
+from fedsynth.schema.columns import Boolean, Categorical, Identifier, Modelled
+from fedsynth.schema.constraints import Constraint, Equal, Never, Ordered, Sum
+from fedsynth.schema.rounding import round_to_grid
+
+Columns = Mapping[str, Modelled | Identifier]
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """A column that is another one (a single source), or the sum of some."""
+
+    name: str
+    sources: tuple[str, ...]
+    summed: bool
+
+    @property
+    def words(self) -> str:
+        """What it is, for messages."""
+        how = "is the sum of" if self.summed else "equals"
+        return f"{self.name!r} {how} {', '.join(map(repr, self.sources))}"
+
+
+def plan_derivations(
+    constraints: Iterable[Constraint], target: str | None
+) -> tuple[Derivation, ...]:
+    """What follows from what, in the order in which it can be made.
+
+    Raises:
+        SchemaError: a column would follow from several, or from itself, or is the target.
+    """
+    given = tuple(constraints)
+    found: dict[str, Derivation] = {}
+    for one in given:
+        if not isinstance(one, Sum):
+            continue
+        if one.total in found:
+            raise SchemaError(f"{one.total!r} is the total of two sums: leave one out")
+        if one.total == target:
+            raise SchemaError(
+                f"the target {target!r} is a total, so it follows from its parts and there is "
+                "nothing to predict: drop the constraint, or one of the parts"
+            )
+        found[one.total] = Derivation(one.total, one.parts, True)
+    for names in _groups(given):
+        totals = [name for name in names if name in found]
+        if len(totals) > 1:
+            raise SchemaError(f"{' and '.join(map(repr, totals))} are totals, and equal: keep one")
+        kept = totals[0] if totals else target if target in names else names[0]
+        if totals and target in names:
+            raise SchemaError(f"the target {target!r} equals the total {kept!r}: drop one of them")
+        for name in names:
+            if name != kept:
+                found[name] = Derivation(name, (kept,), False)
+    ordered: list[Derivation] = []
+    left = dict(found)
+    while left:
+        ready = [one for one in left.values() if not set(one.sources) & set(left)]
+        if not ready:
+            raise SchemaError(f"{', '.join(map(repr, left))} follow from each other in a circle")
+        ordered += ready
+        for one in ready:
+            del left[one.name]
+    return tuple(ordered)
+
+
+def _groups(constraints: Iterable[Constraint]) -> list[tuple[str, ...]]:
+    """Columns that are all equal, in the order in which they are named."""
+    groups: list[tuple[str, ...]] = []
+    for one in constraints:
+        if isinstance(one, Equal):
+            near = [group for group in groups if set(group) & set(one.equal)]
+            groups = [group for group in groups if group not in near]
+            groups.append(tuple(dict.fromkeys([*(n for group in near for n in group), *one.equal])))
+    return groups
+
+
+def rewrite(
+    constraints: Iterable[Constraint], derivations: tuple[Derivation, ...]
+) -> tuple[Never | Ordered, ...]:
+    """The other constraints, of columns that nothing follows for.
+
+    Raises:
+        SchemaError: one is about a total, or about two columns that are equal.
+    """
+    totals = {one.name: one for one in derivations if one.summed}
+    same = {one.name: one.sources[0] for one in derivations if not one.summed}
+    rules: list[Never | Ordered] = []
+    for number, one in enumerate(constraints, 1):
+        if not isinstance(one, Never | Ordered):
+            continue
+        names = [same.get(name, name) for name in one.names()]
+        for name in names:
+            if name in totals:
+                raise SchemaError(
+                    f"constraint {number} is about {name!r}, which follows from others "
+                    f"({totals[name].words}): state it of these"
+                )
+        if len(set(names)) < len(names):
+            raise SchemaError(f"constraint {number} names two columns that are equal: name one")
+        rules.append(one.rename(same))
+    return tuple(rules)
+
+
+def derive(
+    arrays: Mapping[str, NDArray[Any]], derivations: Iterable[Derivation], of: Columns
+) -> Arrays:
+    """Conformed columns [n] and those that follow from them."""
+    made = dict(arrays)
+    for one in derivations:
+        sources = [made[name] for name in one.sources]
+        made[one.name] = _add(sources, of[one.name]) if one.summed else sources[0]
+    return made
+
+
+def _add(parts: list[NDArray[Any]], total: Modelled | Identifier) -> NDArray[np.float64]:
+    assert not isinstance(total, Categorical | Boolean | Identifier)
+    # Decimal numbers are not exact: 0.1 + 0.2 is on the total's grid all the same.
+    return round_to_grid(np.sum([part.astype(np.float64) for part in parts], axis=0), total)
+
+
+def fill_back(
+    arrays: Mapping[str, NDArray[Any]], derivations: tuple[Derivation, ...], of: Columns
+) -> Arrays:
+    """Gaps of sources filled from what follows from them: from an equal column, and the only
+    unknown part of a known total where the rest is a value that the part may have."""
+    filled = {name: values.copy() for name, values in arrays.items()}
+    for one in reversed(derivations):
+        total = filled[one.name]
+        if not one.summed:
+            source = filled[one.sources[0]]
+            at = is_gap(source) & ~is_gap(total)
+            source[at] = total[at]
+            continue
+        gaps = np.array([is_gap(filled[name]) for name in one.sources])
+        for k, name in enumerate(one.sources):
+            at = np.flatnonzero(gaps[k] & (gaps.sum(axis=0) == 1) & ~is_gap(total))
+            others = [filled[other][at] for other in one.sources if other != name]
+            rest = total[at] - np.sum(others, axis=0)
+            column = of[name]
+            assert not isinstance(column, Categorical | Boolean | Identifier)
+            placed = round_to_grid(rest, column)
+            fits = np.abs(placed - rest) < column.unit * 1e-6
+            filled[name][at[fits]] = placed[fits]
+    return filled
+
+
+def settle(
+    drawn: Mapping[str, NDArray[Any]],
+    known: Mapping[str, NDArray[Any]],
+    derivations: tuple[Derivation, ...],
+    of: Columns,
+) -> Arrays:
+    """Parts that were drawn beside a known total, moved as little as need be to sum to it.
+
+    Args:
+        drawn: whole columns [n].
+        known: the same with gaps where cells were drawn; totals included.
+    """
+    known = dict(known)
+    moved = {
+        name: np.where(is_gap(known[name]), values, known[name]) for name, values in drawn.items()
+    }
+    for one in reversed(derivations):
+        if not one.summed:
+            known[one.sources[0]] = np.where(
+                is_gap(known[one.sources[0]]), known[one.name], known[one.sources[0]]
+            )
+            at = ~is_gap(known[one.sources[0]])
+            moved[one.sources[0]][at] = known[one.sources[0]][at]
+            continue
+        total = known[one.name]
+        left = total - np.sum([moved[name] for name in one.sources], axis=0)
+        left = np.where(is_gap(total), 0.0, left)
+        for name in one.sources:
+            column = of[name]
+            assert not isinstance(column, Categorical | Boolean | Identifier)
+            free = is_gap(known[name])
+            wanted = round_to_grid(moved[name] + left, column)
+            left = np.where(free, left - (wanted - moved[name]), left)
+            moved[name] = np.where(free, wanted, moved[name])
+            # What sums to it in turn has to keep to it.
+            known[name] = np.where(is_gap(total), known[name], moved[name])
+    return moved
+
+
+def is_gap(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which conformed cells are missing."""
+    return values < 0 if values.dtype.kind == "i" else np.isnan(values)

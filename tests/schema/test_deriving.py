@@ -1,0 +1,203 @@
+"""Columns that follow from others: which, and what they are, by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import fedsynth as fs
+from fedsynth.data.conforming import conform, restore
+from fedsynth.errors import DataError, SchemaError
+from fedsynth.schema import Categorical, Continuous, Datetime, Integer, Schema, load_schema
+from fedsynth.schema.checking import Violation, check
+from fedsynth.schema.deriving import fill_back, settle
+
+NET = Continuous(name="net", lower=0, upper=100, decimals=1, missing=True)
+TAX = Continuous(name="tax", lower=-5, upper=20, decimals=2)
+GROSS = Continuous(name="gross", lower=-5, upper=120, decimals=2, missing=True)
+PAID = GROSS.model_copy(update={"name": "paid"})
+KIND = Categorical(name="kind", values=("a", "b"))
+AGAIN = KIND.model_copy(update={"name": "again"})
+SUM = {"sum": {"total": "gross", "parts": ["net", "tax"]}}
+COLUMNS = (GROSS, NET, KIND, TAX, AGAIN, PAID)
+
+
+def schema_of(*constraints, columns=COLUMNS, target=None):
+    return Schema(columns=columns, constraints=constraints, target=target)
+
+
+FULL = schema_of({"equal": ["kind", "again"]}, {"equal": ["paid", "gross"]}, SUM)
+
+
+def names_of(columns):
+    return [column.name for column in columns]
+
+
+def test_what_follows_from_others_is_not_modelled_and_the_target_is_kept():
+    assert names_of(FULL.modelled) == ["net", "kind", "tax"]
+    assert names_of(FULL.observed) == names_of(FULL.whole.modelled) == names_of(COLUMNS)
+    told = schema_of({"equal": ["kind", "again"]}, target="again")
+    assert names_of(told.modelled) == ["gross", "net", "tax", "again", "paid"]
+    assert told.classes == 2
+
+
+def test_rows_are_made_whole_of_what_is_modelled():
+    arrays = {
+        "net": np.array([10.0, 0.1, np.nan]),
+        "kind": np.array([0, 1, 1]),
+        "tax": np.array([1.25, 0.2, 3.0]),
+    }
+    rows = restore(arrays, FULL, np.random.default_rng(0))
+    assert list(rows.columns) == names_of(COLUMNS)
+    assert rows["gross"].tolist()[:2] == [11.25, 0.3] and np.isnan(rows["gross"][2])
+    assert rows["paid"].equals(rows["gross"].rename("paid"))
+    assert rows["again"].tolist() == rows["kind"].tolist() == ["a", "b", "b"]
+    assert check(rows, FULL) == []
+
+
+def test_an_owners_table_may_lack_what_follows_and_rows_that_break_it_are_told():
+    rows = restore(
+        {"net": np.array([1.0, 2, 3]), "kind": np.zeros(3, int), "tax": np.zeros(3)},
+        FULL,
+        np.random.default_rng(0),
+    )
+    lacking = rows.drop(columns=["gross", "again", "paid"])
+    pd.testing.assert_frame_equal(
+        pd.DataFrame(conform(lacking, FULL).columns), pd.DataFrame(conform(rows, FULL).columns)
+    )
+    with pytest.raises(DataError, match="net"):
+        conform(rows.drop(columns="net"), FULL)
+    wrong = rows.assign(gross=[1.0, 2.01, None], again=["a", "b", "a"], paid=[1.0, 2.01, None])
+    assert check(wrong, FULL) == [
+        Violation("kind, again", "equal", "all the same", 1),
+        Violation("net, tax, gross", "sum", "net + tax = gross", 2),
+    ]
+
+
+def test_constraints_on_an_equal_column_are_those_of_what_is_modelled():
+    schema = schema_of(
+        {"equal": ["kind", "again"]},
+        {"never": {"again": "b", "tax": {"to": 0}}},
+        {"ordered": ["tax", "net"]},
+    )
+    assert [one.names() for one in schema.rules] == [("kind", "tax"), ("tax", "net")]
+    arrays = {"kind": np.array([1, 1]), "tax": np.array([0.0, 1]), "net": np.array([1.0, 2])}
+    assert schema.broken(arrays, schema.rules).tolist() == [True, False]
+
+
+def test_they_read_back_from_a_file_and_are_renamed(tmp_path):
+    FULL.save(tmp_path / "schema.yaml")
+    assert load_schema(tmp_path / "schema.yaml") == FULL
+    renamed = FULL.rename({"net": "bare", "kind": "sort"})
+    assert renamed.constraints[2].parts == ("bare", "tax")
+    assert names_of(renamed.modelled) == ["bare", "sort", "tax"]
+    with pytest.raises(SchemaError, match="constraint 3 is about 'net'"):
+        FULL.drop("net")
+
+
+@pytest.mark.parametrize(
+    ("constraints", "words"),
+    [
+        ([{"equal": ["kind"]}], ("equal", "two or more")),
+        ([{"equal": ["kind", "kind"]}], ("twice",)),
+        ([{"equal": ["kind", "net"]}], ("`kind`", "declare them alike")),
+        ([{"equal": ["net", "gross"]}], ("`lower`, `upper`, `decimals`",)),
+        ([{"sum": ["net", "tax"]}], ("sum", "{total: a column, parts")),
+        ([{"sum": {"total": "gross", "part": ["net", "tax"]}}], ("sum", "did you mean 'parts'")),
+        ([{"sum": {"total": "gros", "parts": ["net", "tax"]}}], ("did you mean 'gross'",)),
+        ([{"sum": {"total": "gross", "parts": ["net", "kind"]}}], ("'kind' is categorical",)),
+        ([{"sum": {"total": "gross", "parts": ["net", "gross"]}}], ("twice",)),
+        ([{"sum": {"total": "net", "parts": ["tax", "gross"]}}], ("`decimals: 2`",)),
+        ([{"sum": {"total": "gross", "parts": ["tax", "paid"]}}], ("between -10 and 140", "hold")),
+        ([{"sum": {"total": "gross", "parts": ["tax", "plain"]}}], ("no part may",)),
+        ([SUM, SUM], ("two sums",)),
+        ([SUM, {"never": {"gross": 3}}], ("constraint 2", "'gross' is the sum of 'net', 'tax'")),
+        ([SUM, {"ordered": ["tax", "gross"]}], ("constraint 2", "state it of these")),
+        ([{"equal": ["gross", "paid"]}, {"ordered": ["gross", "paid"]}], ("two columns",)),
+        ([SUM, {"equal": ["net", "paid"]}], ("`upper`",)),
+    ],
+)  # fmt: skip
+def test_what_cannot_follow_is_refused_with_its_constraint(constraints, words):
+    plain = Continuous(name="plain", lower=0, upper=100, decimals=2)
+    with pytest.raises(SchemaError) as caught:
+        schema_of(*constraints, columns=(*COLUMNS, plain))
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_no_target_follows_from_others_and_nothing_from_itself():
+    with pytest.raises(SchemaError, match="the target 'gross' is a total"):
+        schema_of(SUM, target="gross")
+    with pytest.raises(SchemaError, match="the target 'paid' equals the total 'gross'"):
+        schema_of(SUM, {"equal": ["gross", "paid"]}, target="paid")
+    numbers = [Integer(name=name, lower=0, upper=0) for name in "abc"]
+    circle = [
+        {"sum": {"total": "a", "parts": ["b", "c"]}},
+        {"sum": {"total": "b", "parts": ["a", "c"]}},
+    ]
+    with pytest.raises(SchemaError, match="'a', 'b' follow from each other"):
+        schema_of(*circle, columns=numbers)
+
+
+def test_moments_may_be_equal_too():
+    days = [Datetime(name=name, lower="2020-01-01", upper="2020-12-31") for name in ("a", "b")]
+    schema = schema_of({"equal": ["a", "b"]}, columns=days)
+    rows = restore({"a": np.array([31.0])}, schema, np.random.default_rng(0))
+    assert rows.iloc[0].tolist() == [pd.Timestamp(2020, 2, 1)] * 2
+
+
+_ROW = st.tuples(st.integers(0, 1000), st.integers(-500, 2000), st.sets(st.integers(0, 2)))
+
+
+@given(st.lists(_ROW, min_size=1, max_size=20), st.integers(0, 2**32 - 1))
+def test_gaps_of_parts_are_filled_so_that_a_known_total_holds(rows, seed):
+    """Whatever is drawn for gaps, a total that is told is met: by the one unknown part, or by
+    several that are moved."""
+    of = {column.name: column for column in COLUMNS}
+    true = {
+        "net": np.array([net / 10 for net, _, _ in rows]),
+        "tax": np.array([tax / 100 for _, tax, _ in rows]),
+        "kind": np.zeros(len(rows), np.int64),
+    }
+    whole = FULL.derive(true)
+    known = {name: values.copy() for name, values in whole.items()}
+    for name, place in (("net", 0), ("tax", 1), ("gross", 2)):
+        known[name][[place in gone for _, _, gone in rows]] = np.nan
+    # What equals a gap tells it, so the sum is always known.
+    told = fill_back(known, FULL.derivations, of)
+    np.testing.assert_allclose(told["gross"], whole["gross"])
+    rng = np.random.default_rng(seed)
+    drawn = FULL.derive(
+        {
+            "net": rng.integers(0, 1001, len(rows)) / 10,
+            "tax": rng.integers(-500, 2001, len(rows)) / 100,
+            "kind": np.zeros(len(rows), np.int64),
+        }
+    )
+    moved = settle(drawn, told, FULL.derivations, of)
+    np.testing.assert_allclose(moved["net"] + moved["tax"], whole["gross"], atol=1e-9)
+    for name in ("net", "tax"):
+        left = ~np.isnan(known[name])
+        np.testing.assert_array_equal(moved[name][left], known[name][left])
+        assert ((moved[name] >= of[name].low) & (moved[name] <= of[name].high)).all()
+
+
+def test_a_draft_tells_of_columns_that_follow_and_declares_none():
+    rng = np.random.default_rng(0)
+    net, tax = rng.integers(0, 300, 60) / 4, rng.integers(0, 50, 60) / 4
+    frame = pd.DataFrame({"net": net, "tax": tax, "gross": net + tax, "copy": net})
+    frame["near"] = frame["gross"] + (np.arange(60) == 59)
+    drafted = fs.draft(frame)
+    told = {(one.column, one.kind): one.text for one in drafted.findings}
+    assert {key for key in told if key[1] in ("equal", "sum")} == {
+        ("copy", "equal"),
+        ("gross", "sum"),
+    }
+    assert "`{equal: [net, copy]}`" in told["copy", "equal"]
+    assert "`{sum: {total: gross, parts: [net, tax]}}`" in told["gross", "sum"]
+    assert not drafted.schema.constraints
+    few = fs.draft(frame[:40]).findings
+    assert not [one for one in few if one.kind in ("equal", "sum")]
