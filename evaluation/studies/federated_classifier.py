@@ -1,10 +1,12 @@
 """What a classifier trained on owners' real rows is worth beside one trained on synthetic rows.
 
     FEDSYNTH_DATA=../shared/data python evaluation/studies/federated_classifier.py [--data adult ..]
+    python evaluation/studies/federated_classifier.py --tables
 
-A data set is cut by its seed into 24,000 rows to learn from (credit_default: 20,000), and the
-others to test on. 10 silos (Dirichlet 0.5 over the label), records protected at delta 1e-5. At each
-epsilon, for logistic regression and a multilayer perceptron (one hidden layer of 32):
+A data set is cut by its seed into 24,000 rows to learn from (credit_default: 20,000; or --rows),
+and the others to test on. What is measured already is left alone. 10 silos (Dirichlet 0.5 over the
+label), records protected at delta 1e-5. At each epsilon, for logistic regression and a multilayer
+perceptron (one hidden layer of 32):
 
 `federated`: fs.FederatedClassifier at its defaults; numbers scaled by the histogram that it asks.
 `aim rows`: the same kind of model, without privacy, on as many rows of AIM at the same epsilon:
@@ -39,10 +41,10 @@ KINDS = {"logistic regression": [], "multilayer perceptron": [32]}
 ROWS = {"adult": 24_000, "bank_marketing": 24_000, "credit_default": 20_000}
 
 
-def cut(data: str, seed: int):
+def cut(data: str, seed: int, rows: int):
     table, schema = rows_of(data)
     order = np.random.default_rng(seed).permutation(len(table))
-    train, test = order[: ROWS[data]], order[ROWS[data] :]
+    train, test = order[:rows], order[rows:]
     return *(table.iloc[one].reset_index(drop=True) for one in (train, test)), schema
 
 
@@ -72,32 +74,67 @@ def federated(hidden, sites, test, schema, epsilon, trust, seed, **settings):
     return scores(model.predict_proba(test), labels)
 
 
+def read() -> list[dict]:
+    """What was measured; lines that do not say of how many rows are of the full number."""
+    lines = map(json.loads, OUT.read_text().splitlines() if OUT.exists() else [])
+    return [{"rows": ROWS[one["data"]], **one} for one in lines]
+
+
+def show_tables() -> None:
+    """AUROC and accuracy, means over splits."""
+    known = pd.DataFrame(read())
+    keys = ["data", "rows", "trust", "epsilon", "way", "kind"]
+    told = known.groupby(keys, dropna=False).agg(
+        auroc=("auroc", "mean"), accuracy=("accuracy", "mean"), splits=("seed", "nunique")
+    )
+    print(told.round(4).to_string())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", nargs="*", default=["adult", "credit_default"])
     parser.add_argument("--epsilons", type=float, nargs="*", default=[0.3, 1.0, 3.0])
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])
     parser.add_argument("--trusts", nargs="*", default=["distributed"])
+    parser.add_argument("--rows", type=int, help="to learn from")
+    parser.add_argument("--without-cuts", action="store_true", help="leave `aim cuts` out")
+    parser.add_argument("--tables", action="store_true")
     options = parser.parse_args()
+    if options.tables:
+        show_tables()
+        return
+    known = {
+        tuple(one[key] for key in ("data", "seed", "rows", "epsilon", "trust", "way", "kind"))
+        for one in read()
+    }
 
     for data in options.data:
         for seed in options.seeds:
-            train, test, schema = cut(data, seed)
+            count = options.rows or ROWS[data]
+            train, test, schema = cut(data, seed, count)
             sites = fs.partition(train, 10, "dirichlet", schema=schema, seed=seed, beta=0.5)
 
-            def write(way, kind, epsilon, trust, found, start, data=data, seed=seed) -> None:
-                line = {"data": data, "seed": seed, "epsilon": epsilon, "trust": trust, "way": way,
-                        "kind": kind, **found,
+            def missing(way, kind, epsilon, trust, case=(data, seed, count)) -> bool:
+                return (*case, epsilon, trust, way, kind) not in known
+
+            def write(way, kind, epsilon, trust, found, start, case=(data, seed, count)) -> None:
+                key = dict(zip(("data", "seed", "rows"), case, strict=True))
+                key |= {"epsilon": epsilon, "trust": trust, "way": way, "kind": kind}
+                line = {**key, **found,
                         "cpu_seconds": round(time.process_time() - start, 1)}  # fmt: skip
                 with OUT.open("a") as file:
                     file.write(json.dumps(line) + "\n")
                 print(line, flush=True)
 
             for kind in (*KINDS, "gradient boosting"):
+                if not missing("real", kind, None, None):
+                    continue
                 start = time.process_time()
                 write("real", kind, None, None, on_rows(kind, train, test, schema, seed), start)
             for epsilon in options.epsilons:
                 for trust in options.trusts:
+                    if not missing("federated", list(KINDS)[-1], epsilon, trust):
+                        continue
                     start = time.process_time()
                     aim = fs.AIM(schema).fit(
                         sites, fs.Budget(epsilon=epsilon, delta=1e-5, trust=trust), seed=seed,
@@ -112,6 +149,8 @@ def main() -> None:
                         given = hidden, sites, test, schema, epsilon, trust, seed
                         start = time.process_time()
                         write("federated", kind, epsilon, trust, federated(*given), start)
+                        if options.without_cuts:
+                            continue
                         start = time.process_time()
                         found = federated(*given, scaled_by=cuts)
                         write("aim cuts", kind, epsilon, trust, found, start)

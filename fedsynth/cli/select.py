@@ -14,6 +14,7 @@ from fedsynth.plain import print_json, print_note
 from fedsynth.progress import Display
 
 if TYPE_CHECKING:
+    from fedsynth.jobs.config import Config
     from fedsynth.tuning.privately import PrivatelySelected
 
 
@@ -41,6 +42,7 @@ def select(
             f"{config} has no section `select`, such as "
             "select: {candidates: [{method: aim}, {method: aim, settings: {bins: 12}}]}"
         )
+    _demand_taken(job)
     with Display(quiet=quiet, lines=True) as display:
         try:
             found = _select(job, base, out, display, quiet=quiet)
@@ -59,19 +61,36 @@ def select(
     console.print(f"\nRelease: {out}", markup=False)
 
 
-def _select(job: Any, base: Path, out: Path, display: Display, *, quiet: bool) -> PrivatelySelected:
+def _demand_taken(job: Config) -> None:
+    """Raises ConfigError for keys that trials would not obey."""
+    keys = [key for key in ("method", "settings", "public") if key in job.model_fields_set]
+    for name, taken in (("federation", "ledgers"), ("sample", "rows")):
+        keys += [f"{name}.{key}" for key in getattr(job, name).model_fields_set - {taken}]
+    if keys:
+        raise ConfigError(
+            f"a job with `select` takes no {', '.join(sorted(keys))}: methods and settings are its "
+            "candidates', federation has ledgers alone, and sample rows alone"
+        )
+    if not job.holdout:
+        raise ConfigError("holdout is the share that trials are scored on: give it, such as 0.2")
+
+
+def _select(
+    job: Config, base: Path, out: Path, display: Display, *, quiet: bool
+) -> PrivatelySelected:
     from fedsynth.jobs.data import prepare
     from fedsynth.jobs.run import owners_ledgers
     from fedsynth.privacy.trail.certificate import not_covered
     from fedsynth.registry import synthesizer
     from fedsynth.tuning.privately import select_privately
 
-    if not job.holdout:
-        raise ConfigError("holdout is the share that trials are scored on: give it, such as 0.2")
+    wanted = job.select
+    assert wanted is not None
     # It is drawn by secret coins, not by the seed.
     data = prepare(job.model_copy(update={"holdout": 0.0}), base, display.caution)
     candidates = [
-        synthesizer(one.method, data.schema, one.settings) for one in job.select.candidates
+        synthesizer(one.method, data.schema).set_params(**(one.settings or {}))
+        for one in wanted.candidates
     ]
     for sentence in not_covered(data.schema.provenance, data.owners_provenance):
         display.caution(sentence)
@@ -86,8 +105,8 @@ def _select(job: Any, base: Path, out: Path, display: Display, *, quiet: bool) -
             data.owners,
             out,
             job.privacy.budget,
-            trials=job.select.trials,
-            score=job.select.score,
+            trials=wanted.trials,
+            score=wanted.score,
             holdout=job.holdout,
             rows=job.sample.rows,
             outside=job.outside,

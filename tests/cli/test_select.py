@@ -44,6 +44,20 @@ def test_a_mistake_in_the_section_is_named(change, said, tmp_path, call):
     assert code == 2 and said in noted and not (tmp_path / "best").exists()
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"method": "aim"}, "takes no method"),
+        ({"federation": {"survivors": 0.5, "deadline": 3}}, "federation.deadline, federation.surv"),
+        ({"sample": {"rows": 50, "where": {"income": "high"}}}, "sample.where"),
+        ({"holdout": 0.0}, "holdout is the share"),
+    ],
+)
+def test_what_trials_would_not_obey_is_refused(change, said, tmp_path, call):
+    code, _, noted = call("select", write_job(tmp_path, **{**JOB, **change}), "--out", tmp_path)
+    assert code == 2 and said in noted
+
+
 def test_run_and_select_send_to_each_other(tmp_path, call):
     with_candidates, without = write_job(tmp_path / "a", **JOB), write_job(tmp_path / "b")
     assert "fedsynth select" in call("run", with_candidates, "--out", tmp_path / "c")[2]

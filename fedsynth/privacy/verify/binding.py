@@ -100,8 +100,10 @@ def _least_noise(ledger: Ledger) -> float:
     """
     every: set[Terms] = set()
     for terms in ledger.counts:
-        selection = isinstance(terms, Selecting)
-        every |= {own for part in terms.parts for own, _ in part} if selection else {terms}
+        if isinstance(terms, Selecting):
+            every |= {own for part in terms.parts for own, _ in part}
+        else:
+            every.add(terms)
     scales = [
         terms.noise.deviation(terms.summed_scale(terms.survivors)) / terms.clip / terms.noise.wider
         for terms in every
