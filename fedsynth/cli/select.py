@@ -63,7 +63,9 @@ def select(
 
 def _demand_taken(job: Config) -> None:
     """Raises ConfigError for keys that trials would not obey."""
-    keys = [key for key in ("method", "settings", "public") if key in job.model_fields_set]
+    keys: list[str] = [
+        key for key in ("method", "settings", "public") if key in job.model_fields_set
+    ]
     for name, taken in (("federation", "ledgers"), ("sample", "rows")):
         keys += [f"{name}.{key}" for key in getattr(job, name).model_fields_set - {taken}]
     if keys:

@@ -46,9 +46,15 @@ from fedsynth.schema import Schema
 from fedsynth.tuning.selecting import demand_candidates
 from fedsynth.views import Grid, Said, Shown, View
 
-SCORES = ("auroc", "accuracy", "balanced_accuracy", "columns")
+_WORDS = {
+    "auroc": "AUROC",
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "columns": "total variation of columns",
+}
+SCORES = tuple(_WORDS)
 """Of rows: a classifier's that learned from them, on private rows; or the mean total variation of
-their columns to private ones, negative."""
+their columns to private ones, negative, so that more is better."""
 _SEEDS = 2**31
 
 
@@ -60,8 +66,8 @@ class PrivatelySelected(Shown):
         best: its synthesizer, as the release has it.
         chosen: its place among the candidates.
         settings: of each candidate, what was set.
-        score: its own, with the noise that it was released with, and ``measure`` what it is of;
-            None where the noise left nothing to tell.
+        score: its own, more is better, with the noise that it was released with, and ``measure``
+            what it is of; None where the noise left nothing to tell.
         trials: the law of how many there were; how many there were is told to nobody.
         each: epsilon of one trial by itself.
         certificate: of the release.
@@ -81,15 +87,15 @@ class PrivatelySelected(Shown):
             (str(place), ", ".join(f"{k}={v}" for k, v in own.items()))
             for place, own in enumerate(self.settings)
         ]
-        told = "nothing that the noise lets tell" if self.score is None else f"{self.score:.3f}"
+        told = "hidden by the noise" if self.score is None else f"{abs(self.score):.3f}"
         return View(
             f"Candidate {self.chosen} of {len(rows)}, by private selection",
             [
                 Grid(("candidate", "method and settings"), rows, strong=[self.chosen]),
                 Said(
-                    f"{self.measure} of the best trial on private rows, with noise: {told}. The "
-                    f"best of several scores flatters itself. Each trial cost epsilon "
-                    f"{self.each:.3g}."
+                    f"{_WORDS[self.measure]} of the best trial, on private rows and with noise: "
+                    f"{told}. The best of several scores flatters itself. A trial by itself costs "
+                    f"epsilon {self.each:.3g}; there were {self.trials.mean:g} on average."
                 ),
                 Said(self.certificate.sentence, "strong"),
                 Said(BestOf.caution[0].upper() + BestOf.caution[1:], "caution"),
@@ -121,8 +127,15 @@ class _Trying:
         place = int(self.source.uniform(1)[0] * len(self.candidates))
         synth, plan = self.candidates[place].__sklearn_clone__(), self.plans[place]
         seeds = [self.source.seed() % _SEEDS for _ in range(3)]
-        told = {"progress": False, "caution": lambda sentence: None, "outside": "allow"}
-        synth.fit(self.learned, self.budget, plan=plan, seed=seeds[0], **told)
+        synth.fit(
+            self.learned,
+            self.budget,
+            plan=plan,
+            seed=seeds[0],
+            outside="allow",
+            progress=False,
+            caution=lambda sentence: None,
+        )
         _demand_planned(synth.ledger, plan)
         drawn = synth.sample(self.rows, seed=seeds[1])
         scores = federated_scores(
@@ -266,20 +279,21 @@ def select_privately(
         )
     value, chosen, synth, drawn = best
     synth.account_by(ledger)
-    told = {
+    told = value if math.isfinite(value) else None
+    content = {
         "schema": SCHEMA,
         "privacy": _privacy(allowed),
         "method": BestOf.name,
         "settings": settings,
         "chosen": chosen,
-        "score": value if math.isfinite(value) else None,
+        "score": told,
     }
-    certificate = write_release(folder, synth, drawn, config=told)
+    certificate = write_release(folder, synth, drawn, config=content)
     return PrivatelySelected(
         best=load(folder),
         chosen=chosen,
         settings=named,
-        score=told["score"],
+        score=told,
         measure=measure,
         trials=law,
         each=each.epsilon,

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from dp_accounting import dp_event, rdp
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fedsynth.errors import BudgetExceeded, PrivacyError
@@ -27,6 +27,8 @@ from fedsynth.privacy.verify import charges, moments
 
 DELTA = 1e-5
 FIXED = {"unit": "client", "sampling": FixedSize(2, 9)}
+# One outcome comes seldomer while better ones come oftener: the best is it seldomer still.
+NEARLY = [(-0.24, -0.2), (-4.6, -0.5), (-1.6, 0.5)]
 SHAPES = {"logarithmic": 0, "geometric": 1, "poisson": math.inf}
 
 
@@ -96,6 +98,40 @@ def test_the_best_of_pure_trials_is_pure_and_costs_two_or_three_of_them(kind, ti
     their last is 1024, at which a trial of epsilon .5 costs .498, and the number of trials .02."""
     last = best_of(pure_curve(0.5), Trials(10.0, kind))[-1]
     assert 0.95 * times * 0.5 < last < times * 0.5 + 0.03
+
+
+@settings(max_examples=25)
+@given(
+    st.sampled_from(KINDS),
+    st.floats(1.0, 200),
+    st.lists(st.tuples(st.floats(-5, 0), st.floats(-2, 2)), min_size=2, max_size=6),
+)
+@example("geometric", 10.0, NEARLY)
+@example("logarithmic", 10.0, NEARLY)
+@example("poisson", 10.0, NEARLY)
+def test_the_best_of_exactly_known_trials_costs_no_more_than_is_said(kind, mean, outcomes):
+    """Trials with few outcomes, the later the better: the best is at most y with probability
+    f(Q(at most y)), f the law's generating function, and so every divergence is known exactly."""
+    logs, moved = np.array(outcomes).T
+    trials, order = Trials(mean, kind), accounting.orders()
+
+    def divergence(p, q):
+        live = p > 0
+        logs = order * np.log(p[live])[:, None] + (1 - order) * np.log(q[live])[:, None]
+        found = (np.log(np.exp(logs - logs.max(0)).sum(0)) + logs.max(0)) / (order - 1)
+        return np.maximum(found, 0)
+
+    one, best = [], []
+    for own in (logs, logs + moved):
+        law = np.exp(own) / np.exp(own).sum()
+        below = [0.0, *np.minimum(np.cumsum(law), 1.0)[:-1], 1.0]
+        one.append(law)
+        # The first outcome is that there is no trial.
+        best.append(np.diff([0.0, *map(trials.generate, below)]))
+    curve = np.maximum(divergence(*one), divergence(*one[::-1]))
+    said = best_of(curve, trials)
+    known = np.maximum(divergence(*best), divergence(*best[::-1]))
+    assert (known <= said * (1 + 1e-6) + 1e-6).all()
 
 
 @settings(max_examples=10)
