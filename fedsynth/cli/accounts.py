@@ -49,21 +49,20 @@ def _show(accounts: Sequence[OwnersAccount]) -> None:
     for one in accounts:
         strong.append(len(rows))
         of = f"{one.epsilon:.4g} at {one.delta:.3g}, {one.unit}s"
-        rows.append((one.owner, of, f"{one.spent:.4g}", f"{one.left:.4g}", "", ""))
-        before = 0.0
+        rows.append((one.owner, "", of, "", f"{one.spent:.4g}", f"{one.left:.4g}", ""))
         for share in one.jobs:
             by = share.release or f"job {share.job[:12]}"
-            rows.append(("", "", f"+{share.spent - before:.4g}", "", by, f"{share.releases:,}"))
-            before = share.spent
-    head = ("owner", "of epsilon", "spent", "left", "by", "releases")
+            amounts = f"{share.cost:.4g}", f"{share.spent:.4g}", f"{share.left:.4g}"
+            rows.append(("", share.date or "-", by, *amounts, f"{share.releases:,}"))
+    head = ("owner", "date", "budget, and by what it was spent", "cost", "total", "left", "asked")
     console = on_stdout()
-    console.print(Grid(head, rows, figures=(2, 3, 5), strong=strong, most=len(rows)))
+    console.print(Grid(head, rows, figures=(3, 4, 5, 6), strong=strong, most=len(rows)))
     console.print(
         Said(
-            "left: what one more release of everybody may cost at that delta, or several. An "
-            "account holds also for jobs that were chosen by what earlier ones released, so it "
-            "counts more than a job's own ledger: about a fifth. Ledgers hold no times: jobs stand "
-            "in order.",
+            "total: epsilon of all so far. left: what one more release of everybody may cost at "
+            "that delta, or several. An account holds also for jobs that were chosen by what "
+            "earlier ones released, so it counts more than a job's own ledger: about a fifth. "
+            "date: of the release, by --runs; accounts hold no times, and jobs stand in order.",
             "quiet",
         )
     )

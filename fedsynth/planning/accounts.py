@@ -26,14 +26,19 @@ class Share:
 
     Attributes:
         job: its random name, and ``release`` the folder and method where that is known.
+        date: of its release, as 2026-01-31, where that is known.
         releases: that it was charged with.
-        spent: of the account after it.
+        cost: what it added to ``spent``.
+        spent, left: of the account after it (:class:`OwnersAccount`).
     """
 
     job: str
     release: str | None
+    date: str | None
     releases: int
+    cost: float
     spent: float
+    left: float
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,7 @@ def read_accounts(folder: Path, runs: Path | None = None) -> tuple[OwnersAccount
     return tuple(_read(file, names) for file in files)
 
 
-def _read(file: Path, names: dict[str, str]) -> OwnersAccount:
+def _read(file: Path, names: dict[str, tuple[str, str | None]]) -> OwnersAccount:
     ledger = Ledger.read(file)
     if ledger.job.plan:
         raise ConfigError(
@@ -95,10 +100,13 @@ def _read(file: Path, names: dict[str, str]) -> OwnersAccount:
     for job, events in _by_job(ledger.events).items():
         for event in events:
             counts[event.terms] = counts.get(event.terms, 0) + event.steps
-        cost = least_epsilon(charged(counts, unit=budget.unit), budget.resolved_delta)
-        shares.append(Share(job, names.get(job), len(events), cost))
+        before = shares[-1].spent if shares else 0.0
+        spent = least_epsilon(charged(counts, unit=budget.unit), budget.resolved_delta)
+        release, date = names.get(job, (None, None))
+        left = _left(counts, budget)
+        shares.append(Share(job, release, date, len(events), spent - before, spent, left))
     owner, spent = unquote(file.stem), shares[-1].spent if shares else 0.0
-    left = _left(counts, budget)
+    left = shares[-1].left if shares else _left(counts, budget)
     return OwnersAccount(
         owner, budget.unit, budget.epsilon, budget.resolved_delta, spent, left, tuple(shares)
     )
@@ -137,15 +145,17 @@ def _left(counts: dict[Terms, int], budget: Budget) -> float:
     return low
 
 
-def _names(runs: Path) -> dict[str, str]:
-    """Jobs' random names, and the folders and methods that they are of."""
+def _names(runs: Path) -> dict[str, tuple[str, str | None]]:
+    """Jobs' random names; the folders and methods that they are of, and the days of releases."""
     if not runs.is_dir():
         raise ConfigError(f"{runs}: no such folder of jobs")
     found = {}
     for file in sorted(runs.glob(f"*/{LEDGER}")):
         try:
-            job = Ledger.read(file).job
+            ledger = Ledger.read(file)
         except ReleaseError:
             continue
-        found[job.job] = f"{file.parent} ({job.method})" if job.method else str(file.parent)
+        job, closing = ledger.job, ledger.closing
+        where = f"{file.parent} ({job.method})" if job.method else str(file.parent)
+        found[job.job] = where, (closing.date or None) if closing is not None else None
     return found

@@ -10,7 +10,7 @@ from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.calibration import optimal_gaussian_sigma
 from fedsynth.privacy.filters import admits
 from fedsynth.privacy.terms import Terms
-from fedsynth.privacy.trail.job import Event, Job
+from fedsynth.privacy.trail.job import Closing, Event, Job
 from fedsynth.privacy.trail.ledger import Ledger
 
 BUDGET = Budget(epsilon=3.0, delta=1e-6, trust="central")
@@ -36,6 +36,9 @@ def test_spent_and_left_are_what_the_filter_says(folder):
     assert north.jobs[0].spent < north.jobs[1].spent == north.spent < 3
     assert (south.spent, south.jobs) == (0.0, ())
     assert 0 < north.left < south.left < 3
+    first, second = north.jobs
+    assert first.cost + second.cost == pytest.approx(north.spent)
+    assert north.left == second.left < first.left < south.left
 
 
 def test_what_is_left_is_admitted_and_more_is_not(folder):
@@ -48,12 +51,14 @@ def test_what_is_left_is_admitted_and_more_is_not(folder):
         ledger.close()
 
 
-def test_jobs_are_named_by_their_folders(folder, tmp_path):
+def test_jobs_are_named_by_their_folders_and_dated_by_their_releases(folder, tmp_path):
     runs = tmp_path / "runs"
     job = Job(budget=Budget(epsilon=1.0), method="aim", job="a")
-    Ledger.create(job, runs / "first" / "ledger.jsonl").close()
+    ledger = Ledger.create(job, runs / "first" / "ledger.jsonl")
+    ledger.close_by(Closing({}, date="2026-02-28"))
     first, second = read_accounts(folder, runs)[0].jobs
     assert first.release == f"{runs / 'first'} (aim)" and second.release is None
+    assert (first.date, second.date) == ("2026-02-28", None)
 
 
 def test_a_folder_without_accounts_is_refused(tmp_path):

@@ -15,9 +15,10 @@ from fedsynth.plain import hash_plain
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.agreement import agreement_of
-from fedsynth.privacy.trail.certificate import CONFIG, LEDGER, MODEL, NAME, SCHEMA, seal, sha256
+from fedsynth.privacy.trail.certificate import CONFIG, LEDGER, MODEL, NAME, SCHEMA, sha256
 from fedsynth.privacy.trail.job import Closing, Event, Job, Planned
 from fedsynth.privacy.trail.ledger import Ledger
+from fedsynth.privacy.trail.sealing import seal
 from fedsynth.privacy.trail.signatures import NAME as SIGNATURES
 from fedsynth.privacy.trail.signatures import make_key, sign
 from fedsynth.privacy.verify.verification import verify
