@@ -4,7 +4,7 @@ BIN := .venv/bin
 # not be: rewriting the tests' assertions is half of collecting them.
 PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
-.PHONY: demo demo-images picture quick test explore load slow crash lint types contracts clean
+.PHONY: demo demo-images picture quick test explore load slow crash lint types contracts build clean
 
 # Into a new folder each time, which is printed: runs/demo, runs/demo-2, ..
 demo: .venv/installed
@@ -50,8 +50,16 @@ types: .venv/installed-dev
 contracts: .venv/installed-dev
 	$(BIN)/lint-imports
 
+# What users get: a wheel, made from the source distribution, and the demo in an environment of its own.
+build: .venv/installed-dev
+	rm -rf dist build
+	$(BIN)/python -m build --no-isolation
+	$(PYTHON) -m venv build/fresh
+	build/fresh/bin/python -m pip install --quiet dist/*.whl
+	cd build && fresh/bin/fedsynth run demo --quiet --out demo && fresh/bin/fedsynth verify demo
+
 clean:
-	rm -rf .venv build *.egg-info
+	rm -rf .venv build dist *.egg-info
 
 # Editable, so that the tests and the demo run what stands in this folder.
 .venv/installed: pyproject.toml | .venv

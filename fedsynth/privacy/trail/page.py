@@ -11,6 +11,7 @@ import hashlib
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -61,13 +62,29 @@ def write_page(folder: Path, certificate: Certificate | None = None) -> Path:
     return path
 
 
-def page_of(folder: Path, certificate: Certificate | None = None) -> str:
-    """The page of a release; arguments and errors as of :func:`write_page`."""
+def page_of(
+    folder: Path,
+    certificate: Certificate | None = None,
+    signatures: Sequence[Signature] | None = None,
+) -> str:
+    """The page of a release.
+
+    Args:
+        certificate: as of :func:`write_page`.
+        signatures: that it names in so far as they hold; None for those that stand in the folder.
+
+    Raises:
+        ReleaseError: the release is damaged.
+    """
     found = Certificate.load(folder) if certificate is None else certificate
     ledger = Ledger.read(folder / LEDGER)
-    signed = [one for one in read_signatures(folder) if one.holds(ledger.head)]
-    config = read_yaml(folder / CONFIG, ReleaseError) if CONFIG in found.content["files"] else {}
-    return _page(found, ledger, config, signed)
+    given = read_signatures(folder) if signatures is None else signatures
+    config: Mapping[str, Any] = {}
+    if CONFIG in found.content["files"]:
+        # Of one that cannot be read `verify` fails the release; here nothing is known of it.
+        with suppress(ReleaseError):
+            config = read_yaml(folder / CONFIG, ReleaseError)
+    return _page(found, ledger, config, [one for one in given if one.holds(ledger.head)])
 
 
 def generator_of(page: str) -> str | None:

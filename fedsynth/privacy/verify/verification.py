@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from fedsynth.demands import demand_kind, demand_path
@@ -26,10 +27,13 @@ from fedsynth.privacy.trail.certificate import (
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.trail.page import generator_of, page_of
 from fedsynth.privacy.trail.signatures import NAME as SIGNATURES
-from fedsynth.privacy.trail.signatures import read_keys
+from fedsynth.privacy.trail.signatures import Signature, read_keys, read_signatures
 from fedsynth.privacy.verify.binding import binding, vouching
 from fedsynth.privacy.verify.check import Check, Checks
 from fedsynth.privacy.verify.opinions import ROUNDING, second_opinions
+
+_MOST_SIGNED = 20
+"""Signatures of which each may be the last that a page knows of; of more all, or none."""
 
 NOT_VOID = "not void"
 """The check that a job without privacy fails, whose certificate says so."""
@@ -130,8 +134,17 @@ def _figures(certificate: Certificate, derived: Certificate) -> Iterator[Check]:
 
 def _same_page(folder: Path) -> tuple[bool, str]:
     """Whether the page for people is the certificate's own."""
-    page = read_plain(folder / PAGE, ReleaseError, FIGURES).decode(errors="replace")
-    if page == page_of(folder):
+    try:
+        page = read_plain(folder / PAGE, ReleaseError, FIGURES).decode(errors="replace")
+    except ReleaseError as error:
+        return False, str(error)
+    signed: tuple[Signature, ...] = ()
+    # Damaged ones fail a check of their own.
+    with suppress(ReleaseError):
+        signed = read_signatures(folder)
+    # Some may have signed since it was written.
+    several = len(signed) if len(signed) > _MOST_SIGNED else 1
+    if any(page == page_of(folder, None, signed[:k]) for k in range(0, len(signed) + 1, several)):
         return True, "says what the certificate says"
     if generator_of(page) != version_of("fedsynth"):
         found = f"not compared: of {generator_of(page) or 'no'} fedsynth"

@@ -11,20 +11,22 @@ from pathlib import Path
 import pytest
 
 from fedsynth.errors import PrivacyError, ReleaseError
+from fedsynth.jobs.loading import load
 from fedsynth.plain import hash_plain
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.agreement import agreement_of
-from fedsynth.privacy.trail.certificate import CONFIG, LEDGER, MODEL, NAME, SCHEMA, sha256
+from fedsynth.privacy.trail.certificate import CONFIG, LEDGER, MODEL, NAME, PAGE, SCHEMA, sha256
 from fedsynth.privacy.trail.job import Closing, Event, Job, Planned
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.trail.sealing import seal
 from fedsynth.privacy.trail.signatures import NAME as SIGNATURES
 from fedsynth.privacy.trail.signatures import make_key, sign
 from fedsynth.privacy.verify.verification import verify
+from fedsynth.release import read_release
 from fedsynth.yaml_files import read_yaml, write_yaml
 
-FORMAT_1 = Path(__file__).parent / "format-1"
+FORMAT_1, FORMAT_2 = (Path(__file__).parent / f"format-{number}" for number in (1, 2))
 TERMS = Terms(
     unit="record", trust="distributed", clip=1.0, noise_multiplier=6.0, survivors=3, curious=1
 )
@@ -90,7 +92,7 @@ def head(folder: Path) -> str:
 def close_anew(folder: Path) -> None:
     """What the job's own server could do: a closing line for other files, and a certificate."""
     ledger = Ledger.read(folder / LEDGER)
-    names = [p.name for p in folder.iterdir() if p.name not in (LEDGER, NAME)]
+    names = [p.name for p in folder.iterdir() if p.name not in (LEDGER, NAME, PAGE)]
     seal(folder, ledger, names)
 
 
@@ -268,6 +270,13 @@ def test_a_release_of_format_1_verifies_and_says_what_it_does_not_bind(tmp_path:
     assert "certificate alone" in said and "epsilon is 1.465" in said
     (old / "notes.txt").write_text("x")
     assert not failed(old) and "notes.txt" in found(old, "other files")
+
+
+@pytest.mark.parametrize("stored", [FORMAT_1, FORMAT_2], ids=["1", "2"])
+def test_what_an_earlier_fedsynth_wrote_is_verified_read_and_drawn_from_for_good(stored: Path):
+    assert not failed(stored)
+    rows, _, _ = read_release(stored)
+    assert list(load(stored).sample(3, seed=0)) == list(rows)
 
 
 @pytest.mark.parametrize(
