@@ -22,6 +22,7 @@ from fedsynth.data.tables import Images
 from fedsynth.errors import ConfigError
 from fedsynth.evaluation.reading.labelled import Labelled, features_of, label_features
 from fedsynth.evaluation.reading.scores import Scores, answer_always, score
+from fedsynth.models.adam import Adam
 from fedsynth.schema import Boolean, Categorical, ImageSchema, Schema
 
 _CHUNK = 2000
@@ -206,18 +207,12 @@ def train_net(
     if len(np.unique(train.y)) == 1:
         return
     inputs, labels = torch.as_tensor(train.x, dtype=torch.float32), torch.as_tensor(train.y)
-    optimiser = torch.optim.AdamW(
-        student.parameters(),
-        lr=training.learning_rate,
-        weight_decay=training.weight_decay,
-        fused=True,
-    )
+    weights = list(student.parameters())
+    optimiser = Adam(weights, training.learning_rate, decay=training.weight_decay)
     for _ in range(training.epochs):
         for batch in torch.split(torch.randperm(len(labels), generator=generator), training.batch):
-            optimiser.zero_grad()
             loss = functional.cross_entropy(student(inputs[batch], generator), labels[batch])
-            torch.autograd.backward(loss)
-            optimiser.step()
+            optimiser.step(torch.autograd.grad(loss, weights))
 
 
 def _probabilities(

@@ -11,6 +11,7 @@ from torch import Tensor
 from fedsynth.methods.embedding.features import Embedding
 from fedsynth.methods.embedding.generator import Generator
 from fedsynth.methods.embedding.targets import Targets
+from fedsynth.models.adam import Adam
 
 # The patches' mean is of all classes together, so it is as much more precise than a class's.
 _LEAST_SHARED = 30.0
@@ -31,17 +32,14 @@ def train(
     matching = Matching(generator.embedding, targets)
     each = max(4, settings.batch // matching.blocks)
     weights = list(generator.parameters())
-    optimiser = torch.optim.Adam(weights, lr=settings.learning_rate, betas=(0.9, 0.99), fused=True)
+    optimiser = Adam(weights, settings.learning_rate, betas=(0.9, 0.99))
     average = [w.detach().clone() for w in weights]
     for step in range(settings.steps):
-        for group in optimiser.param_groups:
-            share = step / settings.steps
-            group["lr"] = settings.learning_rate * (1 + math.cos(math.pi * share)) / 2
-        optimiser.zero_grad()
+        share = step / settings.steps
+        optimiser.rate = settings.learning_rate * (1 + math.cos(math.pi * share)) / 2
         classes = torch.arange(matching.blocks).repeat_interleave(each)
         loss = matching.loss(generator(classes, coins), coins)
-        torch.autograd.backward(loss)
-        optimiser.step()
+        optimiser.step(torch.autograd.grad(loss, weights))
         # A mean of few steps forgets the beginning sooner than its decay would.
         decay = min(settings.average, (1 + step) / (10 + step))
         with torch.no_grad():

@@ -11,6 +11,7 @@ from fedsynth.methods.pate.inputs import Inputs, standardise
 from fedsynth.methods.pate.settings import Labels
 from fedsynth.methods.sampling.classifier import Classifier, one_thread
 from fedsynth.models import mlp
+from fedsynth.models.adam import Adam
 from fedsynth.queries.votes import Votes
 
 Floats = NDArray[np.float64]
@@ -54,14 +55,13 @@ def distil(rows: Floats, wanted: Floats, standards: tuple[Floats, Floats], seed:
     x = torch.from_numpy(standardise(rows, *standards).astype(np.float32))
     targets = torch.from_numpy(wanted.astype(np.float32))
     source = torch.Generator().manual_seed(seed)
-    optimiser = torch.optim.AdamW(weights, lr=_LEARNING_RATE, weight_decay=_DECAY, fused=True)
+    optimiser = Adam(weights, _LEARNING_RATE, decay=_DECAY)
     with one_thread():
         for _ in range(_STEPS):
             at = torch.randint(len(x), (_BATCH,), generator=source)
             predicted = mlp.forward(weights, x[at]).softmax(1)
-            optimiser.zero_grad()
-            ((predicted - targets[at]) ** 2).sum(1).mean().backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
+            loss = ((predicted - targets[at]) ** 2).sum(1).mean()
+            optimiser.step(torch.autograd.grad(loss, weights))
             with torch.no_grad():
                 for mean, new in zip(average, weights, strict=True):
                     mean.lerp_(new, _AVERAGE)

@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from fedsynth.errors import ReleaseError
 from fedsynth.models import mlp
+from fedsynth.models.adam import Adam
 
 HIDDEN = (100, 100)
 LEARNING_RATE = 1e-3
@@ -194,10 +195,8 @@ def _descend(
 ) -> None:
     """Adam over shuffled batches; the weights are changed in place."""
     generator = torch.Generator().manual_seed(seed)
-    optimiser = torch.optim.Adam(weights, lr=LEARNING_RATE, fused=True)
+    optimiser = Adam(weights, LEARNING_RATE)
     for _ in range(epochs):
         for rows in torch.split(torch.randperm(len(y), generator=generator), batch):
-            optimiser.zero_grad()
             loss = functional.cross_entropy(mlp.forward(weights, x[rows]), y[rows])
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
+            optimiser.step(torch.autograd.grad(loss, weights))

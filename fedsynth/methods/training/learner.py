@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fedsynth.models import gan
+from fedsynth.models.adam import Adam
 from fedsynth.models.spec import Layer
 from fedsynth.models.vae import unflatten
 
@@ -42,7 +43,7 @@ class Learner:
         flat = gan.initial(layers, source) if start is None else start
         self.weights = gan.leaves(flat, layers)
         self.average = gan.flatten(self.weights)
-        self._optimiser = torch.optim.Adam(self.weights, lr=rate or 1e-3, betas=betas)
+        self._optimiser = Adam(self.weights, rate or 1e-3, betas)
 
     @property
     def flat(self) -> Tensor:
@@ -68,9 +69,7 @@ class Learner:
         self._step(unflatten(gradient, self.layers))
 
     def _step(self, gradients: Sequence[Tensor]) -> None:
-        for weight, gradient in zip(self.weights, gradients, strict=True):
-            weight.grad = gradient
-        self._optimiser.step()
+        self._optimiser.step(gradients)
 
     def move(self, difference: Tensor) -> None:
         """Add a flat vector to the weights."""
@@ -81,8 +80,7 @@ class Learner:
 
     def pace(self, rate: float) -> None:
         """Set Adam's step size."""
-        for group in self._optimiser.param_groups:
-            group["lr"] = rate
+        self._optimiser.rate = rate
 
     def follow(self, decay: float) -> None:
         """Move the average towards the weights."""
@@ -90,12 +88,12 @@ class Learner:
 
     def state(self) -> Arrays:
         """What :meth:`restore` needs to go on as if nothing had happened."""
-        moments = [self._optimiser.state.get(weight, {}) for weight in self.weights]
+        adam = self._optimiser
         arrays: Arrays = {"weights": self.flat.numpy(), "average": self.average.numpy().copy()}
-        if moments[0]:
-            arrays["steps"] = np.array(float(moments[0]["step"]))
-            arrays["first"] = gan.flatten([m["exp_avg"] for m in moments]).numpy()
-            arrays["second"] = gan.flatten([m["exp_avg_sq"] for m in moments]).numpy()
+        if adam.steps[0]:
+            arrays["steps"] = np.array(float(adam.steps[0]))
+            arrays["first"] = gan.flatten(adam.first).numpy()
+            arrays["second"] = gan.flatten(adam.second).numpy()
         return arrays
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -106,18 +104,11 @@ class Learner:
             for weight, part in zip(self.weights, parts, strict=True):
                 weight.copy_(part)
         self.average = tensors["average"].clone()
-        self._optimiser.state.clear()
-        if "steps" not in tensors:
-            return
-        moments = zip(
-            self.weights,
-            unflatten(tensors["first"], self.layers),
-            unflatten(tensors["second"], self.layers),
-            strict=True,
-        )
-        for weight, first, second in moments:
-            self._optimiser.state[weight] = {
-                "step": tensors["steps"].float(),
-                "exp_avg": first.clone(),
-                "exp_avg_sq": second.clone(),
-            }
+        adam = Adam(self.weights, self._optimiser.rate, self._optimiser.betas)
+        if "steps" in tensors:
+            adam.steps = [tensors["steps"].float() for _ in self.weights]
+            for name, moments in (("first", adam.first), ("second", adam.second)):
+                parts = unflatten(tensors[name], self.layers)
+                for moment, part in zip(moments, parts, strict=True):
+                    moment.copy_(part)
+        self._optimiser = adam

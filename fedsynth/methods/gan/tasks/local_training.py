@@ -23,6 +23,7 @@ from fedsynth.methods.training.batches import classes_of, tensor
 from fedsynth.methods.training.generating import Conditions
 from fedsynth.methods.training.learner import BETAS
 from fedsynth.models import adversarial
+from fedsynth.models.adam import Adam
 from fedsynth.models.gan import flatten, leaves
 from fedsynth.models.stacked import STACK_FLOATS, side_by_side
 from fedsynth.privacy.rows.clipping import Floats, Rows
@@ -206,7 +207,7 @@ def _take_steps(rules: Rules, starts: Tensor, local_rows: Sequence[_LocalRows]) 
         return held[0] if alone else torch.stack(held)
 
     weights = leaves(starts[0] if alone else starts, game.discriminator.layers)
-    optimiser = torch.optim.Adam(weights, lr=rules.rate, betas=BETAS)
+    optimiser = Adam(weights, rules.rate, BETAS)
     real, fakes = join([d.real for d in local_rows]), join([d.fakes for d in local_rows])
     labels, asked = join([d.labels for d in local_rows]), join([d.asked for d in local_rows])
     assert real is not None and fakes is not None
@@ -219,10 +220,7 @@ def _take_steps(rules: Rules, starts: Tensor, local_rows: Sequence[_LocalRows]) 
         ]
         losses = _losses(game, weights, sides)
         # A model's loss has weight 1, however many stand beside it.
-        gradients = torch.autograd.grad(losses.sum(), weights)
-        for weight, gradient in zip(weights, gradients, strict=True):
-            weight.grad = gradient
-        optimiser.step()
+        optimiser.step(torch.autograd.grad(losses.sum(), weights))
     flat = flatten(weights)
     return flat[None] if alone else flat
 
