@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedsynth.errors import PrivacyError
-from fedsynth.privacy.curves import Curve, Loss, loss_of, of_event
+from fedsynth.privacy.curves import Curve, Loss, composed, loss_of, of_event
 from fedsynth.privacy.mechanisms.mechanism import Mechanism
 from fedsynth.privacy.noise import Draws, NoiseSource
 from fedsynth.privacy.rows.clipping import Norm
@@ -55,7 +55,7 @@ class Exponential(Mechanism):
 
     def loss(self, noise: float, sampling: Sampling, count: int) -> Loss:
         eps0 = 2 / noise
-        return loss_of(lambda e: bounded_range_delta(e, eps0), eps0).self_compose(count)
+        return composed(loss_of(lambda e: bounded_range_delta(e, eps0), eps0), count)
 
 
 def bounded_range_delta(epsilon: Curve, eps0: float) -> Curve:

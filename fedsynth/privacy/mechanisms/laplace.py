@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedsynth.errors import PrivacyError
-from fedsynth.privacy.curves import MESH, Curve, Loss, of_event
+from fedsynth.privacy.curves import MESH, Curve, Loss, composed, of_event
 from fedsynth.privacy.mechanisms.floating import Floating
 from fedsynth.privacy.noise import Draws, NoiseSource
 from fedsynth.privacy.rows.clipping import Norm
@@ -73,7 +73,7 @@ class Laplace(Floating):
 
         if sampling.rate != 1:
             raise PrivacyError("no analysis covers Laplace noise that is amplified by sampling")
-        return from_laplace_mechanism(noise, value_discretization_interval=MESH).self_compose(count)
+        return composed(from_laplace_mechanism(noise, value_discretization_interval=MESH), count)
 
 
 def gamma(count: int, shape: float, source: NoiseSource) -> Draws:

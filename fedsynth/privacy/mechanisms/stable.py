@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fedsynth.errors import ConfigError, PrivacyError
-from fedsynth.privacy.curves import Curve, Loss, loss_of
+from fedsynth.privacy.curves import Curve, Loss, composed, loss_of
 from fedsynth.privacy.mechanisms import stable_law
 from fedsynth.privacy.mechanisms.floating import Floating
 from fedsynth.privacy.mechanisms.pure import amplified, pure_curve, pure_delta
@@ -97,4 +97,4 @@ class Stable(Floating):
 
     def loss(self, noise: float, sampling: Sampling, count: int) -> Loss:
         eps0 = self.pure_epsilon(noise, sampling, replace_one=False)
-        return loss_of(lambda e: pure_delta(e, eps0), eps0).self_compose(count)
+        return composed(loss_of(lambda e: pure_delta(e, eps0), eps0), count)
