@@ -17,6 +17,7 @@ from fedsynth.release import read_release, write_release
 from tests.small_jobs import SCHEMA, SETTINGS, table
 
 FILES = {
+    "certificate.html",
     "certificate.json",
     "config.yaml",
     "ledger.jsonl",

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedsynth.cli.drafting import tell_draft
 from fedsynth.cli.options import TABLE, Decimal, Encoding, Reader, Separator, Sheet
 from fedsynth.cli.queries import demand_new
 from fedsynth.errors import ConfigError
@@ -48,6 +47,7 @@ def init(
     Nothing is overwritten. The schema is drafted from the rows, and no epsilon covers what it
     tells: review it.
     """
+    from fedsynth.cli.drafting import tell_draft
     from fedsynth.jobs.config import Config
     from fedsynth.schema.drafting import draft
 
