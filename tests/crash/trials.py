@@ -63,7 +63,9 @@ def write(folder: Path, method: str, **changes: Any) -> Path:
         "method": method,
         "settings": settings or None,
         "privacy": "none" if method in VOID else privacy,
-        "federation": None if method in VOID else {"ledgers": ACCOUNTS},
+        "federation": None
+        if method in VOID
+        else {"ledgers": ACCOUNTS, "secure": method not in ALONE},
         "holdout": 0,
         "sample": {"rows": 3},
     }
