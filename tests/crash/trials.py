@@ -34,6 +34,7 @@ from tests.methods.contract import QUICK
 from tests.small_jobs import table, write_job
 
 FILES = {
+    "certificate.html",
     "certificate.json",
     "config.yaml",
     "ledger.jsonl",

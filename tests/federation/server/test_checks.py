@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedsynth.errors import FederationError
+from fedsynth.federation.client.grid import grid_of
 from fedsynth.federation.request import Answer, Incident, Released, Request, Summed
 from fedsynth.federation.server.checks import demand_bounded, demand_sound, fault, need, sift
 from fedsynth.methods.pate.tasks import VOTES
@@ -176,6 +177,18 @@ def test_a_sum_that_no_honest_clients_give_is_refused_as_lost(summed: Summed, sa
 
 def test_a_sum_of_clients_may_reach_as_far_as_all_their_clips():
     demand_sound(Summed(np.array([2.0, 0.0, 0.0]), 2), request(BARE), ["a", "b"])
+
+
+def test_a_sum_of_shares_beyond_the_end_of_its_grid_is_refused_and_one_at_its_end_is_not():
+    """What honest clients' numbers cannot reach; of numbers that a liar drew hardly any is less."""
+    promised = terms(unit="record", trust="distributed", noise_multiplier=2.0, survivors=2)
+    asked, source = request(promised), NoiseSource(0)
+    grid = grid_of(asked, 2)
+    held = [grid.encode(promised.client_noised(np.full(3, 1e300), source)) for _ in range(2)]
+    demand_sound(Summed(grid.decode(sum(held)), 2), asked, ["a", "b"])
+    for words in np.split(source.words(300), 100):
+        with pytest.raises(FederationError, match="where 2 honest answers end"):
+            demand_sound(Summed(grid.decode(held[0] + words), 2), asked, ["a", "b"])
 
 
 def test_a_sum_that_the_server_noises_is_held_to_its_bound_after_the_noise_alone():
