@@ -119,6 +119,7 @@ PRESENT = {"IPython"}
 # Of distributions that are imported under other names than their own.
 MODULES = {
     "dp-accounting": {"dp_accounting"},
+    "grpcio": {"grpc"},
     "prv-accountant": {"prv_accountant"},
     "resvg-py": {"resvg_py"},
     "pydantic": {"pydantic", "pydantic_core"},

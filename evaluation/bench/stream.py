@@ -81,6 +81,7 @@ def measure(method: str, data: Path, schema: Path) -> dict[str, object]:
         events, log = Rounds(), logging.getLogger("fedsynth.hub")
         log.addHandler(events)
         log.setLevel(logging.INFO)
+        log.propagate = False
         keys = load_keys(folder / "keys" / "server")
         with Streams(NAMES, "localhost:0", keys) as streams:
             processes = []

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fedsynth.cli.options import Json, Quiet
-from fedsynth.errors import ConfigError, MachineError
+from fedsynth.errors import ConfigError
+from fedsynth.files import refused
 from fedsynth.plain import print_json, print_note
 
 if TYPE_CHECKING:
@@ -184,24 +185,37 @@ def keys_fingerprint(
 
 @contextmanager
 def _logged(path: Path | None) -> Iterator[None]:
-    """Who joins and leaves is said on stderr; all events, as JSON, in a file."""
-    handlers: list[logging.Handler] = [_Notes()]
+    """Says on stderr who joins and leaves, and what went wrong at this site; all events of a
+    server, as JSON, in a file."""
+    handlers: list[tuple[str, logging.Handler]] = [
+        ("fedsynth.hub", _Notes()),
+        ("fedsynth.client", _Own()),
+    ]
     if path is not None:
         try:
-            handlers.append(_Lines(path))
+            handlers.append(("fedsynth.hub", _Lines(path)))
         except OSError as error:
-            raise MachineError(f"{path}: cannot be written ({error.strerror})") from None
-    log, before = logging.getLogger("fedsynth.hub"), logging.getLogger("fedsynth.hub").level
-    for handler in handlers:
-        log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    try:
+            raise refused(path, error) from None
+    with ExitStack() as closing:
+        for name, handler in handlers:
+            log = logging.getLogger(name)
+            closing.callback(handler.close)
+            closing.callback(log.removeHandler, handler)
+            closing.callback(log.setLevel, log.level)
+            closing.callback(setattr, log, "propagate", log.propagate)
+            log.addHandler(handler)
+            log.setLevel(logging.INFO)
+            log.propagate = False
         yield
-    finally:
-        log.setLevel(before)
-        for handler in handlers:
-            log.removeHandler(handler)
-            handler.close()
+
+
+class _Own(logging.Handler):
+    """Prints an owner's own faults, which are told at its site alone."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        more = "" if error is None else f": {type(error).__name__}: {error}"
+        print_note(f"{record.getMessage()}{more}")
 
 
 class _Notes(logging.Handler):
