@@ -27,9 +27,9 @@ import numpy as np
 import pandas as pd
 
 import fedsynth as fs
+from fedsynth.data.tables import conform
 from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.encoding.table import TableEncoding
-from fedsynth.data.tables import conform
 from fedsynth.evaluation.measures import marginals
 from fedsynth.evaluation.models.classifiers import train_boosting
 from fedsynth.evaluation.reading.labelled import label_rows
@@ -222,8 +222,7 @@ def main():
     for epsilon in options.epsilons:
         for name in options.tables:
             found = [
-                run(name, options.method, seed, epsilon, options.settings)
-                for seed in options.seeds
+                run(name, options.method, seed, epsilon, options.settings) for seed in options.seeds
             ]
             with options.out.open("a") as file:
                 for one in found:

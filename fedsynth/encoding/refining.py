@@ -1,4 +1,4 @@
-"""Columns of numbers counted finer than tables of several columns can afford."""
+"""Columns counted finer, each by itself, than tables of several columns can afford."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.encoding.bins import Bins
+from fedsynth.encoding.groups import Groups
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ReleaseError
 
@@ -22,7 +23,7 @@ class Refinement:
     """An encoding whose codes each lie within one of another, coarser one's.
 
     Attributes:
-        finer: bins cut wherever those of either of two encodings are.
+        finer: bins cut wherever those of either of two encodings are, and every category apart.
         parents: per column the coarse code of each fine one; None where none is finer.
     """
 
@@ -32,10 +33,12 @@ class Refinement:
     @classmethod
     def of(cls, coarse: TableEncoding, narrow: TableEncoding) -> Refinement:
         """The refinement of ``coarse`` by the bins of ``narrow``, of the same histogram."""
-        bins, frequencies, parents = list(coarse.bins), list(coarse.frequencies), []
+        bins, frequencies = list(coarse.bins), list(coarse.frequencies)
+        parents: list[Whole | None] = [None] * len(bins)
         for k, (wide, other) in enumerate(zip(coarse.bins, narrow.bins, strict=True)):
-            parents.append(None)
-            if isinstance(wide, Bins) and isinstance(other, Bins) and other.size > wide.size:
+            if isinstance(wide, Groups):
+                bins[k], frequencies[k], parents[k] = _part(wide, coarse.frequencies[k])
+            elif isinstance(wide, Bins) and isinstance(other, Bins) and other.size > wide.size:
                 bins[k], frequencies[k], parents[k] = _cut(wide, other, coarse.frequencies[k])
         finer = TableEncoding(coarse.schema, tuple(bins), tuple(frequencies), coarse.records)
         return cls(finer, tuple(parents))
@@ -45,27 +48,37 @@ class Refinement:
         """Those that have finer codes."""
         return [k for k, parents in enumerate(self.parents) if parents is not None]
 
-    def spread(self, coarse: TableEncoding, column: int, counts: Array, deviations: Array) -> Bins:
-        """The coarse bins of a column, with values spread within each by its finer counts.
+    def spread(
+        self, coarse: TableEncoding, column: int, counts: Array, deviations: Array, sigma: float
+    ) -> Bins | Groups:
+        """The coarse codes of a column, with values spread within each by its finer counts.
 
-        Counts correct what the histogram showed, the more the further they are from it for their
-        noise: the squared distance, less the noise's, is taken for the histogram's own error (the
-        positive part of James and Stein's estimator).
+        Counts of categories are joined to the histogram's by inverse variance. Those of bins
+        correct what it showed, the more the further they are from it for their noise: the squared
+        distance, less the noise's, is taken for the histogram's own error (the positive part of
+        James and Stein's estimator).
 
         Args:
             coarse: the encoding that this refines.
             counts, deviations: of records in the column's finer codes, [codes], and of their noise.
+            sigma: of the noise of a count of the histogram.
         """
-        wide, finer, parents = coarse.bins[column], self.finer.bins[column], self.parents[column]
-        assert isinstance(wide, Bins) and isinstance(finer, Bins) and parents is not None
+        wide, parents = coarse.bins[column], self.parents[column]
+        finer = self.finer.bins[column]
+        assert parents is not None and wide is not None
         known = self.finer.frequencies[column] * self.finer.records
-        apart = counts - known
+        apart, noise = counts - known, np.broadcast_to(deviations**2, counts.shape)
+        if isinstance(wide, Groups):
+            share = sigma**2 / np.maximum(sigma**2 + noise, 1e-300)
+            masses = np.maximum(known + share * apart, 0.0)[: len(wide.codes)]
+            empty = np.bincount(wide.codes, masses) <= 0
+            return Groups(wide.codes, np.where(empty[wide.codes], wide.weights, masses))
         distance = float(apart @ apart)
-        noise = float(np.broadcast_to(deviations**2, counts.shape).sum())
-        share = max(0.0, 1 - noise / distance) if distance > 0 else 0.0
-        masses = np.maximum(known + share * apart, 0.0)[finer.codes]
-        weights = masses * finer.weights / np.bincount(finer.codes, finer.weights)[finer.codes]
-        codes = parents[finer.codes]
+        trusted = max(0.0, 1 - float(noise.sum()) / distance) if distance > 0 else 0.0
+        masses = np.maximum(known + trusted * apart, 0.0)
+        assert isinstance(finer, Bins)
+        held = np.bincount(finer.codes, finer.weights)[finer.codes]
+        weights, codes = masses[finer.codes] * finer.weights / held, parents[finer.codes]
         empty = np.bincount(codes, weights, minlength=wide.size) <= 0
         weights = np.where(empty[codes], wide.cut_at(finer.starts).weights, weights)
         return Bins(wide.grid, finer.starts, codes, weights)
@@ -104,4 +117,15 @@ def _cut(wide: Bins, other: Bins, shares: Array) -> tuple[Bins, Array, Whole]:
         Bins(wide.grid, pieces.starts, codes, weights),
         np.concatenate((shares[parents] * within, shares[wide.size :])),
         np.concatenate((parents, missing)),
+    )
+
+
+def _part(wide: Groups, shares: Array) -> tuple[None, Array, Whole]:
+    """Every category apart: its share, and its group."""
+    within = wide.weights / np.bincount(wide.codes, wide.weights)[wide.codes]
+    missing = np.arange(wide.size, len(shares))
+    return (
+        None,
+        np.concatenate((shares[wide.codes] * within, shares[wide.size :])),
+        np.concatenate((wide.codes, missing)),
     )

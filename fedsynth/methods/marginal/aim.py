@@ -21,7 +21,7 @@ from fedsynth.methods.marginal.allowing import COARSE, FINE, SELECT, allow
 from fedsynth.methods.marginal.expecting import Asked
 from fedsynth.methods.marginal.graphical import GraphicalSynthesizer
 from fedsynth.methods.marginal.measurer import Measurer
-from fedsynth.methods.marginal.search import Search, maximal, workload_of
+from fedsynth.methods.marginal.search import ALONE, Search, maximal, workload_of
 from fedsynth.methods.marginal.settings import AIMSettings
 from fedsynth.privacy.budget import Budget
 from fedsynth.queries.session import Session
@@ -76,7 +76,16 @@ class AIM(GraphicalSynthesizer):
         each = total / settings.messages
         return [
             Asked(COARSE, len(cliques), cliques, "asked coarsely", len(cliques)),
-            Asked(FINE, each, cliques, "asked again", total, by_size=True, small_first=True),
+            Asked(
+                FINE,
+                each,
+                cliques,
+                "asked again",
+                total,
+                by_size=True,
+                small_first=True,
+                alone=ALONE,
+            ),
         ]
 
     def bins(self, session: Session) -> Callable[[float], int]:

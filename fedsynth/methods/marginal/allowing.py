@@ -25,8 +25,10 @@ _FEWEST = 4
 _WIDE = 100.0
 # Records over the noise of a triple with the target, where only the best columns' are asked.
 _TOLD = 40.0
-# Records over the noise of a cell of a pair of fewest bins below which pairs cannot be told.
-_FAINT = 0.6
+# Records that a cell of a pair with the target holds on average, over its noise, below which only
+# columns are asked: of a target of few values, which many pairs tell of together, and of a number.
+_FAINT_CLASS = 0.6
+_FAINT_NUMBER = 2.0
 
 Tier = Literal["workload", "target", "columns"]
 
@@ -64,16 +66,14 @@ def allow(schema: Schema, settings: AIMSettings, plan: Plan, records: float) -> 
     unit = plan.terms(COARSE).summed_scale(plan.clients)
     if settings.workload == "target-triples" and 0 < schema.classes <= FEW and columns > 2:
         return _allow_few(schema.classes, columns, records, unit, fine, most)
-    tables = _tables(settings, columns)
-    bins = _bins(records, unit * math.sqrt(tables), most)
-    if _tells(records, unit * math.sqrt(tables), _CLEAR) or isinstance(settings.workload, tuple):
-        return Allowance(bins, "workload")
+    noise = unit * math.sqrt(_tables(settings, columns))
+    if _tells(records, noise, _CLEAR) or isinstance(settings.workload, tuple):
+        return Allowance(_bins(records, noise, most), "workload")
     # The target's pairs alone have less noise.
     alone = unit * math.sqrt(columns - 1)
-    if schema.target_column is not None and _tells(records, alone, _FAINT):
+    if schema.target_column is not None and _tells(records, alone, _FAINT_NUMBER):
         return Allowance(_bins(records, alone, most), "target")
-    tier: Tier = "workload" if _tells(records, unit * math.sqrt(tables), _FAINT) else "columns"
-    return Allowance(bins, tier)
+    return Allowance(_bins(records, noise, most), "columns")
 
 
 def _allow_few(
@@ -85,7 +85,7 @@ def _allow_few(
         # A pair of columns is known as the sum of its triple over the target's values.
         return Allowance(_bins(records, noise * math.sqrt(classes), most), "workload")
     bins = min(most, max(_FEWEST, int(math.sqrt(_TOLD / _CLEAR))))
-    if records < _FAINT * unit * math.sqrt(columns - 1) * bins * classes:
+    if records < _FAINT_CLASS * unit * math.sqrt(columns - 1) * bins * classes:
         return Allowance(bins, "columns")
     room = (records / (_TOLD * fine)) ** 2
     return Allowance(bins, "target", max(2, int((1 + math.sqrt(1 + 8 * room)) / 2)))

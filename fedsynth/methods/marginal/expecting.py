@@ -38,6 +38,11 @@ FITTED = (
     "all of them: AIM's median pair, on four tables at epsilon 1, was off by a third of what "
     "stands here for pairs asked coarsely, and the worst by up to three times that."
 )
+ADAPTED = (
+    "How many records there are is known once the histogram is released: where they are few for the "
+    "noise, numbers are cut into fewer bins and fewer tables are asked, of larger cells and less "
+    "noise."
+)
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,7 @@ class Asked:
         total: tables in all messages of the label together.
         by_size: whether a table's noise goes with the inverse of the third root of its cells.
         small_first: whether how likely a table is asked goes with the inverse of its cells.
+        alone: the share of a message's squared weights that columns by themselves have beside.
     """
 
     label: str
@@ -60,6 +66,7 @@ class Asked:
     total: int
     by_size: bool = False
     small_first: bool = False
+    alone: float = 0.0
 
     def chances(self, domain: Domain) -> dict[Clique, float]:
         """How likely each is asked in some message."""
@@ -78,7 +85,8 @@ class Asked:
         sizes = {c: domain.cells(c) ** (1 / 3) if self.by_size else 1.0 for c in self.cliques}
         others = _mean((size**2 for size in sizes.values()), self.chances(domain).values())
         beside = max(0.0, self.number - 1) * others
-        return {c: scale * math.sqrt(1 + beside / size**2) for c, size in sizes.items()}
+        own = scale / math.sqrt(1 - self.alone)
+        return {c: own * math.sqrt(1 + beside / size**2) for c, size in sizes.items()}
 
 
 @dataclass(frozen=True)
@@ -118,13 +126,17 @@ def expect_tables(
     tables: list[ExpectedError] = []
     target = None if schema.target_column is None else target_index(schema)
     known: dict[str, list[_Known]] = {}
-    for one in asked_of(domain):
+    asked = asked_of(domain)
+    for one in asked:
         scale = plan.terms(one.label).summed_scale(plan.clients)
         chances = one.chances(domain)
         sizes[one.label] = one.number * _mean(map(domain.cells, one.cliques), chances.values())
         # Of a table its columns, their number and a weight, of eight bytes each.
         width = _mean((len(clique) for clique in one.cliques), chances.values())
         arrays[one.label] = 8 * one.number * (width + 2)
+        if one.alone:
+            sizes[one.label] += sum(domain.sizes)
+            arrays[one.label] += 8 * 3 * len(domain)
         for what, found in _parts(domain, one, scale, target).items():
             known.setdefault(what, []).append(found)
             tables.append(found.error(f"{what}, {one.what}", domain))
@@ -140,6 +152,9 @@ def expect_tables(
     numbers = any(one is not None for one in encoding.bins)
     notes = (NOMINAL, FITTED) if numbers else (FITTED,)
     announced = document_bytes(encoding)
+    if any(one.alone for one in asked):
+        notes = (*notes, ADAPTED)
+        announced *= 1 + numbers
     return Expected(sizes, arrays, announced, (*errors, *tables), notes)
 
 

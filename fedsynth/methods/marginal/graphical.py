@@ -50,11 +50,13 @@ class Learned(Outlined):
         encoding: of the table.
         model: of its codes.
         measurements: every noisy table that was released, for intervals.
+        remarks: what could not be learned, in sentences.
     """
 
     encoding: TableEncoding
     model: Model
     measurements: Annotated[tuple[Measurement, ...], Named("measured")]
+    remarks: tuple[str, ...] = ()
 
     @property
     def domain(self) -> Domain:
@@ -171,7 +173,8 @@ class GraphicalSynthesizer(Synthesizer[Learned]):
     def learn(self, session: Session) -> Learned:
         measurer = Measurer(self.schema, session, self.bins(session))
         model = self.model(session.settings, measurer)
-        return Learned(measurer.refined(), model, tuple(measurer.measurements))
+        measured, remarks = tuple(measurer.measurements), tuple(measurer.remarks)
+        return Learned(measurer.refined(), model, measured, remarks)
 
     def sample_weighted(
         self,

@@ -41,6 +41,7 @@ class Measurer:
         encoding: of the tables that are asked and modelled.
         refinement: finer codes of numeric columns, which are counted each by itself; None where
             the encoding's are as fine.
+        remarks: what could not be learned, in sentences.
 
     Args:
         bins: how many to cut a number into, by the number of records; None as the settings say.
@@ -54,7 +55,7 @@ class Measurer:
     ) -> None:
         self.schema, self.session, self.plan = schema, session, session.plan
         self.settings: GraphicalSettings = session.settings
-        self._bins = bins
+        self._bins, self.remarks = bins, list[str]()
         self.rng = np.random.default_rng(session.options.seed)
         self._answers: list[list[Measurement]] = []
         self._restored: list[list[Measurement]] = []
@@ -125,7 +126,9 @@ class Measurer:
             behind = (k + len(self.domain),)
             asked = estimate_marginal([m for m in answers if m.clique == behind], behind)
             if asked is not None:
-                bins[k] = self.refinement.spread(self.encoding, k, asked.values, asked.deviations)
+                bins[k] = self.refinement.spread(
+                    self.encoding, k, asked.values, asked.deviations, self._sigma
+                )
         return replace(self.encoding, bins=tuple(bins))
 
     def ask_sum(self, label: str, task: str, dim: int, settings: Mapping[str, Plain]) -> Array:
@@ -195,18 +198,19 @@ class Measurer:
     def _learn(self, counts: Counts) -> None:
         """The encoding, and where columns are counted finer the refinement, from the histogram."""
 
-        def learned(bins: int) -> TableEncoding:
-            values, sigma = counts.values, counts.sigma
+        def learned(bins: int, sigma: float) -> TableEncoding:
             return TableEncoding.from_histogram(
-                self.schema, values, sigma, bins, self.settings.rare
+                self.schema, counts.values, sigma, bins, self.settings.rare
             )
 
-        self.encoding, self.refinement = learned(self.settings.bins), None
+        self.encoding, self.refinement = learned(self.settings.bins, counts.sigma), None
         if self._bins is not None:
-            narrow = learned(max(FINEST, self.settings.bins))
-            self.encoding = learned(self._bins(self.encoding.records))
+            # What is counted again may be told apart where it may be noise.
+            narrow = learned(max(FINEST, self.settings.bins), counts.sigma / 2)
+            self.encoding = learned(self._bins(self.encoding.records), counts.sigma)
             refinement = Refinement.of(self.encoding, narrow)
             self.refinement = refinement if refinement.columns else None
+        self._sigma = counts.sigma
         tallies = tally(self.encoding, counts.values, counts.sigma)
         self.columns = [_known(k, own.values, own.deviations) for k, own in enumerate(tallies)]
 
@@ -227,6 +231,7 @@ class Measurer:
         meta = {
             "encoding": self.encoding.to_dict(),
             "finer": None if self.refinement is None else self.refinement.to_dict(),
+            "sigma": self._sigma,
             "choices": [list(c) for c in (*self._choices, *self._choices_restored)],
             "answers": [[[list(m.clique), m.sigma] for m in answer] for answer in answers],
         }
@@ -236,7 +241,7 @@ class Measurer:
         self.session.progress("questions", min(answered, planned), planned)
 
     def _read(self, arrays: Mapping[str, NDArray[Any]], meta: Mapping[str, Any]) -> TableEncoding:
-        if "column 0" not in arrays:
+        if "column 0" not in arrays or "finer" not in meta:
             raise self._other_questions()
         for label in self.plan.labels:
             if f"sum {label}" in arrays:
@@ -250,7 +255,7 @@ class Measurer:
             for i, answer in enumerate(meta["answers"])
         ]
         self.encoding = TableEncoding.from_dict(meta["encoding"])
-        finer = meta["finer"]
+        finer, self._sigma = meta["finer"], float(meta["sigma"])
         self.refinement = None if finer is None else Refinement.from_dict(finer)
         self.columns = [
             _known(k, arrays[f"column {k}"], arrays[f"noise {k}"])

@@ -21,7 +21,7 @@ from fedsynth.marginals import (
     grown_cells,
     model_cells,
 )
-from fedsynth.methods.marginal.allowing import COARSE, FINE, SELECT, Tier, allow
+from fedsynth.methods.marginal.allowing import COARSE, FINE, SELECT, Allowance, Tier, allow
 from fedsynth.methods.marginal.measurer import Measurer
 from fedsynth.methods.marginal.settings import FEW, AIMSettings
 from fedsynth.schema import Schema
@@ -33,11 +33,14 @@ _DRAWN = 20_000
 _FLOOR = 2.0
 # Candidates looked at for whether the model can hold them, the best first.
 _TRIED = 200
-# What a fitted table errs by, over the noise of what was asked of it: of four tables at epsilon 1 the
-# model's median pair was off by .26 to .33 of it (evaluation/README.md, planning).
+# What a fitted table errs by, over the noise of what was asked of it: on four tables at epsilon 1
+# the model's median pair was off by .26 to .33 of it (evaluation/README.md, planning).
 _FITTED = 0.3
+# Cells that a model may have, for each record, and however few there are.
+_CELLS = 2
+_LEAST_CELLS = 4_000
 # Of a message's squared weights, the share of columns alone that are asked beside tables.
-_ALONE = 0.35
+ALONE = 0.35
 # Steps of a fit between two messages.
 _STEPS = 100
 _TOLERANCE = 1e-3
@@ -79,9 +82,13 @@ class Search:
         self.target = None if target is None else target_index(schema)
         self.base = self._base(schema)
         self.workload = workload_of(schema, settings, self.domain)
+        # Cells beyond a few a record hold noise, and take time.
+        told = max(_LEAST_CELLS, round(_CELLS * measurer.encoding.records))
+        self.limit = min(settings.max_cells, told)
         self.evidence = Evidence()
         self.chosen: list[Clique] = []
         self.model: Model | None = None
+        self.refused: set[Clique] = set()
 
     def _base(self, schema: Schema) -> list[Clique]:
         """Columns and, where the target has few values, each column with it: always modelled."""
@@ -91,8 +98,7 @@ class Search:
         return cliques
 
     def _fits(self, cliques: Sequence[Clique]) -> bool:
-        limit = self.settings.max_cells
-        return model_cells(self.domain, cliques, limit) <= limit
+        return model_cells(self.domain, cliques, self.limit) <= self.limit
 
     def by_sums(self) -> None:
         """Ask candidates coarsely, then what the model explains worst, message by message."""
@@ -120,6 +126,31 @@ class Search:
             self._ask(FINE, picked, by_size=True, beside=True)
             self.chosen += [c for c in picked if c not in (*self.base, *self.chosen)]
         self._keep(candidates)
+        self._remark(allowed)
+
+    def _remark(self, allowed: Allowance) -> None:
+        """Say what rows will lack."""
+        about, found = f"about {self.measurer.encoding.records:,.0f} records", self.measurer.remarks
+        if not any(len(clique) > 1 for clique in self._known_cliques()):
+            found.append(
+                f"within this budget the noise hides how the columns of {about} hang together: "
+                "rows keep each column's distribution and nothing else"
+            )
+        elif allowed.tier == "target":
+            found.append(
+                f"within this budget {about} are few for so many columns: AIM asked how each goes "
+                "with the target, and not how the others go together"
+            )
+        refused = {clique for clique in self.refused if not self._holds(clique)}
+        if refused and self.limit == self.settings.max_cells:
+            found.append(
+                f"{len(refused)} tables would have told more than their noise, but the model would "
+                f"exceed max_cells ({self.settings.max_cells:,}) with them: fewer bins or more "
+                "max_cells may keep more"
+            )
+
+    def _holds(self, clique: Clique) -> bool:
+        return any(set(clique) <= set(other) for other in self.chosen)
 
     def _first(self, tier: Tier) -> list[Clique]:
         """What is asked coarsely."""
@@ -146,7 +177,7 @@ class Search:
         if all(len(clique) == 1 for clique in cliques):
             shares = [(1.0, *self._columns())]
         elif beside:
-            shares = [(1 - _ALONE, list(cliques), cells), (_ALONE, *self._columns())]
+            shares = [(1 - ALONE, list(cliques), cells), (ALONE, *self._columns())]
         asked: list[Clique] = []
         weights: list[float] = []
         for share, several, sizes in shares:
@@ -176,9 +207,7 @@ class Search:
                 scored += [(-score, pair[0] if pair[1] == self.target else pair[1])]
         best = [column for score, column in sorted(scored)[:most] if score < 0]
         workload = set(self.workload)
-        triples = [
-            tuple(sorted((*pair, self.target))) for pair in itertools.combinations(best, 2)
-        ]
+        triples = [tuple(sorted((*pair, self.target))) for pair in itertools.combinations(best, 2)]
         return [triple for triple in triples if triple in workload]
 
     def _keep(self, candidates: Sequence[Measurement]) -> None:
@@ -233,6 +262,8 @@ class Search:
             inside = any(set(clique) <= set(c) or set(c) <= set(clique) for c in picked)
             if not inside and self._fits([*held, *picked, clique]):
                 picked.append(clique)
+            elif not inside:
+                self.refused.add(clique)
         return picked
 
     def _weight(self, clique: Clique) -> float:
