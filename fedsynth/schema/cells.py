@@ -112,7 +112,7 @@ def violations(cells: Cells, column: Modelled) -> dict[Rule, NDArray[np.bool_]]:
             broken["fraction"] = inside & ~whole
         if column.step is not None:
             decimals = decimals_of(column)
-            rounded = np.round(cells.values.astype(np.float64), decimals)
+            rounded = np.asarray(np.round(cells.values, decimals), np.float64)
             between = rounded != round_to_grid(rounded, column)
             broken["step"] = inside & whole & between
     if not column.missing:

@@ -17,8 +17,9 @@ from fedsynth.schema.deriving import is_gap
 from fedsynth.schema.findings import Finding
 from fedsynth.schema.table import Schema
 
-_FEWEST_ROWS, _FEWEST_VALUES = 50, 3
-"""Rows and different values from which it is no chance that columns agree in all rows."""
+_FEWEST_ROWS, _FEWEST_APART = 50, 10
+"""Rows, and those without a column's commonest value, from which it is no chance that columns
+agree in all rows."""
 _MOST = 60
 """Columns among which sums are sought: all pairs of them."""
 
@@ -39,7 +40,9 @@ def describe_following(schema: Schema, owners: Mapping[str, pd.DataFrame]) -> It
         for column in schema.observed
     }
     varied = {
-        name: values for name, values in arrays.items() if len(np.unique(values)) >= _FEWEST_VALUES
+        name: values
+        for name, values in arrays.items()
+        if len(values) - np.unique(values, return_counts=True)[1].max() >= _FEWEST_APART
     }
     copies: set[str] = set()
     for first, second in combinations(varied, 2):

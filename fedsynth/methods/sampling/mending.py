@@ -93,9 +93,14 @@ def mend(
         hurt = np.flatnonzero(mask)
         if not len(hurt):
             continue
-        kinds = [_keys(one, names, rules) for one in (rows.take(hurt), donors)]
-        loose = [one.kinds for one in (rows.take(hurt), donors)]
-        levels = [kinds, loose] + ([] if strict else [[np.zeros(len(k)) for k in loose]])
+        both = rows.take(hurt), donors
+        # First alike in class and gaps, then in class alone.
+        levels: list[list[NDArray[Any]]] = [
+            [_keys(one, names, rules) for one in both],
+            [one.kinds for one in both],
+        ]
+        if not strict:
+            levels.append([np.zeros(len(one)) for one in both])
         pending = np.ones(len(hurt), bool)
         for wanted, offered in levels:
             for key in np.unique(wanted[pending]):
@@ -170,7 +175,7 @@ def _copy(
 def _distance(a: NDArray[Any], b: NDArray[Any], scale: float) -> NDArray[np.float64]:
     """How unlike cells [n] and [m] of a column are, [n, m] in [0, 1]: a gap is unlike a number."""
     if a.dtype.kind != "f":
-        return (a[:, None] != b[None, :]).astype(np.float64)
+        return np.asarray(a[:, None] != b[None, :], np.float64)
     apart = np.minimum(np.abs(a[:, None] - b[None, :]) / scale, 1.0)
     gaps = np.isnan(a)[:, None] != np.isnan(b)[None, :]
-    return np.where(np.isnan(apart), gaps, apart)
+    return np.asarray(np.where(np.isnan(apart), gaps, apart), np.float64)
