@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 
 def count(
     release: Release,
-    columns: Annotated[list[str], typer.Argument(help="One or more columns.")],
+    columns: Annotated[
+        list[str] | None,
+        typer.Argument(help="One or more columns; none: how far counts of all of them may be off."),
+    ] = None,
     where: Where = None,
     level: Annotated[float, typer.Option(help="Of the intervals, in (0, 1).")] = 0.95,
     output: Annotated[
@@ -38,10 +41,17 @@ def count(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Count records by values, with intervals from the known noise; this costs no privacy."""
+    """Count records by values, with intervals from the known noise; this costs no privacy.
+
+    Without columns: of each, and of each pair that was measured, how far its counts may be off.
+    """
     if output is not None:
         demand_new(output)
-    counts = _load_graphical(release).marginal(columns, parse_conditions(where), level)
+    synth = _load_graphical(release)
+    if not columns and where:
+        raise ConfigError("--where belongs to columns: name those to count")
+    conditions = parse_conditions(where)
+    counts = synth.marginal(columns, conditions, level) if columns else synth.errors(level=level)
     if output is not None:
         with writing(output):
             counts.to_csv(output, index=False)
@@ -54,7 +64,7 @@ def count(
     from fedsynth.views import Grid
 
     rows = [[_format_value(value) for value in row] for row in counts.itertuples(index=False)]
-    figures = range(len(columns), len(counts.columns))
+    figures = range(len(columns), len(counts.columns)) if columns else range(1, 5)
     on_stdout().print(Grid([str(name) for name in counts], rows, figures=figures, most=len(rows)))
 
 

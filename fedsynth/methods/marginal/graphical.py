@@ -18,6 +18,7 @@ from fedsynth.demands import demand_names, demand_number
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.marginals import Domain, Measurement, Model, estimate_marginal
+from fedsynth.methods.marginal.errors import tabulate_errors
 from fedsynth.methods.marginal.expecting import Asked, expect_tables
 from fedsynth.methods.marginal.measurer import Measurer
 from fedsynth.methods.marginal.settings import GraphicalSettings
@@ -217,6 +218,36 @@ class GraphicalSynthesizer(Synthesizer[Learned]):
         }
         model = learned.model.condition(evidence) if evidence else learned.model
         return known.fill(frame, learned.encoding.decode(model.impute(codes, rng), rng), rng)
+
+    def errors(
+        self, tables: Sequence[Sequence[str] | str] | None = None, level: float = 0.95
+    ) -> pd.DataFrame:
+        """How far the model's counts may be off: by the known noise, and by how the model fits it.
+
+        Args:
+            tables: names of columns, or of several together; all columns, and all pairs that were
+                measured, if None.
+            level: each cell's count is off by no more than its error with this probability at
+                least, over the noise; approximate where :meth:`marginal`'s intervals are.
+
+        Returns:
+            A row a table: its `columns`, `cells`, the `records` that a cell holds on average, the
+            mean and the largest of its cells' errors (`error`, `worst`), in records, and its
+            `use`: "well" where the mean error is at most a tenth of what a cell holds, "roughly" at
+            most half of it, else "hardly"; "not measured" where no noisy table tells, so that only
+            the model does.
+
+        Raises:
+            ConfigError: no such column.
+        """
+        demand_number("level", level, "between 0 and 1", lambda given: 0 < given < 1)
+        learned, names = self.learned, [column.name for column in self.schema.modelled]
+        cliques = None
+        if tables is not None:
+            known = [one.name for one in self.schema.observed]
+            asked = [sources_of(self.schema, demand_names("tables", one, known)) for one in tables]
+            cliques = [tuple(sorted(names.index(name) for name in one)) for one in asked]
+        return tabulate_errors(learned.model, learned.measurements, names, cliques, level)
 
     def marginal(
         self,
