@@ -50,7 +50,7 @@ from fedsynth.tuning.spaces import (
 from fedsynth.tuning.tuned import NEAR, Tuned, choose
 
 _MOST_ROWS = 20_000
-_FORMAT = 2
+_FORMAT = 3
 """Of what a study keeps: those of others are not gone on with."""
 
 AIM = "aim"
@@ -255,7 +255,7 @@ def _digest(
     heads = [Certificate.load(folder).content["ledger"]["head"] for folder in folders]
     choices = {name: _describe(choice) for name, choice in space.choices.items()}
     # Two of one class may differ in what is not searched.
-    own = {name: _describe(value) for name, value in space.build(schema, seed).get_params().items()}
+    own = _describe(space.build(schema, seed))
     parts = [_FORMAT, heads, space.name, choices, space.pairs, own, rows, metric, seed]
     return "fedsynth-" + hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
@@ -266,5 +266,9 @@ def _describe(value: object) -> str:
         return str([type(value).__name__, *map(_describe, value)])
     if (code := getattr(value, "__code__", None)) is not None:
         return hashlib.sha256(marshal.dumps(code)).hexdigest()
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        # Not its repr, which is cut where it is long, and takes scikit-learn a while.
+        settings = sorted(value.get_params(deep=False).items())
+        return str([type(value).__name__, [(name, _describe(one)) for name, one in settings]])
     # What tells no more of itself than where it lies.
     return type(value).__name__ if " at 0x" in repr(value) else repr(value)
