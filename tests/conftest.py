@@ -116,7 +116,7 @@ COSTLY = ((accounting, "tight"), (accounting, "_curve"), (opinions, "prv"))
 CACHES = (accounting._spent, accounting._curve)
 # Wider than the accountant's own 1e-4: a bound as sound, less than 0.1 % above, ten times as soon.
 MESH, EXACT_MESH = 1e-3, curves.MESH
-MESHED = (accounting, curves, laplace)
+MESHED = (curves, laplace)
 # A Renyi bound at fewer orders is as sound too, less than 1 % above, five times as soon.
 ORDERED, EXACT_ORDERS = (accounting, curves, filters, pure, selecting, pricing), curves.orders
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from fedsynth.errors import PrivacyError
-from fedsynth.privacy.curves import MESH, Curve, orders
+from fedsynth.privacy.curves import Curve, orders
 from fedsynth.privacy.sampling import Everyone
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.units import unit_of
@@ -125,9 +125,10 @@ def _curve(terms: Terms, exchange: bool) -> Curve:
 
 def tight(counts: Counts, delta: float) -> float:
     """The bound by loss distributions alone, of noisy releases under add/remove."""
-    from dp_accounting.pld import privacy_loss_distribution as pld
-
-    found = pld.identity(value_discretization_interval=MESH)
-    for terms, count in counts.items():
-        found = found.compose(terms.kind.loss(terms.noise_multiplier, terms.sampling, count))
+    found, *others = (
+        terms.kind.loss(terms.noise_multiplier, terms.sampling, count)
+        for terms, count in counts.items()
+    )
+    for other in others:
+        found = found.compose(other)
     return float(found.get_epsilon_for_delta(delta))

@@ -340,9 +340,9 @@ WAITING = """
 import itertools, time
 from fedsynth.cli import app
 from fedsynth.federation.runtimes.local import LocalRuntime
-from fedsynth.privacy import accounting, curves
+from fedsynth.privacy import curves
 
-accounting.MESH = curves.MESH = 1e-3
+curves.MESH = 1e-3
 asked, count = LocalRuntime.sum, itertools.count(1)
 
 def wait(self, *arguments):

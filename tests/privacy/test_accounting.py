@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from fedsynth.errors import PrivacyError
-from fedsynth.privacy import accounting
+from fedsynth.privacy import curves
 from fedsynth.privacy.accounting import Spent, charged, replaces_one, spent, unsampled
 from fedsynth.privacy.calibration import calibrate, optimal_gaussian_sigma
 from fedsynth.privacy.mechanisms.gaussian import Gaussian
@@ -163,7 +163,7 @@ def test_the_loss_of_gaussian_releases_is_dp_accountings(
     noise: float, sampling: Sampling, count: int
 ):
     ours, rate = Gaussian().loss(noise, sampling, count), sampling.rate
-    of = functools.partial(from_gaussian_mechanism, value_discretization_interval=accounting.MESH)
+    of = functools.partial(from_gaussian_mechanism, value_discretization_interval=curves.MESH)
     whole = rate == 1
     theirs = of(noise / math.sqrt(count)) if whole else of(noise, sampling_prob=rate)
     theirs = theirs if whole else theirs.self_compose(count)
