@@ -58,7 +58,11 @@ def test_a_ledger_in_memory_is_written_whole_and_bound_to_the_files(synth, relea
     written = Ledger.read(release / "ledger.jsonl")
     assert (written.job, written.events) == (synth.ledger.job, synth.ledger.events)
     assert synth.ledger.closing is None
-    assert written.closing.files.keys() == FILES - {"ledger.jsonl", "certificate.json"}
+    assert written.closing.files.keys() == FILES - {
+        "ledger.jsonl",
+        "certificate.json",
+        "certificate.html",
+    }
 
 
 def test_rows_may_be_parquet_and_a_report_may_lie_beside_them(synth, tmp_path):

@@ -271,23 +271,26 @@ def _vouching(ledger: Ledger, signed: Sequence[Signature]) -> list[Html]:
 
 
 def _asked(content: Mapping[str, Any]) -> list[Html]:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for one in content["releases"]:
-        terms = one["terms"]
-        rows.append(
-            (
-                one["label"],
-                f"{one['count'] * one.get('steps', 1):,}",
-                str(terms["mechanism"]),
-                f"{terms['noise_multiplier']:.4g}",
-            )
-        )
+        terms, label, times = one["terms"], one["label"], one["count"] * one.get("steps", 1)
+        if "parts" in terms:
+            best = f"the best of {terms['trials']['mean']:g} trials, on average"
+            rows.append((label, f"{times:,}", best, "-"))
+            trial = (own for part in terms["parts"] for own in part)
+            rows += [_question(f"{label}: of a trial", own["count"], own["terms"]) for own in trial]
+        else:
+            rows.append(_question(label, times, terms))
     words = (
         "All that rows were asked. A noise multiplier is the noise's width over the most that "
         "one unit can move the answer."
     )
     head = ("Question", "Times", "Noise", "Multiplier")
     return [tag("p", words), _table("What was asked", head, rows, numbers=(1, 3))]
+
+
+def _question(label: str, times: int, terms: Mapping[str, Any]) -> tuple[str, ...]:
+    return label, f"{times:,}", str(terms["mechanism"]), f"{terms['noise_multiplier']:.4g}"
 
 
 def _files(content: Mapping[str, Any]) -> Html:

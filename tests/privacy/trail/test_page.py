@@ -13,6 +13,7 @@ import pytest
 from fedsynth.errors import PrivacyError
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.sampling import Everyone, FixedSize
+from fedsynth.privacy.selecting import Selecting
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.certificate import CONFIG, PAGE
 from fedsynth.privacy.trail.job import Closing, Event, Job
@@ -20,6 +21,7 @@ from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.trail.page import most_right, page_of, write_page
 from fedsynth.privacy.trail.sealing import seal
 from fedsynth.privacy.trail.signatures import make_key, sign
+from fedsynth.privacy.trials import Trials
 from fedsynth.privacy.verify.verification import verify
 from fedsynth.yaml_files import write_yaml
 
@@ -151,6 +153,20 @@ def test_owners_that_are_units_and_samples_have_their_own_words(tmp_path):
     shown = text_of(release(tmp_path / "r", budget=budget, sampling=drawn, participations=1))
     assert "a given owner was among the data rather than another" in shown
     assert "One person at several owners" in shown
+
+
+def test_a_selection_tells_of_its_trials(tmp_path):
+    budget = Budget(epsilon=90.0, delta=1e-5, trust="central")
+    ledger = Ledger.create(Job(budget=budget, method="mst", clients=3))
+    own = Terms(unit="record", trust="central", clip=1.0, noise_multiplier=20.0)
+    trials = Trials(mean=4.0, kind="geometric")
+    best = Selecting(unit="record", trust="central", trials=trials, parts=(((own, 2),),))
+    ledger.charge(Event("selection", 0, best, ledger.job.job))
+    (tmp_path / "rows.csv").write_text("a\n")
+    seal(tmp_path, ledger, ["rows.csv"])
+    shown = " ".join(text_of(tmp_path).split())
+    assert "selection 1 the best of 4 trials, on average -" in shown
+    assert "selection: of a trial 2 gaussian 20" in shown and "whole numbers" in shown
 
 
 def test_a_void_certificate_promises_nothing(tmp_path):
