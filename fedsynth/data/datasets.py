@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import resources
 from typing import Literal, overload
 
@@ -88,4 +89,8 @@ def _load_digits() -> Images:
     return Images(raw.images.astype(np.uint8), raw.target.astype(np.int64))
 
 
-_LOADERS = {"digits": _load_digits, "health": _load_health, "randhie": _load_randhie}
+_LOADERS: dict[str, Callable[[], pd.DataFrame | Images]] = {
+    "digits": _load_digits,
+    "health": _load_health,
+    "randhie": _load_randhie,
+}

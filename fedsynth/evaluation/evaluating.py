@@ -354,6 +354,10 @@ def _brief(certificate: Certificate) -> dict[str, Any]:
     holds = certificate.void is None and math.isfinite(epsilon)
     return {
         "sentence": certificate.sentence,
+        "date": content.get("date"),
+        "method": content.get("method"),
+        "owners": content.get("clients"),
+        "fedsynth": content["fedsynth"],
         "epsilon": epsilon if holds else None,
         "delta": guarantee["delta"],
         "unit": guarantee["unit"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fedsynth.evaluation.attacks.membership import MembershipAttack
 from fedsynth.evaluation.attacks.suite import Privacy
 from fedsynth.evaluation.measures.coherence import Coherence
 from fedsynth.evaluation.measures.fidelity import Fidelity
@@ -52,6 +53,11 @@ def successful_attacks(privacy: Privacy) -> list[str]:
     ]
 
 
+def weak_signals(privacy: Privacy) -> list[MembershipAttack]:
+    """Attacks whose interval leaves guessing out, short of what counts as found."""
+    return [one for one in privacy.membership if not one.caught and one.auroc_low > 0.5]
+
+
 def share_of_gain(utility: Utility) -> float | None:
     """Of what the first model gains by real rows over the best answer that learns nothing, the
     share that it gains by synthetic ones; None where real rows gain nothing."""
@@ -85,6 +91,12 @@ def warnings(
 def _of_attacks(privacy: Privacy) -> list[str]:
     names = successful_attacks(privacy)
     sentences = [f"Training rows can be told from others by: {'; '.join(names)}."] if names else []
+    for one in weak_signals(privacy):
+        sentences.append(
+            f"A weak signal: membership, {one.name}, has an AUROC of {one.auroc:.3f}, and its 95 % "
+            f"interval begins at {one.auroc_low:.3f}, above guessing. One of forty attacks does so "
+            "by chance."
+        )
     neighbours = privacy.neighbours
     if neighbours is not None:
         copies, expected = neighbours.copies["train"], neighbours.copies["expected"]

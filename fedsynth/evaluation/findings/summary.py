@@ -14,11 +14,15 @@ from fedsynth.evaluation.findings.results import (
     share_of_gain,
     successful_attacks,
     warnings,
+    weak_signals,
 )
+from fedsynth.evaluation.measures.fidelity import Fidelity
 from fedsynth.evaluation.measures.images import ImageFidelity
 
 _LEAST_TESTED = 50
 """Real rows from which utility is summed up in words."""
+_TOLD = 0.9
+"""AUROC beyond which the verdict says that rows can be told from real ones."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +76,19 @@ def _write_verdict(results: Results) -> str:
         parts.append(
             f"{subject} off by {error.mean:.1%}, where other real rows are off by {error.real:.1%}."
         )
+        parts.append(_describe_detection(results.fidelity))
     parts += [] if names else [_describe_silence(results.privacy, results.shared is not None)]
     return " ".join(part for part in parts if part)
+
+
+def _describe_detection(fidelity: Fidelity) -> str:
+    """That a classifier tells the rows from real ones, and by which column most likely."""
+    told = fidelity.detection[-1] if fidelity.detection else None
+    if told is None or told.auroc <= _TOLD:
+        return ""
+    furthest = min(fidelity.columns, key=lambda one: one.score - one.real, default=None)
+    named = "" if furthest is None else f"; the column furthest off is {furthest.name}"
+    return f"A classifier tells them from real rows (AUROC {told.auroc:.3f}){named}."
 
 
 def _describe_silence(privacy: Privacy, shared: bool) -> str:
@@ -84,6 +99,8 @@ def _describe_silence(privacy: Privacy, shared: bool) -> str:
         return "No attack was run, so nothing is known here of what the rows give away."
     if not any(can_alarm(one.members, one.others) for one in privacy.membership):
         return "So few rows could raise no alarm, so nothing is known of what they give away."
+    if weak_signals(privacy):
+        return "No attack told training rows from others for certain; there is a weak signal."
     return "No attack told training rows from others."
 
 

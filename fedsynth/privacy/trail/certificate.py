@@ -185,9 +185,11 @@ def sha256(path: Path) -> str:
 
 
 def _date(ledger: Ledger) -> dict[str, str]:
-    """The day of the release; earlier ledgers have none."""
+    """The day of the release and its method; earlier ledgers have no day."""
     closing = ledger.closing
-    return {"date": closing.date} if closing is not None and closing.date else {}
+    if closing is None or not closing.date:
+        return {}
+    return {"date": closing.date, "method": ledger.job.method}
 
 
 def _void(ledger: Ledger) -> str | None:

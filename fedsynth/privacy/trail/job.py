@@ -87,7 +87,7 @@ class Closing:
 
     def to_dict(self) -> dict[str, Any]:
         incidents = [dict(one) for one in self.incidents]
-        later = {"edited": True} if self.edited else {}
+        later: dict[str, Any] = {"edited": True} if self.edited else {}
         later |= {"date": self.date} if self.date else {}
         return {"kind": "closing", "files": dict(self.files), "incidents": incidents, **later}
 

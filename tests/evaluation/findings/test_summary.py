@@ -68,10 +68,10 @@ def senseless(share, declared=None):
     return Coherence(share, 0.015, 0.4, declared, 1, 3, (worst,))
 
 
-def attack(name, found=False, auroc=0.51, members=100, others=100):
+def attack(name, found=False, auroc=0.51, members=100, others=100, low=0.4):
     rates = (Rate(0.001, 0.0, 0.0, 0.1), Rate(0.01, 0.0, 0.0, 0.1))
     curve: dict[str, list[float]] = {"fpr": [], "tpr": []}
-    return MembershipAttack(name, found, "", auroc, 0.4, 0.6, rates, members, others, curve)
+    return MembershipAttack(name, found, "", auroc, low, 0.6, rates, members, others, curve)
 
 
 def risk(name, column=None, found=False):
@@ -214,6 +214,31 @@ def test_silence_is_explained_by_what_was_run():
     assert "No attack told" not in ends(few)
     mixed = Privacy(membership=(*few.membership, attack("density ratio")))
     assert ends(mixed).endswith("No attack told training rows from others.")
+
+
+def test_an_interval_that_leaves_guessing_out_is_a_weak_signal():
+    weak = Privacy(membership=(attack("nearest row", auroc=0.53, low=0.501), attack("other")))
+    found = told(changed(privacy=weak))
+    assert found.verdict.endswith("for certain; there is a weak signal.")
+    (line,) = found.beware
+    assert line.startswith("A weak signal: membership, nearest row, has an AUROC of 0.530")
+    caught = Privacy(membership=(attack("nearest row", True, auroc=0.9, low=0.8),))
+    assert "weak" not in told(changed(privacy=caught)).verdict
+    assert not any("weak" in line for line in told(changed(privacy=caught)).beware)
+
+
+def test_rows_that_are_told_from_real_ones_are_so_in_the_verdict_with_the_column_furthest_off():
+    off = alike([column("age", 0.85), column("visits", 0.8, 0.99)])
+    edge = replace_last(off, 0.9)
+    assert "tells them from real" not in told(changed(fidelity=edge)).verdict
+    verdict = told(changed(fidelity=replace_last(off, 0.951))).verdict
+    assert "(AUROC 0.951); the column furthest off is visits." in verdict
+
+
+def replace_last(fidelity, auroc):
+    """The same with another figure of the last classifier's."""
+    last = SimpleNamespace(auroc=auroc, real=0.5)
+    return SimpleNamespace(**{**vars(fidelity), "detection": (*fidelity.detection[:-1], last)})
 
 
 def test_few_rows_raise_no_alarm():

@@ -86,8 +86,8 @@ def _count(privacy: Content) -> Html:
     return lede(tag("strong", words), rest if every else None)
 
 
-def result_mark(caught: object) -> Html:
-    """Whether a leak was found, by shape, word and colour."""
+def result_mark(caught: object, *, weak: bool = False) -> Html:
+    """Whether a leak was found, by shape, word and colour; weak: none, but more than guessing."""
     if caught is None:
         return tag("span", "not decided", class_="quiet")
     if caught:
@@ -96,7 +96,8 @@ def result_mark(caught: object) -> Html:
         sign, said = svg(16, 16, disc, cross, label=None, class_="symbol"), "leak found"
     else:
         ring = tag("circle", cx="8", cy="8", r="6.5", class_="ring")
-        sign, said = svg(16, 16, ring, label=None, class_="symbol"), "none found"
+        sign = svg(16, 16, ring, label=None, class_="symbol")
+        said = "weak signal" if weak else "none found"
     return tag("span", sign, " ", said, class_="leak" if caught else "noleak")
 
 
@@ -123,7 +124,7 @@ def _membership(content: Content, privacy: Content) -> Part | Html:
         rows.append(
             [
                 title,
-                result_mark(entry.get("caught")),
+                result_mark(entry.get("caught"), weak=known(low) and low > 0.5),
                 chart,
                 within(value, low, high),
                 _rates(entry),
@@ -202,7 +203,7 @@ def _risks(content: Content, privacy: Content) -> Part | Html:
         rows.append(
             [
                 what,
-                result_mark(entry.get("caught")),
+                result_mark(entry.get("caught"), weak=known(low) and low > 0.5),
                 chart,
                 within(value, low, high),
                 *(percent(entry.get(key)) for key in ("attack", "control", "baseline")),

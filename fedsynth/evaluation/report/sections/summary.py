@@ -52,6 +52,7 @@ def first_screen(content: Content) -> Section:
         tag("p", "Evaluation of synthetic data", class_="kicker"),
         tag("h1", name(content.get("title") or "Untitled", 80), id="summary-title"),
         tag("p", *about(content), class_="about"),
+        _released(content),
         banner(content),
         tag("p", summary.get("verdict") or "No verdict was recorded.", class_="verdict"),
     ]
@@ -59,6 +60,28 @@ def first_screen(content: Content) -> Section:
     body = [*head, headlines(summary.get("headlines") or []), two]
     shown = tag("section", *body, id="summary", aria_labelledby="summary-title")
     return Section("summary", "Summary", shown)
+
+
+def _released(content: Content) -> Html | None:
+    """What the certificate says of the release itself, in a line; None without one."""
+    certificate = content.get("certificate")
+    if not certificate:
+        return None
+    epsilon, delta = certificate.get("epsilon"), certificate.get("delta")
+    owners = certificate.get("owners")
+    parts = ["epsilon: no finite one"]
+    if known(epsilon) and not is_void(certificate):
+        parts = [f"epsilon {epsilon:.4g}, delta {delta:g}" if known(delta) else f"{epsilon:.4g}"]
+        parts.append(f"for one {certificate.get('unit') or 'record'}")
+    if certificate.get("method"):
+        parts.append(f"method {certificate['method']}")
+    if known(owners) and owners:
+        parts.append("one owner" if owners == 1 else f"{count(owners)} owners")
+    if certificate.get("date"):
+        parts.append(f"released {certificate['date']}")
+    if certificate.get("fedsynth"):
+        parts.append(f"fedsynth {certificate['fedsynth']}")
+    return tag("p", capital(", ".join(parts)), ".", class_="about")
 
 
 def about(content: Content, show: Callable[[object, int], object] = name) -> list[object]:
