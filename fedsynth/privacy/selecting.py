@@ -9,7 +9,7 @@ trial whose score is highest, whole. docs/guarantee.md says why that costs what 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -143,6 +143,16 @@ class Selecting(Terms):
             self.trials,
             tuple(tuple(charged(dict(part), None, self.unit).items()) for part in self.parts),
         )
+
+
+def released(terms: Iterable[Terms]) -> set[Terms]:
+    """The same, with what trials release in place of a selection: whose noise is in the release."""
+    found: set[Terms] = set()
+    for one in terms:
+        found |= (
+            {own for part in one.parts for own, _ in part} if isinstance(one, Selecting) else {one}
+        )
+    return found
 
 
 def part_of(counts: Mapping[Terms, int]) -> Part:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,7 +95,8 @@ class PrivatelySelected(Shown):
                 Said(
                     f"{_WORDS[self.measure]} of the best trial, on private rows and with noise: "
                     f"{told}. The best of several scores flatters itself. A trial by itself costs "
-                    f"epsilon {self.each:.3g}; there were {self.trials.mean:g} on average."
+                    f"epsilon {self.each:.3g}; their number, secret, is {self.trials.mean:g} on "
+                    "average."
                 ),
                 Said(self.certificate.sentence, "strong"),
                 Said(BestOf.caution[0].upper() + BestOf.caution[1:], "caution"),
@@ -287,6 +288,7 @@ def select_privately(
         "settings": settings,
         "chosen": chosen,
         "score": told,
+        **_accounts(tables, options.owners_ledgers),
     }
     certificate = write_release(folder, synth, drawn, config=content)
     return PrivatelySelected(
@@ -377,6 +379,15 @@ def _privacy(budget: Budget) -> dict[str, Any]:
         "unit": budget.unit,
         "trust": budget.trust,
     }
+
+
+def _accounts(owners: Iterable[str], ledgers: Mapping[str, Ledger]) -> dict[str, Any]:
+    """What a job's file says of owners' accounts, where each has one of the same budget."""
+    budgets = {ledger.job.budget for ledger in ledgers.values()}
+    if len(budgets) != 1 or set(ledgers) != set(owners):
+        return {}
+    (own,) = budgets
+    return {"federation": {"ledgers": {"epsilon": own.epsilon, "delta": own.resolved_delta}}}
 
 
 def _measure(score: str | None, schema: Schema) -> str:

@@ -25,6 +25,7 @@ def test_a_job_with_candidates_ends_in_a_release_that_verifies(tmp_path, call):
     assert told["chosen"] in (0, 1) and told["trials"] == {"mean": 2.0, "law": "logarithmic"}
     for account in (tmp_path / "accounts").iterdir():
         assert len(Ledger.read(account).events) == 1
+    assert "more than epsilon 9 at delta" in (out / "certificate.html").read_text()
     # Neither stderr nor the answer may tell how many there were.
     assert noted == "Trying in secret: nothing is shown of it but the best, at the end\n"
 

@@ -84,15 +84,22 @@ def test_one_entry_charges_all_of_it_and_no_other_is_made(found):
     assert not any(one["promised"] for one in best.certificate.content["adversaries"][1:])
 
 
+def test_the_page_tells_of_the_trials_noise_and_of_no_account(found):
+    _, folder, _, _ = found
+    page = (folder / "certificate.html").read_text()
+    assert "Gaussian noise is drawn as whole numbers" in page and "kind selection" not in page
+    assert "charged to no account" in page
+
+
 def test_nothing_tells_how_many_trials_there_were(found):
     _, folder, told, remembered = found
     assert told == [] and len(remembered) == 1
     names = {path.name for path in folder.iterdir()}
-    assert names == {"rows.csv", "schema.yaml", "config.yaml", "ledger.jsonl", "certificate.json",
-                     "model.json", "model.safetensors"}  # fmt: skip
-    times = [path.stat().st_mtime for path in folder.iterdir()]
-    # The ledger was begun before the first trial.
-    assert max(times) - min(times) < 1.0
+    assert names == {"rows.csv", "schema.yaml", "config.yaml", "ledger.jsonl", "model.json",
+                     "model.safetensors", "certificate.json", "certificate.html"}  # fmt: skip
+    # The ledger was begun before the first trial, and its time must not say when.
+    ledger, rows = (folder / name for name in ("ledger.jsonl", "rows.csv"))
+    assert ledger.stat().st_mtime_ns >= rows.stat().st_mtime_ns
     lines = (folder / "ledger.jsonl").read_text().splitlines()
     assert [json.loads(line)["kind"] for line in lines] == ["job", "event", "closing"]
 

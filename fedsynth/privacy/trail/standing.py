@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fedsynth.privacy.selecting import Selecting
-from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.selecting import released
 from fedsynth.privacy.trail.ledger import Ledger
 
 Told = tuple[str, str]
@@ -78,17 +77,9 @@ def _whereabouts(config: Mapping[str, Any]) -> str:
     )
 
 
-def _asked(ledger: Ledger) -> Iterator[Terms]:
-    """Terms of all releases, and of a selection those of its trials."""
-    for terms in ledger.counts:
-        if isinstance(terms, Selecting):
-            yield from (own for part in terms.parts for own, _ in part)
-        else:
-            yield terms
-
-
 def _noise(ledger: Ledger) -> Iterator[str]:
-    kinds = {terms.mechanism for terms in _asked(ledger) if terms.noise_multiplier > 0}
+    noisy = (terms for terms in released(ledger.counts) if terms.noise_multiplier > 0)
+    kinds = {terms.mechanism for terms in noisy}
     if not kinds:
         yield "None was added."
         return

@@ -12,8 +12,7 @@ from fedsynth.files import FIGURES, read_plain
 from fedsynth.plain import hash_plain
 from fedsynth.privacy.accounting import charged, spent
 from fedsynth.privacy.adversaries import known_to
-from fedsynth.privacy.selecting import BestOf, Selecting
-from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.selecting import BestOf, released
 from fedsynth.privacy.trail.agreement import agreement_of
 from fedsynth.privacy.trail.certificate import CONFIG, LEDGER, MODEL, SCHEMA, Certificate
 from fedsynth.privacy.trail.chain import parse_strictly
@@ -98,15 +97,9 @@ def _least_noise(ledger: Ledger) -> float:
     One record more moves a sum by its clip at the most, so no count is surer than the noise over
     the clip (Cramer and Rao), however many of the sum's numbers tell of it.
     """
-    every: set[Terms] = set()
-    for terms in ledger.counts:
-        if isinstance(terms, Selecting):
-            every |= {own for part in terms.parts for own, _ in part}
-        else:
-            every.add(terms)
     scales = [
         terms.noise.deviation(terms.summed_scale(terms.survivors)) / terms.clip / terms.noise.wider
-        for terms in every
+        for terms in released(ledger.counts)
         if not terms.kind.selects
     ]
     return min(scales, default=0.0) * (1 - 1e-9)
