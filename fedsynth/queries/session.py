@@ -204,6 +204,9 @@ def _begin(
     noise = NoiseSource(options.insecure_noise_seed)
     private = None if options.folder is None else options.folder / CHECKPOINT
     agreed = most, options.most_outside, options.caution, options.deadline
+    if options.secure and not isinstance(federation, Simulation):
+        # The certificate would say that all of the protocol ran.
+        raise ConfigError("secure: this federation carries no secure sums; leave it out")
     secure = _secure_rules(budget, options.survivors) if options.secure else None
     runtime = federation.open(noise, options.owners_ledgers, private, budget, *agreed, secure)
     clients = runtime.clients

@@ -13,6 +13,7 @@ import pytest
 
 import fedsynth as fs
 from fedsynth.errors import ConfigError, PrivacyError
+from fedsynth.federation.runtime import Federation
 from fedsynth.federation.runtimes.secure import Owners
 from fedsynth.federation.secure.party import Party
 from fedsynth.federation.secure.rules import list_rules
@@ -146,6 +147,18 @@ def test_clients_that_are_drawn_each_round_are_refused_before_anything_is_asked(
     assert not (tmp_path / "ledger.jsonl").exists()
     # Where all are asked the unit does not matter.
     assert made("fedvae").plan(budget, 10, secure=True).secure.cohort == 10
+
+
+class Elsewhere(Federation):
+    """Owners of whom nobody knows how their sums are added up."""
+
+    def open(self, *_, **__):
+        raise AssertionError("nothing is to be opened")
+
+
+def test_a_federation_that_carries_no_secure_sums_is_not_said_to():
+    with pytest.raises(ConfigError, match="this federation carries no secure sums"):
+        made("mean-embedding").fit(Elsewhere(), BUDGET, secure=True)
 
 
 def test_a_plan_and_a_fit_must_both_be_secure():
