@@ -30,7 +30,7 @@ BUDGET_OF_TWO = Budget(epsilon=2.0, delta=1e-4, curious=1)
 OURS = {
     "one marginal after another": ("aim", {}),
     "one message": ("mean-embedding", {}),
-    "rounds of drawn records": ("fedvae", {"rate": 0.5}),
+    "rounds of drawn records": ("fedvae", {"rate": 0.5, "noise_multiplier": 20.0}),
     "Laplace noise": ("private-fusion", {"mechanism": "laplace"}),
 }
 
