@@ -105,10 +105,12 @@ def _serve(
     from fedsynth.progress import Display
 
     with Display(quiet=quiet, lines=True) as progress:
-        told = progress, progress.caution, print_note
+        caution = progress.caution
         if loaded is None:
-            return serving.go_on(folder, keys, *told, changes=changes, moved=moved)
-        return serving.serve(*loaded, folder, keys, *told)
+            return serving.go_on(
+                folder, keys, progress, caution, print_note, changes=changes, moved=moved
+            )
+        return serving.serve(*loaded, folder, keys, progress, caution, print_note)
 
 
 def join(

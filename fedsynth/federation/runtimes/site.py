@@ -128,15 +128,15 @@ class Site:
     def _reply(self, frame: Frame) -> Frame | bytes | None:
         if frame.kind == "ask":
             return self._answer(frame)
-        job = frame.get("job", dict if frame.kind == "offer" else str)
-        if isinstance(job, dict):
-            return self._consider(frame, job)
+        if frame.kind == "offer":
+            return self._consider(frame, frame.get("job", dict))
+        if frame.kind not in ("post", "settle", "close"):
+            raise FrameError("unknown", "no server asks this")
+        job = frame.get("job", str)
+        joined = self._jobs.get(job)
         if frame.kind == "close":
             self._end(job, frame.get("finished", bool))
             return Frame("receipt", {"job": job})
-        if frame.kind not in ("post", "settle"):
-            raise FrameError("unknown", "no server asks this")
-        joined = self._jobs.get(job)
         if joined is not None and frame.kind == "post":
             self._post(joined, frame)
         elif joined is not None:

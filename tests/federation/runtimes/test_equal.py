@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -55,26 +56,42 @@ class Together(Simulation):
 
 
 class Apart(Federation):
-    """The same owners as sites with accounts, around a hub."""
+    """The same owners as sites with accounts, around a hub; they outlive it."""
 
     def __init__(self, tables: dict[str, pd.DataFrame], folder: Path, private: bool) -> None:
         self.tables, self.folder, self.private = tables, folder, private
         self.hub = Hub(list(tables))
+        self.sites: list[Trusting] = []
 
     def open(self, coins, ledgers, private, budget, most_records=None, outside=1.0, *rest):
         self.hub.agree(None, most_records)
+        self.sites = self.sites or self.start(budget)
+        for site in self.sites:
+            assert Direct(self.hub, site).join() is None
+        return self.hub
+
+    def start(self, budget: Budget) -> list[Trusting]:
         most = (20.0, 40.0) if self.private else (math.inf, math.inf)
         limit = Budget(most[0], delta=1e-3, unit=budget.unit, trust=budget.trust)
         rules = Rules(budget=limit, schema=SCHEMA.digest, cohort=3, insecure=True)
         floor = Floor(budget=limit, cohort=3)
-        owners = Simulation(self.tables, SCHEMA)
-        for client in owners.clients(coins, {}, floor, 1.0, lambda _: None):
+        owners, sites = Simulation(self.tables, SCHEMA), []
+        for client in owners.clients(NoiseSource(), {}, floor, 1.0, lambda _: None):
             account = Budget(most[1], delta=1e-2, unit=budget.unit, trust="central")
             client.ledger = Ledger.of_owner(self.folder / f"{client.name}.jsonl", account)
             client.coins = coins_of(client.name)
-            site = Trusting(client, rules, self.folder / client.name)
-            assert Direct(self.hub, site).join() is None
-        return self.hub
+            sites.append(Trusting(client, rules, self.folder / client.name))
+        return sites
+
+    def restart(self) -> None:
+        """As if all sites' processes were killed, too."""
+        for site in self.sites:
+            site.close()
+            site._client.ledger.close()
+        self.sites = []
+
+    def demand_same_rows(self, *, begun: bool) -> None:
+        self.hub.begun = begun
 
 
 @pytest.mark.parametrize(("name", "trust", "changes"), JOBS, ids=str)
@@ -100,3 +117,54 @@ def test_one_process_and_sites_learn_the_same_to_the_last_bit(name, trust, chang
     for name in TABLES:
         charged = Ledger.read(tmp_path / f"{name}.jsonl").events
         assert [event.round for event in charged] == [event.round for event in lines[1]]
+
+
+class Dying(Hub):
+    """A hub whose server dies at one of its exchanges: before it, or once all have answered."""
+
+    place, when = -1, "before"
+
+    def sum(self, request, cohort):
+        self.place -= 1
+        if self.place == 0 and self.when == "before":
+            raise KeyboardInterrupt
+        summed = super().sum(request, cohort)
+        if self.place == 0:
+            raise KeyboardInterrupt
+        return summed
+
+
+def learned(folder: Path, place: int = -1, when: str = "before", sites_too: bool = False) -> tuple:
+    """What MST learns without noise, and what all paid; of a server that died, of its successor."""
+    made = METHODS["mst"](SCHEMA, {"iterations": 5})
+    owners = Apart(TABLES, folder, private=False)
+    owners.hub = Dying(list(TABLES))
+    owners.hub.place, owners.hub.when = place, when
+    fit = partial(made.fit, epsilon=math.inf, trust="central", folder=folder / "job",
+                  progress=False, caution=lambda _: None)  # fmt: skip
+    try:
+        fit(owners)
+    except KeyboardInterrupt:
+        if sites_too:
+            owners.restart()
+        owners.hub = Hub(list(TABLES))
+        fit(owners, resume=True)
+    arrays = {name: np.asarray(one).tobytes() for name, one in made.model_state()[0].items()}
+    accounts = [Ledger.read(folder / f"{name}.jsonl").events for name in TABLES]
+    return arrays, [[event.round for event in one] for one in accounts]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory) -> tuple:
+    return learned(tmp_path_factory.mktemp("whole"))
+
+
+@pytest.mark.parametrize(
+    ("place", "when", "sites_too"),
+    [(1, "before", True), (2, "behind", False), (2, "behind", True), (3, "before", False)],
+)
+def test_a_server_that_died_at_an_exchange_ends_with_the_same_model_and_costs(
+    place, when, sites_too, undisturbed, tmp_path
+):
+    assert learned(tmp_path, place, when, sites_too) == undisturbed
+    assert undisturbed[1] == [[0, 1, 2, 3, 4, 5]] * 3
