@@ -18,7 +18,7 @@ from fedsynth.cli.accounts import budget
 from fedsynth.cli.evaluate import evaluate
 from fedsynth.cli.init import init
 from fedsynth.cli.methods import methods
-from fedsynth.cli.network import join, keys_app, serve
+from fedsynth.cli.network import join, keys_app, serve, status
 from fedsynth.cli.options import (
     TABLE,
     Decimal,
@@ -80,6 +80,7 @@ app.command()(plan)
 app.command()(budget)
 app.command()(serve)
 app.command()(join)
+app.command()(status)
 app.command()(evaluate)
 app.command()(tune)
 app.command()(select)

@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +15,7 @@ import typer
 from fedsynth.cli.options import Json, Quiet
 from fedsynth.errors import ConfigError
 from fedsynth.files import refused
-from fedsynth.plain import print_json, print_note
+from fedsynth.plain import print_json, print_note, spell_infinite
 
 if TYPE_CHECKING:
     from fedsynth.jobs.run import Outcome
@@ -142,6 +143,36 @@ def join(
             print_note("Interrupted. What is paid for is kept: join again to go on")
             raise typer.Exit(130) from None
     print_note(f"finished: {', '.join(finished)}")
+
+
+def status(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a job.")],
+    log: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Of `serve --log`: who is there, too.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say how far a job is, which another process may be at work on. Changes nothing."""
+    from fedsynth.cli.terminal import on_stdout
+    from fedsynth.jobs.status import status_of
+    from fedsynth.views import Grid, Said, spell_bytes
+
+    found = status_of(folder, log)
+    if as_json:
+        print_json(spell_infinite(asdict(found)))
+        return
+    names = dict.fromkeys([*found.planned, *found.asked])
+    rows = [
+        (name, *(f"{one.get(name, 0):,}" for one in (found.asked, found.planned))) for name in names
+    ]
+    console, state = on_stdout(), "finished" if found.finished else "not finished"
+    console.print(Grid(("question", "asked", "planned"), rows, figures=(1, 2), most=len(rows)))
+    console.print(Said(f"{state}; epsilon {found.epsilon:.4g} of {found.of:g}"))
+    for name, there in found.owners.items():
+        console.print(Said(f"{name}: {'there' if there else 'away'}"))
+    if found.seconds is not None:
+        size = spell_bytes(found.bytes or 0)
+        console.print(Said(f"last round {found.seconds:.3g} s; {size} so far"))
 
 
 @keys_app.command("trial")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,11 @@ from fedsynth.federation.keys import fingerprint, load_keys, make_request, make_
 from fedsynth.jobs.config import Config, load_config
 from fedsynth.jobs.data import count_clients, read_schema
 from fedsynth.jobs.joining import JOBS, load_site, open_site
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.agreement import agreement_of
+from fedsynth.privacy.trail.job import Event, Job, Planned
+from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.yaml_files import write_yaml
 from tests.small_jobs import SCHEMA, table, write_job
 
@@ -212,3 +217,33 @@ def test_a_fingerprint_is_that_of_the_key_in_request_and_certificate(tmp_path, c
     assert fingerprint(request) == out.strip()
     (tmp_path / "none").write_text("-----BEGIN CERTIFICATE REQUEST-----")
     assert call("keys", "fingerprint", tmp_path / "none")[0] == 2
+
+
+def test_the_status_of_a_job_is_its_ledgers_and_its_logs(tmp_path, call):
+    terms = Terms(unit="record", trust="central", clip=1.0, noise_multiplier=20.0)
+    plan = (Planned("first", terms, 1), Planned("then", terms, 3))
+    budget = Budget(1.0, delta=1e-5, trust="central")
+    code, _, err = call("status", tmp_path)
+    assert code == 2 and "holds no job" in err
+    (tmp_path / "config.yaml").write_text("")
+    assert call("status", tmp_path)[0] == 0
+    ledger = Ledger.create(Job(budget=budget, plan=plan), tmp_path / "ledger.jsonl")
+    for number, label in enumerate(("first", "then", "then")):
+        ledger.charge(Event(label, number, terms))
+    log = tmp_path / "log.jsonl"
+    log.write_text(
+        '{"event": "joined", "owner": "north"}\n{"event": "joined", "owner": "west"}\n'
+        '{"event": "left", "owner": "west"}\n{"event": "round", "took": 0.5, "bytes": 2000}\n'
+    )
+    code, out, _ = call("status", tmp_path, "--log", log, "--json")
+    told = json.loads(out)
+    assert code == 0 and not told["finished"]
+    assert told["asked"] == {"first": 1, "then": 2} and told["planned"] == {"first": 1, "then": 3}
+    assert told["epsilon"] == pytest.approx(ledger.spent().epsilon) and told["of"] == 1
+    assert told["owners"] == {"north": True, "west": False}
+    assert (told["seconds"], told["bytes"]) == (0.5, 2000)
+    code, out, _ = call("status", tmp_path, "--log", log)
+    assert code == 0 and "west: away" in out and "not finished" in out
+    log.write_text("no log")
+    assert call("status", tmp_path, "--log", log)[0] == 2
+    ledger.close()

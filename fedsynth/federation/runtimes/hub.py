@@ -299,8 +299,9 @@ class Hub:
             late = f"failed: no answer within {self._deadline or 0:g} s"
             reason = late if name in self._links else "did not answer"
             gathering.take(name, Incident(name, request.round, reason))
-        took = round(time.monotonic() - began, 4)
-        self._log("round", "", job=request.job, round=request.round, task=request.task, took=took)
+        told = {"job": request.job, "round": request.round, "task": request.task}
+        took, size = time.monotonic() - began, self.counts["down"] + self.counts["up"]
+        self._log("round", "", **told, took=round(took, 4), bytes=size)
         return gathering
 
     def _ask(self, asked: _Asked, within: float | None = None) -> _Asked:
