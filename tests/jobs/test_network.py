@@ -247,3 +247,22 @@ def test_the_status_of_a_job_is_its_ledgers_and_its_logs(tmp_path, call):
     log.write_text("no log")
     assert call("status", tmp_path, "--log", log)[0] == 2
     ledger.close()
+
+
+def test_a_server_that_nobody_joins_ends_with_5_and_can_be_resumed(folder, call):
+    job = with_(JOB, "federation", {**JOB["federation"], "listen": "localhost:0", "deadline": 0.1})
+    write_yaml(job, folder / "job.yaml")
+    out = folder / "out"
+    for more in (("job.yaml", "--out", out), ("--resume", out)):
+        arguments = [folder / one if one == "job.yaml" else one for one in more]
+        code, _, err = call("serve", *arguments, "--insecure", "--quiet")
+        assert code == 5 and "north, south, west: did not join within 0.1 s" in err
+        assert "NOT ENCRYPTED" in err
+    assert Ledger.read(out / "ledger.jsonl").events == ()
+    assert Ledger.read(out / "ledger.jsonl").job.insecure
+    # It promised nothing, and does not become one that does.
+    make_trial(folder / "keys", ["north"])
+    code, _, err = call("serve", "--resume", out, "--keys", folder / "keys" / "server", "--quiet")
+    assert code == 2 and "another encryption" in err
+    code, _, err = call("run", "--resume", out)
+    assert code == 2 and "`fedsynth serve` runs it" in err
