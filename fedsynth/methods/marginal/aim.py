@@ -18,10 +18,11 @@ from typing import ClassVar
 
 from fedsynth.marginals import Domain, Model
 from fedsynth.methods.marginal.allowing import COARSE, FINE, SELECT, allow
+from fedsynth.methods.marginal.candidates import maximal, workload_of
 from fedsynth.methods.marginal.expecting import Asked
 from fedsynth.methods.marginal.graphical import GraphicalSynthesizer
 from fedsynth.methods.marginal.measurer import Measurer
-from fedsynth.methods.marginal.search import ALONE, Search, maximal, workload_of
+from fedsynth.methods.marginal.search import ALONE, Search
 from fedsynth.methods.marginal.settings import AIMSettings
 from fedsynth.privacy.budget import Budget
 from fedsynth.queries.session import Session

@@ -23,6 +23,10 @@ _CLEAR = 1.2
 _FEWEST = 4
 # Records over a candidate's noise below which the target's pairs are all that is asked at first.
 _WIDE = 100.0
+# Cells that a model may have for each record, over the noise of a table that is asked alone, and
+# however few there are: more hold noise, and take time.
+_CELLS = 12.0
+_LEAST_CELLS = 4_000
 # Records over the noise of a triple with the target, where only the best columns' are asked.
 _TOLD = 40.0
 # Records that a cell of a pair with the target holds on average, over its noise, below which only
@@ -41,12 +45,14 @@ class Allowance:
         bins: that a column of numbers is cut into for tables of several columns.
         tier: what the coarse message asks: the whole workload, the target's pairs alone, or only
             columns.
+        cells: that the model may have.
         best: how many columns that tell most of the target are asked in triples with it next,
             where the tier is the target's; 0 where its values are many.
     """
 
     bins: int
     tier: Tier
+    cells: int
     best: int = 0
 
 
@@ -57,38 +63,41 @@ def allow(schema: Schema, settings: AIMSettings, plan: Plan, records: float) -> 
         settings: resolved.
         records: estimated from the histogram.
     """
-    columns, most = len(schema.modelled), settings.bins
+    columns, most, cells = len(schema.modelled), settings.bins, settings.max_cells
     if columns < 2:
-        return Allowance(most, "workload")
+        return Allowance(most, "workload", cells)
     fine = plan.terms(FINE).summed_scale(plan.clients)
     if settings.selection == "exponential":
-        return Allowance(_bins(records, fine, most), "workload")
+        return Allowance(_bins(records, fine, most), "workload", cells)
     unit = plan.terms(COARSE).summed_scale(plan.clients)
+    if unit > 0:
+        cells = min(cells, max(_LEAST_CELLS, round(_CELLS * records / unit)))
     if settings.workload == "target-triples" and 0 < schema.classes <= FEW and columns > 2:
-        return _allow_few(schema.classes, columns, records, unit, fine, most)
+        bins, tier, best = _allow_few(schema.classes, columns, records, unit, fine, most)
+        return Allowance(bins, tier, cells, best)
     noise = unit * math.sqrt(_tables(settings, columns))
     if _tells(records, noise, _CLEAR) or isinstance(settings.workload, tuple):
-        return Allowance(_bins(records, noise, most), "workload")
+        return Allowance(_bins(records, noise, most), "workload", cells)
     # The target's pairs alone have less noise.
     alone = unit * math.sqrt(columns - 1)
     if schema.target_column is not None and _tells(records, alone, _FAINT_NUMBER):
-        return Allowance(_bins(records, alone, most), "target")
-    return Allowance(_bins(records, noise, most), "columns")
+        return Allowance(_bins(records, alone, most), "target", cells)
+    return Allowance(_bins(records, noise, most), "columns", cells)
 
 
 def _allow_few(
     classes: int, columns: int, records: float, unit: float, fine: float, most: int
-) -> Allowance:
-    """Where the target has few values."""
+) -> tuple[int, Tier, int]:
+    """Bins, tier and best columns where the target has few values."""
     noise = unit * math.sqrt(math.comb(columns - 1, 2))
     if records >= _WIDE * noise:
         # A pair of columns is known as the sum of its triple over the target's values.
-        return Allowance(_bins(records, noise * math.sqrt(classes), most), "workload")
+        return _bins(records, noise * math.sqrt(classes), most), "workload", 0
     bins = min(most, max(_FEWEST, int(math.sqrt(_TOLD / _CLEAR))))
     if records < _FAINT_CLASS * unit * math.sqrt(columns - 1) * bins * classes:
-        return Allowance(bins, "columns")
+        return bins, "columns", 0
     room = (records / (_TOLD * fine)) ** 2
-    return Allowance(bins, "target", max(2, int((1 + math.sqrt(1 + 8 * room)) / 2)))
+    return bins, "target", max(2, int((1 + math.sqrt(1 + 8 * room)) / 2))
 
 
 def _tables(settings: AIMSettings, columns: int) -> int:

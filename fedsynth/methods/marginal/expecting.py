@@ -39,9 +39,8 @@ FITTED = (
     "stands here for pairs asked coarsely, and the worst by up to three times that."
 )
 ADAPTED = (
-    "How many records there are is known once the histogram is released: where they are few for the "
-    "noise, numbers are cut into fewer bins and fewer tables are asked, of larger cells and less "
-    "noise."
+    "How many records there are AIM knows once the histogram is released: where they are few for "
+    "the noise it cuts numbers into fewer bins and asks fewer tables, with more in a cell."
 )
 
 

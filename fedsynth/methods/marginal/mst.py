@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.marginals import Clique, Domain, Evidence, JunctionTree, Model, fit
+from fedsynth.methods.marginal.candidates import gain
 from fedsynth.methods.marginal.expecting import Asked, fitting_pairs
 from fedsynth.methods.marginal.graphical import GraphicalSynthesizer
 from fedsynth.methods.marginal.measurer import Measurer
-from fedsynth.methods.marginal.search import gain
 from fedsynth.methods.marginal.settings import MSTSettings
 from fedsynth.privacy.budget import Budget
 from fedsynth.queries.shares import Stage

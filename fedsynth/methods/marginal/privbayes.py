@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.marginals import Clique, Domain, Evidence, JunctionTree, Measurement, Model
+from fedsynth.methods.marginal.candidates import gain
 from fedsynth.methods.marginal.expecting import Asked, fitting_pairs
 from fedsynth.methods.marginal.graphical import GraphicalSynthesizer
 from fedsynth.methods.marginal.measurer import Measurer
 from fedsynth.methods.marginal.network import Family, network
-from fedsynth.methods.marginal.search import gain
 from fedsynth.methods.marginal.settings import PrivBayesSettings
 from fedsynth.methods.marginal.tasks import VOTE
 from fedsynth.privacy.budget import Budget

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from fedsynth.marginals import (
     Clique,
-    Domain,
     Evidence,
     JunctionTree,
     Measurement,
@@ -21,7 +20,8 @@ from fedsynth.marginals import (
     grown_cells,
     model_cells,
 )
-from fedsynth.methods.marginal.allowing import COARSE, FINE, SELECT, Allowance, Tier, allow
+from fedsynth.methods.marginal.allowing import COARSE, FINE, SELECT, Tier, allow
+from fedsynth.methods.marginal.candidates import gain, maximal, workload_of
 from fedsynth.methods.marginal.measurer import Measurer
 from fedsynth.methods.marginal.settings import FEW, AIMSettings
 from fedsynth.schema import Schema
@@ -29,62 +29,32 @@ from fedsynth.schema.target import target_index
 
 # Rows drawn to compare a model with what was measured.
 _DRAWN = 20_000
-# Counts below so many deviations of the noise weigh alike in a candidate's score.
-_FLOOR = 2.0
 # Candidates looked at for whether the model can hold them, the best first.
 _TRIED = 200
 # What a fitted table errs by, over the noise of what was asked of it: on four tables at epsilon 1
 # the model's median pair was off by .26 to .33 of it (evaluation/README.md, planning).
 _FITTED = 0.3
-# Cells that a model may have, for each record, and however few there are.
-_CELLS = 2
-_LEAST_CELLS = 4_000
 # Of a message's squared weights, the share of columns alone that are asked beside tables.
 ALONE = 0.35
 # Steps of a fit between two messages.
 _STEPS = 100
 _TOLERANCE = 1e-3
-# Counts that a question may have: 128 MB an answer.
-_MOST_COUNTS = 2**24
 
 
 Array = NDArray[np.float64]
-
-
-def workload_of(schema: Schema, settings: AIMSettings, domain: Domain) -> list[Clique]:
-    """The marginals that matter, none larger than a model may be."""
-    workload, everything = settings.workload, range(len(domain))
-    names = [column.name for column in schema.modelled]
-    target = None if schema.target_column is None else target_index(schema)
-    if isinstance(workload, tuple):
-        sets = [tuple(sorted(names.index(name) for name in some)) for some in workload]
-    else:
-        sets = list(itertools.combinations(everything, 2))
-        if workload == "triples":
-            sets += itertools.combinations(everything, 3)
-        elif workload == "target-triples" and target is not None:
-            sets += [tuple(sorted((*pair, target))) for pair in sets if target not in pair]
-    alone = sum(domain.sizes)
-    limit = settings.max_cells - alone
-    fitting = [c for c in dict.fromkeys(sets) if domain.cells(c) <= limit]
-    if sum(map(domain.cells, maximal(fitting))) > _MOST_COUNTS:
-        fitting = [c for c in fitting if len(c) < 3]
-    return fitting
 
 
 class Search:
     """The server half of a fit: which marginals to measure next."""
 
     def __init__(self, schema: Schema, settings: AIMSettings, measurer: Measurer) -> None:
-        self.schema, self.settings, self.measurer = schema, settings, measurer
+        self.settings, self.measurer = settings, measurer
         self.domain, self.rng = measurer.domain, measurer.rng
         target = schema.target_column
         self.target = None if target is None else target_index(schema)
         self.base = self._base(schema)
         self.workload = workload_of(schema, settings, self.domain)
-        # Cells beyond a few a record hold noise, and take time.
-        told = max(_LEAST_CELLS, round(_CELLS * measurer.encoding.records))
-        self.limit = min(settings.max_cells, told)
+        self.allowed = allow(schema, settings, measurer.plan, measurer.encoding.records)
         self.evidence = Evidence()
         self.chosen: list[Clique] = []
         self.model: Model | None = None
@@ -98,12 +68,12 @@ class Search:
         return cliques
 
     def _fits(self, cliques: Sequence[Clique]) -> bool:
-        return model_cells(self.domain, cliques, self.limit) <= self.limit
+        return model_cells(self.domain, cliques, self.allowed.cells) <= self.allowed.cells
 
     def by_sums(self) -> None:
         """Ask candidates coarsely, then what the model explains worst, message by message."""
         settings, measurer = self.settings, self.measurer
-        allowed = allow(self.schema, settings, measurer.plan, measurer.encoding.records)
+        allowed = self.allowed
         columns: list[Clique] = [(k,) for k in range(len(self.domain))]
         self._ask(COARSE, self._first(allowed.tier) or columns, beside=allowed.best > 0)
         candidates = self._candidates()
@@ -126,23 +96,24 @@ class Search:
             self._ask(FINE, picked, by_size=True, beside=True)
             self.chosen += [c for c in picked if c not in (*self.base, *self.chosen)]
         self._keep(candidates)
-        self._remark(allowed)
+        self._remark()
 
-    def _remark(self, allowed: Allowance) -> None:
+    def _remark(self) -> None:
         """Say what rows will lack."""
-        about, found = f"about {self.measurer.encoding.records:,.0f} records", self.measurer.remarks
+        number, unit = self.measurer.encoding.records, self.measurer.plan.budget.unit
+        about, found = f"about {number:,.0f} {unit}s", self.measurer.remarks
         if not any(len(clique) > 1 for clique in self._known_cliques()):
             found.append(
                 f"within this budget the noise hides how the columns of {about} hang together: "
                 "rows keep each column's distribution and nothing else"
             )
-        elif allowed.tier == "target":
+        elif self.allowed.tier == "target":
             found.append(
                 f"within this budget {about} are few for so many columns: AIM asked how each goes "
                 "with the target, and not how the others go together"
             )
         refused = {clique for clique in self.refused if not self._holds(clique)}
-        if refused and self.limit == self.settings.max_cells:
+        if refused and self.allowed.cells == self.settings.max_cells:
             found.append(
                 f"{len(refused)} tables would have told more than their noise, but the model would "
                 f"exceed max_cells ({self.settings.max_cells:,}) with them: fewer bins or more "
@@ -331,36 +302,5 @@ class Search:
         return list(dict.fromkeys([*self._known_cliques(), *blocked, *factors]))
 
 
-def gain(m: Measurement, expected: Array, drawn: float, fine: float | Array) -> float:
-    """How much nearer the model would come to a marginal by measuring it, in records.
-
-    The distance is estimated from the coarse sum m: squared errors, each less its expected noise
-    and divided by about what the cell holds, bound the L1 distance (Cauchy-Schwarz). One deviation
-    of that estimate is taken off, or large tables would win by their noise alone; and so is what
-    measuring brings in noise, at most a cell's own count.
-
-    Args:
-        expected: the model's counts, estimated from rows that stand for ``drawn`` records each.
-        fine: deviation of the noise that measuring would bring.
-    """
-    noise = m.deviations**2 + expected * drawn
-    weights = 1 / (expected + _FLOOR * m.deviations + 1.0)
-    excess = float((weights * ((m.values - expected) ** 2 - noise)).sum())
-    excess -= math.sqrt(2 * float(((weights * noise) ** 2).sum()))
-    distance = math.sqrt(max(excess, 0.0) * float(expected.sum()))
-    return distance - float(np.minimum(math.sqrt(2 / math.pi) * fine, expected).sum())
-
-
 def _pair(column: int, target: int) -> Clique:
     return (min(column, target), max(column, target))
-
-
-def maximal(cliques: Sequence[Clique]) -> list[Clique]:
-    """Those that lie within no other: their sums tell of the others too."""
-    inside = {
-        part
-        for clique in cliques
-        for size in range(1, len(clique))
-        for part in itertools.combinations(clique, size)
-    }
-    return [clique for clique in cliques if clique not in inside]

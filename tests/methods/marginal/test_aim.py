@@ -9,7 +9,7 @@ import pytest
 from fedsynth.errors import ConfigError
 from fedsynth.marginals import Measurement
 from fedsynth.methods.marginal.aim import AIM
-from fedsynth.methods.marginal.search import gain
+from fedsynth.methods.marginal.candidates import gain
 from fedsynth.methods.marginal.settings import AIMSettings
 from fedsynth.privacy.budget import Budget
 from fedsynth.schema import Categorical, Schema
