@@ -88,6 +88,7 @@ CHOSEN_ON = (
     "computers",
     "concrete",
     "txhousing",
+    "deliveries",
 )
 """Tables on which settings were chosen."""
 HELD_OUT = (
@@ -103,7 +104,6 @@ HELD_OUT = (
     "hotel",
     "saratoga",
     "wages",
-    "deliveries",
     "diabetes",
     "ames",
 )

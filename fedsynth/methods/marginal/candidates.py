@@ -54,7 +54,9 @@ def maximal(cliques: Sequence[Clique]) -> list[Clique]:
     return [clique for clique in cliques if clique not in inside]
 
 
-def gain(m: Measurement, expected: Array, drawn: float, fine: float | Array) -> float:
+def gain(
+    m: Measurement, expected: Array, drawn: float, fine: float | Array, sure: float = 1.0
+) -> float:
     """How much nearer the model would come to a marginal by measuring it, in records.
 
     The distance is estimated from the coarse sum m: squared errors, each less its expected noise
@@ -65,10 +67,12 @@ def gain(m: Measurement, expected: Array, drawn: float, fine: float | Array) -> 
     Args:
         expected: the model's counts, estimated from rows that stand for ``drawn`` records each.
         fine: deviation of the noise that measuring would bring.
+        sure: deviations by which squared errors must exceed their noise's to count at all.
     """
     noise = m.deviations**2 + expected * drawn
     weights = 1 / (expected + _FLOOR * m.deviations + 1.0)
     excess = float((weights * ((m.values - expected) ** 2 - noise)).sum())
-    excess -= math.sqrt(2 * float(((weights * noise) ** 2).sum()))
+    deviation = math.sqrt(2 * float(((weights * noise) ** 2).sum()))
+    excess = excess - deviation if excess > sure * deviation else 0.0
     distance = math.sqrt(max(excess, 0.0) * float(expected.sum()))
     return distance - float(np.minimum(math.sqrt(2 / math.pi) * fine, expected).sum())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -218,11 +219,13 @@ class Search:
         assert self.model is not None
         codes, total = self.model.sample(_DRAWN, self.rng), self.model.total
         scored = []
+        # Of candidates that differ by their noise alone, one would pass.
+        sure = max(1.0, NormalDist().inv_cdf(1 - 1 / max(2, len(candidates))))
         for m in candidates:
             if m.clique not in self.chosen:
                 expected = count(self.domain, codes, m.clique) * (total / _DRAWN)
                 brought = _FITTED * m.deviations if noise is None else noise
-                score = self._weight(m.clique) * gain(m, expected, total / _DRAWN, brought)
+                score = self._weight(m.clique) * gain(m, expected, total / _DRAWN, brought, sure)
                 scored += [(score, m.clique)] if score > 0 else []
         scored.sort(key=lambda one: (-one[0], one[1]))
         picked: list[Clique] = []
