@@ -168,11 +168,12 @@ def _scores(read: NDArray[np.float64], inside: NDArray[np.bool_]) -> NDArray[np.
         fresh = read[first : first + 2] - read[others].mean(axis=0)
         spread = np.einsum("stq,str->qr", known, known)
         spread += np.eye(len(spread)) * (0.01 * np.trace(spread) / max(len(spread), 1) + 1e-12)
-        slopes = np.einsum("dst,stq->dq", signs[:, others], known) @ np.linalg.inv(spread)
+        sums = np.einsum("dst,stq->dq", signs[:, others], known, optimize=True)
+        slopes = sums @ np.linalg.inv(spread)
         scores[:, first : first + 2] = _ratio(
-            np.einsum("stq,dq->dst", known, slopes),
+            np.einsum("stq,dq->dst", known, slopes, optimize=True),
             signs[:, others],
-            np.einsum("stq,dq->dst", fresh, slopes),
+            np.einsum("stq,dq->dst", fresh, slopes, optimize=True),
         )
     return scores
 
@@ -186,9 +187,11 @@ def _ratio(
     """
     half = known.shape[1] // 2
     free = max(half - 1, 1)
-    effect = (known * signs).mean(axis=1)
-    squares = (known - signs * effect[:, None]) ** 2
-    within = {sign: (squares * (signs == sign)).sum(axis=1) for sign in (1, -1)}
+    effect = np.einsum("dst,dst->dt", known, signs) / known.shape[1]
+    # Either half's mean is the effect, but for the sign: so its squares lie about it.
+    squares = known**2
+    both, more = squares.sum(axis=1), np.einsum("dst,dst->dt", squares, signs)
+    within = {sign: np.maximum((both + sign * more) / 2 - half * effect**2, 0) for sign in (1, -1)}
     noise = (within[1] + within[-1]).mean(axis=1, keepdims=True) / (2 * free) / (2 * half)
     # Of the variance between targets' effects, what sampling does not explain (empirical Bayes).
     common = effect.mean(axis=1, keepdims=True)
@@ -208,9 +211,10 @@ def _extremes(scores: NDArray[np.float64], inside: NDArray[np.bool_]) -> NDArray
 
     flat, members = scores.reshape(len(scores), -1), inside.reshape(len(scores), -1)
     figures = [(rankdata(flat, axis=1) * members).sum(axis=1)]
-    ordered, signs = np.sort(flat, axis=1), np.where(members, 1, -1)
-    for share in TOPS:
-        cut = ordered[:, -max(1, round(share * flat.shape[1])), None]
+    places = [-max(1, round(share * flat.shape[1])) for share in TOPS]
+    parted, signs = np.partition(flat, places, axis=1), np.where(members, 1, -1)
+    for place in places:
+        cut = parted[:, place, None]
         figures.append(((flat >= cut) * signs).sum(axis=1))
     return np.column_stack(figures)
 
