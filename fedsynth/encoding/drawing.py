@@ -105,8 +105,8 @@ def order(
     kinds = {name: _numeric(schema, name) for name in names}
     rows = np.arange(len(next(iter(columns.values()))))
     for attempt in range(_REDRAWS + 1):
-        bad = [rows[_find_unordered(columns, c, kinds, rows)] for c in constraints]
-        rows = np.unique(np.concatenate([np.zeros(0, np.int64), *bad]))
+        left = [_find_unordered(columns, c, kinds, rows) for c in constraints]
+        bad, rows = [rows[mask] for mask in left], rows[np.logical_or.reduce(left)]
         if not len(rows):
             return
         for constraint, own in zip(constraints, bad, strict=True):
