@@ -67,9 +67,11 @@ clean:
 	touch $@
 
 # pycanon demands NumPy 2.0.2 exactly, and runs with later ones.
+# Packages are compiled on all cores, where pip has one do it, and without their own tests.
 .venv/installed-dev: pyproject.toml | .venv
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
-	$(BIN)/python -m pip install --quiet --no-deps 'pycanon>=1.3.6,<2'
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --no-compile --no-deps 'pycanon>=1.3.6,<2'
+	$(BIN)/python -m compileall -qq -j 0 -x '/tests?/' .venv/lib || true
 	touch $@ .venv/installed
 
 .venv:
