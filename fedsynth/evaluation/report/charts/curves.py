@@ -104,9 +104,18 @@ def _grid(x: Scale, y: Scale) -> list[Html]:
         parts.append(words(x(value), _FOOT + 16, tick(value), "middle", "quiet"))
         parts.append(words(_LEFT - 6, y(value) + 4, tick(value), "end", "quiet"))
     middle = (_TOP + _FOOT) / 2
-    parts.append(words((x.start + x.end) / 2, _FOOT + 36, "trained on real rows", "middle"))
+    parts.append(
+        words((x.start + x.end) / 2, _FOOT + 36, "learned and tested on real rows", "middle")
+    )
     turned = f"rotate(-90 10 {px(middle)})"
-    up = tag("text", "trained on synthetic", x="10", y=px(middle), transform=turned, class_="mid")
+    up = tag(
+        "text",
+        "learned and tested on synthetic",
+        x="10",
+        y=px(middle),
+        transform=turned,
+        class_="mid",
+    )
     return [*parts, up]
 
 

@@ -168,8 +168,8 @@ def _agreement(content: Content) -> Part | Html:
     if not groups:
         return absent("Rank agreement", reason(content, "agreement"))
     words = (
-        "Whoever picks the best model on synthetic rows, would they pick the same on real rows? "
-        "Rank correlation 1: the same order; 0: no relation. The dotted line is equality."
+        "Whoever picks the best model on synthetic rows alone, would they pick the same on real "
+        "rows? Rank correlation 1: the same order; 0: no relation. The dotted line is equality."
     )
     charts = several(_scatter(title, group) for title, group in groups)
     return part("agreement", "Rank agreement", lede(words), charts, link="Agreement")
@@ -181,5 +181,5 @@ def _scatter(title: str, group: Content) -> Html:
     within = f", 95 % interval {ends}" if ends != DASH else ""
     said = f"{title}: Spearman {value}{within}, {count(group.get('n'))} compared"
     return figure(
-        scatter(group, f"{said}. Scores after training on synthetic rows, against real"), said
+        scatter(group, f"{said}. Scores on synthetic rows alone, against real ones"), said
     )
