@@ -11,7 +11,7 @@ from fedsynth.errors import Caution
 from fedsynth.federation.simulation.simulation import Simulation
 from fedsynth.jobs.config import AUTO, Config
 from fedsynth.jobs.data import prepare
-from fedsynth.jobs.run import check_sample
+from fedsynth.jobs.run import check_sample, demand_one_method
 from fedsynth.planning.forecast import Forecast, plan
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.trail.certificate import not_covered
@@ -32,6 +32,7 @@ def dry_run(config: Config, base: Path, caution: Caution) -> Forecast:
     Raises:
         FedsynthError: as a run would before it asks.
     """
+    demand_one_method(config)
     data, reason = prepare(config, base, caution), None
     if config.method == AUTO:
         choice = choose(data.schema, config.privacy.budget)

@@ -99,8 +99,7 @@ def start(
         FedsynthError: where nothing was asked yet, there is no folder.
     """
     demand_new(folder)
-    if config.select is not None:
-        raise ConfigError("`select` tries several methods, by `fedsynth select`: leave it out")
+    demand_one_method(config)
     data = _read(config, base, caution, federation)
     reason = None
     if config.method == AUTO:
@@ -128,6 +127,12 @@ def start(
                 forget_job(folder)
             raise
     return replace(outcome, reason=reason)
+
+
+def demand_one_method(config: Config) -> None:
+    """Raises ConfigError for a job that tries several."""
+    if config.select is not None:
+        raise ConfigError("`select` tries several methods, by `fedsynth select`: leave it out")
 
 
 def resume(
