@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fedsynth.errors import ConfigError, FederationError, ReleaseError
 from fedsynth.federation.client.client import Client
@@ -68,10 +71,9 @@ def again(runtime: SecureRuntime, folder: Path) -> SecureRuntime:
 def losing(runtime: SecureRuntime, *lost: tuple[str, Step]) -> list[bytes]:
     """Has answers get lost on their way; all others are kept in the list."""
     told, owned = list[bytes](), runtime._owners["job"]
-    genuine = owned._answers
 
     def answers(asked, given):
-        for name, reply in genuine(asked, given):
+        for name, reply in secure.Owners._answers(owned, asked, given):
             if (name, read(reply)[0].step) not in lost:
                 told.append(reply)
                 yield name, reply
@@ -175,6 +177,37 @@ def test_a_round_of_which_shares_are_out_is_not_opened_over_others(tmp_path):
     with pytest.raises(FederationError, match="cannot be opened any more"):
         runtime.sum(ask(), NAMES)
     assert runtime.sum(ask(1), NAMES).answered == 4
+
+
+LOST = st.sets(st.tuples(st.sampled_from(NAMES), st.sampled_from(list(Step))), max_size=5)
+
+
+@settings(max_examples=10)
+@given(st.lists(st.tuples(st.integers(0, 1), LOST, st.booleans()), max_size=6))
+def test_whatever_gets_lost_and_however_often_it_is_asked_a_round_has_one_sum(asked):
+    """Over at least the threshold of owners, each of which is charged once."""
+    found = dict[int, bytes]()
+    with tempfile.TemporaryDirectory() as name:
+        runtime = opened(Path(name))
+        for number, lost, restarts in asked:
+            if restarts:
+                runtime = again(runtime, Path(name))
+            losing(runtime, *lost)
+            try:
+                summed = runtime.sum(ask(number), NAMES)
+            except FederationError as error:
+                assert "cannot be opened any more" in str(error) and number not in found
+                continue
+            if summed.answered >= summed.needed:
+                assert found.setdefault(number, summed.total.tobytes()) == summed.total.tobytes()
+                assert summed.answered + len(summed.incidents) == 4
+            else:
+                assert number not in found and not summed.total.any()
+        for client in runtime._clients.values():
+            rounds = [event.round for event in client.ledger.events]
+            assert len(rounds) == len(set(rounds))
+            client.ledger.close()
+        runtime.close("job", finished=True)
 
 
 @pytest.mark.parametrize("after", [False, True])
