@@ -198,6 +198,8 @@ class Forecast(Shown):
         content["plan"] = [planned.to_dict() for planned in self.plan.releases]
         content["budget"] = {**asdict(budget), "delta": budget.resolved_delta}
         content["clients"] = self.plan.clients
+        rules = self.plan.secure
+        content["secure"] = None if rules is None else {**asdict(rules), "may_drop": rules.may_drop}
         content |= {"bytes_up": self.bytes_up, "bytes_down": self.bytes_down}
         for question, own in zip(content["questions"], self.questions, strict=True):
             question |= {"bytes_up": own.bytes_up, "bytes_down": own.bytes_down}

@@ -127,6 +127,9 @@ def test_who_may_drop_out_of_secure_sums_is_told_with_what_it_costs(call):
     assert code == 0
     assert "8 of 10 owners must answer every round, and 2 may drop out" in out
     assert "added up by the whole protocol" not in call(*asked)[1]
+    told = json.loads(call(*asked, "--secure", "--json")[1])["secure"]
+    assert told == {"cohort": 10, "threshold": 8, "curious": 1, "may_drop": 2}
+    assert json.loads(call(*asked, "--json")[1])["secure"] is None
     code, _, err = call(*asked, "--secure", "--trust", "central")
     assert code == 2 and "under central trust no shares of noise are added up" in err
 
