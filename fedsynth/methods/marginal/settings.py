@@ -29,7 +29,8 @@ class GraphicalSettings(MethodSettings):
     """How a table's graphical model is asked for and fitted.
 
     Attributes:
-        bins: bins wanted for a numeric column.
+        bins: bins wanted for a numeric column; of AIM the most in tables of several columns, fewer
+            where records are few for the noise. By itself a column is counted in 24 at the least.
         rare: values of a category whose noisy count is below so many standard deviations of its
             noise are counted as one value, and told apart again by their noisy counts when rows
             are drawn. 0 keeps all apart.

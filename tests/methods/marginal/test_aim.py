@@ -131,3 +131,40 @@ def test_a_gain_is_the_distance_less_the_noise():
     # At most the exact L1 distance of 400 cells by 40, and of its order.
     assert 400 * 40 * 0.5 < gain(apart, expected, 0.0, 0.0) < 400 * 40 * 1.2
     assert gain(apart, expected, 0.0, 30.0) < gain(apart, expected, 0.0, 1.0)
+
+
+def test_a_candidate_must_differ_by_more_than_the_likeliest_of_many_would():
+    rng = np.random.default_rng(3)
+    expected = np.full((5, 5), 100.0)
+    noisy = [Measurement((0, 1), expected + rng.normal(0, 20, (5, 5)), 20.0) for _ in range(400)]
+    passing = [[gain(m, expected, 0.0, 0.0, sure) > 0 for m in noisy] for sure in (1.0, 2.8)]
+    assert sum(passing[0]) > 20 > 8 > sum(passing[1])
+
+
+def test_few_records_are_told_of_by_columns_alone_and_that_is_said():
+    synth = AIM(SCHEMA).fit(owners(30, 20), Budget(epsilon=0.3, delta=1e-5, curious=1))
+    assert all(len(clique) == 1 for clique in synth.learned.model.factors)
+    assert any("keep each column's distribution and nothing else" in one for one in synth.remarks)
+    # What is left of the budget is spent all the same, on columns.
+    assert len(synth.ledger.events) == 6
+    assert {m.clique for m in synth.learned.measurements} == {(k,) for k in range(5)}
+
+
+def test_tables_that_the_model_cannot_hold_are_told_of():
+    synth = AIM(SCHEMA, max_cells=60, bins=10).fit(owners(800, 400), TWO)
+    assert any("max_cells (60)" in remark for remark in synth.remarks)
+
+
+def test_a_resumed_fit_decides_the_same_to_the_bit(tmp_path):
+    """All answers are in the checkpoint; what follows from them is worked out anew."""
+    tables, budget = owners(400, 300), Budget(epsilon=2.0, delta=1e-5, curious=1)
+    first = AIM(SCHEMA).fit(tables, budget, folder=tmp_path)
+    second = AIM(SCHEMA).fit(tables, budget, folder=tmp_path, resume=True)
+    assert len(second.ledger.events) == len(first.ledger.events)
+    (arrays, plain), (again, told) = first.model_state(), second.model_state()
+    assert plain == told and arrays.keys() == again.keys()
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(array, again[name])
+    # Numbers have fewer codes than they are counted in by themselves.
+    bins = first.learned.encoding.bins[0]
+    assert bins.size < len(bins.starts)
