@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field
 
 from fedsynth.agreed import Agreed, plain, suggestion
 from fedsynth.errors import SchemaError
-from fedsynth.schema.columns import Continuous, Identifier, Integer, Modelled
+from fedsynth.schema.columns import Continuous, Identifier, Integer, Modelled, Numeric
 from fedsynth.schema.conditions import Condition, condition_on
 from fedsynth.schema.ordering import demand_comparable, most
 from fedsynth.schema.rounding import decimals_of
@@ -126,7 +126,7 @@ class Ordered(Agreed):
         """Which rows [n] of conformed columns break it."""
         with np.errstate(invalid="ignore"):
             pairs = [
-                arrays[low] > most(*_numeric(columns, low, high), arrays[high])
+                arrays[low] > most(_ordinal(columns[low]), _ordinal(columns[high]), arrays[high])
                 for low, high in pairwise(self.ordered)
             ]
         broken: NDArray[np.bool_] = np.logical_or.reduce(pairs)
@@ -257,7 +257,8 @@ class Sum(Agreed):
 
 
 Constraint = Never | Ordered | Equal | Sum
-CONSTRAINTS: dict[str, type[Never | Ordered | Equal | Sum]] = {
+Key = Literal["never", "ordered", "equal", "sum"]
+CONSTRAINTS: dict[Key, type[Never | Ordered | Equal | Sum]] = {
     "never": Never,
     "ordered": Ordered,
     "equal": Equal,
@@ -266,9 +267,9 @@ CONSTRAINTS: dict[str, type[Never | Ordered | Equal | Sum]] = {
 """By their only key."""
 
 
-def rule_of(constraint: Constraint) -> Literal["never", "ordered", "equal", "sum"]:
+def rule_of(constraint: Constraint) -> Key:
     """Its only key."""
-    return next(key for key, kind in CONSTRAINTS.items() if isinstance(constraint, kind))  # type: ignore[return-value]
+    return next(key for key, kind in CONSTRAINTS.items() if isinstance(constraint, kind))
 
 
 def tie(constraints: Iterable[Constraint]) -> list[tuple[tuple[str, ...], list[Constraint]]]:
@@ -317,9 +318,9 @@ def _number(column: Modelled | Identifier) -> Integer | Continuous:
     return column
 
 
-def _numeric(columns: Columns, *names: str) -> list[Any]:
-    """The columns of these names, which were demanded to be numbers or dates."""
-    return [columns[name] for name in names]
+def _ordinal(column: Modelled | Identifier) -> Numeric:
+    assert isinstance(column, Numeric)
+    return column
 
 
 def build_constraint(value: object) -> object:

@@ -75,8 +75,8 @@ def plan_derivations(
         if not ready:
             raise SchemaError(f"{', '.join(map(repr, left))} follow from each other in a circle")
         ordered += ready
-        for one in ready:
-            del left[one.name]
+        for made in ready:
+            del left[made.name]
     return tuple(ordered)
 
 
@@ -145,8 +145,8 @@ def fill_back(
         total = filled[one.name]
         if not one.summed:
             source = filled[one.sources[0]]
-            at = is_gap(source) & ~is_gap(total)
-            source[at] = total[at]
+            told = is_gap(source) & ~is_gap(total)
+            source[told] = total[told]
             continue
         gaps = np.array([is_gap(filled[name]) for name in one.sources])
         for k, name in enumerate(one.sources):

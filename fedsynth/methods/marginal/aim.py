@@ -29,6 +29,7 @@ from fedsynth.methods.marginal.expecting import Asked
 from fedsynth.methods.marginal.graphical import GraphicalSynthesizer
 from fedsynth.methods.marginal.measurer import Measurer
 from fedsynth.methods.marginal.search import ALONE, Search
+from fedsynth.methods.marginal.sense import keep_sense
 from fedsynth.methods.marginal.settings import AIMSettings
 from fedsynth.privacy.budget import Budget
 from fedsynth.queries.session import Session
@@ -108,4 +109,4 @@ class AIM(GraphicalSynthesizer):
             search.by_exponential_mechanism()
         else:
             search.by_sums()
-        return search.fit_model(settings.iterations)
+        return keep_sense(search.fit_model(settings.iterations), measurer)

@@ -45,14 +45,15 @@ def tabulate_errors(
     for clique in tables:
         cells = model.domain.cells(clique)
         found = estimate_marginal(measurements, clique)
-        row = {"columns": ", ".join(names[k] for k in clique), "cells": cells}
-        row["records"] = model.total / cells
+        held = model.total / cells
+        row: dict[str, object] = {"columns": ", ".join(names[k] for k in clique)}
+        row |= {"cells": cells, "records": held}
         if found is None:
             rows.append(row | {"error": np.nan, "worst": np.nan, "use": "not measured"})
             continue
         off = bound_errors(model.marginal(clique) * model.total, found, level)
         error = float(off.mean())
-        use = "well" if error <= _WELL * row["records"] else "roughly"
-        use = use if error <= _ROUGHLY * row["records"] else "hardly"
+        use = "well" if error <= _WELL * held else "roughly"
+        use = use if error <= _ROUGHLY * held else "hardly"
         rows.append(row | {"error": error, "worst": float(off.max()), "use": use})
     return pd.DataFrame(rows, columns=["columns", "cells", "records", "error", "worst", "use"])

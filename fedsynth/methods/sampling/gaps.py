@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from fedsynth.data.conforming import Conformed, conform, restore
 from fedsynth.schema import Identifier, Schema
@@ -18,8 +18,8 @@ class Known:
     """The cells of one table, by its schema."""
 
     schema: Schema
-    cells: dict[str, NDArray[np.generic]] = field(default_factory=dict)
-    told: dict[str, NDArray[np.generic]] = field(default_factory=dict)
+    cells: dict[str, Any] = field(default_factory=dict)
+    told: dict[str, Any] = field(default_factory=dict)
 
     def read(self, frame: pd.DataFrame) -> Conformed:
         """The table, in which any column may have gaps or be absent, as arrays of the columns.
