@@ -21,7 +21,7 @@ test rows choose that best, so every regret has the same small upward bias. The 
 
 Of several releases mean ranks decide; what is taken is the most restrained of those within
 `fedsynth.tuning.tuned.NEAR` of the best. Results of other rows, folds, trees or candidates are told
-from these by their lines and left alone.
+from these by their lines and left alone; of a method that was changed, delete the lines ("way").
 """
 
 from __future__ import annotations
