@@ -19,17 +19,17 @@ def clients(spec, count=6):
 
 
 def looped(spec, phis, thetas, x, y, noise, lengths=LENGTHS):
-    """Torch modules and torch's own SGD, one client after another."""
+    """Torch modules, one client after another, each down its own gradients."""
     results, start = [], 0
     for phi, theta, length in zip(phis, thetas, lengths.tolist(), strict=True):
         model = ReferenceVAE(spec, phi, theta)
-        optimiser = torch.optim.SGD(model.parameters(), lr=OPTIONS["learning_rate"])
+        weights = list(model.parameters())
         rows = torch.arange(start, start + length)
         for batch in rows.split(OPTIONS["batch_size"]) if length else ():
-            optimiser.zero_grad()
             labels = None if y is None else y[batch]
-            model.loss(x[batch], labels, noise[batch]).mean().backward()
-            optimiser.step()
+            loss = model.loss(x[batch], labels, noise[batch]).mean()
+            for weight, slope in zip(weights, torch.autograd.grad(loss, weights), strict=True):
+                weight.data -= OPTIONS["learning_rate"] * slope
         results.append(model.flat())
         start += length
     return [torch.stack(part) for part in zip(*results, strict=True)]

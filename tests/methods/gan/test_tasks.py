@@ -24,6 +24,7 @@ from fedsynth.methods.gan.tasks.gradient import GRADIENT
 from fedsynth.methods.gan.tasks.local_training import TRAINING, Rules
 from fedsynth.methods.training.batches import tensor
 from fedsynth.models import gan
+from fedsynth.models.adam import Adam
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.trail.job import Job
@@ -305,7 +306,7 @@ def plain_loop(game, weights, rows, asked):
     """A client's training of one discriminator as it would be written for one client alone."""
     settings = asked.settings
     own = gan.leaves(weights, game.discriminator.layers)
-    adam = torch.optim.Adam(own, lr=settings["learning_rate"], betas=(0.5, 0.999))
+    adam = Adam(own, settings["learning_rate"], betas=(0.5, 0.999))
 
     def verdict(cells, labels):
         logits = game.discriminator.logits(own, cells)
@@ -329,9 +330,7 @@ def plain_loop(game, weights, rows, asked):
             (slopes,) = torch.autograd.grad(verdict(cells, given).sum(), cells, create_graph=True)
             excess = (slopes.norm(dim=1) - 1).clamp(min=0)
             loss = loss + game.penalty * excess.square().mean()
-        adam.zero_grad()
-        loss.backward()
-        adam.step()
+        adam.step(torch.autograd.grad(loss, own))
     return gan.flatten(own)
 
 

@@ -8,6 +8,7 @@ import torch
 
 from fedsynth.methods.training.learner import BETAS, Learner
 from fedsynth.models import gan
+from fedsynth.models.adam import Adam
 from fedsynth.models.cells import Cells
 from fedsynth.models.gan import Scorer
 
@@ -42,14 +43,13 @@ def along(own, direction):
 def test_steps_are_those_of_adam(betas):
     own = learner(betas=betas)
     reference = own.flat.clone().requires_grad_()
-    adam = torch.optim.Adam([reference], lr=0.01, betas=betas)
+    adam = Adam([reference], 0.01, betas)
     for number, gradient in enumerate(gradients(5)):
         if number % 2:
             own.descend_along(gradient)
         else:
             own.descend(along(own, gradient))
-        reference.grad = gradient
-        adam.step()
+        adam.step([gradient])
     assert torch.allclose(own.flat, reference.detach(), atol=1e-6)
 
 

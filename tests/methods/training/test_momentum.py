@@ -1,5 +1,6 @@
 import numpy as np
 import torch
+from torch.optim.sgd import sgd
 
 from fedsynth.methods.training.momentum import DECAY, Momentum
 
@@ -8,17 +9,16 @@ def test_steps_are_those_of_torch():
     rng = np.random.default_rng(0)
     start = rng.normal(size=7).astype(np.float32)
     ours = Momentum.start(start)
-    theirs = torch.nn.Parameter(torch.tensor(start))
-    optimiser = torch.optim.SGD([theirs], lr=1.0, momentum=DECAY)
+    theirs, moved = torch.tensor(start), [None]
     for step in range(20):
         gradient = rng.normal(size=7).astype(np.float32)
         rate = 0.1 / (step + 1)
-        for group in optimiser.param_groups:
-            group["lr"] = rate
-        theirs.grad = torch.tensor(gradient)
-        optimiser.step()
+        sgd(
+            [theirs], [torch.tensor(gradient)], moved, lr=rate, momentum=DECAY, dampening=0,
+            weight_decay=0, nesterov=False, maximize=False,
+        )  # fmt: skip
         ours.step(gradient, rate)
-    np.testing.assert_allclose(ours.weights, theirs.detach().numpy(), rtol=1e-5)
+    np.testing.assert_allclose(ours.weights, theirs.numpy(), rtol=1e-5)
 
 
 def test_the_start_is_not_changed_by_steps():
