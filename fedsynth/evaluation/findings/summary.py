@@ -14,7 +14,6 @@ from fedsynth.evaluation.findings.results import (
     share_of_gain,
     successful_attacks,
     warnings,
-    weak_signals,
 )
 from fedsynth.evaluation.measures.fidelity import Fidelity
 from fedsynth.evaluation.measures.images import ImageFidelity
@@ -99,8 +98,6 @@ def _describe_silence(privacy: Privacy, shared: bool) -> str:
         return "No attack was run, so nothing is known here of what the rows give away."
     if not any(can_alarm(one.members, one.others) for one in privacy.membership):
         return "So few rows could raise no alarm, so nothing is known of what they give away."
-    if weak_signals(privacy):
-        return "No attack told training rows from others for certain; there is a weak signal."
     return "No attack told training rows from others."
 
 

@@ -219,11 +219,11 @@ def test_silence_is_explained_by_what_was_run():
 def test_an_interval_that_leaves_guessing_out_is_a_weak_signal():
     weak = Privacy(membership=(attack("nearest row", auroc=0.53, low=0.501), attack("other")))
     found = told(changed(privacy=weak))
-    assert found.verdict.endswith("for certain; there is a weak signal.")
+    # One of forty does so by chance: that is no verdict.
+    assert found.verdict.endswith("No attack told training rows from others.")
     (line,) = found.beware
     assert line.startswith("A weak signal: membership, nearest row, has an AUROC of 0.530")
     caught = Privacy(membership=(attack("nearest row", True, auroc=0.9, low=0.8),))
-    assert "weak" not in told(changed(privacy=caught)).verdict
     assert not any("weak" in line for line in told(changed(privacy=caught)).beware)
 
 
