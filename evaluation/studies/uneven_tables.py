@@ -168,7 +168,7 @@ def learn_from(rows, test, schema, seed):
     return 1 - float(((answers - truth.y) ** 2).mean() / truth.y.var())
 
 
-def run(name, method, seed, epsilon=1.0, settings=None):
+def run(name, method, seed, epsilon=1.0, settings=None, trust="distributed"):
     of, _, most = name.partition("@")
     table, schema = rows_of(of)
     train, test = split(table, seed, int(most or MOST))
@@ -182,7 +182,8 @@ def run(name, method, seed, epsilon=1.0, settings=None):
         synth = METHODS[chosen](schema, **(settings or {}))
         owners = partition(train, 5, "uniform", schema=schema, seed=seed)
         insecure = {} if np.isfinite(epsilon) else {"insecure_noise_seed": 0}
-        budget = fs.Budget(epsilon=epsilon, delta=DELTA, curious=0)
+        curious = {"curious": 0} if trust == "distributed" else {}
+        budget = fs.Budget(epsilon=epsilon, delta=DELTA, trust=trust, **curious)
         quiet = {"progress": False, "caution": lambda _: None}
         synth.fit(owners, budget, seed=seed, outside="allow", **quiet, **insecure)
         rows, remarks = synth.sample(len(train), seed=seed), synth.remarks
@@ -191,6 +192,7 @@ def run(name, method, seed, epsilon=1.0, settings=None):
         "data": name,
         "method": method,
         "epsilon": str(epsilon),
+        "trust": trust,
         "seed": seed,
         "settings": settings or {},
         "rows": len(train),
@@ -214,6 +216,7 @@ def main():
     parser.add_argument("--tables", nargs="*", default=[*CHOSEN_ON, *HELD_OUT])
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--epsilons", type=float, nargs="*", default=[1.0])
+    parser.add_argument("--trust", default="distributed")
     parser.add_argument("--settings", type=json.loads, default={})
     parser.add_argument("--out", type=Path, default=HOME / "evaluation/results/uneven_tables.jsonl")
     options = parser.parse_args()
@@ -223,7 +226,8 @@ def main():
     for epsilon in options.epsilons:
         for name in options.tables:
             found = [
-                run(name, options.method, seed, epsilon, options.settings) for seed in options.seeds
+                run(name, options.method, seed, epsilon, options.settings, options.trust)
+                for seed in options.seeds
             ]
             with options.out.open("a") as file:
                 for one in found:

@@ -7,10 +7,10 @@ asked once as a coarse noisy sum, the choice among them is post-processing, and 
 asked again, finer, several in one message.
 
 How many records there are is released first, and decides what is asked
-(:mod:`fedsynth.methods.marginal.allowing`): into how many bins numbers are cut for tables of several
-columns, and whether the coarse message asks every candidate, the target's pairs alone, or columns
-alone. Beside its tables every finer message counts each column by itself, in all its categories and
-in finer bins, by which values are drawn within a code.
+(:mod:`fedsynth.methods.marginal.allowing`): into how many bins numbers are cut for tables of
+several columns, and whether the coarse message asks every candidate, the target's pairs alone, or
+columns alone. Beside its tables every finer message counts each column by itself, in all its
+categories and in finer bins, by which values are drawn within a code.
 
 Every message's noise is fixed before the first. AIM's annealing would lower it when a round brings
 little, but the tight accountant here composes noise that is known in advance; noise chosen from
