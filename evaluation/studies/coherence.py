@@ -28,7 +28,9 @@ from fedsynth.schema import Schema
 
 def run(seed, method):
     schema = Schema.load(HOME / "configs/schemas/adult.yaml")
-    table = read_table(DATA / "adult/adult.csv.gz", schema).sample(frac=1, random_state=seed, ignore_index=True)
+    table = read_table(DATA / "adult/adult.csv.gz", schema).sample(
+        frac=1, random_state=seed, ignore_index=True
+    )
     test, train = table[: len(table) // 5], table[len(table) // 5 :]
     kept = aim.keep_sense
     aim.keep_sense = kept if method != "aim without zeros" else lambda model, _: model

@@ -14,7 +14,7 @@ from fedsynth.encoding.bins import Bins
 from fedsynth.errors import ConfigError
 from fedsynth.schema import Schema
 from fedsynth.schema.columns import Numeric
-from fedsynth.schema.constraints import Constraint, Never
+from fedsynth.schema.constraints import Constraint, Never, Ordered
 from fedsynth.schema.ordering import most
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _tables(
     for number, constraint in enumerate(schema.rules if constraints is None else constraints, 1):
         if isinstance(constraint, Never):
             yield number, constraint, constraint.names()
-        else:
+        elif isinstance(constraint, Ordered):
             for pair in pairwise(constraint.ordered):
                 yield number, constraint, pair
 

@@ -121,10 +121,11 @@ class Synthesizer(Method[G]):
         with self.using():
             direct, totals = route(self.schema, where, proportions)
             draw = partial(self.learned.draw, where=direct, proportions=proportions)
-            if totals:
-                drawn = draw_following(self.schema, totals, count, seed, draw)
-            else:
-                drawn = draw(count, seed=seed)
+            drawn: Any = (
+                draw_following(self.schema, totals, count, seed, draw)
+                if totals
+                else draw(count, seed=seed)
+            )
         self._drawn.add(fingerprint(drawn))
         return drawn
 

@@ -111,15 +111,11 @@ def coherence(synthetic: Rows, other: Rows, real: Rows, seed: int = 0) -> Cohere
         broken = [rare[codes[i], codes[j]] for codes in tables]
         for mask, own in zip(any_of, broken, strict=True):
             mask |= own
-        found.append(
-            Mismatch(
-                (cuts[i].name, cuts[j].name),
-                tuple((cuts[i].name, cuts[j].name)[k] for k in settled),
-                int(rare.sum()),
-                *(float(own.mean()) for own in broken),
-                *_exemplify((cuts[i], cuts[j]), tables[0][i], tables[0][j], broken[0]),
-            )
-        )
+        ours, theirs, trivial = (float(own.mean()) for own in broken)
+        example, share = _exemplify((cuts[i], cuts[j]), tables[0][i], tables[0][j], broken[0])
+        both = (cuts[i].name, cuts[j].name)
+        named, cells = tuple(both[k] for k in settled), int(rare.sum())
+        found.append(Mismatch(both, named, cells, ours, theirs, trivial, example, share))
     found.sort(key=lambda one: -one.synthetic)
     ours, theirs, trivial = (float(mask.mean()) for mask in any_of)
     return Coherence(
@@ -185,7 +181,7 @@ def _find_rare(
     ]
     counts = parts[0] + parts[1]
     expected = counts.sum(axis=1)[:, None] * counts.sum(axis=0)[None, :] / max(1, len(a))
-    rare: Mask = (expected > 0) & (_at_most(counts) <= _EMPTY * expected)
+    rare = np.asarray((expected > 0) & (_at_most(counts) <= _EMPTY * expected))
     settled = []
     if _settles(parts):
         rare |= _uncommon(counts)

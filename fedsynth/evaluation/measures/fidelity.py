@@ -106,9 +106,8 @@ def fidelity(
     progress(0, 5)
     sense = None
     if len(real.names) > 1:
-        sense = coherence(
-            *(rows.sample(_SET_ROWS, seed) for rows in (synthetic, train, real)), seed=seed
-        )
+        ours, others, theirs = (r.sample(_SET_ROWS, seed) for r in (synthetic, train, real))
+        sense = coherence(ours, others, theirs, seed)
     every, size = synthetic, min(len(synthetic), max(len(train), _LEAST))
     notes = _note_sizes(synthetic, train, size)
     synthetic, train = synthetic.sample(size, seed), train.sample(size, seed)
