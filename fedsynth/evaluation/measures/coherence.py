@@ -184,10 +184,10 @@ def _find_rare(
     rare = np.asarray((expected > 0) & (_at_most(counts) <= _EMPTY * expected))
     settled = []
     if _settles(parts):
-        rare |= _uncommon(counts)
+        np.logical_or(rare, _uncommon(counts), out=rare)
         settled.append(1)
     if _settles([part.T for part in parts]):
-        rare |= _uncommon(counts.T).T
+        np.logical_or(rare, _uncommon(counts.T).T, out=rare)
         settled.append(0)
     rare[first.vague, :] = rare[:, second.vague] = False
     return rare, settled
