@@ -158,7 +158,8 @@ def _integrand(a: Floats | float, b: Floats, x: Floats, alpha: float, factor: Fa
     size, angle = np.hypot(a, b) ** alpha, np.pi / 2 * (2 - alpha) + alpha * np.arctan2(a, b)
     fall, turn = np.exp(size * np.cos(angle) - b * x), a * x - size * np.sin(angle)
     wave = fall * np.cos(turn) + 1j * (fall * np.sin(turn))
-    return np.asarray(factor(a + 1j * b) * wave, np.complex128)
+    at = np.asarray(a + 1j * b, np.complex128)
+    return np.asarray(factor(at) * wave, np.complex128)
 
 
 @lru_cache(maxsize=1)
