@@ -1,4 +1,4 @@
-"""The report in a real browser. Screenshots go to tests/artefacts/, where somebody made it."""
+"""Report and certificate in a browser; screenshots go to tests/artefacts/, if somebody made it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ import pytest
 
 import tests.evaluation.report.report_contents as contents
 from fedsynth.evaluation.report import save
+from fedsynth.privacy.trail.certificate import PAGE
+from fedsynth.privacy.trail.page import page_of
 
 sync_api = pytest.importorskip(
     "playwright.sync_api", reason="no playwright: pip install playwright axe-playwright-python"
@@ -38,6 +40,7 @@ RULES = {
 }
 """Of the rules only the one on contrast can tell the themes apart."""
 
+RELEASE = Path(__file__).parents[2] / "privacy" / "verify" / "format-2"
 PHONE = {"width": 360, "height": 740}
 PATIENCE = 300_000
 """Milliseconds: half a minute, as is the default, may be too little on a busy machine."""
@@ -167,6 +170,26 @@ def test_axe_finds_nothing(opened, name, scheme):
     options = {"runOnly": RULES[scheme], "resultTypes": ["violations"]}
     found = axe.Axe().run(page, options=options).response["violations"]
     assert [(each["id"], each["nodes"][0]["html"][:200]) for each in found] == []
+
+
+@pytest.mark.parametrize("scheme", RULES)
+def test_a_certificates_page_fits_a_phone_and_axe_finds_nothing(context_of, tmp_path, scheme):
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="pip install axe-playwright-python"
+    )
+    file = tmp_path / PAGE
+    file.write_text(page_of(RELEASE), encoding="utf-8")
+    page, said = context_of({"color_scheme": scheme}).new_page(), []
+    page.on("console", lambda message: said.append(message.text))
+    page.goto(file.as_uri())
+    assert (_paper(page) == "rgb(255, 255, 255)") is (scheme == "light")
+    options = {"runOnly": RULES[scheme], "resultTypes": ["violations"]}
+    found = axe.Axe().run(page, options=options).response["violations"]
+    assert [(each["id"], each["nodes"][0]["html"][:200]) for each in found] == [] == said
+    page.set_viewport_size(PHONE)
+    assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+    shoot(page, f"certificate-{scheme}")
+    page.close()
 
 
 def _paper(page: Any) -> str:
