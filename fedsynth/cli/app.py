@@ -35,7 +35,7 @@ from fedsynth.cli.options import (
 )
 from fedsynth.cli.planning import plan
 from fedsynth.cli.queries import count, demand_new, impute, parse_conditions, predict
-from fedsynth.cli.select import select
+from fedsynth.cli.select import select_privately
 from fedsynth.cli.tune import tune
 from fedsynth.cli.vouching import certificate, key, sign, verify
 from fedsynth.errors import ConfigError, FedsynthError, MachineError
@@ -83,7 +83,7 @@ app.command()(join)
 app.command()(status)
 app.command()(evaluate)
 app.command()(tune)
-app.command()(select)
+app.command()(select_privately)
 app.command()(count)
 app.command()(impute)
 app.command()(predict)

@@ -1,4 +1,4 @@
-"""`fedsynth select JOB`: methods and settings tried on private rows, and the best try released."""
+"""`fedsynth select-privately JOB`: try methods and settings on private rows, release the best."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from fedsynth.tuning.privately import PrivatelySelected
 
 
-def select(
-    config: Annotated[str, typer.Argument(help="A job file with the section `select`.")],
+def select_privately(
+    config: Annotated[str, typer.Argument(help="A job file with the section `select_privately`.")],
     out: Annotated[Path, typer.Option(help="A new folder for the release.")],
     changes: Annotated[
         list[str] | None,
@@ -37,10 +37,10 @@ def select(
 
     # Before what takes long to import: a mistake in the job file is told at once.
     job, base = load_config(config, changes or [])
-    if job.select is None:
+    if job.select_privately is None:
         raise ConfigError(
-            f"{config} has no section `select`, such as "
-            "select: {candidates: [{method: aim}, {method: aim, settings: {bins: 12}}]}"
+            f"{config} has no section `select_privately`, such as "
+            "select_privately: {candidates: [{method: aim}, {method: aim, settings: {bins: 12}}]}"
         )
     _demand_taken(job)
     with Display(quiet=quiet, lines=True) as display:
@@ -70,8 +70,8 @@ def _demand_taken(job: Config) -> None:
         keys += [f"{name}.{key}" for key in getattr(job, name).model_fields_set - {taken}]
     if keys:
         raise ConfigError(
-            f"a job with `select` takes no {', '.join(sorted(keys))}: methods and settings are its "
-            "candidates', federation has ledgers alone, and sample rows alone"
+            f"a job with `select_privately` takes no {', '.join(sorted(keys))}: methods and "
+            "settings are its candidates', federation has ledgers alone, and sample rows alone"
         )
     if not job.holdout:
         raise ConfigError("holdout is the share that trials are scored on: give it, such as 0.2")
@@ -86,7 +86,7 @@ def _select(
     from fedsynth.registry import synthesizer
     from fedsynth.tuning.privately import select_privately
 
-    wanted = job.select
+    wanted = job.select_privately
     assert wanted is not None
     # It is drawn by secret coins, not by the seed.
     data = prepare(job.model_copy(update={"holdout": 0.0}), base, display.caution)

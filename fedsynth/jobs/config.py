@@ -136,9 +136,9 @@ class Config(Agreed):
         Field(description="a share of a column from 0 to 1, or allow"),
     ] = 0.05
     sample: Annotated[Sample, section(Sample, "sample"), Field(description="a section")] = Sample()
-    select: Annotated[Select | None, section(Select, "select"), Field(description="a section")] = (
-        None
-    )
+    select_privately: Annotated[
+        Select | None, section(Select, "select_privately"), Field(description="a section")
+    ] = None
     seed: Seed = 0
 
     @classmethod

@@ -131,8 +131,10 @@ def start(
 
 def demand_one_method(config: Config) -> None:
     """Raises ConfigError for a job that tries several."""
-    if config.select is not None:
-        raise ConfigError("`select` tries several methods, by `fedsynth select`: leave it out")
+    if config.select_privately is not None:
+        raise ConfigError(
+            "`select_privately` tries several methods, by `fedsynth select-privately`: leave it out"
+        )
 
 
 def resume(

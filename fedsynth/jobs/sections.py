@@ -41,24 +41,24 @@ def section(model: type[Agreed], place: str) -> BeforeValidator:
 class Candidate(Section):
     """A method, and its settings, that may be drawn for a trial."""
 
-    place: ClassVar[str] = "select: candidates"
+    place: ClassVar[str] = "select_privately: candidates"
 
     method: Annotated[str, Field(description="a method's name")]
     settings: Annotated[dict[str, Any] | None, Field(description="a section")] = None
 
 
 class Select(Section):
-    """What `fedsynth select` tries on private rows: see :func:`fedsynth.select_privately`.
+    """What is tried on private rows (:func:`fedsynth.select_privately`).
 
     Attributes:
         trials: how many there are on average.
         score: that decides.
     """
 
-    place: ClassVar[str] = "select"
+    place: ClassVar[str] = "select_privately"
 
     candidates: Annotated[
-        list[Annotated[Candidate, section(Candidate, "select: candidates")]],
+        list[Annotated[Candidate, section(Candidate, "select_privately: candidates")]],
         Field(min_length=2, description="a list of two candidates or more, such as {method: aim}"),
     ]
     trials: Annotated[float, Field(ge=1, description="a number of at least 1")] = 10.0

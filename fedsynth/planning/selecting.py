@@ -68,8 +68,8 @@ class Selection:
             "Whoever sees every trial learns from all of them, whatever is released: the others' "
             f"figures are of {self.most:,} trials, more than which are made once in a thousand "
             "times.",
-            "Under central trust `fedsynth select` runs them. Settings are chosen for nothing on "
-            "public rows of the same schema (fs.select).",
+            "Under central trust `fedsynth select-privately` runs them. Settings are chosen for "
+            "nothing on public rows of the same schema (fs.select).",
         )
 
 
