@@ -120,9 +120,12 @@ def join(
     check: Annotated[
         bool, typer.Option("--check", help="Read everything, and dial nobody.")
     ] = False,
+    stay: Annotated[
+        bool, typer.Option("--stay", help="Take part in job after job, until it is stopped.")
+    ] = False,
     log: Log = None,
 ) -> None:
-    """Take part in one job as an owner: dial its server, answer what the rules allow."""
+    """Take part in a job as an owner: dial its server, answer what the rules allow."""
     from fedsynth.jobs.joining import join as join_job
     from fedsynth.jobs.joining import keys_of, load_site, open_site
     from fedsynth.progress import Display
@@ -138,7 +141,7 @@ def join(
                 print_note(f"{site}: rows, schema, account and keys are in order; nobody was asked")
             return
         try:
-            finished = join_job(site, caution, print_note, insecure=insecure)
+            finished = join_job(site, caution, print_note, insecure=insecure, stay=stay)
         except KeyboardInterrupt:
             print_note("Interrupted. What is paid for is kept: join again to go on")
             raise typer.Exit(130) from None

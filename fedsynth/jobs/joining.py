@@ -209,13 +209,15 @@ def join(
     tell: Callable[[str], None] = print,
     *,
     insecure: bool = False,
+    stay: bool = False,
     over: Event | None = None,
 ) -> tuple[str, ...]:
-    """Serve one job as an owner: dial, answer, dial again, until the server has finished it.
+    """Serve a job as an owner: dial, answer, dial again, until the server has finished it.
 
     Args:
         path: of the site file.
         tell: called with how the stream fares.
+        stay: for job after job, until it is over.
         over: set by whoever ends it before.
 
     Returns:
@@ -229,5 +231,5 @@ def join(
     keys = keys_of(file, base, insecure=insecure)
     with open_site(file, base, caution, insecure=insecure) as site:
         wait = 3600 * file.rules.limits.wait
-        attend(site, file.server, keys, tell=tell, over=over, wait=wait)
+        attend(site, file.server, keys, tell=tell, over=over, stay=stay, wait=wait)
         return tuple(site.finished)

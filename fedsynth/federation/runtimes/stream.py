@@ -273,6 +273,7 @@ def attend(
     *,
     tell: Callable[[str], None] = _LOG.info,
     over: Event | None = None,
+    stay: bool = False,
     wait: float = 86_400.0,
 ) -> None:
     """Dial a server and answer what it asks, again and again, until a job is finished.
@@ -281,6 +282,7 @@ def attend(
         keys: the site's; None does without encryption, on this machine alone.
         tell: called with how the stream fares, a sentence each.
         over: set by whoever ends it before.
+        stay: for job after job, until it is over.
         wait: seconds of silence after which it gives up.
 
     Raises:
@@ -290,11 +292,11 @@ def attend(
     """
     grpc = load_grpc()
     demand_address(address, plain=keys is None)
-    over = over or Event()
+    over, ends = over or Event(), Event() if stay else site.over
     pause, heard, told = _BACK_OFF, time.monotonic(), ""
-    while not (over.is_set() or site.over.is_set()):
+    while not (over.is_set() or ends.is_set()):
         try:
-            for _ in _stream(site, address, keys, over):
+            for _ in _stream(site, address, keys, over, ends):
                 connected = f"{site.name} is connected to {address}"
                 if told != connected:
                     tell(connected)
@@ -313,13 +315,15 @@ def attend(
                 f"{address} was silent for {wait:g} s. What is kept of unfinished jobs stays: "
                 "join again to go on with them"
             )
-        if not site.over.is_set():
+        if not ends.is_set():
             # Sites that lost one server do not all come back in the same moment.
             over.wait(pause * random.uniform(0.5, 1.0))
             pause = min(2 * pause, _LONGEST)
 
 
-def _stream(site: Site, address: str, keys: Keys | None, over: Event) -> Iterator[None]:
+def _stream(
+    site: Site, address: str, keys: Keys | None, over: Event, ends: Event
+) -> Iterator[None]:
     """One stream, from its first to its last frame; yields after each."""
     grpc = load_grpc()
     options = _options(site.most_bytes)
@@ -339,12 +343,12 @@ def _stream(site: Site, address: str, keys: Keys | None, over: Event) -> Iterato
                 if reply is not None:
                     up.put(reply)
                 yield
-                if site.over.is_set():
+                if ends.is_set():
                     break
             up.put(None)
             # What was said last arrives before the stream ends.
             late = time.monotonic() + _LAST
-            while site.over.is_set() and call.is_active() and time.monotonic() < late:
+            while ends.is_set() and call.is_active() and time.monotonic() < late:
                 time.sleep(0.01)
         finally:
             up.put(None)

@@ -118,7 +118,7 @@ class Loopback(Machines):
 
     def _attend(self, site: Site, over: Event) -> None:
         keys = self._keys and self._keys[site.name]
-        attend(site, self.listener.address, keys, over=over)
+        attend(site, self.listener.address, keys, over=over, stay=True)
 
     def close(self) -> None:
         self._closing.close()
