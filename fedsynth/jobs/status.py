@@ -50,7 +50,7 @@ def status_of(folder: Path, log: Path | None = None) -> Status:
     """
     if not (folder / CONFIG).exists():
         raise ConfigError(f"{folder} holds no job ({CONFIG} is missing)")
-    owners, last = {}, dict[str, float]()
+    owners, last = dict[str, bool](), dict[str, float]()
     if log is not None:
         owners, last = _read_log(log)
     seconds, size = last.get("took"), last.get("bytes")

@@ -193,7 +193,7 @@ class Listener:
         """Of the certificate; of whoever has none, as it says itself."""
         if not self._plain:
             (name, *_) = context.auth_context().get("x509_common_name", [b""])
-            return str(name, "utf-8", "replace")
+            return bytes(name).decode("utf-8", "replace")
         from fedsynth.federation.wire import FrameError, read
 
         try:
