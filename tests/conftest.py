@@ -78,6 +78,8 @@ def pytest_configure():
     """What is promised of classifiers and their scores is promised of a fifth of the trees, and of
     three of the settings that a tuner would try: twelve take longer than everything else. SDMetrics
     is told of three columns, and of all where its scores are the matter."""
+    # Looked for in what is young a tenth as often: half of the time that it takes.
+    gc.set_threshold(10_000, 20, 20)
     classifiers.TREES = regressors.TREES = 20
     agreement._ROUNDS = 30
     quality.MOST_COLUMNS = 3
