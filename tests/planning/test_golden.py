@@ -20,11 +20,11 @@ SCHEMA = fs.load_schema(Path(__file__).parents[2] / "configs" / "schemas" / "adu
 )
 def test_aim_distributed(epsilon, cost, noise, exact_costs):
     found = fs.plan(fs.AIM(SCHEMA), fs.Budget(epsilon=epsilon, delta=1e-5, curious=0), 10)
-    assert found.epsilon == pytest.approx(cost, rel=1e-12)
+    assert found.epsilon == pytest.approx(cost, rel=1e-10)
     assert [q.noise_multiplier for q in found.questions] == pytest.approx(noise, rel=1e-12)
 
 
 def test_one_message(exact_costs):
     found = fs.plan(fs.FedInfer(SCHEMA), fs.Budget(epsilon=1, delta=1e-5, curious=0), 10)
-    assert found.epsilon == pytest.approx(0.9997804308792654, rel=1e-12)
+    assert found.epsilon == pytest.approx(0.9997804308792654, rel=1e-10)
     assert found.questions[0].noise_multiplier == pytest.approx(3.7313777611429146, rel=1e-12)
