@@ -181,7 +181,8 @@ def _find_rare(
     ]
     counts = parts[0] + parts[1]
     expected = counts.sum(axis=1)[:, None] * counts.sum(axis=0)[None, :] / max(1, len(a))
-    rare = np.asarray((expected > 0) & (_at_most(counts) <= _EMPTY * expected))
+    rare: Mask = np.zeros(shape, bool)
+    np.less_equal(_at_most(counts), _EMPTY * expected, out=rare, where=expected > 0)
     settled = []
     if _settles(parts):
         np.logical_or(rare, _uncommon(counts), out=rare)
@@ -218,7 +219,7 @@ def _settles(parts: Sequence[NDArray[np.int64]]) -> bool:
 
 def _uncommon(counts: NDArray[np.int64]) -> Mask:
     """All but the commonest second value of each first one that occurs."""
-    mask = np.broadcast_to(counts.any(axis=1)[:, None], counts.shape).copy()
+    mask = np.broadcast_to(counts.sum(axis=1)[:, None] > 0, counts.shape).copy()
     mask[np.arange(len(counts)), counts.argmax(axis=1)] = False
     return mask
 
