@@ -109,7 +109,8 @@ class Measurer:
         parents = self._parents(column)
         numbers = np.bincount(parents)
         deviations = np.asarray(m.sigma, np.float64) * np.sqrt(numbers)
-        return Measurement((column,), np.bincount(parents, m.values), tuple(deviations.tolist()))
+        values = np.bincount(parents, np.asarray(m.values, np.float64)).astype(np.float64)
+        return Measurement((column,), values, tuple(deviations.tolist()))
 
     def _parents(self, column: int) -> NDArray[np.int64]:
         parents = None if self.refinement is None else self.refinement.parents[column]

@@ -129,7 +129,7 @@ class Search:
         if tier == "columns":
             self.base = [clique for clique in self.base if len(clique) == 1]
             return []
-        if tier == "target":
+        if tier == "target" and self.target is not None:
             pairs = {_pair(k, self.target) for k in range(len(self.domain)) if k != self.target}
             return [clique for clique in self.workload if clique in pairs]
         return maximal(self.workload)
