@@ -120,9 +120,11 @@ def _fault(values: object, request: Request, answers: int) -> str | None:
     if terms.trusts.server_adds or not answers:
         return None
     if terms.protects.per_record:
+        if not terms.trusts.shares:
+            return None
         grid = grid_of(request, answers)
         end = answers * grid.step * grid.end * (1 + 1e-9)
-        far = terms.trusts.shares and np.abs(values).max() > end
+        far = np.abs(values).max() > end
         return f"a number beyond {end:.4g}, where {answers} honest answers end" if far else None
     reach = terms.scale * terms.noise.reach(request.dim, terms.shares) if terms.scale else 0.0
     return _above(values, request, answers * (terms.clip + reach))
