@@ -478,6 +478,14 @@ def calls(w: World) -> dict[str, tuple[Callable[..., object], dict[str, object]]
             {"candidates": [NEW(), NEW()], "public": table, "budget": BUDGET, "clients": 3,
              "records": None, "repeats": 2, "score": None, "seed": 0, "progress": None},
         ),
+        # Nobody is asked, since nobody is trusted.
+        "select_privately": (
+            lambda **given: fs.select_privately(**given, trust="distributed"),
+            {"candidates": [NEW(), NEW()], "owners": table, "folder": w.folder / "best",
+             "epsilon": 1.0, "trials": 2, "score": None, "holdout": 0.2, "rows": 9,
+             "outside": "allow", "owners_ledgers": None, "owners_provenance": "declared",
+             "caution": print},
+        ),
         "Certificate.load": (fs.Certificate.load, {"folder": w.release}),
     }  # fmt: skip
 
@@ -505,6 +513,7 @@ def test_objects_that_are_no_arguments_get_an_error_of_ours_that_quotes_no_cell(
 def test_no_public_function_is_left_out(world: World) -> None:
     """Results, which users do not make, and methods, of which one stands for all, aside."""
     results = {"Certificate", "Draft", "Evaluation", "Forecast", "Plan", "Selected", "Tuned"}
+    results |= {"PrivatelySelected"}
     methods = {entry.kind for entry in ENTRIES.values()}
     tried = {name.partition(":")[0].partition(".")[0] for name in calls(world)}
     assert set(fs.__all__) - results - methods <= tried
