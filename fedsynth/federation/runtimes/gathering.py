@@ -6,13 +6,15 @@ them. So a sum is the same to the last bit whoever was first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
 from fedsynth.errors import FederationError
-from fedsynth.federation.client.grid import Adder
+from fedsynth.federation.client.grid import Adder, Grid
 from fedsynth.federation.request import Answer, Incident, Request, Summed
+from fedsynth.federation.secure.leader import Opened
+from fedsynth.privacy.trail.job import Planned
 
 Reply = Answer | Incident
 
@@ -71,15 +73,53 @@ class Gathering:
         return Summed(self._added.total, self._answered, incidents)
 
     def demand_some(self) -> None:
-        """Raises FederationError where every client that was willing failed, and none was late: it
-        is no client's fault then."""
-        failed = [one.reason for one in self.incidents if one.reason.startswith("failed: ")]
-        late = any("no answer" in reason for reason in failed)
-        silent = any(one.reason.startswith("did not") for one in self.incidents)
-        if failed and not (self._answered or late or silent):
-            words = failed[0].removeprefix("failed: ")
-            place = f"{self.request.task}, round {self.request.round}"
-            raise FederationError(f"{place}: every client that was asked failed: {words}")
+        """As the function of this name."""
+        demand_some(self.request, self._answered, self.incidents)
+
+
+def demand_some(request: Request, answered: int, incidents: Iterable[Incident]) -> None:
+    """Raises FederationError where every client that was willing failed, and none was late: it is
+    no client's fault then."""
+    reasons = [one.reason for one in incidents]
+    failed = [reason for reason in reasons if reason.startswith("failed: ")]
+    late = any("no answer" in reason for reason in failed)
+    silent = any(reason.startswith("did not") for reason in reasons)
+    if failed and not (answered or late or silent):
+        words = failed[0].removeprefix("failed: ")
+        place = f"{request.task}, round {request.round}"
+        raise FederationError(f"{place}: every client that was asked failed: {words}")
+
+
+def open_sum(
+    request: Request,
+    grid: Grid,
+    needed: int,
+    opened: Opened | None,
+    ready: Collection[str],
+    heard: Collection[str],
+    incidents: Sequence[Incident],
+) -> Summed:
+    """What a runtime brings of a round that was added up in secret.
+
+    Args:
+        needed: the threshold.
+        opened: the sum; None where too few answered.
+        ready: who had something to give.
+        heard: who of these answered the last exchange.
+        incidents: of those who had not.
+    """
+    silent = [name for name in ready if name not in (heard if opened is None else opened.owners)]
+    lost = (Incident(name, request.round, "did not answer") for name in silent)
+    incidents = (*incidents, *lost)
+    if opened is None:
+        few = min(len(ready) - len(silent), needed - 1)
+        return Summed(np.zeros(request.dim), few, incidents, needed)
+    return Summed(grid.decode(opened.total), len(opened.owners), incidents, needed)
+
+
+def following(round: int, plan: Iterable[Planned]) -> int | None:
+    """The round whose keys come with this one's; None for the last that is planned."""
+    return round + 1 if round + 1 < sum(planned.count for planned in plan) else None
 
 
 def _looked_at(reply: Reply, request: Request) -> Reply:

@@ -20,6 +20,7 @@ from fedsynth.federation.client.floor import read_plan
 from fedsynth.federation.client.grid import Grid, Whole, grid_of
 from fedsynth.federation.kept import Kept
 from fedsynth.federation.request import PLAN, Incident, Request, Summed
+from fedsynth.federation.runtimes.gathering import following, open_sum
 from fedsynth.federation.runtimes.local import (
     ANSWERED,
     PARTIES,
@@ -30,8 +31,8 @@ from fedsynth.federation.runtimes.local import (
     kept_of,
     plain_of,
 )
-from fedsynth.federation.secure.carrying import add_up
-from fedsynth.federation.secure.leader import Leader, Opened
+from fedsynth.federation.secure.carrying import Sums
+from fedsynth.federation.secure.leader import Opened
 from fedsynth.federation.secure.masks import KEY, identity_of
 from fedsynth.federation.secure.party import Party
 from fedsynth.federation.secure.rules import Roster, Rules
@@ -95,19 +96,11 @@ class SecureRuntime(LocalRuntime):
             return super()._add_up(request, cohort)
         needed, grid = self._rules.threshold, grid_of(request, self._rules.cohort)
         given, incidents = self._contribute(request, cohort, grid)
-        nothing = np.zeros(request.dim)
         if len(given) < needed:
-            return Summed(nothing, len(given), incidents, needed)
+            return Summed(np.zeros(request.dim), len(given), incidents, needed)
         owners = self._owners[request.job]
-        opened = owners.add_up(request.round, given, self._following(request))
-        silent = [name for name in given if opened is None or name not in opened.owners]
-        if opened is None:
-            silent = [name for name in given if name not in owners.heard]
-        lost = (Incident(name, request.round, "did not answer") for name in silent)
-        incidents = (*incidents, *lost)
-        if opened is None:
-            return Summed(nothing, min(len(given) - len(silent), needed - 1), incidents, needed)
-        return Summed(grid.decode(opened.total), len(opened.owners), incidents, needed)
+        opened = owners.add_up(request, grid, given, self._following(request))
+        return open_sum(request, grid, needed, opened, given, owners.heard, incidents)
 
     def _contribute(
         self, request: Request, cohort: Sequence[str], grid: Grid
@@ -135,8 +128,7 @@ class SecureRuntime(LocalRuntime):
         """The round whose keys come with this one's; None for the last that is planned."""
         board = self._boards[request.job]
         plan, _ = board.read(PLAN, read_plan) if board.version(PLAN) else ((), None)
-        after = request.round + 1
-        return after if after < sum(planned.count for planned in plan) else None
+        return following(request.round, plan)
 
 
 class Owners:
@@ -174,48 +166,20 @@ class Owners:
                 client.memory(job).latest + 1,
             )
         self._write()
-        self._leader = Leader(self._roster, 1 + max(p.attempt for p in self._parties.values()))
+        self._sums = Sums(self._roster)
         self.heard: list[str] = []
-        self._reason = "what was kept of it is gone"
 
-    def add_up(
-        self, round: int, given: Mapping[str, Whole], following: int | None
-    ) -> Opened | None:
-        """The sum of a round, by the attempt that owners were in, or by a new one; None where so
-        few owners answered that it is not opened, and may be asked again.
+    def add_up(self, request: Request, grid: Grid, given: Mapping[str, Whole], following: int | None) -> Opened | None:
+        """The sum of a round, as :meth:`Sums.add_up`.
 
         Args:
             given: contributions by client.
-            following: the next round, if its keys are to come with this one's.
-
-        Raises:
-            FederationError: it cannot be opened any more.
         """
-        parties = self._parties.values()
-        before = [party.given[1] for party in parties if party.given and party.given[0] == round]
-        if before:
-            # Owners that handed shares over do so again in the same attempt, and in no other.
-            opened = self._carry(Leader(self._roster, max(before)), round, given)
-            if opened is not None:
-                return opened
-        if sum(party.earliest <= round for party in parties) < self._roster.rules.threshold:
-            raise FederationError(
-                f"round {round} cannot be opened any more, since owners handed over shares of an "
-                f"attempt that does not come to its end ({self._reason}). It is charged and its "
-                "value lost; resume the job to go on"
-            )
-        return self._carry(self._leader, round, given, following)
-
-    def _carry(
-        self, leader: Leader, round: int, given: Mapping[str, Whole], following: int | None = None
-    ) -> Opened | None:
-        some = next(iter(given.values()))
-        leader.begin(round, len(some), some.dtype.newbyteorder("<").str, following)
-        try:
-            return add_up(leader, lambda asked: self._exchange(asked, given))
-        except FederationError as error:
-            self._reason = str(error)
-            return None
+        standings = {name: party.standing for name, party in self._parties.items()}
+        shape = request.round, request.dim, grid.kind
+        return self._sums.add_up(
+            *shape, following, standings, lambda asked: self._exchange(asked, given)
+        )
 
     def forget(self) -> None:
         """Delete what is kept."""

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from fedsynth.errors import FederationError
 from fedsynth.federation.secure.leader import Leader, Opened
+from fedsynth.federation.secure.rules import Roster
+from fedsynth.federation.secure.state import Standing
 
 Exchange = Callable[[Mapping[str, bytes]], Iterable[tuple[str, bytes]]]
 """From what is sent to owners to what comes back in time: owners' names, and their answers."""
@@ -28,3 +30,69 @@ def add_up(leader: Leader, exchange: Exchange) -> Opened:
                 continue
         opened = leader.advance()
     return opened
+
+
+class Sums:
+    """The sums of one job, at its server: each round by the attempt that owners are in, or anew.
+
+    Args:
+        roster: the same that the owners have.
+    """
+
+    def __init__(self, roster: Roster) -> None:
+        self.roster = roster
+        self._leader = Leader(roster)
+        self._reason = "what was kept of it is gone"
+
+    def add_up(
+        self,
+        round: int,
+        size: int,
+        kind: str,
+        following: int | None,
+        standings: Mapping[str, Standing],
+        exchange: Exchange,
+    ) -> Opened | None:
+        """The sum of a round, by an attempt that owners were in, or by a new one; None where so
+        few owners answered that it is not opened, and may be asked again.
+
+        Args:
+            size, kind: of what owners give, as of :meth:`Leader.begin`.
+            following: the next round, if its keys are to come with this one's.
+            standings: of owners that can be asked now, by name.
+
+        Raises:
+            FederationError: it cannot be opened any more.
+        """
+        self._leader.skip(1 + max((one.attempt for one in standings.values()), default=-1))
+        given = {one.given[1] for one in standings.values() if one.given and one.given[0] == round}
+        for attempt in sorted(given, reverse=True):
+            # Owners that handed shares over do so again in the same attempt, and in no other.
+            again = Leader(self.roster, attempt)
+            again.begin(round, size, kind)
+            knowing = {name for name, one in standings.items() if one.knows(round, attempt)}
+            opened = self._carry(again, _to(knowing, exchange))
+            if opened is not None:
+                return opened
+        # Others than those that can be asked now may come back.
+        closed = sum(one.earliest > round for one in standings.values())
+        if closed > self.roster.rules.may_drop:
+            raise FederationError(
+                f"round {round} cannot be opened any more, since owners handed over shares of an "
+                f"attempt that does not come to its end ({self._reason}). It is charged and its "
+                "value lost; resume the job to go on"
+            )
+        self._leader.begin(round, size, kind, following)
+        return self._carry(self._leader, exchange)
+
+    def _carry(self, leader: Leader, exchange: Exchange) -> Opened | None:
+        try:
+            return add_up(leader, exchange)
+        except FederationError as error:
+            self._reason = str(error)
+            return None
+
+
+def _to(names: set[str], exchange: Exchange) -> Exchange:
+    """The same with these owners alone."""
+    return lambda asked: exchange({name: one for name, one in asked.items() if name in names})

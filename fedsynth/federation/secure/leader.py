@@ -98,6 +98,10 @@ class Leader:
         """The number that the next attempt gets."""
         return self._next
 
+    def skip(self, attempt: int) -> None:
+        """Give the next attempt this number at least: owners know of all below it."""
+        self._next = max(self._next, attempt)
+
     def begin(self, round: int, size: int, kind: str = "<u8", following: int | None = None) -> None:
         """Begin an attempt at a round; where its keys and shares came with the last, behind them.
 

@@ -12,7 +12,7 @@ from fedsynth.federation.secure import frames, keys, masks
 from fedsynth.federation.secure.frames import Part, Step
 from fedsynth.federation.secure.keys import PublicKeys, Secrets
 from fedsynth.federation.secure.rules import Roster
-from fedsynth.federation.secure.state import Session, State
+from fedsynth.federation.secure.state import Session, Standing, State
 
 
 class Party:
@@ -51,20 +51,9 @@ class Party:
         self._state = fresh if state is None else State.read(state, self._whose)
 
     @property
-    def attempt(self) -> int:
-        """Number of the last attempt that it began, -1 before the first: no secret."""
-        return self._state.attempt
-
-    @property
-    def given(self) -> tuple[int, int] | None:
-        """Round and attempt that it gave masked numbers in last."""
-        current = self._state.current
-        return None if current is None else (current.round, current.attempt)
-
-    @property
-    def earliest(self) -> int:
-        """The first round that it takes part in another attempt at."""
-        return self._state.earliest
+    def standing(self) -> Standing:
+        """Where it stands, which is no secret."""
+        return self._state.standing
 
     @property
     def state(self) -> bytes:

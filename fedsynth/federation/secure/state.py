@@ -57,6 +57,28 @@ class Session:
 
 
 @dataclass(frozen=True)
+class Standing:
+    """Where an owner stands in a job's sums, which is no secret: what a server goes by that begins
+    a round, or takes one up that was begun.
+
+    Attributes:
+        attempt: number of the last attempt that it began, -1 before the first.
+        earliest: the first round that it takes part in another attempt at.
+        given: round and attempt that it gave masked numbers in last.
+        begun: round and attempt that it began last, and gave none in.
+    """
+
+    attempt: int = -1
+    earliest: int = 0
+    given: tuple[int, int] | None = None
+    begun: tuple[int, int] | None = None
+
+    def knows(self, round: int, attempt: int) -> bool:
+        """Whether it can go on in an attempt."""
+        return (round, attempt) in (self.given, self.begun)
+
+
+@dataclass(frozen=True)
 class State:
     """All of it.
 
@@ -116,6 +138,13 @@ class State:
         if current and current.round == session.round:
             session.fix(digest=current.digest)
         return State(session.round, self.attempt, session)
+
+    @property
+    def standing(self) -> Standing:
+        given, begun = (
+            None if one is None else (one.round, one.attempt) for one in (self.current, self.coming)
+        )
+        return Standing(self.attempt, self.earliest, given, begun)
 
     def write(self, whose: bytes) -> bytes:
         """As bytes, as secret as the owner's identity; :meth:`read` is the inverse.
