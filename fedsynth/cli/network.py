@@ -139,6 +139,9 @@ def join(
             keys_of(file, site.parent, insecure=insecure)
             with open_site(file, site.parent, caution, insecure=insecure):
                 print_note(f"{site}: rows, schema, account and keys are in order; nobody was asked")
+                lacks = file.missing
+                if lacks is not None:
+                    print_note(f"Jobs under distributed trust would be refused: {lacks} is missing")
             return
         try:
             finished = join_job(site, caution, print_note, insecure=insecure, stay=stay)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from fedsynth.errors import Caution, warn_of
 from fedsynth.federation.request import Answer, Incident, Plain, Request, Summed
@@ -84,7 +84,14 @@ class Runtime(Protocol):
 
 
 class Federation(ABC):
-    """Clients that a job can be run with."""
+    """Clients that a job can be run with.
+
+    Attributes:
+        secures: who adds up in its secure sums (:attr:`fedsynth.privacy.trail.job.Job.secure`);
+            empty where it carries none.
+    """
+
+    secures: ClassVar[str] = ""
 
     @abstractmethod
     def open(

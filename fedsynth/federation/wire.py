@@ -23,6 +23,7 @@ from safetensors.numpy import load, save
 
 from fedsynth.errors import FederationError, FedsynthError
 from fedsynth.federation.request import Answer, Request
+from fedsynth.federation.secure.state import Standing
 from fedsynth.privacy.trail.chain import parse_strictly
 from fedsynth.privacy.trail.spelling import read_terms, spell
 
@@ -49,11 +50,18 @@ FIELDS: Mapping[str, frozenset[str]] = {
         "offer": "job session roster version most_records participations settled",
         "post": "job session sequence key value",
         "ask": "job round task terms dim kept settings steps participations most_records",
+        # A step of a secure sum; its bytes are the array `frame`.
+        "step": "job round exchange",
         "settle": "job rounds",
         "close": "job finished",
         # A site's replies; the last to a frame that is none, of no job and no round.
-        "accept": "job",
+        # Of secure sums, who takes part by the site's own file: {owner: public key}.
+        "accept": "job keys",
         "answer": "job round",
+        # In the place of an answer that is added up in secret, and so leaves in steps alone.
+        "ready": "job round attempt earliest given begun",
+        # A site's part in a step, or why there is none.
+        "stepped": "job round exchange code",
         "refuse": "job round code",
         "fail": "job round code",
         "receipt": "job",
@@ -264,3 +272,41 @@ def unpack_answer(frame: Frame, client: str) -> Answer:
     if len(frame.arrays) != 1 or values is None or values.dtype != np.float64 or values.ndim != 1:
         raise FrameError("array", "its numbers are no row of float64")
     return Answer(client, frame.get("job", str), frame.whole("round"), values)
+
+
+def pack_ready(request: Request, standing: Standing) -> bytes:
+    """That a site has something to give to a round's sum, and where it stands in sums, which is no
+    secret."""
+    return write(Frame("ready", {"job": request.job, "round": request.round, **vars(standing)}))
+
+
+def unpack_ready(frame: Frame) -> Standing:
+    """The inverse of :func:`pack_ready`. Raises FrameError for what is none."""
+    attempts: list[tuple[int, int] | None] = []
+    for name in ("given", "begun"):
+        match frame.plain[name]:
+            case None:
+                attempts.append(None)
+            case [int(round), int(attempt)] if round >= 0 and 0 <= attempt < 2**53:
+                attempts.append((round, attempt))
+            case _:
+                raise FrameError("fields", f"{name} of {frame.kind} is no attempt at a round")
+    if frame.arrays:
+        raise FrameError("array", "it holds numbers, and is to hold none")
+    return Standing(frame.whole("attempt", -1), frame.whole("earliest"), *attempts)
+
+
+def pack_step(kind: str, plain: Mapping[str, Any], body: bytes = b"") -> bytes:
+    """A step of a secure sum, or a site's part in one: bytes that mean nothing here."""
+    arrays = {"frame": np.frombuffer(body, np.uint8)} if body else {}
+    return write(Frame(kind, plain, arrays))
+
+
+def unpack_step(frame: Frame) -> bytes:
+    """The bytes of :func:`pack_step`; of none, none. Raises FrameError for other arrays."""
+    if not frame.arrays:
+        return b""
+    body = frame.arrays.get("frame")
+    if len(frame.arrays) != 1 or body is None or body.dtype != np.uint8 or body.ndim != 1:
+        raise FrameError("array", "its bytes are no row of bytes")
+    return body.tobytes()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
@@ -18,6 +19,8 @@ from fedsynth.federation.keys import Keys, demand_name, load_keys
 from fedsynth.federation.runtimes.rules import Rules
 from fedsynth.federation.runtimes.site import Site
 from fedsynth.federation.runtimes.stream import attend
+from fedsynth.federation.secure.masks import identity_of
+from fedsynth.federation.secure.rules import Rules as Sums
 from fedsynth.federation.simulation.repeats import key_of
 from fedsynth.federation.simulation.simulation import Simulation
 from fedsynth.jobs.data import read_owner, split_rows, take_rows
@@ -26,6 +29,7 @@ from fedsynth.jobs.sections import Count, Section, section
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.trail.ledger import Ledger
+from fedsynth.privacy.trail.signatures import read_keys, read_secret
 from fedsynth.queries.options import OUTSIDE
 from fedsynth.registry import METHODS
 from fedsynth.schema import load_schema
@@ -34,9 +38,16 @@ from fedsynth.yaml_files import read_yaml
 JOBS = ".jobs"
 """What the name of the folder ends in that lies beside an account: what is kept of jobs."""
 _MEBI = 1 << 20
+_HEX = re.compile(r"[0-9A-Fa-f]{64}")
 
 Epsilon = Annotated[float, Field(gt=0, description="a number above 0, or inf")]
 Delta = Annotated[float, Field(gt=0, lt=1, description="a number between 0 and 1")]
+
+
+def _spell_peers(value: object) -> object:
+    """Names are texts, whatever YAML took them for; so are keys of digits alone."""
+    given = plain(value)
+    return {str(n): str(k) for n, k in given.items()} if isinstance(given, dict) else given
 
 
 class Account(Section):
@@ -72,6 +83,13 @@ class SiteRules(Section):
     job_delta: Delta = 1e-5
     methods: Annotated[tuple[str, ...] | None, Field(description="a list of methods")] = None
     cohort: Annotated[int, Field(ge=1, description="a whole number of at least 1")] = 1
+    peers: Annotated[
+        dict[str, str] | None,
+        BeforeValidator(_spell_peers),
+        Field(description="owners' public keys by their names: NAME.pub, or 64 hex digits"),
+    ] = None
+    threshold: Annotated[int, Field(ge=1, description="a whole number of at least 1")] | None = None
+    curious: Annotated[int, Field(ge=0, description="a whole number, 0 or more")] | None = None
     limits: Annotated[Limits, section(Limits, "limits"), Field(description="a section")] = Limits()
 
     @model_validator(mode="after")
@@ -80,6 +98,18 @@ class SiteRules(Section):
             if name not in METHODS:
                 raise ValueError(f"`methods`: {name!r} is not known{suggestion(name, METHODS)}")
         self.budget  # noqa: B018
+        if not self.peers:
+            given = [name for name in ("threshold", "curious") if getattr(self, name) is not None]
+            if given or self.peers is not None:
+                raise ValueError(
+                    f"`{(given or ['peers'])[0]}` needs `peers` that are named: all other owners "
+                    "of jobs under distributed trust, each with its public key"
+                )
+            return self
+        curious = self.curious or 0
+        if self.threshold is not None:
+            # As a job with these owners would have to be.
+            Sums(len(self.peers) + 1, self.threshold, curious)
         return self
 
     @property
@@ -96,6 +126,7 @@ class SiteFile(Agreed):
     name: Annotated[str, BeforeValidator(lambda given: str(plain(given)))]
     server: Annotated[str, Field(description="HOST:PORT")]
     keys: Place = None
+    identity: Place = None
     data: Annotated[Data, section(Data, "data"), Field(description="a section")]
     schema_: Annotated[str, Field(alias="schema", description="a path")]
     holdout: Annotated[float, Field(ge=0, lt=1, description="a share from 0 to below 1")] = 0.0
@@ -112,7 +143,19 @@ class SiteFile(Agreed):
         demand_name(self.name)
         if self.data.builtin is not None or (self.data.path is None and self.data.url is None):
             raise ValueError("`data` needs `path`, or `url` with `query`: this owner's own rows")
+        if self.name in (self.rules.peers or {}):
+            raise ValueError(f"`rules: peers` are the others: leave {self.name!r} out of them")
         return self
+
+    @property
+    def missing(self) -> str | None:
+        """What it lacks to take part under distributed trust; None where it lacks nothing."""
+        lacks = {
+            "`identity` (the private key of `fedsynth key NAME`)": self.identity is None,
+            "`rules: peers` (the other owners' public keys)": not self.rules.peers,
+        }
+        found = [what for what, lacking in lacks.items() if lacking]
+        return " and ".join(found) if found else None
 
 
 def load_site(path: Path) -> SiteFile:
@@ -146,12 +189,16 @@ def open_site(
         # The same at every start, or rows that were held out would be learned from.
         rows = take_rows(rows, split_rows(len(rows), file.holdout, 0)[0])
     told = file.rules
+    identity = None if file.identity is None else read_secret(expand_path(file.identity, base))
     rules = Rules(
         budget=told.budget,
         methods=told.methods,
         schema=schema.digest,
         cohort=told.cohort,
         insecure=insecure,
+        peers=_peers(told.peers or {}, identity, base),
+        threshold=told.threshold or 0,
+        curious=told.curious,
         most_bytes=told.limits.message * _MEBI,
         most_numbers=told.limits.numbers or 0,
         most_rounds=told.limits.rounds or 0,
@@ -173,13 +220,38 @@ def open_site(
             NoiseSource(), {file.name: ledger}, rules.floor, file.outside, caution
         )
         digest = hashlib.sha256(repr((key, file.holdout)).encode()).hexdigest()
-        site = Site(client, rules, path.with_name(path.name + JOBS), digest)
+        site = Site(client, rules, path.with_name(path.name + JOBS), digest, identity)
         try:
             yield site
         finally:
             site.close()
     finally:
         ledger.close()
+
+
+def _peers(told: Mapping[str, str], identity: bytes | None, base: Path) -> dict[str, bytes]:
+    """Public keys of the other owners, of their files or as they stand there.
+
+    Raises:
+        ConfigError: one is none, another's, or this site's own.
+    """
+    own = {} if identity is None else {identity_of(identity): "this site"}
+    peers = dict[str, bytes]()
+    for name, key in told.items():
+        if _HEX.fullmatch(key):
+            peers[name] = bytes.fromhex(key)
+        else:
+            path = expand_path(key, base)
+            if path.is_dir():
+                raise ConfigError(f"site: rules: peers: {name}: {path} is a folder, not a key")
+            (found,) = read_keys(path)
+            peers[name] = bytes.fromhex(found)
+        before = own.setdefault(peers[name], name)
+        if before != name:
+            raise ConfigError(
+                f"site: rules: peers: {name} has the same key as {before}; each owner needs its own"
+            )
+    return peers
 
 
 def keys_of(file: SiteFile, base: Path, *, insecure: bool = False) -> Keys | None:

@@ -68,11 +68,11 @@ def _sites(config: Config, keys: Path | None, tell: Tell) -> Iterator[Streams]:
             "this job's owners are in this process: `fedsynth run` runs it. To serve it to owners "
             "on their own machines write `federation: {runtime: stream, owners: [..]}` into it"
         )
-    if budget.trusts.shares:
+    if budget.trusts.shares and not federation.secure:
         raise PrivacyError(
-            f"privacy: trust {budget.trust} needs sums that nobody can open, which streams do not "
-            "carry yet, and sites refuse it without. Say `trust: central`, if the owners trust "
-            "this server with what they send, or `trust: local`, where each protects its own "
+            f"privacy: trust {budget.trust} needs sums that nobody can open, and sites refuse it "
+            "without: write `federation: {secure: true}`. Or say `trust: central`, if the owners "
+            "trust this server with what they send, or `trust: local`, where each protects its own "
             "message. Nobody was asked"
         )
     own = None if keys is None else load_keys(keys)

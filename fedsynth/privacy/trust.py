@@ -18,7 +18,6 @@ class Trust:
             and neighbours differ in what one client contributes, not in its presence.
         shares: each client adds a share, and the server sees no contribution but in a sum.
         words: for the certificate.
-        secured: the same, where sums are secure and that is not assumed.
     """
 
     name: str
@@ -26,7 +25,6 @@ class Trust:
     server_adds: bool
     shares: bool
     words: str
-    secured: str = ""
 
     @property
     def alone(self) -> bool:
@@ -48,9 +46,6 @@ DISTRIBUTED = Trust(
     shares=True,
     words="Nobody sees a client's message alone: the server sees sums (secure aggregation is "
     "assumed), and every client adds its share of the noise.",
-    secured="Nobody sees a client's message alone: the server sees sums, added up by the whole "
-    "protocol of secure aggregation (between clients that one process simulates), and every client "
-    "adds its share of the noise.",
 )
 LOCAL = Trust(
     "local",
@@ -59,6 +54,16 @@ LOCAL = Trust(
     shares=False,
     words="Nobody is trusted: every client adds the whole noise to its own message.",
 )
+ADDED_UP = (
+    "Nobody sees a client's message alone: the server sees sums, added up by the whole protocol of "
+    "secure aggregation{}, and every client adds its share of the noise."
+)
+"""Words of distributed trust where sums are secure and that is not assumed, with who adds up."""
+SECURED = {
+    "simulated": ADDED_UP.format(" (between clients that one process simulates)"),
+    "apart": ADDED_UP.format(", between owners on their own machines"),
+}
+"""By :attr:`fedsynth.privacy.trail.job.Job.secure`."""
 TRUSTS = {trust.name: trust for trust in (CENTRAL, DISTRIBUTED, LOCAL)}
 
 

@@ -15,6 +15,7 @@ from fedsynth.privacy.adversaries import Adversary, adversaries, adversary_grid
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.job import Job, Planned, count_terms
+from fedsynth.privacy.trust import ADDED_UP
 from fedsynth.queries.secure import rules_of, tell_rules
 from fedsynth.views import Grid, Said, Shown, View
 
@@ -112,7 +113,7 @@ class Plan(Shown):
         if self.participations is not None:
             parts.append(Said(f"A client refuses after {self.participations:,} rounds."))
         parts.append(adversary_grid(map(asdict, self.adversaries())))
-        parts.append(Said(budget.trusts.secured if self.secure else budget.trusts.words))
+        parts.append(Said(ADDED_UP.format("") if self.secure else budget.trusts.words))
         parts += [Said(sentence, "caution") for sentence in self.cautions()]
         return View(title, parts)
 

@@ -45,10 +45,10 @@ def rules_for(budget: Budget, clients: int, threshold: int) -> Rules:
 
 def rules_of(job: Job) -> Rules | None:
     """Those of a job that has begun, from its ledger's first line."""
-    if not job.secure:
+    if job.sums is None:
         return None
-    sure = max((planned.terms.survivors for planned in job.plan), default=job.clients)
-    return rules_for(job.budget, job.clients, sure)
+    clients, threshold, _ = job.sums
+    return rules_for(job.budget, clients, threshold)
 
 
 def demand_everybody(releases: Iterable[Planned]) -> None:

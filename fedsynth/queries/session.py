@@ -204,7 +204,7 @@ def _begin(
     noise = NoiseSource(options.insecure_noise_seed)
     private = None if options.folder is None else options.folder / CHECKPOINT
     agreed = most, options.most_outside, options.caution, options.deadline
-    if options.secure and not isinstance(federation, Simulation):
+    if options.secure and not federation.secures:
         # The certificate would say that all of the protocol ran.
         raise ConfigError("secure: this federation carries no secure sums; leave it out")
     secure = _secure_rules(budget, options.survivors) if options.secure else None
@@ -231,7 +231,7 @@ def _begin(
             insecure=insecure,
             method=method,
             clients=len(clients),
-            secure="simulated" if options.secure else "",
+            secure=federation.secures if options.secure else "",
         )
         ledger = Ledger.create(job, path)
     with ExitStack() as failing:

@@ -150,7 +150,7 @@ HARMFUL = {
     "with NaN": (framed(b'{"kind":"settle","job":"a","rounds":NaN}'), "damaged"),
     "lists in lists": (framed(b"[" * 10**6 + b"]" * 10**6), "nested"),
     "lists in lists, fewer": (framed(b"[" * 5000 + b"]" * 5000), "nested"),
-    "brackets in texts": (framed(b'{"kind":"accept","job":"' + b"[" * 99 + b'"}'), "fields"),
+    "brackets in texts": (framed(b'{"kind":"receipt","job":"' + b"[" * 99 + b'"}'), "fields"),
     "a million values": (framed(b"[" + b"0," * 1_100_000 + b"0]"), "oversized"),
     "a round below 0": (ask(round=-1), "fields"),
     "a round that is true": (ask(round=True), "fields"),

@@ -35,6 +35,12 @@ SITE = {
     "rules": {"trust": "central", "job_epsilon": 1.0, "methods": ["aim"]},
 }
 
+SECURE = {
+    "trust": "distributed",
+    "job_epsilon": 1.0,
+    "peers": {"south": "0" * 64, "west": "1" * 64},
+}
+
 
 @pytest.fixture
 def folder(tmp_path) -> Path:
@@ -143,7 +149,14 @@ def test_serve_is_for_owners_elsewhere(folder, call):
         ("rules.methods", ["aimm"], "did you mean 'aim'?"),
         ("rules.job_epsilon", "inf", "no account of finite epsilon carries it"),
         ("rules.limits", {"message": 65}, "`message` must be MiB, from 1 to 64"),
-        ("rules.peers", {}, "unknown key 'peers'"),
+        ("rules.peer", {}, "unknown key 'peer'"),
+        ("rules.peers", {}, "`peers` needs `peers` that are named"),
+        ("rules.peers", {"north": "0" * 64}, "leave 'north' out of them"),
+        ("rules.threshold", 2, "`threshold` needs `peers`"),
+        ("rules", {**SECURE, "threshold": 1}, "is not from 2 to 3"),
+        ("rules", {**SECURE, "peers": {"south": "0" * 64, "west": "0" * 64}}, "same key as south"),
+        ("rules", {**SECURE, "peers": {"south": "nowhere.pub"}}, "nowhere.pub"),
+        ("identity", "nowhere.key", "nowhere.key"),
         ("holdout", 1.0, "`holdout` must be a share from 0 to below 1"),
         ("schema", "nowhere.yaml", "nowhere.yaml"),
     ],

@@ -3,6 +3,9 @@
 It hands frames to links, one a site, and is handed what comes back; what carries them
 (:mod:`.stream`, or a test) is not its business. A site that comes back is told all that it missed.
 What nobody waits for any more is let go of, and counted.
+
+Sums under distributed trust are added up in secret: sites say that they are ready, and then steps
+of :mod:`fedsynth.federation.secure` go to and fro. No other answer under that trust is asked for.
 """
 
 from __future__ import annotations
@@ -16,17 +19,32 @@ from dataclasses import dataclass, field
 from threading import Condition
 from typing import Protocol
 
+import numpy as np
+
 from fedsynth.errors import ConfigError, FederationError, PrivacyError
+from fedsynth.federation.client.grid import grid_of
 from fedsynth.federation.request import Answer, Incident, Plain, Request, Summed
 from fedsynth.federation.runtimes.codes import word_offer, word_round
-from fedsynth.federation.runtimes.gathering import Gathering
+from fedsynth.federation.runtimes.gathering import (
+    Gathering,
+    demand_some,
+    following,
+    open_sum,
+)
+from fedsynth.federation.runtimes.steps import Replies, Steps, agree_keys
+from fedsynth.federation.secure.carrying import Sums
+from fedsynth.federation.secure.rules import Roster, Rules
+from fedsynth.federation.secure.state import Standing
 from fedsynth.federation.wire import (
     VERSION,
     Frame,
     FrameError,
     pack_request,
+    pack_step,
     read,
     unpack_answer,
+    unpack_ready,
+    unpack_step,
     write,
 )
 from fedsynth.privacy.trail.job import Job
@@ -50,7 +68,11 @@ class Link(Protocol):
 
 @dataclass
 class _Open:
-    """A job that is offered."""
+    """A job that is offered.
+
+    Attributes:
+        sums: its secure sums; None where it has none.
+    """
 
     job: Job
     participations: Mapping[str, int]
@@ -58,11 +80,18 @@ class _Open:
     session: str = field(default_factory=lambda: secrets.token_hex(8))
     posts: list[bytes] = field(default_factory=list)
     settled: int = 0
+    sums: Sums | None = None
 
 
 @dataclass
 class _Asked:
-    """What sites are asked now: the frame of each that has not replied."""
+    """What sites are asked now: the frame of each that has not replied.
+
+    Attributes:
+        exchange: number of a step of a secure sum, which a reply to it repeats.
+        request: that replies are to, where they are not gathered.
+        incidents: of sites that will not reply to it.
+    """
 
     job: str
     round: int | None
@@ -70,6 +99,9 @@ class _Asked:
     frames: dict[str, bytes]
     replies: dict[str, Frame] = field(default_factory=dict)
     gathering: Gathering | None = None
+    exchange: int | None = None
+    request: Request | None = None
+    incidents: dict[str, Incident] = field(default_factory=dict)
 
 
 class Hub:
@@ -98,6 +130,8 @@ class Hub:
         self._owners, self._plain = tuple(owners), plain
         self._deadline: float | None = None
         self._most_records: int | None = None
+        self._rules: Rules | None = None
+        self._exchanges = 0
         self._links: dict[str, Link] = {}
         self._known: set[str] = set()
         self._jobs: dict[str, _Open] = {}
@@ -192,14 +226,20 @@ class Hub:
     def insecure(self) -> bool:
         return self._plain or bool(self._known)
 
-    def agree(self, deadline: float | None, most_records: int | None = None) -> None:
+    def agree(
+        self,
+        deadline: float | None,
+        most_records: int | None = None,
+        rules: Rules | None = None,
+    ) -> None:
         """What is agreed on with sites for the jobs to come.
 
         Args:
             deadline: seconds that they may take to join, and for an answer; None for any number.
             most_records: that a site may have, a public figure.
+            rules: of secure sums; without, nothing is asked under distributed trust.
         """
-        self._deadline, self._most_records = deadline, most_records
+        self._deadline, self._most_records, self._rules = deadline, most_records, rules
 
     @property
     def present(self) -> tuple[str, ...]:
@@ -243,6 +283,9 @@ class Hub:
                 f"{', '.join(silent)}: did not join within {self._deadline:g} s. Nothing was asked "
                 "of anybody since; resume the job once they are there"
             )
+        if self._rules is not None:
+            told = {name: reply.plain.get("keys") for name, reply in asked.replies.items()}
+            opened.sums = Sums(Roster(job, agree_keys(self._owners, told), self._rules))
 
     def announce(self, job: str, key: str, value: Plain) -> None:
         opened = self._jobs[job]
@@ -252,11 +295,17 @@ class Hub:
             self._tell(opened.posts[-1])
 
     def sum(self, request: Request, cohort: Sequence[str]) -> Summed:
+        if request.terms.trusts.shares:
+            return self._add_up(request, cohort)
         return self._gather(request, cohort, single=False).summed
 
     def collect(
         self, request: Request, cohort: Sequence[str]
     ) -> tuple[list[Answer], list[Incident]]:
+        if request.terms.trusts.shares:
+            raise PrivacyError(
+                "shares of noise are of a sum: no single answer is collected of them"
+            )
         gathering = self._gather(request, cohort, single=True)
         gathering.demand_some()
         return gathering.answers, gathering.incidents
@@ -280,6 +329,82 @@ class Hub:
             for name in self.present:
                 self._drop(name)
 
+    # Sums that nobody can open.
+
+    def _add_up(self, request: Request, cohort: Sequence[str]) -> Summed:
+        opened, rules = self._jobs[request.job], self._rules
+        if opened.sums is None or rules is None:
+            raise PrivacyError(
+                "distributed trust needs sums that nobody can open, and this job has none"
+            )
+        began = time.monotonic()
+        standings, incidents = self._ready(request, cohort)
+        demand_some(request, len(standings), incidents)
+        if len(standings) < rules.threshold:
+            nothing = np.zeros(request.dim)
+            return Summed(nothing, len(standings), incidents, rules.threshold)
+        grid = grid_of(request, len(self._owners))
+        steps = Steps(lambda asked: self._step(request, asked), lambda: self.present, incidents)
+        shape, after = (request.round, request.dim, grid.kind), opened.job.plan
+        total = opened.sums.add_up(
+            *shape, following(request.round, after), standings, steps.exchange
+        )
+        self._log_round(request, began)
+        return open_sum(
+            request, grid, rules.threshold, total, list(standings), steps.heard, incidents
+        )
+
+    def _ready(
+        self, request: Request, cohort: Sequence[str]
+    ) -> tuple[dict[str, Standing], tuple[Incident, ...]]:
+        """Who has something to give, and where each stands; and who has nothing."""
+        frames = dict.fromkeys(cohort, pack_request(request))
+        asked = _Asked(request.job, request.round, _READY, frames, request=request)
+        self.counts["asked"] += len(cohort)
+        self._ask(asked)
+        standings = dict[str, Standing]()
+        for name in cohort:
+            if name in asked.replies:
+                standings[name] = unpack_ready(asked.replies[name])
+            elif name not in asked.incidents:
+                asked.incidents[name] = self._silent(name, request)
+        self.counts["answered"] += len(standings)
+        return standings, tuple(asked.incidents[n] for n in cohort if n in asked.incidents)
+
+    def _step(self, request: Request, requests: Mapping[str, bytes]) -> Replies:
+        """Sites' parts in a step of a secure sum, as they come; until the deadline."""
+        self._exchanges += 1
+        plain = {"job": request.job, "round": request.round, "exchange": self._exchanges}
+        frames = {name: pack_step("step", plain, body) for name, body in requests.items()}
+        asked = _Asked(
+            request.job, request.round, _STEPPED, frames, exchange=self._exchanges, request=request
+        )
+        until = None if self._deadline is None else time.monotonic() + self._deadline
+        with self._turn:
+            self._asked = asked
+            for name in requests:
+                self._send(name, frames[name])
+        try:
+            while True:
+                with self._turn:
+                    left = None if until is None else until - time.monotonic()
+                    self._turn.wait_for(lambda: asked.replies or not asked.frames, left)
+                    if not asked.replies:
+                        return
+                    name = next(iter(asked.replies))
+                    reply = asked.replies.pop(name)
+                if code := reply.get("code", str)[:20]:
+                    self._log("refuse", name, code=code, round=request.round)
+                yield name, None if code else unpack_step(reply)
+        finally:
+            with self._turn:
+                self._asked = None
+
+    def _silent(self, name: str, request: Request) -> Incident:
+        """Of a site that did not reply in time."""
+        late = f"failed: no answer within {self._deadline or 0:g} s"
+        return Incident(name, request.round, late if name in self._links else "did not answer")
+
     # What both need.
 
     def _gather(self, request: Request, cohort: Sequence[str], *, single: bool) -> Gathering:
@@ -296,13 +421,14 @@ class Hub:
         began = time.monotonic()
         self._ask(asked)
         for name in gathering.missing:
-            late = f"failed: no answer within {self._deadline or 0:g} s"
-            reason = late if name in self._links else "did not answer"
-            gathering.take(name, Incident(name, request.round, reason))
+            gathering.take(name, self._silent(name, request))
+        self._log_round(request, began)
+        return gathering
+
+    def _log_round(self, request: Request, began: float) -> None:
         told = {"job": request.job, "round": request.round, "task": request.task}
         took, size = time.monotonic() - began, self.counts["down"] + self.counts["up"]
         self._log("round", "", **told, took=round(took, 4), bytes=size)
-        return gathering
 
     def _ask(self, asked: _Asked, within: float | None = None) -> _Asked:
         """Send every site its frame, and wait for their replies."""
@@ -324,30 +450,47 @@ class Hub:
             return False
         if frame.get("job", str) != asked.job or frame.plain.get("round") != asked.round:
             return False
-        gathering = asked.gathering
-        if gathering is None:
-            asked.replies[name] = frame
-        elif frame.kind == "answer":
+        gathering, request = asked.gathering, asked.request
+        if frame.plain.get("exchange") != asked.exchange:
+            return False
+        if gathering is not None and frame.kind == "answer":
             answer = unpack_answer(frame, name)
             self.counts["answered"] += 1
             gathering.take(name, answer)
+        elif request is not None and frame.kind in ("refuse", "fail"):
+            asked.incidents[name] = self._word(name, request, frame)
+        elif gathering is not None:
+            gathering.take(name, self._word(name, gathering.request, frame))
         else:
-            code, limit = frame.get("code", str), gathering.request.participations
-            planned = self._jobs[asked.job].job.participations
-            limits = [one for one in (limit, planned) if one is not None]
-            words = word_round(code, min(limits, default=None))
-            self._log(frame.kind, name, code=code[:20], round=asked.round)
-            gathering.take(name, Incident(name, gathering.request.round, words))
+            # Looked at before it counts as a reply: what is none costs its sender the link.
+            if frame.kind == "ready":
+                unpack_ready(frame)
+            elif frame.kind == "stepped":
+                unpack_step(frame)
+            asked.replies[name] = frame
         del asked.frames[name]
         self._turn.notify_all()
         return True
 
+    def _word(self, name: str, request: Request, frame: Frame) -> Incident:
+        """Why a site gives nothing."""
+        code, limit = frame.get("code", str), request.participations
+        planned = self._jobs[request.job].job.participations
+        limits = [one for one in (limit, planned) if one is not None]
+        words = word_round(code, min(limits, default=None))
+        self._log(frame.kind, name, code=code[:20], round=request.round)
+        return Incident(name, request.round, words)
+
     def _settle_reply(self, name: str, reason: str) -> None:
         """A site gave no reply, and will give none to what it was asked now."""
         asked = self._asked
-        if asked is None or asked.gathering is None or name not in asked.frames:
+        if asked is None or asked.round is None or name not in asked.frames:
             return
-        asked.gathering.take(name, Incident(name, asked.gathering.request.round, reason))
+        incident = Incident(name, asked.round, reason)
+        if asked.gathering is None:
+            asked.incidents[name] = incident
+        else:
+            asked.gathering.take(name, incident)
         del asked.frames[name]
         self._turn.notify_all()
 
@@ -385,3 +528,4 @@ class Hub:
 
 
 _OFFERED = frozenset({"accept", "refuse"})
+_READY, _STEPPED = frozenset({"ready", "refuse", "fail"}), frozenset({"stepped"})

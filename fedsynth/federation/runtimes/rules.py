@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from fedsynth.errors import FederationError, FedsynthError
+from fedsynth.errors import ConfigError, FederationError, FedsynthError
 from fedsynth.federation.client.floor import Floor, Tally
+from fedsynth.federation.secure.rules import Rules as Sums
 from fedsynth.federation.wire import MOST_BYTES
 from fedsynth.privacy.accounting import charged, spent, unsampled
 from fedsynth.privacy.budget import Budget
@@ -28,6 +29,12 @@ class Rules:
         cohort: the fewest owners that a job has.
         insecure: whether jobs are joined whose noise is of a known seed, or whose stream is not
             encrypted: for trials.
+        peers: public keys, by name, of all other owners of jobs that it adds shares of noise in;
+            nobody else counts there.
+        threshold: the fewest owners who must answer and agree there, as 0 the fewest that let no
+            server open two sums of a round.
+        curious: the fewest of them that a job holds off though they help the server; None for as
+            many as a job does that does not say.
         most_bytes, most_numbers, most_rounds: of a message, of an answer, and of a job.
     """
 
@@ -36,6 +43,9 @@ class Rules:
     schema: str = ""
     cohort: int = 1
     insecure: bool = False
+    peers: Mapping[str, bytes] = field(default_factory=dict)
+    threshold: int = 0
+    curious: int | None = None
     most_bytes: int = MOST_BYTES
     most_numbers: int = 10_000_000
     most_rounds: int = 10_000
@@ -43,7 +53,9 @@ class Rules:
     @property
     def floor(self) -> Floor:
         """Under which its client answers."""
-        return Floor(budget=self.budget, cohort=self.cohort)
+        # Where peers are pinned secure sums see to how many answer.
+        cohort = max(self.cohort, len(self.peers) + 1)
+        return Floor(budget=self.budget, cohort=cohort, secure=True)
 
     def judge(self, name: str, job: Job, roster: Sequence[str]) -> str | None:
         """Why a job is not joined, by public facts alone: a code, or None.
@@ -66,7 +78,33 @@ class Rules:
             "limits": rounds > self.most_rounds,
         }
         found = next((code for code, wrong in faults.items() if wrong), None)
+        found = found or self._judge_sums(name, job, roster)
         return found or ("plan" if budget.private and not _fits(job) else None)
+
+    def sums(self, job: Job) -> Sums:
+        """By which a job's shares are added up. Raises ConfigError for numbers that are none."""
+        return Sums(*(job.sums or (0, 0, 0)))
+
+    def _judge_sums(self, name: str, job: Job, roster: Sequence[str]) -> str | None:
+        """Why shares of noise would not be added up as the owner insists: a code, or None."""
+        if not job.budget.trusts.shares:
+            return None
+        if job.secure != "apart":
+            return "sums"
+        if not self.peers:
+            return "identity"
+        if {*self.peers, name} != set(roster) or job.clients != len(roster):
+            return "peers"
+        try:
+            rules = self.sums(job)
+        except ConfigError:
+            return "threshold"
+        curious = self.curious
+        if curious is None:
+            # What a budget holds off where nothing is said.
+            curious = min(1, len(roster) - 1) if job.budget.private else 0
+        few = rules.threshold < self.threshold or rules.curious < curious
+        return "threshold" if few else None
 
 
 def _fits(job: Job) -> bool:

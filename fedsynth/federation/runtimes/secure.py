@@ -169,7 +169,9 @@ class Owners:
         self._sums = Sums(self._roster)
         self.heard: list[str] = []
 
-    def add_up(self, request: Request, grid: Grid, given: Mapping[str, Whole], following: int | None) -> Opened | None:
+    def add_up(
+        self, request: Request, grid: Grid, given: Mapping[str, Whole], following: int | None
+    ) -> Opened | None:
         """The sum of a round, as :meth:`Sums.add_up`.
 
         Args:

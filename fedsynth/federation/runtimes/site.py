@@ -6,8 +6,9 @@ questions. A question is charged in the owner's ledger, on disk; answered; the a
 disk; and then it leaves. The same question again gets the kept answer; another under its number is
 refused. What leaves is answers and codes (:mod:`.codes`), never a text.
 
-A frame of another kind that steps of a secure sum would travel in goes the same way: to the party
-of the job that it names, and what that answers is kept by the party before it leaves.
+Under distributed trust the answer is a share of a sum that nobody can open, and never leaves: the
+site says that it is ready, and what leaves is what its party (:mod:`fedsynth.federation.secure`)
+makes of it in the steps of that sum, whose state is on disk before.
 """
 
 from __future__ import annotations
@@ -16,29 +17,40 @@ import json
 import logging
 import re
 import shutil
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
-from typing import Any, ClassVar
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fedsynth.durable import make_folder, write_whole
 from fedsynth.errors import FederationError, FedsynthError, MachineError, PrivacyError
 from fedsynth.federation.client.answering import answer
 from fedsynth.federation.client.client import Client
+from fedsynth.federation.client.grid import Whole, grid_of
 from fedsynth.federation.client.tasks import knows
 from fedsynth.federation.kept import Kept
 from fedsynth.federation.request import PLAN, Answer, Incident, Request
 from fedsynth.federation.runtimes.codes import code_of, fault_of
 from fedsynth.federation.runtimes.rules import Rules, carries, read_job
 from fedsynth.federation.runtimes.state_file import StateFile
+from fedsynth.federation.secure.masks import identity_of
+from fedsynth.federation.secure.party import Party
+from fedsynth.federation.secure.rules import Roster
 from fedsynth.federation.wire import (
     VERSION,
     Frame,
     FrameError,
     pack_answer,
+    pack_ready,
+    pack_step,
     read,
     unpack_request,
+    unpack_step,
     write,
 )
 from fedsynth.files import read_plain
@@ -47,13 +59,21 @@ from fedsynth.privacy.trail.job import Job
 
 _LOG = logging.getLogger("fedsynth.client")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_JOINED, _ANSWERS, _VECTOR = "joined.json", "answers", "vector"
+_JOINED, _ANSWERS, _VECTOR, _PARTY = "joined.json", "answers", "vector", "party"
+_VALUES, _SHARE = "values", "share"
+"""What is kept of a round: an answer, which leaves; or a share, which nothing but a party reads."""
 
 
 @dataclass
 class _Joined:
-    """A job that the site is in, under one session of its server."""
+    """A job that the site is in, under one session of its server.
 
+    Attributes:
+        party: of its secure sums; None where it has none.
+    """
+
+    job: Job
+    party: Party | None
     session: str
     kept: Kept
     vector: StateFile
@@ -68,6 +88,8 @@ class Site:
         rules: before it joins a job.
         folder: of what is kept of jobs, its user's alone.
         rows: a digest of its rows, which a job goes on with or not at all; stays in the folder.
+        identity: its secret Ed25519 key, 32 bytes, by which peers know it in secure sums; without
+            one it joins no job under distributed trust.
 
     Attributes:
         finished: jobs that their server finished.
@@ -77,14 +99,19 @@ class Site:
         PrivacyError: a client without an account of its own.
     """
 
-    secure: ClassVar[bool] = False
-    """Whether it can take part in secure sums. Until it can, it gives no share of noise away."""
-
-    def __init__(self, client: Client, rules: Rules, folder: Path, rows: str = "") -> None:
+    def __init__(
+        self,
+        client: Client,
+        rules: Rules,
+        folder: Path,
+        rows: str = "",
+        identity: bytes | None = None,
+    ) -> None:
         if client.ledger is None:
             raise PrivacyError(f"{client.name}: a site needs an account of its own")
         client.floor = client.floor or rules.floor
         self._client, self._rules, self._folder, self._rows = client, rules, folder, rows
+        self._identity = identity
         self._jobs: dict[str, _Joined] = {}
         self.finished: list[str] = []
         self.over = Event()
@@ -128,6 +155,8 @@ class Site:
     def _reply(self, frame: Frame) -> Frame | bytes | None:
         if frame.kind == "ask":
             return self._answer(frame)
+        if frame.kind == "step":
+            return self._step(frame)
         if frame.kind == "offer":
             return self._consider(frame, frame.get("job", dict))
         if frame.kind not in ("post", "settle", "close"):
@@ -153,16 +182,17 @@ class Site:
             job = read_job(plain)
             code = self._judge(job, frame) or self._join(job, frame)
         if code is None:
-            return Frame("accept", {"job": name})
+            keys = {owner: key.hex() for owner, key in self._keys(job).items()}
+            return Frame("accept", {"job": name, "keys": keys})
         return Frame("refuse", {"job": name, "round": None, "code": code})
 
     def _judge(self, job: Job, frame: Frame) -> str | None:
         roster, most = frame.get("roster", list), frame.count("most_records")
         if frame.get("version", str) != VERSION:
             return "version"
-        if job.budget.trusts.shares and not self.secure:
-            return "sums"
         code = self._rules.judge(self.name, job, roster)
+        if code is None and job.budget.trusts.shares and self._identity is None:
+            code = "identity"
         ledger = self._client.ledger
         if code is None and ledger is not None and not carries(ledger, job):
             code = "account"
@@ -215,8 +245,34 @@ class Site:
             kept = Kept.create(path, memory.latest + 1, durable=True)
         vector = StateFile(place / _VECTOR)
         memory.answers, memory.vector = kept, vector.slot(0)
-        joined = self._jobs[job.job] = _Joined("", kept, vector)
+        party = self._party(job, place, memory.latest + 1) if job.budget.trusts.shares else None
+        memory.rules = None if party is None else self._rules.sums(job)
+        joined = self._jobs[job.job] = _Joined(job, party, "", kept, vector)
         return joined
+
+    def _keys(self, job: Job) -> dict[str, bytes]:
+        """Who takes part in a job's secure sums, as this owner has them on file."""
+        if self._identity is None or not job.budget.trusts.shares:
+            return {}
+        return {**self._rules.peers, self.name: identity_of(self._identity)}
+
+    def _party(self, job: Job, place: Path, earliest: int) -> Party:
+        """This owner in a job's secure sums, as it was kept.
+
+        Args:
+            earliest: the first round of which its account knows nothing.
+        """
+        assert self._identity is not None
+        roster, path = Roster(job.job, self._keys(job), self._rules.sums(job)), place / _PARTY
+
+        def keep(state: bytes) -> None:
+            write_whole(path, state, private=True)
+
+        state = read_plain(path, MachineError) if path.exists() else None
+        party = Party(self.name, self._identity, roster, keep, state, earliest)
+        # Without it rounds that are charged from here on would look as if they had been opened.
+        keep(party.state)
+        return party
 
     def _post(self, joined: _Joined, frame: Frame) -> None:
         """Put an announcement up; one that it has is not put up again."""
@@ -240,21 +296,48 @@ class Site:
         try:
             known = joined.kept.find(request.round)
             if known is not None and known[0] == request.digest:
-                values = known[1]["values"]
-                return pack_answer(Answer(self.name, request.job, request.round, values))
+                return self._give(request, joined, known[1])
             code = self._refuse(request, joined)
             if code is not None:
                 return _no(request, code)
             (reply,) = answer([self._client], request)
             if isinstance(reply, Incident):
                 return _no(request, code_of(reply.reason))
-            body = pack_answer(reply)
-            joined.kept.keep(request.round, request.digest, {"values": reply.values}, None)
+            arrays: dict[str, NDArray[Any]] = {_VALUES: reply.values}
+            if request.terms.trusts.shares:
+                grid = grid_of(request, len(self._rules.peers) + 1)
+                arrays = {_SHARE: grid.encode(reply.values)}
+            body = self._give(request, joined, arrays)
+            joined.kept.keep(request.round, request.digest, arrays, None)
             return body
         except Exception as error:
             place = request.task, request.round
             _LOG.info("%s failed in %s, round %d", self.name, *place, exc_info=error)
             return _no(request, _code_of_fault(error), "fail")
+
+    def _give(self, request: Request, joined: _Joined, arrays: Mapping[str, NDArray[Any]]) -> bytes:
+        """What leaves of a round that is answered: of a share of a sum, that there is one."""
+        if request.terms.trusts.shares:
+            assert joined.party is not None
+            return pack_ready(request, joined.party.standing)
+        return pack_answer(Answer(self.name, request.job, request.round, arrays[_VALUES]))
+
+    def _step(self, frame: Frame) -> bytes:
+        """This owner's part in a step of a secure sum."""
+        job, asked = frame.get("job", str), unpack_step(frame)
+        plain = {"job": job, "round": frame.whole("round"), "exchange": frame.whole("exchange")}
+        joined, code = self._jobs.get(job), "joined"
+        if joined is not None and joined.party is None:
+            code = "sums"
+        elif joined is not None and joined.party is not None:
+            kept = joined.kept
+            try:
+                body = joined.party.answer(asked, lambda round: _share(kept, round))
+                return pack_step("stepped", {**plain, "code": ""}, body)
+            except Exception as error:
+                _LOG.info("%s takes no part in a step of a secure sum", self.name, exc_info=error)
+                code = "file" if isinstance(error, MachineError) else "step"
+        return pack_step("stepped", {**plain, "code": code})
 
     def _refuse(self, request: Request, joined: _Joined) -> str | None:
         """Why a question is not even put to the client; None where it is."""
@@ -263,8 +346,11 @@ class Site:
             return "answered"
         if request.dim + request.kept > rules.most_numbers or request.round >= rules.most_rounds:
             return "limits"
-        if request.terms.trusts.shares and not self.secure:
+        trust = request.terms.trusts
+        if trust.shares and joined.party is None:
             return "sums"
+        if trust.protection < joined.job.budget.trusts.protection:
+            return "floor"
         return None if knows(request.task) else "known"
 
     def _end(self, job: str, finished: bool) -> None:
@@ -286,6 +372,14 @@ class Site:
         if joined is not None:
             joined.kept.close()
             joined.vector.close()
+
+
+def _share(kept: Kept, round: int) -> Whole:
+    """What was kept of a round to be added up in secret. Raises FederationError for none."""
+    known = kept.find(round)
+    if known is None or _SHARE not in known[1]:
+        raise FederationError(f"round {round} asks for a share that was not consented to")
+    return np.asarray(known[1][_SHARE])
 
 
 def _first_line(job: Job) -> str:

@@ -214,6 +214,8 @@ class Streams(Federation):
         ConfigError, MachineError: as of :class:`Listener`.
     """
 
+    secures = "apart"
+
     def __init__(
         self,
         owners: Sequence[str],
@@ -247,18 +249,19 @@ class Streams(Federation):
         """Sites insist on rules of their own, and keep what is theirs themselves.
 
         Raises:
-            PrivacyError: a trust under which no server may see one site's answer.
-            ConfigError: accounts, which sites keep themselves.
+            PrivacyError: a trust under which no server may see one site's answer, without secure
+                sums.
+            ConfigError: accounts, which sites keep themselves; or as ``secure`` raises.
         """
-        if budget.trusts.shares:
+        if budget.trusts.shares and secure is None:
             raise PrivacyError(
-                f"trust: {budget.trust} needs sums that nobody can open, which streams do not "
-                "carry yet, and sites refuse it without: say `trust: central`, if the owners trust "
-                "this server with what they send, or `trust: local`. Nothing was asked"
+                f"trust: {budget.trust} needs sums that nobody can open, and sites refuse it "
+                "without: say secure: true, and nothing was asked"
             )
         if ledgers:
             raise ConfigError("owners on their own machines keep their own accounts")
-        self.hub.agree(deadline, most_records)
+        rules = None if secure is None else secure(len(self.hub.clients))
+        self.hub.agree(deadline, most_records, rules)
         return self.hub
 
     def demand_same_rows(self, *, begun: bool) -> None:

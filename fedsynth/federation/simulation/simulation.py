@@ -55,6 +55,8 @@ class Simulation(Federation):
         DataError: no owner, or rows that the schema does not fit.
     """
 
+    secures = "simulated"
+
     def __init__(self, owners: Owners, schema: AnySchema, prepare: Prepare | None = None) -> None:
         named = by_name(owners)
         make = prepare or prepare_rows

@@ -27,6 +27,7 @@ from fedsynth.privacy.trail.chain import parse_strictly
 from fedsynth.privacy.trail.job import Event
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.trail.spelling import spell
+from fedsynth.privacy.trust import SECURED
 from fedsynth.views import Grid, Said, Shown, View
 
 FORMATS = (1, 2)
@@ -250,7 +251,7 @@ def _alike(event: Event, label: str, terms: Terms, steps: int) -> bool:
 
 def _trust_in_words(ledger: Ledger) -> str:
     trust = ledger.job.budget.trusts
-    words = trust.secured if ledger.job.secure else trust.words
+    words = SECURED[ledger.job.secure] if ledger.job.secure else trust.words
     if trust.alone:
         words += ledger.job.budget.protects.parallel
     kinds = dict.fromkeys(terms.kind for terms in ledger.counts)

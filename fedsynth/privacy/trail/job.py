@@ -13,6 +13,7 @@ from fedsynth.errors import PrivacyError
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.spelling import read_terms, spell
+from fedsynth.privacy.trust import SECURED
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
@@ -132,8 +133,9 @@ class Job:
         job: random name.
         method: that asks; empty where none does.
         clients: how many take part, a public number; 0 in an owner's own ledger.
-        secure: "simulated" where shares were added up by the whole protocol of secure sums, among
-            clients of one process; empty where that is assumed.
+        secure: where shares were added up by the whole protocol of secure sums, a key of
+            :data:`fedsynth.privacy.trust.SECURED`: "simulated" among clients of one process,
+            "apart" among owners on their own machines; empty where that is assumed.
         format: of the ledger; those of format 1 had no method, clients or last line.
     """
 
@@ -168,6 +170,14 @@ class Job:
         return plain
 
     @property
+    def sums(self) -> tuple[int, int, int] | None:
+        """Cohort, threshold and curious owners of its secure sums; None where it has none."""
+        if not (self.secure and self.budget.trusts.shares):
+            return None
+        sure = max((planned.terms.survivors for planned in self.plan), default=self.clients)
+        return self.clients, sure, self.budget.for_clients(self.clients).curious or 0
+
+    @property
     def announced(self) -> dict[str, Any]:
         """What clients are told of it before anything is asked."""
         releases = [planned.to_dict() for planned in self.plan]
@@ -184,6 +194,6 @@ class Job:
         numbers = job.clients, job.participations or 0, *(planned.count for planned in plan)
         if not all(type(number) is int and number >= 0 for number in numbers):
             raise PrivacyError("a job of no whole number of clients or releases")
-        if job.secure not in ("", "simulated"):
+        if job.secure not in ("", *SECURED):
             raise PrivacyError("a job of secure sums that this fedsynth does not know")
         return job

@@ -87,6 +87,23 @@ def sign(folder: Path, head: str, key: Path, name: str) -> Signature:
         ConfigError: no such key.
         ReleaseError: the signatures that stand there are damaged.
     """
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    secret = Ed25519PrivateKey.from_private_bytes(read_secret(key))
+    made = Signature(
+        name,
+        secret.public_key().public_bytes_raw().hex(),
+        secret.sign(_PURPOSE + head.encode()).hex(),
+    )
+    others = [one for one in read_signatures(folder) if one.key != made.key]
+    body = json.dumps([asdict(one) for one in (*others, made)], indent=1) + "\n"
+    with writing(folder / NAME):
+        write_whole(folder / NAME, body.encode())
+    return made
+
+
+def read_secret(key: Path) -> bytes:
+    """The 32 bytes of a private key in a PEM file. Raises ConfigError where it holds none."""
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -99,16 +116,7 @@ def sign(folder: Path, head: str, key: Path, name: str) -> Signature:
             f"{key}: no Ed25519 private key in PEM form without a password; `fedsynth key NAME` "
             "makes one"
         )
-    made = Signature(
-        name,
-        secret.public_key().public_bytes_raw().hex(),
-        secret.sign(_PURPOSE + head.encode()).hex(),
-    )
-    others = [one for one in read_signatures(folder) if one.key != made.key]
-    body = json.dumps([asdict(one) for one in (*others, made)], indent=1) + "\n"
-    with writing(folder / NAME):
-        write_whole(folder / NAME, body.encode())
-    return made
+    return secret.private_bytes_raw()
 
 
 def read_signatures(folder: Path) -> tuple[Signature, ...]:

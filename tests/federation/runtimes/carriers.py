@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread
 
@@ -14,25 +16,52 @@ from fedsynth.federation.runtimes.hub import Hub
 from fedsynth.federation.runtimes.rules import Rules
 from fedsynth.federation.runtimes.site import Site
 from fedsynth.federation.runtimes.stream import Listener, attend
+from fedsynth.federation.secure.masks import identity_of
+from fedsynth.federation.secure.rules import Rules as Sums
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.job import Job
 from fedsynth.privacy.trail.ledger import Ledger
 
 ANY = Budget(math.inf, delta=0.5, unit="record", trust="central")
-OPEN = Rules(budget=ANY, insecure=True)
 
 
-class Trusting(Site):
-    """A site that gives shares of noise away, for tests of all else that is asked of a runtime."""
+class Unplanned(Rules):
+    """Rules of owners of jobs without a plan, which would say how many are to answer."""
 
-    secure = True
+    def sums(self, job: Job) -> Sums:
+        return sums_of(job.clients)
+
+
+OPEN = Unplanned(budget=ANY, insecure=True)
+
+
+def identity(name: str) -> bytes:
+    """An owner's secret one."""
+    return hashlib.sha256(name.encode()).digest()
+
+
+def pinned(name: str, names: Iterable[str], rules: Rules = OPEN) -> Rules:
+    """The same rules with all others' keys."""
+    peers = {other: identity_of(identity(other)) for other in names if other != name}
+    return replace(rules, peers=peers)
+
+
+def sums_of(count: int) -> Sums:
+    """Of so many owners all but one are enough."""
+    return Sums(count, max(2, count - 1), 0)
 
 
 class Offering(Hub):
-    """A hub that makes up a job where none is told."""
+    """A hub that makes up a job where none is told: one of secure sums."""
 
     def open(self, job, participations, offered=None):
-        known = Job(budget=ANY, job=job, insecure=True)
+        known = Job(
+            budget=replace(ANY, trust="distributed"),
+            job=job,
+            insecure=True,
+            clients=len(self.clients),
+            secure="apart",
+        )
         super().open(job, participations, offered or known)
 
 
@@ -79,22 +108,25 @@ class Machines:
         self.close()
         for site in self.sites:
             site.close()
-        self.sites = [self.site(client, private) for client in clients]
+        names = [client.name for client in clients]
+        self.sites = [self.site(client, private, names) for client in clients]
         hub = Offering([client.name for client in clients])
+        hub.agree(None, None, sums_of(len(clients)))
         self.carry(hub, self.sites)
         return hub
 
     def close(self) -> None:
         """Let go of what carries them."""
 
-    def site(self, client: Client, private: Path | None) -> Site:
+    def site(self, client: Client, private: Path | None, names: Sequence[str]) -> Site:
         if client.ledger is None:
             kind = "memory" if private is None else "disk"
             path = self.folder / kind / f"{client.name}.jsonl"
             if path in self.accounts:
                 self.accounts[path].close()
             client.ledger = self.accounts[path] = Ledger.of_owner(path, ANY)
-        return Trusting(client, OPEN, (private or self.folder) / client.name)
+        folder, rules = (private or self.folder) / client.name, pinned(client.name, names)
+        return Site(client, rules, folder, identity=identity(client.name))
 
 
 class Loopback(Machines):

@@ -52,7 +52,7 @@ class Puppet:
 
 
 def accept() -> bytes:
-    return write(Frame("accept", {"job": "job"}))
+    return write(Frame("accept", {"job": "job", "keys": {}}))
 
 
 def receipt() -> bytes:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from fedsynth.federation.keys import make_trial
 from fedsynth.privacy.trail.ledger import Ledger
+from fedsynth.privacy.trail.signatures import make_key
 from fedsynth.privacy.verify.verification import verify
 from fedsynth.yaml_files import write_yaml
 from tests.federation.runtimes.processes import Command, Way
@@ -24,6 +25,8 @@ def write_files(folder: Path, port: int) -> None:
     make_trial(folder / "keys", NAMES)
     columns = [*SCHEMA["columns"], {"kind": "identifier", "name": "note"}]
     write_yaml({**SCHEMA, "columns": columns}, folder / "schema.yaml")
+    for name in NAMES:
+        make_key(folder / name)
     for seed, name in enumerate(NAMES):
         table(120, seed).assign(note=CANARY).to_csv(folder / f"{name}.csv", index=False)
         site = {
@@ -34,15 +37,27 @@ def write_files(folder: Path, port: int) -> None:
             "schema": "schema.yaml",
             "holdout": 0.2,
             "account": {"path": f"accounts/{name}.jsonl", "epsilon": 8.0},
-            "rules": {"trust": "central", "job_epsilon": 5.0, "methods": ["fedvae"], "cohort": 3},
+            "identity": f"{name}.key",
+            "rules": {
+                "trust": "distributed",
+                "job_epsilon": 5.0,
+                "methods": ["fedvae"],
+                "cohort": 3,
+                "peers": {other: f"{other}.pub" for other in NAMES if other != name},
+            },
         }
         write_yaml(site, folder / f"{name}.yaml")
     job = {
         "schema": "schema.yaml",
-        "privacy": {"epsilon": 5.0, "trust": "central"},
+        "privacy": {"epsilon": 5.0, "trust": "distributed"},
         "method": "fedvae",
         "settings": {**SETTINGS, "rounds": 24, "rate": 1.0},
-        "federation": {"runtime": "stream", "owners": list(NAMES), "listen": "localhost:0"},
+        "federation": {
+            "runtime": "stream",
+            "owners": list(NAMES),
+            "listen": "localhost:0",
+            "secure": True,
+        },
         "sample": {"rows": 50},
     }
     write_yaml(job, folder / "job.yaml")

@@ -174,7 +174,8 @@ def test_an_expired_certificate_is_told_before_anybody_is_dialled(tmp_path, monk
         load_keys(made[1])
 
 
-def test_a_lost_stream_loses_no_round(tmp_path):
+@pytest.mark.parametrize("lost", ["answer", "ready", "stepped"])
+def test_a_lost_stream_loses_no_round(lost, tmp_path):
     """A site whose stream breaks while it is asked is asked again when it is back."""
     machines = Machines(tmp_path, lambda hub, made: None)
     hub = machines(clients(2))
@@ -189,16 +190,21 @@ def test_a_lost_stream_loses_no_round(tmp_path):
 
         def breaking(body: bytes) -> bytes | None:
             reply = genuine(body)
-            if not broken and reply is not None and b'"kind":"answer"' in reply[:40]:
+            if not broken and reply is not None and f'"kind":"{lost}"'.encode() in reply[:40]:
                 broken.append(reply)
                 hub._drop("c0")
                 return None
             return reply
 
         machines.sites[0].receive = breaking
-        plain = terms(unit="record", trust="central", noise_multiplier=0.0)
-        summed = hub.sum(Request("test-vectors", plain, 3, job="job", round=0), hub.clients)
-        assert broken and summed.answered == 2
-        np.testing.assert_allclose(summed.total, [0.2, 0.2, 0.2])
+        trust = "local" if lost == "answer" else "distributed"
+        plain = terms(unit="record", trust=trust, noise_multiplier=0.0)
+        asked = Request("test-vectors", plain, 3, job="job", round=0)
+        if lost == "answer":
+            total = sum(answer.values for answer in hub.collect(asked, hub.clients)[0])
+        else:
+            total = hub.sum(asked, hub.clients).total
+        assert len(broken) == 1
+        np.testing.assert_allclose(total, [0.2, 0.2, 0.2], rtol=1e-6)
         hub.close("job", finished=True)
     assert len(machines.sites[0]._client.ledger.events) == 1
