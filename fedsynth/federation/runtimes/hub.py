@@ -467,6 +467,7 @@ class Hub:
                 unpack_ready(frame)
             elif frame.kind == "stepped":
                 unpack_step(frame)
+                frame.get("code", str)
             asked.replies[name] = frame
         del asked.frames[name]
         self._turn.notify_all()

@@ -268,7 +268,8 @@ class Site:
         def keep(state: bytes) -> None:
             write_whole(path, state, private=True)
 
-        state = read_plain(path, MachineError) if path.exists() else None
+        # Where no round was charged nothing was given: peers may still be put right.
+        state = read_plain(path, MachineError) if earliest and path.exists() else None
         party = Party(self.name, self._identity, roster, keep, state, earliest)
         # Without it rounds that are charged from here on would look as if they had been opened.
         keep(party.state)

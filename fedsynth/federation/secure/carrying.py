@@ -13,6 +13,10 @@ Exchange = Callable[[Mapping[str, bytes]], Iterable[tuple[str, bytes]]]
 """From what is sent to owners to what comes back in time: owners' names, and their answers."""
 
 
+_AHEAD = 2**20
+"""Attempts that one owner may know of and others not."""
+
+
 def add_up(leader: Leader, exchange: Exchange) -> Opened:
     """Carry an attempt that has begun to its end.
 
@@ -64,7 +68,7 @@ class Sums:
         Raises:
             FederationError: it cannot be opened any more.
         """
-        self._leader.skip(1 + max((one.attempt for one in standings.values()), default=-1))
+        self._leader.skip(1 + self._last(standings))
         given = {one.given[1] for one in standings.values() if one.given and one.given[0] == round}
         for attempt in sorted(given, reverse=True):
             # Owners that handed shares over do so again in the same attempt, and in no other.
@@ -84,6 +88,16 @@ class Sums:
             )
         self._leader.begin(round, size, kind, following)
         return self._carry(self._leader, exchange)
+
+    def _last(self, standings: Mapping[str, Standing]) -> int:
+        """The last attempt that owners know of. One that says a number far beyond the others' lies:
+        if it were believed, there would soon be none left."""
+        told = sorted((one.attempt for one in standings.values()), reverse=True)
+        if not told:
+            return -1
+        lying = max(1, self.roster.rules.curious)
+        sure = told[min(lying, len(told) - 1)]
+        return min(told[0], sure + _AHEAD)
 
     def _carry(self, leader: Leader, exchange: Exchange) -> Opened | None:
         try:

@@ -7,51 +7,28 @@ from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedsynth.errors import ConfigError, FederationError, ReleaseError
-from fedsynth.federation.client.client import Client
 from fedsynth.federation.client.grid import grid_of
-from fedsynth.federation.request import PLAN, Request
+from fedsynth.federation.request import PLAN
 from fedsynth.federation.runtimes import secure
 from fedsynth.federation.runtimes.local import KEPT, LocalRuntime
 from fedsynth.federation.runtimes.secure import SecureRuntime
 from fedsynth.federation.secure.frames import Step, read
 from fedsynth.federation.secure.rules import Rules
-from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.trail.job import Planned
-from fedsynth.privacy.trail.ledger import Ledger
-from tests.federation.vectors import OBEDIENT, Vectors, clients, terms
+from tests.federation.runtimes.shares import NAMES, RULES, ask, exact, owners
+from tests.federation.vectors import OBEDIENT, Vectors
 
-DIM = 5
-NAMES = ["c0", "c1", "c2", "c3"]
-RULES = Rules(4, 3, 1)
 NOISES = {
     "gaussian": {},
     "laplace": {"mechanism": "laplace", "norm": "l1"},
     "stable": {"mechanism": "stable", "norm": "l1", "alpha": 1.0},
 }
-
-
-def ask(number: int = 0, **changes) -> Request:
-    own = {"unit": "record", "trust": "distributed", "survivors": 3, "curious": 1, **changes}
-    return Request(Vectors.name, terms(**own), DIM, job="job", round=number)
-
-
-def owners(folder: Path | None = None) -> list[Client]:
-    """Four clients of different rows, with accounts on disk where there is a folder."""
-    known = clients(4, DIM, 2)
-    for place, client in enumerate(known):
-        client.data = client.data * (1 + place)
-        client.coins = NoiseSource(place)
-        if folder is not None:
-            budget = Budget(epsilon=100.0, delta=1e-5, unit="record", trust="central")
-            client.ledger = Ledger.of_owner(folder / f"{client.name}.jsonl", budget)
-    return known
 
 
 def opened(folder: Path | None = None, kind=None) -> SecureRuntime:
@@ -80,12 +57,6 @@ def losing(runtime: SecureRuntime, *lost: tuple[str, Step]) -> list[bytes]:
 
     owned._answers = answers
     return told
-
-
-def exact(noise: dict | None = None, names=NAMES) -> np.ndarray:
-    """What the same clients' answers add up to in the plain."""
-    summed = opened(kind=LocalRuntime).sum(ask(**(noise or {})), names)
-    return summed.total
 
 
 @pytest.mark.parametrize("noise", NOISES)
