@@ -141,7 +141,7 @@ def join(
                 print_note(f"{site}: rows, schema, account and keys are in order; nobody was asked")
                 lacks = file.missing
                 if lacks is not None:
-                    print_note(f"Jobs under distributed trust would be refused: {lacks} is missing")
+                    print_note(f"Jobs under distributed trust would be refused for want of {lacks}")
             return
         try:
             finished = join_job(site, caution, print_note, insecure=insecure, stay=stay)

@@ -284,8 +284,8 @@ class Hub:
                 "of anybody since; resume the job once they are there"
             )
         if self._rules is not None:
-            told = {name: reply.plain.get("keys") for name, reply in asked.replies.items()}
-            opened.sums = Sums(Roster(job, agree_keys(self._owners, told), self._rules))
+            keys = {name: reply.plain.get("keys") for name, reply in asked.replies.items()}
+            opened.sums = Sums(Roster(job, agree_keys(self._owners, keys), self._rules))
 
     def announce(self, job: str, key: str, value: Plain) -> None:
         opened = self._jobs[job]
