@@ -17,6 +17,7 @@ from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.agreement import agreement_of
 from fedsynth.privacy.trail.job import Event, Job, Planned
 from fedsynth.privacy.trail.ledger import Ledger
+from fedsynth.privacy.trail.signatures import make_key, read_keys, read_secret
 from fedsynth.yaml_files import write_yaml
 from tests.small_jobs import SCHEMA, table, write_job
 
@@ -178,6 +179,27 @@ def test_a_check_reads_everything_and_asks_nobody(folder, call):
     write_yaml({**SITE, "keys": "keys/south"}, folder / "site.yaml")
     code, _, err = call("join", folder / "site.yaml", "--check")
     assert code == 2 and "the certificate in `keys` is of 'south'" in err
+
+
+def test_a_check_says_what_is_missing_for_distributed_trust_and_peers_are_read(folder, call):
+    _, _, err = call("join", folder / "site.yaml", "--insecure", "--check")
+    assert "for want of `identity`" in err and "and `rules: peers`" in err
+    make_key(folder / "north")
+    _, public = make_key(folder / "south")
+    (key,) = read_keys(public)
+    rules = {**SECURE, "peers": {"south": "south.pub", "west": "1" * 64}, "threshold": 3}
+    write_yaml({**SITE, "identity": "north.key", "rules": rules}, folder / "site.yaml")
+    code, _, err = call("join", folder / "site.yaml", "--insecure", "--check")
+    assert code == 0 and "for want of" not in err
+    file = load_site(folder / "site.yaml")
+    with open_site(file, folder, lambda _: None) as site:
+        assert site._rules.peers == {"south": bytes.fromhex(key), "west": b"\x11" * 32}
+        assert (site._rules.threshold, site._rules.curious) == (3, None)
+        assert site._identity == read_secret(folder / "north.key")
+    own = {**rules, "peers": {**rules["peers"], "south": "north.pub"}}
+    write_yaml({**SITE, "identity": "north.key", "rules": own}, folder / "site.yaml")
+    code, _, err = call("join", folder / "site.yaml", "--insecure", "--check")
+    assert code == 2 and "south has the same key as this site" in err
 
 
 def test_what_is_held_out_is_the_same_at_every_start(folder):

@@ -69,6 +69,7 @@ def test_the_certificate_says_that_the_protocol_ran_or_that_it_is_assumed(tmp_pa
     assert json.loads(first)["secure"] == "simulated"
     plain = Ledger.read(tmp_path / "True" / "ledger.jsonl").job.to_dict()
     assert Job.from_dict(plain).secure == "simulated"
+    assert Job.from_dict({**plain, "secure": "apart"}).secure == "apart"
     with pytest.raises(PrivacyError, match="does not know"):
         Job.from_dict({**plain, "secure": "by a notary"})
     assert "secure" not in json.loads((tmp_path / "False" / "ledger.jsonl").open().readline())

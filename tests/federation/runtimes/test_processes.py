@@ -107,6 +107,9 @@ def test_a_killed_site_and_a_killed_server_come_back_and_the_job_ends_as_it_was_
 
     assert [one.name for one in verify(out) if not one.passed] == []
     ledger = Ledger.read(out / "ledger.jsonl")
+    assert ledger.job.secure == "apart"
+    words = json.loads((out / "certificate.json").read_text())["guarantee"]["trust_in_words"]
+    assert "secure aggregation, between owners on their own machines" in words
     asked_of_all = [event.round for event in ledger.events]
     assert asked_of_all == list(range(sum(planned.count for planned in ledger.job.plan)))
     for name in NAMES:
