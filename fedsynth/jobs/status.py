@@ -10,6 +10,7 @@ from pathlib import Path
 from fedsynth.errors import ConfigError
 from fedsynth.files import LINES, read_plain
 from fedsynth.privacy.trail.certificate import CONFIG, LEDGER
+from fedsynth.privacy.trail.job import Planned
 from fedsynth.privacy.trail.ledger import Ledger, has_begun
 from fedsynth.release import is_release
 
@@ -58,12 +59,18 @@ def status_of(folder: Path, log: Path | None = None) -> Status:
     if not has_begun(folder / LEDGER):
         return Status(False, {}, {}, 0.0, 0.0, *told)
     ledger = Ledger.read(folder / LEDGER)
-    asked = Counter[str]()
-    for event in ledger.events:
-        asked[event.label] += event.steps
-    planned = Counter[str]()
+    asked, planned = Counter[str](), Counter[str]()
+    left = Counter[Planned]()
     for one in ledger.job.plan:
         planned[one.label] += one.count
+        left[one] += one.count
+    for event in ledger.events:
+        # Plans name what a message is for, events what it asks: terms tell which is which.
+        like = (one for one in ledger.job.plan if one.terms == event.terms and left[one] > 0)
+        found = next(like, None)
+        if found is not None:
+            left[found] -= event.steps
+        asked[event.label if found is None else found.label] += event.steps
     spent, budget = ledger.spent().epsilon, ledger.job.budget.epsilon
     return Status(is_release(folder), dict(asked), dict(planned), spent, budget, *told)
 

@@ -263,8 +263,9 @@ def test_the_status_of_a_job_is_its_ledgers_and_its_logs(tmp_path, call):
     (tmp_path / "config.yaml").write_text("")
     assert call("status", tmp_path)[0] == 0
     ledger = Ledger.create(Job(budget=budget, plan=plan), tmp_path / "ledger.jsonl")
-    for number, label in enumerate(("first", "then", "then")):
-        ledger.charge(Event(label, number, terms))
+    # The plan says what a question is for, its event which task answers it.
+    for number in range(3):
+        ledger.charge(Event("marginals", number, terms))
     log = tmp_path / "log.jsonl"
     log.write_text(
         '{"event": "joined", "owner": "north"}\n{"event": "joined", "owner": "west"}\n'
