@@ -86,13 +86,13 @@ class Apart:
             self.sites[name].close()
             self.sites[name]._client.ledger.close()
 
-    def serve(self, job: Job = JOB) -> None:
+    def serve(self, job: Job = JOB, without: str = "") -> None:
         """A server that knows nothing but the job."""
         self.hub = Hub(NAMES)
         self.hub.agree(0.0, None, RULES)
         self.links = {name: Lossy(self.hub, site) for name, site in self.sites.items()}
-        for link in self.links.values():
-            assert link.join() is None
+        for name, link in self.links.items():
+            assert name == without or link.join() is None
         self.hub.begun = True
         self.hub.open("job", {}, job)
 
@@ -292,6 +292,18 @@ def test_a_round_that_was_opened_is_opened_over_the_same_owners_or_not_at_all(tm
         with pytest.raises(FederationError, match="cannot be opened any more"):
             four.hub.sum(ask(), NAMES)
         four.start("c0")
+
+
+def test_a_server_that_comes_back_goes_on_without_who_is_away_and_with_it_once_it_is_there(
+    tmp_path,
+):
+    """Others have its key on file."""
+    with apart(tmp_path) as four:
+        four.serve(without="c3")
+        assert four.hub.sum(ask(), NAMES).answered == 3
+        assert four.links["c3"].join() is None
+        found = [four.hub.sum(ask(number), NAMES).answered for number in (1, 2)]
+        assert found[-1] == 4
 
 
 @pytest.mark.parametrize("after", [False, True])
