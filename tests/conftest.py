@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from fedsynth.cli import app as cli
-from fedsynth.evaluation.measures import agreement, quality, utility
+from fedsynth.evaluation.measures import agreement, fidelity, quality, utility
 from fedsynth.evaluation.models import classifiers, regressors
 from fedsynth.federation.simulation import repeats
 from fedsynth.planning import selecting as pricing
@@ -38,6 +38,7 @@ settings.load_profile("whole")
 
 SLOW, SECONDS = ROOT / "tests" / "slow.txt", 0.3
 _seconds: Counter[str] = Counter()
+EVERY_COLUMN = quality.MOST_COLUMNS
 
 
 @contextmanager
@@ -82,7 +83,7 @@ def pytest_configure():
     gc.set_threshold(10_000, 20, 20)
     classifiers.TREES = regressors.TREES = 20
     agreement._ROUNDS = 30
-    quality.MOST_COLUMNS = 3
+    quality.MOST_COLUMNS = fidelity.MOST_COLUMNS = 3
     utility.SETTINGS = utility.SETTINGS[::5]
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from fedsynth.evaluation.measures import fidelity, quality
+from tests.conftest import EVERY_COLUMN
 
 
 @pytest.fixture(autouse=True)
 def _every_column(monkeypatch):
-    monkeypatch.setattr(quality, "MOST_COLUMNS", fidelity.MOST_COLUMNS)
+    for module in (fidelity, quality):
+        monkeypatch.setattr(module, "MOST_COLUMNS", EVERY_COLUMN)
