@@ -101,7 +101,9 @@ def test_the_default_source_never_repeats_whatever_numpy_is_seeded_with():
         np.random.seed(0)  # noqa: NPY002
         drawn += [noised(np.zeros(100), 1.0, "laplace"), NoiseSource().uniform(100)]
     assert not NoiseSource().insecure
-    assert len(np.unique(np.concatenate(drawn))) == 400
+    # On a grid of a millionth of the noise single draws meet by chance; a hundred never do.
+    for first, second in (drawn[::2], drawn[1::2]):
+        assert np.count_nonzero(first == second) < 10
 
 
 @given(scale=st.floats(1e-12, 1e12), value=st.floats(-1e3, 1e3))
