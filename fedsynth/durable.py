@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from fedsynth.errors import ConfigError
 from fedsynth.files import writing
 
 
@@ -60,4 +61,26 @@ def write_whole(path: Path, body: bytes, *, private: bool = False) -> None:
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(path)
+        sync(path.parent)
+
+
+def write_new(path: Path, body: bytes, *, private: bool = False) -> None:
+    """Write a file that is not there yet, such as a key, on disk when this returns.
+
+    Args:
+        private: its user alone may read it, from the first byte.
+
+    Raises:
+        ConfigError: it exists.
+        MachineError: the system refuses it.
+    """
+    if path.exists():
+        raise ConfigError(f"{path} exists already: choose another name or folder")
+    with writing(path):
+        mode = 0o600 if private else 0o666
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(body)
+            file.flush()
+            os.fsync(file.fileno())
         sync(path.parent)

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedsynth.durable import make_folder
+from fedsynth.durable import make_folder, write_new
 from fedsynth.errors import ConfigError
-from fedsynth.files import read_plain, writing
+from fedsynth.files import read_plain
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -108,7 +107,7 @@ def make_trial(folder: Path, owners: Sequence[str], host: str = "localhost") -> 
         make_folder(place, private=True)
         _write_key(place / KEY, own)
         for file, body in ((CERTIFICATE, shown), (AUTHORITY, authority)):
-            _write(place / file, _pem(body))
+            write_new(place / file, _pem(body))
         made.append(place)
     # The authority's own key is not kept: nobody joins a trial that has begun.
     return made
@@ -134,7 +133,7 @@ def make_request(folder: Path, name: str, host: str | None = None) -> Path:
     request = x509.CertificateSigningRequestBuilder().subject_name(_subject(name))
     for extension, critical in _role(host):
         request = request.add_extension(extension, critical)
-    _write(folder / REQUEST, _pem(request.sign(own, SHA256())))
+    write_new(folder / REQUEST, _pem(request.sign(own, SHA256())))
     return folder / REQUEST
 
 
@@ -253,13 +252,4 @@ def _write_key(path: Path, key: EllipticCurvePrivateKey) -> None:
     from cryptography.hazmat.primitives import serialization as pem
 
     body = key.private_bytes(pem.Encoding.PEM, pem.PrivateFormat.PKCS8, pem.NoEncryption())
-    _write(path, body, 0o600)
-
-
-def _write(path: Path, body: bytes, mode: int = 0o644) -> None:
-    if path.exists():
-        raise ConfigError(f"{path} exists already: name a new folder")
-    with writing(path):
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        with os.fdopen(descriptor, "wb") as opened:
-            opened.write(body)
+    write_new(path, body, private=True)

@@ -7,12 +7,11 @@ ledger alone. Without one, whoever can write all files of a release can write ot
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from fedsynth.durable import write_whole
+from fedsynth.durable import write_new, write_whole
 from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.files import read_plain, writing
 from fedsynth.privacy.trail.chain import parse_strictly
@@ -67,13 +66,8 @@ def make_key(path: Path) -> tuple[Path, Path]:
     secret = key.private_bytes(pem.Encoding.PEM, pem.PrivateFormat.PKCS8, pem.NoEncryption())
     public = key.public_key().public_bytes(pem.Encoding.PEM, pem.PublicFormat.SubjectPublicKeyInfo)
     paths = path.with_name(path.name + PRIVATE), path.with_name(path.name + PUBLIC)
-    for file, body, mode in zip(paths, (secret, public), (0o600, 0o644), strict=True):
-        if file.exists():
-            raise ConfigError(f"{file} exists already: name new files")
-        with writing(file):
-            descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-            with os.fdopen(descriptor, "wb") as opened:
-                opened.write(body)
+    for file, body, own in zip(paths, (secret, public), (True, False), strict=True):
+        write_new(file, body, private=own)
     return paths
 
 
