@@ -203,3 +203,23 @@ def test_a_folder_that_holds_something_is_left_alone(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(ConfigError, match="not empty"):
         select(tmp_path)
+
+
+def test_every_record_is_fitted_to_or_scored_on_and_never_both(quick, tmp_path, monkeypatch):
+    """Or a trial would cost it the sum of both, and not the larger."""
+    owners = {name: rows.assign(a=range(len(rows))) for name, rows in OWNERS.items()}
+    learned, held = privately._cut(owners, 0.25, privately.NoiseSource(0))
+    for name, rows in owners.items():
+        parts = [set(part[name]["a"]) for part in (learned, held)]
+        assert not parts[0] & parts[1] and parts[0] | parts[1] == set(rows["a"])
+        assert len(parts[1]) == pytest.approx(len(rows) / 4, rel=0.4)
+    # And trials get these two, no other.
+    cuts, seen = [], []
+    cut = privately._cut
+    monkeypatch.setattr(privately, "_cut", lambda *given: cuts.append(cut(*given)) or cuts[-1])
+    monkeypatch.setattr(privately, "_best", lambda trying, law: seen.append(trying))
+    with pytest.raises(FederationError, match="no trial"):
+        select(tmp_path / "r")
+    (both,), (trying,) = cuts, seen
+    assert trying.held is both[1]
+    assert trying.learned._records == {name: len(rows) for name, rows in both[0].items()}
