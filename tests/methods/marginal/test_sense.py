@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import fedsynth as fs
 from fedsynth.marginals import Evidence, Measurement
 from fedsynth.methods.marginal.sense import find_empty
 
@@ -54,3 +56,19 @@ def test_without_noise_no_cell_that_holds_anybody_is_empty():
 def test_pairs_that_nobody_measured_stay_as_they_are():
     columns = Evidence([Measurement((0,), np.ones(2), 1.0), Measurement((1,), np.ones(2), 1.0)])
     assert find_empty(columns, [(0, 1)], 2.0) == []
+
+
+def test_rows_never_hold_what_counts_show_next_to_nobody_in_and_it_is_told():
+    values = list("abcde")
+    schema = fs.Schema(
+        columns=[fs.Categorical(name=name, values=values) for name in ("code", "name", "other")]
+    )
+    rng = np.random.default_rng(3)
+    codes = rng.choice(values, 4_000, p=[0.4, 0.3, 0.15, 0.1, 0.05])
+    table = pd.DataFrame({"code": codes, "name": codes, "other": rng.choice(values, 4_000)})
+    synth = fs.AIM(schema).fit(table, fs.Budget(epsilon=1.0, delta=1e-5, trust="central"))
+    rows = synth.sample(4_000, seed=0)
+    assert (rows["code"].astype(str) == rows["name"].astype(str)).all()
+    assert any("20 of code with name" in remark for remark in synth.remarks)
+    shares = rows["code"].value_counts(normalize=True)
+    assert shares["a"] == pytest.approx((codes == "a").mean(), abs=0.04)
