@@ -27,10 +27,6 @@ _KEPT = ("seed", "most_records", "outside")
 """Options that a job is resumed with as it was begun, where nothing else was agreed on."""
 
 
-def show_nothing(label: str, done: int, total: int, epsilon: float) -> None:
-    """Show nothing."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """How a fit runs; what it costs hangs on ``survivors`` and nothing else here.

@@ -12,7 +12,6 @@ from fedsynth.jobs import run as job
 from fedsynth.jobs.config import load_config
 from fedsynth.jobs.loading import load
 from fedsynth.methods.pate import student
-from fedsynth.queries.options import show_nothing
 from fedsynth.release import CONFIG
 from fedsynth.schema import Categorical, ImageSchema
 from fedsynth.yaml_files import write_yaml
@@ -46,7 +45,7 @@ def write_pate_job(folder, **changes):
 
 def run(path, out):
     config, base = load_config(path)
-    return job.start(config, base, out, show_nothing)
+    return job.start(config, base, out, lambda *told: None)
 
 
 def test_a_job_labels_the_public_rows_that_it_names(tmp_path):
