@@ -1,16 +1,19 @@
 """Streams: how much of a job's time is the way between server and sites, and how many bytes.
 
     FEDSYNTH_DATA=.. OMP_NUM_THREADS=1 python evaluation/bench/stream.py [--method aim fedvae]
+        [--trust central distributed]
 
 Adult in three parts, each at a site that is a process of its own, over mutual TLS on this machine.
 A round takes the server so long as it waits; what no site computes meanwhile is the way's: frames,
 TLS, disks of accounts and answers apart from that. Sites on one machine share its cores, so the
-slowest site of a round counts.
+slowest site of a round counts. Under distributed trust sums are secure ones, whose keys, masks and
+steps are the way's, too.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import logging
 import multiprocessing
@@ -28,11 +31,12 @@ from fedsynth.federation.simulation.partitions import partition
 from fedsynth.jobs.config import load_config
 from fedsynth.jobs.joining import join
 from fedsynth.jobs.run import start
+from fedsynth.privacy.trail.signatures import make_key
 from fedsynth.schema import load_schema
 from fedsynth.yaml_files import write_yaml
 
 NAMES = ("north", "south", "west")
-METHODS = ("aim", "fedvae")
+METHODS, TRUSTS = ("aim", "fedvae"), ("central", "distributed")
 SCHEMA = Path(__file__).parents[2] / "configs" / "schemas" / "adult.yaml"
 
 
@@ -63,7 +67,7 @@ class Rounds(logging.Handler):
             self.took[record.args["round"]] = record.args["took"]
 
 
-def measure(method: str, data: Path, schema: Path) -> dict[str, object]:
+def measure(method: str, trust: str, data: Path, schema: Path) -> dict[str, object]:
     declared = load_schema(schema)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -72,10 +76,14 @@ def measure(method: str, data: Path, schema: Path) -> dict[str, object]:
         parts = partition(read_table(data, declared), len(NAMES), "uniform", schema=declared)
         job = {
             "schema": "schema.yaml",
-            "privacy": {"epsilon": 1.0, "trust": "central"},
+            "privacy": {"epsilon": 1.0, "trust": trust},
             "method": method,
             "federation": {"runtime": "stream", "owners": list(NAMES), "deadline": 600},
         }
+        if trust == "distributed":
+            job["federation"]["secure"] = True
+            for own in NAMES:
+                make_key(folder / own)
         write_yaml(job, folder / "job.yaml")
         config, base = load_config(folder / "job.yaml")
         events, log = Rounds(), logging.getLogger("fedsynth.hub")
@@ -94,8 +102,11 @@ def measure(method: str, data: Path, schema: Path) -> dict[str, object]:
                     "data": {"path": f"{own}.csv"},
                     "schema": "schema.yaml",
                     "account": {"path": f"accounts/{own}.jsonl", "epsilon": 3.0},
-                    "rules": {"trust": "central", "job_epsilon": 1.0, "methods": [method]},
+                    "rules": {"trust": trust, "job_epsilon": 1.0, "methods": [method]},
                 }
+                if trust == "distributed":
+                    content["identity"] = f"{own}.key"
+                    content["rules"]["peers"] = {n: f"{n}.pub" for n in NAMES if n != own}
                 write_yaml(content, folder / f"{own}.yaml")
                 files = folder / f"{own}.yaml", folder / f"{own}.json"
                 processes.append(multiprocessing.Process(target=site, args=files))
@@ -116,6 +127,7 @@ def measure(method: str, data: Path, schema: Path) -> dict[str, object]:
     rounds = len(events.took)
     return {
         "method": method,
+        "trust": trust,
         "rounds": rounds,
         "seconds": round(whole, 2),
         "way": round(way, 3),
@@ -130,10 +142,11 @@ def measure(method: str, data: Path, schema: Path) -> dict[str, object]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--method", nargs="+", default=METHODS, choices=METHODS)
+    parser.add_argument("--trust", nargs="+", default=TRUSTS, choices=TRUSTS)
     given = parser.parse_args()
     root = Path(os.environ["FEDSYNTH_DATA"])
-    for method in given.method:
-        found = measure(method, root / "adult" / "adult.csv.gz", SCHEMA)
+    for method, trust in itertools.product(given.method, given.trust):
+        found = measure(method, trust, root / "adult" / "adult.csv.gz", SCHEMA)
         print(json.dumps(found))
 
 
