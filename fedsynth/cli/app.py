@@ -145,6 +145,7 @@ def run(arguments: Sequence[str]) -> int:
 def _clients_faults(shown: bool) -> Iterator[None]:
     """Has errors of simulated clients, which are theirs to know, printed on stderr or nowhere."""
     log, printing = logging.getLogger("fedsynth.client"), logging.StreamHandler()
+    before = log.level
     if shown:
         log.addHandler(printing)
         log.setLevel(logging.INFO)
@@ -152,6 +153,7 @@ def _clients_faults(shown: bool) -> Iterator[None]:
         yield
     finally:
         log.removeHandler(printing)
+        log.setLevel(before)
 
 
 @functools.cache

@@ -437,13 +437,13 @@ def _cut(
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Nothing that a trial warns of or logs leaves it."""
-    log = logging.getLogger("fedsynth")
-    before = log.level
-    log.setLevel(logging.CRITICAL + 1)
+    """Nothing that a trial warns of or logs leaves it: no logger's of this process, since any may
+    have a level of its own, and libraries log, too."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        log.setLevel(before)
+        logging.disable(before)
