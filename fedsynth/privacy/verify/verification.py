@@ -146,10 +146,11 @@ def _same_page(folder: Path) -> tuple[bool, str]:
     several = len(signed) if len(signed) > _MOST_SIGNED else 1
     if any(page == page_of(folder, None, signed[:k]) for k in range(0, len(signed) + 1, several)):
         return True, "says what the certificate says"
+    said = "says otherwise than the certificate"
     if generator_of(page) != version_of("fedsynth"):
-        found = f"not compared: of {generator_of(page) or 'no'} fedsynth"
-        return True, f"{found}; `fedsynth certificate` writes it anew"
-    return False, "says otherwise than the certificate: `fedsynth certificate` writes it anew"
+        # It may be right, and anybody can write a version: what cannot be compared is not believed.
+        said = f"cannot be compared: of {generator_of(page) or 'no'} fedsynth"
+    return False, f"{said}: `fedsynth certificate` writes it anew"
 
 
 def _same(ours: object, theirs: object) -> bool:
