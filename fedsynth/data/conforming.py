@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fedsynth.data.persons import number, persons_of
 from fedsynth.errors import DataError
 from fedsynth.schema import Schema
 from fedsynth.schema.cells import Cells, read_cells, violations
@@ -29,12 +30,16 @@ class Conformed:
     `outside`: how many cells of each column broke a rule, in all rows of the table; `left_out`: how
     many rows are not among the n for it. These are exact counts of private rows: for the owner's
     eyes, never to be sent.
+
+    `persons`: int64 [n], whose each row is: numbers from 0 in the order of first appearance, this
+    table's own. None where the schema names no person, or the table lacks that column.
     """
 
     columns: dict[str, Array]
     outside: dict[str, int]
     rows: int
     left_out: int = 0
+    persons: NDArray[np.int64] | None = None
 
     @property
     def shares_outside(self) -> dict[str, float]:
@@ -43,15 +48,18 @@ class Conformed:
         return {name: count / found for name, count in self.outside.items() if count}
 
     def take(self, rows: NDArray[np.int64]) -> Conformed:
-        """The rows at these positions, in that order; what broke a rule is of the whole table."""
+        """The rows at these positions, in that order; what broke a rule is of the whole table, and
+        a person keeps its number."""
         columns = {name: values[rows] for name, values in self.columns.items()}
-        return Conformed(columns, self.outside, len(rows), self.left_out)
+        persons = None if self.persons is None else self.persons[rows]
+        return Conformed(columns, self.outside, len(rows), self.left_out, persons)
 
 
 def conform(frame: pd.DataFrame, schema: Schema, where: str = "table") -> Conformed:
     """Turn a frame into arrays of the schema's shape.
 
-    Identifiers are dropped, and columns that follow from others.
+    Identifiers are dropped, and columns that follow from others; of the person's identifier only
+    which rows have the same is kept.
 
     A number outside its bounds is clamped, one between two of its column's values (a fraction of an
     integer, a price between two steps) rounded to the nearer. An undeclared
@@ -65,11 +73,12 @@ def conform(frame: pd.DataFrame, schema: Schema, where: str = "table") -> Confor
         where: how to call the table in messages, a file or a client's name.
 
     Raises:
-        DataError: if the table is empty, or its columns are not the schema's.
+        DataError: if the table is empty, its columns are not the schema's, or a row is nobody's.
     """
     frame = demand_columns(frame, schema, where)
     if frame.empty:
         raise DataError(f"{where}: has no rows")
+    persons = persons_of(frame, schema, where)
     columns: dict[str, Array] = {}
     outside: dict[str, int] = {}
     kept = np.ones(len(frame), dtype=bool)
@@ -88,7 +97,9 @@ def conform(frame: pd.DataFrame, schema: Schema, where: str = "table") -> Confor
     rows = int(kept.sum())
     if rows < len(frame):
         columns = {name: values[kept] for name, values in columns.items()}
-    return Conformed(columns, outside, rows, len(frame) - rows)
+        if persons is not None:
+            persons = number(persons[kept])
+    return Conformed(columns, outside, rows, len(frame) - rows, persons)
 
 
 def conform_all(frame: pd.DataFrame, schema: Schema, where: str) -> Conformed:

@@ -30,7 +30,7 @@ def view_schema(schema: Schema, kind: str = "Schema") -> View:
     names = [column.name for column in schema.columns]
     strong = [place for place, name in enumerate(names) if name == schema.target]
     parts: list[Said | Grid] = [Said(schema.description)] if schema.description else []
-    lines = [_line(column, schema.target) for column in schema.columns]
+    lines = [_line(column, schema.target, schema.person) for column in schema.columns]
     parts.append(Grid(_HEAD, lines, strong=strong))
     if schema.constraints:
         parts.append(Grid(("constraint", ""), [_rule(one) for one in schema.constraints]))
@@ -75,8 +75,12 @@ def _drafted(schema: Schema | ImageSchema) -> list[Said]:
     return [] if schema.provenance == "declared" else [Said(DRAFTED, "caution")]
 
 
-def _line(column: Modelled | Identifier, target: str | None) -> tuple[str, ...]:
-    name = f"{column.name} (target)" if column.name == target else column.name
+def _line(
+    column: Modelled | Identifier, target: str | None, person: str | None = None
+) -> tuple[str, ...]:
+    name = column.name
+    if name in (target, person):
+        name += " (target)" if name == target else " (person)"
     missing = "" if isinstance(column, Identifier) or not column.missing else "may be"
     return name, column.kind, _values(column), missing, "; ".join(_beside(column))
 

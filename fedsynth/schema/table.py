@@ -50,6 +50,8 @@ class SDVMetadata(Protocol):
 class Schema(Document):
     """The columns of a table, in order, the target, and the texts that mean "missing".
 
+    `person` names the identifier that says whose a row is: never learned and never released, but
+    what has several rows of one person keeps them together, wherever rows are split or protected.
     `missing_values` holds for every column, except where a column declares the text as a value of
     its own (a category, a number within bounds). Empty cells always mean missing, by the same
     exception. A written table spells missing as the first of them.
@@ -66,6 +68,7 @@ class Schema(Document):
         Field(min_length=1, description="a list of columns"),
     ]
     target: Annotated[str | None, Field(description="the name of a column")] = None
+    person: Annotated[str | None, Field(description="the name of an identifier")] = None
     missing_values: Annotated[
         tuple[str, ...], BeforeValidator(plain), Field(description="a list of texts, in quotes")
     ] = ("",)
@@ -90,6 +93,8 @@ class Schema(Document):
             raise ValueError("every column is an identifier, so there is nothing to learn")
         if self.target is not None:
             self._demand_target(names)
+        if self.person is not None:
+            self._demand_person(names)
         for column in self.observed:
             if column.missing:
                 missing_text(column, self.missing_values)
@@ -170,6 +175,17 @@ class Schema(Document):
             raise ValueError(
                 f"`target` {self.target!r} may not be missing: drop the rows without a label, or "
                 f"give it a category for them"
+            )
+
+    def _demand_person(self, names: list[str]) -> None:
+        if self.person not in names:
+            raise ValueError(
+                f"`person` {self.person!r} is no column{suggestion(self.person, names)}"
+            )
+        if not isinstance(column := self.column(self.person), Identifier):
+            raise ValueError(
+                f"`person` {self.person!r} is of kind {column.kind}, which is learned: whose a row "
+                f"is never is, so make it an identifier"
             )
 
     @classmethod
@@ -274,7 +290,7 @@ class Schema(Document):
         return self._replace(columns=columns)
 
     def drop(self, *names: str) -> Schema:
-        """The schema without these columns, and without the target where it is one of them.
+        """The schema without these columns; without target or person where it is one of them.
 
         Raises:
             SchemaError: if there is no such column, none is left, or a constraint is about one.
@@ -287,7 +303,8 @@ class Schema(Document):
                     f"constraint out first"
                 )
         columns = [column for column in self.columns if column.name not in gone]
-        return self._replace(columns=columns, target=None if self.target in gone else self.target)
+        left = {key: None for key in ("target", "person") if getattr(self, key) in gone}
+        return self._replace(columns=columns, **left)
 
     def rename(self, names: Mapping[str, str]) -> Schema:
         """The schema with columns called otherwise, by their names until now, everywhere.
@@ -302,8 +319,12 @@ class Schema(Document):
             for column in self.columns
         ]
         constraints = [constraint.rename(names) for constraint in self.constraints]
-        target = None if self.target is None else names.get(self.target, self.target)
-        renamed = self._replace(columns=columns, target=target, constraints=constraints)
+        called = {
+            key: names.get(name, name)
+            for key in ("target", "person")
+            if (name := getattr(self, key)) is not None
+        }
+        renamed = self._replace(columns=columns, constraints=constraints, **called)
         if self.written is not None:
             renamed.__dict__["written"] = self.written.rename(names)
         return renamed

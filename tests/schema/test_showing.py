@@ -96,3 +96,10 @@ def test_a_draft_that_is_in_order_says_so():
     frame = pd.DataFrame({"sex": ["f", "m"] * 20, "smoker": [True, False, False, True] * 10})
     shown = repr(fs.draft(frame))
     assert "Nothing odd was found." in shown and "private cells" not in shown
+
+
+def test_whose_a_row_is_stands_beside_the_columns_name():
+    schema = fs.Schema(columns=SCHEMA.columns, target="outcome", person="key")
+    lines = [line.split("  ")[0].strip() for line in schema._view().text(200).splitlines()]
+    assert lines[2] == "key (person)"
+    assert lines[8] == "outcome (target)"

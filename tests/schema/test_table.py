@@ -110,6 +110,9 @@ def _number(name: str) -> Continuous:
             lambda: Schema(columns=[Categorical(name="c", values=["", "a"], missing=True)]),
             ["'c'", "missing_values"],
         ),
+        (lambda: Schema(columns=[AGE], person="agee"), ["`person` 'agee'", "did you mean 'age'"]),
+        (lambda: Schema(columns=[AGE], person="age"), ["'age'", "integer", "an identifier"]),
+        (lambda: Schema(columns=[AGE], person=3), ["person", "the name of an identifier"]),
         (lambda: Schema(columns=[AGE]).column("ago"), ["'ago'", "did you mean 'age'"]),
         (lambda: Schema(columns=[AGE], missing_values="?"), ["missing_values", "list"]),
     ],
@@ -283,6 +286,21 @@ def test_drop_takes_columns_out_and_the_target_with_its_column():
     assert free.drop("age").target == "smoker"
     with pytest.raises(SchemaError, match="list of columns"):
         free.drop("age", "work", "smoker")
+
+
+def test_the_person_is_part_of_what_is_agreed_and_follows_its_column(tmp_path):
+    columns = [Identifier(name="key"), *EDITED.columns]
+    schema, without = Schema(columns=columns, person="key"), Schema(columns=columns)
+    schema.save(tmp_path / "s.yaml")
+    assert "person: key" in (tmp_path / "s.yaml").read_text()
+    assert Schema.load(tmp_path / "s.yaml") == schema == Schema.from_dict(schema.to_dict())
+    assert schema.digest != without.digest
+    assert "person" not in without.to_dict()
+    assert schema.rename({"key": "patient"}).person == "patient"
+    assert schema.edit("age", upper=99).person == "key"
+    assert schema.drop("key").person is None
+    with pytest.raises(SchemaError, match="'key' is of kind integer"):
+        schema.edit("key", kind="integer", lower=0, upper=9)
 
 
 def test_rename_reaches_the_target_and_constraints_and_swaps():

@@ -15,11 +15,13 @@ import pandas as pd
 from fedsynth.agreed import shown, suggestion
 from fedsynth.data.conforming import Conformed, conform, demand_columns
 from fedsynth.data.images import Images, check_images, demand_rows
+from fedsynth.data.persons import demand_persons
 from fedsynth.errors import Caution, ConfigError, DataError, Figures, warn_of
 from fedsynth.federation.client.client import Client
 from fedsynth.federation.client.floor import Floor
 from fedsynth.federation.runtime import Federation
 from fedsynth.federation.runtimes.local import LocalRuntime
+from fedsynth.federation.simulation.persons import remark_persons
 from fedsynth.federation.simulation.repeats import demand_same, key_of, keys_of, recall
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
@@ -65,6 +67,8 @@ class Simulation(Federation):
             name: made.rows if isinstance(made, Conformed) else len(made)
             for name, made in self._data.items()
         }
+        frames = {n: owned for n, owned in named.items() if isinstance(owned, pd.DataFrame)}
+        self._remarks = [*remark_persons(frames, schema)] if isinstance(schema, Schema) else []
         self._keys = {name: key_of(owned) for name, owned in named.items()}
         self._accounted: frozenset[str] = frozenset()
         self._private: Path | None = None
@@ -123,6 +127,8 @@ class Simulation(Federation):
             DataError: more of a column is outside the schema than a share ``outside``.
         """
         self._look_outside(outside, caution)
+        for remark in self._remarks:
+            caution(remark)
         return [
             Client(name, data, self._records[name], ledgers.get(name), coins, floor)
             for name, data in self._data.items()
@@ -221,6 +227,7 @@ def prepare_rows(owned: Owned, schema: AnySchema, name: str) -> Conformed | Imag
         return check_images(owned, schema, name)
     if isinstance(owned, Images):
         raise DataError(f"{name}: the schema describes a table, but this owner has images")
+    demand_persons(owned, schema, name)
     if len(owned):
         return conform(owned, schema, where=name)
     # An owner without rows answers like any other: only the noise tells. Nor is it let off what
@@ -230,4 +237,5 @@ def prepare_rows(owned: Owned, schema: AnySchema, name: str) -> Conformed | Imag
         c.name: np.zeros(0, np.int64 if isinstance(c, Categorical | Boolean) else np.float64)
         for c in schema.modelled
     }
-    return Conformed(empty, dict.fromkeys(empty, 0), 0)
+    nobody = None if schema.person is None else np.zeros(0, np.int64)
+    return Conformed(empty, dict.fromkeys(empty, 0), 0, persons=nobody)

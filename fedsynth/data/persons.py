@@ -1,0 +1,67 @@
+"""Whose each row is, where a schema names a person: which rows have the same key, and no more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from fedsynth.errors import DataError
+from fedsynth.schema import Schema
+from fedsynth.schema.cells import without_storage
+from fedsynth.schema.columns import text_of
+
+
+def keys_of_persons(frame: pd.DataFrame, schema: Schema, where: str) -> pd.Series | None:
+    """The person's key in each row [n], as text: 1, 1.0 and " 1" are one.
+
+    None where the schema names no person, or the table lacks that column.
+
+    Raises:
+        DataError: a row without a key: it may be of somebody who has others, and would then be
+            protected apart from them.
+    """
+    if schema.person is None or schema.person not in frame:
+        return None
+    cells = without_storage(frame[schema.person])
+    try:
+        positions, uniques = pd.factorize(cells)
+    except TypeError:
+        raise DataError(
+            f"{where}: column {schema.person!r} holds lists or other compound cells; give a key"
+        ) from None
+    texts = np.array([*map(text_of, uniques), ""], dtype=object)
+    missing = {marker.strip() for marker in schema.missing_values} | {"", "nan", "NaN", "NaT"}
+    empty = np.array([text in missing for text in texts], dtype=bool)
+    if empty[positions].any():
+        raise DataError(
+            f"{where}: there are rows without a person: column {schema.person!r} has gaps. Whose "
+            f"they are is not known, so they cannot be protected together with the person's "
+            f"others: fill the gaps, or leave these rows out"
+        )
+    return pd.Series(texts[positions], index=frame.index, name=schema.person, dtype=object)
+
+
+def persons_of(frame: pd.DataFrame, schema: Schema, where: str) -> NDArray[np.int64] | None:
+    """Whose each row [n] is: numbers from 0 in the order of first appearance.
+
+    None and errors as of `keys_of_persons`.
+    """
+    keys = keys_of_persons(frame, schema, where)
+    return None if keys is None else number(keys.to_numpy())
+
+
+def demand_persons(frame: pd.DataFrame, schema: Schema, where: str) -> None:
+    """Raises DataError for a table that lacks the column that its schema names for the person."""
+    if schema.person is not None and schema.person not in frame:
+        raise DataError(
+            f"{where}: lacks the column {schema.person!r}, which says whose a row is (the "
+            f"schema's `person`). It has {', '.join(map(repr, list(frame.columns)[:10]))}"
+        )
+
+
+def number(persons: NDArray[Any]) -> NDArray[np.int64]:
+    """Numbers [n] from 0 in the order of first appearance, of any keys [n] without gaps."""
+    return np.asarray(pd.factorize(persons)[0], dtype=np.int64)
