@@ -74,7 +74,7 @@ def serve(
     if insecure:
         print_note(INSECURE)
     try:
-        with _logged(log):
+        with logged(log):
             outcome = _serve(config, changes or [], folder, keys, moved=moved, quiet=quiet)
     except KeyboardInterrupt:
         begun = (folder / "config.yaml").exists()
@@ -105,13 +105,12 @@ def _serve(
     from fedsynth.jobs import serving
     from fedsynth.progress import Display
 
+    carry = serving.by_streams(keys, print_note)
     with Display(quiet=quiet, lines=True) as progress:
         caution = progress.caution
         if loaded is None:
-            return serving.go_on(
-                folder, keys, progress, caution, print_note, changes=changes, moved=moved
-            )
-        return serving.serve(*loaded, folder, keys, progress, caution, print_note)
+            return serving.go_on(folder, carry, progress, caution, changes=changes, moved=moved)
+        return serving.serve(*loaded, folder, carry, progress, caution)
 
 
 def join(
@@ -133,7 +132,7 @@ def join(
     if insecure:
         print_note(INSECURE)
     caution = Display(quiet=True).caution
-    with _logged(log):
+    with logged(log):
         if check:
             file = load_site(site)
             keys_of(file, site.parent, insecure=insecure)
@@ -223,7 +222,7 @@ def keys_fingerprint(
 
 
 @contextmanager
-def _logged(path: Path | None) -> Iterator[None]:
+def logged(path: Path | None) -> Iterator[None]:
     """Says on stderr who joins and leaves, and what went wrong at this site; all events of a
     server, as JSON, in a file."""
     handlers: list[tuple[str, logging.Handler]] = [

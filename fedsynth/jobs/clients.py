@@ -65,6 +65,8 @@ class Federation(Section):
             process.
         owners: of a stream, by the names that their certificates say.
         listen: host and port at which the server of a stream listens.
+        carrier: messages or stream, where there is a choice (:mod:`fedsynth.flower`); auto, or
+            None, takes messages for few questions.
         survivors: share of them that is sure to answer a round.
         secure: whether the whole protocol of secure sums runs between them.
         most_records: that one has, a figure that all agree on and anybody may know.
@@ -81,6 +83,10 @@ class Federation(Section):
         Field(description="a list of names"),
     ] = None
     listen: Annotated[str | None, Field(description="HOST:PORT")] = None
+    carrier: Annotated[
+        Literal["auto", "messages", "stream"] | None,
+        Field(description="auto, messages or stream"),
+    ] = None
     survivors: Annotated[float, Field(gt=0, le=1, description="a share in (0, 1]")] = 1.0
     secure: Annotated[bool, Field(strict=True, description="true or false")] = False
     most_records: Count = None
@@ -92,7 +98,8 @@ class Federation(Section):
     @model_validator(mode="after")
     def _check_runtime(self) -> Federation:
         if self.runtime is None:
-            named = [name for name in ("owners", "listen") if getattr(self, name) is not None]
+            apart = ("owners", "listen", "carrier")
+            named = [name for name in apart if getattr(self, name) is not None]
             if named:
                 raise ValueError(f"`{named[0]}` goes with `runtime: stream`")
             return self

@@ -194,6 +194,11 @@ class Config(Agreed):
         """Write a job file, the whole of it or nothing."""
         write_whole(path, yaml_text(self.to_dict()).encode())
 
+    def carried_by(self, carrier: str) -> Config:
+        """A copy that says what carries it between machines."""
+        federation = self.federation.model_copy(update={"carrier": carrier})
+        return self.model_copy(update={"federation": federation})
+
     def map_paths(self, change: Callable[[str], str]) -> Config:
         """A copy with `change` applied to every path of data."""
         content = self.to_dict()

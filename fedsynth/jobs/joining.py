@@ -16,6 +16,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from fedsynth.agreed import Agreed, plain, suggestion
 from fedsynth.errors import Caution, ConfigError, FedsynthError, warn_of
 from fedsynth.federation.keys import Keys, demand_name, load_keys
+from fedsynth.federation.runtimes.messages import Parcel, open_parcel
 from fedsynth.federation.runtimes.rules import Rules
 from fedsynth.federation.runtimes.site import Site
 from fedsynth.federation.runtimes.stream import attend
@@ -124,7 +125,7 @@ class SiteFile(Agreed):
     fault: ClassVar[type[FedsynthError]] = ConfigError
 
     name: Annotated[str, BeforeValidator(lambda given: str(plain(given)))]
-    server: Annotated[str, Field(description="HOST:PORT")]
+    server: Annotated[str | None, Field(description="HOST:PORT")] = None
     keys: Place = None
     identity: Place = None
     data: Annotated[Data, section(Data, "data"), Field(description="a section")]
@@ -229,6 +230,22 @@ def open_site(
         ledger.close()
 
 
+def answer_parcel(
+    path: Path, parcel: Parcel, caution: Caution = warn_of, *, insecure: bool = False
+) -> list[bytes]:
+    """What an owner's site says to frames of a message, in a process that ends with it.
+
+    Args:
+        path: of the site file.
+
+    Raises:
+        FedsynthError: as :func:`open_site`; what it says is for the owner alone.
+    """
+    file, base = load_site(path), path.parent
+    with open_site(file, base, caution, insecure=insecure) as site:
+        return open_parcel(site, parcel)
+
+
 def _peers(told: Mapping[str, str], identity: bytes | None, base: Path) -> dict[str, bytes]:
     """Public keys of the other owners, of their files or as they stand there.
 
@@ -300,6 +317,8 @@ def join(
         ConfigError, DataError, PrivacyError: as :func:`open_site`.
     """
     file, base = load_site(path), path.parent
+    if file.server is None:
+        raise ConfigError(f"{path}: site: `server` is needed: HOST:PORT of the server to dial")
     keys = keys_of(file, base, insecure=insecure)
     with open_site(file, base, caution, insecure=insecure) as site:
         wait = 3600 * file.rules.limits.wait

@@ -50,8 +50,6 @@ from fedsynth.federation.wire import (
 from fedsynth.privacy.trail.job import Job
 
 _LOG = logging.getLogger("fedsynth.hub")
-_RECEIPTS = 30.0
-"""Seconds that sites may take to say that they have left a finished job."""
 
 
 class Link(Protocol):
@@ -110,6 +108,7 @@ class Hub:
     Args:
         owners: who may join, in the order in which their answers are added.
         plain: whether links are not encrypted, so that anybody may be anybody.
+        receipts: seconds that sites may take to say that they have left a finished job.
 
     Attributes:
         begun: whether the job to come asked something before: it goes on with those who are there.
@@ -124,10 +123,11 @@ class Hub:
         owners: Sequence[str],
         *,
         plain: bool = False,
+        receipts: float = 30.0,
     ) -> None:
         if not owners or len(set(owners)) < len(owners):
             raise ConfigError("a federation needs at least one client, and each its own name")
-        self._owners, self._plain = tuple(owners), plain
+        self._owners, self._plain, self._receipts = tuple(owners), plain, receipts
         self._deadline: float | None = None
         self._most_records: int | None = None
         self._rules: Rules | None = None
@@ -321,7 +321,7 @@ class Hub:
             return
         body = write(Frame("close", {"job": job, "finished": finished}))
         frames = dict.fromkeys(self.present, body)
-        self._ask(_Asked(job, None, frozenset({"receipt"}), frames), _RECEIPTS)
+        self._ask(_Asked(job, None, frozenset({"receipt"}), frames), self._receipts)
 
     def dismiss(self) -> None:
         """Let all sites go; they may come back."""

@@ -11,33 +11,20 @@ import os
 import queue
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
-from fedsynth.errors import (
-    Caution,
-    ConfigError,
-    FederationError,
-    MachineError,
-    PrivacyError,
-    warn_of,
-)
+from fedsynth.errors import ConfigError, FederationError, MachineError
 from fedsynth.federation.keys import Keys
-from fedsynth.federation.runtime import Federation
+from fedsynth.federation.runtimes.apart import Apart
 from fedsynth.federation.runtimes.hub import Hub
 from fedsynth.federation.runtimes.site import Site
 from fedsynth.federation.wire import MOST_BYTES
-from fedsynth.privacy.budget import Budget
-from fedsynth.privacy.noise import NoiseSource
-from fedsynth.privacy.trail.ledger import Ledger
 
 if TYPE_CHECKING:
     import grpc
-
-    from fedsynth.federation.secure.rules import Rules
 
 _LOG = logging.getLogger("fedsynth.stream")
 _SERVICE, _METHOD = "fedsynth.Federation", "Join"
@@ -202,7 +189,7 @@ class Listener:
             return ""
 
 
-class Streams(Federation):
+class Streams(Apart):
     """Owners on their own machines, who join by streams; a context that lets go of them.
 
     Args:
@@ -214,8 +201,6 @@ class Streams(Federation):
         ConfigError, MachineError: as of :class:`Listener`.
     """
 
-    secures = "apart"
-
     def __init__(
         self,
         owners: Sequence[str],
@@ -223,7 +208,7 @@ class Streams(Federation):
         keys: Keys | None,
         tell: Callable[[str], None] = _LOG.info,
     ) -> None:
-        self.hub = Hub(owners, plain=keys is None)
+        super().__init__(Hub(owners, plain=keys is None))
         self._listener = Listener(self.hub, address, keys)
         self.address = self._listener.address
         tell(f"listening at {self.address} for {', '.join(owners)}")
@@ -233,40 +218,6 @@ class Streams(Federation):
 
     def __exit__(self, *_: object) -> None:
         self._listener.close()
-
-    def open(
-        self,
-        coins: NoiseSource,
-        ledgers: Mapping[str, Ledger],
-        private: Path | None,
-        budget: Budget,
-        most_records: int | None = None,
-        outside: float = 1.0,
-        caution: Caution = warn_of,
-        deadline: float | None = None,
-        secure: Callable[[int], Rules] | None = None,
-    ) -> Hub:
-        """Sites insist on rules of their own, and keep what is theirs themselves.
-
-        Raises:
-            PrivacyError: a trust under which no server may see one site's answer, without secure
-                sums.
-            ConfigError: accounts, which sites keep themselves; or as ``secure`` raises.
-        """
-        if budget.trusts.shares and secure is None:
-            raise PrivacyError(
-                f"trust: {budget.trust} needs sums that nobody can open, and sites refuse it "
-                "without: say secure: true, and nothing was asked"
-            )
-        if ledgers:
-            raise ConfigError("owners on their own machines keep their own accounts")
-        rules = None if secure is None else secure(len(self.hub.clients))
-        self.hub.agree(deadline, most_records, rules)
-        return self.hub
-
-    def demand_same_rows(self, *, begun: bool) -> None:
-        """Each site looks at its own."""
-        self.hub.begun = begun
 
 
 def attend(

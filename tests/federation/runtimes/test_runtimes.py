@@ -12,6 +12,7 @@ from fedsynth.federation.runtimes.secure import SecureRuntime
 from fedsynth.federation.secure.rules import Rules
 from tests.federation.runtimes.carriers import Loopback, Machines
 from tests.federation.runtimes.contract import CHECKS, Build
+from tests.federation.runtimes.posts import Posted
 
 
 def secure(owners, private=None):
@@ -24,6 +25,7 @@ RUNTIMES: dict[str, Callable[[Path], Build]] = {
     "secure": lambda folder: secure,
     "sites": Machines,
     "streams": Loopback,
+    "messages": Posted,
 }
 
 _MEMORY = "takes_memory_for_an_answer_and_not_for_all"
@@ -38,6 +40,16 @@ ELSEWHERE = {
 }
 
 
+# A process a message costs the most, and what it forgets these look at; the others look at the hub
+# and the site, which are those of "sites".
+BY_MESSAGES = {
+    "announces_before_it_asks",
+    "brings_messages_by_client",
+    "brings_the_same_again_until_it_is_settled",
+    "keeps_private_vectors_on_disk",
+}
+
+
 @pytest.mark.parametrize(
     ("runtime", "check"),
     [
@@ -45,6 +57,7 @@ ELSEWHERE = {
         for name in RUNTIMES
         for check in CHECKS
         if (name, check.__name__) not in ELSEWHERE
+        and (name != "messages" or check.__name__ in BY_MESSAGES)
     ],
 )
 def test_a_runtime(runtime, check, tmp_path: Path, tmp_path_factory):
