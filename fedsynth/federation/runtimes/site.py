@@ -36,6 +36,7 @@ from fedsynth.federation.client.tasks import knows
 from fedsynth.federation.kept import Kept
 from fedsynth.federation.request import PLAN, Answer, Incident, Request
 from fedsynth.federation.runtimes.codes import code_of, fault_of
+from fedsynth.federation.runtimes.journal import Journal
 from fedsynth.federation.runtimes.rules import Rules, carries, read_job
 from fedsynth.federation.runtimes.state_file import StateFile
 from fedsynth.federation.secure.masks import identity_of
@@ -69,11 +70,12 @@ class _Joined:
     """A job that the site is in, under one session of its server.
 
     Attributes:
-        party: of its secure sums; None where it has none.
+        party, journal: of its secure sums, and what that party keeps; None where it has none.
     """
 
     job: Job
     party: Party | None
+    journal: Journal | None
     session: str
     kept: Kept
     vector: StateFile
@@ -245,9 +247,11 @@ class Site:
             kept = Kept.create(path, memory.latest + 1, durable=True)
         vector = StateFile(place / _VECTOR)
         memory.answers, memory.vector = kept, vector.slot(0)
-        party = self._party(job, place, memory.latest + 1) if job.budget.trusts.shares else None
+        party = journal = None
+        if job.budget.trusts.shares:
+            party, journal = self._party(job, place, memory.latest + 1)
         memory.rules = None if party is None else self._rules.sums(job)
-        joined = self._jobs[job.job] = _Joined(job, party, "", kept, vector)
+        joined = self._jobs[job.job] = _Joined(job, party, journal, "", kept, vector)
         return joined
 
     def _keys(self, job: Job) -> dict[str, bytes]:
@@ -256,24 +260,24 @@ class Site:
             return {}
         return {**self._rules.peers, self.name: identity_of(self._identity)}
 
-    def _party(self, job: Job, place: Path, earliest: int) -> Party:
-        """This owner in a job's secure sums, as it was kept.
+    def _party(self, job: Job, place: Path, earliest: int) -> tuple[Party, Journal]:
+        """This owner in a job's secure sums, as it was kept, and where it is.
 
         Args:
             earliest: the first round of which its account knows nothing.
         """
         assert self._identity is not None
         roster, path = Roster(job.job, self._keys(job), self._rules.sums(job)), place / _PARTY
-
-        def keep(state: bytes) -> None:
-            write_whole(path, state, private=True)
-
         # Where no round was charged nothing was given: peers may still be put right.
-        state = read_plain(path, MachineError) if earliest and path.exists() else None
-        party = Party(self.name, self._identity, roster, keep, state, earliest)
-        # Without it rounds that are charged from here on would look as if they had been opened.
-        keep(party.state)
-        return party
+        journal = Journal(path, fresh=not (earliest and path.exists()))
+        try:
+            party = Party(self.name, self._identity, roster, journal.write, journal.last, earliest)
+            # Without it rounds that are charged from here on would look as if they had been opened.
+            journal.write(party.state)
+        except BaseException:
+            journal.close()
+            raise
+        return party, journal
 
     def _post(self, joined: _Joined, frame: Frame) -> None:
         """Put an announcement up; one that it has is not put up again."""
@@ -373,6 +377,8 @@ class Site:
         if joined is not None:
             joined.kept.close()
             joined.vector.close()
+            if joined.journal is not None:
+                joined.journal.close()
 
 
 def _share(kept: Kept, round: int) -> Whole:
