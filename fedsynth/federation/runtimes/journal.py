@@ -20,9 +20,9 @@ _MOST = 1 << 20
 class Journal:
     """A file that its user alone may read, of which the last entry counts.
 
-    Entries are appended, so a write is one flush of the disk. One that was cut short was never acted
-    on, and is dropped; one that is whole and damaged is not passed over for an older one. Once a
-    MiB has been written, the file is made anew with the last entry alone.
+    Entries are appended, so a write is one flush of the disk. One that was cut short was never
+    acted on, and is dropped; one that is whole and damaged is not passed over for an older one.
+    Once a MiB has been written, the file is made anew with the last entry alone.
 
     Args:
         fresh: whether it begins anew, without what a file of that name says.

@@ -49,6 +49,7 @@ class Party:
         self._whose = masks.join(roster.digest, name.encode())
         fresh = State(earliest=earliest)
         self._state = fresh if state is None else State.read(state, self._whose)
+        self._made: dict[tuple[bytes, bytes], tuple[Secrets, PublicKeys]] = {}
 
     @property
     def standing(self) -> Standing:
@@ -80,12 +81,12 @@ class Party:
                 state = state.begin(part, os.urandom(masks.KEY))
             session = state.find(part)
             context = self._roster.context(part.round, part.attempt)
-            secrets = Secrets.make(session.seed, context)
+            secrets, shown = self._make(session.seed, context)
             match part.step:
                 case Step.KEYS:
-                    answer = [secrets.show(self._identity, context).write()]
+                    answer = [shown.write()]
                 case Step.SHARES:
-                    session, *answer = self._deal(part, session, context, secrets)
+                    session, *answer = self._deal(part, session, context, secrets, shown)
                 case Step.MASKED:
                     session, *answer = self._mask(part, session, context, secrets, contribute)
                 case Step.LIVING:
@@ -96,7 +97,17 @@ class Party:
             answers.append(replace(part, fields=tuple(answer)))
         self._keep(state.write(self._whose))
         self._state = state
+        # What no step can ask for any more is made of nothing that stays.
+        seeds = {one.seed for one in (state.current, state.coming) if one}
+        self._made = {key: made for key, made in self._made.items() if key[0] in seeds}
         return frames.write(answers)
+
+    def _make(self, seed: bytes, context: bytes) -> tuple[Secrets, PublicKeys]:
+        """An attempt's secrets, and what is shown of them."""
+        if (seed, context) not in self._made:
+            secrets = Secrets.make(seed, context)
+            self._made[seed, context] = secrets, secrets.show(self._identity, context)
+        return self._made[seed, context]
 
     def _demand(self, part: Part) -> None:
         """Raise PrivacyError where the server has other owners or rules in mind than this owner."""
@@ -112,14 +123,14 @@ class Party:
             raise PrivacyError("the server has another job, or other owners or keys on file")
 
     def _deal(
-        self, part: Part, session: Session, context: bytes, secrets: Secrets
+        self, part: Part, session: Session, context: bytes, secrets: Secrets, own: PublicKeys
     ) -> tuple[Session, bytes, bytes]:
         """Shares of this owner's secrets, a box for each other owner that has keys."""
         members, public = part.expect(self._cohort, None)
         takers = self._read(members, range(self._cohort))
         others = [place for place in takers if place != self._place]
         if not session.takers:
-            shown = self._check(public, takers, context, secrets)
+            shown = self._check(public, takers, context, own)
             agreed = masks.agree(secrets.sealing, [shown[place].sealing for place in others])
             session = replace(session, agreed=b"".join(agreed))
         session = session.fix(takers=members, public=public)
@@ -131,17 +142,18 @@ class Party:
         return session, frames.write_members(others, self._cohort), b"".join(boxes)
 
     def _check(
-        self, public: bytes, takers: Sequence[int], context: bytes, secrets: Secrets
+        self, public: bytes, takers: Sequence[int], context: bytes, own: PublicKeys
     ) -> dict[int, PublicKeys]:
         """The public keys of those who take part, if every one signed its own for this attempt."""
         shown = keys.read_public(public, takers)
-        if shown[self._place] != secrets.show(self._identity, context):
+        if shown[self._place] != own:
             raise PrivacyError("the server shows other keys of this owner than its own")
         different = {key for one in shown.values() for key in (one.sealing, one.masking)}
         if len(different) < 2 * len(shown):
             raise PrivacyError("two owners of an attempt have the same key")
         for place, one in shown.items():
-            if not one.is_signed(self._roster.key(place), context):
+            # Its own, which it signed itself, are the same to the byte.
+            if place != self._place and not one.is_signed(self._roster.key(place), context):
                 raise PrivacyError(f"{self._roster.names[place]} did not sign the keys shown of it")
         return shown
 
@@ -192,7 +204,12 @@ class Party:
         message = _believed(session, context)
         signed = zip(signers, frames.cut(signatures, masks.SIGNATURE, len(signers)), strict=True)
         for place, signature in signed:
-            if not masks.is_signed(self._roster.key(place), signature, message):
+            if place == self._place:
+                # Signatures are deterministic, and to make one is cheaper than to check it.
+                good = signature == masks.sign(self._identity, message)
+            else:
+                good = masks.is_signed(self._roster.key(place), signature, message)
+            if not good:
                 raise PrivacyError(
                     f"{self._roster.names[place]} signed another list of whose numbers are in the "
                     "sum; nothing is opened"

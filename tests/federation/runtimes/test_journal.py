@@ -86,9 +86,11 @@ def test_what_a_full_disk_does_not_take_leaves_the_last_as_it_was(call, tmp_path
     with closing(Journal(path, fresh=True)) as journal:
         journal.write(b"before")
         full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        with patch.object(module.os, call, side_effect=full):
-            with pytest.raises(MachineError, match="No space left on device.*make room"):
-                journal.write(b"lost")
+        with (
+            patch.object(module.os, call, side_effect=full),
+            pytest.raises(MachineError, match=r"No space left on device.*make room"),
+        ):
+            journal.write(b"lost")
         assert journal.last == b"before"
         journal.write(b"after")
     assert last(path) == b"after"
