@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from fedsynth.cli.options import Reader
 from fedsynth.data.conforming import conform
 from fedsynth.data.images import read_images
+from fedsynth.data.persons import describe_persons
 from fedsynth.demands import demand_path
 from fedsynth.encoding.resolution import Crowded, find_crowded, resolution_cautions
 from fedsynth.errors import DataError, SchemaError
@@ -48,7 +49,10 @@ def check_table(table: str, agreed: Path, reader: Reader, *, as_json: bool) -> N
         frame = frame.drop(columns=[site], errors="ignore")
     violations = check(frame, schema)
     columns = check_columns(frame, schema, violations)
-    whole = not any(column.fault in ("absent", "extra") for column in columns)
+    whole = not any(column.fault in ("absent", "extra") for column in columns) and not any(
+        violation.rule == "missing" and violation.column == schema.person
+        for violation in violations
+    )
     conformed = conform(frame, schema, table) if whole else None
     left_out = None if conformed is None else conformed.left_out
     crowded = [] if conformed is None else find_crowded(conformed, schema)
@@ -62,14 +66,20 @@ def check_table(table: str, agreed: Path, reader: Reader, *, as_json: bool) -> N
         print_note(f"{agreed}: {caution}")
     for one in crowded:
         print_note(f"{table}: {one}")
+    if conformed is not None and conformed.persons is not None and conformed.rows:
+        print_note(f"{table}: {describe_persons(conformed.persons)}")
     repeated = Counter[str]()
     for violation in violations:
         if violation.rule == "repeated":
             repeated[violation.column] += violation.count
     for name, count in repeated.items():
         rows = "a row repeats" if count == 1 else f"{count:,} rows repeat"
-        text = f"{rows} an earlier row's {name!r}: rows of one person are protected one by one"
-        print_note(f"{table}: {text}, not together")
+        text = (
+            f"{rows} an earlier row's {name!r}: if it says whose a row is, name it as the schema's"
+        )
+        print_note(
+            f"{table}: {text} `person`, or rows of one person are taken for several persons'"
+        )
     violations = [violation for violation in violations if violation.rule != "repeated"]
     if not violations:
         print_note(f"{table}: everything is within {agreed}")

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from fedsynth.errors import DataError
 from fedsynth.schema import Schema
-from fedsynth.schema.cells import without_storage
-from fedsynth.schema.columns import text_of
+from fedsynth.schema.cells import read_keys
 
 
 def keys_of_persons(frame: pd.DataFrame, schema: Schema, where: str) -> pd.Series | None:
@@ -21,27 +20,18 @@ def keys_of_persons(frame: pd.DataFrame, schema: Schema, where: str) -> pd.Serie
 
     Raises:
         DataError: a row without a key: it may be of somebody who has others, and would then be
-            protected apart from them.
+            protected apart from them; or a cell that is a list or the like.
     """
     if schema.person is None or schema.person not in frame:
         return None
-    cells = without_storage(frame[schema.person])
-    try:
-        positions, uniques = pd.factorize(cells)
-    except TypeError:
-        raise DataError(
-            f"{where}: column {schema.person!r} holds lists or other compound cells; give a key"
-        ) from None
-    texts = np.array([*map(text_of, uniques), ""], dtype=object)
-    missing = {marker.strip() for marker in schema.missing_values} | {"", "nan", "NaN", "NaT"}
-    empty = np.array([text in missing for text in texts], dtype=bool)
-    if empty[positions].any():
+    codes, keys = read_keys(frame[schema.person], schema.missing_values)
+    if (codes < 0).any():
         raise DataError(
             f"{where}: there are rows without a person: column {schema.person!r} has gaps. Whose "
             f"they are is not known, so they cannot be protected together with the person's "
             f"others: fill the gaps, or leave these rows out"
         )
-    return pd.Series(texts[positions], index=frame.index, name=schema.person, dtype=object)
+    return pd.Series(np.array(keys, dtype=object)[codes], index=frame.index, dtype=object)
 
 
 def persons_of(frame: pd.DataFrame, schema: Schema, where: str) -> NDArray[np.int64] | None:
@@ -65,3 +55,14 @@ def demand_persons(frame: pd.DataFrame, schema: Schema, where: str) -> None:
 def number(persons: NDArray[Any]) -> NDArray[np.int64]:
     """Numbers [n] from 0 in the order of first appearance, of any keys [n] without gaps."""
     return np.asarray(pd.factorize(persons)[0], dtype=np.int64)
+
+
+def describe_persons(persons: NDArray[np.int64]) -> str:
+    """How many rows [n > 0] the persons have, for the owner's eyes."""
+    counts = np.unique(persons, return_counts=True)[1]
+    if counts.max() == 1:
+        return "no person has two rows, so that a person is a row"
+    return (
+        f"{len(counts):,} persons have {len(persons):,} rows, {np.median(counts):g} each in the "
+        f"median and {counts.max():,} at most"
+    )

@@ -70,6 +70,24 @@ def read_cells(series: pd.Series, column: Modelled, missing_values: Iterable[str
     return _read_numeric(series, column, markers)
 
 
+def read_keys(
+    series: pd.Series, missing_values: Iterable[str]
+) -> tuple[NDArray[np.int64], list[str]]:
+    """Of an identifier's cells [n] the code of each one's key, -1 in a gap, and the keys' texts in
+    the order of first appearance: 1, 1.0 and " 1" are one key.
+
+    Raises:
+        DataError: a cell is a list or the like.
+    """
+    positions, uniques = _factorize(without_storage(series))
+    gaps = {marker.strip() for marker in missing_values} | {"", "nan", "NaN", "NaT"}
+    known: dict[str, int] = {}
+    codes = [
+        -1 if text in gaps else known.setdefault(text, len(known)) for text in map(text_of, uniques)
+    ]
+    return np.array([*codes, -1], dtype=np.int64)[positions], list(known)
+
+
 def without_storage(series: pd.Series) -> pd.Series:
     """The cells without what is special in how Arrow or a sparse array stores them."""
     import pandas as pd

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fedsynth.schema.cells import Cells, Rule, read_cells
+from fedsynth.schema.cells import Cells, Rule, read_cells, read_keys
 from fedsynth.schema.cells import violations as mask_violations
 from fedsynth.schema.columns import (
     Boolean,
@@ -52,8 +52,8 @@ class ColumnCheck:
     Attributes:
         allowed: what the schema says, as text.
         found: lowest and highest of the numbers or dates, or how many different declared values.
-        outside: cells that break a rule; None for an identifier, and for a column that the table
-            lacks or the schema does not know.
+        outside: cells that break a rule; None for an identifier other than the person's, and for a
+            column that the table lacks or the schema does not know.
         share: of the column's cells, in [0, 1].
         examples: the most frequent values outside, each with its count.
         fault: what is wrong with the whole column, if anything.
@@ -92,6 +92,12 @@ def check_columns(
             ("(missing)" if violation.value is None else violation.value, violation.count)
             for violation in sorted(values, key=lambda violation: -violation.count)[:_EXAMPLES]
         )
+        if column.name == schema.person:
+            gaps = sum(violation.count for violation in broken)
+            keys = read_keys(frame[column.name], schema.missing_values)[1]
+            share, persons = gaps / max(1, len(frame)), f"{len(keys):,} persons"
+            lines.append(ColumnCheck(column.name, "person", persons, gaps, share, examples))
+            continue
         if isinstance(column, Identifier):
             repeated: TableRule | None = "repeated" if examples else None
             lines.append(
@@ -157,8 +163,9 @@ def check(frame: pd.DataFrame, schema: Schema) -> list[Violation]:
     """List every value outside the schema, by the schema's columns, the most frequent first.
 
     An empty list means that `conform` will change nothing but rounding. `repeated` is a warning for
-    the unit of privacy: rows of one person are protected one by one, not together. Rows that break
-    a constraint stay as they are, but no synthetic row will be like them.
+    the unit of privacy: rows of one person are protected one by one, not together; of the schema's
+    `person` repeats are what it is for, and gaps are refused. Rows that break a constraint stay as
+    they are, but no synthetic row will be like them.
     """
     if is_foreign(frame):
         frame = demand_frame(frame, "table")
@@ -167,10 +174,14 @@ def check(frame: pd.DataFrame, schema: Schema) -> list[Violation]:
     read: dict[str, Cells] = {}
     for column in schema.columns:
         if column.name not in names:
-            if not isinstance(column, Identifier):
+            if not isinstance(column, Identifier) or column.name == schema.person:
                 violations.append(Violation(column.name, "absent", None, len(frame)))
             continue
         series = frame.iloc[:, names.index(column.name)]
+        if column.name == schema.person:
+            if gaps := int((read_keys(series, schema.missing_values)[0] < 0).sum()):
+                violations.append(Violation(column.name, "missing", None, gaps))
+            continue
         if isinstance(column, Identifier):
             violations += _count_values(series[series.duplicated() & series.notna()], "repeated")
             continue

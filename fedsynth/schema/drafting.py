@@ -23,6 +23,7 @@ from fedsynth.schema.differences import compare
 from fedsynth.schema.findings import Finding
 from fedsynth.schema.following import describe_following
 from fedsynth.schema.frames import demand_frame
+from fedsynth.schema.keys import find_repeated_keys
 from fedsynth.schema.losses import describe_losses
 from fedsynth.schema.proposing import (
     KEY_NAME,
@@ -81,10 +82,18 @@ def draft(tables: pd.DataFrame | Mapping[str, pd.DataFrame], target: str | None 
         if frame.empty:
             raise DataError(f"{owner}: has no rows to draft a schema from")
     names = list(dict.fromkeys(name for frame in owners.values() for name in frame.columns))
+    keys = {one.name: one for one in find_repeated_keys(owners, target)}
+    likeliest = next(iter(keys.values()), None)
+    person = None if likeliest is None or likeliest.gaps else likeliest.name
     differences: list[Finding] = []
     proposals = []
     for name in names:
-        found, differ = _propose_together(name, owners, is_target=name == target)
+        kind = "identifier" if name in keys else None
+        found, differ = _propose_together(name, owners, is_target=name == target, kind=kind)
+        if name in keys:
+            about = keys[name].describe(person=name == person)
+            kept = [one for one in found.findings if one.kind != "identifier"]
+            found = replace(found, findings=(*kept, about))
         proposals.append(found)
         differences += differ
     seen = Counter[str]()
@@ -97,6 +106,7 @@ def draft(tables: pd.DataFrame | Mapping[str, pd.DataFrame], target: str | None 
     schema = Schema(
         columns=[proposal.column for proposal in proposals],
         target=target,
+        person=person,
         missing_values=told or ("",),
         provenance="private-data",
     )
@@ -120,13 +130,13 @@ class Proposal:
 
 
 def _propose_together(
-    name: str, owners: Mapping[str, pd.DataFrame], *, is_target: bool
+    name: str, owners: Mapping[str, pd.DataFrame], *, is_target: bool, kind: str | None
 ) -> tuple[Proposal, list[Finding]]:
     """One column of all who have it, and how they differ."""
     parts = {owner: frame[name] for owner, frame in owners.items() if name in frame}
     if len(owners) == 1:
-        return propose(next(iter(parts.values())), is_target=is_target), []
-    apart = {owner: propose(part, is_target=is_target) for owner, part in parts.items()}
+        return propose(next(iter(parts.values())), is_target=is_target, kind=kind), []
+    apart = {owner: propose(part, is_target=is_target, kind=kind) for owner, part in parts.items()}
     columns = {owner: one.column for owner, one in apart.items()}
     readings = {owner: one.read for owner, one in apart.items()}
     absent = [owner for owner in owners if owner not in parts]
@@ -139,7 +149,7 @@ def _propose_together(
         if isinstance(one.column, Identifier) and is_key(one.read.known)
     ]
     if len(keys) < len(columns):
-        return propose(together, is_target=is_target), differences
+        return propose(together, is_target=is_target, kind=kind), differences
     found = propose(together, kind="identifier")
     return (replace(found, column=keys[0]) if len(set(keys)) == 1 else found), differences
 

@@ -197,13 +197,13 @@ def propose_key(known: pd.Series, name: str) -> Identifier:
 
     Where they differ, the column's name stands before them.
     """
+    if pd.api.types.is_numeric_dtype(known.dtype) and (known == np.rint(known)).all():
+        return Identifier(name=name)
     matches = [_NUMBERED.fullmatch(text_of(key)) for key in known]
     prefixes = {match[1] if match else None for match in matches}
     prefix = prefixes.pop() if len(prefixes) == 1 else None
     if prefix is None:
         return Identifier(name=name, prefix=f"{name}-")
-    if not prefix and pd.api.types.is_numeric_dtype(known.dtype):
-        return Identifier(name=name)
     digits = [match[2] for match in matches if match]
     lengths = {len(each) for each in digits}
     padded = any(each.startswith("0") for each in digits)

@@ -728,6 +728,22 @@ def test_keys_that_repeat_are_told_and_are_no_fault(call, tmp_path):
     assert code == 0 and "a row repeats an earlier row's 'id'" in err
 
 
+def test_persons_are_counted_and_a_row_of_nobody_is_told(call, tmp_path):
+    columns = [Identifier(name="id"), Integer(name="n", lower=0, upper=9)]
+    Schema(columns=columns, person="id").save(tmp_path / "schema.yaml")
+
+    def checked(*keys):
+        pd.DataFrame({"id": keys, "n": 1}).to_csv(tmp_path / "t.csv", index=False)
+        return call("schema", "check", tmp_path / "t.csv", tmp_path / "schema.yaml")
+
+    code, _, err = checked("a", "b", "a", "a")
+    assert code == 0 and "2 persons have 4 rows, 2 each in the median and 3 at most" in err
+    code, _, err = checked("a", "b")
+    assert code == 0 and "no person has two rows" in err
+    code, out, err = checked("a", "", "a")
+    assert code == 3 and "1 kinds of values are outside" in err and "(missing) (1)" in out
+
+
 def test_the_docs_list_every_command_and_what_takes_json():
     group = typer.main.get_command(cli.app)
     commands = {

@@ -123,6 +123,21 @@ def test_every_column_is_a_line_with_its_range_count_and_commonest_examples():
     ]
 
 
+def test_a_persons_key_may_repeat_and_has_no_gaps():
+    schema = Schema(
+        columns=[Identifier(name="id"), Integer(name="n", lower=0, upper=9)],
+        person="id",
+        missing_values=["?"],
+    )
+    frame = pd.DataFrame({"id": ["1", "2", "1", "?", None, "1"], "n": 1})
+    found = check(frame, schema)
+    assert found == [Violation("id", "missing", None, 2)]
+    line = ColumnCheck("id", "person", "2 persons", 2, 2 / 6, (("(missing)", 2),))
+    assert check_columns(frame, schema, found)[0] == line
+    assert check(frame[:3], schema) == []
+    assert check(frame[["n"]], schema) == [Violation("id", "absent", None, 6)]
+
+
 def test_a_column_that_stands_twice_is_extra():
     frame = pd.DataFrame([[1, 1]], columns=["a", "a"])
     schema = Schema(columns=[Integer(name="a", lower=0, upper=1)])
