@@ -87,7 +87,7 @@ def _serve(grid: Grid, context: Context) -> None:
     if unknown:
         raise ConfigError(f"run config: unknown key {unknown[0]!r}; known are {', '.join(_RUN)}")
     out, insecure = _path(told, "out", "run config"), _is(told, "insecure")
-    log = _path(told, "log", "run config") if "log" in told else None
+    log = _path(told, "log", "run config") if told.get("log") else None
     carry = by_messages(
         GridMail(grid),
         insecure=insecure,

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from fedsynth.errors import ConfigError
-from fedsynth.federation.client.tasks import GroupTask, lookup
+from fedsynth.federation.client.tasks import GroupTask, knows, lookup
 from fedsynth.jobs.config import AUTO, Config
 from fedsynth.jobs.data import without_rows
 from fedsynth.registry import choose, synthesizer
 
 MESSAGES, STREAM = "messages", "stream"
-MOST_ROUNDS = 20
-"""Questions of a job that go by messages unless it is said: each starts a process at every site,
-which takes 15 to 25 seconds before any work."""
+MOST_ROUNDS = 50
+"""Questions of a job that go by messages unless it says otherwise: each starts a process at every
+site, which takes 15 to 25 seconds before any work."""
 
 
 def choose_carrier(config: Config, base: Path) -> tuple[str, str]:
@@ -36,7 +36,7 @@ def choose_carrier(config: Config, base: Path) -> tuple[str, str]:
         config.privacy.budget, clients, survivors=federation.survivors, secure=federation.secure
     )
     rounds = f"{plan.total:,} question{'' if plan.total == 1 else 's'}"
-    remembers = any(isinstance(lookup(label), GroupTask) for label in plan.labels)
+    remembers = any(knows(one) and isinstance(lookup(one), GroupTask) for one in plan.labels)
     if asked == MESSAGES:
         if remembers:
             raise ConfigError(

@@ -44,7 +44,8 @@ class Post:
         for node, parcel in parcels:
             names.append(name := str(next(self._names)))
             self.sent.append((node, list(parcel)))
-            fate = self.fate[node].pop(0) if self.fate[node] and parcel else ""
+            fates = self.fate.get(node, [])
+            fate = fates.pop(0) if fates and parcel else ""
             if fate == "lost":
                 continue
             bodies = [body[:-1] for body in parcel] if fate == "damaged" else list(parcel)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from hypothesis import settings
 from fedsynth.federation.client.floor import Floor
 from fedsynth.federation.runtime import Federation
 from fedsynth.federation.runtimes.hub import Hub
+from fedsynth.federation.runtimes.messages import Courier
 from fedsynth.federation.runtimes.rules import Rules
 from fedsynth.federation.runtimes.site import Site
 from fedsynth.federation.simulation.simulation import Simulation
@@ -23,6 +26,7 @@ from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.registry import METHODS
 from tests.federation.runtimes.carriers import Direct, identity, pinned
+from tests.federation.runtimes.posts import Post, carrying
 from tests.methods.contract import QUICK
 from tests.methods.small import SCHEMA, table
 
@@ -37,7 +41,11 @@ JOBS = [
     ("fusion-gan", "local", {}),
     ("pate-gan", "central", {}),
 ]
+# Few questions, of which each may start a process at its site.
+POSTED = [("aim", "central"), ("mean-embedding", "central")]
+JOBS += [(*POSTED[1], {})]
 if settings.get_current_profile_name() == "explore":
+    POSTED += [("aim", "distributed"), ("fedvae", "distributed")]
     JOBS += [(name, "local" if "fusion" in name else "distributed", {}) for name in METHODS]
 
 
@@ -75,19 +83,20 @@ class Apart(Federation):
         return self.hub
 
     def start(self, budget: Budget) -> list[Site]:
+        return [self.site(name, budget) for name in self.tables]
+
+    def site(self, name: str, budget: Budget, coins: NoiseSource | None = None) -> Site:
         most = (20.0, 40.0) if self.private else (math.inf, math.inf)
         limit = Budget(most[0], delta=1e-3, unit=budget.unit, trust=budget.trust)
         rules = Rules(budget=limit, schema=SCHEMA.digest, cohort=3, insecure=True)
         floor = Floor(budget=limit, cohort=3)
-        owners, sites = Simulation(self.tables, SCHEMA), []
-        for client in owners.clients(NoiseSource(), {}, floor, 1.0, lambda _: None):
-            account = Budget(most[1], delta=1e-2, unit=budget.unit, trust="central")
-            client.ledger = Ledger.of_owner(self.folder / f"{client.name}.jsonl", account)
-            client.coins = coins_of(client.name)
-            insisted = pinned(client.name, self.tables, rules)
-            folder, own = self.folder / client.name, identity(client.name)
-            sites.append(Site(client, insisted, folder, identity=own))
-        return sites
+        owner = Simulation({name: self.tables[name]}, SCHEMA)
+        (client,) = owner.clients(NoiseSource(), {}, floor, 1.0, lambda _: None)
+        account = Budget(most[1], delta=1e-2, unit=budget.unit, trust="central")
+        client.ledger = Ledger.of_owner(self.folder / f"{name}.jsonl", account)
+        client.coins = coins or coins_of(name)
+        insisted = pinned(name, self.tables, rules)
+        return Site(client, insisted, self.folder / name, identity=identity(name))
 
     def restart(self) -> None:
         """As if all sites' processes were killed, too."""
@@ -100,12 +109,38 @@ class Apart(Federation):
         self.hub.begun = begun
 
 
+class Mailed(Apart):
+    """The same owners, each of whose messages starts a process that knows what is on its disk."""
+
+    def open(self, coins, ledgers, private, budget, most_records=None, *rest):
+        secure = rest[-1]
+        self.hub.agree(None, most_records, secure and secure(len(self.tables)))
+        # What the system gives goes on from process to process, as coins do not.
+        own = {name: coins_of(name) for name in self.tables}
+
+        @contextmanager
+        def process(name: str) -> Iterator[Site]:
+            site = self.site(name, budget, own[name])
+            try:
+                yield site
+            finally:
+                site.close()
+                site._client.ledger.close()
+
+        post = Post({node: partial(process, name) for node, name in enumerate(self.tables)})
+        self.end = carrying(Courier(self.hub, post))
+        assert self.hub.wait() == ()
+        return self.hub
+
+
 @pytest.mark.parametrize(("name", "trust", "changes"), JOBS, ids=str)
 def test_one_process_and_sites_learn_the_same_to_the_last_bit(name, trust, changes, tmp_path):
     private = name != "fusion"
     budget = Budget(5.0 if private else math.inf, delta=1e-4, trust=trust)
     fitted = []
-    for owners in (Together(TABLES, SCHEMA), Apart(TABLES, tmp_path, private)):
+    posted = (name, trust) in POSTED
+    apart = (Mailed if posted else Apart)(TABLES, tmp_path, private)
+    for owners in (Together(TABLES, SCHEMA), apart):
         made = METHODS[name](SCHEMA, {**QUICK.get(name, {}), **changes})
         # Apart no share leaves but into sums that nobody can open.
         secure = trust == "distributed" and isinstance(owners, Apart)
@@ -113,11 +148,13 @@ def test_one_process_and_sites_learn_the_same_to_the_last_bit(name, trust, chang
                  caution=lambda _: None)  # fmt: skip
         assert made.ledger.job.secure == ("apart" if secure else "")
         fitted.append(made)
-    together, apart = (made.model_state() for made in fitted)
-    assert together[0].keys() == apart[0].keys()
+    if posted:
+        apart.end()
+    together, others = (made.model_state() for made in fitted)
+    assert together[0].keys() == others[0].keys()
     for name, array in together[0].items():
-        assert np.asarray(apart[0][name]).tobytes() == np.asarray(array).tobytes(), name
-    assert together[1] == apart[1]
+        assert np.asarray(others[0][name]).tobytes() == np.asarray(array).tobytes(), name
+    assert together[1] == others[1]
     lines = [made.ledger.events for made in fitted]
     assert [(e.label, e.round, e.terms) for e in lines[0]] == [
         (e.label, e.round, e.terms) for e in lines[1]
