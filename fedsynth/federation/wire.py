@@ -1,8 +1,9 @@
 """Frames: what passes between a server and a site, in bytes, read without trust in who wrote them.
 
 A frame is :data:`MAGIC` (its last byte is the version), the length of its head (4 bytes,
-big-endian), the head, and perhaps arrays in the safetensors format. The head is a JSON object in
-one spelling: `kind`, and of each kind the fields in :data:`FIELDS`, all of them and no others.
+big-endian), the head, and perhaps arrays in the safetensors format or, of :data:`STEPS`, bytes that
+mean nothing here. The head is a JSON object in one spelling: `kind`, and of each kind the fields in
+:data:`FIELDS`, all of them and no others.
 Sizes are looked at before anything is parsed. Nothing is executed, and there are no pickles.
 """
 
@@ -30,7 +31,7 @@ from fedsynth.privacy.trail.spelling import read_terms, spell
 T = TypeVar("T")
 Arrays = Mapping[str, NDArray[Any]]
 
-MAGIC = b"fsw\x01"
+MAGIC = b"fsw\x02"
 VERSION = version("fedsynth")
 """Both sides run the same one: what a task does is what its name says in it."""
 MOST_BYTES, MOST_HEAD, MOST_NAMES = 64 << 20, 8 << 20, 1 << 20
@@ -50,7 +51,7 @@ FIELDS: Mapping[str, frozenset[str]] = {
         "offer": "job session roster version most_records participations settled",
         "post": "job session sequence key value",
         "ask": "job round task terms dim kept settings steps participations most_records",
-        # A step of a secure sum; its bytes are the array `frame`.
+        # A step of a secure sum.
         "step": "job round exchange",
         "settle": "job rounds",
         "close": "job finished",
@@ -68,6 +69,10 @@ FIELDS: Mapping[str, frozenset[str]] = {
         "damage": "code",
     }.items()
 }
+
+STEPS = frozenset(["step", "stepped"])
+"""Kinds whose bytes behind the head are a frame of :mod:`fedsynth.federation.secure.frames`, or
+none."""
 
 _HEAD = struct.Struct(">4sI")
 _TEXT = re.compile(rb'"(?:[^"\\\\]|\\\\.)*"')
@@ -93,11 +98,13 @@ class Frame:
         kind: a key of :data:`FIELDS`.
         plain: its fields.
         arrays: public ones of a request, or the numbers of an answer.
+        body: of a step of a secure sum, or a part in one.
     """
 
     kind: str
     plain: Mapping[str, Any]
     arrays: Arrays = field(default_factory=dict)
+    body: bytes = b""
 
     def get(self, name: str, kind: type[T]) -> T:
         """A field. Raises FrameError where there is none of that type: 1 is not True."""
@@ -127,13 +134,14 @@ def write(frame: Frame) -> bytes:
     arrays = {name: np.asarray(array, order="C") for name, array in frame.arrays.items()}
     try:
         head = _spell({"kind": frame.kind, **frame.plain})
-        body = save(arrays) if arrays else b""
+        body = save(arrays) if arrays else frame.body
         whole = b"".join((_HEAD.pack(MAGIC, len(head)), head, body))
-        _demand_within(head, whole, body)
-        kinds = _kinds(body)
+        _demand_within(head, whole)
+        kinds = _kinds(body) if arrays else set()
     except (SafetensorError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise FrameError("kind", f"{frame.kind} holds what is not sent") from error
-    if frame.plain.keys() != FIELDS[frame.kind] or not kinds <= DTYPES:
+    stray = frame.arrays if frame.kind in STEPS else frame.body
+    if frame.plain.keys() != FIELDS[frame.kind] or stray or not kinds <= DTYPES:
         raise FrameError("kind", f"{frame.kind} holds what is not sent")
     return whole
 
@@ -159,7 +167,7 @@ def read(whole: bytes, most: int = MOST_BYTES) -> Frame:
     head, body = whole[_HEAD.size : _HEAD.size + size], whole[_HEAD.size + size :]
     if len(head) < size:
         raise FrameError("truncated", "its head is cut short")
-    _demand_within(head, whole, body)
+    _demand_within(head, whole)
     try:
         plain = parse_strictly(head)
         if type(plain) is not dict or _spell(plain) != head:
@@ -171,6 +179,8 @@ def read(whole: bytes, most: int = MOST_BYTES) -> Frame:
         raise FrameError("unknown", "it is of a kind that nobody here knows")
     if plain.keys() != FIELDS[kind]:
         raise FrameError("fields", f"{kind} has other fields")
+    if kind in STEPS:
+        return Frame(kind, plain, body=body)
     return Frame(kind, plain, _read_arrays(body))
 
 
@@ -178,7 +188,7 @@ def _spell(plain: Mapping[str, Any]) -> bytes:
     return json.dumps(plain, separators=(",", ":"), allow_nan=False, default=dict).encode()
 
 
-def _demand_within(head: bytes, whole: bytes, body: bytes) -> None:
+def _demand_within(head: bytes, whole: bytes) -> None:
     """Raises FrameError for what would take much more memory than its bytes, once it is parsed."""
     if len(head) > MOST_HEAD or len(whole) > MOST_BYTES:
         raise FrameError("oversized", "it is too large")
@@ -187,8 +197,6 @@ def _demand_within(head: bytes, whole: bytes, body: bytes) -> None:
         raise FrameError("oversized", "it has too many values")
     if opened > MOST_DEPTH and _depth(head) > MOST_DEPTH:
         raise FrameError("nested", "lists stand in lists too deep")
-    if body and int.from_bytes(body[:8], "little") > MOST_NAMES:
-        raise FrameError("oversized", "it has too many arrays")
 
 
 def _depth(head: bytes) -> int:
@@ -201,8 +209,8 @@ def _depth(head: bytes) -> int:
 
 def _kinds(body: bytes) -> set[str]:
     """Types of the arrays in safetensors."""
-    if not body:
-        return set()
+    if int.from_bytes(body[:8], "little") > MOST_NAMES:
+        raise FrameError("oversized", "it has too many arrays")
     named = parse_strictly(body[8 : 8 + int.from_bytes(body[:8], "little")])
     return {entry["dtype"] for entry in named.values()}
 
@@ -294,19 +302,3 @@ def unpack_ready(frame: Frame) -> Standing:
     if frame.arrays:
         raise FrameError("array", "it holds numbers, and is to hold none")
     return Standing(frame.whole("attempt", -1), frame.whole("earliest"), *attempts)
-
-
-def pack_step(kind: str, plain: Mapping[str, Any], body: bytes = b"") -> bytes:
-    """A step of a secure sum, or a site's part in one: bytes that mean nothing here."""
-    arrays = {"frame": np.frombuffer(body, np.uint8)} if body else {}
-    return write(Frame(kind, plain, arrays))
-
-
-def unpack_step(frame: Frame) -> bytes:
-    """The bytes of :func:`pack_step`; of none, none. Raises FrameError for other arrays."""
-    if not frame.arrays:
-        return b""
-    body = frame.arrays.get("frame")
-    if len(frame.arrays) != 1 or body is None or body.dtype != np.uint8 or body.ndim != 1:
-        raise FrameError("array", "its bytes are no row of bytes")
-    return body.tobytes()

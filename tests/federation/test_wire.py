@@ -118,6 +118,21 @@ def test_a_damaged_frame_is_no_frame_or_another_one_and_nothing_else_happens(req
         assert error.code.isalpha()
 
 
+STEP = {"job": "job", "round": 0, "exchange": 1}
+
+
+@given(body=st.binary(max_size=200))
+def test_bytes_of_a_step_come_through_as_they_are_and_go_with_no_other_kind(body):
+    frame = Frame("step", STEP, body=body)
+    assert read(write(frame)) == frame
+    for other in (
+        Frame("step", STEP, {"x": np.zeros(1)}, body),
+        Frame("receipt", {"job": "job"}, body=body + b"x"),
+    ):
+        with pytest.raises(FrameError):
+            write(other)
+
+
 @given(body=st.binary(max_size=200))
 def test_bytes_are_no_frame(body):
     assert code_of(body) in ("truncated", "version")
@@ -136,7 +151,7 @@ def sent(body: bytes) -> bytes:
 
 HARMFUL = {
     "pickle": (pickle.dumps({"a": 1}), "version"),
-    "of another version": (b"fsw\x02" + wire.pack_request(ASK)[4:], "version"),
+    "of another version": (b"fsw\x01" + wire.pack_request(ASK)[4:], "version"),
     "cut off": (wire.pack_request(ASK)[:20], "truncated"),
     "without numbers": (wire.pack_request(ASK)[:-8], "array"),
     "announces 4 GB": (wire.MAGIC + b"\xff\xff\xff\xff{}", "oversized"),

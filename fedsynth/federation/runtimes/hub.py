@@ -40,11 +40,9 @@ from fedsynth.federation.wire import (
     Frame,
     FrameError,
     pack_request,
-    pack_step,
     read,
     unpack_answer,
     unpack_ready,
-    unpack_step,
     write,
 )
 from fedsynth.privacy.trail.job import Job
@@ -375,7 +373,7 @@ class Hub:
         """Sites' parts in a step of a secure sum, as they come; until the deadline."""
         self._exchanges += 1
         plain = {"job": request.job, "round": request.round, "exchange": self._exchanges}
-        frames = {name: pack_step("step", plain, body) for name, body in requests.items()}
+        frames = {n: write(Frame("step", plain, body=body)) for n, body in requests.items()}
         asked = _Asked(
             request.job, request.round, _STEPPED, frames, exchange=self._exchanges, request=request
         )
@@ -395,7 +393,7 @@ class Hub:
                     reply = asked.replies.pop(name)
                 if code := reply.get("code", str)[:20]:
                     self._log("refuse", name, code=code, round=request.round)
-                yield name, None if code else unpack_step(reply)
+                yield name, None if code else reply.body
         finally:
             with self._turn:
                 self._asked = None
@@ -466,7 +464,6 @@ class Hub:
             if frame.kind == "ready":
                 unpack_ready(frame)
             elif frame.kind == "stepped":
-                unpack_step(frame)
                 frame.get("code", str)
             asked.replies[name] = frame
         del asked.frames[name]

@@ -48,10 +48,8 @@ from fedsynth.federation.wire import (
     FrameError,
     pack_answer,
     pack_ready,
-    pack_step,
     read,
     unpack_request,
-    unpack_step,
     write,
 )
 from fedsynth.files import read_plain
@@ -71,6 +69,7 @@ class _Joined:
 
     Attributes:
         party, journal: of its secure sums, and what that party keeps; None where it has none.
+        share: the round that was answered last, and what is kept of it for a secure sum.
     """
 
     job: Job
@@ -80,6 +79,21 @@ class _Joined:
     kept: Kept
     vector: StateFile
     posts: int = 0
+    share: tuple[int, Whole] | None = None
+
+    def settle(self, rounds: int) -> None:
+        """The server asks none of the rounds below again."""
+        self.kept.settle(rounds)
+        self.share = None
+
+    def contribute(self, round: int) -> Whole:
+        """What was kept of a round to be added up in secret. Raises FederationError for none."""
+        if self.share is not None and self.share[0] == round:
+            return self.share[1]
+        known = self.kept.find(round)
+        if known is None or _SHARE not in known[1]:
+            raise FederationError(f"round {round} asks for a share that was not consented to")
+        return np.asarray(known[1][_SHARE])
 
 
 class Site:
@@ -171,7 +185,7 @@ class Site:
         if joined is not None and frame.kind == "post":
             self._post(joined, frame)
         elif joined is not None:
-            joined.kept.settle(frame.whole("rounds"))
+            joined.settle(frame.whole("rounds"))
         return None
 
     def _consider(self, frame: Frame, plain: dict[str, Any]) -> Frame:
@@ -232,7 +246,7 @@ class Site:
             joined.session, joined.posts = session, 0
         memory = self._client.memory(job.job)
         memory.participations = max(memory.participations, participations)
-        joined.kept.settle(frame.whole("settled"))
+        joined.settle(frame.whole("settled"))
         return None
 
     def _take_up(self, job: Job, place: Path) -> _Joined:
@@ -314,6 +328,7 @@ class Site:
                 arrays = {_SHARE: grid.encode(reply.values)}
             body = self._give(request, joined, arrays)
             joined.kept.keep(request.round, request.digest, arrays, None)
+            joined.share = (request.round, arrays[_SHARE]) if _SHARE in arrays else None
             return body
         except Exception as error:
             place = request.task, request.round
@@ -327,22 +342,21 @@ class Site:
             return pack_ready(request, joined.party.standing)
         return pack_answer(Answer(self.name, request.job, request.round, arrays[_VALUES]))
 
-    def _step(self, frame: Frame) -> bytes:
+    def _step(self, frame: Frame) -> Frame:
         """This owner's part in a step of a secure sum."""
-        job, asked = frame.get("job", str), unpack_step(frame)
+        job = frame.get("job", str)
         plain = {"job": job, "round": frame.whole("round"), "exchange": frame.whole("exchange")}
         joined, code = self._jobs.get(job), "joined"
         if joined is not None and joined.party is None:
             code = "sums"
         elif joined is not None and joined.party is not None:
-            kept = joined.kept
             try:
-                body = joined.party.answer(asked, lambda round: _share(kept, round))
-                return pack_step("stepped", {**plain, "code": ""}, body)
+                body = joined.party.answer(frame.body, joined.contribute)
+                return Frame("stepped", {**plain, "code": ""}, body=body)
             except Exception as error:
                 _LOG.info("%s takes no part in a step of a secure sum", self.name, exc_info=error)
                 code = "file" if isinstance(error, MachineError) else "step"
-        return pack_step("stepped", {**plain, "code": code})
+        return Frame("stepped", {**plain, "code": code})
 
     def _refuse(self, request: Request, joined: _Joined) -> str | None:
         """Why a question is not even put to the client; None where it is."""
@@ -379,14 +393,6 @@ class Site:
             joined.vector.close()
             if joined.journal is not None:
                 joined.journal.close()
-
-
-def _share(kept: Kept, round: int) -> Whole:
-    """What was kept of a round to be added up in secret. Raises FederationError for none."""
-    known = kept.find(round)
-    if known is None or _SHARE not in known[1]:
-        raise FederationError(f"round {round} asks for a share that was not consented to")
-    return np.asarray(known[1][_SHARE])
 
 
 def _first_line(job: Job) -> str:

@@ -22,7 +22,7 @@ from fedsynth.federation.runtimes.rules import Rules
 from fedsynth.federation.runtimes.site import Site
 from fedsynth.federation.secure.frames import Step
 from fedsynth.federation.secure.frames import read as read_parts
-from fedsynth.federation.wire import Frame, pack_request, read, unpack_step, write
+from fedsynth.federation.wire import Frame, pack_request, read, write
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.trail.job import Job, Planned
@@ -58,7 +58,7 @@ class Lossy(Direct):
 
 def what(frame: Frame) -> object:
     if frame.kind == "stepped" and not frame.plain["code"]:
-        return read_parts(unpack_step(frame))[0].step
+        return read_parts(frame.body)[0].step
     return frame.kind
 
 
