@@ -72,6 +72,14 @@ def evaluate(
     sensitive: Annotated[
         Columns, typer.Option(help="A column to keep from those who know these. Repeatable.")
     ] = None,
+    against: Annotated[
+        Columns,
+        typer.Option(
+            metavar="NAME",
+            help="Score SDV's copula, ctgan or tvae beside, which learn without privacy. "
+            "Repeatable.",
+        ),
+    ] = None,
     epsilon: Annotated[
         float | None,
         typer.Option(help="Release a few scores of a RELEASE through the door, for so much."),
@@ -103,6 +111,7 @@ def evaluate(
         "secrets": secret,
         "quasi_identifiers": quasi_identifier or (),
         "sensitive": sensitive or (),
+        "against": against or (),
     }
     if epsilon is not None:
         if release is None or real is not None:

@@ -24,6 +24,7 @@ from fedsynth.evaluation.reading.labelled import why_no_task
 from fedsynth.evaluation.reading.notes import Note
 from fedsynth.evaluation.reading.rows import Rows, conform_rows, demand_fitting, read_rows
 from fedsynth.evaluation.reading.steps import Steps
+from fedsynth.evaluation.yardsticks import Yardstick, describe, measure_yardsticks
 from fedsynth.schema import ImageSchema, Schema
 
 Progress = Callable[[str, int, int], None]
@@ -53,12 +54,14 @@ def compare_tables(
     *,
     models: Models,
     secrets: Sequence[str] | None,
+    against: Sequence[str] = (),
     seed: int,
     progress: Progress,
 ) -> tuple[Results, list[Note]]:
     """The tables "real" and "synthetic", perhaps "train", and what there is to note.
 
     Args:
+        against: yardsticks, which learn from "train".
         agreed: whether the synthetic rows were made by the schema, so that they can hold no more
             than it says, and real rows are taken for what it makes of them.
 
@@ -90,7 +93,13 @@ def compare_tables(
         alike = conform_rows(synthetic) if agreed else synthetic
         made = alike if len(alike) else synthetic
         privacy = attack_table(made, members, real, secrets=secrets, seed=seed, progress=step)
-    return Results(fitting, useful, None, privacy, reason, shared, len(real)), notes
+    beside: tuple[Yardstick, ...] = ()
+    if against:
+        model = None if useful is None else useful.models[0].name
+        size, step = len(synthetic), _step("yardsticks", progress)
+        measured = measure_yardsticks(against, train, real, size, model, seed, step)
+        beside = (describe("these rows", fitting, useful), *measured)
+    return Results(fitting, useful, None, privacy, reason, shared, len(real), beside), notes
 
 
 def _with_real_shares(fitting: Fidelity, real: Rows) -> Fidelity:

@@ -32,6 +32,7 @@ from fedsynth.evaluation.measures.utility import Utility
 from fedsynth.evaluation.reading.labelled import task_of
 from fedsynth.evaluation.reading.notes import Note, texts_by_part
 from fedsynth.evaluation.reading.released import Released, is_release, read_released
+from fedsynth.evaluation.yardsticks import Yardstick, demand_yardsticks
 from fedsynth.markup import Html
 from fedsynth.plain import make_jsonable
 from fedsynth.privacy.trail.certificate import Certificate, version_of
@@ -64,6 +65,7 @@ class Evaluation(Shown):
         about: what was compared, as in the JSON's "data".
         certificate: the release's, in brief; None without one.
         clients: scores by owner, if some were computed.
+        yardsticks: the rows beside those of synthesizers without privacy, where some were asked.
         notes: what was sampled, left out or drafted, as sentences that know their part.
     """
 
@@ -79,6 +81,7 @@ class Evaluation(Shown):
     notes: tuple[Note, ...]
     seed: int
     clients: tuple[dict[str, Any], ...] | None = None
+    yardsticks: tuple[Yardstick, ...] = ()
 
     @property
     def caught(self) -> list[str]:
@@ -126,6 +129,7 @@ class Evaluation(Shown):
             "privacy": asdict(self.privacy),
             "images": None if self.images is None else asdict(self.images),
             "clients": None if self.clients is None else list(self.clients),
+            "yardsticks": [asdict(one) for one in self.yardsticks] or None,
             "notes": list(self.notes),
             "reasons": texts_by_part([*self.privacy.skipped, *self.notes]),
         }
@@ -156,6 +160,7 @@ def evaluate(
     secrets: Sequence[str] | str | None = None,
     quasi_identifiers: Sequence[str] | str = (),
     sensitive: Sequence[str] | str = (),
+    against: Sequence[str] | str = (),
     title: str = "Synthetic rows",
     seed: int = 0,
     progress: Progress | bool = True,
@@ -183,6 +188,8 @@ def evaluate(
         secrets: columns that attackers try to infer; by default the target and five more.
         quasi_identifiers, sensitive: columns for the k-anonymity family, which is computed where
             they are named (needs the extra `anonymity`).
+        against: yardsticks to score beside the rows: "copula", "ctgan", "tvae", SDV's synthesizers
+            (needs the extra `sdv`), which learn from `train` without any privacy.
         title: how the report calls the rows.
         seed: of every sample and model.
         progress: True shows it on a terminal or in a notebook, False nowhere; or what is to be
@@ -212,10 +219,11 @@ def evaluate(
     if certificate is not None:
         demand_kind("certificate", certificate, Certificate, "a Certificate")
     attacked = _attacked(schema, secrets, quasi_identifiers, sensitive)
+    yardsticks = _demand_against(against, schema, train)
     with showing(progress) as report:
         if isinstance(report, Display) and isinstance(schema, Schema):
             report.expect(*seconds(sides, len(schema.observed), models))
-        results, more = _compare(sides, schema, agreed, attacked, models, seed, report)
+        results, more = _compare(sides, schema, agreed, attacked, yardsticks, models, seed, report)
     brief = None if certificate is None else _brief(certificate)
     return Evaluation(
         title=title,
@@ -229,7 +237,20 @@ def evaluate(
         certificate=brief,
         notes=(*notes, *more),
         seed=seed,
+        yardsticks=results.yardsticks,
     )
+
+
+def _demand_against(
+    against: Sequence[str] | str, schema: Schema | ImageSchema, train: Data | None
+) -> tuple[str, ...]:
+    """The yardsticks' names, which go with tables, and with rows to learn from."""
+    names = demand_yardsticks(against)
+    if names and isinstance(schema, ImageSchema):
+        raise ConfigError("yardsticks are of tables: leave `against` away for images")
+    if names and train is None:
+        raise ConfigError("yardsticks learn from the rows that were learned from: give `train`")
+    return names
 
 
 def _agree(
@@ -259,6 +280,7 @@ def _compare(
     schema: Schema | ImageSchema,
     agreed: bool,
     attacked: _Attacked,
+    against: Sequence[str],
     models: Models,
     seed: int,
     progress: Progress,
@@ -267,9 +289,15 @@ def _compare(
         return compare_images(sides, schema, seed=seed, progress=progress)
     # First, since it is quick, and a column that it does not know would stop all.
     family = _anonymity(sides, schema, attacked)
-    secrets = attacked.secrets
     results, notes = compare_tables(
-        sides, schema, agreed, models=models, secrets=secrets, seed=seed, progress=progress
+        sides,
+        schema,
+        agreed,
+        models=models,
+        secrets=attacked.secrets,
+        against=against,
+        seed=seed,
+        progress=progress,
     )
     return replace(results, privacy=replace(results.privacy, anonymity=family)), notes
 

@@ -11,6 +11,7 @@ from fedsynth.evaluation.measures.coherence import Coherence
 from fedsynth.evaluation.measures.fidelity import Fidelity
 from fedsynth.evaluation.measures.images import ImageFidelity
 from fedsynth.evaluation.measures.utility import Utility
+from fedsynth.evaluation.yardsticks import Yardstick
 
 _LARGE_EPSILON = 10.0
 _POOR_COLUMN = 0.8
@@ -25,6 +26,7 @@ class Results:
     unlearned: why a table has no utility, as a sentence.
     shared: what to beware of where real rows given as unseen stand among the training rows.
     tested: real rows that models were tested on.
+    yardsticks: the synthetic rows beside those of synthesizers without privacy; perhaps none.
     """
 
     fidelity: Fidelity | None
@@ -34,6 +36,7 @@ class Results:
     unlearned: str | None = None
     shared: str | None = None
     tested: int = 0
+    yardsticks: tuple[Yardstick, ...] = ()
 
 
 def successful_attacks(privacy: Privacy) -> list[str]:

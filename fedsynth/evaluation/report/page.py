@@ -22,6 +22,7 @@ from fedsynth.evaluation.report.sections.images import images_section
 from fedsynth.evaluation.report.sections.privacy import privacy_section
 from fedsynth.evaluation.report.sections.summary import first_screen
 from fedsynth.evaluation.report.sections.utility import utility_section
+from fedsynth.evaluation.report.sections.yardsticks import yardsticks_section
 from fedsynth.markup import Html, join, tag
 
 
@@ -98,6 +99,7 @@ def _sections(content: Content) -> list[Section]:
         images_section(content),
         fidelity_section(content),
         utility_section(content),
+        yardsticks_section(content),
         privacy_section(content),
         clients_section(content),
         certificate_section(content),
