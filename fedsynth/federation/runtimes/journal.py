@@ -33,7 +33,7 @@ class Journal:
     """
 
     def __init__(self, path: Path, *, fresh: bool) -> None:
-        self._path = path
+        self._path, self._start, self._end = path, 0, 0
         if fresh:
             write_whole(path, _MAGIC, private=True)
         self._open()
