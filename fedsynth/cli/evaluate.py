@@ -170,23 +170,28 @@ def evaluate_release(
     options: of `fs.evaluate`.
     """
     from fedsynth.evaluation.evaluating import evaluate as evaluate_rows
+    from fedsynth.evaluation.reading.released import errors_of
+    from fedsynth.jobs.loading import load
     from fedsynth.progress import Display
     from fedsynth.release import read_release
 
     rows, schema, certificate = read_release(release)
+    errors = errors_of(load(release))
     options |= {"certificate": certificate}
     if real is not None:
         options["train"] = None if train is None else _read(train, schema, reader)
         table = _read(real, schema, reader)
         with Display(quiet=quiet, lines=True) as display:
-            return evaluate_rows(table, rows, schema, progress=display, **options)
+            evaluation = evaluate_rows(table, rows, schema, progress=display, **options)
+            return replace(evaluation, errors=errors)
     if train is not None:
         raise ConfigError("--train goes with --real: the release's job file tells both")
     job = load_job(release, Display(quiet=True).caution, changes)
     options["train"] = job.data.train
     with Display(quiet=quiet, lines=True) as display:
         evaluation = evaluate_rows(job.test, rows, schema, progress=display, **options)
-        return replace(evaluation, clients=_client_scores(job.data, rows, evaluation.seed))
+        clients = _client_scores(job.data, rows, evaluation.seed)
+        return replace(evaluation, clients=clients, errors=errors)
 
 
 def _client_scores(data: JobData, rows: Rows, seed: int) -> tuple[dict[str, Any], ...] | None:

@@ -31,7 +31,12 @@ from fedsynth.evaluation.measures.images import ImageFidelity
 from fedsynth.evaluation.measures.utility import Utility
 from fedsynth.evaluation.reading.labelled import task_of
 from fedsynth.evaluation.reading.notes import Note, texts_by_part
-from fedsynth.evaluation.reading.released import Released, is_release, read_released
+from fedsynth.evaluation.reading.released import (
+    Released,
+    errors_of,
+    is_release,
+    read_released,
+)
 from fedsynth.evaluation.yardsticks import Yardstick, demand_yardsticks
 from fedsynth.markup import Html
 from fedsynth.plain import make_jsonable
@@ -66,6 +71,8 @@ class Evaluation(Shown):
         certificate: the release's, in brief; None without one.
         clients: scores by owner, if some were computed.
         yardsticks: the rows beside those of synthesizers without privacy, where some were asked.
+        errors: how far counts of columns and pairs may be off by the noise in them, of a model that
+            tells (:meth:`fedsynth.AIM.errors`).
         notes: what was sampled, left out or drafted, as sentences that know their part.
     """
 
@@ -82,6 +89,7 @@ class Evaluation(Shown):
     seed: int
     clients: tuple[dict[str, Any], ...] | None = None
     yardsticks: tuple[Yardstick, ...] = ()
+    errors: tuple[dict[str, Any], ...] | None = None
 
     @property
     def caught(self) -> list[str]:
@@ -130,6 +138,7 @@ class Evaluation(Shown):
             "images": None if self.images is None else asdict(self.images),
             "clients": None if self.clients is None else list(self.clients),
             "yardsticks": [asdict(one) for one in self.yardsticks] or None,
+            "errors": None if self.errors is None else list(self.errors),
             "notes": list(self.notes),
             "reasons": texts_by_part([*self.privacy.skipped, *self.notes]),
         }
@@ -238,6 +247,7 @@ def evaluate(
         notes=(*notes, *more),
         seed=seed,
         yardsticks=results.yardsticks,
+        errors=errors_of(release),
     )
 
 

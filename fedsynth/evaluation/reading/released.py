@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -78,3 +79,16 @@ def read_released(
     synth, rows = cast(Sampler, release), demand_rows(real, "real")
     drawn, certificate = synth.sample(len(rows), seed=seed), synth.certificate
     return drawn, synth.schema, certificate or certify(synth.ledger, {})
+
+
+def errors_of(model: object) -> tuple[dict[str, Any], ...] | None:
+    """How far a model's counts may be off, an entry for each column and pair measured; None of
+    what does not tell."""
+    if not hasattr(type(model), "errors"):
+        return None
+    told = cast(Any, model)
+    names = [column.name for column in told.schema.modelled]
+    sets = {", ".join(each): each for k in (1, 2) for each in combinations(names, k)}
+    return tuple(
+        {**row, "columns": list(sets[row["columns"]])} for row in told.errors().to_dict("records")
+    )

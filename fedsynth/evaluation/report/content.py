@@ -69,8 +69,11 @@ def reason(content: Content, key: str) -> str:
 
 def _plain_reason(content: Content, key: str) -> str | None:
     data = content.get("data") or {}
-    if key == "images" and data.get("kind") == "table":
-        return "The data are a table."
+    if key == "errors":
+        return (
+            "Releases of aim, mst and privbayes tell how far counts may be off: to `fedsynth "
+            "evaluate RELEASE`, and to evaluate(load(RELEASE), real=..)."
+        )
     if key in {"fidelity", "columns", "pairs", "marginals"} and data.get("kind") == "image":
         return "The data are images, which have no columns to compare one by one."
     if key == "coherence" and data.get("columns") == 1:
@@ -86,7 +89,10 @@ def _plain_reason(content: Content, key: str) -> str | None:
     if key in {*_ATTACKS, "neighbours"} and (data.get("rows") or {}).get("train") is None:
         return "It needs the rows that the generator learned from, and they were not given."
     if key == "anonymity":
-        return "No quasi-identifiers were named."
+        return (
+            "No columns were named that somebody may know a person by (quasi-identifiers), as age "
+            "and place of living."
+        )
     if key == "clients":
         return "The rows were not scored at the clients."
     return None

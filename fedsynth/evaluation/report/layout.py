@@ -70,7 +70,7 @@ def table(
     rows: Iterable[Sequence[object]],
     *,
     texts: Sequence[int] = (),
-    below: Sequence[object] | None = None,
+    below: Sequence[object | None] | None = None,
     class_: str | None = None,
 ) -> Html:
     """A table that fits a desk, and on a phone becomes a list of cards, a row each.
@@ -79,7 +79,7 @@ def table(
         head: titles; one that is markup, as the axis of a column of charts, labels no cells.
         rows: the first cell of each is its heading.
         texts: places of the columns that hold text or charts; the others hold figures.
-        below: a sentence for each row, which stands under it across the whole table.
+        below: a sentence for each row, which stands under it across the whole table; or None.
     """
     kinds = ["text" if place == 0 or place in texts else "num" for place in range(len(head))]
     top = [tag("th", title, scope="col", class_=kinds[i]) for i, title in enumerate(head)]
@@ -88,10 +88,11 @@ def table(
         bodies = [tag("tbody", *lines)]
     else:
         wide = str(len(head))
-        bodies = [
-            tag("tbody", line, tag("tr", tag("td", tag("p", said), colspan=wide), class_="said"))
-            for line, said in zip(lines, below, strict=True)
-        ]
+        under = (
+            said and tag("tr", tag("td", tag("p", said), colspan=wide), class_="said")
+            for said in below
+        )
+        bodies = [tag("tbody", line, said) for line, said in zip(lines, under, strict=True)]
     inner = [tag("caption", caption, class_="unseen"), tag("thead", tag("tr", *top))]
     classes = f"{class_} cards" if class_ else "cards"
     return region(caption, tag("table", *inner, *bodies, class_=classes))

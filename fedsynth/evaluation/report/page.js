@@ -102,20 +102,8 @@
     }
   }
 
-  function printing() {
-    let closed = [];
-    window.addEventListener("beforeprint", () => {
-      closed = [...document.querySelectorAll("details:not([open])")];
-      for (const each of closed) each.open = true;
-    });
-    window.addEventListener("afterprint", () => {
-      for (const each of closed) each.open = false;
-    });
-  }
-
   document.addEventListener("DOMContentLoaded", () => {
     theme();
-    printing();
     frames();
     window.addEventListener("resize", frames);
     for (const each of document.querySelectorAll("details.block")) {

@@ -17,6 +17,7 @@ from fedsynth.evaluation.report.sections.closing import (
     notes_section,
     reading_section,
 )
+from fedsynth.evaluation.report.sections.errors import errors_section
 from fedsynth.evaluation.report.sections.fidelity import fidelity_section
 from fedsynth.evaluation.report.sections.images import images_section
 from fedsynth.evaluation.report.sections.privacy import privacy_section
@@ -96,6 +97,7 @@ def _link(key: str, title: str) -> Html:
 def _sections(content: Content) -> list[Section]:
     sections = [
         first_screen(content),
+        errors_section(content),
         images_section(content),
         fidelity_section(content),
         utility_section(content),

@@ -8,7 +8,7 @@ import pytest
 import fedsynth as fs
 from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.evaluation import evaluating
-from fedsynth.evaluation.reading.released import read_released
+from fedsynth.evaluation.reading.released import errors_of, read_released
 from tests.small_jobs import SCHEMA, table
 
 schema = fs.Schema.from_dict(SCHEMA)
@@ -67,3 +67,11 @@ def test_a_release_and_its_rows_are_compared_alike(synth, tmp_path, monkeypatch)
     assert compared(real=real, synthetic=rows, schema=schema, train=train) == by_folder
     assert compared(real, rows, schema, train=train) == by_folder
     assert compared(synth, real=real, train=train) != by_folder
+
+
+def test_a_model_of_marginals_tells_how_far_its_counts_may_be_off_and_others_do_not(synth):
+    told = errors_of(fs.MST(schema).fit([table()], epsilon=2.0, trust="central"))
+    names = [[column.name] for column in schema.modelled]
+    assert [row["columns"] for row in told if len(row["columns"]) == 1] == names
+    assert all(row["use"] in ("well", "roughly", "hardly") for row in told)
+    assert errors_of(synth) is None and errors_of("a folder") is None

@@ -68,6 +68,7 @@ def table(names: list[str] = NAMES) -> Content:
     content["fidelity"] = fidelity([column(name, rng) for name in names], rng)
     content["utility"] = _utility(rng)
     content["privacy"] = _privacy()
+    content["errors"] = errors(names)
     content["clients"] = [
         {"name": f"hospital-{i}", "rows": n, "accuracy": a, "distance": d}
         for i, (n, a, d) in enumerate(
@@ -220,9 +221,25 @@ def _frame(title: str, kind: str) -> Content:
         "privacy": None,
         "images": None,
         "clients": None,
+        "errors": None,
         "notes": [],
         "reasons": {},
     }
+
+
+def errors(columns: list[str]) -> list[Content]:
+    """How far counts may be off: of each column, the worse the later it stands, and two pairs."""
+    whole = 10_000.0
+
+    def entry(names: list[str], cells: int, error: float | None, use: str) -> Content:
+        worst = None if error is None else 2 * error
+        held = {"columns": names, "cells": cells, "records": whole / cells}
+        return held | {"error": error, "worst": worst, "use": use}
+
+    uses = ["well", "roughly", "hardly"]
+    alone = [entry([name], 4, 100.0 * k, uses[k % 3]) for k, name in enumerate(columns)]
+    pairs = [entry(columns[:2], 16, 500.0, "hardly"), entry(columns[1:3], 16, None, "not measured")]
+    return [*alone, *pairs, entry([columns[0], columns[2]], 8, 50.0, "well")]
 
 
 def _certificate() -> Content:

@@ -352,16 +352,23 @@ def test_no_table_is_cut_on_a_desk_or_a_phone_whatever_the_fonts(lettered, saved
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_print_shows_every_detail_and_no_control(opened, name):
+def test_print_shows_what_was_unfolded_and_no_control(opened, name):
     page = opened(name, color_scheme="dark").page
     page.locator("#theme").focus()
+    page.evaluate("document.querySelectorAll('details').forEach((e, i) => e.open = i % 2)")
     page.emulate_media(media="print")
-    hidden = page.evaluate(
-        "[...document.querySelectorAll('details > *, details svg, details td')]"
-        ".filter(e => !e.checkVisibility({contentVisibilityAuto: true})"
-        " || !e.getBoundingClientRect().height).map(e => e.outerHTML.slice(0, 200))"
+    hidden, shown = (
+        page.evaluate(
+            f"[...document.querySelectorAll('{chosen}')]"
+            f".filter(e => {sign}(e.checkVisibility({{contentVisibilityAuto: true}})"
+            " && e.getBoundingClientRect().height)).map(e => e.outerHTML.slice(0, 200))"
+        )
+        for chosen, sign in (
+            ("details[open] > *, details[open] svg, details[open] td, .strip", "!"),
+            ("details:not([open]) > *:not(summary), details.block:not([open])", ""),
+        )
     )
-    assert hidden == []
+    assert hidden == shown == []
     assert _paper(page) == "rgb(255, 255, 255)"
     for control in ("#theme", "#search", "nav", ".skip"):
         assert not page.locator(control).is_visible()

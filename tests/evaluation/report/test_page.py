@@ -17,7 +17,7 @@ import tests.evaluation.report.report_contents as contents
 from fedsynth.errors import ConfigError, MachineError
 from fedsynth.evaluation.report import page, save
 from fedsynth.evaluation.report.sections.summary import belief_after
-from fedsynth.evaluation.report.wording import amount, one_in, percent, score
+from fedsynth.evaluation.report.wording import amount, capital, one_in, percent, score
 from tests.evaluation.report.report_reading import Element, read
 
 MAKERS = {"table": contents.table, "images": contents.images, "minimal": contents.minimal}
@@ -291,6 +291,7 @@ def _without(where: str) -> Any:
         ("images.student", "Student network", None),
         ("images.classes", "Class by class", None),
         ("clients", "Scores at the clients", None),
+        ("errors", "Errors of counts", None),
     ],
 )
 def test_a_missing_part_is_said_to_be_absent_and_draws_nothing(where, title, gone):
@@ -421,6 +422,53 @@ def test_leaks_come_first_and_are_marked_by_words_and_shape():
     assert "Inference of income" in first.text and "leak found" in first.text
     assert all("none found" in row.text and "leak found" not in row.text for row in others)
     assert "1 of 7 attacks found a leak." in read(PAGES["table"]).text
+
+
+def test_errors_of_counts_are_shares_of_all_records_by_column_and_pair():
+    root = read(PAGES["table"])
+    counts = next(e for e in root.all("section") if e.attributes["id"] == "errors")
+    columns, pairs = counts.all("table")
+    cells = [[cell.text for cell in row.all("td")] for row in columns.all("tr")[1:]]
+    # Of 10,000 records, in 4 cells: errors of 0, 100 and 200 a cell, and twice that at worst.
+    assert [cell.replace("\u202f", "") for cell in cells[1]] == [
+        "4",
+        "25.0%",
+        "1.0%",
+        "2.0%",
+        "roughly",
+    ]
+    # Best first; what nobody measured last, without a figure.
+    assert [row.all("td")[-1].text for row in pairs.all("tr")[1:]] == [
+        "well",
+        "hardly",
+        "not measured",
+    ]
+    assert pairs.all("tr")[3].all("td")[2].text == "\u2013"
+    assert "Pairs: 1 well, 1 hardly, 1 not measured. Well: " in counts.text
+
+
+def test_rows_of_any_tool_are_not_said_to_lack_errors_of_counts():
+    content = _without("errors")
+    content["certificate"] = None
+    assert "Errors of counts" not in page(content) and 'id="errors"' not in page(content)
+
+
+def test_what_an_attack_s_figures_say_is_not_said_again_and_a_weak_signal_is_called_one():
+    content = contents.table(contents.FEW)
+    risks = content["privacy"]["risks"]
+    found = next(risk for risk in risks if risk["caught"])
+    quiet = [risk for risk in risks if not risk["caught"]]
+    quiet[0] |= {"low": 0.01, "stronger": False}
+    quiet[1] |= {"low": 0.0}
+    content["privacy"]["attributes"] = []
+    root = read(page(content))
+    attacks = next(t for t in root.classed("attacks") if "Linkability" in t.text)
+    by_name = {body.all("th")[0].text: body.text for body in attacks.all("tbody")}
+    assert found["sentence"] in attacks.text
+    assert not any(risk["sentence"] in attacks.text for risk in quiet)
+    assert "weak signal" in by_name[capital(quiet[0]["name"])]
+    assert "Guessing at random did as well" in by_name[capital(quiet[0]["name"])]
+    assert "none found" in by_name[capital(quiet[1]["name"])]
 
 
 def test_attacks_say_what_they_presuppose():

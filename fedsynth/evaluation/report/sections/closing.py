@@ -48,7 +48,11 @@ def certificate_section(content: Content) -> Section:
     )
     not_covered = bullets(sentence(e) for e in certificate.get("not_covered") or [])
     cautions = bullets(sentence(e) for e in certificate.get("cautions") or [])
-    nothing = tag("p", "Nothing is recorded.")
+    apart = tag(
+        "p",
+        "Limits that hold of every release, whatever is recorded of this one, stand in its "
+        "certificate.html.",
+    )
     return section(
         "certificate",
         title,
@@ -56,8 +60,9 @@ def certificate_section(content: Content) -> Section:
         tag("p", sentence(certificate.get("sentence") or ""), class_="void" if void else "lede"),
         facts,
         None if void else _adversaries(certificate.get("adversaries") or []),
-        part("not-covered", "What it does not cover", not_covered or nothing),
-        part("cautions", "Cautions", cautions or nothing),
+        not_covered and part("not-covered", "What it does not cover", not_covered),
+        cautions and part("cautions", "Cautions", cautions),
+        apart,
     )
 
 
@@ -91,8 +96,8 @@ def notes_section(content: Content) -> Section:
     notes = bullets(sentence(note) for note in content.get("notes") or [])
     missing = [
         absent(title, reason(content, key))
-        for key, title in (("images", "Images"), ("clients", "Scores at the clients"))
-        if not content.get(key)
+        for key, title in (("clients", "Scores at the clients"), ("errors", "Errors of counts"))
+        if not content.get(key) and (key == "clients" or content.get("certificate"))
     ]
     said = notes or tag("p", "Nothing was sampled or left out.")
     return section("notes", "Notes", "Notes on this run", said, *missing)

@@ -12,7 +12,6 @@ from fedsynth.evaluation.report.content import Content, reason
 from fedsynth.evaluation.report.layout import Part, absent, bullets, figure, lede, part, table
 from fedsynth.evaluation.report.wording import (
     DASH,
-    amount,
     capital,
     cell,
     known,
@@ -71,7 +70,7 @@ def _distances(entry: Content) -> Html | None:
     ):
         quantiles = list(distance.get(key) or [])
         quantiles += [None] * (len(_QUANTILES) - len(quantiles))
-        rows.append([title, *(amount(q) for q in quantiles[:5]), score(ratio.get(side))])
+        rows.append([title, *(score(q) for q in quantiles[:5]), score(ratio.get(side))])
     if all(cell == DASH for row in rows for cell in row[1:]):
         return absent("Distances to the nearest training row", "The run recorded none.")
     caption = "Distance to the nearest training row"
@@ -89,8 +88,8 @@ def _closeness(entry: Content) -> Html | None:
         return None
     edges = histogram["edges"]
     bins = {
-        "labels": [f"{amount(a)} to {amount(b)}" for a, b in pairwise(edges[:-1])]
-        + [f"{amount(edges[-2])} or more"],
+        "labels": [f"{score(a)} to {score(b)}" for a, b in pairwise(edges[:-1])]
+        + [f"{score(edges[-2])} or more"],
         "real": histogram.get("real") or [],
         "synthetic": histogram.get("synthetic") or [],
     }

@@ -77,9 +77,10 @@ def _count(privacy: Content) -> Html:
         words = f"None of {len(every)} attacks found a leak."
     rest = (
         " An attack that finds nothing proves nothing about other attacks: only the certificate "
-        "limits them all. Intervals are 95 % ones; a leak is called found where chance would "
-        "show as much in fewer than 1 of 1,000 runs of that attack, so some attack calls a leak "
-        "by chance in about one of a hundred reports. The attacks compare rows learned from with "
+        "limits them all. A leak is called found where chance would show as much in fewer than 1 "
+        "of 1,000 runs of that attack, so some attack calls a leak by chance in about one of a "
+        "hundred reports; the signal is weak where only the 95 % interval leaves guessing out, as "
+        "chance makes it in 1 of 40 attacks. The attacks compare rows learned from with "
         "held-out rows, so they presuppose that both are drawn at random from the same people, "
         "not parted by time, place or person; otherwise leaks may be called or missed."
     )
@@ -101,9 +102,22 @@ def result_mark(caught: object, *, weak: bool = False) -> Html:
     return tag("span", sign, " ", said, class_="leak" if caught else "noleak")
 
 
-def _sentences(entries: Iterable[Content]) -> list[str]:
-    """What came of each attack, in a sentence."""
-    return [sentence(entry.get("sentence") or "") for entry in entries]
+def _sentences(entries: Iterable[Content]) -> list[str | None]:
+    """What came of each attack, in a sentence, where its row of figures does not say as much: of a
+    leak, of an attack that was not decided, and of one no better than guessing."""
+    return [
+        sentence(entry.get("sentence") or "")
+        if entry.get("caught") is not False
+        else "Guessing at random did as well, so this says little."
+        if entry.get("stronger") is False
+        else None
+        for entry in entries
+    ]
+
+
+def _weak(low: object, guessing: float) -> bool:
+    """Whether an interval leaves guessing out."""
+    return known(low) and low > guessing
 
 
 def _leaks_first(entries: Iterable[Content]) -> list[Content]:
@@ -124,7 +138,7 @@ def _membership(content: Content, privacy: Content) -> Part | Html:
         rows.append(
             [
                 title,
-                result_mark(entry.get("caught"), weak=known(low) and low > 0.5),
+                result_mark(entry.get("caught"), weak=_weak(low, 0.5)),
                 chart,
                 within(value, low, high),
                 _rates(entry),
@@ -203,7 +217,7 @@ def _risks(content: Content, privacy: Content) -> Part | Html:
         rows.append(
             [
                 what,
-                result_mark(entry.get("caught"), weak=known(low) and low > 0.5),
+                result_mark(entry.get("caught"), weak=_weak(low, 0.0)),
                 chart,
                 within(value, low, high),
                 *(percent(entry.get(key)) for key in ("attack", "control", "baseline")),
@@ -241,7 +255,8 @@ def _attributes(content: Content, privacy: Content) -> Part | Html:
         chart = whiskers(gain, low, high, scale, 0.0, label)
         rows.append(
             [name(entry.get("column"), 40)]
-            + [result_mark(entry.get("caught")), chart, within(gain, low, high)]
+            + [result_mark(entry.get("caught"), weak=_weak(low, 0.0)), chart]
+            + [within(gain, low, high)]
             + [percent(entry.get(key)) for key in ("synthetic", "others", "held_out", "commonest")]
             + [count(entry.get("rows"))]
         )

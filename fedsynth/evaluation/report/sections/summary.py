@@ -127,7 +127,7 @@ def _card(entry: Content) -> list[Html]:
     top = tag("h2", entry.get("name") or DASH)
     figures = (entry.get("value"), entry.get("real"), entry.get("trivial"))
     chart = headline(entry) if any(known(figure) for figure in figures) else None
-    return [top, value, *([chart] if chart else []), tag("p", said, class_="meaning")]
+    return [top, value, chart or tag("span"), tag("p", said, class_="meaning")]
 
 
 def _promise(content: Content) -> Html:
