@@ -8,12 +8,17 @@ from datetime import timedelta
 import numpy as np
 
 from fedsynth.data.tables import Conformed
+from fedsynth.encoding.bins import Bins
 from fedsynth.encoding.grid import MAX_CELLS
 from fedsynth.encoding.histogram import grid_of
+from fedsynth.encoding.table import TableEncoding
 from fedsynth.schema import Boolean, Categorical, Datetime, ImageSchema, Modelled, Schema
 
 _WIDE = 1_000
 """From so many values for each cell that there may be on, bounds are cautioned of."""
+
+_TOLD = 8
+"""Columns named in a sentence."""
 
 _FEW = 64
 """Cells that hold all of a table's values, where these are more: methods learn about 32 bins."""
@@ -51,6 +56,36 @@ def _describe(column: Modelled) -> str:
         f"values, told apart to {widest * column.unit:,.15g} far from 0 and finer near it: if "
         "values lie close together far from 0, narrow the bounds, or declare `edges` or `spikes`"
     )
+
+
+def undivided_remarks(encoding: TableEncoding | None) -> tuple[str, ...]:
+    """That most columns of numbers have one bin each, in a sentence; else nothing.
+
+    What learns codes sees a constant in their place. Where nearly all values are one, that is what
+    they are; where the bin holds most of the range, the histogram told nothing. A function of what
+    is released.
+    """
+    if encoding is None:
+        return ()
+    several = {
+        column.name: bins
+        for column, bins in zip(encoding.schema.modelled, encoding.bins, strict=True)
+        if isinstance(bins, Bins) and bins.grid.units > 1
+    }
+    single = [name for name, bins in several.items() if bins.size == 1 and _is_spread(bins)]
+    if 2 * len(single) <= len(several):
+        return ()
+    more = f" and {len(single) - _TOLD} more" if len(single) > _TOLD else ""
+    named = ", ".join(single[:_TOLD]) + more
+    return (
+        f"{len(single)} of {len(several)} columns of numbers have one bin each, since the noise of "
+        f"the histogram hides how their values lie: nothing is learned of {named} but the range. A "
+        "larger histogram_share or epsilon, or more units, tell more",
+    )
+
+
+def _is_spread(bins: Bins) -> bool:
+    return 2 * int(bins.lengths[bins.weights > 0].sum()) > bins.grid.units
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,9 @@ import pandas as pd
 import pytest
 
 from fedsynth.data.conforming import conform
-from fedsynth.encoding.resolution import find_crowded, resolution_cautions
+from fedsynth.encoding.histogram import HistogramLayout
+from fedsynth.encoding.resolution import find_crowded, resolution_cautions, undivided_remarks
+from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import PrivacyWarning
 from fedsynth.methods.marginal.mst import MST
 from fedsynth.schema import Categorical, Continuous, Datetime, ImageSchema, Integer, Schema
@@ -84,3 +86,24 @@ def test_amounts_far_below_their_bounds_are_learned():
     drawn = synth.sample(4_000, seed=1)["x"]
     for share in (0.1, 0.5, 0.9):
         assert drawn.quantile(share) == pytest.approx(np.quantile(amounts, share), rel=0.2)
+
+
+def test_columns_that_noise_leaves_in_one_bin_are_named_where_they_are_most():
+    schema = schema_of(
+        *(Integer(name=name, lower=0, upper=99) for name in ("spread", "hidden", "lost")),
+        Integer(name="constant", lower=7, upper=7),
+        Categorical(name="kind", values=("a", "b")),
+    )
+    layout = HistogramLayout.of(schema)
+    rows = conform(
+        pd.DataFrame(
+            {"spread": np.arange(4000) % 100, "hidden": 3, "lost": 4, "constant": 7, "kind": "a"}
+        ),
+        schema,
+    )
+    counts = np.bincount(layout.positions(rows).ravel(), minlength=layout.dim).astype(float)
+    assert undivided_remarks(TableEncoding.from_histogram(schema, counts, 0.0)) == ()
+    (told,) = undivided_remarks(TableEncoding.from_histogram(schema, counts, 1e6))
+    assert told.startswith("3 of 3 columns of numbers have one bin each")
+    assert "nothing is learned of spread, hidden, lost but the range" in told
+    assert undivided_remarks(None) == ()

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from fedsynth.codec import pack
+from fedsynth.encoding.resolution import undivided_remarks
 from fedsynth.federation.client.tasks import Task
 from fedsynth.methods.gan.discriminators import (
     Auxiliary,
@@ -149,7 +150,7 @@ class Training:
 
     def _to_learned(self) -> Learned:
         kept: list[Tensor] = []
-        remarks: list[str] = []
+        remarks = [*undivided_remarks(self.known.encoding)]
         for part, (trainer, watch) in enumerate(zip(self.trainers, self.watches, strict=True)):
             name = "the generator" if len(self.trainers) == 1 else f"the generator of class {part}"
             warnings = watch.remarks(name)

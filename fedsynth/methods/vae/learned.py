@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fedsynth.codec import GIVEN
 from fedsynth.data.images import Images
 from fedsynth.encoding import image
+from fedsynth.encoding.resolution import undivided_remarks
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ReleaseError
 from fedsynth.methods.sampling.labels import demand_shares, draw_codes, draw_labels
@@ -44,6 +45,11 @@ class Learned(Outlined):
     frequencies: NDArray[np.float64]
     encoding: TableEncoding | None
     schema: Annotated[Schema | ImageSchema, GIVEN]
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What could not be learned, in sentences."""
+        return undivided_remarks(self.encoding)
 
     def check(self) -> None:
         if self.theta.shape != (self.model.parts * self.model.spec.decoder_dim,):
