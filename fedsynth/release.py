@@ -325,6 +325,7 @@ def _job_of(model: Fitted) -> dict[str, Any]:
         "delta": budget.resolved_delta,
         "unit": budget.unit,
         "trust": budget.trust,
+        **{name: getattr(budget, name) for name in ("weigh", "person_clip") if budget.weigh},
     }
     return {
         "schema": SCHEMA,

@@ -49,10 +49,12 @@ class Privacy(Section):
 
     epsilon: Annotated[float, Field(description="a number above 0, or inf for no privacy")]
     delta: Annotated[float | None, Field(description="a number between 0 and 1")] = None
-    unit: Annotated[str, Field(description="record or client")] = "record"
+    unit: Annotated[str, Field(description="record, person or client")] = "record"
     trust: Annotated[str, Field(description="central, distributed or local")] = "distributed"
     units: Count = None
     curious: Annotated[int | None, Field(ge=0, description="a whole number of at least 0")] = None
+    weigh: Annotated[str | None, Field(description="person or row")] = None
+    person_clip: Annotated[float | None, Field(description="a number above 0")] = None
 
     @model_validator(mode="after")
     def _check_budget(self) -> Privacy:

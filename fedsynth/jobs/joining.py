@@ -78,7 +78,7 @@ class SiteRules(Section):
 
     place: ClassVar[str] = "rules"
 
-    unit: Annotated[str, Field(description="record or client")] = "record"
+    unit: Annotated[str, Field(description="record, person or client")] = "record"
     trust: Annotated[str, Field(description="central, distributed or local")]
     job_epsilon: Epsilon
     job_delta: Delta = 1e-5

@@ -17,6 +17,7 @@ from fedsynth.federation.runtime import Federation
 from fedsynth.federation.simulation.simulation import Owners
 from fedsynth.methods.fitted import FittedModel, L
 from fedsynth.methods.overview import overview
+from fedsynth.methods.persons import demand_joined, demand_persons
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.job import Planned
 from fedsynth.privacy.trail.ledger import Ledger
@@ -41,6 +42,9 @@ class Method(Shown, FittedModel[L], ABC):
 
     free: ClassVar[str]
     """What a fitted one gives at no further cost, as errors say it."""
+    no_persons: ClassVar[str] = "nobody saw to it that its rows can be added up by person"
+    """Why it cannot protect persons; empty where it can. Then every task that it asks for the job's
+    unit keeps the order of its records' rows, or has rows of groups."""
 
     # What a method writes.
 
@@ -118,7 +122,9 @@ class Method(Shown, FittedModel[L], ABC):
         settings = self.resolved(budget)
         sure = count_survivors(survivors, clients)
         rules = rules_for(budget, clients, sure) if secure else None
+        demand_persons(self.schema, budget, self.name, self.no_persons)
         releases = self.releases(settings, budget, clients, survivors)
+        demand_joined(releases, budget, self.name)
         if secure:
             demand_everybody(releases)
         return Plan(
@@ -142,6 +148,8 @@ class Method(Shown, FittedModel[L], ABC):
         trust: str | None = None,
         units: int | None = None,
         curious: int | None = None,
+        weigh: str | None = None,
+        person_clip: float | None = None,
         plan: Plan | None = None,
         again: bool = False,
         seed: int = 0,
@@ -172,9 +180,9 @@ class Method(Shown, FittedModel[L], ABC):
                 a federation of clients.
             budget: what all releases of this job may cost together: a :class:`Budget`, a mapping
                 of its fields, or epsilon alone.
-            epsilon, delta, unit, trust, units, curious: a budget's fields, in its place. Epsilon
-                has no default; unit is "record" or "client", trust "distributed", "central" or
-                "local"; see :class:`Budget` for all of them.
+            epsilon, delta, unit, trust, units, curious, weigh, person_clip: a budget's fields, in
+                its place. Epsilon has no default; unit is "record", "person" or "client", trust
+                "distributed", "central" or "local"; see :class:`Budget` for all of them.
             plan: of :meth:`plan`, for this budget and so many clients; made here by default.
             again: fit once more what was fitted, and replace it. Each fit costs its own epsilon,
                 and of the same rows all of them together cost more.
@@ -216,7 +224,8 @@ class Method(Shown, FittedModel[L], ABC):
         """
         known = [own.name for own in (*fields(Options), *fields(Budget))]
         demand_none("fit", unknown, [*known, "plan", "again"])
-        words = {"epsilon": epsilon, "delta": delta, "unit": unit, "trust": trust}
+        words: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "unit": unit, "trust": trust}
+        words |= {"weigh": weigh, "person_clip": person_clip}
         allowed = budget_of(budget, **words, units=units, curious=curious)
         demand_flag("again", again)
         if plan is not None:

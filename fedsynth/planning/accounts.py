@@ -129,7 +129,9 @@ def _left(counts: dict[Terms, int], budget: Budget) -> float:
 
     def fits(epsilon: float) -> bool:
         noise = optimal_gaussian_sigma(epsilon, delta)
-        more = Terms(unit=budget.unit, trust="central", clip=1.0, noise_multiplier=noise)
+        more = Terms(
+            unit=budget.unit, trust="central", clip=1.0, noise_multiplier=noise, weigh=budget.weigh
+        )
         wanted = {**charged(counts, unit=budget.unit)}
         wanted[more] = wanted.get(more, 0) + 1
         return admits(wanted, budget.epsilon, delta)

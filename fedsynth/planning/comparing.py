@@ -12,6 +12,7 @@ from fedsynth.planning.forecast import Forecast, figure, plan
 from fedsynth.privacy.adversaries import HOLDER, SERVER, Adversary
 from fedsynth.privacy.budget import Budget
 from fedsynth.queries.expected import ExpectedError
+from fedsynth.schema import Schema
 from fedsynth.views import Grid, Said, spell_bytes
 
 
@@ -68,12 +69,22 @@ def compare(
             secure sums are of distributed trust.
     """
     found = []
-    for unit in ("record", "client"):
+    persons = isinstance(synth.schema, Schema) and synth.schema.person is not None
+    for unit in ("record", *(["person"] if persons else []), "client"):
         for trust in ("central", "distributed", "local"):
             units = budget.units if unit == budget.unit else None
             curious = budget.curious if trust == "distributed" else None
-            other = replace(budget, unit=unit, trust=trust, units=units, curious=curious)
+            own = unit == budget.unit
             try:
+                other = replace(
+                    budget,
+                    unit=unit,
+                    trust=trust,
+                    units=units,
+                    curious=curious,
+                    weigh=budget.weigh if own else None,
+                    person_clip=budget.person_clip if own else None,
+                )
                 one = plan(
                     synth,
                     other,

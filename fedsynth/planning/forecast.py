@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -176,8 +176,9 @@ class Forecast(Shown):
         return Grid(head, rows, figures=(1, 3, 4, 5, 6, 7, 8, 9))
 
     def _errors_grid(self) -> Grid:
-        record = self.plan.budget.protects.per_record
-        unit = "records" if record else "clients, each 1 in all"
+        budget = self.plan.budget
+        record = budget.protects.per_record and not budget.protects.joined
+        unit = _COUNTED.get(budget.weigh or budget.unit, budget.unit)
         head = ("noisy tables", f"mean error of a cell, in {unit}", "cells", "records in a cell")
         known = self.records if record else None
         rows = [
@@ -259,10 +260,12 @@ def plan(
     settings = what.resolved(made.budget)
     expected = what.expect(settings, made)
     units = records if made.budget.protects.per_record else made.clients
+    if made.budget.protects.joined:
+        units = made.budget.units
     questions = tuple(_question(one, made, units, expected) for one in made.releases)
     found = made.adversaries()
     epsilon = made.epsilon()
-    notes = [*expected.notes, *_unknown(questions, units)]
+    notes = [*expected.notes, *_price(made.budget), *_unknown(questions, units)]
     warnings = warnings_for(made, epsilon, found, records)
     if settled != allowed:
         careless = what.plan(replace(allowed, curious=0), clients, survivors)
@@ -284,6 +287,35 @@ def plan(
         warnings=warnings,
         suggestions=suggestions_for(made.budget, epsilon, found, records),
         notes=tuple(notes),
+    )
+
+
+_COUNTED = {
+    "record": "records",
+    "person": "persons, each 1 in all",
+    "row": "rows",
+    "client": "clients, each 1 in all",
+}
+
+
+def _price(budget: Budget) -> Iterator[str]:
+    """What it costs that persons are protected, in a sentence."""
+    clip = budget.person_clip
+    if clip is None:
+        return
+    if budget.weigh == "person":
+        yield (
+            f"Of persons, each of k rows that weigh 1/k (weigh: person): noise is {clip:g} times "
+            "what it is of one row a person, where a record is protected. Persons whose rows all "
+            f"agree count {clip:g}."
+        )
+        return
+    yield (
+        f"Of persons, whose rows weigh 1 and together {clip:g} at the most (weigh: row): noise in "
+        f"a count of rows is {clip:g} times what it is of records. Beside how many "
+        f"rows count it is at most {clip:g} x persons / sum of min(k, {clip:g}) times that of one "
+        f"row a person, of persons of k rows: from 1, where all have {clip:g} and more, to "
+        f"{clip:g}, where each has one. Where it is 1.2 to 1.5, more has not helped."
     )
 
 

@@ -43,6 +43,8 @@ def _known(budget: Budget, records: int | None) -> Budget:
     """The budget with the number of its units, which a job may not know of; its delta stays."""
     if records is None or budget.units is not None or not budget.protects.per_record:
         return budget
+    if budget.protects.joined:
+        return budget  # How many persons the records are of is not known.
     return replace(budget, units=records, delta=budget.resolved_delta)
 
 

@@ -61,11 +61,11 @@ def charged(
 
 def _moved(terms: Terms, unit: str) -> Terms:
     """Terms of another unit's rows as they protect this unit, or PrivacyError: unamplified."""
-    moved = unit_of(unit).moved
-    if terms.unit not in moved:
+    own, weigh = unit_of(unit), "person" if unit_of(unit).joined else None
+    if terms.unit not in own.moved:
         raise PrivacyError(f"one {unit} may move a sum of {terms.unit}s without bound")
-    noise = terms.noise_multiplier / moved[terms.unit]
-    return replace(terms, unit=unit, noise_multiplier=noise, sampling=Everyone())
+    noise = terms.noise_multiplier / own.moved[terms.unit]
+    return replace(terms, unit=unit, noise_multiplier=noise, sampling=Everyone(), weigh=weigh)
 
 
 def unsampled(terms: Terms) -> Terms:

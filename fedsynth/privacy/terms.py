@@ -37,6 +37,7 @@ class Terms:
         curious: how many of these may come from owners that take their own shares of the noise off
             again: the others together carry the whole.
         alpha: index of a mechanism that is one of a family, else None.
+        weigh: where a unit's records are joined, what has weight 1: "person" or "row"; else None.
     """
 
     unit: str
@@ -49,6 +50,7 @@ class Terms:
     survivors: int = 1
     curious: int = 0
     alpha: float | None = None
+    weigh: str | None = None
 
     def __post_init__(self) -> None:
         """Raises ConfigError for parts that are none, PrivacyError for parts that do not fit."""
@@ -67,6 +69,8 @@ class Terms:
         self.kind.admit(self.trusts, self.sampling)
         if self.protects.per_record and self.sampling.replaces_one:
             raise PrivacyError("fixed-size samples are for clients; records are Poisson-sampled")
+        if self.weigh not in (("person", "row") if self.protects.joined else (None,)):
+            raise PrivacyError(f"{self.unit}s' rows cannot be weighed by {self.weigh}")
 
     @property
     def protects(self) -> Unit:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Literal, Protocol
 
 from fedsynth.errors import BudgetExceeded
+from fedsynth.federation.client.tasks import in_groups
 from fedsynth.privacy.accounting import charged, spent
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.calibration import calibrate, optimal_gaussian_sigma
@@ -111,6 +112,7 @@ def training_of(
 ) -> Callable[[float], Planned]:
     """From a noise multiplier to the rounds that a plan holds for it."""
     sampling = _sampling_of(settings, clients)
+    reach = 1.0 if in_groups(task) else budget.reach("l2")
     whole = count_survivors(survivors, clients)
     answers = whole if budget.protects.per_record else _sure_answers(sampling, clients, survivors)
 
@@ -118,7 +120,7 @@ def training_of(
         terms = Terms(
             unit=budget.unit,
             trust=budget.trust,
-            clip=settings.clip or 1.0,
+            clip=(settings.clip or 1.0) * reach,
             noise_multiplier=multiplier,
             sampling=sampling,
             **count_on(budget, answers),

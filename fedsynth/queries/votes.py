@@ -25,7 +25,8 @@ def vote_terms(
     norm = norm_of(noise)
     length = math.sqrt(queries) if norm == "l2" else float(queries)
     reach = exchange(norm) if budget.protects.per_record else 1.0
-    return terms_for_everyone(budget, length * reach, noise_multiplier, survivors, noise)
+    bound = length * reach
+    return terms_for_everyone(budget, bound, noise_multiplier, survivors, noise, groups=True)
 
 
 @dataclass(frozen=True, eq=False)

@@ -218,10 +218,10 @@ def select_privately(
     BestOf(Trials(1.0, "geometric"), ()).admit(allowed.trusts, Everyone())
     if not allowed.private:
         raise ConfigError("private selection takes a finite epsilon")
-    if not allowed.protects.per_record:
+    if not allowed.protects.per_record or allowed.protects.joined:
         raise ConfigError(
-            "private selection protects records (unit record): clients' scores have no cut "
-            "between what is fitted to and what is scored on"
+            "private selection protects records (unit record): scores of clients, and of persons, "
+            "have no cut between what is fitted to and what is scored on"
         )
     if is_release(folder) or (folder.exists() and any(folder.iterdir())):
         raise ConfigError(f"{folder} is not empty: name a new folder")

@@ -122,6 +122,11 @@ def federated_scores(
     demand_schema(schema, "federated_scores")
     demand_flag("per_owner", per_owner)
     budget = budget_of(budget)
+    if budget.protects.joined:
+        raise ConfigError(
+            "scores cannot protect persons: a score is of single rows, and a person has several. "
+            "Score on public rows, or keep the figures to yourself"
+        )
     made = records_of(synthetic, schema, "synthetic")
     if not len(made):
         raise DataError("synthetic: has no rows")

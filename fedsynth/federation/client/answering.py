@@ -14,8 +14,8 @@ from fedsynth.errors import PrivacyError
 from fedsynth.federation.client.client import Client
 from fedsynth.federation.client.faults import isolate
 from fedsynth.federation.client.groups import sum_groups
-from fedsynth.federation.client.steps import draw_records
-from fedsynth.federation.client.tasks import GroupTask, Keeper, Task, learn, lookup
+from fedsynth.federation.client.joining import count_units, draw_records, join
+from fedsynth.federation.client.tasks import GroupTask, Keeper, Task, keeps_order, learn, lookup
 from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Answer, Incident, Request
 from fedsynth.privacy.rows.clipping import clip_and_sum, clip_blocks
@@ -81,9 +81,9 @@ def _clip_sums(
     if request.kept and not isinstance(task, Keeper):
         raise PrivacyError(f"task {task.name}: nothing of what it gives can be kept at its client")
     samples = [draw_records(view, request) for view in views]
-    units = [terms.protects.rows(len(sample)) for sample in samples]
-    current, total = 0, np.zeros(width)
-    for position, rows in task.contribute(views, samples, request):
+    units = [count_units(*own, request) for own in zip(views, samples, strict=True)]
+    current, total, given = 0, np.zeros(width), task.contribute(views, samples, request)
+    for position, rows in join(given, views, samples, request, keeps_order(task)):
         if not current <= position < len(views):
             raise PrivacyError(f"task {task.name}: it gives rows of a client out of their order")
         while current < position:

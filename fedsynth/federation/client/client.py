@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from fedsynth.errors import BudgetExceeded, FederationError, PrivacyError
 from fedsynth.federation.client.floor import Floor, Tally, read_plan
 from fedsynth.federation.client.memory import Memory
+from fedsynth.federation.client.persons import Persons
 from fedsynth.federation.request import PLAN, Request
 from fedsynth.privacy.accounting import unsampled
 from fedsynth.privacy.noise import NoiseSource
@@ -43,6 +45,11 @@ class Client:
     coins: NoiseSource = field(default_factory=NoiseSource)
     floor: Floor | None = None
     memories: dict[str, Memory] = field(default_factory=dict)
+
+    @cached_property
+    def persons(self) -> Persons | None:
+        """Whose its records are, as its data know; None where they do not."""
+        return Persons.of(self.data)
 
     def memory(self, job: str) -> Memory:
         """What it keeps of a job; of one that is new to it, what its ledger remembers."""
@@ -80,6 +87,8 @@ class Client:
                 return "has no floor and no ledger, and under local trust nobody decides for it"
             if event.terms.noise_multiplier == 0:
                 return "has no floor that admits rounds without noise"
+        if event.terms.protects.joined and self.persons is None:
+            return "its rows do not say whose they are (the schema's person), so none can be hidden"
         reason = self._insist(event.terms, memory.rules)
         if reason is not None:
             return f"below its floor: {reason}"

@@ -1,9 +1,9 @@
 """Groups of a client's records: what a task sees whose rows are functions of many records.
 
-Removing a record must change one group's row and no other. So a record's group is an independent
-coin of the client, drawn once a job; the number of groups is public and the same at every client,
-records or none; and a task sees a group instead of its client, with that group's records and memory
-alone.
+Removing a unit must change one group's row and no other. So the group of a record, or of a person
+with all its records, is an independent coin of the client, drawn once a job; the number of groups
+is public and the same at every client, records or none; and a task sees a group instead of its
+client, with that group's records and memory alone.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from fedsynth.errors import PrivacyError
 from fedsynth.federation.client.client import Client
 from fedsynth.federation.client.group import Group
+from fedsynth.federation.client.joining import persons_of
+from fedsynth.federation.client.persons import Persons
 from fedsynth.federation.client.tasks import GroupTask
 from fedsynth.federation.request import Request
 from fedsynth.privacy.noise import NoiseSource
@@ -31,9 +33,18 @@ GROUPS = "groups"
 _MOST = 10_000
 
 
-def assign(records: int, groups: int, coins: NoiseSource) -> list[NDArray[np.int64]]:
-    """Positions of the records of each group: every record's group is a coin of its own."""
-    chosen = coins.generator().integers(groups, size=records)
+def assign(
+    records: int, groups: int, coins: NoiseSource, persons: Persons | None = None
+) -> list[NDArray[np.int64]]:
+    """Positions of the records of each group: every unit's group is a coin of its own.
+
+    Args:
+        persons: whose the records are, where these are the units.
+    """
+    units = records if persons is None else len(persons)
+    chosen = coins.generator().integers(groups, size=units)
+    if persons is not None:
+        chosen = chosen[persons.numbers]
     return [np.flatnonzero(chosen == group) for group in range(groups)]
 
 
@@ -45,6 +56,7 @@ def groups_of(client: Client, request: Request) -> tuple[Group, ...]:
     """
     count, memory = group_count(request), client.memory(request.job)
     if memory.groups is None:
+        persons = persons_of(client, request)
         memory.groups = tuple(
             Group(
                 client.name,
@@ -54,7 +66,7 @@ def groups_of(client: Client, request: Request) -> tuple[Group, ...]:
                 memory.board,
                 client.coins,
             )
-            for number, members in enumerate(assign(client.records, count, client.coins))
+            for number, members in enumerate(assign(client.records, count, client.coins, persons))
         )
     if len(memory.groups) != count:
         raise PrivacyError(

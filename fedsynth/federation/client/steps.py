@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.errors import PrivacyError
+from fedsynth.federation.client.joining import Joiner, demand_order, draw_records
 from fedsynth.federation.client.memory import Board
 from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
@@ -27,13 +28,16 @@ class Steps:
     Args:
         client: whose records they are.
         request: with the terms of every step and their number.
+        keeps_order: whether a contribution has a row for every record of its sample, in its order.
 
     Raises:
-        PrivacyError: terms under which a step does not carry all of its noise, or hides a client.
+        PrivacyError: terms under which a step does not carry all of its noise, or hides a client;
+            or persons are to be hidden by a task that does not keep the order.
     """
 
-    def __init__(self, client: View, request: Request) -> None:
+    def __init__(self, client: View, request: Request, keeps_order: bool = False) -> None:
         terms = request.terms
+        demand_order(request, keeps_order)
         if not (terms.trusts.alone and terms.protects.per_record):
             # The client's own check: with less than all of the noise in every step, or a row of
             # all its records, what it learned would protect nobody, and no sum mends that.
@@ -79,13 +83,7 @@ class Steps:
         rows = contribution(self._client, sample)
         if len(rows) > len(sample):
             raise PrivacyError(f"task {self._request.task}: more rows than {terms.unit}s")
-        total = clip_and_sum(rows, terms.clip, terms.norm)
+        joiner = Joiner(self._client, sample, self._request)
+        total = clip_and_sum(joiner.join(rows), terms.clip, terms.norm)
+        joiner.demand_all()
         return terms.client_noised(total, self.coins)
-
-
-def draw_records(client: View, request: Request) -> NDArray[np.int64]:
-    """Positions of a client's records that take part: at the record level drawn in secret."""
-    terms = request.terms
-    if terms.protects.per_record:
-        return terms.sampling.draw(client.records, client.coins)
-    return np.arange(client.records)

@@ -23,6 +23,11 @@ class Task(Protocol):
     on its own unit, the request, what was announced and the client's coins, and on nothing else:
     not on other units, their number or its place among them, or removing one would move other rows
     too.
+
+    One that sets ``keeps_order = True`` gives a row for every record of a sample, in the sample's
+    order, and where it cuts samples it cuts them by
+    :func:`~fedsynth.federation.client.joining.pieces` alone. No other is asked where a unit has
+    several records: by its place the door knows whose a row is.
     """
 
     @property
@@ -137,7 +142,23 @@ def learn(client: View, request: Request) -> NDArray[np.float64]:
         raise FederationError(
             f"the task {request.task!r} gives sums: it does not train at its client"
         )
-    return np.asarray(task.learn(Steps(client, request), request), np.float64)
+    steps = Steps(client, request, keeps_order(task))
+    return np.asarray(task.learn(steps, request), np.float64)
+
+
+def keeps_order(task: Task | Learner | GroupTask) -> bool:
+    """Whether a task promises rows in the order of its sample; one that says nothing does not."""
+    return getattr(task, "keeps_order", False) is True
+
+
+def joins(name: str) -> bool:
+    """Whether a task may be asked where a unit has several records."""
+    return in_groups(name) or keeps_order(_known(name))
+
+
+def in_groups(name: str) -> bool:
+    """Whether a task's rows are of groups of records, of which a unit exchanges one."""
+    return isinstance(_known(name), GroupTask)
 
 
 def _known(name: str) -> Task | Learner | GroupTask:

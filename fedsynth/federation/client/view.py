@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from fedsynth.federation.client.client import Client
 from fedsynth.federation.client.memory import Board, PrivateVector
+from fedsynth.federation.client.persons import Persons
 from fedsynth.privacy.noise import NoiseSource
 
 T = TypeVar("T")
@@ -39,6 +40,11 @@ class View:
     def records(self) -> int:
         """How many; private at the record level."""
         return self._client.records
+
+    @property
+    def persons(self) -> Persons | None:
+        """Whose its records are; None where nobody said."""
+        return self._client.persons
 
     @property
     def coins(self) -> NoiseSource:

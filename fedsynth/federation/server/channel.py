@@ -165,7 +165,8 @@ class Channel:
             against what earlier ones counted (:func:`fedsynth.federation.server.counts.look`).
         """
         released = self.sum(task, terms, dim, arrays=arrays)
-        everybody = released.answered == self.clients
+        # Where a person's rows are added up its factor hangs on what is asked, and so do totals.
+        everybody = released.answered == self.clients and not terms.protects.joined
         total, reason = look(
             released.value,
             blocks,

@@ -63,6 +63,7 @@ class FederatedClassifier(InRounds[Learned]):
     use: ClassVar[str] = "predict with"
     free: ClassVar[str] = "What was fitted predicts at no further cost"
     settings_type = FederatedClassifierSettings
+    no_persons = ""
     learned_type = Learned
     settings: FederatedClassifierSettings
 

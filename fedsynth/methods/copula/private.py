@@ -84,6 +84,7 @@ class PrivateFusion(Synthesizer[Learned]):
 
     name: ClassVar[str] = "private-fusion"
     settings_type = PrivateFusionSettings
+    no_persons = ""
     learned_type = Learned
     images = False
     schema: Schema

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ Whole = NDArray[np.int64]
 class StatisticsTask:
     """Count cells and sum products; at the client level the means over a client's own records."""
 
+    keeps_order: ClassVar[bool] = True
     name: str = "fusion-statistics"
 
     def contribute(

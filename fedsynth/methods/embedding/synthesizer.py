@@ -115,6 +115,7 @@ class MeanEmbedding(Synthesizer[Learned]):
 
     name: ClassVar[str] = "mean-embedding"
     settings_type = MeanEmbeddingSettings
+    no_persons = ""
     learned_type = Learned
     settings: MeanEmbeddingSettings
 

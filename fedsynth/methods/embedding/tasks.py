@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedsynth.federation.client.joining import pieces
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
@@ -32,6 +34,7 @@ class EmbeddingTask:
     another.
     """
 
+    keeps_order: ClassVar[bool] = True
     name: str = "mean-embedding"
 
     def contribute(
@@ -40,8 +43,8 @@ class EmbeddingTask:
         for index, (client, sample) in enumerate(zip(clients, samples, strict=True)):
             embedding = client.board.read(BOARD, embedding_of)
             if request.terms.protects.per_record:
-                for start in range(0, len(sample), _CHUNK):
-                    yield index, feature_rows(embedding, client, sample[start : start + _CHUNK])
+                for piece in pieces([client], [sample], request, _CHUNK):
+                    yield index, feature_rows(embedding, client, sample[piece])
             else:
                 yield index, DenseRows(_mean(embedding, client, sample, request.dim)[None])
 

@@ -32,6 +32,7 @@ class FedGAN(RoundsSynthesizer[Learned]):
 
     name: ClassVar[str] = "fedgan"
     settings_type: ClassVar[type[FedGANSettings]] = FedGANSettings
+    no_persons = ""
     learned_type = Learned
     settings: FedGANSettings
 

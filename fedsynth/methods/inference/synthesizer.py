@@ -54,6 +54,10 @@ class FedInfer(Synthesizer[Learned]):
     settings_type = FedInferSettings
     learned_type = Learned
     images = False
+    no_persons = (
+        "its intervals take rows for independent, and those of one person are not: they would be "
+        "too narrow"
+    )
     schema: Schema
     settings: FedInferSettings
     _merged: tuple[Ledger | None, ...] = ()

@@ -132,6 +132,7 @@ class GraphicalSynthesizer(Synthesizer[Learned]):
     """A synthesizer of tables by a graphical model of noisy marginals."""
 
     settings_type: ClassVar[type[GraphicalSettings]]
+    no_persons = ""
     learned_type = Learned
     images = False
     schema: Schema

@@ -60,7 +60,7 @@ class PrivBayes(GraphicalSynthesizer):
                 clip=HAIR,
                 noise_multiplier=exchange * multiplier,
                 sampling=Everyone(),
-                **count_on(budget, surviving),
+                **{**count_on(budget, surviving), "weigh": None},
             )
 
         def tables(multiplier: float) -> Terms:

@@ -73,6 +73,7 @@ class PATE(Synthesizer[Learned]):
 
     name: ClassVar[str] = "pate"
     settings_type = PATESettings
+    no_persons = ""
     learned_type = Learned
     settings: PATESettings
 

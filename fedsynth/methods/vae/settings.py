@@ -105,6 +105,9 @@ class FedVAESettings(MethodSettings):
         problems = {
             "scheme sep needs a categorical target": self.scheme == "sep"
             and not conditions(schema),
+            "scheme sep takes a person's rows apart by class, so what they add up to cannot be "
+            "clipped; scheme uni does not (unit: person)": self.scheme == "sep"
+            and budget.protects.joined,
             "architecture conv is for images": self.architecture == "conv"
             and isinstance(schema, Schema),
             "encoder is a choice at the record level; whole clients keep theirs private": not record

@@ -38,6 +38,7 @@ class FedVAE(RoundsSynthesizer[Learned]):
 
     name: ClassVar[str] = "fedvae"
     settings_type = FedVAESettings
+    no_persons = ""
     learned_type = Learned
     settings: FedVAESettings
 

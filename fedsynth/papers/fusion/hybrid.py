@@ -47,6 +47,7 @@ class HybridFusion(Synthesizer[Edges]):
     settings_type = HybridFusionSettings
     learned_type = Edges
     settings: HybridFusionSettings
+    no_persons = "as published it protects nobody"
     _timing: Timing | None = None
 
     @property

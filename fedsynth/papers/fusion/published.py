@@ -63,6 +63,7 @@ class Fusion(Synthesizer[Learned]):
     settings_type = FusionSettings
     learned_type = Learned
     settings: FusionSettings
+    no_persons = "as published it protects nobody"
 
     def releases(
         self, settings: FusionSettings, budget: Budget, clients: int, survivors: float

@@ -36,6 +36,7 @@ class FusionGAN(Synthesizer[Learned]):
     settings_type = FusionGANSettings
     learned_type = Learned
     settings: FusionGANSettings
+    no_persons = "each owner trains as the paper does, for single records"
 
     def releases(
         self, settings: FusionGANSettings, budget: Budget, clients: int, survivors: float

@@ -63,12 +63,12 @@ def clip_blocks(rows: Rows, starts: NDArray[np.int64], clip: float) -> NDArray[n
 
     Adding or removing one row moves every block of the result by at most ``clip`` in L1.
     """
-    return rows.weighted_sum(_within(largest_blocks(rows, starts), clip))
+    return rows.weighted_sum(within(largest_blocks(rows, starts), clip))
 
 
 def factors(rows: Rows, clip: float, norm: Norm = "l2") -> NDArray[np.float64]:
     """``min(1, clip / ||row||)`` for every row; 0 for rows that are not finite. Shape [rows]."""
-    return _within(rows.norms(norm), clip)
+    return within(rows.norms(norm), clip)
 
 
 def largest_blocks(rows: Rows, starts: NDArray[np.int64]) -> Floats:
@@ -85,7 +85,7 @@ def largest_blocks(rows: Rows, starts: NDArray[np.int64]) -> Floats:
     return rows.largest_blocks(starts)
 
 
-def _within(norms: Floats, clip: float) -> NDArray[np.float64]:
+def within(norms: Floats, clip: float) -> NDArray[np.float64]:
     """What a row of each norm is to be multiplied by, so that its norm is within the clip."""
     norms = norms.astype(np.float64)
     # What float32 rows may gain when a task has scaled them itself, and norms by rounding: the

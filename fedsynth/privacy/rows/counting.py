@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fedsynth.errors import PrivacyError
 from fedsynth.privacy.rows.clipping import Floats, Norm
+from fedsynth.privacy.rows.joining import Array, Starts, cell_squares
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,9 @@ class IndicatorRows:
     def norms(self, norm: Norm) -> Floats:
         ones = float(self.positions.shape[1])
         return np.full(len(self), ones if norm == "l1" else np.sqrt(ones))
+
+    def joined_squares(self, starts: Starts, weights: Array) -> Array:
+        return cell_squares(self.positions.astype(np.int64), self.dim, starts, weights)
 
     def weighted_sum(self, weights: Floats) -> NDArray[np.float64]:
         spread = np.repeat(weights, self.positions.shape[1])
@@ -116,6 +120,21 @@ class MarginalRows:
             raise PrivacyError("blocks of marginal rows must be their tables")
         return np.full(len(self), float(self.table_weights.max()))
 
+    def joined_squares(self, starts: Starts, weights: Array) -> Array:
+        columns = np.ascontiguousarray(self.codes.T, np.int64)
+        total = np.zeros(len(starts))
+        for clique, weight in zip(self.cliques, self.table_weights, strict=True):
+            cells = self._places(columns, clique)[:, None]
+            total += weight**2 * cell_squares(cells, self._cells(clique), starts, weights)
+        return total
+
+    def _places(self, columns: NDArray[np.int64], clique: Sequence[int]) -> NDArray[np.int64]:
+        """The cell of a table that each of the rows [columns, rows] is in, [rows]."""
+        places = np.zeros(columns.shape[1], np.int64)
+        for column in clique:
+            places = places * self.sizes[column] + columns[column]
+        return places
+
     def weighted_sum(self, weights: Floats) -> NDArray[np.float64]:
         kept = weights != 0
         # Column by column, so that a table's places are read from contiguous memory.
@@ -124,9 +143,7 @@ class MarginalRows:
         even = len(factors) == 0 or bool((factors == factors[0]).all())
         tables = []
         for clique, weight in zip(self.cliques, self.table_weights, strict=True):
-            places = np.zeros(columns.shape[1], np.int64)
-            for column in clique:
-                places = places * self.sizes[column] + columns[column]
+            places = self._places(columns, clique)
             if even:
                 counts = np.bincount(places, minlength=self._cells(clique))
                 factor = factors[0] if len(factors) else 1.0

@@ -38,6 +38,23 @@ class DenseRows:
             sums = np.add.reduceat(np.abs(self.values), starts, axis=1, dtype=np.float64)
         return np.asarray(sums.max(axis=1))
 
+    def joined_squares(
+        self, starts: NDArray[np.int64], weights: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        found = np.zeros(len(starts))
+        stops = np.array([*starts[1:], len(self)])
+        first = 0
+        with np.errstate(over="ignore", invalid="ignore"):
+            while first < len(starts):
+                # As many persons as fit in a block, and one at least.
+                last = max(first + 1, int(np.searchsorted(stops, starts[first] + _BLOCK, "right")))
+                rows = slice(int(starts[first]), int(stops[last - 1]))
+                scaled = self.values[rows].astype(np.float64) * weights[rows, None]
+                sums = np.add.reduceat(scaled, starts[first:last] - starts[first], axis=0)
+                found[first:last] = np.einsum("ij,ij->i", sums, sums)
+                first = last
+        return found
+
     def weighted_sum(self, weights: Floats) -> NDArray[np.float64]:
         total = np.zeros(self.dim)
         chosen = np.flatnonzero(weights)

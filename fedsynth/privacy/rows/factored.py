@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fedsynth.errors import PrivacyError
 from fedsynth.privacy.rows.clipping import Floats, Norm
+from fedsynth.privacy.rows.joining import Array, Starts, outer_squares
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,10 @@ class FactoredRows:
                         "ij,ij->i", right, right, dtype=np.float64
                     )
             return total if norm == "l1" else np.sqrt(total)
+
+    def joined_squares(self, starts: Starts, weights: Array) -> Array:
+        layers = (outer_squares(left, right, starts, weights) for left, right in self.layers)
+        return np.asarray(sum(layers, np.zeros(len(starts))))
 
     def weighted_sum(self, weights: Floats) -> NDArray[np.float64]:
         kept = weights != 0

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fedsynth.errors import PrivacyError
 from fedsynth.privacy.rows.clipping import Floats, Norm, Rows
+from fedsynth.privacy.rows.joining import Array, Starts, Summing, outer_squares
 
 ROOT = math.sqrt(2.0)
 
@@ -63,6 +64,17 @@ class SecondMomentRows:
             # sum_i z_i^2 + sqrt(2) * sum_{i<j} |z_i z_j|.
             sums = np.abs(self.values).sum(axis=1, dtype=np.float64)
             return np.asarray(squares + (sums**2 - squares) / ROOT)
+
+    def joined_squares(self, starts: Starts, weights: Array) -> Array:
+        # The root of 2 makes a triangle as long as the whole product. A person's rows in one block
+        # add up, those in others do not meet them.
+        persons = np.repeat(np.arange(len(starts)), np.diff([*starts, len(self)]))
+        order = np.lexsort((self.blocks, persons))
+        keys = persons[order] * self.count + self.blocks[order]
+        begins = np.flatnonzero(np.diff(keys, prepend=-1))
+        values = self.values[order]
+        squares = outer_squares(values, values, begins, weights[order])
+        return np.bincount(persons[order][begins], squares, len(starts)).astype(np.float64)
 
     def weighted_sum(self, weights: Floats) -> NDArray[np.float64]:
         total = np.zeros((self.count, triangle(self.width)))
@@ -115,6 +127,14 @@ class StackedRows:
             if norm == "l1":
                 return np.asarray(np.sum(each, axis=0))
             return np.asarray(np.sqrt(np.sum(np.square(each), axis=0)))
+
+    def joined_squares(self, starts: Starts, weights: Array) -> Array:
+        total = np.zeros(len(starts))
+        for part, weight in zip(self.parts, self.weights, strict=True):
+            if not isinstance(part, Summing):
+                raise PrivacyError(f"the norms of sums of {type(part).__name__} are not known")
+            total += weight**2 * part.joined_squares(starts, weights)
+        return total
 
     def weighted_sum(self, weights: Floats) -> NDArray[np.float64]:
         return np.concatenate(

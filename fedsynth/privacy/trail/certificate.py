@@ -169,6 +169,7 @@ def certify(ledger: Ledger, files: Mapping[str, str]) -> Certificate:
                 *_edited(ledger),
                 *budget.cautions(job.format),
                 *_exchanges(ledger),
+                *_persons(ledger),
                 *_mechanisms(ledger),
             ],
             "schema": {"sha256": job.schema_digest, "provenance": job.schema_provenance},
@@ -278,9 +279,25 @@ def _exchanges(ledger: Ledger) -> tuple[str, ...]:
     if not labels:
         return ()
     return (
-        f"{', '.join(sorted(labels))}: one row for a whole client. A record exchanges its client's "
-        "row for another, which moves the sum by up to twice the clip, so these releases are "
-        "charged at half their noise multiplier.",
+        f"{', '.join(sorted(labels))}: one row for a whole client. A {ledger.job.budget.unit} "
+        "exchanges its client's row for another, which moves the sum by up to twice the clip, so "
+        "these releases are charged at half their noise multiplier.",
+    )
+
+
+def _persons(ledger: Ledger) -> tuple[str, ...]:
+    """What to know of a guarantee of persons: who is one, and what the release describes."""
+    budget = ledger.job.budget
+    if not budget.protects.joined:
+        return ()
+    described = {
+        "person": "rows of a random person: each of a person's k rows weighs 1/k",
+        "row": "random rows: each weighs the same, but those of persons with many count less",
+    }
+    return (
+        budget.protects.several[1],
+        f"The release describes {described[budget.weigh or 'person']} (weigh: {budget.weigh}). A "
+        f"person's rows together move a sum no further than {budget.person_clip:g} rows could.",
     )
 
 

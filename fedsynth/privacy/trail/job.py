@@ -159,8 +159,9 @@ class Job:
         if math.isinf(self.budget.epsilon):
             plain["budget"]["epsilon"] = "inf"
         # As ledgers were written before there were these: the same line, and so the same hash.
-        if self.budget.curious is None:
-            del plain["budget"]["curious"]
+        for later in ("curious", "weigh", "person_clip"):
+            if plain["budget"][later] is None:
+                del plain["budget"][later]
         for later in ("settings_digest", "agreed_digest", "method", "clients", "secure"):
             if not plain[later]:
                 del plain[later]

@@ -149,8 +149,8 @@ def _promise(certificate: Certificate) -> list[Html]:
         return [said, tag("p", words)]
     epsilon, delta = certificate.epsilon, guarantee["delta"]
     share = most_right(epsilon, delta)
-    unit = "record" if guarantee["unit"] == "record" else "owner"
-    held = _HELD[guarantee["neighbours"]].format(unit=unit)
+    unit = guarantee["unit"]
+    held = _HELD[guarantee["neighbours"]].format(unit="owner" if unit == "client" else unit)
     sure = _percent(share)
     words = (
         f"Somebody who thinks it as likely as not that {held}, and who then studies all that is "
@@ -199,7 +199,7 @@ def _facts(certificate: Certificate, ledger: Ledger, config: Mapping[str, Any]) 
     guarantee, closing = content["guarantee"], ledger.closing
     void = certificate.void is not None
     delta = guarantee["delta"]
-    what = ": a row, or an image" if job.budget.protects.per_record else ""
+    what = ": a row, or an image" if job.budget.unit == "record" else ""
     rows = [
         ("Made on", closing.date if closing is not None and closing.date else "not recorded"),
         ("By the method", job.method or "not recorded"),

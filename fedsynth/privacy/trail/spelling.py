@@ -16,8 +16,9 @@ def spell(terms: Terms) -> dict[str, Any]:
     """JSON-able; :func:`read_terms` gives back an equal."""
     plain = asdict(terms)
     # As terms were written before there were these: the same line, the same hash.
-    if terms.alpha is None:
-        del plain["alpha"]
+    for later in ("alpha", "weigh"):
+        if plain[later] is None:
+            del plain[later]
     if not terms.curious:
         del plain["curious"]
     plain["sampling"] = {"kind": terms.sampling.kind, **plain["sampling"]}

@@ -109,18 +109,7 @@ def _noise(ledger: Ledger) -> Iterator[str]:
 def limits_of(ledger: Ledger) -> Iterator[Told]:
     """What the guarantee leaves out, beside what this job's own circumstances do."""
     job = ledger.job
-    if job.budget.protects.per_record:
-        yield (
-            "Several rows of one person",
-            "A record is one row. Of a person with k rows in the data epsilon is up to k times as "
-            "large, and delta grows more than k times.",
-        )
-    else:
-        yield (
-            "One person at several owners",
-            "An owner is protected with all its records. Of a person with records at k owners "
-            "epsilon is up to k times as large, and delta grows more than k times.",
-        )
+    yield job.budget.protects.several
     if job.schema_provenance == "declared":
         yield (
             "The schema",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fedsynth.errors import ConfigError
 from fedsynth.privacy.units.client import CLIENT
+from fedsynth.privacy.units.person import PERSON
 from fedsynth.privacy.units.record import RECORD
 from fedsynth.privacy.units.unit import Unit
 
@@ -29,5 +30,5 @@ def unit_of(name: str) -> Unit:
     return _UNITS[name]
 
 
-for _unit in (RECORD, CLIENT):
+for _unit in (RECORD, CLIENT, PERSON):
     register(_unit)

@@ -34,7 +34,10 @@ _SAMPLINGS = {
     "fixed-size": {"kind", "size", "population"},
 }
 _TERMS = {"unit", "trust", "clip", "noise_multiplier", "norm", "mechanism", "sampling", "survivors"}
+# Of whole clients' rows a unit that lies within one exchanges one for another.
+_EXCHANGED = (("client", "record"), ("client", "person"))
 _SELECTION = {"trials", "parts"}
+_WEIGHED = {"person": ("person", "row")}
 _LAWS = ("logarithmic", "geometric", "poisson")
 _EVENT = {"kind", "label", "round", "job", "terms"}
 _MORE = {"steps", "line", "previous", "hash"}
@@ -269,7 +272,7 @@ def _split(lines: Sequence[Line]) -> tuple[Line, list[Line]]:
         budget, limit = job["budget"], job["participations"]
         delta, units = budget["delta"], budget["units"]
         sound = (
-            budget["unit"] in ("record", "client")
+            budget["unit"] in ("record", "person", "client")
             and budget["trust"] in _TRUSTS
             and (delta is None or (_number(delta) and 0 < delta < 1))
             and all(n is None or (type(n) is int and n >= 1) for n in (units, limit))
@@ -290,10 +293,10 @@ def _faults(event: Line, budget: Line) -> Iterator[str]:
     if not isinstance(terms, dict) or not isinstance(terms.get("sampling"), dict):
         yield "terms that are none"
     more = _SELECTION if terms.get("mechanism") == "selection" else set()
-    if fault := _other_fields(terms, _TERMS | more, {"alpha", "curious"}):
+    if fault := _other_fields(terms, _TERMS | more, {"alpha", "curious", "weigh"}):
         yield fault
     unit, trust, mechanism = terms["unit"], terms["trust"], terms["mechanism"]
-    if unit != budget["unit"] and (unit, budget["unit"]) != ("client", "record"):
+    if unit != budget["unit"] and (unit, budget["unit"]) not in _EXCHANGED:
         yield f"rows of {unit}s, of which one {budget['unit']} may move any number"
     if trust not in _TRUSTS or _TRUSTS.index(trust) < _TRUSTS.index(budget["trust"]):
         yield f"{trust} trust, where {budget['trust']} trust is promised"
@@ -305,6 +308,8 @@ def _faults(event: Line, budget: Line) -> Iterator[str]:
     noise, clip = terms["noise_multiplier"], terms["clip"]
     if not (_number(noise) and noise >= 0 and _number(clip) and clip > 0):
         yield f"noise of {noise} times a clip of {clip}"
+    if terms.get("weigh") not in _WEIGHED.get(unit, (None,)):
+        yield f"{unit}s' rows that are weighed by {terms.get('weigh')}"
     yield from _sampling_faults(terms)
     yield from _share_faults(terms, budget)
     if more:

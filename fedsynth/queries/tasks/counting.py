@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,7 @@ class CountTask:
         positions: of a client's records, int64 [records, ones], distinct within a record.
     """
 
+    keeps_order: ClassVar[bool] = True
     name: str
     positions: Callable[[View], Positions]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,7 @@ class MarginalTask:
     client weighs more than another.
     """
 
+    keeps_order: ClassVar[bool] = True
     name: str = "marginals"
 
     def contribute(

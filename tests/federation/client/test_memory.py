@@ -73,4 +73,4 @@ def test_a_client_that_serves_two_jobs_at_once_keeps_them_apart():
 def test_a_view_shows_no_ledger_no_consent_and_no_other_job():
     client = Client("c", np.ones((1, 3)), 1, ledger(), NoiseSource())
     seen = {name for name in dir(View(client, "job")) if not name.startswith("_")}
-    assert seen == {"name", "data", "records", "coins", "board", "vector", "derive"}
+    assert seen == {"name", "data", "records", "persons", "coins", "board", "vector", "derive"}

@@ -13,6 +13,7 @@ from fedsynth.privacy.accounting import charged
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.rows.clipping import clip_and_sum
 from fedsynth.privacy.rows.dense import DenseRows
+from fedsynth.privacy.rows.joining import JoinedRows
 from fedsynth.privacy.sampling import Everyone, Poisson
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.job import Event, Job
@@ -26,27 +27,36 @@ DIM, CLIP = 3, 0.5
 
 def terms(unit: str, noise: float = 4.0, **changes) -> Terms:
     given = {"unit": unit, "trust": "central", "clip": CLIP, "noise_multiplier": noise}
+    given["weigh"] = "row" if unit_of(unit).joined else None
     return Terms(**{**given, **changes})
 
 
-def summed(clients: list[np.ndarray], rows_of: Unit) -> np.ndarray:
-    """The clipped sum of everybody's rows, as they are of this unit."""
+def summed(clients: list[tuple[np.ndarray, np.ndarray]], rows_of: Unit) -> np.ndarray:
+    """The clipped sum of everybody's rows, as they are of this unit.
+
+    Args:
+        clients: records of each, and whose they are.
+    """
     total = np.zeros(DIM)
-    for records in clients:
-        rows = records if rows_of.per_record else records.sum(axis=0, keepdims=True)
+    for records, persons in clients:
+        rows = DenseRows(records if rows_of.per_record else records.sum(axis=0, keepdims=True))
         assert len(rows) == rows_of.rows(len(records))
-        total += clip_and_sum(DenseRows(rows), CLIP)
+        if rows_of.joined:
+            starts = np.unique(persons, return_index=True)[1]
+            rows = JoinedRows(rows, starts, np.ones(len(records)))
+        total += clip_and_sum(rows, CLIP)
     return total
 
 
-def neighbours(clients: list[np.ndarray], unit: Unit):
-    """The same clients without one record, or without one client."""
-    for i, records in enumerate(clients):
+def neighbours(clients: list[tuple[np.ndarray, np.ndarray]], unit: Unit):
+    """The same clients without one record, one person, or one client."""
+    for i, (records, persons) in enumerate(clients):
         if not unit.per_record:
             yield clients[:i] + clients[i + 1 :]
             continue
-        for j in range(len(records)):
-            yield [*clients[:i], np.delete(records, j, axis=0), *clients[i + 1 :]]
+        for one in np.unique(persons) if unit.joined else range(len(records)):
+            kept = persons != one if unit.joined else np.arange(len(records)) != one
+            yield [*clients[:i], (records[kept], persons[kept]), *clients[i + 1 :]]
 
 
 def check_unit(name: str) -> None:
@@ -74,10 +84,11 @@ def check_moves(unit: Unit) -> None:
         furthest = 0.0
         for trial in range(60):
             scale = 10.0 ** rng.integers(-2, 2)
-            clients = [rng.normal(0, scale, (3, DIM)) for _ in range(3)]
+            persons = np.array([0, 1, 1])
+            clients = [(rng.normal(0, scale, (3, DIM)), persons) for _ in range(3)]
             if trial == 0:
                 # A record that turns its client's row round.
-                clients[0] = np.array([[9.0, 0, 0], [-4.0, 0, 0], [0, 0, 0]])
+                clients[0] = np.array([[9.0, 0, 0], [-4.0, 0, 0], [0, 0, 0]]), persons
             whole = summed(clients, unit_of(other))
             for without in neighbours(clients, unit):
                 moved = np.linalg.norm(whole - summed(without, unit_of(other)))
@@ -98,7 +109,8 @@ def check_charges(unit: Unit) -> None:
             with pytest.raises(PrivacyError, match=f"{unit.name}s"):
                 ledger.charge(Event("t", 0, whole))
             continue
-        alone = terms(unit.name, 4.0 / unit.moved[other])
+        weigh = None if not unit.joined else "row" if other == unit.name else "person"
+        alone = terms(unit.name, 4.0 / unit.moved[other], weigh=weigh)
         assert charged({whole: 2}, unit=unit.name) == {alone: 2}
         ledger.charge(Event("t", 0, whole))
         drawn = terms(other, sampling=Poisson(0.1))

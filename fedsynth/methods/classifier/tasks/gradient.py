@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from fedsynth.errors import PrivacyError
+from fedsynth.federation.client.joining import pieces
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
@@ -26,6 +27,7 @@ class GradientTask:
     """A row for every drawn record: the gradient of its cross-entropy in all weights."""
 
     name = "classifier-gradient"
+    keeps_order = True
 
     def contribute(
         self, clients: Sequence[View], samples: Sequence[NDArray[np.int64]], request: Request
@@ -36,8 +38,7 @@ class GradientTask:
         weights = unflatten(tensor(request.arrays["weights"]), model.network.layers)
         owners = np.repeat(np.arange(len(clients)), [len(sample) for sample in samples])
         drawn = np.concatenate(samples)
-        for start in range(0, len(owners), model.chunk):
-            at = slice(start, start + model.chunk)
+        for at in pieces(clients, samples, request, model.chunk):
             members = owners[at]
             several = [
                 model.records_of(clients[index], drawn[at][members == index])

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from fedsynth.errors import PrivacyError
+from fedsynth.federation.client.joining import pieces
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
@@ -32,6 +33,7 @@ class GradientTask:
     """A row for every drawn record: see :class:`Row`."""
 
     name = "gan-gradient"
+    keeps_order = True
 
     def contribute(
         self, clients: Sequence[View], samples: Samples, request: Request
@@ -44,9 +46,7 @@ class GradientTask:
         coins = [client.coins.generator() for client in clients]
         owners = np.repeat(np.arange(len(clients)), [len(sample) for sample in samples])
         drawn = np.concatenate(samples)
-        step = _chunk(game)
-        for start in range(0, len(owners), step):
-            at = slice(start, start + step)
+        for at in pieces(clients, samples, request, _chunk(game)):
             members = owners[at]
             seen = [
                 game.seen(clients[index], drawn[at][members == index], coins[index])

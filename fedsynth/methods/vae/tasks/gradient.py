@@ -20,6 +20,7 @@ import torch
 from numpy.typing import NDArray
 
 from fedsynth.errors import PrivacyError
+from fedsynth.federation.client.joining import pieces
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request, number
@@ -41,6 +42,8 @@ class GradientTask:
     """
 
     name = "vae-gradient"
+    # But for parts by class, which take a chunk's rows apart.
+    keeps_order = True
 
     def contribute(
         self, clients: Sequence[View], samples: Samples, request: Request
@@ -48,13 +51,19 @@ class GradientTask:
         if not request.terms.protects.per_record:
             raise PrivacyError(f"{self.name} gives a row a record, not a {request.terms.unit}")
         model = clients[0].board.read("model", Model.from_dict)
+        if model.parts > 1 and request.terms.protects.joined:
+            raise PrivacyError(
+                f"{self.name} takes records apart by class, a {request.terms.unit} too"
+            )
         private = request.settings["encoder"] == "private"
         for group in [[i] for i in range(len(clients))] if private else [list(range(len(clients)))]:
             phi = request.arrays["phi"]
             if private:
                 phi = _private_encoder(clients[group[0]], request).weights
+            own = [clients[i] for i in group], [samples[i] for i in group]
+            cuts = pieces(*own, request, model.chunk)
             drawn = _draw(group, clients, samples, model)
-            yield from _gradient_rows(drawn, phi, request, model)
+            yield from _gradient_rows(drawn, cuts, phi, request, model)
 
     def keep(self, client: View, values: NDArray[np.float64], request: Request) -> None:
         """One step of the private encoder, by the noisy mean gradient of this client's records."""
@@ -103,14 +112,18 @@ def _draw(group: Sequence[int], clients: Sequence[View], samples: Samples, model
 
 
 def _gradient_rows(
-    drawn: _Drawn, phi: NDArray[np.generic], request: Request, model: Model
+    drawn: _Drawn,
+    cuts: Iterator[slice],
+    phi: NDArray[np.generic],
+    request: Request,
+    model: Model,
 ) -> Iterator[tuple[int, Rows]]:
     """Gradients in batches that clients share, cut up again by client."""
     frozen = request.settings["encoder"] == "frozen"
     flat_phi, flat_theta = tensor(phi), tensor(request.arrays["theta"])
     records = np.arange(len(drawn.owner))
-    for start in range(0, len(records), model.chunk):
-        chunk = drawn.part(records[start : start + model.chunk])
+    for cut in cuts:
+        chunk = drawn.part(records[cut])
         gradients: list[tuple[int, Rows]] = []
         for part in range(model.parts):
             members = chunk
