@@ -139,6 +139,10 @@ class Federation(ABC):
         """
         return
 
+    def spare(self) -> None:
+        """All that the job to come asks was asked, and its server has it: nobody need be there."""
+        return
+
     def recall(self, ledger: Ledger) -> tuple[str, ...]:
         """What simulated owners are to know of earlier jobs on the same rows, in sentences.
 

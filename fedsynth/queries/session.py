@@ -243,6 +243,8 @@ def _begin(
             demand_original(options.folder, ledger)
         federation.demand_same_rows(begun=bool(ledger.events))
         restored = _read_checkpoint(options, clients)
+        if _has_all(restored, ledger):
+            federation.spare()
         if options.folder is not None:
             remember(options.folder)
         channel = Channel(
@@ -319,6 +321,13 @@ def _done(restored: Restored | None) -> int | None:
         return 0
     done = restored[1].get("events")
     return done if type(done) is int else None
+
+
+def _has_all(restored: Restored | None, ledger: Ledger) -> bool:
+    """Whether a checkpoint holds all that the job ever asks."""
+    asked = sum(event.steps for event in ledger.events[: _done(restored)])
+    planned = sum(planned.count for planned in ledger.job.plan)
+    return restored is not None and _done(restored) is not None and asked >= planned > 0
 
 
 def _participations(restored: Restored | None, ledger: Ledger) -> dict[str, int] | None:

@@ -61,4 +61,7 @@ class Apart(Federation):
 
     def demand_same_rows(self, *, begun: bool) -> None:
         """Each site looks at its own."""
-        self.hub.begun = begun
+        self.hub.begun, self.hub.spared = begun, False
+
+    def spare(self) -> None:
+        self.hub.spared = True

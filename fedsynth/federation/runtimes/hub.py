@@ -110,6 +110,7 @@ class Hub:
 
     Attributes:
         begun: whether the job to come asked something before: it goes on with those who are there.
+        spared: whether it asks nothing any more, and waits for nobody.
         counts: bytes `down` and `up`, frames `asked` and `answered`, and those `late` or `bad`.
 
     Raises:
@@ -136,7 +137,7 @@ class Hub:
         self._asked: _Asked | None = None
         self._turn = Condition()
         self.counts: Counter[str] = Counter()
-        self.begun = False
+        self.begun = self.spared = False
 
     # What carries frames calls these, from any thread.
 
@@ -261,6 +262,9 @@ class Hub:
         if offered is None:
             raise PrivacyError("over a network a job is offered as its ledger says it")
         opened = self._jobs[job] = _Open(offered, dict(participations), self._most_records)
+        if self.spared:
+            # Sites of a server that stopped at its release have left.
+            return
         frames = {name: self._offer(opened, name) for name in self._owners}
         asked = self._ask(_Asked(job, None, _OFFERED, frames))
         refusals = {
