@@ -11,7 +11,7 @@ from fedsynth.jobs.data import without_rows
 from fedsynth.registry import choose, synthesizer
 
 MESSAGES, STREAM = "messages", "stream"
-MOST_ROUNDS = 50
+MOST_ROUNDS = 30
 """Questions of a job that go by messages unless it says otherwise: each starts a process at every
 site, which takes 15 to 25 seconds before any work."""
 

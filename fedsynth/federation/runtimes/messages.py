@@ -278,7 +278,7 @@ class Messages(Apart):
     Args:
         owners: by the names that their site files say.
         plain: whether messages are not encrypted, or nodes not known to who carries them.
-        pinned, again: as of :class:`Courier`.
+        pinned: as of :class:`Courier`.
 
     Raises:
         ConfigError: as of :class:`Hub`; or a node is pinned to nobody on the roster.
@@ -291,15 +291,13 @@ class Messages(Apart):
         *,
         plain: bool = False,
         pinned: Mapping[str, int] | None = None,
-        pause: float = _PAUSE,
-        again: float = _AGAIN,
     ) -> None:
         super().__init__(Hub(owners, plain=plain, receipts=_RECEIPTS))
         strangers = sorted(set(pinned or ()) - set(owners))
         if strangers:
             raise ConfigError(f"nodes: {strangers[0]} is not among the job's owners")
-        self.courier = Courier(self.hub, mail, pinned, again)
-        self._pause, self._over = pause, Event()
+        self.courier = Courier(self.hub, mail, pinned)
+        self._over = Event()
         self._thread = Thread(target=self._carry, daemon=True)
 
     def __enter__(self) -> Messages:
@@ -313,7 +311,7 @@ class Messages(Apart):
 
     def _carry(self) -> None:
         said = ""
-        while not self._over.wait(self._pause):
+        while not self._over.wait(_PAUSE):
             try:
                 self.courier.turn()
                 said = ""

@@ -294,7 +294,8 @@ def test_one_that_says_that_it_is_another_now_is_not_taken_for_who_it_was(tmp_pa
     np.testing.assert_allclose(summed.total, [3, 3, 3])
 
 
-def test_an_engine_that_fails_for_a_while_ends_no_job(tmp_path):
+def test_an_engine_that_fails_for_a_while_ends_no_job(tmp_path, monkeypatch):
+    monkeypatch.setattr("fedsynth.federation.runtimes.messages._PAUSE", 0.001)
     owners = Owners(tmp_path)
     genuine, failures = owners.post.nodes, iter([True, True, False, True])
 
@@ -304,7 +305,7 @@ def test_an_engine_that_fails_for_a_while_ends_no_job(tmp_path):
         return genuine()
 
     owners.post.nodes = nodes
-    with Messages(NAMES, owners.post, plain=True, pause=0.001) as messages:
+    with Messages(NAMES, owners.post, plain=True) as messages:
         messages.open(None, {}, None, ANY, deadline=60.0)
         messages.hub.open("job", {}, job("central"))
         assert messages.hub.sum(ask(0), NAMES).answered == 3
