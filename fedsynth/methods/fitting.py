@@ -70,11 +70,12 @@ class Method(Shown, FittedModel[L], ABC):
         """Rounds after which a client refuses, where clients are drawn."""
         return None
 
-    def expect(self, settings: Any, plan: Plan) -> Expected:
+    def expect(self, settings: Any, plan: Plan, records: int | None = None) -> Expected:
         """How large the answers of a plan are, and how far off: what is known before a fit.
 
         Args:
             settings: resolved.
+            records: of all clients together, where that is public.
         """
         task, _, dim = question(self.schema)
         asked = task.name in plan.labels

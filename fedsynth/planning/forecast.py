@@ -184,7 +184,7 @@ class Forecast(Shown):
         rows = [
             (
                 one.what,
-                _spell_count(one.error),
+                _spell_count(one.error) + _spell_range(one),
                 f"{one.cells:,.0f}",
                 "" if known is None else _spell_count(known / one.cells),
             )
@@ -258,7 +258,7 @@ def plan(
     settled = settle_two(allowed, clients)
     made = what.plan(settled, clients, survivors, secure)
     settings = what.resolved(made.budget)
-    expected = what.expect(settings, made)
+    expected = what.expect(settings, made, records)
     units = records if made.budget.protects.per_record else made.clients
     if made.budget.protects.joined:
         units = made.budget.units
@@ -398,6 +398,12 @@ def figure(value: float | None, digits: int = 4) -> str:
     if value is None:
         return "-"
     return f"{value:,.{digits}g}" if math.isfinite(value) else "no bound"
+
+
+def _spell_range(error: ExpectedError) -> str:
+    if error.least is None or error.most is None:
+        return ""
+    return f" ({_spell_count(error.least)} to {_spell_count(error.most)})"
 
 
 def _spell_count(value: float) -> str:

@@ -15,11 +15,15 @@ class ExpectedError:
         error: mean magnitude of the noise in a cell of theirs, in what a unit adds to a cell: a
             record 1; a client 1 in all, however many rows it has.
         cells: of such a table, as large as the plan takes it to be.
+        least, most: what it may be, where it hangs on what is released first; both None where it
+            does not.
     """
 
     what: str
     error: float
     cells: float
+    least: float | None = None
+    most: float | None = None
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,9 @@ class FederatedClassifier(InRounds[Learned]):
     def first_question(self, settings: FederatedClassifierSettings) -> CountQuestion:
         return first_question(settings, self.schema)
 
-    def expect(self, settings: FederatedClassifierSettings, plan: Plan) -> Expected:
+    def expect(
+        self, settings: FederatedClassifierSettings, plan: Plan, records: int | None = None
+    ) -> Expected:
         task, _, dim = self.first_question(settings)
         network = model_of(settings, self.schema, cuts_by_bounds(self.schema)).network
         return Expected({task.name: float(dim), plan.labels[-1]: float(network.dim)})

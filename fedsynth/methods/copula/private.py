@@ -99,7 +99,9 @@ class PrivateFusion(Synthesizer[Learned]):
 
         return [Stage(STATISTICS.name, 1.0, terms)]
 
-    def expect(self, settings: PrivateFusionSettings, plan: Plan) -> Expected:
+    def expect(
+        self, settings: PrivateFusionSettings, plan: Plan, records: int | None = None
+    ) -> Expected:
         norm = plan.terms(STATISTICS.name).norm
         asked = read_question(self.schema, settings.question(self.schema), norm)
         return Expected({STATISTICS.name: float(asked.dim)}, {STATISTICS.name: 0.0})

@@ -129,7 +129,9 @@ class MeanEmbedding(Synthesizer[Learned]):
 
         return [Stage(EMBEDDING.name, 1.0, terms)]
 
-    def expect(self, settings: MeanEmbeddingSettings, plan: Plan) -> Expected:
+    def expect(
+        self, settings: MeanEmbeddingSettings, plan: Plan, records: int | None = None
+    ) -> Expected:
         dim = length(Embedding(self.schema, settings))
         return Expected({EMBEDDING.name: float(dim)}, {EMBEDDING.name: 0.0})
 

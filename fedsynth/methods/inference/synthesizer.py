@@ -81,7 +81,9 @@ class FedInfer(Synthesizer[Learned]):
 
         return [Stage(MOMENTS.name, 1.0, terms)]
 
-    def expect(self, settings: FedInferSettings, plan: Plan) -> Expected:
+    def expect(
+        self, settings: FedInferSettings, plan: Plan, records: int | None = None
+    ) -> Expected:
         return Expected({MOMENTS.name: float(self.statistic.dim)}, {MOMENTS.name: 0.0})
 
     def learn(self, session: Session) -> Learned:

@@ -19,22 +19,35 @@ released values would need a privacy filter.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import ClassVar
 
-from fedsynth.marginals import Domain, Model
-from fedsynth.methods.marginal.allowing import COARSE, FINE, SELECT, allow
+from fedsynth.marginals import Clique, Domain, Model
+from fedsynth.methods.marginal.allowing import (
+    COARSE,
+    FINE,
+    SELECT,
+    Allowance,
+    allow,
+    allowances,
+    say_allowed,
+)
 from fedsynth.methods.marginal.candidates import maximal, workload_of
-from fedsynth.methods.marginal.expecting import Asked
+from fedsynth.methods.marginal.expecting import Asked, expect_tables, range_over
 from fedsynth.methods.marginal.graphical import GraphicalSynthesizer
 from fedsynth.methods.marginal.measurer import Measurer
 from fedsynth.methods.marginal.search import ALONE, Search
 from fedsynth.methods.marginal.sense import keep_sense
 from fedsynth.methods.marginal.settings import AIMSettings
 from fedsynth.privacy.budget import Budget
+from fedsynth.queries.expected import Expected
+from fedsynth.queries.plan import Plan
 from fedsynth.queries.session import Session
 from fedsynth.queries.shares import Stage
 from fedsynth.queries.tables import table_terms
+from fedsynth.schema.target import target_index
 
 
 class AIM(GraphicalSynthesizer):
@@ -72,29 +85,82 @@ class AIM(GraphicalSynthesizer):
             ),
         ]
 
-    def asked(self, settings: AIMSettings, domain: Domain) -> list[Asked]:
+    def asked(
+        self, settings: AIMSettings, domain: Domain, allowed: Allowance | None = None
+    ) -> list[Asked]:
         """The noise that a table would bring, which grows with its cells, is taken off its score:
-        small ones are asked the oftener."""
-        cliques = maximal(workload_of(self.schema, settings, domain))
-        if len(domain) == 1 or not cliques:
+        small ones are asked the oftener.
+
+        Args:
+            allowed: by how many records there are; None for as many as allow everything.
+        """
+        workload = maximal(workload_of(self.schema, settings, domain))
+        tier = "workload" if allowed is None else allowed.tier
+        if len(domain) == 1 or not workload:
             return []
-        total = min(settings.marginals or 1, len(cliques))
+        if tier == "columns":
+            alone: list[Clique] = [(k,) for k in range(len(domain))]
+            return [Asked(label, len(alone), alone, "", len(alone)) for label in (COARSE, FINE)]
+        total = min(settings.marginals or 1, len(workload))
         if settings.selection == "exponential":
-            return [Asked(FINE, 1, cliques, "asked one by one", total, small_first=True)]
-        each = total / settings.messages
-        return [
-            Asked(COARSE, len(cliques), cliques, "asked coarsely", len(cliques)),
-            Asked(
-                FINE,
-                each,
-                cliques,
-                "asked again",
-                total,
-                by_size=True,
-                small_first=True,
-                alone=ALONE,
-            ),
-        ]
+            return [Asked(FINE, 1, workload, "asked one by one", total, small_first=True)]
+        again = Asked(
+            FINE,
+            total / settings.messages,
+            workload,
+            "asked again",
+            total,
+            by_size=True,
+            small_first=True,
+            alone=ALONE,
+            fewest=1,
+            # Small tables of its model once more: of the target with every column.
+            most=total / settings.messages + len(domain) - 1,
+        )
+        if tier == "workload":
+            return [Asked(COARSE, len(workload), workload, "asked coarsely", len(workload)), again]
+        target = target_index(self.schema)
+        pairs = [(min(k, target), max(k, target)) for k in range(len(domain)) if k != target]
+        best = 0 if allowed is None else allowed.best
+        coarse = Asked(
+            COARSE, len(pairs), pairs, "asked coarsely", len(pairs), alone=ALONE * (best > 0)
+        )
+        if not best:
+            # Nothing is known of other tables.
+            return [coarse, replace(again, cliques=pairs, total=min(total, len(pairs)))]
+        number = min(math.comb(best, 2), math.comb(len(pairs), 2))
+        triples = [c for c in workload if len(c) == 3 and target in c]
+        once = 1 / settings.messages
+        then = Asked(
+            FINE,
+            number,
+            triples,
+            "asked next",
+            number,
+            alone=ALONE,
+            together=min(best, len(pairs)) - 1,
+            share=once,
+        )
+        rest = replace(again, total=round(total * (1 - once)), share=1 - once)
+        return [coarse, then, *([rest] if rest.total else [])]
+
+    def expect(self, settings: AIMSettings, plan: Plan, records: int | None = None) -> Expected:
+        if not plan.budget.protects.per_record:
+            records = plan.clients
+        if records is None:
+            known = allowances(self.schema, settings, plan)
+        else:
+            known = [(records, allow(self.schema, settings, plan, records))]
+
+        def of(allowed: Allowance) -> Expected:
+            return expect_tables(
+                self.schema,
+                allowed.bins,
+                plan,
+                lambda domain: self.asked(settings, domain, allowed),
+            )
+
+        return range_over([of(allowed) for _, allowed in known], say_allowed(known))
 
     def bins(self, session: Session) -> Callable[[float], int]:
         """How many a number is cut into, by the number of records."""

@@ -8,6 +8,7 @@ the same again.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -33,8 +34,15 @@ _TOLD = 40.0
 # columns are asked: of a target of few values, which many pairs tell of together, and of a number.
 _FAINT_CLASS = 0.6
 _FAINT_NUMBER = 2.0
+# Records that allow everything, whatever the noise.
+_MANY = 1e15
 
 Tier = Literal["workload", "target", "columns"]
+_ASKED: dict[Tier, str] = {
+    "workload": "all tables of its workload",
+    "target": "each column with the target",
+    "columns": "columns alone",
+}
 
 
 @dataclass(frozen=True)
@@ -83,6 +91,52 @@ def allow(schema: Schema, settings: AIMSettings, plan: Plan, records: float) -> 
     if schema.target_column is not None and _tells(records, alone, _FAINT_NUMBER):
         return Allowance(_bins(records, alone, most), "target", cells)
     return Allowance(_bins(records, noise, most), "columns", cells)
+
+
+def allowances(schema: Schema, settings: AIMSettings, plan: Plan) -> list[tuple[float, Allowance]]:
+    """All that a fit may be allowed, where nobody says how many records there are: at both ends of
+    every tier, the most first, each with about how many records it takes."""
+    found, least = [(_MANY, allow(schema, settings, plan, _MANY))], 1.0
+    while found[-1][1].tier != (lowest := allow(schema, settings, plan, least)).tier:
+        # Between them the tier changes.
+        low, high, tier = least, found[-1][0], found[-1][1].tier
+        while high > 1.001 * low:
+            between = math.sqrt(low * high)
+            same = allow(schema, settings, plan, between).tier == tier
+            low, high = (low, between) if same else (between, high)
+        found += [(one, allow(schema, settings, plan, one)) for one in (high, low)]
+    found.append((least, lowest))
+    # Of those that are alike, the fewest records.
+    return list({allowed: (records, allowed) for records, allowed in found}.values())
+
+
+def say_allowed(known: Sequence[tuple[float, Allowance]]) -> str:
+    """What a fit asks of so many records; or what it hangs on, of all of :func:`allowances`."""
+    if len(known) == 1:
+        ((records, allowed),) = known
+        return (
+            f"AIM asks by how many records the histogram shows. Of {records:,.0f} it would cut a "
+            f"number into {allowed.bins} bins at the most, and ask {_ASKED[allowed.tier]} first."
+        )
+    least: dict[Tier, tuple[float, list[int]]] = {}
+    for records, allowed in known:
+        _, bins = least.get(allowed.tier, (0.0, []))
+        least[allowed.tier] = records, [*bins, allowed.bins]
+    parts = [
+        f"{_ASKED[tier]} "
+        + (f"from about {records:,.3g} records on" if records > 1 else "of fewer records")
+        + f" ({_spell(min(bins), max(bins))} bins a number)"
+        for tier, (records, bins) in least.items()
+    ]
+    return (
+        "Ranges are over all numbers of records, which AIM knows once the histogram is released. "
+        f"It asks first {'; '.join(parts)}. Say how many records there are, if that may be known, "
+        "for the figures of so many."
+    )
+
+
+def _spell(least: int, most: int) -> str:
+    return f"{least}" if least == most else f"{least} to {most}"
 
 
 def _allow_few(

@@ -9,15 +9,16 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fedsynth.encoding.histogram import HistogramLayout
-from fedsynth.encoding.nominal import document_bytes, nominal_encoding
+from fedsynth.encoding.nominal import EVEN, NARROW, document_bytes, nominal_encoding
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.encoding.tallies import tally
 from fedsynth.marginals import Clique, Domain
+from fedsynth.methods.marginal.measurer import FINEST
 from fedsynth.queries.expected import Expected, ExpectedError
 from fedsynth.queries.plan import Plan
 from fedsynth.queries.tasks.counting import HISTOGRAM
@@ -27,20 +28,24 @@ from fedsynth.schema.target import target_index
 # Of a normal variable: its mean magnitude over its deviation.
 MAGNITUDE = math.sqrt(2 / math.pi)
 
+# How much longer finer bins are in writing, for as many codes: they cut wherever the others do.
+_FINER = 2.5
+
 NOMINAL = (
     "Columns of numbers are taken to be normal, a twelfth of their range wide: real ones fill "
-    "their bounds as little. Over nine tables their mean error was .89 to 1.1 times what stands "
-    "here; where noise hides a column's shape altogether, bins are few and wide, and it is up to "
-    "twice as much."
+    "their bounds as little. Their range is that from narrower ones to numbers even over their "
+    "bounds, since the rows decide how bins are cut. Rare categories share a code, which can make "
+    "a column of them a sixth worse."
 )
 FITTED = (
     "Errors are of the noisy tables that are asked. The rows come from a model that is fitted to "
     "all of them: AIM's median pair, on four tables at epsilon 1, was off by a third of what "
     "stands here for pairs asked coarsely, and the worst by up to three times that."
 )
-ADAPTED = (
-    "How many records there are AIM knows once the histogram is released: where they are few for "
-    "the noise it cuts numbers into fewer bins and asks fewer tables, with more in a cell."
+CHOSEN = (
+    "Which tables are asked again, and how many, AIM decides by what the coarse ones show: at "
+    "the least one in a message, which has little noise then, and where nothing new stands above "
+    "its noise, small tables of the model once more."
 )
 
 
@@ -56,6 +61,10 @@ class Asked:
         by_size: whether a table's noise goes with the inverse of the third root of its cells.
         small_first: whether how likely a table is asked goes with the inverse of its cells.
         alone: the share of a message's squared weights that columns by themselves have beside.
+        together: how many of the tables hold a pair with the target, if any does.
+        share: of the label's messages that ask so.
+        fewest, most: tables that a message may ask, where it hangs on what was released before; the
+            most are such with the target. Both 0 where it does not.
     """
 
     label: str
@@ -66,6 +75,10 @@ class Asked:
     by_size: bool = False
     small_first: bool = False
     alone: float = 0.0
+    together: float = 0
+    share: float = 1.0
+    fewest: float = 0
+    most: float = 0
 
     def chances(self, domain: Domain) -> dict[Clique, float]:
         """How likely each is asked in some message."""
@@ -121,7 +134,8 @@ def expect_tables(
     domain, layout = Domain(encoding.sizes), HistogramLayout.of(schema)
     terms = plan.terms(HISTOGRAM.name)
     sizes, arrays = {HISTOGRAM.name: float(layout.dim)}, {HISTOGRAM.name: 0.0}
-    errors = _column_errors(encoding, terms.summed_scale(plan.clients))
+    finer = nominal_encoding(schema, max(FINEST, bins))
+    errors = _column_errors(schema, bins, terms.summed_scale(plan.clients))
     tables: list[ExpectedError] = []
     target = None if schema.target_column is None else target_index(schema)
     known: dict[str, list[_Known]] = {}
@@ -129,16 +143,28 @@ def expect_tables(
     for one in asked:
         scale = plan.terms(one.label).summed_scale(plan.clients)
         chances = one.chances(domain)
-        sizes[one.label] = one.number * _mean(map(domain.cells, one.cliques), chances.values())
+        cells = one.number * _mean(map(domain.cells, one.cliques), chances.values())
         # Of a table its columns, their number and a weight, of eight bytes each.
         width = _mean((len(clique) for clique in one.cliques), chances.values())
-        arrays[one.label] = 8 * one.number * (width + 2)
+        wide = 8 * one.number * (width + 2)
         if one.alone:
-            sizes[one.label] += sum(domain.sizes)
-            arrays[one.label] += 8 * 3 * len(domain)
-        for what, found in _parts(domain, one, scale, target).items():
+            cells += sum(finer.sizes)
+            wide += 8 * 3 * len(domain)
+        sizes[one.label] = sizes.get(one.label, 0.0) + one.share * cells
+        arrays[one.label] = arrays.get(one.label, 0.0) + one.share * wide
+        parts = _parts(domain, one, scale, target)
+        fewer, more = (
+            _parts(domain, replace(one, number=number), scale, target) if number else parts
+            for number in (one.fewest, one.most)
+        )
+        for what, found in parts.items():
             known.setdefault(what, []).append(found)
-            tables.append(found.error(f"{what}, {one.what}", domain))
+            own = found.error(f"{what}, {one.what}", domain)
+            if one.fewest:
+                least = fewer[what].error(what, domain).error
+                most = (more if "target" in what else parts)[what].error(what, domain).error
+                own = replace(own, least=least, most=most)
+            tables.append(own)
     for what, several in known.items():
         if len(several) > 1:
             last = several[-1]
@@ -151,22 +177,52 @@ def expect_tables(
     numbers = any(one is not None for one in encoding.bins)
     notes = (NOMINAL, FITTED) if numbers else (FITTED,)
     announced = document_bytes(encoding)
+    if any(one.fewest for one in asked):
+        notes = (*notes, CHOSEN)
     if any(one.alone for one in asked):
-        notes = (*notes, ADAPTED)
-        announced *= 1 + numbers
+        announced += numbers * _FINER * document_bytes(finer)
     return Expected(sizes, arrays, announced, (*errors, *tables), notes)
 
 
-def _column_errors(encoding: TableEncoding, sigma: float) -> list[ExpectedError]:
-    """Of the histogram: what all its levels and columns together tell of a code."""
+def range_over(several: Sequence[Expected], note: str) -> Expected:
+    """The first, with the range of its errors over all of them."""
+    errors = []
+    for error in several[0].errors:
+        same = [one for other in several for one in other.errors if one.what == error.what]
+        least = min(one.error if one.least is None else one.least for one in same)
+        most = max(one.error if one.most is None else one.most for one in same)
+        if least < error.error or most > error.error:
+            error = replace(error, least=least, most=most)
+        errors.append(error)
+    return replace(several[0], errors=tuple(errors), notes=(*several[0].notes, note))
+
+
+def _column_errors(schema: Schema, bins: int, sigma: float) -> list[ExpectedError]:
+    """Of the histogram: what all its levels and columns together tell of a code. Of numbers with
+    the range over their shapes, by which their bins are cut."""
+    nominal = _column_noise(nominal_encoding(schema, bins), sigma)
+    shapes = [_column_noise(nominal_encoding(schema, bins, one), sigma) for one in (NARROW, EVEN)]
+    errors = []
+    for kind in sorted(nominal):
+        error, cells = nominal[kind]
+        others = [error, *(shape[kind][0] for shape in shapes)]
+        found = ExpectedError(kind, error, cells)
+        if min(others) < max(others):
+            found = replace(found, least=min(others), most=max(others))
+        errors.append(found)
+    return errors
+
+
+def _column_noise(encoding: TableEncoding, sigma: float) -> dict[str, tuple[float, float]]:
+    """The mean error and number of codes of columns, by kind."""
     zeros = np.zeros(HistogramLayout.of(encoding.schema).dim)
-    kinds: dict[str, list[float]] = {}
+    errors: dict[str, list[float]] = {}
     sizes: dict[str, list[int]] = {}
     for own, bins in zip(tally(encoding, zeros, sigma), encoding.bins, strict=True):
         kind = "columns of categories" if bins is None else "columns of numbers"
-        kinds.setdefault(kind, []).append(MAGNITUDE * _mean(own.deviations))
+        errors.setdefault(kind, []).append(MAGNITUDE * _mean(own.deviations))
         sizes.setdefault(kind, []).append(len(own.deviations))
-    return [ExpectedError(kind, _mean(kinds[kind]), _mean(sizes[kind])) for kind in sorted(kinds)]
+    return {kind: (_mean(errors[kind]), _mean(sizes[kind])) for kind in errors}
 
 
 def _parts(domain: Domain, one: Asked, scale: float, target: int | None) -> dict[str, _Known]:
@@ -187,7 +243,8 @@ def _parts(domain: Domain, one: Asked, scale: float, target: int | None) -> dict
         what = {2: "pairs", 3: "triples"}[len(part)] + " with the target" * (target in part)
         kind = found.setdefault(what, _Known({}, {}))
         # A part that is known at all is in one table at least.
-        kind.deviations[part] = (certain[part] * max(1.0, 1 / number)) ** -0.5
+        held = one.together if one.together and len(part) == 2 and target in part else 1.0
+        kind.deviations[part] = (certain[part] * max(1.0, held / number)) ** -0.5
         kind.asked[part] = number
     return found
 

@@ -163,7 +163,7 @@ class GraphicalSynthesizer(Synthesizer[Learned]):
         """Which tables the questions after the histogram ask, as far as it is known before."""
         return []
 
-    def expect(self, settings: Any, plan: Plan) -> Expected:
+    def expect(self, settings: Any, plan: Plan, records: int | None = None) -> Expected:
         return expect_tables(
             self.schema, settings.bins, plan, lambda domain: self.asked(settings, domain)
         )

@@ -52,9 +52,9 @@ class FedVAE(RoundsSynthesizer[Learned]):
     def task(self, budget: Budget) -> str:
         return training_task(budget).name
 
-    def expect(self, settings: FedVAESettings, plan: Plan) -> Expected:
+    def expect(self, settings: FedVAESettings, plan: Plan, records: int | None = None) -> Expected:
         """Networks of a table are as large as their columns have codes: as many as bins wanted."""
-        first = super().expect(settings, plan)
+        first = super().expect(settings, plan, records)
         sizes, arrays, announced = dict(first.sizes), dict(first.arrays), 0.0
         encoding = None
         tables = LABEL_TABLES.name in plan.labels

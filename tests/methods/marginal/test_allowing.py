@@ -7,7 +7,7 @@ import math
 import pytest
 
 from fedsynth.methods.marginal.aim import AIM
-from fedsynth.methods.marginal.allowing import COARSE, allow
+from fedsynth.methods.marginal.allowing import COARSE, allow, allowances, say_allowed
 from fedsynth.privacy.budget import Budget
 from fedsynth.schema import Categorical, Integer, Schema
 
@@ -73,3 +73,19 @@ def test_a_trusted_server_has_the_noise_of_one_table():
 
 def test_what_somebody_names_is_asked():
     assert allowed(NONE, 10, workload=[["n0", "n1"]])[0].tier == "workload"
+
+
+@pytest.mark.parametrize("schema", [FEW, NUMBER, NONE], ids=["few", "number", "none"])
+def test_what_is_said_of_all_numbers_of_records_holds_on_both_sides_of_every_change(schema):
+    synth = AIM(schema)
+    plan = synth.plan(Budget(epsilon=1.0, delta=1e-5, curious=0), 5)
+    settings = synth.resolved(plan.budget)
+    known = allowances(schema, settings, plan)
+    least = {one.tier: records for records, one in known}
+    assert list(least) == [t for t in ("workload", "target", "columns") if t in least]
+    for tier, records in least.items():
+        assert allow(schema, settings, plan, 1.01 * records).tier == tier
+        if records > 1:
+            assert allow(schema, settings, plan, 0.98 * records).tier != tier
+    said = say_allowed(known)
+    assert said.count(" records on (") == len(least) - 1 and said.count("of fewer records") == 1
