@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from fedsynth.data.images import Images
+    from fedsynth.methods.fitting import Method
     from fedsynth.methods.synthesizer import Synthesizer
     from fedsynth.privacy.budget import Budget
     from fedsynth.release import Settings
@@ -36,6 +37,7 @@ class Entry:
         module: of the class.
         description: what it does, in a line.
         labels_public: whether it takes public rows, to label them.
+        rows: whether rows are drawn from what it learns; one without predicts the target alone.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Entry:
     module: str
     description: str
     labels_public: bool = False
+    rows: bool = True
 
     def load(self) -> Any:
         """The method's class."""
@@ -159,6 +162,13 @@ ENTRIES = by_name(
             "fedsynth.methods.gan.pategan.synthesizer",
             "a generator whose discriminator learns from the votes of teachers",
         ),
+        Entry(
+            "federated-classifier",
+            "FederatedClassifier",
+            "fedsynth.methods.classifier.federated",
+            "a classifier of the target in place of rows",
+            rows=False,
+        ),
     )
 )
 
@@ -188,6 +198,8 @@ SETTINGS = _WhenUsed(Entry.load_settings)
 """The classes of their settings."""
 LABEL_PUBLIC = tuple(entry.name for entry in ENTRIES.values() if entry.labels_public)
 """The methods that take public rows, to label them."""
+SYNTHESIZERS = tuple(entry.name for entry in ENTRIES.values() if entry.rows)
+"""The methods that rows are drawn from."""
 
 
 @dataclass(frozen=True)
@@ -232,6 +244,26 @@ def choose(
     )
 
 
+def make(
+    method: str,
+    schema: Schema | ImageSchema,
+    settings: Settings | None = None,
+    public: pd.DataFrame | Images | None = None,
+) -> Method[Any]:
+    """A method by its name, whether or not rows are drawn from it; see :func:`synthesizer`."""
+    from fedsynth.agreed import suggestion
+    from fedsynth.demands import demand_kind
+
+    demand_kind("method", method, str, f"a name, one of {', '.join(ENTRIES)}")
+    if method not in ENTRIES:
+        raise ConfigError(f"there is no method {method!r}{suggestion(method, ENTRIES)}")
+    more = {} if public is None else {"public": public}
+    if more and method not in LABEL_PUBLIC:
+        raise ConfigError(f"public rows are for the method {', '.join(LABEL_PUBLIC)}, not {method}")
+    made: Method[Any] = METHODS[method](schema, settings, **more)
+    return made
+
+
 def synthesizer(
     method: str,
     schema: Schema | ImageSchema,
@@ -244,16 +276,12 @@ def synthesizer(
         public: rows that anybody may see, for methods that label them.
 
     Raises:
-        ConfigError: there is no such method, or it is not for this kind of data.
+        ConfigError: there is no such method, no rows are drawn from it, or it is not for this kind
+            of data.
     """
-    from fedsynth.agreed import suggestion
-    from fedsynth.demands import demand_kind
-
-    demand_kind("method", method, str, f"a name, one of {', '.join(ENTRIES)}")
-    if method not in ENTRIES:
-        raise ConfigError(f"there is no method {method!r}{suggestion(method, ENTRIES)}")
-    more = {} if public is None else {"public": public}
-    if more and method not in LABEL_PUBLIC:
-        raise ConfigError(f"public rows are for the method {', '.join(LABEL_PUBLIC)}, not {method}")
-    made: Synthesizer[Any] = METHODS[method](schema, settings, **more)
-    return made
+    if isinstance(method, str) and method in ENTRIES and not ENTRIES[method].rows:
+        kind = ENTRIES[method].kind
+        raise ConfigError(f"{method} makes no rows: it is made by fs.{kind}(schema)")
+    made: Any = make(method, schema, settings, public)
+    synth: Synthesizer[Any] = made
+    return synth

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -53,6 +53,10 @@ class Settings(Protocol):
 
     def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> BaseModel:
         """With all defaults filled in."""
+        ...
+
+    def map_paths(self, change: Callable[[str], str]) -> Self:
+        """With another spelling of every path."""
         ...
 
 
@@ -151,8 +155,13 @@ def write_release(
     return certificate
 
 
-def write_model_release(folder: str | Path, model: Fitted) -> Certificate:
+def write_model_release(
+    folder: str | Path, model: Fitted, config: Mapping[str, Any] | None = None
+) -> Certificate:
     """Write a release of a model that makes no rows, and certify it.
+
+    Args:
+        config: the resolved job; None writes what the model knows of it.
 
     Raises:
         ReleaseError: the folder holds a release, or something else that this would overwrite.
@@ -160,7 +169,7 @@ def write_model_release(folder: str | Path, model: Fitted) -> Certificate:
     """
     folder, ledger = Path(folder), model.ledger
     with _at_work(folder, ledger):
-        names = _write_job(folder, model, None)
+        names = _write_job(folder, model, config)
         certificate = seal(folder, ledger, names, model.incidents)
         discard_checkpoint(folder)
     return certificate

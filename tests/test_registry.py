@@ -12,7 +12,7 @@ import pytest
 from fedsynth.errors import ConfigError
 from fedsynth.jobs.config import load_config
 from fedsynth.privacy.budget import Budget
-from fedsynth.registry import ENTRIES, METHODS, SETTINGS, by_name, choose, synthesizer
+from fedsynth.registry import ENTRIES, METHODS, SETTINGS, by_name, choose, make, synthesizer
 from fedsynth.schema import Categorical, ImageSchema, Schema
 from tests.methods.small import SCHEMA
 
@@ -25,7 +25,7 @@ def test_a_method_is_what_its_entry_says(name):
     entry, method = ENTRIES[name], METHODS[name]
     assert (method.name, method.__name__) == (name, entry.kind)
     assert method.settings_type is SETTINGS[name]
-    assert isinstance(synthesizer(name, SCHEMA).settings, SETTINGS[name])
+    assert isinstance(make(name, SCHEMA).settings, SETTINGS[name])
     assert entry.description
 
 
@@ -54,6 +54,11 @@ def test_a_misspelt_method_is_told_the_right_one(tmp_path):
         load_config("demo", ["method=privbaies"])
     with pytest.raises(KeyError):
         _ = METHODS["aims"]
+
+
+def test_what_makes_no_rows_is_no_synthesizer():
+    with pytest.raises(ConfigError, match="makes no rows"):
+        synthesizer("federated-classifier", SCHEMA)
 
 
 def test_the_docs_tell_of_every_method_and_of_no_other():

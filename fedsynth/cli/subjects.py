@@ -1,4 +1,4 @@
-"""What `fedsynth plan` plans: a synthesizer, by a job file or by options."""
+"""What `fedsynth plan` plans: a method, by a job file or by options."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fedsynth.errors import ConfigError
 from fedsynth.plain import print_note
 
 if TYPE_CHECKING:
-    from fedsynth.methods.synthesizer import Synthesizer
+    from fedsynth.methods.fitting import Method
     from fedsynth.privacy.budget import Budget
     from fedsynth.queries.plan import Plan
     from fedsynth.release import Settings
@@ -24,9 +24,9 @@ _VALUES = 24
 
 @dataclass(frozen=True)
 class Subject:
-    """What is planned: a synthesizer, and what a job file says beside it."""
+    """What is planned: a method, and what a job file says beside it."""
 
-    synth: Synthesizer[Any]
+    synth: Method[Any]
     reason: str | None
     budget: Budget
     clients: int
@@ -66,14 +66,14 @@ class Subject:
             schema = _schema_of(schema_file, columns)
         if clients is None:
             raise ConfigError("give --clients: how many take part is public, and sizes the noise")
-        from fedsynth.registry import choose, synthesizer
+        from fedsynth.registry import choose, make
 
         budget = wanted.budget(given, noise="noise_multiplier" in trained)
         reason = None
         if method is None:
             choice = choose(schema, budget)
             method, reason = choice.method, choice.reason
-        synth = synthesizer(method, schema, settings, public)
+        synth = make(method, schema, settings, public)
         for name in trained:
             if name not in synth.settings_type.model_fields:
                 option = {"noise_multiplier": "noise"}.get(name, name)

@@ -25,10 +25,10 @@ from fedsynth.demands import demand_path
 from fedsynth.durable import write_whole
 from fedsynth.errors import ConfigError, FedsynthError
 from fedsynth.jobs.clients import APART, Federation, demand_placed
-from fedsynth.jobs.inputs import Data, Public, Sites, map_origin
+from fedsynth.jobs.inputs import Data, Public, Sites, expand_path, map_origin
 from fedsynth.jobs.sections import Count, Section, Select, section
 from fedsynth.privacy.budget import Budget
-from fedsynth.registry import LABEL_PUBLIC, SETTINGS
+from fedsynth.registry import LABEL_PUBLIC, SETTINGS, SYNTHESIZERS
 from fedsynth.yaml_files import parse_value, read_yaml, yaml_text
 
 if TYPE_CHECKING:
@@ -153,6 +153,8 @@ class Config(Agreed):
         """Settings are their method's; rows over a network are their owners'."""
         demand_placed(values)
         settings, method = values.get("settings"), values.get("method", AUTO)
+        if "sample" in values and method in SETTINGS and method not in SYNTHESIZERS:
+            raise ValueError(f"`sample` is of rows, and {method} makes none: leave it out")
         if settings is None or method not in (*SETTINGS, AUTO):
             return {key: value for key, value in values.items() if key != "settings"}
         if method == AUTO:
@@ -183,9 +185,16 @@ class Config(Agreed):
     def _dump_settings(self, settings: Agreed | None) -> dict[str, Any] | None:
         return None if settings is None else settings.model_dump(mode="json", exclude_none=True)
 
+    @property
+    def makes_rows(self) -> bool:
+        """Whether rows are drawn from what is learned."""
+        return self.method == AUTO or self.method in SYNTHESIZERS
+
     def to_dict(self) -> dict[str, Any]:
         """Plain content that builds an equal config."""
         content = self.model_dump(mode="json", by_alias=True, exclude_none=True)
+        if not self.makes_rows:
+            del content["sample"]
         if not self.privacy.budget.private:
             content["privacy"]["epsilon"] = "inf"
         if self.federation.runtime is not None:
@@ -239,7 +248,11 @@ def load_config(source: str | Path, changes: Sequence[str] = ()) -> tuple[Config
     for change in changes:
         _change(content, change)
     try:
-        return Config(**{str(key): value for key, value in content.items()}), path.parent
+        config = Config(**{str(key): value for key, value in content.items()})
+        if config.settings is not None:
+            settings = config.settings.map_paths(lambda text: str(expand_path(text, path.parent)))
+            config = config.model_copy(update={"settings": settings})
+        return config, path.parent
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
 

@@ -15,7 +15,7 @@ from fedsynth.jobs.run import check_sample, demand_one_method
 from fedsynth.planning.forecast import Forecast, plan
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.trail.certificate import not_covered
-from fedsynth.registry import choose, synthesizer
+from fedsynth.registry import choose, make
 
 
 def dry_run(config: Config, base: Path, caution: Caution) -> Forecast:
@@ -49,11 +49,11 @@ def dry_run(config: Config, base: Path, caution: Caution) -> Forecast:
     )
     for sentence in told:
         caution(sentence)
-    synth = synthesizer(config.method, data.schema, config.settings, data.public)
+    method = make(config.method, data.schema, config.settings, data.public)
     # A plan would take two owners to hold each other off; a run has that said.
     budget = config.privacy.budget.for_clients(len(runtime.clients))
     found = plan(
-        synth,
+        method,
         budget,
         len(runtime.clients),
         survivors=agreed.survivors,

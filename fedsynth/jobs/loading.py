@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from fedsynth.demands import demand_path
 from fedsynth.errors import ReleaseError
-from fedsynth.methods.classifier.settings import FederatedClassifierSettings
 from fedsynth.privacy.trail.certificate import MODEL
 from fedsynth.registry import METHODS
 from fedsynth.release import read_certified
@@ -43,14 +42,8 @@ def load_model(folder: str | Path) -> FittedModel[Any]:
     """
     folder = demand_path("folder", folder)
     certificate, method, schema, arrays, content = read_certified(folder)
-    model: FittedModel[Any]
-    if method == FederatedClassifierSettings.method:
-        from fedsynth.methods.classifier.federated import FederatedClassifier
-
-        model = FederatedClassifier.from_state(schema, arrays, content)
-    elif method in METHODS:
-        model = METHODS[method].from_state(schema, arrays, content)
-    else:
+    if method not in METHODS:
         raise ReleaseError(f"{folder / MODEL}: of a method that this fedsynth lacks")
+    model: FittedModel[Any] = METHODS[method].from_state(schema, arrays, content)
     model.certificate = certificate
     return model

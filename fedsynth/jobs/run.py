@@ -10,48 +10,35 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from fedsynth.data.tables import Images
 from fedsynth.errors import Caution, ConfigError, FedsynthError, MachineError, warn_of
-from fedsynth.evaluation.measures.marginals import MarginalError, marginal_error
-from fedsynth.evaluation.measures.utility import Comparison, compare
 from fedsynth.federation.runtime import Federation
 from fedsynth.federation.runtimes.local import KEPT
 from fedsynth.federation.server.traffic import Traffic
 from fedsynth.files import refused
 from fedsynth.holding import hold
 from fedsynth.jobs.config import AUTO, Config, load_config
-from fedsynth.jobs.data import JobData, Rows, prepare, without_rows
+from fedsynth.jobs.data import JobData, prepare, without_rows
 from fedsynth.jobs.folder import demand_new, demand_verified, forget_job, write_job
 from fedsynth.jobs.inputs import expand_path
+from fedsynth.jobs.scoring import Scores, score_classifier, score_rows
+from fedsynth.methods.classifier.federated import FederatedClassifier
+from fedsynth.methods.fitting import Method
+from fedsynth.methods.synthesizer import Synthesizer
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.agreement import agreement_of
 from fedsynth.privacy.trail.certificate import CONFIG, LEDGER, SCHEMA, Certificate, not_covered
 from fedsynth.privacy.trail.ledger import Ledger, has_begun
-from fedsynth.registry import choose, synthesizer
-from fedsynth.release import is_release, write_release
+from fedsynth.registry import choose, make, synthesizer
+from fedsynth.release import is_release, write_model_release, write_release
 from fedsynth.schema import Schema
 
 Progress = Callable[[str, int, int, float], None]
-
-
-@dataclass(frozen=True)
-class Scores:
-    """Scores on real rows held out. They are not covered by epsilon.
-
-    Attributes:
-        comparison: None where the schema has no target of categories.
-        marginals: of the holdout against the synthetic rows, for 1 and 2 columns; () for images.
-        why: why the rows held out give no scores; None where they do.
-    """
-
-    comparison: Comparison | None = None
-    marginals: tuple[MarginalError, ...] = ()
-    why: str | None = None
 
 
 @dataclass(frozen=True)
@@ -206,8 +193,8 @@ def _resolve(config: Config, data: JobData, folder: Path, base: Path) -> Config:
             return text
         return os.path.relpath(expand_path(text, base), folder)
 
-    synth = synthesizer(config.method, data.schema, config.settings, data.public)
-    settings = synth.resolved(config.privacy.budget)
+    method = make(config.method, data.schema, config.settings, data.public)
+    settings = method.resolved(config.privacy.budget)
     content = config.map_paths(seen_from_folder).to_dict()
     content["schema"] = SCHEMA
     content["settings"] = settings.model_dump(mode="json", exclude_none=True)
@@ -216,6 +203,8 @@ def _resolve(config: Config, data: JobData, folder: Path, base: Path) -> Config:
 
 def check_sample(config: Config, data: JobData, resumed: Path | None = None) -> None:
     """Raises ConfigError for rows that could not be drawn or written, whatever is learned."""
+    if not config.makes_rows:
+        return
     sample = config.sample
     synth = synthesizer(config.method, data.schema, config.settings, data.public)
     try:
@@ -282,7 +271,7 @@ def _fit_and_release(
         ledgers = owners_ledgers(config, data.owners, base)
         for ledger in ledgers.values():
             open_files.callback(ledger.close)
-        synth = synthesizer(config.method, data.schema, config.settings, data.public).fit(
+        fitted = make(config.method, data.schema, config.settings, data.public).fit(
             federation or data.owners,
             config.privacy.budget,
             seed=config.seed,
@@ -300,45 +289,37 @@ def _fit_and_release(
             progress=progress,
             owners_provenance=data.owners_provenance,
         )
-    sample = config.sample
-    try:
-        rows = synth.sample(sample.rows, sample.where, sample.proportions, sample.seed)
-    except ConfigError as error:
-        raise ConfigError(f"sample: {error}{_mend(folder)}") from None
-    certificate = write_release(folder, synth, rows, config=config.to_dict(), kind=sample.format)
-    scores = None
-    if data.test is not None:
-        progress("scores", 0, 1, certificate.epsilon)
-        scores = score_rows(data, data.test, rows, config.seed)
-        progress("scores", 1, 1, certificate.epsilon)
-    traffic = None if resume else synth.traffic
+    certificate, scores = _release(config, folder, data, fitted, progress)
     return Outcome(
         folder,
         certificate,
         scores,
         config.method,
-        traffic=traffic,
-        remarks=synth.remarks,
-        incidents=synth.incidents,
+        traffic=None if resume else fitted.traffic,
+        remarks=fitted.remarks,
+        incidents=fitted.incidents,
     )
 
 
-def score_rows(data: JobData, test: Rows, rows: Rows, seed: int) -> Scores:
-    """Scores on real rows, or why they give none: the release is finished, whatever they are."""
-    try:
-        return _score_rows(data, test, rows, seed)
-    except FedsynthError as error:
-        return Scores(why=str(error))
-
-
-def _score_rows(data: JobData, test: Rows, rows: Rows, seed: int) -> Scores:
-    schema = data.schema
-    comparison = None
-    if schema.classes:
-        comparison = compare(data.train, test, rows, schema, seed)
-    if not isinstance(schema, Schema):
-        return Scores(comparison)
-    assert not isinstance(test, Images) and not isinstance(rows, Images)
-    orders = range(1, min(2, len(schema.observed)) + 1)
-    errors = tuple(marginal_error(test, rows, schema, order) for order in orders)
-    return Scores(comparison, errors)
+def _release(
+    config: Config, folder: Path, data: JobData, fitted: Method[Any], progress: Progress
+) -> tuple[Certificate, Scores | None]:
+    """Write what was fitted, with rows where it makes such, and score it."""
+    told, sample = config.to_dict(), config.sample
+    if isinstance(fitted, Synthesizer):
+        try:
+            rows = fitted.sample(sample.rows, sample.where, sample.proportions, sample.seed)
+        except ConfigError as error:
+            raise ConfigError(f"sample: {error}{_mend(folder)}") from None
+        certificate = write_release(folder, fitted, rows, config=told, kind=sample.format)
+        score = partial(score_rows, rows=rows)
+    else:
+        assert isinstance(fitted, FederatedClassifier)
+        certificate = write_model_release(folder, fitted, config=told)
+        score = partial(score_classifier, model=fitted)
+    if data.test is None:
+        return certificate, None
+    progress("scores", 0, 1, certificate.epsilon)
+    scores = score(data, data.test, seed=config.seed)
+    progress("scores", 1, 1, certificate.epsilon)
+    return certificate, scores

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
 from fedsynth.agreed import Agreed
@@ -31,4 +31,8 @@ class MethodSettings(Agreed):
         Raises:
             ConfigError: settings that contradict the schema, the unit or the trust.
         """
+        return self
+
+    def map_paths(self, change: Callable[[str], str]) -> Self:
+        """A copy with ``change`` applied to every path."""
         return self

@@ -60,6 +60,7 @@ QUICK: dict[str, dict[str, Any]] = {
         "union_steps": 10,
     },
     "pate": {"teachers": 2, "queries": 30, "steps": 2},
+    "federated-classifier": {"rounds": 2, "rate": 1.0},
     "pate-gan": {
         **_NETWORKS,
         "teachers": 2,

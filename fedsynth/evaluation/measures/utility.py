@@ -256,16 +256,28 @@ def compare(
         ConfigError: the schema has no target of categories.
         DataError: data that do not fit the schema, are empty or carry no labels.
     """
+    synthetic_scores = train_on_synthetic(synthetic, real_test, schema, seed)
+    return Comparison(synthetic_scores, *train_on_real(real_train, real_test, schema, seed))
+
+
+def train_on_real(
+    real_train: pd.DataFrame | Images,
+    real_test: pd.DataFrame | Images,
+    schema: Schema | ImageSchema,
+    seed: int = 0,
+) -> tuple[Scores, Scores]:
+    """What a score is beside: of a classifier trained on real rows, and of the majority baseline,
+    as in `compare`.
+
+    Raises:
+        ConfigError, DataError: as `compare`.
+    """
     test = _read_labelled(real_test, schema, "real test", read_real_rows)
     train = _read_labelled(real_train, schema, "real train", read_real_rows)
-    made = _read_labelled(synthetic, schema, "synthetic", read_rows)
     truth = test.y.astype(np.int64)
     majority = int(np.bincount(train.y.astype(np.int64)).argmax())
-    return Comparison(
-        synthetic=_train_and_score(made, test, seed),
-        real=_train_and_score(train, test, seed),
-        majority=score(answer_always(majority, len(truth), test.classes), truth),
-    )
+    always = score(answer_always(majority, len(truth), test.classes), truth)
+    return _train_and_score(train, test, seed), always
 
 
 def train_on_synthetic(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field
 
@@ -78,6 +79,12 @@ class FederatedClassifierSettings(MethodSettings):
     def label_table_share(self) -> float:
         """No tables are asked."""
         return 0.0
+
+    def map_paths(self, change: Callable[[str], str]) -> Self:
+        scaled_by = self.scaled_by
+        if not isinstance(scaled_by, str) or scaled_by in (BY_HISTOGRAM, BY_SCHEMA):
+            return self
+        return self.model_copy(update={"scaled_by": change(scaled_by)})
 
     def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> FederatedClassifierSettings:
         """All defaults filled in.
