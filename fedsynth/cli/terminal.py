@@ -16,8 +16,10 @@ from fedsynth.views import Grid, Said, clean
 if TYPE_CHECKING:
     from fedsynth.evaluation.evaluating import Evaluation
     from fedsynth.evaluation.federated import FederatedScores
-    from fedsynth.jobs.run import Outcome, Scores
+    from fedsynth.jobs.run import Outcome
+    from fedsynth.jobs.scoring import Scores
     from fedsynth.schema.checking import ColumnCheck, Violation
+    from fedsynth.tuning.training import Trained
 
 _ANY = 10_000
 """Characters of a line where nobody reads it: programs look for whole sentences."""
@@ -64,23 +66,32 @@ def show_outcome(outcome: Outcome) -> None:
     console.print(check, markup=False, soft_wrap=True)
     console.print("Publish the head: it fixes every file of the release.")
     if outcome.scores is not None:
-        _show_run_scores(outcome.scores, outcome.folder, console)
+        _show_run_scores(outcome.scores, outcome.folder, console, rows=bool(rows))
+    if not rows:
+        console.print(
+            f"A classifier, and no rows. Classify a table: fedsynth predict {outcome.folder} "
+            "table.csv -o classes.csv",
+            markup=False,
+            soft_wrap=True,
+        )
 
 
-def _show_run_scores(scores: Scores, folder: Path, console: Console) -> None:
+def _show_run_scores(scores: Scores, folder: Path, console: Console, *, rows: bool) -> None:
     console.print("\nScores on real rows held out", style="bold")
     if scores.why is not None:
         console.print(f"None. {scores.why}", markup=False)
     if scores.comparison is not None:
-        rows = []
+        lines = []
         for name, score in (
-            ("synthetic rows", scores.comparison.synthetic),
+            ("synthetic rows" if rows else "this classifier", scores.comparison.synthetic),
             ("real rows", scores.comparison.real),
             ("nothing: commonest class", scores.comparison.majority),
         ):
             figures = (score.accuracy, score.auroc)
-            rows.append((name, *(f"{x:.3f}" if math.isfinite(x) else "-" for x in figures)))
-        console.print(Grid(("trained on", "accuracy", "AUROC"), rows, figures=(1, 2)))
+            lines.append((name, *(f"{x:.3f}" if math.isfinite(x) else "-" for x in figures)))
+        console.print(
+            Grid(("trained on" if rows else "", "accuracy", "AUROC"), lines, figures=(1, 2))
+        )
         console.print()
     for error in scores.marginals:
         worst = " x ".join(error.worst_columns)
@@ -95,8 +106,32 @@ def _show_run_scores(scores: Scores, folder: Path, console: Console) -> None:
         "beside the release. They are not stored in it."
     )
     console.print(Said(warning, "caution"))
-    more = f"More, and attacks: fedsynth evaluate {folder}"
-    console.print(more, markup=False, soft_wrap=True)
+    if rows:
+        more = f"More, and attacks: fedsynth evaluate {folder}"
+        console.print(more, markup=False, soft_wrap=True)
+
+
+def show_trained(trained: Trained) -> None:
+    """A classifier with the settings of a search, beside one with the job's own."""
+    show_outcome(trained.outcome)
+    if trained.default is not None:
+        figures = (trained.default.accuracy, trained.default.auroc)
+        said = " and ".join(f"{x:.3f}" if math.isfinite(x) else "-" for x in figures)
+        on_stdout().print(
+            Said(
+                f"The same with the job's own settings: accuracy and AUROC {said}, a private "
+                "figure, too. Nothing else of that training was seen or kept."
+            )
+        )
+
+
+def trained_json(trained: Trained) -> dict[str, Any]:
+    """What `--json` prints of it."""
+    told = outcome_json(trained.outcome)
+    if trained.default is not None:
+        told["scores"]["default"] = asdict(trained.default)
+        del told["scores"]["default"]["rows"]
+    return told
 
 
 def show_evaluation(evaluation: Evaluation, page: Path) -> None:
@@ -149,7 +184,12 @@ def outcome_json(outcome: Outcome) -> dict[str, Any]:
             "note": "computed on real rows, not covered by epsilon: do not publish them",
             **asdict(outcome.scores),
         }
-        for one in (scores["comparison"] or {}).values():
+        comparison = scores["comparison"]
+        if comparison and not any(
+            name.startswith("rows.") for name in certificate.content["files"]
+        ):
+            comparison["classifier"] = comparison.pop("synthetic")
+        for one in (comparison or {}).values():
             # The exact number held out: whoever holds the rows knows it, and nobody else is to.
             del one["rows"]
     return {

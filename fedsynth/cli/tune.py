@@ -61,6 +61,15 @@ def tune(
         int | None,
         typer.Option(help="Also choose among the candidates by so many folds of --train."),
     ] = None,
+    federated: Annotated[
+        str | None,
+        typer.Option(
+            "--federate",
+            metavar="JOB",
+            help="A job file: its owners' rows train the winner once, at the job's epsilon, into a "
+            "release in --out. Of logistic regression or multilayer perceptron.",
+        ),
+    ] = None,
     storage: Annotated[
         Path | None, typer.Option(help="An SQLite file: the same command goes on from it.")
     ] = None,
@@ -81,6 +90,7 @@ def tune(
     quiet: Quiet = False,
 ) -> None:
     """Search a model's settings on synthetic rows: free of privacy cost, however long."""
+    from fedsynth.cli.terminal import show_trained, trained_json
     from fedsynth.planning.drawing import demand_plot
     from fedsynth.tuning.reading import read_space
     from fedsynth.tuning.rows import supervise
@@ -96,6 +106,18 @@ def tune(
     if plot is not None:
         demand_plot(plot)
     choices = None if space is None else read_space(space)
+    job = None
+    if federated is not None:
+        if out is None:
+            raise ConfigError("--federate writes a release: name a new folder for it with --out")
+        from fedsynth.jobs.config import load_config
+        from fedsynth.tuning.federating import demand_federated
+        from fedsynth.tuning.training import demand_job
+
+        # Told before anything is tried.
+        demand_federated(model or "gradient boosting", [f"model__{name}" for name in choices or {}])
+        job = load_config(federated)
+        demand_job(*job, read_schema(find_releases([*releases]))[0].digest)
     private = None
     if train is not None and real is not None:
         schema, _ = read_schema(find_releases([*releases]))
@@ -134,13 +156,22 @@ def tune(
         scores = None
         if private is not None:
             scores = found.compare(*private, folds=folds, progress=display)
+        trained = None
+        if job is not None and out is not None:
+            from fedsynth.tuning.training import train_winner
+
+            trained = train_winner(found, *job, out / "classifier", display, display.caution)
     if as_json:
         content = found.to_dict()
         if scores is not None:
             content["private"] = scores.to_dict()
+        if trained is not None:
+            content["trained"] = trained_json(trained)
         print_json(content)
         return
     _show(found, scores, out)
+    if trained is not None:
+        show_trained(trained)
 
 
 def _read(path: Path, schema: AnySchema, reader: Reader) -> Rows:

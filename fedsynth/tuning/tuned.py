@@ -300,7 +300,15 @@ class Tuned(Shown):
             "candidates": len(self.candidates),
             "unfinished": self.unfinished,
             "cautions": list(self.cautions),
+            "federated": self._federated_settings(),
         }
+
+    def _federated_settings(self) -> dict[str, Any] | None:
+        """Of a federated classifier; None where this has no federated form."""
+        try:
+            return federate(self.model, self.best.settings, self.rows, self.schema.classes)
+        except ConfigError:
+            return None
 
     def plot(self, file: str | Path) -> None:
         """Draw the candidates' scores in the order of the search, with the best so far, and against

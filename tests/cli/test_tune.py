@@ -8,7 +8,9 @@ import re
 import pytest
 
 import fedsynth as fs
+from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.tuning import tuning
+from fedsynth.yaml_files import write_yaml
 from tests.methods.small import SCHEMA, table
 from tests.tuning.conftest import release
 
@@ -133,3 +135,67 @@ def test_a_space_is_searched_as_it_is_written_and_a_misspelt_setting_is_named(ca
     assert code == 0 and 7 <= settings["n_neighbors"] <= 9 and settings["weights"] == "uniform"
     code, _, err = call("tune", folder, *SEARCH, "--space", "{n_neighbours: [3, 5]}")
     assert code == 2 and "did you mean 'n_neighbors'" in err
+
+
+def write_owners(folder, **changes):
+    """A job of owners' rows; nobody is drawn, which takes the accountant no time."""
+    SCHEMA.save(folder / "schema.yaml")
+    table(120).to_csv(folder / "rows.csv", index=False)
+    job = {
+        "data": {"path": "rows.csv"},
+        "schema": "schema.yaml",
+        "sites": {"clients": 2, "scheme": "uniform"},
+        "privacy": {"epsilon": 3.0, "delta": 1e-4, "trust": "central"},
+        "method": "federated-classifier",
+        "settings": {"rounds": 2, "rate": 1.0},
+    }
+    write_yaml({k: v for k, v in {**job, **changes}.items() if v is not None}, folder / "job.yaml")
+    return folder / "job.yaml"
+
+
+LOGISTIC = ("--model", "logistic regression", "--trials", 2, "--rows", 250, "--quiet")
+
+
+def test_the_winner_is_trained_once_on_owners_rows_at_a_cost_of_its_own(call, folder, tmp_path):
+    options = ("--federate", write_owners(tmp_path), "--out", tmp_path / "found", "--json")
+    code, out, err = call("tune", folder, *LOGISTIC, *options)
+    assert code == 0, err
+    told = json.loads(out)
+    release_, trained = tmp_path / "found" / "classifier", told["trained"]
+    assert trained["epsilon"] <= 3.0 and call("verify", release_)[0] == 0
+    settings = fs.FederatedClassifier.load(release_).settings
+    assert settings.weight_decay == told["federated"]["weight_decay"] > 0
+    # Of the job, what the search says nothing of.
+    assert (settings.rounds, settings.rate) == (2, 1.0)
+    # One training is charged: the default, which it is held against, leaves nothing.
+    ledger = Ledger.read(release_ / "ledger.jsonl")
+    assert [event.label for event in ledger.events].count("classifier-gradient") == 2
+    assert set(trained["scores"]["default"]) == set(trained["scores"]["comparison"]["classifier"])
+
+
+@pytest.mark.parametrize(
+    ("model", "change", "out", "words"),
+    [
+        ("k nearest neighbours", {}, True, "no federated form"),
+        ("logistic regression", {}, False, "--out"),
+        ("logistic regression", {"method": "aim", "settings": None}, True, "method is another"),
+        (
+            "logistic regression",
+            {
+                "federation": {"runtime": "stream", "owners": ["a", "b"]},
+                "data": None,
+                "sites": None,
+            },
+            True,
+            "settings.json in --out has what was found",
+        ),
+    ],
+)
+def test_a_job_that_cannot_train_the_winner_is_refused_before_the_search(
+    call, folder, tmp_path, monkeypatch, model, change, out, words
+):
+    monkeypatch.setattr(tuning, "score_model", None)
+    options = ("--federate", write_owners(tmp_path, **change))
+    options += ("--out", tmp_path / "found") if out else ()
+    code, _, err = call("tune", folder, "--model", model, "--trials", 1, *options)
+    assert code == 2 and words in " ".join(err.split())
