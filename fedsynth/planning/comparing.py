@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from fedsynth.errors import FedsynthError
-from fedsynth.methods.synthesizer import Synthesizer
+from fedsynth.methods.fitting import Method
 from fedsynth.planning.forecast import Forecast, figure, plan
 from fedsynth.privacy.adversaries import HOLDER, SERVER, Adversary
 from fedsynth.privacy.budget import Budget
@@ -53,7 +53,7 @@ class Compared:
 
 
 def compare(
-    synth: Synthesizer[Any],
+    synth: Method[Any],
     budget: Budget,
     clients: int,
     *,

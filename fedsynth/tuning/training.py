@@ -62,7 +62,10 @@ def train_winner(
         FedsynthError: as a job does; before anything is asked where it cannot begin.
     """
     demand_job(config, base, found.schema.digest)
-    own = {} if config.settings is None else config.settings.model_dump(exclude_unset=True)
+    given = config.settings
+    own = {}
+    if isinstance(given, FederatedClassifierSettings):
+        own = given.model_dump(exclude_unset=True)
     won = federate(found.model, found.best.settings, found.rows, found.schema.classes)
     settings = FederatedClassifierSettings(**{**own, **won})
     content = {key: part for key, part in config.to_dict().items() if key != "sample"}

@@ -54,13 +54,15 @@ class PrivBayes(GraphicalSynthesizer):
         def votes(multiplier: float) -> Terms:
             # A record exchanges its client's vote, which is charged at half the multiplier.
             exchange = budget.protects.moved["client"]
+            counted = count_on(budget, surviving)
+            counted["weigh"] = None
             return Terms(
                 unit="client",
                 trust=budget.trust,
                 clip=HAIR,
                 noise_multiplier=exchange * multiplier,
                 sampling=Everyone(),
-                **{**count_on(budget, surviving), "weigh": None},
+                **counted,
             )
 
         def tables(multiplier: float) -> Terms:
