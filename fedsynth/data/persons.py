@@ -57,6 +57,37 @@ def number(persons: NDArray[Any]) -> NDArray[np.int64]:
     return np.asarray(pd.factorize(persons)[0], dtype=np.int64)
 
 
+def people_of(frame: pd.DataFrame, schema: Schema, where: str) -> NDArray[np.int64]:
+    """As `persons_of`; where persons are not told apart each row [n] is somebody's own."""
+    persons = persons_of(frame, schema, where)
+    return np.arange(len(frame)) if persons is None else persons
+
+
+def shuffle_people(
+    people: NDArray[np.int64], rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Places of the rows [n], one person's behind each other and persons in random order, and the
+    persons' places in that order [n], rising from 0.
+
+    Args:
+        people: whose each row is, numbers from 0 without gaps.
+    """
+    order = rng.permutation(int(people.max(initial=-1)) + 1)
+    ranks = np.empty_like(order)
+    ranks[order] = np.arange(len(order))
+    places = np.argsort(ranks[people], kind="stable")
+    return places, ranks[people][places]
+
+
+def split_people(
+    people: NDArray[np.int64], first: int, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Places of the rows of so many random persons, and those of all others' rows."""
+    places, ranks = shuffle_people(people, rng)
+    cut = int(np.searchsorted(ranks, first))
+    return places[:cut], places[cut:]
+
+
 def describe_persons(persons: NDArray[np.int64]) -> str:
     """How many rows [n > 0] the persons have, for the owner's eyes."""
     counts = np.unique(persons, return_counts=True)[1]

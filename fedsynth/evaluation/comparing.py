@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fedsynth.data.images import Images
+from fedsynth.data.persons import keys_of_persons, split_people
 from fedsynth.errors import DataError
 from fedsynth.evaluation.attacks.images import image_keys
 from fedsynth.evaluation.attacks.neighbours import row_keys
@@ -79,6 +80,9 @@ def compare_tables(
     for side, rows in found.items():
         notes += _note_outside(side, rows, tables[side]) if agreed else []
     shared = None if members is None else _warn_of_shared(row_keys(members), row_keys(real))
+    if members is not None:
+        shared = _warn_of_persons(sides, schema) or shared
+    notes += _note_persons(schema, train, real)
     fitting = fidelity(synthetic, train, real, seed=seed, progress=_step("fidelity", progress))
     fitting = _with_real_shares(fitting, found["real"])
     # Where nobody told how many rows were learned from, as many of either teach the models.
@@ -152,6 +156,36 @@ def _warn_of_shared(train: NDArray[Any], real: NDArray[Any]) -> str | None:
     )
 
 
+def _warn_of_persons(sides: Mapping[str, Data | None], schema: Schema) -> str | None:
+    """What to beware of where real rows are of persons that training rows are of, too."""
+    train, real = (
+        keys_of_persons(data, schema, side) if isinstance(data, pd.DataFrame) else None
+        for side, data in ((side, sides[side]) for side in ("train", "real"))
+    )
+    if train is None or real is None or not (both := real.isin(set(train))).any():
+        return None
+    return (
+        f"{both.mean():.1%} of the real rows have a key in {schema.person!r} that training rows "
+        "have, too: if these are the same persons, figures are flattered and attacks blinded. Hold "
+        "out persons, with all their rows."
+    )
+
+
+def _note_persons(schema: Schema, *tables: Rows) -> list[Note]:
+    """That rows were split by person, where any has several."""
+    if all(rows.persons is None or len(rows) == rows.people.max() + 1 for rows in tables):
+        return []
+    return [
+        Note(
+            "data",
+            "",
+            f"Several rows are one person's, by {schema.person!r}: rows are split by person, and "
+            "attacked is a person, mostly by one of its rows. Intervals of what models score take "
+            "rows for independent, and are narrower than persons allow.",
+        )
+    ]
+
+
 def _measure_utility(
     synthetic: Rows, train: Rows, real: Rows, models: Models, seed: int, progress: Progress
 ) -> tuple[Utility | None, str | None]:
@@ -223,17 +257,25 @@ def _pictures(data: Data, schema: ImageSchema, where: str) -> Images:
 
 
 def _demand_two(data: Mapping[str, Rows] | Mapping[str, Images]) -> None:
-    if len(data["real"]) < 2 and "train" not in data:
+    if "train" in data:
+        return
+    real = data["real"]
+    if len(real) < 2:
         raise DataError("real: one row cannot be compared with other real rows; give at least two")
+    if isinstance(real, Rows) and not real.people.any():
+        raise DataError(
+            "real: the rows of one person cannot be compared with other persons'; give at least two"
+        )
 
 
 def _choose_reference(members: Side | None, real: Side, seed: int) -> tuple[Side, Side, list[Note]]:
     """Other real rows, the rows that all is measured against, and what there is to note."""
     if members is not None:
         return members, real, []
-    order = np.random.default_rng(seed).permutation(len(real))
-    half = (len(real) + 1) // 2
-    return real.take(order[half:]), real.take(order[:half]), [_HALVED]
+    people = real.people if isinstance(real, Rows) else np.arange(len(real))
+    half = (int(people.max()) + 2) // 2
+    tested, others = split_people(people, half, np.random.default_rng(seed))
+    return real.take(others), real.take(tested), [_HALVED]
 
 
 def _step(name: str, progress: Progress) -> Steps:

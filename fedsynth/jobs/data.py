@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fedsynth.data.datasets import builtin_schema, load_builtin
 from fedsynth.data.images import ARCHIVE_FAULTS, Images, read_array, read_images
+from fedsynth.data.persons import people_of, split_people
 from fedsynth.errors import Caution, ConfigError, DataError, warn_of
 from fedsynth.federation.simulation.partitions import partition
 from fedsynth.federation.simulation.rows import Rows as CutRows
@@ -74,7 +75,7 @@ def prepare(config: Config, base: Path, caution: Caution = warn_of) -> JobData:
     test: Rows | None = test_images
     kept, rest = np.arange(len(data)), np.empty(0, np.int64)
     if test is None and config.holdout:
-        kept, rest = split_rows(len(data), config.holdout, config.seed)
+        kept, rest = split_rows(data, schema, "the data", config.holdout, config.seed)
         if not len(rest):
             raise DataError(f"too few rows to hold out {config.holdout:g} of them; set holdout: 0")
         test = take_rows(data, rest)
@@ -149,14 +150,23 @@ def _read_rows(
     return read_images(path, schema, data.keys), test
 
 
-def split_rows(rows: int, holdout: float, seed: int) -> tuple[Indices, Indices]:
+def split_rows(
+    rows: Rows, schema: Schema | ImageSchema, where: str, holdout: float, seed: int
+) -> tuple[Indices, Indices]:
     """Positions of the rows to learn from and of those held out, in a random order.
 
-    A single row is learned from.
+    Persons are held out where the schema names them: all of somebody's rows or none. A single row
+    (a single person's) is learned from.
+
+    Raises:
+        DataError: a row of nobody; `where` names the table.
     """
-    order = np.random.default_rng(seed).permutation(rows)
-    cut = max(min(rows, 1), int((1 - holdout) * rows))
-    return order[:cut], order[cut:]
+    people = np.arange(len(rows))
+    if isinstance(rows, pd.DataFrame) and isinstance(schema, Schema):
+        people = people_of(rows, schema, where)
+    count = int(people.max(initial=-1)) + 1
+    cut = max(min(count, 1), int((1 - holdout) * count))
+    return split_people(people, cut, np.random.default_rng(seed))
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,7 +267,7 @@ def _read_files(
     for name, given in (sites_of(config).paths or {}).items():
         rows = read_owner(name, origin_of(given), config.data, schema, base, caution)
         if config.holdout:
-            kept, rest = split_rows(len(rows), config.holdout, config.seed)
+            kept, rest = split_rows(rows, schema, name, config.holdout, config.seed)
             held_out[name] = take_rows(rows, rest)
             rows = take_rows(rows, kept)
         owners[name] = rows

@@ -188,7 +188,7 @@ def open_site(
     key = key_of(rows)
     if file.holdout:
         # The same at every start, or rows that were held out would be learned from.
-        rows = take_rows(rows, split_rows(len(rows), file.holdout, 0)[0])
+        rows = take_rows(rows, split_rows(rows, schema, file.name, file.holdout, 0)[0])
     told = file.rules
     identity = None if file.identity is None else read_secret(expand_path(file.identity, base))
     rules = Rules(

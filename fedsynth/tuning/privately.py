@@ -19,6 +19,7 @@ from typing import Any
 import pandas as pd
 
 from fedsynth.agreed import demand_whole
+from fedsynth.data.persons import people_of
 from fedsynth.demands import demand_known, demand_number, demand_path
 from fedsynth.errors import Caution, ConfigError, DataError, FederationError, PrivacyError, warn_of
 from fedsynth.evaluation.federated.scoring import federated_scores, plan_scores
@@ -259,7 +260,7 @@ def select_privately(
         own.charge(event)
     for sentence in (*allowed.cautions(), *whole.recall(ledger)):
         caution(sentence)
-    learned, held = _cut(tables, holdout, source)
+    learned, held = _cut(tables, schema, holdout, source)
     with _silence(), apart():
         trying = _Trying(
             candidates,
@@ -421,15 +422,16 @@ def _demand_left(ledgers: Mapping[str, Ledger], event: Event) -> None:
 
 
 def _cut(
-    tables: Mapping[str, Any], holdout: float, source: NoiseSource
+    tables: Mapping[str, Any], schema: Schema, holdout: float, source: NoiseSource
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Rows to fit to and rows to score on, by a secret coin for each: where one more row lies says
-    nothing of the others."""
+    """Rows to fit to and rows to score on, by a secret coin for each person: where one more row
+    lies says nothing of others'."""
     learned, held = {}, {}
     for name, table in tables.items():
         if not isinstance(table, pd.DataFrame):
             raise DataError(f"{name}: private selection is for tables")
-        away = source.uniform(len(table)) < holdout
+        people = people_of(table, schema, name)
+        away = (source.uniform(int(people.max(initial=-1)) + 1) < holdout)[people]
         learned[name] = table[~away].reset_index(drop=True)
         held[name] = table[away].reset_index(drop=True)
     return learned, held

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fedsynth.data.conforming import conform
 from fedsynth.data.images import Images
+from fedsynth.data.persons import number
 from fedsynth.demands import demand_known
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.evaluation.models.learners import scores_of, silence_warnings
@@ -39,11 +40,13 @@ class Supervised:
         y: [n] int64 codes into the target's categories, or float64 numbers (dates in units since
             the lower bound).
         left_out: rows beside these, whose target is missing or that the schema cannot hold.
+        persons: [n] int64, whose each row is; None where nobody says.
     """
 
     x: pd.DataFrame | NDArray[np.uint8]
     y: NDArray[Any]
     left_out: int = 0
+    persons: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.y)
@@ -51,7 +54,8 @@ class Supervised:
     def take(self, positions: NDArray[np.int64]) -> Supervised:
         """The rows at these positions."""
         x = self.x.iloc[positions] if isinstance(self.x, pd.DataFrame) else self.x[positions]
-        return Supervised(x, self.y[positions])
+        persons = None if self.persons is None else self.persons[positions]
+        return Supervised(x, self.y[positions], persons=persons)
 
 
 def demand_task(schema: AnySchema) -> AnySchema:
@@ -97,7 +101,8 @@ def _supervise_table(frame: pd.DataFrame, schema: Schema, where: str) -> Supervi
     columns = features_of(schema)
     x = pd.DataFrame({one.name: spell(conformed.columns[one.name][known], one) for one in columns})
     y = answers[known]
-    return Supervised(x, y, len(frame) - len(y))
+    persons = None if conformed.persons is None else conformed.persons[known]
+    return Supervised(x, y, len(frame) - len(y), persons)
 
 
 def _name_target(schema: AnySchema) -> str | None:
@@ -110,20 +115,31 @@ def fold(
     rows: Supervised, folds: int, schema: AnySchema, seed: int
 ) -> list[tuple[Supervised, Supervised]]:
     """Rows to learn from and others to be scored on, each row once among the others; classes in
-    equal shares where they have as many rows as there are folds.
+    equal shares where they have as many rows as there are folds. A person's rows are on one side.
 
     Raises:
-        DataError: fewer rows, or rows of every class, than folds.
+        DataError: fewer rows, persons, or rows of every class, than folds.
     """
-    from sklearn.model_selection import KFold, StratifiedKFold
+    from sklearn.model_selection import KFold, StratifiedGroupKFold, StratifiedKFold
 
-    kind = StratifiedKFold if schema.classes else KFold
+    told: dict[str, Any] = {"shuffle": True, "random_state": seed}
+    people = np.arange(len(rows)) if rows.persons is None else number(rows.persons)
     with silence_warnings():
         try:
-            parts = list(kind(folds, shuffle=True, random_state=seed).split(rows.y, rows.y))
+            # Of classes, too: fewer persons than folds raise here.
+            cut = list(KFold(folds, **told).split(np.arange(people.max() + 1)))
+            if not schema.classes:
+                parts = [tuple(np.flatnonzero(np.isin(people, k)) for k in part) for part in cut]
+            elif rows.persons is None:
+                parts = list(StratifiedKFold(folds, **told).split(rows.y, rows.y))
+            else:
+                parts = list(
+                    StratifiedGroupKFold(folds, **told).split(rows.y, rows.y, rows.persons)
+                )
         except ValueError:
+            what = "rows" if rows.persons is None else "persons' rows"
             raise DataError(
-                f"{len(rows)} real rows are too few for {folds} folds: ask for fewer"
+                f"{len(rows)} real {what} are too few for {folds} folds: ask for fewer"
             ) from None
     return [(rows.take(learned), rows.take(others)) for learned, others in parts]
 

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fedsynth.agreed import demand_whole, shown
+from fedsynth.data.persons import people_of, split_people
 from fedsynth.demands import demand_number
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.evaluation.measures.marginals import marginal_error
@@ -130,7 +131,7 @@ def select(
             raise ConfigError(f"{name} must be a function, not {shown(given)}")
     for one in candidates:
         one.plan(allowed, clients)
-    learned, held = _cut(demand_frame(public, "public"), holdout, clients, seed)
+    learned, held = _cut(demand_frame(public, "public"), schema, holdout, clients, seed)
     count = len(learned) if count is None else count
     scores = np.empty((len(candidates), repeats))
     told: dict[str, None] = {}
@@ -208,15 +209,17 @@ def demand_candidates(candidates: Sequence[Synthesizer[Any]]) -> Schema:
 
 
 def _cut(
-    table: pd.DataFrame, holdout: float, clients: int, seed: int
+    table: pd.DataFrame, schema: Schema, holdout: float, clients: int, seed: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Rows to learn from, and rows that were held out."""
+    """Rows to learn from, and rows that were held out: other persons', where there are any."""
     holdout = demand_number("holdout", holdout, "a share in (0, 1)", lambda share: 0 < share < 1)
-    order = np.random.default_rng(seed).permutation(len(table))
-    cut = len(table) - round(holdout * len(table))
-    if cut < clients or cut == len(table):
+    people = people_of(table, schema, "public rows")
+    count = int(people.max(initial=-1)) + 1
+    cut = count - round(holdout * count)
+    if cut < clients or cut == count:
         raise DataError(
             f"{len(table):,} public rows are too few for {clients:,} clients and some held out"
         )
-    learned, held = table.iloc[order[:cut]], table.iloc[order[cut:]]
+    kept, rest = split_people(people, cut, np.random.default_rng(seed))
+    learned, held = table.iloc[kept], table.iloc[rest]
     return learned.reset_index(drop=True), held.reset_index(drop=True)

@@ -14,8 +14,15 @@ from fedsynth.errors import ConfigError, DataError
 from fedsynth.jobs.config import Config, Sample, builtin_jobs, load_config
 from fedsynth.jobs.data import prepare, split_rows
 from fedsynth.jobs.inputs import expand_path
+from fedsynth.schema import Schema
 from fedsynth.yaml_files import write_yaml
 from tests.small_jobs import SCHEMA, table, write_job
+
+WITH_PERSONS = {
+    **SCHEMA,
+    "person": "key",
+    "columns": [{"kind": "identifier", "name": "key"}, *SCHEMA["columns"]],
+}
 
 
 def load(path, *changes):
@@ -173,9 +180,37 @@ def test_held_out_rows_of_simulated_owners_are_nobodys(tmp_path):
 
 @given(st.integers(0, 60), st.floats(0.01, 0.99), st.integers(0, 9))
 def test_a_holdout_leaves_every_owner_with_rows_one_to_learn_from(rows, holdout, seed):
-    kept, rest = split_rows(rows, holdout, seed)
+    kept, rest = split_rows(table(rows), Schema.from_dict(SCHEMA), "t", holdout, seed)
     assert sorted([*kept, *rest]) == list(range(rows))
     assert len(kept) == max(min(rows, 1), int((1 - holdout) * rows))
+
+
+@given(st.lists(st.integers(0, 9), max_size=40), st.floats(0.01, 0.99), st.integers(0, 9))
+def test_a_holdout_keeps_all_rows_of_a_person_on_one_side(keys, holdout, seed):
+    schema = Schema.from_dict(WITH_PERSONS)
+    kept, rest = split_rows(table(len(keys)).assign(key=keys), schema, "t", holdout, seed)
+    assert sorted([*kept, *rest]) == list(range(len(keys)))
+    mine, others = ({keys[row] for row in part} for part in (kept, rest))
+    persons = len(set(keys))
+    assert not mine & others
+    assert len(mine) == max(min(persons, 1), int((1 - holdout) * persons))
+
+
+@pytest.mark.parametrize("by_file", [False, True])
+def test_a_jobs_persons_are_learned_from_or_held_out_and_at_one_owner(tmp_path, by_file):
+    rows = table(120).assign(key=[row // 3 for row in range(120)])
+    change = {}
+    if by_file:
+        change = {"data": None, "sites": {"paths": {"a": "table.csv", "b": "table.csv"}}}
+    job = write_job(tmp_path, rows, **change)
+    write_yaml(WITH_PERSONS, tmp_path / "people.yaml")
+    ready = prepare(load(job), tmp_path)
+    held = [{*part["key"]} for part in ready.held_out.values()]
+    owners = [{*part["key"]} for part in ready.owners.values()]
+    for number, mine in enumerate(owners):
+        assert mine and not mine & held[number if by_file else 0]
+    if not by_file:
+        assert sum(map(len, owners)) + len(held[0]) == 40
 
 
 @pytest.mark.parametrize("holdout", [0, 0.2])

@@ -211,11 +211,18 @@ def test_a_folder_that_holds_something_is_left_alone(tmp_path):
 def test_every_record_is_fitted_to_or_scored_on_and_never_both(quick, tmp_path, monkeypatch):
     """Or a trial would cost it the sum of both, and not the larger."""
     owners = {name: rows.assign(a=range(len(rows))) for name, rows in OWNERS.items()}
-    learned, held = privately._cut(owners, 0.25, privately.NoiseSource(0))
+    learned, held = privately._cut(owners, TRIED[0].schema, 0.25, privately.NoiseSource(0))
     for name, rows in owners.items():
         parts = [set(part[name]["a"]) for part in (learned, held)]
         assert not parts[0] & parts[1] and parts[0] | parts[1] == set(rows["a"])
         assert len(parts[1]) == pytest.approx(len(rows) / 4, rel=0.4)
+    # Where persons are told apart, all of somebody's rows lie on one side.
+    named = fs.Schema(columns=[fs.Identifier(name="k"), *TRIED[0].schema.columns], person="k")
+    persons = {name: rows.assign(k=rows["a"] // 5) for name, rows in owners.items()}
+    parts = privately._cut(persons, named, 0.25, privately.NoiseSource(0))
+    for name in owners:
+        keys = [set(part[name]["k"]) for part in parts]
+        assert keys[0] and keys[1] and not keys[0] & keys[1]
     # And trials get these two, no other.
     cuts, seen = [], []
     cut = privately._cut

@@ -81,7 +81,7 @@ def inference(
         synthetic: the release. train: rows it was learned from. real: rows it never saw; they are
             attacked, and they are what the attacker without the release looks neighbours up in.
         secrets: columns to guess; `default_secrets` if not given.
-        attempts: rows of each table that are attacked, at most, drawn at random.
+        attempts: rows of each table that are attacked, at most, drawn at random: one a person.
 
     Raises:
         ConfigError: a secret that is no modelled column.
@@ -94,7 +94,8 @@ def inference(
         if name not in names:
             raise ConfigError(f"secrets: there is no column {name!r}{suggestion(name, names)}")
     release, unseen = sample_affordable(synthetic, seed), sample_affordable(real, seed)
-    targets = _Targets(train.sample(attempts, seed), real.sample(attempts, seed))
+    members, others = (rows.one_each(seed).sample(attempts, seed) for rows in (train, real))
+    targets = _Targets(members, others)
     by_release = _Attacker.of(release, (targets.members, targets.others))
     by_unseen = _Attacker.of(unseen, (targets.members,))
     risks, attributes, part = [], [], describe_search(release, synthetic)

@@ -44,7 +44,7 @@ def linkability(
         synthetic: the release. train: rows it was learned from. real: rows it never saw.
         halves: the columns that either source holds; every other column if not given.
         neighbours: k, the nearest synthetic rows of a half; Anonymeter's default is 1.
-        attempts: rows of each table that are attacked, at most, drawn at random.
+        attempts: rows of each table that are attacked, at most, drawn at random: one a person.
 
     Raises:
         ConfigError: halves that share a column, are empty or name no modelled column.
@@ -54,7 +54,7 @@ def linkability(
     release = sample_affordable(synthetic, seed)
     one, two = _View.of(release, first), _View.of(release, second)
     k = min(neighbours, len(release))
-    members, others = (rows.sample(attempts, seed) for rows in (train, real))
+    members, others = (rows.one_each(seed).sample(attempts, seed) for rows in (train, real))
     hits, missed = (int(_link(rows, one, two, k).sum()) for rows in (members, others))
     rng = np.random.default_rng(seed)
     # Whoever guesses names k random rows for either half: how many they share is hypergeometric.

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from fedsynth.data.persons import number
 from fedsynth.errors import DataError
 from fedsynth.evaluation.attacks.neighbours import SEARCHED, Keys, draw_rows, row_keys
 from fedsynth.evaluation.attacks.scoring import Scoring
@@ -97,9 +98,11 @@ def membership(
 ) -> tuple[MembershipAttack, ...]:
     """Attacks on released rows by an attacker who holds them and half of the `real` rows.
 
-    Scored are at most `most` of the `train` rows and of the other half of `real`, drawn at random
-    whatever the order of the rows. Distances are Euclidean in the space of `Features` learned from
-    the attacker's own rows. The attacks:
+    Where rows tell whose they are, these are the rows of half of the persons, and scored is one
+    random row of each other person: alarms take scores for independent. Scored are at most `most`
+    of the `train` rows and of the other half of `real`, drawn at random whatever the order of the
+    rows. Distances are Euclidean in the space of `Features` learned from the attacker's own rows.
+    The attacks:
 
     "density ratio": log p_synthetic - log p_population (DOMIAS, van Breugel et al. 2023), densities
         from nearest-neighbour distances, whose power, the dimension, and whose counts of rows are
@@ -114,7 +117,8 @@ def membership(
         in record linkage (Fellegi and Sunter 1969). It finds copies some cells of which changed.
 
     "equal rows": whether a synthetic row equals the row, in every modelled column. All rows of
-        `train` and of `real` are asked, so that few copies among many rows are enough.
+        `train` and of `real` are asked, so that few copies among many rows are enough; of a person
+        whether any of its rows does.
 
     Where many unseen rows equal a training row, sentences say what a copy would have scored.
 
@@ -124,17 +128,17 @@ def membership(
     Raises:
         DataError: fewer than two real rows: one is the attacker's, one is scored.
     """
-    if len(real) < 2:
+    if not real.people.any():
         raise DataError(
-            "membership attacks need at least two real rows that were not trained on: one for the "
-            "attacker and one to attack"
+            "membership attacks need at least two real rows that were not trained on, of two "
+            "persons: one for the attacker and one to attack"
         )
     attacks, copies = _attack(synthetic, train, real, seed, most)
-    made, known, held = (row_keys(rows) for rows in (synthetic, train, real))
-    attacks.append(equal_rows(made, known, held))
+    made, known = row_keys(synthetic), row_keys(train)
+    attacks.append(equal_people(made, train, real))
     if copies is None:
         return tuple(attacks)
-    copies.append(equal_rows(known, known, held))
+    copies.append(equal_people(known, train, real))
     return tuple(map(_beside_a_copy, attacks, copies))
 
 
@@ -145,9 +149,11 @@ def _attack(
     of the training rows."""
     rng = np.random.default_rng(seed)
     places = draw_rows(row_keys(real), len(real), rng)
-    half = len(real) // 2
-    others, own = real.take(places[half:][:most]), real.take(places[:half][:SEARCHED])
-    members = train.take(draw_rows(row_keys(train), most, rng))
+    ranks = number(real.people[places])
+    ours = ranks < (ranks.max() + 1) // 2
+    others = real.take(_first_of_each(real, places[~ours])[:most])
+    own = real.take(places[ours][:SEARCHED])
+    members = train.take(_first_of_each(train, draw_rows(row_keys(train), len(train), rng))[:most])
     scored = np.concatenate([row_keys(members), row_keys(others)])
     searched = synthetic.take(_choose_searched(row_keys(synthetic), scored, rng))
     part = describe_search(len(searched), len(synthetic))
@@ -166,6 +172,11 @@ def _attack(
     return attacks, judge(train.take(_choose_searched(known, scored, rng)))
 
 
+def _first_of_each(rows: Rows, places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Of these places the first of each person."""
+    return places[np.sort(np.unique(rows.people[places], return_index=True)[1])]
+
+
 def _beside_a_copy(attack: MembershipAttack, copy: MembershipAttack) -> MembershipAttack:
     """With what the attack makes of a copy of the training rows, if it found nothing."""
     if attack.caught:
@@ -178,19 +189,35 @@ def _beside_a_copy(attack: MembershipAttack, copy: MembershipAttack) -> Membersh
     return replace(attack, sentence=attack.sentence + words)
 
 
+def equal_people(made: Keys, train: Rows, real: Rows) -> MembershipAttack:
+    """As `equal_rows`, but a person with a row that equals a synthetic one is found, once."""
+    if train.persons is None and real.persons is None:
+        return equal_rows(made, row_keys(train), row_keys(real))
+    members, others = (
+        np.bincount(rows.people, np.isin(row_keys(rows), made)) > 0 for rows in (train, real)
+    )
+    return _judge_equal(members, others, ("training persons have a row that equals", "persons"))
+
+
 def equal_rows(made: Keys, train: Keys, real: Keys) -> MembershipAttack:
     """The attack that looks whether a synthetic row equals the row, from keys equal for equal rows.
 
     The alarm is Fisher's exact test, at `ALARM`, of training rows against held-out ones that equal
     a synthetic row: rows of a few coarse columns do by chance, but both alike.
     """
-    members, others = np.isin(train, made), np.isin(real, made)
+    return _judge_equal(np.isin(train, made), np.isin(real, made), ("training rows equal", "rows"))
+
+
+def _judge_equal(
+    members: NDArray[np.bool_], others: NDArray[np.bool_], words_for: tuple[str, str]
+) -> MembershipAttack:
+    found, unit = words_for
     hits = int(members.sum()), int(others.sum())
     caught = shares_differ(hits[0], len(members), hits[1], len(others)) <= ALARM
     scores = members.astype(np.float64), others.astype(np.float64)
     words = (
-        f"{hits[0]:,} of {len(members):,} training rows equal a synthetic row ({members.mean():.2%}"
-        f"), and {hits[1]:,} of {len(others):,} rows never seen ({others.mean():.2%}): "
+        f"{hits[0]:,} of {len(members):,} {found} a synthetic row ({members.mean():.2%}"
+        f"), and {hits[1]:,} of {len(others):,} {unit} never seen ({others.mean():.2%}): "
     )
     words += (
         "more than chance allows, so training rows can be told from others: some are copied."

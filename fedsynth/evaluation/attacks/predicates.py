@@ -7,6 +7,7 @@ for "at least". A gap is held as infinity, which no interval over numbers contai
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -41,10 +42,14 @@ class Predicates:
 
 @dataclass(frozen=True, eq=False)
 class Indexed:
-    """A table's values [n, d] with gaps as infinity, and of each column the order of its rows."""
+    """A table's values [n, d] with gaps as infinity, and of each column the order of its rows.
+
+    owners: whose each row is, of the `people`; None where each is somebody's own.
+    """
 
     values: NDArray[np.float64]
     order: NDArray[np.int32]
+    owners: NDArray[np.int64] | None = None
 
     @classmethod
     def of(cls, rows: Rows, *, distinct: bool = False) -> Indexed:
@@ -53,10 +58,21 @@ class Indexed:
         if distinct:
             values = values[~pd.DataFrame(values).duplicated().to_numpy()]
         values = np.asfortranarray(values)
-        return cls(values, np.argsort(values, axis=0).astype(np.int32))
+        owners = None if distinct or rows.persons is None else rows.people
+        return cls(values, np.argsort(values, axis=0).astype(np.int32), owners)
 
     def __len__(self) -> int:
         return len(self.values)
+
+    @property
+    def people(self) -> int:
+        """How many have rows here."""
+        return len(self) if self.owners is None else int(self.owners.max()) + 1
+
+    def meeting(self, predicates: Predicates) -> list[NDArray[np.integer[Any]]]:
+        """Of each predicate, who has a row that meets all its conditions."""
+        rows = self.matches(predicates)
+        return list(rows) if self.owners is None else [np.unique(self.owners[r]) for r in rows]
 
     def matches(self, predicates: Predicates) -> list[NDArray[np.int32]]:
         """Of each predicate, the rows that meet all its conditions.

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fedsynth.agreed import demand_whole, shown
+from fedsynth.data.persons import number
 from fedsynth.demands import demand_kind
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.evaluation.attacks.membership import (
@@ -53,7 +54,8 @@ def shadow_attack(
     """A likelihood-ratio attack on synthetic rows (LiRA, Carlini et al. 2022) for small data.
 
     Half of the shadows are trained on random halves of the pool, the others on what these leave, so
-    that each target, a random row of the pool, is in half of them. Every release is attacked with
+    that each target, a random row of the pool, is in half of them; where the schema names a person
+    halves are of persons, and targets rows of different ones. Every release is attacked with
     what all but it and its complement taught. What the attacker reads from a release about a target
     are its distances to the nearest synthetic rows, the most surprising agreement with one of them
     (see `membership`), and its likelihood under the release's one- and two-way marginals, which
@@ -92,21 +94,25 @@ def shadow_attack(
     pool = demand_frame(pool, "pool of the shadow attack")
     rows = _read_pool(pool, schema, shadows)
     rng = np.random.default_rng(demand_whole("seed", seed, 0))
-    # Random order, so that the targets are the first rows; an odd row is left out.
-    order = draw_rows(row_keys(rows), len(rows) // 2 * 2, rng)
-    chosen = rows.take(order[:targets])
-    inside = _draw_halves(1, shadows // 2, len(order), rng)[0]
+    # Random order, so that the targets are the first rows, one a person; an odd one is left out.
+    order = draw_rows(row_keys(rows), len(rows), rng)
+    whose = number(rows.people[order])
+    people = (int(whose.max()) + 1) // 2 * 2
+    order, whose = order[whose < people], whose[whose < people]
+    chosen = rows.take(order[np.unique(whose, return_index=True)[1][:targets]])
+    inside = _draw_halves(1, shadows // 2, people, rng)[0]
     reading = Reading.of(rows, chosen, rng)
     read = []
     told = (lambda _, *steps: progress(*steps)) if callable(progress) else progress
     with showing(told) as report:
         report("shadows", 0, shadows)
         for place, members in enumerate(inside):
-            made = make(pool.iloc[order[members]].reset_index(drop=True), int(rng.integers(2**31)))
+            taught = pool.iloc[order[members[whose]]].reset_index(drop=True)
+            made = make(taught, int(rng.integers(2**31)))
             where = f"synthetic rows of shadow {place + 1}"
             read.append(reading.statistics(read_rows(made, schema, where)))
             report("shadows", place + 1, shadows)
-    return _judge(np.stack(read), inside[:, :targets], len(order), rng)
+    return _judge(np.stack(read), inside[:, :targets], people, rng)
 
 
 def _read_pool(pool: pd.DataFrame, schema: Schema, shadows: int) -> Rows:
@@ -115,8 +121,9 @@ def _read_pool(pool: pd.DataFrame, schema: Schema, shadows: int) -> Rows:
             f"a shadow attack needs an even number of shadows, at least 4: not {shadows}"
         )
     rows = read_rows(pool, schema, "pool of the shadow attack")
-    if len(rows) < 4:
-        raise DataError(f"a shadow attack needs a pool of at least 4 rows and has {len(rows)}")
+    if (count := int(rows.people.max()) + 1) < 4:
+        what = "rows" if rows.persons is None else "persons"
+        raise DataError(f"a shadow attack needs a pool of at least 4 {what} and has {count}")
     return rows
 
 

@@ -60,7 +60,8 @@ def singling_out(
     Of one column: its least or its largest number, a value or a gap that only one synthetic row
     has. Of several: the values of a random synthetic row, "equals" for categories and "at least" or
     "at most", away from the median, for numbers, where no other row fits. Equal synthetic rows
-    count as one. Of more than `MOST_ROWS` rows of a table, so many are drawn.
+    count as one. Of more than `MOST_ROWS` rows of a table, so many are drawn. Where rows tell whose
+    they are, a person is singled out: a description fits rows of exactly one.
 
     Args:
         synthetic: the release. train: rows it was learned from. real: rows it never saw.
@@ -73,7 +74,8 @@ def singling_out(
     rng = np.random.default_rng(seed)
     release = synthetic.sample(MOST_ROWS, seed)
     made = Indexed.of(release, distinct=True)
-    tables = Indexed.of(train.sample(MOST_ROWS, seed)), Indexed.of(real.sample(MOST_ROWS, seed))
+    train, real = (rows.sample_people(MOST_ROWS, seed) for rows in (train, real))
+    tables = Indexed.of(train), Indexed.of(real)
     sizes, width = synthetic.sizes, len(synthetic.names)
     single = of_one_column(made, sizes, attempts, rng)
     guesses = at_random(made, sizes, 1, len(single), rng)
@@ -99,7 +101,7 @@ def _attack(
         sentence = "Nothing to try: no description fits one synthetic row only."
         return Risk(name, None, False, sentence, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, False, 0)
     outcome = _Outcome.of(predicates, *tables)
-    lucky = sum(len(rows) == 1 for rows in tables[0].matches(guesses))
+    lucky = sum(len(met) == 1 for met in tables[0].meeting(guesses))
     caught = outcome.p_value(rng) <= ALARM
     stronger = beats_guessing(int(outcome.hits.sum()), lucky, tried)
     attack, control = outcome.rates()
@@ -126,7 +128,8 @@ def _attack(
 
 @dataclass(frozen=True, eq=False)
 class _Outcome:
-    """What n predicates met in N training rows and M held-out ones.
+    """What n predicates met in N training rows and M held-out ones; persons for rows where these
+    tell whose they are.
 
     hits: bool [n], one training row. seen, unseen: rows met [n] in each table.
     met: the rows met, of predicates that few rows meet, as places in both tables together.
@@ -141,14 +144,14 @@ class _Outcome:
 
     @classmethod
     def of(cls, predicates: Predicates, train: Indexed, real: Indexed) -> _Outcome:
-        inside, outside = train.matches(predicates), real.matches(predicates)
+        inside, outside = train.meeting(predicates), real.meeting(predicates)
         seen, unseen = (np.array([len(rows) for rows in met_by]) for met_by in (inside, outside))
         met = [
-            np.concatenate([a.astype(np.int64), b.astype(np.int64) + len(train)])
+            np.concatenate([a.astype(np.int64), b.astype(np.int64) + train.people])
             for a, b in zip(inside, outside, strict=True)
             if 0 < len(a) + len(b) <= _FEW
         ]
-        return cls(seen == 1, seen, unseen, met, len(train), len(real))
+        return cls(seen == 1, seen, unseen, met, train.people, real.people)
 
     def dealt(self, met: NDArray[np.int64]) -> NDArray[np.float64]:
         """The chance [n] that exactly one of the `met` rows [n] is dealt to the training rows."""

@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 
 from fedsynth.data.conforming import demand_columns
 from fedsynth.data.images import Images, check_images, demand_rows
+from fedsynth.data.persons import demand_persons
 from fedsynth.errors import DataError
 from fedsynth.evaluation.reading.rows import Rows, conform_rows, read_rows
 from fedsynth.schema import ImageSchema, Schema
+from fedsynth.schema.frames import demand_frame
 
 Codes = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -143,7 +145,8 @@ def records_of(owned: object, schema: Schema | ImageSchema, where: str) -> Recor
         return read_rows(owned, schema, where)
     demand_columns(owned, schema, where, whole=True)
     width = len(schema.observed)
-    return Rows(schema, np.empty((0, width)), np.zeros((0, width), dtype=bool))
+    nobody = None if schema.person is None else np.zeros(0, np.int64)
+    return Rows(schema, np.empty((0, width)), np.zeros((0, width), dtype=bool), nobody)
 
 
 def owned_records_of(owned: object, schema: Schema | ImageSchema, where: str) -> Records:
@@ -155,6 +158,8 @@ def owned_records_of(owned: object, schema: Schema | ImageSchema, where: str) ->
         DataError: they do not fit the schema.
     """
     records = records_of(owned, schema, where)
+    if isinstance(records, Rows):
+        demand_persons(demand_frame(owned, where), records.schema, where)
     return conform_rows(records) if isinstance(records, Rows) else records
 
 

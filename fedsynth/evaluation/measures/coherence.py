@@ -98,7 +98,8 @@ def coherence(synthetic: Rows, other: Rows, real: Rows, seed: int = 0) -> Cohere
     sought = other.sample(_ROWS, seed)
     alone = shuffle_columns(sought, seed)
     cuts = [_Cut(sought, j) for j in range(len(sought.names))]
-    halves = np.random.default_rng(seed).permutation(len(sought)) % 2 == 0
+    people = sought.people
+    halves = (np.random.default_rng(seed).permutation(people.max() + 1) % 2 == 0)[people]
     known = [cut.codes(sought) for cut in cuts]
     tables = [[cut.codes(rows) for cut in cuts] for rows in (synthetic, real, alone)]
     any_of = [np.zeros(len(rows), bool) for rows in (synthetic, real, alone)]

@@ -74,13 +74,19 @@ def attempt_all(made: Rows, real: Rows, seed: int = 0) -> tuple[Detection, ...]:
         return ()
     tables = [real.sample(size, seed), made.sample(size, seed + 1)]
     truth = np.repeat([0, 1], size)
-    # Halves are drawn from each table on its own, so that both are balanced.
+    # Halves are drawn from each table on its own, so that both are balanced; a person is in one.
     rng = np.random.default_rng(seed)
-    held = np.concatenate([rng.permutation(size) < size // 2 for _ in tables])
+    held = np.concatenate([half_of(rows.people, rng) for rows in tables])
     logistic = _logistic(tables, truth, held)
     values = np.concatenate([rows.values for rows in tables])
     boosted = _boost(values, truth, held, real, seed)
     return logistic, boosted
+
+
+def half_of(people: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Which rows [n] are of a random half of the people."""
+    count = int(people.max()) + 1
+    return np.asarray((rng.permutation(count) < count // 2)[people])
 
 
 def _logistic(tables: list[Rows], truth: NDArray[np.int64], held: NDArray[np.bool_]) -> Detection:

@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from fedsynth.data.conforming import demand_columns
+from fedsynth.data.persons import number, persons_of, shuffle_people
 from fedsynth.errors import DataError
 from fedsynth.schema import Boolean, Categorical, Continuous, Schema
 from fedsynth.schema.cells import read_cells, violations
@@ -36,11 +37,13 @@ class Rows:
             `other`; without one, all such share the code behind the last one. NaN is a gap, or a
             number that cannot be read.
         outside: of each column, bool [n]: the cell breaks a rule of the schema.
+        persons: int64 [n], whose each row is; None where nobody says.
     """
 
     schema: Schema
     values: NDArray[np.float64]
     outside: NDArray[np.bool_]
+    persons: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -59,7 +62,29 @@ class Rows:
 
     def take(self, positions: NDArray[np.int64] | NDArray[np.bool_]) -> Rows:
         """The rows at these positions."""
-        return Rows(self.schema, self.values[positions], self.outside[positions])
+        persons = None if self.persons is None else self.persons[positions]
+        return Rows(self.schema, self.values[positions], self.outside[positions], persons)
+
+    @property
+    def people(self) -> NDArray[np.int64]:
+        """Whose each row is, numbers from 0 [n]; each somebody's own where nobody says."""
+        return np.arange(len(self)) if self.persons is None else number(self.persons)
+
+    def one_each(self, seed: int) -> Rows:
+        """A random row of each person, in order; all rows where persons are not told apart."""
+        if self.persons is None:
+            return self
+        order = np.random.default_rng(seed).permutation(len(self))
+        return self.take(np.sort(order[np.unique(self.persons[order], return_index=True)[1]]))
+
+    def sample_people(self, most: int, seed: int) -> Rows:
+        """As `sample`, but all rows of a person or none."""
+        if self.persons is None or len(self) <= most:
+            return self.sample(most, seed)
+        places, ranks = shuffle_people(self.people, np.random.default_rng(seed))
+        # Up to the last person whose rows fit.
+        fitting = int(np.searchsorted(ranks, ranks[most])) or int((ranks == 0).sum())
+        return self.take(np.sort(places[:fitting]))
 
     def sample(self, most: int, seed: int) -> Rows:
         """At most `most` rows at random, each once; all of them, in order, if they are few."""
@@ -73,7 +98,7 @@ def read_rows(frame: pd.DataFrame, schema: Schema, where: str) -> Rows:
     """A frame's rows; `where` names the frame in errors.
 
     Raises:
-        DataError: the frame is empty, or its columns are not the schema's.
+        DataError: the frame is empty, its columns are not the schema's, or a row is nobody's.
     """
     frame = demand_columns(frame, schema, where, whole=True)
     if frame.empty:
@@ -93,7 +118,7 @@ def read_rows(frame: pd.DataFrame, schema: Schema, where: str) -> Rows:
             if isinstance(column, Continuous):
                 # To the precision that was agreed on, or finer real numbers equal no synthetic one.
                 values[:, j] = np.round(values[:, j], column.decimals) + 0.0
-    return Rows(schema, values, outside)
+    return Rows(schema, values, outside, persons_of(frame, schema, where))
 
 
 def _undeclared_code(column: Discrete) -> int:
@@ -118,7 +143,10 @@ def conform_rows(rows: Rows) -> Rows:
             cells[:] = round_to_grid(cells, column)
         if not column.missing:
             kept &= ~np.isnan(cells)
-    return Rows(rows.schema, values[kept], np.zeros((int(kept.sum()), values.shape[1]), bool))
+    inside = np.zeros((int(kept.sum()), values.shape[1]), bool)
+    return Rows(
+        rows.schema, values[kept], inside, None if rows.persons is None else rows.persons[kept]
+    )
 
 
 def read_real_rows(frame: pd.DataFrame, schema: Schema, where: str) -> Rows:

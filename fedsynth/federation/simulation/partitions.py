@@ -1,7 +1,8 @@
 """Cuts of one table or image set among simulated clients.
 
-Every row goes to exactly one client and keeps its index. A client that receives no row is one all
-the same: which clients there are may not hang on a row.
+Every row goes to exactly one client and keeps its index. Where the schema names a person all of its
+rows go to one client, by its first row, unless a column says whose they are. A client that receives
+no row is one all the same: which clients there are may not hang on a row.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from fedsynth.agreed import demand_whole, suggestion
 from fedsynth.data.images import Images
+from fedsynth.data.persons import people_of
 from fedsynth.demands import demand_kind
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.federation.simulation.rows import Data, Rows, add_noise
@@ -64,14 +66,15 @@ def partition(
             labels (per_client), noise (sigma) or column (column, names): the classes of
             `schemes`. A column without `names` tells by its clients' names that each has a row,
             which no epsilon covers: declare them, or fit with owners_provenance="private-data".
-        schema: names the target, the identifiers kmeans leaves out, and the bounds that noise
-            keeps. A column that only names the client (absent from the schema) is dropped.
+        schema: names the target, the person, the identifiers kmeans leaves out, and the bounds that
+            noise keeps. A column that only names the client (absent from the schema) is dropped.
         target: the column with the labels, for tables without a schema.
         seed: the same seed and data give the same cut.
 
     Raises:
         ConfigError: an unknown scheme or option, or one that does not fit the data.
-        DataError: too few rows, or a column that is absent, has gaps or names an undeclared client.
+        DataError: too few rows or persons, a row of nobody, or a column that is absent, has gaps or
+            names an undeclared client.
     """
     if not isinstance(data, Images):
         data = demand_frame(data, "table")
@@ -84,9 +87,13 @@ def partition(
                 f"the column names {len(names)} clients, not {clients}; leave clients out"
             )
         return _split(_drop_column(data, rule.column, schema), owners, names)
-    count = _client_count(clients, scheme, len(rows))
+    dealt, people, what = rows, np.arange(len(rows)), "rows"
+    if isinstance(data, pd.DataFrame) and isinstance(schema, Schema) and schema.person in data:
+        people, what = people_of(data, schema, "table"), "persons"
+        dealt = Rows(data.iloc[np.unique(people, return_index=True)[1]], schema, target)
+    count = _client_count(clients, scheme, len(dealt), what)
     rng = np.random.default_rng(demand_whole("seed", seed, 0))
-    owners = rule.owners(rows, count, rng)
+    owners = rule.owners(dealt, count, rng)[people]
     if isinstance(rule, Noise):
         data = add_noise(data, rows, rule.spread(owners, count), rng)
     digits = max(2, len(str(count - 1)))
@@ -107,12 +114,14 @@ def _scheme(name: str, options: dict[str, object]) -> Scheme | Column:
     return SCHEMES[name](**options)
 
 
-def _client_count(clients: int | None, scheme: str, rows: int) -> int:
+def _client_count(clients: int | None, scheme: str, dealt: int, what: str) -> int:
     if clients is None:
         raise ConfigError(f"{scheme}: say among how many clients, clients=...")
     count = demand_whole("clients", clients, 1)
-    if count > rows:
-        raise DataError(f"{rows} rows cannot be cut among {count} clients; ask for {rows} at most")
+    if count > dealt:
+        raise DataError(
+            f"{dealt} {what} cannot be cut among {count} clients; ask for {dealt} at most"
+        )
     return count
 
 

@@ -64,6 +64,43 @@ def test_every_row_goes_to_exactly_one_client(scheme, clients, extra, labels, se
     assert list(parts) == [f"client-{k:02d}" for k in range(clients)]
 
 
+WITH_PERSONS = Schema(
+    columns=[
+        Identifier(name="who"),
+        Integer(name="row", lower=0, upper=999),
+        Continuous(name="x", lower=-9, upper=9, decimals=6),
+        Categorical(name="kind", values=["a", "b", "c"]),
+        Categorical(name="label", values=[0, 1, 2]),
+    ],
+    target="label",
+    person="who",
+)
+
+
+@pytest.mark.parametrize("scheme", NUMBERED)
+def test_a_persons_rows_go_to_one_client(scheme):
+    whole = table(300).assign(who=np.random.default_rng(1).integers(0, 60, 300))
+    parts = partition(whole, 4, scheme, schema=WITH_PERSONS, seed=3)
+    assert sum(map(len, parts.values())) == 300
+    owners = pd.concat([part[["who"]].assign(owner=name) for name, part in parts.items()])
+    assert (owners.groupby("who")["owner"].nunique() == 1).all()
+    # Persons of one row each are cut as rows are.
+    single = whole.assign(who=np.arange(300))
+    bare = Schema(columns=WITH_PERSONS.columns, target="label")
+    told, untold = (partition(single, 4, scheme, schema=s, seed=3) for s in (WITH_PERSONS, bare))
+    assert all(told[name].equals(untold[name]) for name in told)
+
+
+def test_a_column_that_says_who_owns_a_row_is_followed_and_too_few_persons_are_refused():
+    whole = table(30).assign(who=np.arange(30) // 10)
+    parts = partition(whole, None, "column", schema=WITH_PERSONS, column="kind")
+    assert sum(len(set(part["who"])) for part in parts.values()) > 3
+    with pytest.raises(DataError, match="3 persons cannot be cut among 4 clients"):
+        partition(whole, 4, "uniform", schema=WITH_PERSONS)
+    with pytest.raises(DataError, match="rows without a person"):
+        partition(whole.assign(who=None), 4, "uniform", schema=WITH_PERSONS)
+
+
 @pytest.mark.parametrize("scheme", NUMBERED)
 def test_every_image_goes_to_exactly_one_client_with_its_label(scheme):
     whole = images(90)
