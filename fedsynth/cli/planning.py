@@ -217,18 +217,26 @@ def _plan_job(
             secure=subject.secure,
             progress=True,
         )
+    carried = subject.carried(found.plan)
     if plot is not None:
         _plot_job(subject, found, plot)
     if as_json:
         from fedsynth.plain import print_json, spell_infinite
 
         several = None if table is None else [one.to_dict() for one in table]
-        more = {"solved_for": solved, "compared": several}
+        more: dict[str, Any] = {"solved_for": solved, "compared": several}
+        if carried is not None:
+            more["carrier"] = carried[0]
         if rehearsed is not None:
             more["rehearsal"] = asdict(rehearsed)
         print_json(spell_infinite({**found.to_dict(), **more}))
         return
     _show(found, solved, table, rehearsed)
+    if carried is not None:
+        from fedsynth.cli.terminal import on_stdout
+
+        told = f"\nOn Flower it goes by {carried[0]} ({carried[1]}); `fedsynth serve` has streams."
+        on_stdout().print(told, markup=False)
 
 
 def show_dry_run(config: str, changes: list[str], *, as_json: bool) -> None:

@@ -24,7 +24,12 @@ _VALUES = 24
 
 @dataclass(frozen=True)
 class Subject:
-    """What is planned: a method, and what a job file says beside it."""
+    """What is planned: a method, and what a job file says beside it.
+
+    Attributes:
+        apart: whether its owners are on their own machines.
+        carrier: that the job asks for there.
+    """
 
     synth: Method[Any]
     reason: str | None
@@ -32,6 +37,8 @@ class Subject:
     clients: int
     survivors: float
     secure: bool
+    apart: bool = False
+    carrier: str | None = None
 
     @classmethod
     def of(
@@ -47,8 +54,8 @@ class Subject:
         schema: Schema | ImageSchema
         settings: Settings | None = None
         clients, survivors, given = wanted.clients, 1.0, dict[str, Any]()
-        secure = False
-        public = None
+        secure = apart = False
+        public = carrier = None
         if config is not None:
             from fedsynth.jobs.config import AUTO, load_config
             from fedsynth.jobs.data import count_clients, read_public, read_schema
@@ -56,7 +63,8 @@ class Subject:
             job, base = load_config(config, changes)
             schema = read_schema(job, base)
             given, survivors = job.privacy.model_dump(), job.federation.survivors
-            secure = job.federation.secure
+            secure, carrier = job.federation.secure, job.federation.carrier
+            apart = job.federation.runtime is not None
             clients = count_clients(job, schema) if clients is None else clients
             if method is None and job.method != AUTO:
                 method = job.method
@@ -87,10 +95,19 @@ class Subject:
             synth = type(synth)(schema, cast("Any", settings), **trained, **more)
         given_survivors = survivors if wanted.survivors is None else wanted.survivors
         given_secure = secure if wanted.secure is None else wanted.secure
-        return cls(synth, reason, budget, clients, given_survivors, given_secure)
+        sure = given_survivors, given_secure
+        return cls(synth, reason, budget, clients, *sure, apart, carrier)
 
     def plan(self, budget: Budget) -> Plan:
         return self.synth.plan(budget, self.clients, self.survivors, self.secure)
+
+    def carried(self, plan: Plan) -> tuple[str, str] | None:
+        """What carries it on Flower, and why; None where owners are in one process."""
+        if not self.apart:
+            return None
+        from fedsynth.jobs.carriers import carrier_of
+
+        return carrier_of(self.carrier, self.synth.settings_type.method, plan)
 
 
 def warn(sentence: str) -> None:

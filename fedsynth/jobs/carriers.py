@@ -8,6 +8,7 @@ from fedsynth.errors import ConfigError
 from fedsynth.federation.client.tasks import GroupTask, knows, lookup
 from fedsynth.jobs.config import AUTO, Config
 from fedsynth.jobs.data import without_rows
+from fedsynth.queries.plan import Plan
 from fedsynth.registry import choose, synthesizer
 
 MESSAGES, STREAM = "messages", "stream"
@@ -17,33 +18,38 @@ site, which takes 15 to 25 seconds before any work."""
 
 
 def choose_carrier(config: Config, base: Path) -> tuple[str, str]:
-    """What carries a job where both can, and why.
+    """What carries a job where both can, and why, before it is begun.
+
+    Raises:
+        ConfigError: as :func:`carrier_of`.
+        FedsynthError: the job has no plan.
+    """
+    data, budget, agreed = without_rows(config, base), config.privacy.budget, config.federation
+    method = config.method if config.method != AUTO else choose(data.schema, budget).method
+    synth = synthesizer(method, data.schema, config.settings, data.public)
+    plan = synth.plan(budget, len(agreed.owners or ()), agreed.survivors, agreed.secure)
+    return carrier_of(agreed.carrier, method, plan)
+
+
+def carrier_of(asked: str | None, method: str, plan: Plan) -> tuple[str, str]:
+    """What carries a plan, and why.
+
+    Args:
+        asked: by the job; None or auto leaves it to the plan.
 
     Raises:
         ConfigError: by messages a site's process ends with each, and the method's tasks keep
             something in memory from one to the next.
-        FedsynthError: the job has no plan.
     """
-    asked = config.federation.carrier
-    if asked == STREAM:
-        return STREAM, "the job says so"
-    data, method = without_rows(config, base), config.method
-    if method == AUTO:
-        method = choose(data.schema, config.privacy.budget).method
-    clients, federation = len(config.federation.owners or ()), config.federation
-    synth = synthesizer(method, data.schema, config.settings, data.public)
-    plan = synth.plan(
-        config.privacy.budget, clients, survivors=federation.survivors, secure=federation.secure
-    )
-    rounds = f"{plan.total:,} question{'' if plan.total == 1 else 's'}"
+    questions = f"{plan.total:,} question{'' if plan.total == 1 else 's'}"
     remembers = any(knows(one) and isinstance(lookup(one), GroupTask) for one in plan.labels)
-    if asked == MESSAGES:
-        if remembers:
-            raise ConfigError(
-                f"federation: carrier: {method} has owners remember models from question to "
-                "question, and by messages each starts a new process: say stream"
-            )
-        return MESSAGES, f"the job says so, of {rounds}"
+    if asked == MESSAGES and remembers:
+        raise ConfigError(
+            f"federation: carrier: {method} has owners remember models from question to "
+            "question, and by messages each starts a new process: say stream"
+        )
+    if asked in (MESSAGES, STREAM):
+        return str(asked), f"the job says so, of {questions}"
     if remembers:
         return STREAM, f"{method} has owners remember models from question to question"
-    return (MESSAGES if plan.total <= MOST_ROUNDS else STREAM), rounds
+    return (MESSAGES if plan.total <= MOST_ROUNDS else STREAM), questions

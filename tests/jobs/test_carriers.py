@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from fedsynth.cli import app as cli
 from fedsynth.errors import ConfigError
 from fedsynth.jobs.carriers import choose_carrier
 from fedsynth.jobs.config import Config, load_config
@@ -25,9 +27,10 @@ def job(method: str, trust: str = "central", **federation: object) -> Config:
 @pytest.mark.parametrize(
     ("method", "trust", "carrier", "why"),
     [
-        ("aim", "central", "messages", "questions"),
-        ("auto", "central", "messages", "questions"),
-        ("private-fusion", "central", "messages", "1 question"),
+        ("aim", "central", "stream", "35 questions"),
+        ("privbayes", "central", "messages", "3 questions"),
+        ("auto", "local", "messages", "6 questions"),
+        ("fedinfer", "central", "messages", "1 question"),
         ("fedvae", "central", "stream", "questions"),
         ("pate-gan", "central", "stream", "has owners remember models"),
     ],
@@ -68,3 +71,12 @@ def test_a_job_is_written_with_what_carried_it(tmp_path):
     assert load_config(path)[0].federation.carrier == "messages"
     job("aim").save(path)
     assert "carrier" not in path.read_text()
+
+
+def test_a_plan_says_what_carries_it_on_flower(tmp_path, capsys):
+    job("aim").save(path := tmp_path / "job.yaml")
+    assert cli.run(["plan", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["carrier"] == "stream"
+    assert cli.run(["plan", str(path), "--set", "federation.carrier=messages"]) == 0
+    told = "On Flower it goes by messages (the job says so, of 35 questions)"
+    assert told in capsys.readouterr().out
