@@ -59,7 +59,10 @@ def test_no_privacy_is_said_in_one_word(tmp_path):
         ("privacy.epsilon=abc", "privacy: `epsilon` must be a number above 0, or inf"),
         ("privacy=nothing", "privacy: holds no keys"),
         ("privacy.delta=2", "delta must be between 0 and 1"),
-        ("privacy.unit=person", "privacy: unit must be one of record, client, not 'person'"),
+        (
+            "privacy.unit=persons",
+            "privacy: unit must be one of record, client, person, not 'persons'",
+        ),
         ("sample.rows=0", "sample: `rows` must be a whole number of at least 1, not 0"),
         ("sites.names=[a]", "sites: `names` go with `column`"),
         ("sites={column: age, names: []}", "sites: `names` must be a list of names"),
