@@ -6,8 +6,10 @@ A Flower app names them and holds no code of its own: `serverapp = "fedsynth.flo
 
 Run config: `job`, the path of a job file at the server; `out`, a new folder; `resume = true` goes
 on with the job in `out`; `nodes = "north=123 south=456"` pins owners to nodes; `log`, a file for
-what happens. Node config: `site`, the path of the node's site file. `insecure = true` in both is
-for a trial without TLS and node authentication, and voids the certificate.
+what happens; `keys`, the folder of the server's keys, for jobs that go by stream, whose sites are
+started by a message each and dial. Node config: `site`, the path of the node's site file.
+`insecure = true` in both is for a trial without TLS and node authentication, and voids the
+certificate.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ except ImportError:
     raise MachineError("apps of Flower need it: pip install 'fedsynth[flower]'") from None
 
 _RECORD, _FRAMES = "fedsynth", "frames"
-_RUN = frozenset({"job", "out", "resume", "nodes", "log", "insecure"})
+_RUN = frozenset({"job", "out", "resume", "nodes", "log", "keys", "insecure"})
 
 server_app = ServerApp()
 client_app = ClientApp()
@@ -90,6 +92,7 @@ def _serve(grid: Grid, context: Context) -> None:
     log = _path(told, "log", "run config") if told.get("log") else None
     carry = by_messages(
         GridMail(grid),
+        keys=_path(told, "keys", "run config") if told.get("keys") else None,
         insecure=insecure,
         pinned=_read_nodes(told.get("nodes", "")),
         tell=print_note,
@@ -114,7 +117,8 @@ def _answer(message: Message, context: Context) -> Message:
             raise FedsynthError("the server sent what is no message of fedsynth")
         site, insecure = _path(told, "site", "node config"), _is(told, "insecure")
         with logged(None):
-            said = answer_parcel(site, parcel, Display(quiet=True).caution, insecure=insecure)
+            caution = Display(quiet=True).caution
+            said = answer_parcel(site, parcel, caution, print_note, insecure=insecure)
     except FedsynthError as error:
         print_note(f"error: {error}")
     except Exception:

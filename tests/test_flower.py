@@ -16,6 +16,7 @@ import tomllib
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Thread
 from types import ModuleType, SimpleNamespace
 
 import pandas as pd
@@ -91,7 +92,8 @@ def flower(monkeypatch):
 class Grid:
     """Has every message answered by a node's app."""
 
-    def __init__(self, module, folder: Path) -> None:
+    def __init__(self, module, folder: Path, *, insecure: bool = False) -> None:
+        self.insecure, self.sent = insecure, 0
         self.module, self.folder, self.names = module, folder, itertools.count()
         self.replies: list[Message] = []
 
@@ -102,11 +104,18 @@ class Grid:
         names = []
         for message in messages:
             message.name = str(next(self.names))
+            self.sent += 1
             names.append(message.name)
             site = str(self.folder / f"{NODES[message.to]}.yaml")
-            told = SimpleNamespace(node_config={"site": site})
-            self.replies.append(self.module.client_app.run(message, told))
+            told = SimpleNamespace(node_config={"site": site, "insecure": self.insecure})
+            if self.insecure:
+                Thread(target=self._run, args=(message, told), daemon=True).start()
+            else:
+                self._run(message, told)
         return names
+
+    def _run(self, message, told) -> None:
+        self.replies.append(self.module.client_app.run(message, told))
 
     def pull_messages(self, names):
         came, self.replies = self.replies, []
@@ -135,10 +144,12 @@ def write_files(folder: Path) -> None:
         write_yaml(site, folder / f"{name}.yaml")
 
 
-def serve(flower, folder: Path, **told: object) -> None:
-    run = {"job": str(folder / "job.yaml"), "out": str(folder / "release"),
-           "nodes": "", "log": "", "resume": False, "insecure": False, **told}  # fmt: skip
-    flower.server_app.run(Grid(flower, folder), SimpleNamespace(run_config=run))
+def serve(flower, folder: Path, **told: object) -> Grid:
+    paths = {"job": str(folder / "job.yaml"), "out": str(folder / "release")}
+    run = {**paths, "nodes": "", "log": "", "keys": "", "resume": False, "insecure": False, **told}
+    grid = Grid(flower, folder, insecure=run["insecure"] is True)
+    flower.server_app.run(grid, SimpleNamespace(run_config=run))
+    return grid
 
 
 def charged(folder: Path) -> list[list[int]]:
@@ -168,6 +179,25 @@ def test_a_job_is_run_and_a_server_that_died_goes_on(flower, folder, monkeypatch
     assert "messages: " in said.err and "Void" not in said.out
     assert '"event": "round"' in (folder / "log.jsonl").read_text()
     assert verify(folder / "release").passed
+
+
+def test_a_job_of_many_questions_has_its_sites_dial(flower, folder, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        address = f"127.0.0.1:{door.getsockname()[1]}"
+    federation = {**JOB["federation"], "carrier": "stream", "listen": address}
+    write_yaml({**JOB, "federation": federation}, folder / "job.yaml")
+    with pytest.raises(ConfigError, match=r"goes by stream \(the job says so, of 3 questions\)"):
+        serve(flower, folder)
+    for name in NODES.values():
+        path = folder / f"{name}.yaml"
+        path.write_text(f"server: {address}\n{path.read_text()}")
+    grid = serve(flower, folder, insecure=True)
+    # One message a site, which is answered when its job is finished.
+    assert grid.sent == 2 and not grid.replies
+    assert charged(folder) == [[0, 1, 2]] * 2
+    assert "carrier: stream" in (said := capsys.readouterr().err)
+    assert f"north is connected to {address}" in said and "south: joined" in said
+    assert load_config(folder / "release" / "config.yaml")[0].federation.carrier == "stream"
 
 
 def test_what_goes_wrong_at_a_node_is_told_there_and_leaves_it_in_no_word(flower, folder, capsys):

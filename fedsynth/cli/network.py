@@ -264,6 +264,8 @@ class _Notes(logging.Handler):
         if isinstance(told, dict) and told["event"] in ("joined", "left", "refuse", "fail", "late"):
             more = f" ({told['code']})" if "code" in told else ""
             print_note(f"{told.get('owner', '')}: {told['event']}{more}")
+        elif not isinstance(told, dict) and record.levelno >= logging.WARNING:
+            print_note(record.getMessage())
 
 
 class _Lines(logging.FileHandler):

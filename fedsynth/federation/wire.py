@@ -55,6 +55,8 @@ FIELDS: Mapping[str, frozenset[str]] = {
         "step": "job round exchange",
         "settle": "job rounds",
         "close": "job finished",
+        # Where a message starts a site that is to dial: what it shows then.
+        "start": "token",
         # A site's replies; the last to a frame that is none, of no job and no round.
         # Of secure sums, who takes part by the site's own file: {owner: public key}.
         "accept": "job keys",

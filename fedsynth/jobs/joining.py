@@ -24,6 +24,7 @@ from fedsynth.federation.secure.masks import identity_of
 from fedsynth.federation.secure.rules import Rules as Sums
 from fedsynth.federation.simulation.repeats import key_of
 from fedsynth.federation.simulation.simulation import Simulation
+from fedsynth.federation.wire import Frame, read, write
 from fedsynth.jobs.data import read_owner, split_rows, take_rows
 from fedsynth.jobs.inputs import Data, Place, expand_path
 from fedsynth.jobs.sections import Count, Section, section
@@ -231,16 +232,25 @@ def open_site(
 
 
 def answer_parcel(
-    path: Path, parcel: Parcel, caution: Caution = warn_of, *, insecure: bool = False
+    path: Path,
+    parcel: Parcel,
+    caution: Caution = warn_of,
+    tell: Callable[[str], None] = print,
+    *,
+    insecure: bool = False,
 ) -> list[bytes]:
-    """What an owner's site says to frames of a message, in a process that ends with it.
+    """What an owner's site says to frames of a message, in a process that ends with it; where it
+    is to dial, once the job is finished.
 
     Args:
         path: of the site file.
 
     Raises:
-        FedsynthError: as :func:`open_site`; what it says is for the owner alone.
+        FedsynthError: as :func:`open_site` and :func:`join`; what it says is for the owner alone.
     """
+    if len(parcel) == 1 and (frame := read(parcel[0])).kind == "start":
+        finished = join(path, caution, tell, insecure=insecure, token=frame.get("token", str))
+        return [write(Frame("receipt", {"job": job})) for job in finished]
     file, base = load_site(path), path.parent
     with open_site(file, base, caution, insecure=insecure) as site:
         return open_parcel(site, parcel)
@@ -300,6 +310,7 @@ def join(
     insecure: bool = False,
     stay: bool = False,
     over: Event | None = None,
+    token: str = "",
 ) -> tuple[str, ...]:
     """Serve a job as an owner: dial, answer, dial again, until the server has finished it.
 
@@ -308,6 +319,7 @@ def join(
         tell: called with how the stream fares.
         stay: for job after job, until it is over.
         over: set by whoever ends it before.
+        token: as of :func:`attend`.
 
     Returns:
         The jobs that were finished.
@@ -322,5 +334,5 @@ def join(
     keys = keys_of(file, base, insecure=insecure)
     with open_site(file, base, caution, insecure=insecure) as site:
         wait = 3600 * file.rules.limits.wait
-        attend(site, file.server, keys, tell=tell, over=over, stay=stay, wait=wait)
+        attend(site, file.server, keys, tell=tell, over=over, stay=stay, wait=wait, token=token)
         return tuple(site.finished)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 from fedsynth.errors import Caution, ConfigError, PrivacyError, warn_of
 from fedsynth.federation.keys import load_keys
 from fedsynth.federation.runtime import Federation
-from fedsynth.federation.runtimes.messages import Mail, Messages
+from fedsynth.federation.runtimes.messages import Mail, Messages, Starter
 from fedsynth.federation.runtimes.stream import Streams
 from fedsynth.jobs.carriers import MESSAGES, STREAM, choose_carrier
 from fedsynth.jobs.clients import LISTEN
@@ -94,14 +95,17 @@ def by_streams(keys: Path | None, tell: Tell = print) -> Carry:
 def by_messages(
     mail: Mail,
     *,
+    keys: Path | None = None,
     insecure: bool = False,
     pinned: Mapping[str, int] | None = None,
     tell: Tell = print,
 ) -> Carry:
-    """Messages of an engine that has nodes where sites are.
+    """Messages of an engine that has nodes where sites are: of a job with many questions one each,
+    which has its site dial.
 
     Args:
         mail: the engine's.
+        keys: folder of the server's keys, for streams.
         insecure: whether it does not encrypt, or lets in whoever comes: voids the certificate.
         pinned: nodes of owners, by their names.
     """
@@ -109,13 +113,21 @@ def by_messages(
     @contextmanager
     def carry(config: Config, base: Path) -> Iterator[tuple[Config, Federation]]:
         carrier, why = choose_carrier(config, base)
-        if carrier != MESSAGES:
+        federation, owners = config.federation, config.federation.owners or ()
+        if carrier == STREAM and keys is None and not insecure:
             raise ConfigError(
-                f"federation: carrier: this job goes by stream ({why}): run it by `fedsynth serve` "
-                "and `fedsynth join`, or say `carrier: messages` to have it take that long"
+                f"federation: carrier: this job goes by stream ({why}): give the folder of the "
+                "server's keys for it (`keys`), or say `carrier: messages` and have it take long"
             )
         tell(f"carrier: {carrier} ({why})")
-        owners = config.federation.owners or ()
+        if carrier == STREAM:
+            own, token = None if keys is None else load_keys(keys), secrets.token_hex(16)
+            starter = Starter(owners, mail, token, pinned)
+            streams = Streams(owners, federation.listen or LISTEN, own, tell, token)
+            # Sites say that they are done once their streams are closed.
+            with starter, streams:
+                yield config.carried_by(STREAM), streams
+            return
         with Messages(owners, mail, plain=insecure, pinned=pinned) as messages:
             yield config.carried_by(MESSAGES), messages
         tell(f"messages: {messages.courier.words}")

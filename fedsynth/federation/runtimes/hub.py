@@ -323,7 +323,15 @@ class Hub:
             return
         body = write(Frame("close", {"job": job, "finished": finished}))
         frames = dict.fromkeys(self.present, body)
-        self._ask(_Asked(job, None, frozenset({"receipt"}), frames), self._receipts)
+        asked = self._ask(_Asked(job, None, frozenset({"receipt"}), frames), self._receipts)
+        silent = [name for name in self._owners if name not in asked.replies]
+        if silent and finished:
+            _LOG.warning(
+                "%s did not say that they left job %s: what is kept of it there (`.jobs` beside "
+                "the account) stays until it is deleted",
+                ", ".join(silent),
+                job,
+            )
 
     def dismiss(self) -> None:
         """Let all sites go; they may come back."""

@@ -10,6 +10,7 @@ engine (Flower, :mod:`fedsynth.flower`) is handed in.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -21,7 +22,7 @@ from fedsynth.errors import ConfigError
 from fedsynth.federation.runtimes.apart import Apart
 from fedsynth.federation.runtimes.hub import Hub
 from fedsynth.federation.runtimes.site import Site
-from fedsynth.federation.wire import FrameError, read
+from fedsynth.federation.wire import Frame, FrameError, read, write
 
 _LOG = logging.getLogger("fedsynth.hub")
 _PAUSE = 0.5
@@ -29,8 +30,9 @@ _PAUSE = 0.5
 _AGAIN, _FIRST, _LONGEST = 300.0, 1.0, 30.0
 """Seconds after which what got no reply is sent again; and, where its process failed, the first of
 those, which double to the longest."""
-_RECEIPTS = 300.0
-"""Seconds that sites may take to say that they have left a finished job: a process each."""
+_RECEIPTS, _LAST = 300.0, 10.0
+"""Seconds that sites may take to say that they have left a finished job: a process each, or one
+that ends now."""
 
 Parcel = Sequence[bytes]
 """Frames in one message."""
@@ -293,27 +295,113 @@ class Messages(Apart):
         pinned: Mapping[str, int] | None = None,
     ) -> None:
         super().__init__(Hub(owners, plain=plain, receipts=_RECEIPTS))
-        strangers = sorted(set(pinned or ()) - set(owners))
-        if strangers:
-            raise ConfigError(f"nodes: {strangers[0]} is not among the job's owners")
+        _demand_owners(owners, pinned)
         self.courier = Courier(self.hub, mail, pinned)
-        self._over = Event()
-        self._thread = Thread(target=self._carry, daemon=True)
+        self._turning = _Turning(self.courier.turn)
 
     def __enter__(self) -> Messages:
-        self._thread.start()
+        self._turning.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
+        self._turning.end()
         self.hub.dismiss()
 
-    def _carry(self) -> None:
+
+class Starter:
+    """Has nodes' sites dial a server by themselves: a message each, whose process ends with the
+    job; a context that no longer does.
+
+    Args:
+        token: that they are to show.
+        pinned: as of :class:`Courier`.
+
+    Raises:
+        ConfigError: a node is pinned to nobody on the roster.
+    """
+
+    def __init__(
+        self,
+        owners: Sequence[str],
+        mail: Mail,
+        token: str,
+        pinned: Mapping[str, int] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        _demand_owners(owners, pinned)
+        self._mail, self._clock = mail, clock
+        self._parcel = (write(Frame("start", {"token": token})),)
+        self._only = set(pinned.values()) if pinned and set(owners) <= set(pinned) else None
+        self._due: dict[int, tuple[float, float]] = {}
+        self._sent: dict[str, int] = {}
+        self._turning = _Turning(self.turn)
+
+    def __enter__(self) -> Starter:
+        self._turning.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # Sites that leave a finished job say so.
+        late = time.monotonic() + _LAST
+        while self._sent and time.monotonic() < late:
+            time.sleep(_PAUSE)
+        self._turning.end()
+
+    def turn(self) -> None:
+        """Start who is not started. Raises whatever the mail raises."""
+        now, nodes = self._clock(), set(self._mail.nodes())
+        if self._only is not None:
+            nodes &= self._only
+        started = set(self._sent.values())
+        # One that went away and came back runs nothing any more.
+        self._sent = {name: node for name, node in self._sent.items() if node in nodes}
+        due = [node for node in sorted(nodes - started) if self._due.get(node, (now,))[0] <= now]
+        names = self._mail.send([(node, self._parcel) for node in due])
+        for node, name in zip(due, names, strict=True):
+            if name is None:
+                self._put_off(node)
+            else:
+                self._sent[name] = node
+        for name, reply in self._mail.fetch(tuple(self._sent)) if self._sent else ():
+            node = self._sent.pop(name, None)
+            if node is not None and reply:
+                # Its job is finished.
+                self._due[node] = math.inf, _FIRST
+            elif node is not None:
+                _LOG.warning("node %d: its site does not dial: its own log says why", node)
+                self._put_off(node)
+
+    def _put_off(self, node: int) -> None:
+        """It is started again, later each time: its owner may put it right, or it was killed."""
+        _, pause = self._due.get(node, (0.0, _FIRST))
+        self._due[node] = self._clock() + pause, min(2 * pause, _LONGEST)
+
+
+def _demand_owners(owners: Sequence[str], pinned: Mapping[str, int] | None) -> None:
+    strangers = sorted(set(pinned or ()) - set(owners))
+    if strangers:
+        raise ConfigError(f"nodes: {strangers[0]} is not among the job's owners")
+
+
+class _Turning:
+    """Takes turns in a thread of its own."""
+
+    def __init__(self, turn: Callable[[], None]) -> None:
+        self._turn, self._over = turn, Event()
+        self._thread = Thread(target=self._go_on, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def end(self) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _go_on(self) -> None:
         said = ""
         while not self._over.wait(_PAUSE):
             try:
-                self.courier.turn()
+                self._turn()
                 said = ""
             except Exception as error:
                 # The engine's own, whatever it is: it may be back before the deadline.

@@ -6,6 +6,7 @@ bytes; nothing is generated from a description. gRPC bounds them before it takes
 
 from __future__ import annotations
 
+import hmac
 import logging
 import os
 import queue
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("fedsynth.stream")
 _SERVICE, _METHOD = "fedsynth.Federation", "Join"
+_TOKEN = "fedsynth-token"
 _PORTS = 65_535
 _LOOPBACK = ("127.0.0.1:", "localhost:", "[::1]:")
 _BACK_OFF, _LONGEST = 0.5, 30.0
@@ -106,15 +108,16 @@ class Listener:
     Args:
         address: host and port; port 0 takes any that is free.
         keys: the server's; None does without encryption, on this machine alone.
+        token: that sites were told and show; empty for none.
 
     Raises:
         ConfigError: an address that is none, is taken, or is not to be used without keys.
         MachineError: gRPC is not installed.
     """
 
-    def __init__(self, hub: Hub, address: str, keys: Keys | None) -> None:
+    def __init__(self, hub: Hub, address: str, keys: Keys | None, token: str = "") -> None:
         demand_address(address, plain=keys is None)
-        grpc = load_grpc()
+        grpc, self._token = load_grpc(), token
         self._hub, self._grpc, self._plain = hub, grpc, keys is None
         most = 2 * len(hub.clients) + 8
         self._server = grpc.server(
@@ -157,7 +160,11 @@ class Listener:
         finally:
             silent.set()
         stream, name = _Stream(), self._name(context, hello)
-        why = self._hub.greet(name, hello, stream)
+        shown = str(dict(context.invocation_metadata()).get(_TOKEN, ""))
+        if hmac.compare_digest(shown.encode(), self._token.encode()):
+            why = self._hub.greet(name, hello, stream)
+        else:
+            why = "was not started by this run of the server, or by an earlier one"
         if why is not None:
             _LOG.warning("%s was sent away: %s", name, why)
             context.abort(self._grpc.StatusCode.PERMISSION_DENIED, f"{name} {why}")
@@ -196,6 +203,7 @@ class Streams(Apart):
         owners: by the names that their certificates say.
         address, keys: as of :class:`Listener`.
         tell: called with where it listens.
+        token: as of :class:`Listener`.
 
     Raises:
         ConfigError, MachineError: as of :class:`Listener`.
@@ -207,9 +215,10 @@ class Streams(Apart):
         address: str,
         keys: Keys | None,
         tell: Callable[[str], None] = _LOG.info,
+        token: str = "",
     ) -> None:
         super().__init__(Hub(owners, plain=keys is None))
-        self._listener = Listener(self.hub, address, keys)
+        self._listener = Listener(self.hub, address, keys, token)
         self.address = self._listener.address
         tell(f"listening at {self.address} for {', '.join(owners)}")
 
@@ -229,6 +238,7 @@ def attend(
     over: Event | None = None,
     stay: bool = False,
     wait: float = 86_400.0,
+    token: str = "",
 ) -> None:
     """Dial a server and answer what it asks, again and again, until a job is finished.
 
@@ -238,6 +248,7 @@ def attend(
         over: set by whoever ends it before.
         stay: for job after job, until it is over.
         wait: seconds of silence after which it gives up.
+        token: that the server told, where it started the site.
 
     Raises:
         FederationError: the server sends the site away, or was silent for so long.
@@ -250,7 +261,7 @@ def attend(
     pause, heard, told = _BACK_OFF, time.monotonic(), ""
     while not (over.is_set() or ends.is_set()):
         try:
-            for _ in _stream(site, address, keys, over, ends):
+            for _ in _stream(site, address, keys, over, ends, token):
                 connected = f"{site.name} is connected to {address}"
                 if told != connected:
                     tell(connected)
@@ -276,7 +287,7 @@ def attend(
 
 
 def _stream(
-    site: Site, address: str, keys: Keys | None, over: Event, ends: Event
+    site: Site, address: str, keys: Keys | None, over: Event, ends: Event, token: str
 ) -> Iterator[None]:
     """One stream, from its first to its last frame; yields after each."""
     grpc = load_grpc()
@@ -289,7 +300,9 @@ def _stream(
     with channel:
         up: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         up.put(site.hello())
-        call = channel.stream_stream(f"/{_SERVICE}/{_METHOD}")(iter(up.get, None))
+        shown_token = ((_TOKEN, token),) if token else ()
+        method = channel.stream_stream(f"/{_SERVICE}/{_METHOD}")
+        call = method(iter(up.get, None), metadata=shown_token)
         Thread(target=_watch, args=(call, over), daemon=True).start()
         try:
             for body in call:

@@ -19,7 +19,7 @@ from fedsynth.errors import ConfigError, PrivacyError
 from fedsynth.federation.client.client import Client
 from fedsynth.federation.request import Request
 from fedsynth.federation.runtimes.hub import Hub
-from fedsynth.federation.runtimes.messages import Courier, Messages, open_parcel
+from fedsynth.federation.runtimes.messages import Courier, Messages, Starter, open_parcel
 from fedsynth.federation.runtimes.site import Site
 from fedsynth.federation.wire import VERSION, Frame, pack_request, read, write
 from fedsynth.privacy.budget import Budget
@@ -320,3 +320,50 @@ def test_no_shares_leave_without_secure_sums(tmp_path):
     messages = Messages(NAMES, Owners(tmp_path).post)
     with pytest.raises(PrivacyError, match="needs sums that nobody can open"):
         messages.open(None, {}, None, budget)
+
+
+class Started:
+    """A post whose nodes say nothing until a test has them say it."""
+
+    def __init__(self) -> None:
+        self.there, self.sent, self.came, self.told = {101, 102, 103}, [], [], set()
+
+    def nodes(self):
+        return self.there
+
+    def send(self, parcels):
+        self.sent += [node for node, _ in parcels]
+        self.told |= {read(body).plain["token"] for _, parcel in parcels for body in parcel}
+        return [f"{node}/{self.sent.count(node)}" for node, _ in parcels]
+
+    def fetch(self, names):
+        came, self.came = [one for one in self.came if one[0] in names], []
+        return came
+
+
+def test_a_site_is_started_until_its_job_is_finished(caplog):
+    post, now = Started(), [0.0]
+    starter = Starter(NAMES, post, "t" * 32, clock=lambda: now[0])
+
+    def started(*came: tuple[str, object]) -> list[int]:
+        post.sent.clear()
+        post.came = list(came)
+        for _ in range(2):
+            starter.turn()
+            now[0] += 1.0
+        return post.sent
+
+    assert started() == [101, 102, 103] and post.told == {"t" * 32}
+    assert started() == []
+    # One failed, one finished; who comes back runs nothing any more.
+    assert started(("101/1", None), ("102/1", [b"receipt"])) == [101]
+    assert caplog.text.count("node 101: its site does not dial") == 1
+    post.there = {101, 102}
+    assert started() == []
+    post.there = {101, 102, 103}
+    assert started() == [103]
+    only = Starter(NAMES, post, "t", {name: node for node, name in NODES.items()})
+    post.there = {101, 102, 103, 104}
+    post.sent.clear()
+    only.turn()
+    assert post.sent == [101, 102, 103]

@@ -46,9 +46,9 @@ def sites(tmp_path) -> dict[str, Site]:
 
 
 @contextmanager
-def listening(keys: Keys | None):
+def listening(keys: Keys | None, token: str = ""):
     hub = Hub(NAMES, plain=keys is None)
-    listener = Listener(hub, "localhost:0", keys)
+    listener = Listener(hub, "localhost:0", keys, token)
     try:
         yield hub, listener.address
     finally:
@@ -58,7 +58,10 @@ def listening(keys: Keys | None):
 class Dialled:
     """A site that dials in a thread of its own; what it was told, and what ended it."""
 
-    def __init__(self, site: Site, address: str, keys: Keys | None, closing: ExitStack) -> None:
+    def __init__(
+        self, site: Site, address: str, keys: Keys | None, closing: ExitStack, token: str = ""
+    ) -> None:
+        self.token = token
         self.told: list[str] = []
         self.error: Exception | None = None
         self.over, self.heard = Event(), Event()
@@ -69,7 +72,7 @@ class Dialled:
 
     def _attend(self, site: Site, address: str, keys: Keys | None) -> None:
         try:
-            attend(site, address, keys, tell=self._tell, over=self.over)
+            attend(site, address, keys, tell=self._tell, over=self.over, token=self.token)
         except Exception as error:
             self.error = error
         self.heard.set()
@@ -85,6 +88,16 @@ def test_over_mutual_tls_sites_go_by_their_certificates_names(trial, sites):
             Dialled(site, address, trial[name], closing)
         assert hub.wait() == ()
         assert hub.present == ("c0", "c1")
+
+
+def test_a_server_that_starts_its_sites_takes_no_other(trial, sites):
+    with listening(trial["server"], "t1") as (hub, address), ExitStack() as closing:
+        Dialled(sites["c0"], address, trial["c0"], closing, "t1")
+        for token in ("", "t2"):
+            late = Dialled(sites["c1"], address, trial["c1"], closing, token)
+            late.thread.join()
+            assert "was not started by this run of the server" in str(late.error)
+        assert hub.present == ("c0",)
 
 
 @pytest.mark.parametrize(
