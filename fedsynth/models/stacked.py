@@ -68,6 +68,7 @@ def train_stacked(
     *,
     batch_size: int,
     learning_rate: float,
+    proximal: float = 0.0,
 ) -> tuple[Tensor, Tensor]:
     """Trains K clients for one epoch of minibatch SGD each (paper 001, Algorithms 4 to 7).
 
@@ -85,6 +86,7 @@ def train_stacked(
         noise: standard normal draws [n, latent].
         batch_size: rows of a minibatch.
         learning_rate: step size.
+        proximal: half of it times the squared distance to `theta` is added to a batch's loss.
 
     Returns:
         New encoder weights [K, encoder_dim] and decoder weights [K, decoder_dim].
@@ -105,7 +107,7 @@ def train_stacked(
     def work(clients: Tensor) -> None:
         encoder = vae.unflatten(phis[clients], spec.encoder_layers)
         decoder = vae.unflatten(thetas[clients], spec.decoder_layers)
-        train(spec, encoder, decoder, rows.of(clients), batch_size, learning_rate)
+        train(spec, encoder, decoder, rows.of(clients), batch_size, learning_rate, proximal)
         trained[0][clients] = _flat(encoder, spec.encoder_layers)
         trained[1][clients] = _flat(decoder, spec.decoder_layers)
 
@@ -144,8 +146,10 @@ def _train_stack(
     rows: _Rows,
     batch_size: int,
     learning_rate: float,
+    proximal: float,
 ) -> None:
     """Trains dense models side by side, in place; weights have a leading axis of clients."""
+    begun = [weight.clone() for weight in decoder] if proximal else []
     for batch, weights in rows.batches(batch_size):
         active = len(batch)
         tape = mlp.Tape()
@@ -157,6 +161,8 @@ def _train_stack(
             tape,
         )
         gradients = torch.autograd.grad((losses * weights).sum(), tape.outputs)
+        for weight, start in zip(decoder[: len(begun)], begun, strict=True):
+            weight[:active].lerp_(start[:active], learning_rate * proximal)
         targets = _matrices(encoder, spec.encoder_layers) + _matrices(decoder, spec.decoder_layers)
         for (matrix, bias), gradient, inputs in zip(targets, gradients, tape.inputs, strict=True):
             vae.make_finite(gradient)
@@ -172,6 +178,7 @@ def _train_alone(
     rows: _Rows,
     batch_size: int,
     learning_rate: float,
+    proximal: float,
 ) -> None:
     """Trains one model of any kind, in place; weights have a leading axis of 1.
 
@@ -179,11 +186,14 @@ def _train_alone(
     """
     phi = [weight[0].requires_grad_() for weight in encoder]
     theta = [weight[0].requires_grad_() for weight in decoder]
+    begun = [weight.detach().clone() for weight in theta] if proximal else []
     for batch, weights in rows.batches(batch_size):
         real = batch[0][weights[0] > 0]
         losses = vae.negative_elbo(spec, phi, theta, *rows.dense(spec, real))
         gradients = torch.autograd.grad(losses.mean(), phi + theta)
         with torch.no_grad():
+            for weight, start in zip(theta[: len(begun)], begun, strict=True):
+                weight.lerp_(start, learning_rate * proximal)
             for weight, gradient in zip(phi + theta, gradients, strict=True):
                 weight.sub_(vae.make_finite(gradient), alpha=learning_rate)
 

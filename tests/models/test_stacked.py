@@ -46,6 +46,25 @@ def test_stacked_training_equals_a_loop_over_torch_modules(spec, draw):
         assert (ours[2] != before[2]).any()  # the client with one
 
 
+@pytest.mark.parametrize("name", ["labelled table", "image"])
+def test_a_decoder_is_held_near_where_it_began_by_the_squared_distance(name, draw):
+    """A second batch leads on from where the first led: with a weight it is back by rate times
+    weight of how far that was. Encoders, and the first batch, are as without."""
+    spec = SPECS[name]
+    phis, thetas = clients(spec, 1)
+    x, y, noise = draw(spec, 8)
+
+    def moved(rows, proximal):
+        given = (x[:rows], y[:rows], torch.tensor([rows]), noise[:rows])
+        phi, theta = train_stacked(spec, phis, thetas, *given, **OPTIONS, proximal=proximal)
+        return phi - phis, theta - thetas
+
+    near, far, first = moved(8, 4.0), moved(8, 0.0), moved(4, 4.0)
+    held = far[1] - OPTIONS["learning_rate"] * 4.0 * first[1]
+    torch.testing.assert_close(near[1], held, rtol=1e-4, atol=1e-6)
+    assert torch.equal(near[0], far[0]) and (near[1] - far[1]).abs().max() > 1e-4
+
+
 def test_one_decoder_for_all_is_the_same_as_a_copy_for_each(spec, draw):
     phis, thetas = clients(spec)
     x, y, noise = draw(spec, int(LENGTHS.sum()))

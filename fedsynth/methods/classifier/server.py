@@ -20,6 +20,7 @@ from fedsynth.methods.classifier.settings import (
 )
 from fedsynth.methods.classifier.tasks.gradient import GRADIENT
 from fedsynth.methods.classifier.tasks.local_training import TRAINING
+from fedsynth.methods.training.aggregation.choosing import aggregation_of
 from fedsynth.methods.training.descent import Descent, Pace, Rounds
 from fedsynth.models.classifier import Network
 from fedsynth.privacy.budget import Budget
@@ -75,7 +76,8 @@ def train(session: Session, schema: Schema | ImageSchema) -> Learned:
     state = session.restore(State) or _begin(session, schema)
     session.channel.announce("classifier", state.model.to_dict())
     decayed = np.float32(settings.weight_decay) * state.model.network.decayed.numpy()
-    pace = Pace(settings.learning_rate, settings.average, _STEADY, _FASTEST, decayed)
+    aggregation = aggregation_of(settings)
+    pace = Pace(settings.learning_rate, settings.average, _STEADY, _FASTEST, decayed, aggregation)
     rounds = Rounds(session, pace)
 
     def ask(rate: float) -> Released:
@@ -85,6 +87,7 @@ def train(session: Session, schema: Schema | ImageSchema) -> Learned:
             "weight_decay": settings.weight_decay,
             "batch_size": settings.batch_size,
             "local_epochs": settings.local_epochs,
+            "proximal": settings.proximal,
         }
         return session.channel.sum(
             rounds.training.label,
@@ -110,7 +113,7 @@ def _begin(session: Session, schema: Schema | ImageSchema) -> State:
     shares = torch.from_numpy(np.maximum(frequencies, _RAREST))
     source = torch.Generator().manual_seed(session.options.seed)
     weights = model.network.initial(shares / shares.sum(), source).numpy()
-    descent = Descent.start(weights, expected)
+    descent = Descent.start(weights, expected, aggregation_of(settings))
     state = State(model, frequencies, records if record else None, descent)
     session.save(state)
     return state

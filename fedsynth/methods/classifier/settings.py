@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field
 
 from fedsynth.errors import ConfigError
-from fedsynth.methods.settings import MethodSettings
+from fedsynth.methods.training.aggregation.choosing import AggregationSettings
 from fedsynth.privacy.budget import Budget
 from fedsynth.schema import ImageSchema, Schema
 
@@ -20,7 +20,7 @@ _Positive = Annotated[float | None, Field(gt=0, description="a positive number")
 _Cuts = dict[str, tuple[Annotated[float, Field(allow_inf_nan=False)], ...]]
 
 
-class FederatedClassifierSettings(MethodSettings):
+class FederatedClassifierSettings(AggregationSettings):
     """How the classifier sees rows and learns. None means the default for the unit.
 
     Attributes:
@@ -98,7 +98,8 @@ class FederatedClassifierSettings(MethodSettings):
                 f"{self.method}: sampling fixed is for clients; records are Poisson-sampled"
             )
         given = {k: v for k, v in self.model_dump().items() if v is not None}
-        return FederatedClassifierSettings(**{**_DEFAULTS[record], **given})
+        known = self.aggregated(record=record)
+        return FederatedClassifierSettings(**{**_DEFAULTS[record], **given, **known})
 
 
 # By whether rows are records'.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -20,10 +20,11 @@ from fedsynth.methods.gan.game import Game
 from fedsynth.methods.gan.matching import Matcher
 from fedsynth.methods.gan.settings import FedGANSettings
 from fedsynth.methods.gan.tasks.local_training import plain_conditions
+from fedsynth.methods.training.aggregation.choosing import aggregation_of
 from fedsynth.methods.training.generating import Discriminate, GeneratorTrainer
 from fedsynth.methods.training.learner import Learner
 from fedsynth.methods.training.rows import Row
-from fedsynth.methods.training.saving import Part
+from fedsynth.methods.training.saving import Arrays, Part
 from fedsynth.models import gan
 from fedsynth.privacy.trail.job import Planned
 
@@ -161,6 +162,19 @@ class Descending(_Networks):
             self.auxiliary.step(real[size:])
 
 
+class _Memory:
+    """What an aggregation remembers, in checkpoints."""
+
+    def __init__(self, vectors: NDArray[np.float32]) -> None:
+        self.vectors = vectors
+
+    def state(self) -> Arrays:
+        return {"vectors": self.vectors}
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self.vectors = arrays["vectors"].astype(np.float32, copy=True)
+
+
 class Averaging(_Networks):
     """Client level: the mean of how far the clients' discriminators moved (paper 001, Algorithm 3).
 
@@ -176,7 +190,11 @@ class Averaging(_Networks):
         settings: FedGANSettings,
     ) -> None:
         super().__init__(game, learners, source)
-        self.settings = settings
+        self.settings, self.aggregation = settings, aggregation_of(settings)
+        self.memory = _Memory(self.aggregation.start(sum(len(one.flat) for one in learners)))
+
+    def parts(self) -> dict[str, Part]:
+        return {**super().parts(), "aggregation": self.memory}
 
     def announce(self, channel: Channel, trainers: Sequence[GeneratorTrainer]) -> None:
         channel.announce("conditions", plain_conditions(trainers[0].conditions))
@@ -190,9 +208,13 @@ class Averaging(_Networks):
                 "steps": self.settings.local_steps or 1,
                 "batch_size": self.settings.batch_size or 1,
                 "learning_rate": rate,
+                "proximal": self.settings.proximal,
             },
         )
-        parts = torch.split(moved, self.game.discriminator.dim)
+        before = torch.cat(_flats(self.learners, None)).numpy()
+        after = before.copy()
+        self.aggregation.step(after, moved.numpy(), self.memory.vectors)
+        parts = torch.split(torch.from_numpy(after - before), self.game.discriminator.dim)
         for learner, part in zip(self.learners, parts, strict=True):
             learner.move(part)
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from fedsynth.errors import ConfigError
 from fedsynth.methods.gan.defaults import CTGAN, GAN, GENERATORS, QUADRATIC, SCORERS
-from fedsynth.methods.settings import MethodSettings
+from fedsynth.methods.training.aggregation.choosing import AggregationSettings
 from fedsynth.models.cells import Cells
 from fedsynth.privacy.budget import Budget
 from fedsynth.schema import Boolean, Categorical, ImageSchema, Schema
@@ -33,7 +33,7 @@ Widths = Annotated[
 ]
 
 
-class FedGANSettings(MethodSettings):
+class FedGANSettings(AggregationSettings):
     """How the networks look and learn. None means the default for the kind of job.
 
     Attributes:
@@ -163,7 +163,8 @@ class FedGANSettings(MethodSettings):
             classifier_hidden=classifier,
         )
         given = {k: v for k, v in self.model_dump().items() if v is not None}
-        full = type(self)(**{**defaults, **given})
+        known = self.aggregated(record=budget.protects.per_record)
+        full = type(self)(**{**defaults, **given, **known})
         full._check(budget, schema)  # noqa: SLF001
         return full
 

@@ -1,19 +1,21 @@
 """Weights and the rounds that they learn by: the server half, which sees released sums alone.
 
-At the record level it descends along noisy sums of gradients, at the client level it adds the noisy
-mean of how far the clients' weights moved.
+At the record level it descends along noisy sums of gradients, at the client level it moves by the
+noisy mean of how far the clients' weights did, as the aggregation says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedsynth.federation.request import Released
+from fedsynth.methods.training.aggregation.aggregation import Aggregation
+from fedsynth.methods.training.aggregation.fedavg import FedAvg
 from fedsynth.methods.training.momentum import Momentum
 from fedsynth.queries.session import Session
 
@@ -30,17 +32,20 @@ class Descent:
         expected: units that a round has on average, from a public or a released number.
         optimiser: the weights that clients see.
         average: their moving average (record level).
+        memory: what the aggregation remembers [vectors, n] (client level).
         round: done.
     """
 
     expected: float
     optimiser: Momentum
     average: Floats
+    memory: Floats
     round: int = 0
 
     @staticmethod
-    def start(weights: Floats, expected: float) -> Descent:
-        return Descent(expected, Momentum.start(weights), weights.astype(np.float32, copy=True))
+    def start(weights: Floats, expected: float, aggregation: Aggregation) -> Descent:
+        own = weights.astype(np.float32, copy=True)
+        return Descent(expected, Momentum.start(weights), own, aggregation.start(len(weights)))
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,7 @@ class Pace:
         steady, fastest: a learning rate from signal and noise is `steady` times the first over the
             second, `fastest` at most.
         weight_decay: of every weight, or of each; record level.
+        aggregation: how the weights move by the clients' mean; client level.
     """
 
     learning_rate: float | None
@@ -61,6 +67,7 @@ class Pace:
     steady: float
     fastest: float
     weight_decay: float | Floats = 0.0
+    aggregation: Aggregation = field(default_factory=FedAvg)
 
 
 class Rounds:
@@ -120,7 +127,8 @@ class Rounds:
     def _step(self, descent: Descent, released: Released, rate: float) -> None:
         optimiser = descent.optimiser
         if not self.record:
-            optimiser.weights += (released.value / descent.expected).astype(np.float32)
+            moved = (released.value / descent.expected).astype(np.float32)
+            self.pace.aggregation.step(optimiser.weights, moved, descent.memory)
             return
         gradient = (released.value / self.unit(descent)).astype(np.float32)
         gradient += np.float32(1 / self.terms.clip) * self.pace.weight_decay * optimiser.weights

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.federation.client.tasks import Task
 from fedsynth.federation.request import Released
+from fedsynth.methods.training.aggregation.choosing import aggregation_of
 from fedsynth.methods.training.descent import Descent, Pace, Rounds
 from fedsynth.methods.vae.learned import Learned
 from fedsynth.methods.vae.records import Model
@@ -98,7 +99,14 @@ class Training:
     def __init__(self, schema: Schema | ImageSchema, session: Session) -> None:
         self.schema, self.session, self.channel = schema, session, session.channel
         self.settings: FedVAESettings = session.settings
-        pace = Pace(self.settings.learning_rate, self.settings.average, _STEADY, _FASTEST)
+        self.aggregation = aggregation_of(self.settings)
+        pace = Pace(
+            self.settings.learning_rate,
+            self.settings.average,
+            _STEADY,
+            _FASTEST,
+            aggregation=self.aggregation,
+        )
         self.rounds = Rounds(session, pace)
 
     def run(self) -> Learned:
@@ -130,7 +138,8 @@ class Training:
         units = known.records if self.rounds.record else self.channel.clients
         expected = expected_units(self.rounds.terms.sampling, units)
         weights = theta if self.settings.encoder != "shared" else np.concatenate([phi, theta])
-        state = State(encoding, frequencies, profiles, phi, Descent.start(weights, expected))
+        descent = Descent.start(weights, expected, self.aggregation)
+        state = State(encoding, frequencies, profiles, phi, descent)
         self.session.save(state)
         return state
 
@@ -167,6 +176,7 @@ class Training:
                 "encoder": settings.encoder or "private",
                 "learning_rate": rate,
                 "batch_size": settings.batch_size,
+                "proximal": settings.proximal,
                 "expected": rounds.unit(state.descent) / self.channel.clients,
             },
         )

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from fedsynth.errors import ConfigError
-from fedsynth.methods.settings import MethodSettings
+from fedsynth.methods.training.aggregation.choosing import AggregationSettings
 from fedsynth.privacy.budget import Budget
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.schema.target import conditions
@@ -16,7 +16,7 @@ Positive = Annotated[float | None, Field(gt=0, description="a positive number")]
 Share = Annotated[float | None, Field(ge=0, lt=1, description="a number from 0 to below 1")]
 
 
-class FedVAESettings(MethodSettings):
+class FedVAESettings(AggregationSettings):
     """How FedVAE models and trains. None means the default for the unit and the kind of data.
 
     Attributes:
@@ -96,7 +96,8 @@ class FedVAESettings(MethodSettings):
         elif "sep" in (defaults["scheme"], self.scheme):
             defaults.update(label_table_share=0.0, classifier_weight=0.0)
         given = {k: v for k, v in self.model_dump().items() if v is not None}
-        full = FedVAESettings(**{**defaults, **given})
+        known = self.aggregated(record=budget.protects.per_record)
+        full = FedVAESettings(**{**defaults, **given, **known})
         full._check(budget, schema)
         return full
 

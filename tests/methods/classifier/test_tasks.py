@@ -107,6 +107,19 @@ def test_one_local_step_moves_against_the_mean_gradient_and_the_penalty():
     np.testing.assert_array_equal(still, 0)
 
 
+def test_a_client_is_held_near_the_rounds_weights_by_the_squared_distance_to_them():
+    """A step of all records, from where the first led: of FedProx it is back by rate times weight
+    of how far that was."""
+    moved = {}
+    for epochs, proximal in ((1, 3.0), (2, 0.0), (2, 3.0)):
+        clients, model = federation(owners(7), (3,))
+        told = {"batch_size": 7, "local_epochs": epochs, "proximal": proximal, "weight_decay": 0.0}
+        asked = request(TRAINING, model, replace(CLIENT, clip=100.0), **told)
+        (moved[epochs, proximal],) = sums(TRAINING, clients, asked)
+    wanted = moved[2, 0.0] - 0.1 * 3.0 * moved[1, 3.0]
+    np.testing.assert_allclose(moved[2, 3.0], wanted, atol=1e-6)
+
+
 def test_more_epochs_and_smaller_batches_move_further():
     norms = []
     for epochs, batch in ((1, 20), (1, 5), (3, 5)):

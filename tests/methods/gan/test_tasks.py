@@ -330,6 +330,10 @@ def plain_loop(game, weights, rows, asked):
             (slopes,) = torch.autograd.grad(verdict(cells, given).sum(), cells, create_graph=True)
             excess = (slopes.norm(dim=1) - 1).clamp(min=0)
             loss = loss + game.penalty * excess.square().mean()
+        if "proximal" in settings:
+            flat = torch.cat([weight.flatten() for weight in own])
+            begun = torch.cat([w.flatten() for w in gan.leaves(weights, game.discriminator.layers)])
+            loss = loss + settings["proximal"] / 2 * (flat - begun.detach()).square().sum()
         adam.step(torch.autograd.grad(loss, own))
     return gan.flatten(own)
 
@@ -337,7 +341,9 @@ def plain_loop(game, weights, rows, asked):
 @pytest.mark.parametrize("kind", LOCAL)
 def test_local_training_is_a_plain_loop_for_each_client_and_class(kind):
     game = LOCAL[kind]
-    asked = request(TRAINING, game, CLIENT)
+    # Of one kind with FedProx's term, too.
+    near = {"proximal": 5.0} if kind == next(iter(LOCAL)) else {}
+    asked = request(TRAINING, game, CLIENT, **near)
     clients = federation(owned(game, 7, 30, 12), game)
     # Before the door clips a client's whole row.
     moved = local_training._update(views(clients), Rules.of(View(clients[0], ""), asked))

@@ -63,10 +63,14 @@ def _train(
     """
     settings, layers = request.settings, model.network.layers
     rate, decay = number(settings, "learning_rate"), number(settings, "weight_decay")
-    size = whole(settings, "batch_size")
+    size, proximal = (
+        whole(settings, "batch_size"),
+        number({"proximal": 0.0, **settings}, "proximal"),
+    )
     owned = [model.records_of(client, np.arange(client.records)) for client in clients]
     coins = [client.coins.generator() for client in clients]
     weights = leaves(start.repeat(len(clients), 1), layers)
+    starts = [weight.detach().clone() for weight in weights]
     for _ in range(whole(settings, "local_epochs")):
         orders = [
             torch.from_numpy(rng.permutation(len(y)))
@@ -87,10 +91,12 @@ def _train(
             # Who has come to the end of its records takes no step.
             steps = rate * (shares[:, 0] > 0).float()
             with torch.no_grad():
-                for weight, gradient in zip(weights, gradients, strict=True):
+                for weight, gradient, begun in zip(weights, gradients, starts, strict=True):
+                    own = steps.view(-1, *[1] * (weight.dim() - 1))
+                    moved = rate * gradient + proximal * own * (weight - begun)
                     if weight.dim() > 2:
-                        weight.mul_(1 - decay * steps[:, None, None])
-                    weight.sub_(rate * gradient)
+                        weight.mul_(1 - decay * own)
+                    weight.sub_(moved)
     return flatten(weights)
 
 

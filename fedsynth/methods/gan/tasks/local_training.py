@@ -70,6 +70,7 @@ class Rules:
         discriminators, generators: flat weights of all parts.
         steps, batch: of the local training.
         rate: of its Adam.
+        proximal: weight of the squared distance to the round's weights.
     """
 
     game: Game
@@ -79,6 +80,7 @@ class Rules:
     steps: int
     batch: int
     rate: float
+    proximal: float
 
     @staticmethod
     def of(client: View, request: Request) -> Rules:
@@ -90,6 +92,7 @@ class Rules:
             whole(request.settings, "steps"),
             whole(request.settings, "batch_size"),
             number(request.settings, "learning_rate"),
+            number({"proximal": 0.0, **request.settings}, "proximal"),
         )
 
     @property
@@ -207,6 +210,7 @@ def _take_steps(rules: Rules, starts: Tensor, local_rows: Sequence[_LocalRows]) 
         return held[0] if alone else torch.stack(held)
 
     weights = leaves(starts[0] if alone else starts, game.discriminator.layers)
+    begun = [weight.detach().clone() for weight in weights]
     optimiser = Adam(weights, rules.rate, BETAS)
     real, fakes = join([d.real for d in local_rows]), join([d.fakes for d in local_rows])
     labels, asked = join([d.labels for d in local_rows]), join([d.asked for d in local_rows])
@@ -219,8 +223,12 @@ def _take_steps(rules: Rules, starts: Tensor, local_rows: Sequence[_LocalRows]) 
             for rows in (real, labels, fakes, asked)
         ]
         losses = _losses(game, weights, sides)
+        total = losses.sum()
+        if rules.proximal:
+            apart = zip(weights, begun, strict=True)
+            total = total + rules.proximal / 2 * sum(((a - b) ** 2).sum() for a, b in apart)
         # A model's loss has weight 1, however many stand beside it.
-        optimiser.step(torch.autograd.grad(losses.sum(), weights))
+        optimiser.step(torch.autograd.grad(total, weights))
     flat = flatten(weights)
     return flat[None] if alone else flat
 

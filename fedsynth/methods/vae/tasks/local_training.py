@@ -60,6 +60,7 @@ class TrainingTask:
                 epoch.noise,
                 batch_size=whole(request.settings, "batch_size"),
                 learning_rate=number(request.settings, "learning_rate"),
+                proximal=number({"proximal": 0.0, **request.settings}, "proximal"),
             )
             phis[:, at] = trained
             moved[:, to] = thetas - theta[to]
