@@ -24,6 +24,7 @@ from fedsynth.methods.classifier.settings import (
     FederatedClassifierSettings,
 )
 from fedsynth.methods.sampling.predicting import conform_unlabelled
+from fedsynth.methods.training.aggregation.choosing import aggregation_of
 from fedsynth.methods.training.rounds import InRounds
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.certificate import LEDGER, Certificate
@@ -93,7 +94,8 @@ class FederatedClassifier(InRounds[Learned]):
     ) -> Expected:
         task, _, dim = self.first_question(settings)
         network = model_of(settings, self.schema, cuts_by_bounds(self.schema)).network
-        return Expected({task.name: float(dim), plan.labels[-1]: float(network.dim)})
+        answer = aggregation_of(settings).answers * network.dim
+        return Expected({task.name: float(dim), plan.labels[-1]: float(answer)})
 
     def train(self, session: Session) -> Learned:
         return train(session, self.schema)

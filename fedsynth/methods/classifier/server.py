@@ -20,7 +20,7 @@ from fedsynth.methods.classifier.settings import (
 )
 from fedsynth.methods.classifier.tasks.gradient import GRADIENT
 from fedsynth.methods.classifier.tasks.local_training import TRAINING
-from fedsynth.methods.training.aggregation.choosing import aggregation_of
+from fedsynth.methods.training.aggregation.choosing import LOCAL, aggregation_of
 from fedsynth.methods.training.descent import Descent, Pace, Rounds
 from fedsynth.models.classifier import Network
 from fedsynth.privacy.budget import Budget
@@ -76,7 +76,7 @@ def train(session: Session, schema: Schema | ImageSchema) -> Learned:
     state = session.restore(State) or _begin(session, schema)
     session.channel.announce("classifier", state.model.to_dict())
     decayed = np.float32(settings.weight_decay) * state.model.network.decayed.numpy()
-    aggregation = aggregation_of(settings)
+    aggregation = aggregation_of(settings, settings.rate)
     pace = Pace(settings.learning_rate, settings.average, _STEADY, _FASTEST, decayed, aggregation)
     rounds = Rounds(session, pace)
 
@@ -88,12 +88,17 @@ def train(session: Session, schema: Schema | ImageSchema) -> Learned:
             "batch_size": settings.batch_size,
             "local_epochs": settings.local_epochs,
             "proximal": settings.proximal,
+            "momentum": settings.server_momentum or 0.0,
+            "rule": aggregation.name if aggregation.name in LOCAL else "plain",
         }
+        told = {"weights": weights}
+        if aggregation.answers > 1:
+            told["memory"] = state.descent.memory[0]
         return session.channel.sum(
             rounds.training.label,
             rounds.terms,
-            dim=len(weights),
-            arrays={"weights": weights},
+            dim=aggregation.answers * len(weights),
+            arrays=told,
             settings={} if rounds.record else local,
         )
 

@@ -98,7 +98,7 @@ class FederatedClassifierSettings(AggregationSettings):
                 f"{self.method}: sampling fixed is for clients; records are Poisson-sampled"
             )
         given = {k: v for k, v in self.model_dump().items() if v is not None}
-        known = self.aggregated(record=record)
+        known = self.aggregated(record=record, local=True)
         return FederatedClassifierSettings(**{**_DEFAULTS[record], **given, **known})
 
 

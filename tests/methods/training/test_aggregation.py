@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+import torch
 
 import fedsynth as fs
 from fedsynth.errors import ConfigError
@@ -14,7 +15,11 @@ from fedsynth.methods.training.aggregation.fedadagrad import FedAdagrad
 from fedsynth.methods.training.aggregation.fedadam import FedAdam
 from fedsynth.methods.training.aggregation.fedavg import FedAvg
 from fedsynth.methods.training.aggregation.fedavgm import FedAvgM
+from fedsynth.methods.training.aggregation.fednag import FedNAG
+from fedsynth.methods.training.aggregation.fednova import FedNova
 from fedsynth.methods.training.aggregation.fedyogi import FedYogi
+from fedsynth.methods.training.aggregation.local import Accelerated, Controlled, Normalised
+from fedsynth.methods.training.aggregation.scaffold import Scaffold2
 from tests.methods.small import SCHEMA, table
 
 # Means of two rounds, of two weights.
@@ -92,17 +97,100 @@ def test_settings_of_an_aggregation_are_filled_in_and_others_refused(method):
             method(SCHEMA, **settings).resolved(fs.Budget(epsilon=1.0))
 
 
-def test_a_client_alone_is_followed_as_the_aggregation_says():
-    """Without noise and clipping two rounds of FedAvgM without momentum, at half the rate, go half
-    as far as the client did; with FedAvg all the way."""
+class _Kept:
+    """A client's own vector, as its view gives it."""
+
+    def __init__(self, values):
+        self.values, self.vector = np.array(values, np.float32), self
+
+    def load(self):
+        return self.values
+
+    def save(self, values):
+        self.values = values
+
+
+def steps_of(rule, gradients, actives):
+    """The rows after steps along given gradients, of two clients with one weight each."""
+    start = torch.tensor([[1.0], [1.0]])
+    weights, taken = start, torch.zeros(2, 1)
+    for gradient, active in zip(gradients, actives, strict=True):
+        given = torch.tensor(active)[:, None]
+        weights = rule.step(weights, torch.tensor(gradient)[:, None], given)
+        taken += given
+    return rule.rows(weights - start, taken, lambda at: 10 * at).tolist()
+
+
+# The second client comes to the end of its records after one step.
+GRADIENTS, ACTIVE = [(1.0, 2.0), (3.0, 99.0)], [(1.0, 1.0), (1.0, 0.0)]
+
+
+def test_fednova_sends_the_mean_step():
+    rows = steps_of(Normalised(0.1), GRADIENTS, ACTIVE)
+    np.testing.assert_allclose(rows, [[-0.2], [-0.2]], rtol=1e-6)
+    weights = np.array([1.0], np.float32)
+    FedNova(learning_rate=3.0).step(weights, np.array([-0.2], np.float32), np.zeros((0, 1)))
+    assert weights[0] == pytest.approx(0.4)
+
+
+def test_fednag_sends_weights_and_momentum():
+    """v: half of -.4, less .1, is -.3; w by half of v, less .1: -.25. Then -.45, and -.525 more."""
+    rule = Accelerated(0.1, 0.5, torch.tensor([-0.4]), 2)
+    rows = steps_of(rule, GRADIENTS, ACTIVE)
+    # The second: v -.4, and w by -.4.
+    np.testing.assert_allclose(rows, [[-0.775, -0.05], [-0.4, 0.0]], rtol=1e-5, atol=1e-7)
+    weights, memory = np.array([1.0], np.float32), np.array([[-0.4]], np.float32)
+    FedNAG().step(weights, np.array([-0.5, 0.1], np.float32), memory)
+    assert weights[0] == pytest.approx(0.5) and memory[0, 0] == pytest.approx(-0.3)
+
+
+@pytest.mark.parametrize("by_gradient", [False, True])
+def test_scaffold_corrects_steps_and_sends_the_change_of_a_clients_variate(by_gradient):
+    """Of variates .3 (the server's), .5 and .1: steps are .2 more and .2 less."""
+    views = [_Kept([0.5]), _Kept([0.1])]
+    rule = Controlled(0.1, torch.tensor([0.3]), views, torch.tensor([1.0]), by_gradient)
+    rows = steps_of(rule, GRADIENTS, ACTIVE)
+    # First -.1 + .2 and -.3 + .2; second -.2 - .2. Option ii: minus the mean step, and .2 more or
+    # less; option i: .1 times a gradient of 10.
+    fresh = [1.0, 1.0] if by_gradient else [0.2, 0.2]
+    wanted = [[0.0, fresh[0] - 0.5], [-0.4, fresh[1] - 0.1]]
+    np.testing.assert_allclose(rows, wanted, rtol=1e-5, atol=1e-6)
+    assert [view.values.tolist() for view in views] == [pytest.approx([one]) for one in fresh]
+    weights, memory = np.array([1.0], np.float32), np.array([[0.3]], np.float32)
+    Scaffold2(share=0.5).step(weights, np.array([-0.2, 0.1], np.float32), memory)
+    assert weights[0] == pytest.approx(0.8) and memory[0, 0] == pytest.approx(0.35)
+
+
+def test_a_client_without_records_keeps_its_variate():
+    views = [_Kept([0.5])]
+    rule = Controlled(0.1, torch.tensor([0.3]), views, torch.tensor([1.0]), by_gradient=True)
+    rows = rule.rows(torch.zeros(1, 1), torch.zeros(1, 1), lambda at: at)
+    assert rows.tolist() == [[0.0, 0.0]] and views[0].values.tolist() == [0.5]
+
+
+def test_what_changes_clients_own_steps_is_the_classifiers_alone():
+    for method, said in ((fs.FedVAE, "classifier alone"), (fs.FedGAN, "classifier alone")):
+        with pytest.raises(ConfigError, match=said):
+            method(SCHEMA, aggregation="scaffold-2").resolved(CLIENT)
+    with pytest.raises(ConfigError, match="say as server_learning_rate"):
+        fs.FederatedClassifier(SCHEMA, aggregation="fednova").resolved(CLIENT)
+
+
+def test_of_a_client_alone_no_aggregation_changes_the_way():
+    """Without noise and clipping, what corrects for others comes to nothing: SCAFFOLD's variates
+    are the same, FedNova's steps are put together again, FedNAG has no momentum."""
 
     def weights(**settings):
-        told = {"rounds": 1, "rate": 1.0, "clip": 1e3, "scaled_by": "schema", "batch_size": 60}
-        model = fs.FederatedClassifier(SCHEMA, **told, **settings)
+        told = {"rounds": 2, "rate": 1.0, "clip": 1e3, "scaled_by": "schema", "batch_size": 60}
+        model = fs.FederatedClassifier(SCHEMA, **told, local_epochs=3, **settings)
         return model.fit([table(60, 1)], CLIENT, seed=1, progress=False).learned.weights
 
-    start = weights(learning_rate=1e-30)
-    whole = weights() - start
-    half = weights(aggregation="fedavgm", server_learning_rate=0.5, server_momentum=0.0) - start
-    assert np.abs(whole).max() > 0.01
-    np.testing.assert_allclose(half, whole / 2, atol=1e-6)
+    plain = weights()
+    for settings in (
+        {"aggregation": "scaffold-2"},
+        {"aggregation": "fednova", "server_learning_rate": 3.0},
+        {"aggregation": "fednag", "server_momentum": 0.0},
+    ):
+        np.testing.assert_allclose(weights(**settings), plain, atol=1e-5)
+    half = weights(aggregation="fedavgm", server_learning_rate=0.5, server_momentum=0.0)
+    assert np.abs(half - plain).max() > 0.01

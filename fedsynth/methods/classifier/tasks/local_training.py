@@ -17,6 +17,7 @@ from fedsynth.federation.client.tasks import register
 from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request, number, whole
 from fedsynth.methods.classifier.records import Model
+from fedsynth.methods.training.aggregation.local import local_rule
 from fedsynth.methods.training.batches import tensor
 from fedsynth.models.classifier import losses
 from fedsynth.models.gan import flatten, leaves
@@ -28,7 +29,7 @@ _STACK, _FLOATS = 256, 2**25
 
 
 class TrainingTask:
-    """Local training; the row is how far the weights moved."""
+    """Local training; the row is how far the weights moved, and what an aggregation adds to it."""
 
     name = "classifier-training"
 
@@ -42,7 +43,7 @@ class TrainingTask:
         first = 0
         while first < len(clients):
             stop = first + _stack_size(model, clients[first:])
-            moved = _train(model, clients[first:stop], start, request) - start
+            moved = _train(model, clients[first:stop], start, request)
             for index, row in enumerate(moved.numpy(), first):
                 yield index, DenseRows(row[None])
             first = stop
@@ -57,47 +58,59 @@ def _stack_size(model: Model, clients: Sequence[View]) -> int:
 def _train(
     model: Model, clients: Sequence[View], start: torch.Tensor, request: Request
 ) -> torch.Tensor:
-    """Each client's weights after its epochs, [clients, dim]; the start's of one without records.
+    """Each client's row: how far its weights moved in its epochs, and what the rule adds.
 
     The clients' networks lie side by side, and none depends on another.
     """
-    settings, layers = request.settings, model.network.layers
+    settings = {"proximal": 0.0, "momentum": 0.0, "rule": "plain", **request.settings}
     rate, decay = number(settings, "learning_rate"), number(settings, "weight_decay")
-    size, proximal = (
-        whole(settings, "batch_size"),
-        number({"proximal": 0.0, **settings}, "proximal"),
+    size, proximal = whole(settings, "batch_size"), number(settings, "proximal")
+    memory = tensor(request.arrays["memory"]) if "memory" in request.arrays else start
+    rule = local_rule(
+        str(settings["rule"]), clients, start, memory, rate, number(settings, "momentum")
     )
     owned = [model.records_of(client, np.arange(client.records)) for client in clients]
     coins = [client.coins.generator() for client in clients]
-    weights = leaves(start.repeat(len(clients), 1), layers)
-    starts = [weight.detach().clone() for weight in weights]
+    weights, steps = start.repeat(len(clients), 1), torch.zeros(len(clients), 1)
     for _ in range(whole(settings, "local_epochs")):
         orders = [
             torch.from_numpy(rng.permutation(len(y)))
             for rng, (_, y) in zip(coins, owned, strict=True)
         ]
         for first in range(0, max(map(len, orders)), size):
-            x = torch.zeros(len(clients), size, model.network.inputs)
-            y = torch.zeros(len(clients), size, dtype=torch.int64)
-            shares = torch.zeros(len(clients), size)
-            for place, (order, (own_x, own_y)) in enumerate(zip(orders, owned, strict=True)):
-                at = order[first : first + size]
-                x[place, : len(at)], y[place, : len(at)] = own_x[at], own_y[at]
-                shares[place, : len(at)] = 1 / max(1, len(at))
-            with torch.enable_grad():
-                logits = model.network.logits(weights, x)
-                found = losses(logits.flatten(0, 1), y.flatten()) * shares.flatten()
-                gradients = torch.autograd.grad(found.sum(), weights)
-            # Who has come to the end of its records takes no step.
-            steps = rate * (shares[:, 0] > 0).float()
-            with torch.no_grad():
-                for weight, gradient, begun in zip(weights, gradients, starts, strict=True):
-                    own = steps.view(-1, *[1] * (weight.dim() - 1))
-                    moved = rate * gradient + proximal * own * (weight - begun)
-                    if weight.dim() > 2:
-                        weight.mul_(1 - decay * own)
-                    weight.sub_(moved)
-    return flatten(weights)
+            batch = [
+                (x[order[first : first + size]], y[order[first : first + size]])
+                for order, (x, y) in zip(orders, owned, strict=True)
+            ]
+            active = torch.tensor([[float(len(y) > 0)] for _, y in batch])
+            gradients = _gradients(model, weights, batch)
+            # Apart from the loss, whose mean has nothing to say of who has no records.
+            gradients += decay * model.network.decayed * weights + proximal * (weights - start)
+            weights = rule.step(weights, gradients, active)
+            steps += active
+
+    def full(at: torch.Tensor) -> torch.Tensor:
+        return _gradients(model, at, owned) + decay * model.network.decayed * at
+
+    return rule.rows(weights - start, steps, full)
+
+
+def _gradients(
+    model: Model, weights: torch.Tensor, batch: Sequence[tuple[torch.Tensor, torch.Tensor]]
+) -> torch.Tensor:
+    """Of each client's mean loss over its records, [clients, dim]; 0 of one without."""
+    most = max(len(y) for _, y in batch)
+    x = torch.zeros(len(batch), most, model.network.inputs)
+    y = torch.zeros(len(batch), most, dtype=torch.int64)
+    shares = torch.zeros(len(batch), most)
+    for place, (own_x, own_y) in enumerate(batch):
+        x[place, : len(own_y)], y[place, : len(own_y)] = own_x, own_y
+        shares[place, : len(own_y)] = 1 / max(1, len(own_y))
+    parts = leaves(weights, model.network.layers)
+    with torch.enable_grad():
+        found = losses(model.network.logits(parts, x).flatten(0, 1), y.flatten())
+        gradients = torch.autograd.grad((found * shares.flatten()).sum(), parts)
+    return flatten(gradients)
 
 
 TRAINING = register(TrainingTask())

@@ -19,6 +19,8 @@ class Aggregation(Protocol):
 
     name: ClassVar[str]
     """In settings."""
+    answers: ClassVar[int]
+    """Vectors as long as the weights in a client's row."""
 
     def start(self, dim: int) -> Floats:
         """What it remembers before the first round, [vectors, dim]; none has 0 vectors."""
@@ -29,7 +31,8 @@ class Aggregation(Protocol):
 
         Args:
             weights: [dim], changed in place.
-            moved: the clipped, noisy mean of the clients' differences to them [dim].
+            moved: the clipped, noisy mean of the clients' rows [answers * dim], which begin with
+                their differences to them.
             memory: of the rounds before [vectors, dim], changed in place.
         """
         ...

@@ -18,6 +18,7 @@ class FedAdagrad:
     floor: float = 1e-3
 
     name: ClassVar[str] = "fedadagrad"
+    answers: ClassVar[int] = 1
 
     def start(self, dim: int) -> Floats:
         return start_adaptive(dim, self.floor)

@@ -21,6 +21,7 @@ class FedAdam:
     floor: float = 1e-3
 
     name: ClassVar[str] = "fedadam"
+    answers: ClassVar[int] = 1
 
     def start(self, dim: int) -> Floats:
         return start_adaptive(dim, self.floor)

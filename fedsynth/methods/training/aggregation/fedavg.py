@@ -15,6 +15,7 @@ class FedAvg:
     """w + mean: clients weigh the same, since the largest weight would set the sensitivity."""
 
     name: ClassVar[str] = "fedavg"
+    answers: ClassVar[int] = 1
 
     def start(self, dim: int) -> Floats:
         return np.zeros((0, dim), np.float32)

@@ -21,6 +21,7 @@ class FedAvgM:
     momentum: float = 0.9
 
     name: ClassVar[str] = "fedavgm"
+    answers: ClassVar[int] = 1
 
     def start(self, dim: int) -> Floats:
         return np.zeros((1, dim), np.float32)

@@ -21,6 +21,7 @@ class FedYogi:
     floor: float = 1e-3
 
     name: ClassVar[str] = "fedyogi"
+    answers: ClassVar[int] = 1
 
     def start(self, dim: int) -> Floats:
         return start_adaptive(dim, self.floor)
@@ -37,4 +38,5 @@ class FedYogi:
         )
 
     def _second(self, squares: Floats, square: Floats) -> Floats:
-        return squares - np.float32(1 - self.decay) * square * np.sign(squares - square)
+        found: Floats = squares - np.float32(1 - self.decay) * square * np.sign(squares - square)
+        return found
