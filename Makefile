@@ -4,7 +4,7 @@ BIN := .venv/bin
 # not be: rewriting the tests' assertions is half of collecting them.
 PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
-.PHONY: demo demo-images picture quick test explore load slow crash lint types contracts build clean
+.PHONY: demo demo-images picture quick test explore load slow crash lint types contracts build docs clean
 
 # Into a new folder each time, which is printed: runs/demo, runs/demo-2, ..
 demo: .venv/installed
@@ -58,6 +58,12 @@ build: .venv/installed-dev
 	build/fresh/bin/python -m pip install --quiet dist/*.whl
 	cd build && fresh/bin/fedsynth run demo --quiet --out demo && fresh/bin/fedsynth verify demo
 
+# The site, in build/site: a link that leads nowhere is an error, and so is a notebook that fails.
+# Search needs it served: $(BIN)/python -m http.server -d build/site
+docs: .venv/installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	FEDSYNTH_SITE=build/site $(PYTEST) tests/docs/test_site.py
+
 clean:
 	rm -rf .venv build dist *.egg-info
 
@@ -73,6 +79,10 @@ clean:
 	$(BIN)/python -m pip install --quiet --no-compile --no-deps 'pycanon>=1.3.6,<2'
 	$(BIN)/python -m compileall -qq -j 0 -x '/tests?/' .venv/lib || true
 	touch $@ .venv/installed
+
+.venv/installed-docs: .venv/installed-dev
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	touch $@
 
 .venv:
 	$(PYTHON) -m venv .venv
