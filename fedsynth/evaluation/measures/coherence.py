@@ -12,11 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.evaluation.measures.columns import spell_range
+from fedsynth.evaluation.measures.cutting import Cut
 from fedsynth.evaluation.measures.marginals import column_sets
-from fedsynth.evaluation.reading.codes import quantile_cuts
 from fedsynth.evaluation.reading.rows import Rows, shuffle_columns
-from fedsynth.schema import Boolean, Categorical
 
 _SURE = 0.999
 """One-sided certainty that what real rows hardly show is rare and not only unseen."""
@@ -26,8 +24,6 @@ _EXCEPTIONS, _SETTLED = 0.01, 0.02
 """The most rows that a column which settles another gets wrong: of all, and of those that the
 other's frequencies alone would."""
 
-_BINS, _ALONE, _APART = 8, 24, 256
-"""Bins of a number; different values up to which each is its own; values of a column told apart."""
 _ROWS, MOST_PAIRS, _SHOWN = 50_000, 5_000, 20
 """Rows that pairs are sought in, pairs that are looked at, pairs that are listed."""
 
@@ -97,7 +93,7 @@ def coherence(synthetic: Rows, other: Rows, real: Rows, seed: int = 0) -> Cohere
     """
     sought = other.sample(_ROWS, seed)
     alone = shuffle_columns(sought, seed)
-    cuts = [_Cut(sought, j) for j in range(len(sought.names))]
+    cuts = [Cut(sought, j) for j in range(len(sought.names))]
     people = sought.people
     halves = (np.random.default_rng(seed).permutation(people.max() + 1) % 2 == 0)[people]
     known = [cut.codes(sought) for cut in cuts]
@@ -124,55 +120,7 @@ def coherence(synthetic: Rows, other: Rows, real: Rows, seed: int = 0) -> Cohere
     )
 
 
-class _Cut:
-    """A column's values as codes, by the rows that combinations are sought in.
-
-    size: codes. vague: those that stand for values which are not told apart, or not known.
-    """
-
-    def __init__(self, rows: Rows, j: int) -> None:
-        self.column, self.place, self.name = rows.schema.observed[j], j, rows.names[j]
-        values = rows.values[:, j]
-        known = np.unique(values[~np.isnan(values)])
-        self.discrete = rows.sizes[j] > 0
-        if self.discrete or len(known) <= _ALONE:
-            counts = np.bincount(np.searchsorted(known, values[~np.isnan(values)]))
-            most = np.argsort(-counts, kind="stable")[:_APART]
-            self.known = known[np.sort(most)]
-        else:
-            self.known = np.append(-np.inf, quantile_cuts(values, _BINS))
-        self.exact = self.discrete or len(known) <= _ALONE
-        self.gap, self.vague = len(self.known), len(self.known) + 1
-        self.size = len(self.known) + 2
-        codes = self.codes(rows)
-        self.ends = [
-            (values[codes == k].min(), values[codes == k].max()) if (codes == k).any() else None
-            for k in range(self.gap)
-        ]
-
-    def codes(self, rows: Rows) -> Codes:
-        values = rows.values[:, self.place]
-        gaps = np.isnan(values)
-        place = np.searchsorted(self.known, np.where(gaps, 0.0, values), side="right") - 1
-        if self.exact:
-            hit = (place >= 0) & (self.known[np.maximum(place, 0)] == values) if self.gap else gaps
-            place = np.where(hit, place, self.vague)
-        return np.where(gaps, self.gap, place).astype(np.int64)
-
-    def label(self, code: int) -> str:
-        """What a code stands for; the vague one is never asked for."""
-        ends = None if code >= self.gap else self.ends[code]
-        if ends is None:
-            return "missing" if code == self.gap else "other"
-        if isinstance(self.column, Categorical | Boolean):
-            names = [*map(str, self.column.categories), "a value not in the schema"]
-            return names[int(ends[0])]
-        return spell_range(self.column, *ends)
-
-
-def _find_rare(
-    first: _Cut, second: _Cut, a: Codes, b: Codes, halves: Mask
-) -> tuple[Mask, list[int]]:
+def _find_rare(first: Cut, second: Cut, a: Codes, b: Codes, halves: Mask) -> tuple[Mask, list[int]]:
     """Combinations [codes, codes] that the rows hardly show, and which column follows from which:
     0 for the first of them, 1 for the second."""
     shape = (first.size, second.size)
@@ -226,7 +174,7 @@ def _uncommon(counts: NDArray[np.int64]) -> Mask:
 
 
 def _exemplify(
-    cuts: tuple[_Cut, _Cut], a: Codes, b: Codes, broken: Mask
+    cuts: tuple[Cut, Cut], a: Codes, b: Codes, broken: Mask
 ) -> tuple[tuple[str, str] | None, float]:
     """The commonest combination among the broken rows, and its share of all rows."""
     if not broken.any():

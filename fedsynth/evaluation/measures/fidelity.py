@@ -12,9 +12,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from fedsynth.evaluation.measures.coherence import MOST_PAIRS, Coherence, coherence
 from fedsynth.evaluation.measures.columns import ColumnScore, column_scores
+from fedsynth.evaluation.measures.cutting import Cut
 from fedsynth.evaluation.measures.detection import MOST, Detection, attempt_all, detection
 from fedsynth.evaluation.measures.marginals import MarginalError, marginal_errors, pair_distances
 from fedsynth.evaluation.measures.quality import (
@@ -36,7 +38,23 @@ _SET_ROWS = 200_000
 """Rows of a table in which sets of columns are counted."""
 _MAP = 60
 """Columns in the map of pairs."""
+_CHARTS = 500
+"""Pairs of columns that can be looked at in a chart."""
 _TELLING = "Telling synthetic from real"
+
+
+@dataclass(frozen=True)
+class JointTables:
+    """Pairs of columns, coarsely: shares of rows in ten-thousandths.
+
+    labels: what each column's cells are called. places: two columns [pairs, 2], the first before
+        the second. real, synthetic: a row of shares a pair, the second column's cells together.
+    """
+
+    labels: tuple[tuple[str, ...], ...]
+    places: tuple[tuple[int, int], ...]
+    real: tuple[tuple[int, ...], ...]
+    synthetic: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -48,6 +66,7 @@ class Pairs:
     contingency: mean over pairs of categories, 1,000 of them at most, of 1 - total variation, where
         a gap is a category and so are all undeclared values together (ContingencySimilarity).
     Either is None where no pair has one.
+    joint: of the pairs furthest off, 500 at most, what a chart shows.
     """
 
     names: tuple[str, ...]
@@ -55,6 +74,7 @@ class Pairs:
     reference: tuple[tuple[float, ...], ...]
     correlation: float | None
     contingency: float | None
+    joint: JointTables
 
 
 @dataclass(frozen=True)
@@ -232,7 +252,31 @@ def _pairs(codes: Codes, real: Rows, synthetic: Rows, seed: int) -> Pairs:
         reference=tuple(map(tuple, theirs.tolist())),
         correlation=correlation_similarity(real, synthetic),
         contingency=_contingency(codes, real.sizes, seed),
+        joint=_join(ours, shown, real, synthetic),
     )
+
+
+def _join(
+    distance: NDArray[np.float64], shown: NDArray[np.intp], real: Rows, synthetic: Rows
+) -> JointTables:
+    """Tables of the pairs that are furthest off, by columns of ten cells or so."""
+    cuts = [Cut(real, int(j), alone=10, apart=9) for j in shown]
+    codes = [[cut.codes(rows) for cut in cuts] for rows in (real, synthetic)]
+    used = [np.unique(np.concatenate(both)) for both in zip(*codes, strict=True)]
+    first, second = np.triu_indices(len(shown), 1)
+    order = np.argsort(-distance[first, second], kind="stable")[:_CHARTS]
+    places = sorted(zip(first[order].tolist(), second[order].tolist(), strict=True))
+    tables: list[list[tuple[int, ...]]] = [[], []]
+    for of, own in zip(tables, codes, strict=True):
+        for i, j in places:
+            wide = len(used[j])
+            cells = np.searchsorted(used[i], own[i]) * wide + np.searchsorted(used[j], own[j])
+            counts = np.bincount(cells, minlength=len(used[i]) * wide)
+            of.append(tuple(np.rint(10_000 * counts / len(cells)).astype(int).tolist()))
+    labels = tuple(
+        tuple(cut.label(int(code)) for code in own) for cut, own in zip(cuts, used, strict=True)
+    )
+    return JointTables(labels, tuple(places), tuple(tables[0]), tuple(tables[1]))
 
 
 def _select(codes: Codes, columns: list[int]) -> Codes:

@@ -102,8 +102,104 @@
     }
   }
 
+  // A pair of columns, real rows beside synthetic ones; a cell is the darker the more rows it holds.
+  function pairing() {
+    const place = document.getElementById("pair");
+    if (!place) return;
+    const map = document.querySelector(".heatmap");
+    const data = JSON.parse(document.getElementById("pair-data").content.textContent);
+    const index = new Map(data.places.map((pair, k) => [pair.join(), k]));
+    const [one, two] = ["pair-one", "pair-two"].map((id) => document.getElementById(id));
+    const draw = (name, attributes, words) => {
+      const made = document.createElementNS(map.namespaceURI, name);
+      for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+      if (words !== undefined) made.textContent = words;
+      return made;
+    };
+    const brief = (words, most) => (words.length > most ? `${words.slice(0, most - 1)}\u2026` : words);
+    const share = (value) => `${(value / 100).toFixed(1)}\u202f%`;
+
+    function panel(svg, label, shares, rows, columns, left, top, most) {
+      const [wide, high] = [30, 20];
+      svg.append(draw("text", { x: left, y: top + high * rows.length + 16, class: "quiet" }, label));
+      rows.forEach((row, r) => columns.forEach((column, c) => {
+        const value = shares[r * columns.length + c];
+        // By the root, so that rare cells differ too.
+        const shade = value ? 1 + Math.min(7, Math.floor(8 * Math.sqrt(value / most) - 1e-9)) : 0;
+        const at = { x: left + wide * c, y: top + high * r, width: wide - 1, height: high - 1 };
+        const cell = draw("rect", { ...at, class: `cell q${shade}` });
+        cell.append(draw("title", {}, `${row}, ${column}: ${share(value)} of the ${label}`));
+        svg.append(cell);
+      }));
+      columns.forEach((column, c) => {
+        const [x, y] = [left + wide * (c + 0.5), top - 6];
+        const turned = `rotate(-48 ${x} ${y})`;
+        svg.append(draw("text", { x, y, transform: turned, class: "small" }, brief(column, 16)));
+      });
+    }
+
+    function show() {
+      let [i, j] = [Number(one.value), Number(two.value)];
+      if (i > j) [i, j] = [j, i];
+      const k = index.get(`${i},${j}`);
+      const [chart, said] = ["pair-chart", "pair-said"].map((id) => document.getElementById(id));
+      chart.replaceChildren();
+      if (k === undefined) {
+        said.textContent = i === j ? "Choose two columns." : "This pair is not among those.";
+        return;
+      }
+      const [rows, columns] = [data.labels[i], data.labels[j]];
+      const [real, synthetic] = [data.real[k], data.synthetic[k]];
+      const gaps = real.map((value, cell) => Math.abs(value - synthetic[cell]));
+      const worst = gaps.indexOf(Math.max(...gaps));
+      const cell = `${rows[Math.floor(worst / columns.length)]}, ${columns[worst % columns.length]}`;
+      const found = `They differ most at ${cell}: real ${share(real[worst])}, synthetic ${share(synthetic[worst])}.`;
+      const names = `${data.names[i]} (rows) and ${data.names[j]} (columns)`;
+      said.textContent = `${names}. Distance in the map: ${data.distance[k]}. ${found}`;
+      const longest = Math.max(...columns.map((words) => Math.min(16, words.length)));
+      const [left, top, side] = [124, 18 + 4.2 * longest, 30 * columns.length];
+      const size = { width: left + 2 * side + 130, height: top + 20 * rows.length + 24 };
+      const svg = draw("svg", {
+        ...size, viewBox: `0 0 ${size.width} ${size.height}`, class: "beside", role: "img",
+        "aria-label": `${names}, real rows beside synthetic ones. ${found}`,
+      });
+      rows.forEach((row, r) => {
+        svg.append(draw("text", { x: left - 6, y: top + 20 * r + 14, class: "end small" }, brief(row, 20)));
+      });
+      const most = Math.max(...real, ...synthetic);
+      panel(svg, "real rows", real, rows, columns, left, top, most);
+      panel(svg, "synthetic rows", synthetic, rows, columns, left + side + 60, top, most);
+      chart.append(svg);
+      frames();
+    }
+
+    const open = (i, j) => {
+      [one.value, two.value] = [i, j];
+      show();
+    };
+    for (const box of [one, two]) {
+      data.names.forEach((name, k) => box.append(new Option(brief(name, 40), k)));
+      box.addEventListener("change", show);
+    }
+    // Row by row: whole ones, or up to the diagonal where no real rows stand above it.
+    const cells = [...map.querySelectorAll(".cell")];
+    const whole = cells.length === data.drawn.length ** 2;
+    const places = data.drawn.flatMap((i, r) =>
+      data.drawn.slice(0, whole ? undefined : r + 1).map((j) => [i, j]));
+    cells.forEach((each, k) => {
+      const [i, j] = places[k];
+      if (i === j) return;
+      each.classList.add("opens");
+      each.addEventListener("click", () => open(i, j));
+    });
+    place.hidden = false;
+    const far = data.distance.map((words) => parseFloat(words) || 0);
+    open(...data.places[far.indexOf(Math.max(...far))]);
+  }
+
   document.addEventListener("DOMContentLoaded", () => {
     theme();
+    pairing();
     frames();
     window.addEventListener("resize", frames);
     for (const each of document.querySelectorAll("details.block")) {

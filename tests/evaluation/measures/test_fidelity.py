@@ -188,6 +188,21 @@ def test_correlation_and_contingency_are_sdmetrics_on_adult(shared_data: Path, c
     assert_sdmetrics_agrees(rows.take(~young), rows.take(young))
 
 
+def test_the_tables_of_pairs_are_those_of_pandas_and_the_worst_are_kept(monkeypatch):
+    monkeypatch.setattr(module, "_CHARTS", 2)
+    distance = np.zeros((6, 6))
+    distance[0, 1] = distance[1, 2] = 1.0
+    joint = module._join(distance, np.arange(6), people(300, 1), people(200, 2))
+    assert joint.places == ((0, 1), (1, 2))
+    assert joint.labels[0] == ("red", "green", "blue", "missing")
+    for shares, frame in ((joint.real, table(300, 1)), (joint.synthetic, table(200, 2))):
+        counts = pd.crosstab(frame["colour"].fillna("missing"), frame["shape"])
+        known = counts.loc[list(joint.labels[0]), list(joint.labels[1])].to_numpy()
+        assert shares[0] == tuple(np.rint(10_000 * known.ravel() / len(frame)))
+        # The bins of numbers leave no row out.
+        assert sum(shares[1]) == pytest.approx(10_000, abs=len(shares[1]) / 2)
+
+
 def test_correlation_by_hand():
     schema = Schema(columns=tuple(Integer(name=n, lower=0, upper=9) for n in "ab"))
     rising = read_rows(pd.DataFrame({"a": [1, 2, 3], "b": [2, 4, 6]}), schema, "rows")

@@ -370,6 +370,18 @@ def _bins(
     }
 
 
+def joint(columns: int) -> Content:
+    """Tables of two by two cells of up to 500 pairs: as many rows on the diagonal as are real, one
+    in a hundred more for each column that stands before the second."""
+    places = list(itertools.combinations(range(columns), 2))[:500]
+    return {
+        "labels": [["low", "high"]] * columns,
+        "places": [list(pair) for pair in places],
+        "real": [[5_000, 0, 0, 5_000]] * len(places),
+        "synthetic": [[5_000 - 100 * j, 100 * j, 0, 5_000] for _, j in places],
+    }
+
+
 def fidelity(columns: list[Content], rng: np.random.Generator) -> Content:
     """The section for given columns."""
     n = len(columns)
@@ -387,6 +399,7 @@ def fidelity(columns: list[Content], rng: np.random.Generator) -> Content:
             "correlation": 0.962,
             "contingency": 0.934,
             "reference": reference.round(6).tolist(),
+            "joint": joint(n),
         },
         "marginals": [
             {"order": 1, "mean": 0.0164, "worst": 0.188, "worst_columns": ["capital-gain"]}

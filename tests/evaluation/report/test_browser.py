@@ -272,6 +272,26 @@ def test_all_charts_open_and_close_together(opened):
     assert not any(charts.nth(place).is_visible() for place in range(charts.count()))
 
 
+def test_any_pair_is_opened_from_the_map_and_by_keyboard(opened):
+    one = opened("table")
+    page, names = one.page, contents.NAMES
+    said, chart = page.locator("#pair-said"), page.locator("#pair-chart svg")
+    # Below the diagonal and above it the same pair: the fourth row's second column.
+    for place in (3 * len(names) + 1, len(names) + 3):
+        page.locator(".heatmap .cell").nth(place).click()
+        assert page.locator("#pair-one").input_value() == str(place // len(names))
+        assert f"{names[1]} (rows) and {names[3]} (columns)" in said.text_content()
+        assert "real 50.0\u202f%, synthetic 47.0\u202f%" in said.text_content()
+        assert chart.locator("rect").count() == 8
+        assert "real rows beside synthetic" in chart.get_attribute("aria-label")
+    _tab_to(page, "#pair-two")
+    page.keyboard.type(names[2])
+    assert f"{names[1]} (rows) and {names[2]} (columns)" in said.text_content()
+    page.locator("#pair-two").select_option("1")
+    assert chart.count() == 0 and said.text_content() == "Choose two columns."
+    assert one.said == []
+
+
 def test_the_choice_of_a_theme_lasts(opened):
     # The page remembers it: a size that no other test has, so that none finds it.
     one = opened("minimal", color_scheme="dark", viewport={"width": 1000, "height": 900})

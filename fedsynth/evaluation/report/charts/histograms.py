@@ -26,25 +26,50 @@ _SMALL = 16
 
 
 def strip(histogram: Mapping[str, Any], label: str) -> Html:
-    """A small distribution: synthetic rows as an area, real ones as a line."""
+    """A small distribution: synthetic rows as an area, real ones as a line, gaps filled."""
     real, synthetic = histogram["real"], histogram["synthetic"]
-    return svg(112, 34, *_overlay(real, synthetic, (1, 111), (33, 2)), label=label, class_="strip")
+    bins, top = _extent(real, synthetic)
+    x, y = Scale(0, bins, 1, 111), Scale(0, top, 33, 2)
+    boxes = [(x(k), x(k + 1), _at(real, k), _at(synthetic, k)) for k in range(bins)]
+    parts = [*_overlay(real, synthetic, (1, 111), (33, 2)), *_gaps(boxes, y)]
+    return svg(112, 34, *parts, label=label, class_="strip")
+
+
+def _gaps(boxes: Sequence[tuple[float, float, float | None, float | None]], y: Scale) -> list[Html]:
+    """What synthetic rows have beyond real ones, and what they lack, each filled in one path.
+
+    boxes: left, right, real and synthetic share.
+    """
+    over, under = "", ""
+    for left, right, real, synthetic in boxes:
+        if not known(real) or not known(synthetic) or abs(y(real) - y(synthetic)) < 0.5:
+            continue
+        box = f"M{px(left)} {px(y(real))}V{px(y(synthetic))}H{px(right)}V{px(y(real))}z"
+        if synthetic > real:
+            over += box
+        else:
+            under += box
+    filled = ((over, "over"), (under, "under"))
+    return [tag("path", d=d, class_=class_) for d, class_ in filled if d]
 
 
 def combs(rows: Sequence[Row], label: str) -> Html:
-    """Small bars of the commonest categories: synthetic rows filled, real ones a line across."""
+    """Small bars of the commonest categories: synthetic rows filled, real ones a line across, the
+    gaps filled."""
     rows = rows[:_SMALL]
     top = max([value for row in rows for value in row[1:] if known(value)], default=0) or 1
     wide = min(110 / max(len(rows), 1), 20)
     y, parts = Scale(0, top, 33, 3), []
+    boxes = []
     for index, (_, real, synthetic) in enumerate(rows):
         x, end = 1 + wide * index, 1 + wide * (index + 0.75)
+        boxes.append((x, end, real, synthetic))
         if known(synthetic):
             d = f"M{px(x)} 33V{px(y(synthetic))}H{px(end)}V33z"
             parts.append(tag("path", d=d, class_="area synthetic edge"))
         if known(real):
             parts.append(line(x - 0.5, y(real), end + 0.5, y(real), "line real"))
-    return svg(112, 34, *parts, label=label, class_="strip")
+    return svg(112, 34, *parts, *_gaps(boxes, y), label=label, class_="strip")
 
 
 def _overlay(
@@ -54,8 +79,7 @@ def _overlay(
     up: tuple[float, float],
 ) -> list[Html]:
     """Steps of two lists of shares, of which None draws as 0."""
-    bins = max(len(real), len(synthetic), 1)
-    top = max([value for value in (*real, *synthetic) if known(value)], default=0) or 1
+    bins, top = _extent(real, synthetic)
     x, y = Scale(0, bins, *across), Scale(0, top, *up)
     floor = f"M{px(across[0])} {px(up[0])}"
     return [
@@ -63,6 +87,12 @@ def _overlay(
         tag("path", d=f"{floor}{_steps(synthetic, x, y)}V{px(up[0])}", class_="line synthetic"),
         tag("path", d=f"{floor}{_steps(real, x, y)}V{px(up[0])}", class_="line real"),
     ]
+
+
+def _extent(real: Sequence[float | None], synthetic: Sequence[float | None]) -> tuple[int, float]:
+    """How many bins there are, and the largest share."""
+    top = max([value for value in (*real, *synthetic) if known(value)], default=0) or 1
+    return max(len(real), len(synthetic), 1), top
 
 
 def _steps(shares: Sequence[float | None], x: Scale, y: Scale) -> str:

@@ -40,7 +40,9 @@ def columns(content: Content, fidelity: Content) -> Part:
         lede(
             "Does each column, on its own, look like the real one? Score 1 is identical. “Real” is "
             f"the same score with {others(content)} in place of the synthetic ones: the best to "
-            "expect; scores that fall short of it by more than 0.05 are bold."
+            "expect; scores that fall short of it by more than 0.05 are bold. Small charts are "
+            "filled where the two differ: in the colour of synthetic rows what these have too much "
+            "of, in that of real ones what they lack."
         ),
         _worst(entries),
         tag("div", _search(len(entries)), legend("synthetic", "real", lines=True), class_="tools"),

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Sequence
 
 from fedsynth.evaluation.report.charts.bars import axis, bars, whiskers
 from fedsynth.evaluation.report.charts.drawing import Scale, legend
-from fedsynth.evaluation.report.charts.heatmap import MOST, heatmap, scale_of_shades, worst_pairs
+from fedsynth.evaluation.report.charts.heatmap import (
+    MOST,
+    choose_columns,
+    heatmap,
+    scale_of_shades,
+    worst_pairs,
+)
 from fedsynth.evaluation.report.content import Content, others, reason
 from fedsynth.evaluation.report.layout import (
     Part,
@@ -73,9 +81,42 @@ def _pairs(content: Content, fidelity: Content) -> Part | Html:
     label += _say(worst, names)
     chart = join([scale_of_shades(), heatmap(pairs, label)])
     body.append(region("Map of pairs", figure(chart, class_="map")))
+    body.append(_opened(pairs))
     body.append(_correlations(pairs))
     body.append(_worst_table(worst, names, reference))
     return part("pairs", "Pairs of columns", *body, link="Pairs")
+
+
+def _opened(pairs: Content) -> Html | None:
+    """Where the page's script draws the pair that a reader picks, real rows beside synthetic ones;
+    None where no pair's table is known."""
+    joint = pairs.get("joint") or {}
+    if not joint.get("places"):
+        return None
+    distance = pairs["distance"]
+    held = {
+        "names": pairs["names"],
+        "drawn": choose_columns(distance),
+        "distance": [score(distance[i][j]) for i, j in joint["places"]],
+        **joint,
+    }
+    choices = [
+        tag("select", id=key, aria_label=title)
+        for key, title in (("pair-one", "First column"), ("pair-two", "Second column"))
+    ]
+    said = tag("output", id="pair-said", for_="pair-one pair-two")
+    words = "A pair as a chart, by a click on the map or here:"
+    if len(joint["places"]) < math.comb(len(pairs["names"]), 2):
+        words = f"The {count(len(joint['places']))} pairs furthest off, as charts; {words[2:]}"
+    return tag(
+        "div",
+        tag("p", words, " ", join(choices, " and "), class_="search"),
+        region("Chart of a pair", tag("div", id="pair-chart")),
+        tag("p", said),
+        tag("template", json.dumps(held, separators=(",", ":")), id="pair-data"),
+        id="pair",
+        hidden=True,
+    )
 
 
 def _say(worst: Sequence[tuple[int, int, float]], names: Sequence[object]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 from fedsynth.evaluation.report.charts.bars import axis, bars
 from fedsynth.evaluation.report.charts.drawing import Scale, legend
 from fedsynth.evaluation.report.charts.histograms import dots
@@ -35,7 +37,8 @@ def _grids(content: Content, images: Content) -> Part | Html:
     for key, title in (("synthetic", "Synthetic images"), ("real", "Real images")):
         if grid.get(key):
             alt = f"A grid of {key} images, each row one class where classes are known"
-            picture = tag("img", src=grid[key], alt=alt, class_="picture")
+            wide = _width(str(grid[key]))
+            picture = tag("img", src=grid[key], alt=alt, class_="picture", width=wide)
             shown.append(figure(picture, title))
     if not shown:
         return absent("Sample of images", reason(content, "images"))
@@ -43,6 +46,14 @@ def _grids(content: Content, images: Content) -> Part | Html:
     if not grid.get("real"):
         without = absent("Real images", "They are private, or were not given to be shown.")
     return part("samples", "Samples", several(shown), without)
+
+
+def _width(picture: str) -> int | None:
+    """So many pixels of the screen as make each of a PNG's a square of the same size, of two at
+    least; None of another kind of picture."""
+    head = base64.b64decode(picture.partition(",")[2][:32] + "==")
+    wide = int.from_bytes(head[16:20], "big") if head.startswith(b"\x89PNG") else 0
+    return wide * max(2, 460 // wide) if wide else None
 
 
 def _student(content: Content, images: Content) -> Part | Html:

@@ -112,6 +112,15 @@ def test_small_distributions_step_at_the_bins_edges():
     assert _d(chart, "area synthetic") == "M1 33V2H37.7V33H74.3V33H111V33z"
 
 
+def test_small_distributions_are_filled_where_the_two_differ():
+    chart = strip(HISTOGRAM, "label")
+    # Of the shares .5, .25 and .25 against 1, 0 and one not known.
+    assert _d(chart, "over") == "M1 17.5V2H37.7V17.5z"
+    assert _d(chart, "under") == "M37.7 25.2V33H74.3V25.2z"
+    alike = {**HISTOGRAM, "synthetic": HISTOGRAM["real"]}
+    assert "over" not in strip(alike, "label") and "under" not in strip(alike, "label")
+
+
 def test_large_distributions_have_a_bar_to_hover_for_each_bin():
     chart = distribution(HISTOGRAM, "label")
     # 44 to 356 across, the share 1 at 10 and 0 at 176.
