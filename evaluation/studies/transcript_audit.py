@@ -3,7 +3,8 @@
     python evaluation/studies/transcript_audit.py [--only releases methods] [--methods aim pate]
 
 `methods`: a method is fitted on one of two worlds, which differ by a record of the first of three
-owners (all of whose cells are unlike the others'), or by all that this owner contributes. Every
+owners (all of whose cells are unlike the others'), by a person with all its rows there, or by all
+that this owner contributes. Every
 request is answered in both worlds, with the same coins, so that the exact clipped sums of both are
 known for the very requests that were made; the fit goes on with one world's. So it is known what
 each release gives away to a promised adversary that knows all but the world:
@@ -65,7 +66,7 @@ from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.job import Job
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.registry import METHODS
-from fedsynth.schema import Categorical, Integer, Schema
+from fedsynth.schema import Categorical, Identifier, Integer, Schema
 
 HOME = Path(__file__).resolve().parents[2]
 DELTA = 1e-5
@@ -83,16 +84,27 @@ SCHEMA = Schema(
     ],
     target="y",
 )
+OF_PERSONS = Schema(columns=[*SCHEMA.columns, Identifier(name="p")], target="y", person="p")
+# Rows of the person in question; of the others each has two.
+ROWS = 7
 
 
 def world(other, unit):
     """The owners' tables; ``other`` is the world with the record, or the contribution."""
     usual = pd.DataFrame({"a": ["p"], "b": ["p"], "n": [3], "y": ["no"]})
     odd = pd.DataFrame({"a": ["r"], "b": ["q"], "n": [63], "y": ["yes"]})
-    first = [usual] * 20 + [odd] * other if unit == "record" else [odd] * 5 * other
+    first = {
+        "record": [usual] * 20 + [odd] * other,
+        "person": [usual] * 20 + ([odd] * (ROWS - 1) + [usual]) * other,
+        "client": [odd] * 5 * other,
+    }[unit]
     many = pd.concat([usual] * 20, ignore_index=True)
     owned = pd.concat(first, ignore_index=True) if first else usual[:0]
-    return {TARGET: owned, "second": many, "third": many}
+    tables = {TARGET: owned, "second": many, "third": many}
+    if unit != "person":
+        return tables
+    persons = {name: np.minimum(np.arange(len(table)) // 2, 10) for name, table in tables.items()}
+    return {name: table.assign(p=persons[name]) for name, table in tables.items()}
 
 
 class Coins(NoiseSource):
@@ -164,8 +176,11 @@ def watched():
 
     def draw_records(view, request):
         sample = draw(view, request)
-        forced = WATCH.force and view.name == TARGET
-        return np.union1d(sample, [view.records - 1]) if forced else sample
+        if not (WATCH.force and view.name == TARGET):
+            return sample
+        # The last record, or all those of its person, which come last too.
+        rows = ROWS if request.terms.unit == "person" else 1
+        return np.union1d(sample, np.arange(view.records - rows, view.records))
 
     with (
         mock.patch.object(answering, "_clip_sums", keep_all(answering._clip_sums)),
@@ -192,12 +207,13 @@ class BothWorlds(Federation):
     truth: int
     seeds: list
 
-    def open(self, coins, ledgers, private, budget, most_records=None):
+    def open(self, coins, ledgers, private, budget, *agreed):
         floor, worlds = Floor(budget=replace(budget, epsilon=math.inf), cohort=3), []
         for tables in self.tables:
             clients = []
             for number, (name, table) in enumerate(tables.items()):
-                data, coins = prepare_rows(table, SCHEMA, name), Coins([*self.seeds, number])
+                schema = OF_PERSONS if budget.unit == "person" else SCHEMA
+                data, coins = prepare_rows(table, schema, name), Coins([*self.seeds, number])
                 clients.append(Client(name, data, len(table), coins=coins, floor=floor))
             worlds.append(LocalRuntime(clients))
         return BothRuntimes(worlds, self.truth)
@@ -217,9 +233,13 @@ class BothRuntimes:
         self.worlds, self.truth = worlds, truth
         self.clients = worlds[0].clients
 
-    def open(self, job, participations):
+    def open(self, job, participations, told):
         for runtime in self.worlds:
-            runtime.open(job, participations)
+            runtime.open(job, participations, told)
+
+    def settle(self, job, number):
+        for runtime in self.worlds:
+            runtime.settle(job, number)
 
     def announce(self, job, key, value):
         for runtime in self.worlds:
@@ -344,6 +364,7 @@ def scaled(terms, multiplier):
     """The terms of a record, of a noise multiplier, perhaps without end."""
     noise = min(multiplier, NEVER)
     bare = {"unit": "record", "trust": "central", "survivors": 1, "curious": 0, "clip": 1.0}
+    bare["weigh"] = None
     return replace(terms, **bare, noise_multiplier=noise)
 
 
@@ -429,22 +450,31 @@ def methods(names, seconds):
             for unit in units or ("record", "client"):
                 for trust in trusts or ("central", "distributed", "local"):
                     yield audit_method(name, settings, unit, trust, seconds)
+            if "record" in (units or ("record",)) and not METHODS[name].no_persons:
+                for trust in trusts or ("central", "distributed", "local"):
+                    for weigh in WEIGHED:
+                        yield audit_method(name, settings, "person", trust, seconds, weigh)
 
 
-def audit_method(name, settings, unit, trust, seconds):
+WEIGHED = ({}, {"weigh": "row", "person_clip": 2.0})
+"""How rows of persons may be weighed."""
+
+
+def audit_method(name, settings, unit, trust, seconds, weigh=None, least=5):
     start, worlds = time.process_time(), [world(other, unit) for other in (0, 1)]
-    synthesizer = METHODS[name](SCHEMA, settings)
-    budget = Budget(epsilon=EPSILON, delta=DELTA, unit=unit, trust=trust)
+    synthesizer = METHODS[name](OF_PERSONS if unit == "person" else SCHEMA, settings)
+    budget = Budget(epsilon=EPSILON, delta=DELTA, unit=unit, trust=trust, **(weigh or {}))
     plan = synthesizer.plan(budget, 3)
     case = zlib.crc32(f"{name} {settings} {unit} {trust}".encode())
     ratios, used, runs, noise = ([], []), 0.0, 0, defaultdict(lambda: [0.0, 0])
     fitting = time.process_time()
-    while runs < 5 or time.process_time() - fitting < seconds:
+    while runs < least or time.process_time() - fitting < seconds:
         for truth in (0, 1):
             with audited() as audit:
                 number = 2 * runs + truth
                 federation = BothWorlds(worlds, truth, [case, number])
                 known = {"plan": plan, "seed": runs, "insecure_noise_seed": case + number}
+                known |= {"again": True, "progress": False}
                 synthesizer.fit(federation, budget, **known)
             ratios[truth].append(sum(seen.llr for seen in audit.seen))
             used = max(used, audit.used())
@@ -466,6 +496,7 @@ def audit_method(name, settings, unit, trust, seconds):
         "method": name,
         "settings": settings,
         "unit": unit,
+        **(weigh or {}),
         "trust": trust,
         "releases": len(audit.seen),
         "claimed": round(claimed, 4),
