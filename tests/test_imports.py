@@ -10,9 +10,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-import pytest
-
-from tests.small_jobs import write_job
+from tests.small_jobs import SETTINGS, write_job
 
 PROJECT = Path(__file__).parents[1]
 HEAVY = {"torch", "opacus", "sdv", "sdmetrics", "statsmodels", "matplotlib"}
@@ -39,22 +37,8 @@ def loaded_after(commands: list[list[str]], code: int = 0) -> list[set[str]]:
     return [set(names) for _, *names in told]
 
 
-def loaded_modules(*arguments: object) -> set[str]:
-    (modules,) = loaded_after([[str(argument) for argument in arguments]])
-    return modules
-
-
 def job(folder: Path, **changes: object) -> Path:
     return write_job(folder, **{"method": "aim", "settings": None, "holdout": 0.0, **changes})
-
-
-@pytest.fixture(scope="module")
-def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of an AIM job without a holdout, whose process loaded no more than it should."""
-    folder = tmp_path_factory.mktemp("aim")
-    modules = loaded_modules("run", job(folder / "job"), "--out", folder / "release", "--quiet")
-    assert not modules & {*HEAVY, "sklearn"}
-    return folder / "release"
 
 
 def test_help_imports_no_numbers():
@@ -89,28 +73,37 @@ def test_settings_of_all_methods_need_no_tables():
     assert not set(done.stdout.split()) & {*TABLES, *LEARNING, *HEAVY}
 
 
-def test_an_aim_job_with_a_holdout_needs_no_torch(tmp_path):
-    modules = loaded_modules(
-        "run", job(tmp_path, holdout=0.2), "--out", tmp_path / "out", "--quiet"
-    )
-    assert not modules & HEAVY
+def test_sampling_needs_no_accountant_and_counting_no_torch(call, tmp_path):
+    """In one process, as above: the lightest first."""
+    release = tmp_path / "release"
+    assert call("run", job(tmp_path / "job"), "--out", release, "--quiet")[0] == 0
+    rows = ["-n", "5", "-o", str(tmp_path / "rows.csv")]
+    commands = [["sample", str(release), *rows], ["count", str(release), "age", "income"]]
+    sampled, counted = loaded_after(commands)
+    assert not sampled & {*HEAVY, *LEARNING, "rich"}
+    assert not counted & {*HEAVY, *LEARNING}
 
 
-def test_planning_tables_needs_no_torch(tmp_path):
-    assert not loaded_modules("plan", job(tmp_path)) & {*HEAVY, "sklearn"}
-
-
-def test_counting_needs_no_torch(release):
-    assert not loaded_modules("count", release, "age", "income") & {*HEAVY, *LEARNING}
-
-
-def test_sampling_needs_no_torch(release, tmp_path):
-    modules = loaded_modules("sample", release, "-n", 5, "-o", tmp_path / "rows.csv")
-    assert not modules & {*HEAVY, *LEARNING, "rich"}
-
-
-def test_verifying_needs_no_torch_and_no_tables(release):
-    assert not loaded_modules("verify", release) & {*HEAVY, *TABLES, "sklearn"}
+def test_verifying_needs_no_tables_planning_no_learning_and_an_aim_job_no_torch(
+    call, tmp_path, exact_costs
+):
+    release, path = tmp_path / "release", str(job(tmp_path / "job"))
+    # Of samples, about which the PRV accountant is asked.
+    noisy = {**SETTINGS, "noise_multiplier": 3.0}
+    sampled = write_job(tmp_path / "sampled", holdout=0.0, settings=noisy)
+    assert call("run", sampled, "--out", release, "--quiet")[0] == 0
+    held_out = str(job(tmp_path / "held out", holdout=0.2))
+    verified, planned, ran, scored = loaded_after([
+        ["verify", str(release)],
+        ["plan", path],
+        ["run", path, "--out", str(tmp_path / "again"), "--quiet"],
+        ["run", held_out, "--out", str(tmp_path / "scored"), "--quiet"],
+    ])  # fmt: skip
+    assert not verified & {*HEAVY, *TABLES, "sklearn"}
+    assert "prv_accountant" in verified
+    assert not planned & {*HEAVY, "sklearn"}
+    assert not ran & {*HEAVY, "sklearn"}
+    assert not scored & HEAVY
 
 
 # A notebook's own kernel has it; elsewhere nobody asks for it.

@@ -269,10 +269,13 @@ def _read_parquet(path: Path) -> pd.DataFrame:
 def _infer_dtype(texts: pd.Series) -> pd.Series:
     """Text cells [n] as int64, float64, bool or object; a code such as 007 stays text."""
     known = texts[texts != ""]
-    numbers = pd.to_numeric(known, errors="coerce")
-    if len(known) and numbers.notna().all() and not known.str.match(_LEADING_ZERO).any():
-        return numbers.reindex(texts.index)
-    if len(known) == len(texts) and known.isin(["True", "False", "true", "false"]).all():
+    places, distinct = pd.factorize(known)
+    cells = pd.Series(distinct)
+    numbers = pd.to_numeric(cells, errors="coerce")
+    if len(known) and numbers.notna().all() and not cells.str.match(_LEADING_ZERO).any():
+        found = pd.Series(numbers.to_numpy()[places], known.index, name=texts.name)
+        return found.reindex(texts.index)
+    if len(known) == len(texts) and cells.isin(["True", "False", "true", "false"]).all():
         return known.str.lower() == "true"
     return texts.where(texts != "", np.nan)
 

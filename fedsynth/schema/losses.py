@@ -51,6 +51,7 @@ def describe_losses(
         yield from _describe_spelling(column, read)
 
 
+_PLAIN = (str, int, float, np.bool_, np.integer, np.floating)
 _SENTINEL = re.compile(r"-?(?:9+|1|8+)")
 
 
@@ -101,14 +102,12 @@ def _describe_dtype(
             text = f"is {_word(series.dtype)}, and comes back as {_word(made)}"
         yield Finding(column.name, "dtype", text)
     elif isinstance(column, Categorical):
-        others = {type(cell).__name__ for cell in read.known if not _is_plain(cell)}
+        others = {
+            kind.__name__ for kind in {*map(type, read.known)} if not issubclass(kind, _PLAIN)
+        }
         if others:
             text = f"its values of type {', '.join(sorted(others))} come back as texts"
             yield Finding(column.name, "dtype", text)
-
-
-def _is_plain(cell: object) -> bool:
-    return isinstance(cell, str | int | float | np.bool_ | np.integer | np.floating)
 
 
 def _is_same(before: object, after: object) -> bool:

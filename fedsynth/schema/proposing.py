@@ -224,7 +224,7 @@ def propose_categorical(known: pd.Series, name: str, missing: bool) -> Modelled:
         return Boolean(name=name, missing=True)
     cells = known.astype(object)
     # To pandas 0 and False are one; in the table of an owner who has one of them it is itself.
-    flag = cells.map(lambda cell: isinstance(cell, bool | np.bool_)).astype(bool)
+    flag = np.fromiter((isinstance(cell, bool | np.bool_) for cell in cells), bool, len(cells))
     commonest = [*cells[~flag].value_counts().index, *cells[flag].unique()]
     categories = known.cat.categories if isinstance(known.dtype, pd.CategoricalDtype) else ()
     spelled: dict[str, object] = {}

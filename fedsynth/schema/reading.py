@@ -95,7 +95,7 @@ def read_series(series: pd.Series, *, typed: bool = True) -> Reading:
         if read is not None and inferred == "decimal":
             read = replace(read, decimals=_common_decimals(read.known))
         return read or Reading("text", known, known)
-    texts = known.map(text_of).astype(object)
+    texts = known.map(text_of).astype(object) if inferred != "string" else _write(known)
     told: tuple[tuple[str, str], ...] = ()
     if typed:
         marked = texts.isin(_TYPED_MARKERS)
@@ -111,6 +111,13 @@ def read_series(series: pd.Series, *, typed: bool = True) -> Reading:
     marked = texts.isin(_SURE_MARKERS)
     known = known[~marked]
     return Reading("text", known, known, markers=_count(texts[marked]), told=told)
+
+
+def _write(known: pd.Series) -> pd.Series:
+    """The text of each of these texts, found once for all that are equal."""
+    places, distinct = pd.factorize(known)
+    found = np.array([*map(text_of, distinct), None], object)
+    return pd.Series(found[places], known.index, name=known.name)
 
 
 def describe_reading(name: str, read: Reading, rows: int) -> Iterator[Finding]:
@@ -192,7 +199,7 @@ def _common_decimals(known: pd.Series) -> int | None:
 
 def _read_written(known: pd.Series, texts: pd.Series) -> Reading | None:
     """Numbers in the notation that nearly all texts have; numbers beside them stay plain."""
-    written = known.map(lambda cell: isinstance(cell, str)).astype(bool)
+    written = np.fromiter((isinstance(cell, str) for cell in known), bool, len(known))
     found = find_notation(texts[written])
     if found is None:
         return None

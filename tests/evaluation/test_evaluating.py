@@ -366,7 +366,7 @@ def test_a_copy_is_caught_by_every_attack_and_must_not_be_handed_out(look):
 
 
 @pytest.mark.usefixtures("unscored")
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_an_independent_sample_is_caught_by_none(look, seed):
     tables = [people(300, 10 * seed + k) for k in (3, 4, 5)]
     found = look(tables[0], tables[1], SCHEMA, train=tables[2], seed=seed)
@@ -398,7 +398,7 @@ def test_a_copy_of_adult_is_caught_by_every_attack(look, adult):
 
 
 @pytest.mark.usefixtures("unscored")
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1])
 def test_an_independent_sample_of_adult_is_caught_by_none(look, adult, seed):
     real, train, made, schema = parts(adult, seed)
     found = look(real, made, schema, train=train, secrets=["occupation"], seed=seed)

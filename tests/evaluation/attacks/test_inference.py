@@ -47,7 +47,7 @@ def test_a_copy_of_real_training_rows_is_caught_in_every_secret(adult):
         assert 0 < each.low < each.gain < each.high
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_an_independent_sample_of_real_rows_is_caught_in_none(adult, seed):
     train, real, other = parts(adult, seed, 2000, 600, 2000)
     found = inference(other, train, real, attempts=600, seed=seed)
@@ -66,7 +66,7 @@ def test_made_up_people_are_caught_when_copied_and_not_otherwise(members, held):
     train, real = drawn_rows(members, 1), drawn_rows(held, 2)
     secrets = ("flag", "x", "y", "day")
     assert all(risk.caught for risk in inference(train, train, real, secrets=secrets).risks[1:])
-    for seed in range(3, 11):
+    for seed in range(3, 7):
         found = inference(drawn_rows(members, seed), train, real, seed=seed)
         assert not any(risk.caught for risk in found.risks)
 

@@ -41,8 +41,14 @@ def shuffled(rows: pd.DataFrame, seed: int) -> pd.DataFrame:
     return pd.DataFrame({name: rng.permutation(rows[name].to_numpy()) for name in rows})
 
 
+@pytest.fixture
+def few_redraws(monkeypatch):
+    """For what no redraw comes near: the alarm's level is not the matter."""
+    monkeypatch.setattr(shadow, "_REDRAWS", 300)
+
+
 @pytest.mark.parametrize("rows", [24, 200])
-def test_a_copy_is_told_perfectly(rows):
+def test_a_copy_is_told_perfectly(few_redraws, rows):
     found = shadow_attack(copy, people(rows, 1), SCHEMA)
     assert found.caught
     assert found.auroc == pytest.approx(1, abs=0.001)
@@ -51,7 +57,9 @@ def test_a_copy_is_told_perfectly(rows):
     assert found.members == found.others == 8 * min(rows, 100)
 
 
-def test_a_copy_of_real_rows_is_caught_and_other_real_rows_are_not(shared_data, configs):
+def test_a_copy_of_real_rows_is_caught_and_other_real_rows_are_not(
+    shared_data, configs, few_redraws
+):
     schema = Schema.load(configs / "schemas" / "adult.yaml")
     frame = read_table(shared_data / "adult" / "adult.csv.gz", schema)
     frame = frame.sample(5000, random_state=2).reset_index(drop=True)
@@ -68,7 +76,7 @@ def test_a_copy_of_real_rows_is_caught_and_other_real_rows_are_not(shared_data, 
 
 
 @pytest.mark.parametrize("method", [partly, shuffled])
-def test_leaks_without_a_full_copy_are_caught(method):
+def test_leaks_without_a_full_copy_are_caught(few_redraws, method):
     found = shadow_attack(method, people(60, 3), SCHEMA)
     assert found.caught
     assert 0.6 < found.auroc < 0.98
@@ -83,11 +91,11 @@ def test_a_method_that_ignores_its_rows_is_as_rarely_caught_as_promised():
 
     found = [
         shadow_attack(others, people(30, s), SCHEMA, shadows=6, targets=15, seed=s)
-        for s in range(80)
+        for s in range(40)
     ]
-    # At 0.001 two alarms or more have chance 0.003.
+    # At 0.001 two alarms or more have chance 0.001.
     assert sum(attack.caught for attack in found) <= 1
-    assert np.mean([attack.auroc for attack in found]) == pytest.approx(0.5, abs=0.02)
+    assert np.mean([attack.auroc for attack in found]) == pytest.approx(0.5, abs=0.03)
     covered = np.mean([attack.auroc_low <= 0.5 <= attack.auroc_high for attack in found])
     assert covered > 0.92
 
@@ -111,11 +119,11 @@ def test_intervals_cover_the_mean_of_repetitions(monkeypatch):
     monkeypatch.setattr(shadow, "_REDRAWS", 1)
     found = [
         shadow_attack(partly, people(60, 100 + s), SCHEMA, shadows=8, targets=30, seed=s)
-        for s in range(25)
+        for s in range(15)
     ]
     mean = np.mean([attack.auroc for attack in found])
     assert 0.55 < mean < 0.75
-    assert sum(a.auroc_low <= mean <= a.auroc_high for a in found) >= 21
+    assert sum(a.auroc_low <= mean <= a.auroc_high for a in found) >= 12
     assert np.mean([a.auroc_high - a.auroc_low for a in found]) < 0.35
 
 
@@ -240,12 +248,12 @@ def test_degenerate_tables_give_finite_figures(values):
     json.dumps(asdict(found), allow_nan=False)
 
 
-def test_one_column_copied():
+def test_one_column_copied(few_redraws):
     values = np.random.default_rng(7).choice(10**6, 60, replace=False)
     assert shadow_attack(copy, pd.DataFrame({"a": values}), ONE).auroc > 0.99
 
 
-def test_ten_rows_are_caught_from_many_trials():
+def test_ten_rows_are_caught_from_many_trials(few_redraws):
     found = shadow_attack(copy, people(10, 8), SCHEMA)
     assert found.members == 80
     assert found.caught

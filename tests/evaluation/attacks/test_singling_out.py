@@ -67,7 +67,7 @@ def test_a_copy_of_real_training_rows_is_caught_by_both(adult, held):
         assert "given away" in risk.sentence
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("held", [500, 3000])
 def test_an_independent_sample_of_real_rows_is_caught_by_neither(adult, seed, held):
     train, real, other = parts(adult, seed, 3000, held, 3000)
@@ -85,7 +85,7 @@ def test_made_up_people_are_caught_when_copied_and_not_otherwise(members, held):
     for risk in singling_out(train, train, real):
         assert risk.caught
         assert risk.low > 0.8
-    for seed in range(3, 9):
+    for seed in range(3, 6):
         for risk in singling_out(drawn_rows(members, seed), train, real, seed=seed):
             assert not risk.caught
 

@@ -270,7 +270,7 @@ cells = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(real=cells, synthetic=cells, kind=st.sampled_from(["integer", "tenths", "micro", "wide"]))
 def test_shares_add_up_and_bars_hold_what_their_labels_say(real, synthetic, kind):
     column = {

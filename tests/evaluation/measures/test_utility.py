@@ -294,11 +294,11 @@ def test_what_a_tuner_sees_is_validated_on_synthetic_rows_alone():
 
 
 def test_settings_are_ranked_alike_on_rows_of_the_same_kind(monkeypatch):
-    monkeypatch.setattr("fedsynth.evaluation.measures.utility.SETTINGS", SETTINGS)
+    monkeypatch.setattr("fedsynth.evaluation.measures.utility.SETTINGS", SETTINGS[1::2])
     monkeypatch.setattr("fedsynth.evaluation.measures.agreement._ROUNDS", 150)
     made, train, test = rows(3000, seed=2), rows(1500), rows(3000, seed=1)
     found = judged(made, train, test, augment=False).agreement.settings
-    assert found.n == 12
+    assert found.n == 6
     assert found.spearman > 0.6
     pair = stats.spearmanr(found.synthetic, found.real).statistic
     assert found.spearman == pytest.approx(pair)

@@ -99,7 +99,7 @@ def test_the_family_that_made_the_rows_is_found_or_one_as_near(name):
 
 
 # To so few rows of the other families some family is nearer than the one that made them.
-@pytest.mark.parametrize("name", ["cauchy", "exponweib", "pareto"])
+@pytest.mark.parametrize("name", ["cauchy", "exponweib"])
 def test_with_every_family_in_full_none_is_nearer_than_the_chosen(name):
     rows = drawn(name)[:120]
     fit = fit_feature(rows, Effort(120, 120, 25)).fit

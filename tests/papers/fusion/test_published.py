@@ -294,7 +294,7 @@ def odd(**changes):
     ],
 )
 def test_odd_federations(tables):
-    synth = fitted(tables, points=300)
+    synth = fitted(tables, points=100)
     rows = synth.sample(40, seed=0)
     assert len(rows) == 40
     conform(rows, SCHEMA)

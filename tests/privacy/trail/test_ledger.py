@@ -103,7 +103,7 @@ def test_a_crash_in_the_middle_of_a_line_costs_only_that_line(
 
 
 @given(position=st.integers(0, 10**9), byte=st.integers(0, 255))
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_any_edited_byte_shows(tmp_path_factory: pytest.TempPathFactory, position: int, byte: int):
     folder = tmp_path_factory.getbasetemp()
     path = folder / "edited.jsonl"
