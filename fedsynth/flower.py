@@ -20,12 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from fedsynth.cli.network import logged
-from fedsynth.cli.terminal import show_outcome
 from fedsynth.errors import ConfigError, FedsynthError, MachineError
 from fedsynth.federation.runtimes.messages import Parcel
-from fedsynth.jobs.config import load_config
-from fedsynth.jobs.joining import answer_parcel
-from fedsynth.jobs.serving import by_messages, go_on, serve
 from fedsynth.plain import print_note
 from fedsynth.progress import Display
 
@@ -84,6 +80,11 @@ def _unpacked(message: Message) -> list[bytes] | None:
 
 def _serve(grid: Grid, context: Context) -> None:
     """Run a job at the server."""
+    # What the other half needs takes its processes longer to import than they work.
+    from fedsynth.cli.terminal import show_outcome
+    from fedsynth.jobs.config import load_config
+    from fedsynth.jobs.serving import by_messages, go_on, serve
+
     told = context.run_config
     unknown = sorted(set(told) - _RUN)
     if unknown:
@@ -112,6 +113,8 @@ def _answer(message: Message, context: Context) -> Message:
     said: list[bytes] = []
     told = context.node_config
     try:
+        from fedsynth.jobs.joining import answer_parcel
+
         parcel = _unpacked(message)
         if parcel is None:
             raise FedsynthError("the server sent what is no message of fedsynth")

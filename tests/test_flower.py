@@ -115,7 +115,8 @@ class Grid:
         return names
 
     def _run(self, message, told) -> None:
-        self.replies.append(self.module.client_app.run(message, told))
+        reply = self.module.client_app.run(message, told)
+        self.replies.append(reply)
 
     def pull_messages(self, names):
         came, self.replies = self.replies, []
