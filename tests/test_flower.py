@@ -275,11 +275,8 @@ class Processes:
 
     def start(self, *command: str) -> None:
         out = (self.folder / f"{len(self.started)}.log").open("wb")
-        # A session of its own: what it starts ends with it.
-        self.started.append(
-            subprocess.Popen(command, stdout=out, stderr=out, env=self.environment,
-                             cwd=self.folder, start_new_session=True)
-        )  # fmt: skip
+        more = {"env": self.environment, "cwd": self.folder}
+        self.started.append(subprocess.Popen(command, stdout=out, stderr=out, **more))
         out.close()
 
     def run(self, *command: str) -> str:
@@ -300,9 +297,16 @@ class Processes:
         return "\n".join(path.read_text() for path in sorted(self.folder.glob("*.log")))
 
     def end(self) -> None:
-        for process in reversed(self.started):
+        """End these processes and what they started, some of it in sessions of its own."""
+        listed = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True).stdout
+        parents = [[int(number) for number in line.split()] for line in listed.splitlines()]
+        ending = {process.pid for process in self.started}
+        while more := {own for own, parent in parents if parent in ending} - ending:
+            ending |= more
+        for own in ending:
             with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+                os.kill(own, signal.SIGKILL)
+        for process in self.started:
             process.wait()
 
 
