@@ -4,7 +4,7 @@ BIN := .venv/bin
 # not be: rewriting the tests' assertions is half of collecting them.
 PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
-.PHONY: demo demo-images picture quick test explore load slow crash lint types contracts build docs clean
+.PHONY: demo demo-images picture quick test test-network explore load slow crash lint types contracts build docs clean
 
 # Into a new folder each time, which is printed: runs/demo, runs/demo-2, ..
 demo: .venv/installed
@@ -23,6 +23,12 @@ quick: .venv/installed-dev
 
 test: .venv/installed-dev
 	$(PYTEST) --durations=15
+
+# Between machines alone: wire, streams, secure sums, processes, faults. `python -m tests.network`
+# prints what came of each fault.
+test-network: .venv/installed-dev
+	$(PYTEST) tests/network tests/federation/runtimes tests/federation/secure \
+		tests/federation/test_wire.py tests/jobs/test_network.py
 
 # Examples and noise that no run had before, and more of them: whenever there is an hour.
 explore: .venv/installed-dev

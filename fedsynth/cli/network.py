@@ -119,6 +119,9 @@ def join(
     check: Annotated[
         bool, typer.Option("--check", help="Read everything, and dial nobody.")
     ] = False,
+    dial: Annotated[
+        bool, typer.Option("--dial", help="With --check: and ask the server whether it may join.")
+    ] = False,
     stay: Annotated[
         bool, typer.Option("--stay", help="Take part in job after job, until it is stopped.")
     ] = False,
@@ -129,18 +132,27 @@ def join(
     from fedsynth.jobs.joining import keys_of, load_site, open_site
     from fedsynth.progress import Display
 
+    if dial and not check:
+        raise ConfigError("--dial goes with --check; without either, `join` dials and takes part")
     if insecure:
         print_note(INSECURE)
     caution = Display(quiet=True).caution
     with logged(log):
         if check:
             file = load_site(site)
-            keys_of(file, site.parent, insecure=insecure)
+            keys = keys_of(file, site.parent, insecure=insecure)
             with open_site(file, site.parent, caution, insecure=insecure):
                 print_note(f"{site}: rows, schema, account and keys are in order; nobody was asked")
                 lacks = file.missing
                 if lacks is not None:
                     print_note(f"Jobs under distributed trust would be refused for want of {lacks}")
+                print_note(f"It joins {file.rules.words}")
+            if dial and file.server is None:
+                raise ConfigError(f"{site}: `server` is needed: HOST:PORT of the server to dial")
+            if dial and file.server is not None:
+                from fedsynth.federation.runtimes.stream import ask_whether
+
+                print_note(ask_whether(file.name, file.server, keys))
             return
         try:
             finished = join_job(site, caution, print_note, insecure=insecure, stay=stay)
@@ -224,14 +236,14 @@ def keys_fingerprint(
 @contextmanager
 def logged(path: Path | None) -> Iterator[None]:
     """Says on stderr who joins and leaves, and what went wrong at this site; all events of a
-    server, as JSON, in a file."""
+    server or a site, as JSON, in a file."""
     handlers: list[tuple[str, logging.Handler]] = [
         ("fedsynth.hub", _Notes()),
         ("fedsynth.client", _Own()),
     ]
     if path is not None:
         try:
-            handlers.append(("fedsynth.hub", _Lines(path)))
+            handlers += [(name, _Lines(path)) for name in ("fedsynth.hub", "fedsynth.site")]
         except OSError as error:
             raise refused(path, error) from None
     with ExitStack() as closing:

@@ -34,6 +34,8 @@ Arrays = Mapping[str, NDArray[Any]]
 MAGIC = b"fsw\x02"
 VERSION = version("fedsynth")
 """Both sides run the same one: what a task does is what its name says in it."""
+ASKS = ""
+"""In the place of a version: of who only asks whether it may join."""
 MOST_BYTES, MOST_HEAD, MOST_NAMES = 64 << 20, 8 << 20, 1 << 20
 """Bytes of a frame, of its head, and of what names its arrays."""
 MOST_VALUES, MOST_DEPTH = 1_000_000, 60
@@ -184,6 +186,11 @@ def read(whole: bytes, most: int = MOST_BYTES) -> Frame:
     if kind in STEPS:
         return Frame(kind, plain, body=body)
     return Frame(kind, plain, _read_arrays(body))
+
+
+def is_question(whole: bytes) -> bool:
+    """Whether bytes are those of a frame `ask`."""
+    return whole[_HEAD.size :].startswith(b'{"kind":"ask",')
 
 
 def _spell(plain: Mapping[str, Any]) -> bytes:

@@ -85,6 +85,7 @@ class SiteRules(Section):
     job_delta: Delta = 1e-5
     methods: Annotated[tuple[str, ...] | None, Field(description="a list of methods")] = None
     cohort: Annotated[int, Field(ge=1, description="a whole number of at least 1")] = 1
+    pad: Annotated[float, Field(ge=0, le=3600, description="seconds, from 0 to 3600")] = 0.0
     peers: Annotated[
         dict[str, str] | None,
         BeforeValidator(_spell_peers),
@@ -118,6 +119,19 @@ class SiteRules(Section):
     def budget(self) -> Budget:
         """The most that one job may cost."""
         return Budget(self.job_epsilon, delta=self.job_delta, unit=self.unit, trust=self.trust)
+
+    @property
+    def words(self) -> str:
+        """What jobs are joined, and no others."""
+        methods = ", ".join(self.methods or ()) or "any method"
+        owners = f"{self.cohort} owners or more"
+        if self.peers:
+            owners = f"{len(self.peers) + 1} owners, who are it and {', '.join(self.peers)}"
+        return (
+            f"jobs of {methods}; that protect a {self.unit} under trust {self.trust} or a stricter "
+            f"one, at epsilon {self.job_epsilon:g} and delta {self.job_delta:g} at the most; of "
+            f"{owners}; of {self.limits.rounds:,} rounds at the most; under its own schema alone"
+        )
 
 
 class SiteFile(Agreed):
@@ -201,6 +215,7 @@ def open_site(
         peers=_peers(told.peers or {}, identity, base),
         threshold=told.threshold or 0,
         curious=told.curious,
+        pad=told.pad,
         most_bytes=told.limits.message * _MEBI,
         most_numbers=told.limits.numbers or 0,
         most_rounds=told.limits.rounds or 0,

@@ -9,6 +9,7 @@ import pytest
 
 from fedsynth.errors import ConfigError
 from fedsynth.federation.keys import fingerprint, load_keys, make_request, make_trial
+from fedsynth.federation.runtimes.stream import Streams
 from fedsynth.jobs.config import Config, load_config
 from fedsynth.jobs.data import count_clients, read_schema
 from fedsynth.jobs.joining import JOBS, load_site, open_site
@@ -179,6 +180,20 @@ def test_a_check_reads_everything_and_asks_nobody(folder, call):
     write_yaml({**SITE, "keys": "keys/south"}, folder / "site.yaml")
     code, _, err = call("join", folder / "site.yaml", "--check")
     assert code == 2 and "the certificate in `keys` is of 'south'" in err
+
+
+def test_a_check_says_what_is_joined_and_whether_the_server_lets_it(folder, call):
+    code, _, err = call("join", folder / "site.yaml", "--insecure", "--check")
+    told = "jobs of aim; that protect a record under trust central or a stricter one, at epsilon 1"
+    assert code == 0 and told in err
+    for owners, words in (["north"], "may join, if it runs"), (["south"], "not on the roster"):
+        with Streams(owners, "localhost:0", None) as streams:
+            write_yaml({**SITE, "server": streams.address}, folder / "site.yaml")
+            code, _, err = call("join", folder / "site.yaml", "--insecure", "--check", "--dial")
+            assert code == 0 and words in err and streams.hub.present == ()
+    code, _, err = call("join", folder / "site.yaml", "--insecure", "--check", "--dial")
+    assert code == 0 and "cannot be reached" in err
+    assert call("join", folder / "site.yaml", "--insecure", "--dial")[0] == 2
 
 
 def test_a_check_says_what_is_missing_for_distributed_trust_and_peers_are_read(folder, call):

@@ -36,6 +36,7 @@ from fedsynth.federation.secure.carrying import Sums
 from fedsynth.federation.secure.rules import Roster, Rules
 from fedsynth.federation.secure.state import Standing
 from fedsynth.federation.wire import (
+    ASKS,
     VERSION,
     Frame,
     FrameError,
@@ -158,6 +159,8 @@ class Hub:
             return "said nothing that this server understands: is it of the same version?"
         if name != told or name not in self._owners:
             return f"is not on the roster as {told!r:.40}, or has another's certificate"
+        if frame.plain["version"] == ASKS:
+            return f"may join, if it runs {VERSION}"
         if frame.plain["version"] != VERSION:
             return f"runs another version than this server's {VERSION}"
         if insecure and self._jobs and not all(one.job.insecure for one in self._jobs.values()):

@@ -35,6 +35,8 @@ class Rules:
             server open two sums of a round.
         curious: the fewest of them that a job holds off though they help the server; None for as
             many as a job does that does not say.
+        pad: what is said to a question leaves a whole number of so many seconds behind it; 0 for
+            as soon as it is ready.
         most_bytes, most_numbers, most_rounds: of a message, of an answer, and of a job.
     """
 
@@ -46,6 +48,7 @@ class Rules:
     peers: Mapping[str, bytes] = field(default_factory=dict)
     threshold: int = 0
     curious: int | None = None
+    pad: float = 0.0
     most_bytes: int = MOST_BYTES
     most_numbers: int = 10_000_000
     most_rounds: int = 10_000

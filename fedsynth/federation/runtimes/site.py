@@ -56,7 +56,7 @@ from fedsynth.files import read_plain
 from fedsynth.privacy.trail.chain import START, digest
 from fedsynth.privacy.trail.job import Job
 
-_LOG = logging.getLogger("fedsynth.client")
+_LOG, _EVENTS = logging.getLogger("fedsynth.client"), logging.getLogger("fedsynth.site")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _JOINED, _ANSWERS, _VECTOR, _PARTY = "joined.json", "answers", "vector", "party"
 _VALUES, _SHARE = "values", "share"
@@ -138,6 +138,11 @@ class Site:
         return self._client.name
 
     @property
+    def pad(self) -> float:
+        """Seconds: of :class:`Rules`, for whatever carries its replies."""
+        return self._rules.pad
+
+    @property
     def most_bytes(self) -> int:
         """Of a message."""
         return self._rules.most_bytes
@@ -155,13 +160,32 @@ class Site:
 
     def receive(self, body: bytes) -> bytes | None:
         """What a frame from the server gets; None where nothing is to be said."""
+        kind, plain = "damage", dict[str, Any]()
         try:
             frame = read(body, self._rules.most_bytes)
+            kind, plain = frame.kind, dict(frame.plain)
             reply = self._reply(frame)
         except FrameError as error:
             _LOG.info("%s: the server sent what is no frame (%s)", self.name, error.code)
             reply = Frame("damage", {"code": error.code})
-        return reply if reply is None or isinstance(reply, bytes) else write(reply)
+        said = reply if reply is None or isinstance(reply, bytes) else write(reply)
+        code = reply.plain.get("code") if isinstance(reply, Frame) else None
+        self._log(kind, plain, len(body), len(said or b""), code)
+        return said
+
+    def _log(self, kind: str, plain: Mapping[str, Any], got: int, sent: int, code: object) -> None:
+        """An event for whoever watches over the site: public facts, sizes and codes alone."""
+        if not _EVENTS.isEnabledFor(logging.INFO):
+            return
+        job = plain.get("job")
+        told = {
+            "owner": self.name,
+            "job": job.get("job") if isinstance(job, dict) else job,
+            "round": plain.get("round"),
+            "code": code,
+        }
+        given = {key: value for key, value in told.items() if value not in (None, "")}
+        _EVENTS.info("%s", {"event": kind, **given, "bytes": got, "sent": sent})
 
     def close(self) -> None:
         """Let go of all files; jobs go on when the site comes back."""

@@ -22,7 +22,7 @@ from fedsynth.federation.keys import Keys
 from fedsynth.federation.runtimes.apart import Apart
 from fedsynth.federation.runtimes.hub import Hub
 from fedsynth.federation.runtimes.site import Site
-from fedsynth.federation.wire import MOST_BYTES
+from fedsynth.federation.wire import ASKS, MOST_BYTES, Frame, is_question, write
 
 if TYPE_CHECKING:
     import grpc
@@ -286,18 +286,41 @@ def attend(
             pause = min(2 * pause, _LONGEST)
 
 
+def ask_whether(name: str, address: str, keys: Keys | None) -> str:
+    """Dial a server, and hang up again: whether an owner may join, in a sentence.
+
+    Raises:
+        ConfigError, MachineError: as :func:`attend`.
+    """
+    grpc = load_grpc()
+    demand_address(address, plain=keys is None)
+    plain = {"name": name, "version": ASKS, "insecure": keys is None, "jobs": {}}
+    hello = write(Frame("hello", plain))
+    with _channel(address, keys, MOST_BYTES) as channel:
+        call = channel.stream_stream(f"/{_SERVICE}/{_METHOD}")(iter([hello]), timeout=_FIRST)
+        try:
+            for _ in call:
+                break
+        except grpc.RpcError as error:
+            return _words(error, grpc, address)
+        finally:
+            call.cancel()
+    return f"{address} says nothing that this version understands"
+
+
+def _channel(address: str, keys: Keys | None, most_bytes: int) -> Any:
+    grpc, options = load_grpc(), _options(most_bytes)
+    if keys is None:
+        return grpc.insecure_channel(address, options)
+    shown = grpc.ssl_channel_credentials(keys.authority, keys.key, keys.certificate)
+    return grpc.secure_channel(address, shown, options)
+
+
 def _stream(
     site: Site, address: str, keys: Keys | None, over: Event, ends: Event, token: str
 ) -> Iterator[None]:
     """One stream, from its first to its last frame; yields after each."""
-    grpc = load_grpc()
-    options = _options(site.most_bytes)
-    if keys is None:
-        channel = grpc.insecure_channel(address, options)
-    else:
-        shown = grpc.ssl_channel_credentials(keys.authority, keys.key, keys.certificate)
-        channel = grpc.secure_channel(address, shown, options)
-    with channel:
+    with _channel(address, keys, site.most_bytes) as channel:
         up: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         up.put(site.hello())
         shown_token = ((_TOKEN, token),) if token else ()
@@ -306,7 +329,11 @@ def _stream(
         Thread(target=_watch, args=(call, over), daemon=True).start()
         try:
             for body in call:
+                began = time.monotonic()
                 reply = site.receive(body)
+                if site.pad and is_question(body):
+                    # How long it took may tell how many rows were drawn.
+                    over.wait(site.pad - (time.monotonic() - began) % site.pad)
                 if reply is not None:
                     up.put(reply)
                 yield

@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
+
+import yaml
 
 from fedsynth.federation.keys import make_trial
 from fedsynth.privacy.trail.ledger import Ledger
@@ -61,6 +64,40 @@ def write_files(folder: Path, port: int) -> None:
         "sample": {"rows": 50},
     }
     write_yaml(job, folder / "job.yaml")
+
+
+def test_what_the_compose_file_runs_works_as_processes(tmp_path, monkeypatch):
+    """Its very commands, each in the folder that its container sees as its own."""
+    deploy = Path(__file__).parents[3] / "deploy"
+    services = yaml.safe_load((deploy / "compose.yaml").read_text())["services"]
+    way = Way()
+    with ExitStack() as closing:
+        closing.callback(way.close)
+        prepare = services.pop("prepare")["entrypoint"]
+        assert prepare[:3] == ["python", "/prepare.py", "/trial"]
+        assert prepare[3:] == ["--server", "server:8443", "--listen", "0.0.0.0:8443"]
+        runpy.run_path(str(deploy / "prepare.py"))["prepare"](
+            tmp_path, f"localhost:{way.port}", "localhost:0"
+        )
+        started = {}
+        for name, service in services.items():
+            assert service["volumes"] == [f"./trial/{name}:/machine"]
+            assert ("ports" in service) == (name == "server")
+            monkeypatch.chdir(tmp_path / name)
+            started[name] = Command(tmp_path / f"{name}.out", *service["command"])
+            closing.callback(started[name].kill)
+            if name == "server":
+                started[name].until(lambda: "listening at" in started["server"].said)
+                port = re.findall(r"listening at localhost:(\d+)", started["server"].said)[-1]
+                way.lead_to(int(port))
+        assert {name: one.end() for name, one in started.items()} == dict.fromkeys(services, 0)
+    told = Command(tmp_path / "verify.out", "verify", tmp_path / "server/release")
+    assert told.end() == 0, told.said
+    for name in NAMES:
+        lines = [json.loads(line) for line in (tmp_path / name / "site.jsonl").open()]
+        rounds = [line["round"] for line in lines if line["event"] == "ask"]
+        assert rounds == charged(tmp_path / name / "account.jsonl") != []
+        assert all(line["owner"] == name and line["bytes"] > 0 for line in lines)
 
 
 def charged(path: Path) -> list[int]:

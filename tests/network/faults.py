@@ -1,0 +1,539 @@
+"""What goes wrong between machines: each fault in a job of three rounds, and what came of it."""
+
+from __future__ import annotations
+
+import copy
+import errno
+import os
+import pickle
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from fedsynth.errors import ConfigError, FedsynthError, PrivacyError
+from fedsynth.federation import keys as papers
+from fedsynth.federation.kept import Kept
+from fedsynth.federation.keys import load_keys
+from fedsynth.federation.runtimes.hub import Hub
+from fedsynth.federation.secure.frames import Step
+from fedsynth.federation.secure.frames import read as read_parts
+from fedsynth.federation.secure.leader import Leader
+from fedsynth.federation.wire import MAGIC, Frame, pack_request, read, unpack_request, write
+from fedsynth.jobs.joining import load_site, open_site
+from fedsynth.privacy.trail.ledger import Ledger
+from tests.network.world import NAMES, ROUNDS, Died, World, in_thread, nothing, write_keys
+
+SOON = 3.0
+"""Seconds of a deadline that somebody misses."""
+FAULTS: dict[str, Callable[[World], str]] = {}
+
+
+def fault(name: str) -> Callable[[Callable[[World], str]], Callable[[World], str]]:
+    def add(run: Callable[[World], str]) -> Callable[[World], str]:
+        FAULTS[name] = run
+        return run
+
+    return add
+
+
+def step_of(frame: Frame) -> Step | None:
+    return read_parts(frame.body)[0].step if frame.kind == "step" else None
+
+
+def asks(frame: Frame, round: int) -> bool:
+    return frame.kind == "ask" and frame.plain["round"] == round
+
+
+def died(world: World, *, resume: bool) -> None:
+    """A server that dies, or that its disk stops, before its job is finished."""
+    with pytest.raises((Died, FedsynthError)):
+        world.serve(resume=resume)
+
+
+def happened(world: World, event: str) -> list[str]:
+    """Codes, or kinds, that the server's log has of an event."""
+    return [str(e.get("code", e.get("kind", ""))) for e in world.events.seen if e["event"] == event]
+
+
+@fault("none")
+def undisturbed(world: World) -> str:
+    world.join(*NAMES)
+    world.serve()
+    world.wait()
+    world.demand_nothing_lost()
+    return "finished"
+
+
+@contextmanager
+def impatient(world: World, late: str, hold: Callable[[], None]) -> Iterator[None]:
+    """A deadline that one site misses in round 1, by what ``hold`` does there."""
+
+    def before(name: str, frame: Frame) -> None:
+        assert world.hub is not None
+        if frame.kind == "step" and frame.plain["round"] == 0 and step_of(frame) == Step.UNMASK:
+            world.hub._deadline = SOON
+        if step_of(frame) == Step.MASKED and frame.plain["round"] == 1:
+            world.hub._deadline = 600.0
+        if name == late and asks(frame, 1):
+            hold()
+
+    world.before = before
+    yield
+
+
+def missed(world: World) -> None:
+    world.demand_nothing_lost()
+    assert "ready" in happened(world, "late")
+
+
+@fault("a network that is partitioned for longer than the deadline")
+def partition(world: World) -> str:
+    way, after = world.ways["south"], world.after
+
+    def flowing(name: str, frame: Frame, reply: bytes | None) -> bytes | None:
+        if name == "north" and asks(frame, 2):
+            way.flow()
+        return after(name, frame, reply)
+
+    world.after = flowing
+    with impatient(world, "south", way.halt):
+        world.join(*NAMES)
+        world.serve()
+        world.wait()
+    missed(world)
+    return "its round went on without the site, whose answer came late and was let go of"
+
+
+@fault("a site that is slower than the deadline")
+def slow(world: World) -> str:
+    asked = Event()
+
+    def after(name: str, frame: Frame, reply: bytes | None) -> bytes | None:
+        if name == "north" and asks(frame, 2):
+            asked.set()
+        return reply
+
+    world.after = after
+    with impatient(world, "south", lambda: asked.wait() and None):
+        world.join(*NAMES)
+        world.serve()
+        world.wait()
+    missed(world)
+    return "as above"
+
+
+@fault("clocks that are two hours wrong, and one that is set anew meanwhile")
+def clocks(world: World) -> str:
+    genuine, ahead = time.time, {"south": 7200.0, "west": -7200.0}
+
+    class Wrong(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return datetime.fromtimestamp(now(), tz)
+
+    def now() -> float:
+        whose = next((name for name in NAMES if in_thread(name)), "server")
+        return genuine() + ahead.get(whose, 0.0)
+
+    def before(name: str, frame: Frame) -> None:
+        if asks(frame, 1):
+            ahead["server"] = 7200.0
+
+    world.before = before
+    with patch("time.time", now), patch.object(papers, "datetime", Wrong):
+        world.join(*NAMES)
+        world.serve()
+        world.wait()
+    world.demand_nothing_lost()
+    assert not happened(world, "late")
+    return "nothing: no decision rests on clocks but certificates'"
+
+
+@fault("a site that dies before it accepts, after its charge, after its numbers, while it opens")
+def site_dies(world: World) -> str:
+    left = ["accept", "charge", "masked", "unmask"]
+    keep = Kept.keep
+
+    def dies(what: str) -> None:
+        if in_thread("south") and left[:1] == [what]:
+            del left[0]
+            raise Died
+
+    def before(name: str, frame: Frame) -> None:
+        if name == "south" and frame.kind == "offer":
+            dies("accept")
+
+    def after(name: str, frame: Frame, reply: bytes | None) -> bytes | None:
+        if name == "south" and frame.kind == "step":
+            step = step_of(frame)
+            dies("masked" if step == Step.MASKED and frame.plain["round"] == 1 else "")
+            dies("unmask" if step == Step.UNMASK and frame.plain["round"] == 2 else "")
+        return reply
+
+    def keeping(*given: object) -> None:
+        dies("charge")
+        keep(*given)
+
+    world.before, world.after = before, after
+    with patch.object(Kept, "keep", keeping):
+        world.join(*NAMES)
+        world.serve()
+        world.wait()
+    assert not left
+    world.demand_nothing_lost()
+    return "it came back each time, gave what it had given, and paid for each round once"
+
+
+@fault("a server that dies before its charge, after it, among numbers, after the sum, releasing")
+def server_dies(world: World) -> str:
+    charge, receive, total, counts = Ledger.charge, Leader.receive, Hub.sum, {"masked": 0}
+    left = ["before", "after", "masked", "sum", "release"]
+
+    def dies(what: str) -> None:
+        if left[:1] == [what]:
+            del left[0]
+            raise Died
+
+    def charging(ledger: Ledger, event: object) -> None:
+        ours = ledger.path is not None and ledger.path.parent == world.out
+        if ours:
+            dies("before")
+        charge(ledger, event)
+        if ours:
+            dies("after")
+
+    def receiving(leader: Leader, name: str, reply: bytes) -> None:
+        receive(leader, name, reply)
+        counts["masked"] += leader._step == Step.MASKED
+        if counts["masked"] == 2:
+            dies("masked")
+
+    def summing(hub: Hub, *given: object) -> object:
+        found = total(hub, *given)
+        dies("sum")
+        return found
+
+    def flushing(path: Path) -> None:
+        if world.out in path.parents and world.out.joinpath("ledger.jsonl").exists():
+            rounds = len(Ledger.read(world.out / "ledger.jsonl").events)
+            if rounds == len(ROUNDS) and path.suffix == ".csv":
+                dies("release")
+
+    world.flushing = flushing
+    world.join(*NAMES)
+    with (
+        patch.object(Ledger, "charge", charging),
+        patch.object(Leader, "receive", receiving),
+        patch.object(Hub, "sum", summing),
+    ):
+        for attempt in range(len(left)):
+            died(world, resume=attempt > 0)
+        assert not left
+        world.serve(resume=True)
+    world.wait()
+    world.demand_nothing_lost()
+    return "resumed each time; sites came back by themselves; each round was opened once"
+
+
+class Full:
+    """Disks that take nothing more in a place, until there is room again."""
+
+    def __init__(self) -> None:
+        self.places: list[tuple[str, Callable[[], bool]]] = []
+        self.met: list[str] = []
+
+    def __call__(self, path: Path) -> None:
+        for place, when in self.places:
+            if place in str(path) and when():
+                self.met.append(place)
+                self.places.remove((place, when))
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+
+@fault("a site's disk that is full at its sums' journal, at an answer, at its account")
+def full_site(world: World) -> str:
+    disk, now = Full(), [-1]
+
+    def before(name: str, frame: Frame) -> None:
+        if name == "south" and frame.kind in ("ask", "step"):
+            now[0] = frame.plain["round"] if frame.kind == "ask" else 10 + frame.plain["round"]
+
+    disk.places = [
+        (place, lambda at=at: in_thread("south") and now[0] == at)
+        for place, at in (("/party", 10), ("/answers", 1), ("/south.jsonl", 2))
+    ]
+    world.before, world.flushing = before, disk
+    world.join(*NAMES)
+    world.serve()
+    world.wait()
+    assert disk.met == ["/party", "/answers", "/south.jsonl"]
+    # What an account could not write down for sure stays charged: it may be on the disk.
+    lost = {1} | (set(world.charged("south")) - world.answered("south"))
+    world.demand_nothing_lost({"south": lost})
+    assert happened(world, "refuse").count("file") == 1
+    assert sorted(happened(world, "fail") + happened(world, "refuse")) == ["file", "file", "ledger"]
+    return "codes `file`, `file` and `ledger`; nothing left it; rounds went on without it"
+
+
+@fault("a server's disk that is full at its ledger, at its checkpoint, at the release")
+def full_server(world: World) -> str:
+    disk, places = Full(), ("/out/ledger.jsonl", "/out/checkpoint/state", "/out/rows.csv")
+    world.flushing = disk
+    world.join(*NAMES)
+    for attempt, place in enumerate(places):
+        # The first line of a ledger is written before anybody is asked.
+        disk.places = [(place, lambda a=attempt: a > 0 or bool(rounds(world)))]
+        with pytest.raises(FedsynthError, match="No space left on device") as caught:
+            world.serve(resume=attempt > 0)
+        world.told.append(str(caught.value))
+    world.serve(resume=True)
+    world.wait()
+    assert tuple(disk.met) == places
+    world.demand_nothing_lost()
+    return "it stopped before it asked or released, and was resumed when there was room"
+
+
+def rounds(world: World) -> Sequence[object]:
+    with suppress(FedsynthError):
+        return Ledger.read(world.out / "ledger.jsonl").events
+    return ()
+
+
+@fault("all sites gone until the deadline")
+def all_gone(world: World) -> str:
+    def before(name: str, frame: Frame) -> None:
+        assert world.hub is not None
+        if step_of(frame) == Step.UNMASK and frame.plain["round"] == 0:
+            world.hub._deadline = SOON
+        if asks(frame, 1):
+            world.lead_to(None)
+
+    world.before = before
+    world.join(*NAMES)
+    with pytest.raises(FedsynthError) as caught:
+        world.serve()
+    assert caught.value.exit_code == 5
+    world.told.append(str(caught.value))
+    world.before = nothing
+    world.serve(resume=True)
+    world.wait()
+    # Sites that were asked when the way broke off answer the same again.
+    world.demand_nothing_lost()
+    return f"exit 5 ({caught.value}); resumed when they were back"
+
+
+@fault("an account with too little for the whole plan")
+def small_account(world: World) -> str:
+    world.write_site("south", account={"path": "accounts/south.jsonl", "epsilon": 1.0})
+    world.join(*NAMES)
+    with pytest.raises(PrivacyError, match="south has too little left") as caught:
+        world.serve()
+    world.leave(*NAMES)
+    assert caught.value.exit_code == 4 and not any(map(world.charged, NAMES))
+    world.demand_no_canary()
+    return "the offer was refused, and the job never began"
+
+
+GARBAGE = {
+    0: pickle.dumps({"a": 1}),
+    1: MAGIC + (2 * 10**5).to_bytes(4, "big") + b"[" * 10**5 + b"]" * 10**5,
+}
+
+
+@fault("a site that sends a pickle, and lists within lists")
+def garbage(world: World) -> str:
+    def after(name: str, frame: Frame, reply: bytes | None) -> bytes | None:
+        if name == "south" and frame.kind == "ask":
+            return GARBAGE.get(frame.plain["round"], reply)
+        return reply
+
+    world.after = after
+    world.join(*NAMES)
+    world.serve()
+    world.wait()
+    world.demand_nothing_lost({"south": {0, 1}})
+    codes = happened(world, "bad")
+    assert codes == ["version", "nested"]
+    return f"its stream was closed ({', '.join(codes)}), it came back, and rounds went on without"
+
+
+@fault("frames again, of an earlier round, of another job")
+def replays(world: World) -> str:
+    sent: list[bytes] = []
+
+    def before(name: str, frame: Frame) -> None:
+        hub = world.hub
+        if name == "north" and asks(frame, 2) and hub is not None and not sent:
+            mine = [said.reply for said in world.log if said.name == "south" and said.reply]
+            other = [
+                write(replace(frame, plain={**frame.plain, "job": "another"}))
+                for frame in map(read, mine)
+                if "job" in frame.plain and frame.kind != "accept"
+            ]
+            sent.extend([*mine, *mine, *other])
+            for body in sent:
+                hub.take("south", hub._links["south"], body)
+
+    world.before = before
+    world.join(*NAMES)
+    world.serve()
+    world.wait()
+    world.demand_nothing_lost()
+    assert world.hub is not None and len(happened(world, "late")) == len(sent) > 10
+    return f"{len(sent)} of {len(sent)} let go of, and counted"
+
+
+@fault("papers: expired, of another authority, of a stranger, a server's, none")
+def wrong_papers(world: World) -> str:
+    """South comes with each in turn, and then with its own."""
+
+    class Past(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return datetime.now(tz) - timedelta(days=60)
+
+    def past() -> Any:
+        return patch.object(papers, "datetime", Past)
+
+    wrong = world.folder / "wrong"
+    with past():
+        write_keys(wrong / "expired", ["south"], ca=world.authority)
+    write_keys(wrong / "other", ["south"])
+    shutil.copytree(world.folder / "keys/stranger", wrong / "stranger")
+    cases = {
+        "expired": "wrong/expired/south",
+        "unknown": "wrong/other/south",
+        "stranger": "wrong/stranger",
+        "server": "keys/server",
+        "none": None,
+    }
+    said: dict[str, str] = {}
+
+    def come() -> None:
+        world.join("north", "west")
+        while len([one for one in world.told if "is connected" in one]) < 2:
+            time.sleep(0.01)
+        for case, keys in cases.items():
+            given = {"keys": keys} if keys else {}
+            name = {"stranger": "stranger", "server": "localhost"}.get(case, "south")
+            rules = {"trust": "central", "job_epsilon": 1.0}
+            world.write_site("south", **{**given, "name": name, "rules": rules, "identity": None})
+            count = len(world.told)
+            with past() if case == "expired" else nullcontext():
+                world.join("south", insecure=keys is None)
+                while len(world.told) == count:
+                    time.sleep(0.01)
+                world.leave("south")
+            said[case] = world.told[count]
+        world.write_site("south")
+        world.join("south")
+
+    coming = Thread(target=come)
+    serving = world.lead_to
+
+    def lead_to(target: int | None) -> None:
+        serving(target)
+        if target is not None:
+            coming.start()
+
+    world.lead_to = lead_to  # type: ignore[method-assign]
+    world.serve()
+    coming.join()
+    world.wait()
+    world.demand_nothing_lost()
+    assert "certificate" in said["unknown"] and "not on the roster" in said["stranger"], said
+    assert all(one.startswith("localhost:") for one in said.values()), said
+    world.write_site("south", keys="wrong/expired/south")
+    with pytest.raises(ConfigError, match="is good from"):
+        load_keys(wrong / "expired/south")
+    return "each told in a sentence; the others did not notice"
+
+
+@fault("a server that asks what it may not")
+def wrong_asks(world: World) -> str:
+    """Of a site whose account is empty: offers and questions of a real job, each with one lie."""
+    world.join(*NAMES)
+    world.serve()
+    world.wait()
+    world.demand_nothing_lost()
+    frames = [read(said.got) for said in world.log if said.name == "north"]
+    offer = next(frame for frame in frames if frame.kind == "offer")
+    ask = unpack_request(next(frame for frame in frames if asks(frame, 0)))
+    last = unpack_request(next(frame for frame in frames if asks(frame, 2)))
+    world.write_site("north", account={"path": "fresh/north.jsonl", "epsilon": 8.0})
+    got: dict[str, str] = {}
+
+    def lie(job: Callable[[dict[str, Any]], None] = nothing, **plain: object) -> bytes:
+        told = copy.deepcopy(offer.plain["job"])
+        told["job"] = "lies"
+        job(told)
+        return write(Frame("offer", {**offer.plain, "job": told, **plain}))
+
+    def terms(**changes: object) -> Callable[[dict[str, Any]], None]:
+        def change(job: dict[str, Any]) -> None:
+            for planned in job["plan"]:
+                planned["terms"].update(changes)
+
+        return change
+
+    def central(job: dict[str, Any]) -> None:
+        job["budget"]["trust"] = "central"
+        terms(trust="central", survivors=1, curious=0)(job)
+
+    def alone(job: dict[str, Any]) -> None:
+        job["clients"] = 2
+
+    def insecure(job: dict[str, Any]) -> None:
+        job["secure"] = ""
+
+    offers = {
+        "trust: central": lie(central),
+        "no secure sums": lie(insecure),
+        "no noise": lie(terms(noise_multiplier=0.0)),
+        "1,000 survivors": lie(terms(survivors=1000)),
+        "threshold of 1": lie(terms(survivors=1)),
+        "a cohort of 2": lie(alone, roster=["north", "south"]),
+        "an owner that is made up": lie(roster=[*NAMES, "east"]),
+    }
+    noisy = ask.terms
+    questions = {
+        "no noise": replace(ask, terms=replace(noisy, noise_multiplier=0.0)),
+        "less noise": replace(ask, terms=replace(noisy, noise_multiplier=noisy.scale / 100)),
+        "trust: central": replace(ask, terms=replace(noisy, trust="central", survivors=1)),
+        "1,000 survivors": replace(ask, terms=replace(noisy, survivors=1000)),
+        "an unknown task": replace(ask, task="os.system"),
+        "10^9 numbers": replace(ask, dim=10**9),
+    }
+    with open_site(load_site(world.folder / "north.yaml"), world.folder, nothing) as site:
+        for words, body in offers.items():
+            reply = read(site.receive(body) or b"")
+            got[f"offers {words}"] = f"{reply.kind} {reply.plain.get('code')}"
+        assert read(site.receive(write(offer)) or b"").kind == "accept"
+        for words, request in questions.items():
+            reply = read(site.receive(pack_request(request)) or b"")
+            got[f"asks for {words}"] = f"{reply.kind} {reply.plain.get('code')}"
+        assert not site._client.ledger.events
+        # And in a job that goes on: of one round twice, of more than was planned.
+        for said in [frame for frame in frames if frame.kind == "post"]:
+            site.receive(write(said))
+        assert read(site.receive(pack_request(ask)) or b"").kind == "ready"
+        again = replace(ask, settings={**ask.settings, "other": 1})
+        beyond = [replace(last, round=2 + more) for more in range(20)]
+        replies = [read(site.receive(pack_request(one)) or b"") for one in [again, *beyond]]
+        got["asks otherwise in a round"] = f"{replies[0].kind} {replies[0].plain['code']}"
+        got["asks more than planned"] = f"{replies[-1].kind} {replies[-1].plain['code']}"
+        charged = [event.round for event in site._client.ledger.events]
+        assert charged == [0, *range(2, 2 + len(charged) - 1)] and len(charged) <= len(ROUNDS)
+    assert all(reply.startswith(("refuse", "fail")) for reply in got.values()), got
+    world.told.append(str(got))
+    world.demand_no_canary()
+    return "; ".join(f"{words}: {reply.split()[1]}" for words, reply in got.items())
