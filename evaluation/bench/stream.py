@@ -7,7 +7,8 @@ Adult in three parts, each at a site that is a process of its own, over mutual T
 A round takes the server so long as it waits; what no site computes meanwhile is the way's: frames,
 TLS, disks of accounts and answers apart from that. Sites on one machine share its cores, so the
 slowest site of a round counts. Under distributed trust sums are secure ones, whose keys, masks and
-steps are the way's, too.
+steps are the way's, too. Seconds of a busy machine say little: `cpu` is what the way costs all four
+processes together, in milliseconds of processor a round.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from pathlib import Path
 
 from fedsynth.data.tables import read_table
 from fedsynth.federation.keys import load_keys, make_trial
+from fedsynth.federation.runtimes.hub import Hub
 from fedsynth.federation.runtimes.site import Site
 from fedsynth.federation.runtimes.stream import Streams
 from fedsynth.federation.simulation.partitions import partition
@@ -42,17 +44,20 @@ SCHEMA = Path(__file__).parents[2] / "configs" / "schemas" / "adult.yaml"
 
 def site(path: Path, out: Path) -> None:
     """A site, with how long it takes for each answer in a file."""
-    genuine, taken = Site._answer, {}
+    genuine, taken, cpu = Site._answer, {}, [0.0, 0.0]
 
     def timed(self, frame):
-        began = time.perf_counter()
+        cpu[0] = cpu[0] or time.process_time()
+        began, busy = time.perf_counter(), time.thread_time()
         reply = genuine(self, frame)
         taken[frame.plain["round"]] = time.perf_counter() - began
+        cpu[1] += time.thread_time() - busy
         return reply
 
     Site._answer = timed
     join(path, lambda _: None, lambda _: None)
-    out.write_text(json.dumps(taken))
+    way = time.process_time() - sum(cpu)
+    out.write_text(json.dumps({"taken": taken, "way": way}))
 
 
 class Rounds(logging.Handler):
@@ -90,6 +95,15 @@ def measure(method: str, trust: str, data: Path, schema: Path) -> dict[str, obje
         log.addHandler(events)
         log.setLevel(logging.INFO)
         log.propagate = False
+        asking, busy = Hub.sum, [0.0]
+
+        def asked(hub, *given):
+            began = time.process_time()
+            found = asking(hub, *given)
+            busy[0] += time.process_time() - began
+            return found
+
+        Hub.sum = asked
         keys = load_keys(folder / "keys" / "server")
         with Streams(NAMES, "localhost:0", keys) as streams:
             processes = []
@@ -120,9 +134,12 @@ def measure(method: str, trust: str, data: Path, schema: Path) -> dict[str, obje
             process.join()
         slowest: dict[int, float] = defaultdict(float)
         for own in NAMES:
-            for number, seconds in json.loads((folder / f"{own}.json").read_text()).items():
+            told = json.loads((folder / f"{own}.json").read_text())
+            busy[0] += told["way"]
+            for number, seconds in told["taken"].items():
                 slowest[int(number)] = max(slowest[int(number)], seconds)
         log.removeHandler(events)
+        Hub.sum = asking
     way = sum(took - slowest[number] for number, took in events.took.items())
     rounds = len(events.took)
     return {
@@ -133,6 +150,7 @@ def measure(method: str, trust: str, data: Path, schema: Path) -> dict[str, obje
         "way": round(way, 3),
         "share": round(way / whole, 4),
         "milliseconds_a_round": round(1000 * way / rounds, 2),
+        "cpu": round(1000 * busy[0] / rounds, 1),
         "bytes_a_round_and_site": round((counts["down"] + counts["up"]) / rounds / len(NAMES)),
         "bytes": counts["down"] + counts["up"],
         "load": round(os.getloadavg()[0], 1),

@@ -142,7 +142,6 @@ def test_serve_is_for_owners_elsewhere(folder, call):
     ("key", "value", "message"),
     [
         ("name", "a/b", "no owner's name"),
-        ("server", None, "`server` must be HOST:PORT"),
         ("data", {"builtin": "rand"}, "`data` needs `path`"),
         ("data", {}, "`data` needs `path`"),
         ("account", {"epsilon": 1.0}, "`path` is needed"),

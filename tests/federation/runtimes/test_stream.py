@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from threading import Event, Thread
 
@@ -13,10 +14,11 @@ from fedsynth.errors import ConfigError, FederationError, PrivacyError
 from fedsynth.federation import keys as papers
 from fedsynth.federation.keys import Keys, load_keys, make_trial
 from fedsynth.federation.request import Request
+from fedsynth.federation.runtimes import stream
 from fedsynth.federation.runtimes.hub import Hub
 from fedsynth.federation.runtimes.site import Site
 from fedsynth.federation.runtimes.stream import Listener, Streams, attend
-from fedsynth.federation.wire import Frame, write
+from fedsynth.federation.wire import Frame, pack_request, write
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
 from tests.federation.runtimes.carriers import Machines
@@ -172,6 +174,51 @@ def test_distributed_trust_is_refused_before_anybody_is_waited_for():
 def test_a_server_that_is_silent_for_too_long_is_given_up(sites):
     with pytest.raises(FederationError, match="was silent"):
         attend(sites["c0"], "127.0.0.1:1", None, over=Event(), wait=0.0)
+
+
+def test_a_reply_leaves_a_whole_number_of_seconds_behind_its_question(sites, monkeypatch):
+    """Whatever the answer took; the clock is a table's, and nobody waits."""
+    now, waited = [100.0], []
+
+    class Over(Event):
+        def wait(self, timeout=None):
+            waited.append(timeout)
+            return super().wait(0)
+
+    class Call:
+        def __iter__(self):
+            return iter([question, other])
+
+        def is_active(self):
+            return False
+
+        def cancel(self):
+            pass
+
+    class Channel:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def stream_stream(self, _):
+            return lambda *_, **__: Call()
+
+    def receive(body: bytes) -> bytes:
+        now[0] += 2.7
+        return b"reply"
+
+    site = sites["c0"]
+    site._rules, site.receive = replace(site._rules, pad=2.0), receive
+    plain = terms(unit="record", trust="local", noise_multiplier=1.0)
+    question = pack_request(Request("test-vectors", plain, 3, job="job", round=0))
+    other = write(Frame("settle", {"job": "job", "rounds": 1}))
+    monkeypatch.setattr(stream.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(stream, "_channel", lambda *_: Channel())
+    monkeypatch.setattr(stream, "_watch", lambda *_: None)
+    list(stream._stream(site, "", None, Over(), Event(), ""))
+    assert waited == [pytest.approx(1.3)]
 
 
 def test_an_expired_certificate_is_told_before_anybody_is_dialled(tmp_path, monkeypatch):
