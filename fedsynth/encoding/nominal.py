@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +15,10 @@ from fedsynth.encoding.histogram import ColumnLayout, HistogramLayout
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.schema import Schema
 
-# Of a number's range: how far its nominal mean is from the lower bound, and its deviation. Real
-# columns fill their bounds as little, and bins that stay within such a bell are as narrow as theirs
-# (evaluation/README.md, planning). Off the middle, where a tree's halves would meet.
-_MEAN, DEVIATION = 2 / 5, 1 / 12
-# The shapes that are reckoned with beside it: a narrow one, and even over the bounds.
-NARROW, EVEN = 1 / 50, 3.0
+Shape = Literal["usual", "narrow", "low", "even"]
+"""How numbers lie within their bounds: normal about two fifths of the range with a deviation of a
+twelfth or a thirtieth of it, close above the lower bound, or evenly. Off the middle, where a tree's
+halves would meet (evaluation/README.md, planning)."""
 
 
 # Of a code, its bins' pieces and frequency, in a document: 60 to 150 on five tables at epsilon 1.
@@ -33,21 +32,30 @@ def document_bytes(encoding: TableEncoding) -> float:
 
 
 @lru_cache(32)
-def nominal_encoding(schema: Schema, bins: int, deviation: float = DEVIATION) -> TableEncoding:
-    """Codes as they would be if every number were normal about two fifths of its range, with such a
-    share of it for a deviation, and categories were even."""
-    counts = [_nominal(column, deviation) for column in HistogramLayout.of(schema).columns]
+def nominal_encoding(schema: Schema, bins: int, shape: Shape = "usual") -> TableEncoding:
+    """Codes as they would be if every number were of such a shape, and categories were even."""
+    counts = [_nominal(column, shape) for column in HistogramLayout.of(schema).columns]
     return TableEncoding.from_histogram(schema, np.concatenate(counts), 0.0, bins, rare=0.0)
 
 
-def _nominal(column: ColumnLayout, deviation: float) -> NDArray[np.float64]:
+def _share_below(ends: NDArray[np.float64], shape: Shape) -> NDArray[np.float64]:
+    """Of the values at places in the range, from 0 to 1."""
+    if shape == "even":
+        return ends
+    if shape == "low":
+        return -np.expm1(-200 * ends)
+    from scipy.special import ndtr
+
+    found: NDArray[np.float64] = ndtr((ends - 2 / 5) * (12 if shape == "usual" else 30))
+    return found
+
+
+def _nominal(column: ColumnLayout, shape: Shape) -> NDArray[np.float64]:
     """Noiseless counts [dim]."""
     cells = np.ones(column.levels[-1])
     if column.grid is not None:
-        from scipy.special import ndtr
-
         ends = np.append(column.edges, column.grid.units) / column.grid.units
-        cells = np.diff(ndtr((ends - _MEAN) / deviation))
+        cells = np.diff(_share_below(ends, shape))
         # A cell of a spike alone counts nobody.
         cells = cells * (cell_units(column.grid, column.edges, column.spikes) > 0)
     levels = [cells / (cells.sum() or 1.0)]

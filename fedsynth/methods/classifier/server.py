@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from fedsynth.federation.client.tasks import Task
-from fedsynth.federation.request import Released
+from fedsynth.federation.request import Plain, Released
 from fedsynth.methods.classifier.features import Cuts, Features, cuts_by_bounds, cuts_by_encoding
 from fedsynth.methods.classifier.learned import Learned
 from fedsynth.methods.classifier.records import Model
@@ -76,13 +76,13 @@ def train(session: Session, schema: Schema | ImageSchema) -> Learned:
     state = session.restore(State) or _begin(session, schema)
     session.channel.announce("classifier", state.model.to_dict())
     decayed = np.float32(settings.weight_decay) * state.model.network.decayed.numpy()
-    aggregation = aggregation_of(settings, settings.rate)
+    aggregation = aggregation_of(settings, settings.rate or 1.0)
     pace = Pace(settings.learning_rate, settings.average, _STEADY, _FASTEST, decayed, aggregation)
     rounds = Rounds(session, pace)
 
     def ask(rate: float) -> Released:
         weights = state.descent.optimiser.weights
-        local = {
+        local: dict[str, Plain] = {
             "learning_rate": rate,
             "weight_decay": settings.weight_decay,
             "batch_size": settings.batch_size,

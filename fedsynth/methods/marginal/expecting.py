@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fedsynth.encoding.histogram import HistogramLayout
-from fedsynth.encoding.nominal import EVEN, NARROW, document_bytes, nominal_encoding
+from fedsynth.encoding.nominal import document_bytes, nominal_encoding
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.encoding.tallies import tally
 from fedsynth.marginals import Clique, Domain
@@ -32,11 +32,11 @@ MAGNITUDE = math.sqrt(2 / math.pi)
 _FINER = 2.5
 
 NOMINAL = (
-    "Columns of numbers are taken to be normal, a twelfth of their range wide: real ones fill "
-    "their bounds as little. Their range is that from narrower ones to numbers even over their "
-    "bounds, since the rows decide how bins are cut. Rare categories share a code, which can make "
-    "a column of them a sixth worse. Pairs with the target are summed over other columns' codes, "
-    "and better where those have fewer: up to a quarter, on four tables."
+    "Columns of numbers are taken to be normal, a thirtieth of their range wide: real ones fill "
+    "their bounds as little. Their range is that from numbers close above the lower bound to such "
+    "that are even over both, since the rows decide how bins are cut. Rare categories share a code, "
+    "which can make a column of them a sixth worse. Pairs with the target are summed over other "
+    "columns' codes, and better where those have fewer: up to a quarter, on four tables."
 )
 FITTED = (
     "Errors are of the noisy tables that are asked. The rows come from a model that is fitted to "
@@ -201,12 +201,14 @@ def range_over(several: Sequence[Expected], note: str) -> Expected:
 def _column_errors(schema: Schema, bins: int, sigma: float) -> list[ExpectedError]:
     """Of the histogram: what all its levels and columns together tell of a code. Of numbers with
     the range over their shapes, by which their bins are cut."""
-    nominal = _column_noise(nominal_encoding(schema, bins), sigma)
-    shapes = [_column_noise(nominal_encoding(schema, bins, one), sigma) for one in (NARROW, EVEN)]
+    narrow, low, even, usual = (
+        _column_noise(nominal_encoding(schema, bins, shape), sigma)
+        for shape in ("narrow", "low", "even", "usual")
+    )
     errors = []
-    for kind in sorted(nominal):
-        error, cells = nominal[kind]
-        others = [error, *(shape[kind][0] for shape in shapes)]
+    for kind in sorted(narrow):
+        error, cells = narrow[kind][0], usual[kind][1]
+        others = [shape[kind][0] for shape in (narrow, low, even, usual)]
         found = ExpectedError(kind, error, cells)
         if min(others) < max(others):
             found = replace(found, least=min(others), most=max(others))

@@ -113,7 +113,7 @@ def test_what_is_asked_again_has_less_noise_where_a_message_asks_one_table_alone
     assert again.least == pytest.approx(alone) and again.least < again.error < again.most
 
 
-def test_columns_of_numbers_have_the_range_of_narrow_to_even_ones_and_categories_none():
+def test_columns_of_numbers_have_the_range_of_low_to_even_ones_and_categories_none():
     aim, plan, settings = planned(MIXED)
     errors = {error.what: error for error in aim.expect(settings, plan, 30_000).errors}
     numbers, categories = errors["columns of numbers"], errors["columns of categories"]
