@@ -380,7 +380,8 @@ def _unknown(questions: tuple[Question, ...], units: int | None) -> list[str]:
     found.append(
         "Bytes are of a client that takes part every time, without what a network wraps around "
         "them, nor some hundreds that a request's settings take. How long bins are in writing "
-        "hangs on the rows: that part of what a client receives is right to a factor of two and a half."
+        "hangs on the rows: that part of what a client receives is right to a factor of two and a "
+        "half."
     )
     if units is None:
         found.append("Without the number of records nothing is said of signal against noise.")

@@ -34,9 +34,9 @@ _FINER = 2.5
 NOMINAL = (
     "Columns of numbers are taken to be normal, a thirtieth of their range wide: real ones fill "
     "their bounds as little. Their range is that from numbers close above the lower bound to such "
-    "that are even over both, since the rows decide how bins are cut. Rare categories share a code, "
-    "which can make a column of them a sixth worse. Pairs with the target are summed over other "
-    "columns' codes, and better where those have fewer: up to a quarter, on four tables."
+    "that are even over both, since the rows decide how bins are cut. Rare categories share a "
+    "code, which can make a column of them a sixth worse. Pairs with the target are summed over "
+    "other columns' codes, and better where those have fewer: up to a quarter, on four tables."
 )
 FITTED = (
     "Errors are of the noisy tables that are asked. The rows come from a model that is fitted to "
