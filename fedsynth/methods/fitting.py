@@ -120,10 +120,10 @@ class Method(Shown, FittedModel[L], ABC):
         clients = demand_whole("clients", clients, 1)
         Options(survivors=survivors, secure=secure)
         budget = budget_of(budget, **words).for_clients(clients)
+        demand_persons(self.schema, budget, self.name, self.no_persons)
         settings = self.resolved(budget)
         sure = count_survivors(survivors, clients)
         rules = rules_for(budget, clients, sure) if secure else None
-        demand_persons(self.schema, budget, self.name, self.no_persons)
         releases = self.releases(settings, budget, clients, survivors)
         demand_joined(releases, budget, self.name)
         if secure:

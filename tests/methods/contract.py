@@ -88,6 +88,10 @@ _BUDGET = Budget(epsilon=2.0, delta=1e-4, curious=1)
 _CLASS = Categorical(name="t", values=["x", "y"])
 
 
+OF_PERSONS = Schema(columns=[*SCHEMA.columns, Identifier(name="p")], target="outcome", person="p")
+"""The small schema, of persons."""
+
+
 def _drawn(**columns: Any) -> pd.DataFrame:
     rng = np.random.default_rng(0)
     return pd.DataFrame({name: column(rng) for name, column in columns.items()})
@@ -418,11 +422,16 @@ def check_door(name: str) -> None:
     other = {"north": other_table(7, 3), "south": first["south"][:0], "west": other_table(41, 4)}
     for seed, (synth, plan) in enumerate(ways(name)):
         known = {"plan": plan, "insecure_noise_seed": seed}
+        ours, theirs = first, other
+        if plan.budget.unit == "person":
+            # Those of an owner have one to three rows, or all of them are one's.
+            ours = {k: rows.assign(p=np.arange(len(rows)) ** 2 % 23) for k, rows in first.items()}
+            theirs = {k: rows.assign(p=0) for k, rows in other.items()}
         with listening() as heard:
-            synth.fit(first, plan.budget, **known)
+            synth.fit(ours, plan.budget, **known)
         learned, rows = synth.model_state(), synth.sample(5, seed=2)
         with listening(instead=heard) as again:
-            synth.fit(other, plan.budget, again=True, **known)
+            synth.fit(theirs, plan.budget, again=True, **known)
         way = f"{synth.settings!r}, {plan.budget.unit}, {plan.budget.trust}"
         assert len(again.said) == len(heard.said) > len(heard.released) > 0
         for ours, theirs in zip(learned, synth.model_state(), strict=True):
@@ -433,16 +442,17 @@ def check_door(name: str) -> None:
 
 
 def ways(name: str) -> Iterator[tuple[Any, Any]]:
-    """Synthesizers, and plans for three owners: of every trust for records, of one for clients, and
-    with settings under which something else is asked."""
+    """Synthesizers, and plans for three owners: of every trust for records, of one for clients and
+    for persons, and with settings under which something else is asked."""
     budget, found = budget_for(name), 0
     # Noise that is given need not be calibrated.
     given = {"noise_multiplier": 20.0} if "noise_multiplier" in SETTINGS[name].model_fields else {}
     wanted = [("record", trust, {}) for trust in ("distributed", "central", "local")]
     wanted += [("client", "distributed", {})]
+    wanted += [] if METHODS[name].no_persons else [("person", "distributed", {})]
     wanted += [("record", "distributed", settings) for settings in OTHERWISE.get(name, ())]
     for unit, trust, settings in wanted if budget.private else [("record", budget.trust, {})]:
-        synth = made(name, **given, **settings)
+        synth = made(name, OF_PERSONS if unit == "person" else SCHEMA, **given, **settings)
         with suppress(PrivacyError):
             plan = synth.plan(replace(budget, unit=unit, trust=trust), 3)
             found += 1

@@ -46,6 +46,7 @@ def ledger_of(
         sampling=sampling or Everyone(),
         survivors=3 if trust == "distributed" else 1,
         alpha=1.5 if mechanism == "stable" else None,
+        weigh=budget.weigh,
     )
     for number in range(2):
         ledger.charge(Event("task", number, terms, ledger.job.job))
@@ -54,7 +55,7 @@ def ledger_of(
 
 def combinations():
     for unit, trust, mechanism, sampling, multiplier in product(
-        ("record", "client"),
+        ("record", "person", "client"),
         ("central", "distributed", "local"),
         ("gaussian", "laplace", "exponential", "stable"),
         (Everyone(), Poisson(0.2), FixedSize(2, 10)),
@@ -66,7 +67,7 @@ def combinations():
             continue
         if mechanism == "exponential" and (trust != "central" or sampling != Everyone()):
             continue
-        if unit == "record" and isinstance(sampling, FixedSize):
+        if unit != "client" and isinstance(sampling, FixedSize):
             continue
         yield unit, trust, mechanism, sampling, multiplier
 
@@ -122,7 +123,7 @@ def test_the_schema_is_itself_valid_and_strict():
         assert part["additionalProperties"] is False or "propertyNames" in part
         # Written only where they say something, so that earlier certificates stay as they are.
         optional = {"steps", "alpha", "curious", "clients", "adversaries", "incidents"}
-        optional |= {"date", "method", "parts", "trials"}
+        optional |= {"date", "method", "parts", "trials", "weigh"}
         assert set(part.get("required", [])) == set(part.get("properties", {})) - optional
 
 
@@ -220,6 +221,26 @@ def test_a_row_a_client_in_a_job_that_protects_records_is_named_with_its_price()
     assert "half their noise multiplier" in caution
     assert content["guarantee"]["neighbours"] == "add-or-remove-one"
     assert content["guarantee"]["unit"] == "record"
+
+
+@pytest.mark.parametrize(
+    ("given", "described"),
+    [
+        ({}, "rows of a random person: each of a person's k rows weighs 1/k (weigh: person)"),
+        ({"weigh": "row", "person_clip": 3}, "random rows"),
+    ],
+)
+def test_a_guarantee_of_persons_says_who_is_one_and_what_the_rows_describe(given, described):
+    budget = Budget(epsilon=math.inf, unit="person", trust="central", **given)
+    ledger = ledger_of("person", budget=budget)
+    content = certify(ledger, FILES).content
+    assert "any one person with all its rows at one owner" in content["sentence"]
+    apart, weighed = content["cautions"][-2:]
+    assert "with rows at k owners epsilon is up to k times as large" in apart
+    assert described in weighed
+    assert content["guarantee"]["neighbours"] == "add-or-remove-one"
+    # A ledger says how rows were weighed, and is read as it was written.
+    assert Job.from_dict(ledger.job.to_dict()) == ledger.job
 
 
 def test_the_quoted_epsilon_is_never_below_what_the_server_could_learn():

@@ -155,6 +155,8 @@ def ledgers(draw) -> Ledger:
             "survivors": draw(st.integers(1, 2)),
             "curious": draw(st.sampled_from([0, 0, 1])),
         }
+        joined = units.unit_of(given["unit"]).joined
+        given["weigh"] = draw(st.sampled_from(["person", "row"])) if joined else None
         try:
             terms = Terms(norm=norm_of(kind), **given)
             ledger.admit(terms)
@@ -214,12 +216,33 @@ def test_both_accountants_charge_every_ledger_alike(ledger: Ledger):
         ({**DISTRIBUTED, "curious": 1.0}, "1.0 curious"),
         ({"curious": 1}, "under central trust, where noise has no shares"),
         ({**LOCAL, "curious": 1}, "under local trust, where noise has no shares"),
+        ({"weigh": "row"}, "records' rows that are weighed by row"),
+        ({"unit": "person", "weigh": "row"}, "rows of persons, of which one record may move any"),
         ({"amplified": True}, "unknown fields [(]amplified"),
     ],
 )
 def test_a_release_that_no_rule_covers_is_refused_with_words(change: dict, words: str):
     with pytest.raises(ReleaseError, match=words):
         charge(lines({}, change))
+
+
+def test_persons_are_charged_as_records_are_and_exchange_rows_of_clients():
+    person = {"unit": "person", "weigh": "row"}
+    ledger = lines(person, {**person, "sampling": POISSON}, {"unit": "client"}, unit="person")
+    assert charge(ledger).counts == {
+        Charge("gaussian", 6.0): 1,
+        Charge("gaussian", 6.0, sampling="poisson", rate=0.25): 1,
+        Charge("gaussian", 3.0): 1,
+    }
+    for change, words in (
+        ({"unit": "person"}, "persons' rows that are weighed by None"),
+        ({"unit": "person", "weigh": "house"}, "weighed by house"),
+        ({}, "rows of records, of which one person may move any number"),
+        ({**person, "sampling": FIXED}, "persons in samples of a fixed size"),
+    ):
+        with pytest.raises(ReleaseError, match=words):
+            charge(lines(person, change, unit="person"))
+
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,117 @@
+"""Persons in whole fits: what one with all its rows gives away is within epsilon, or it is refused."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fedsynth as fs
+import fedsynth.evaluation.federated.tasks as scores
+from evaluation.studies import transcript_audit as audit
+from fedsynth.errors import ConfigError
+from fedsynth.methods.fitting import Method
+from fedsynth.methods.persons import demand_joined
+from fedsynth.privacy.budget import Budget
+from fedsynth.registry import METHODS
+from fedsynth.schema import Identifier, ImageSchema
+from tests.methods.contract import OF_PERSONS
+from tests.methods.contract import SCHEMA as SMALL
+
+REFUSED = {"fedinfer", "fusion", "hybrid-fusion", "fusion-gan"}
+BUDGET = Budget(epsilon=2.0, delta=1e-4, unit="person", curious=1)
+AUDITED = [
+    ("aim", {"iterations": 10, "marginals": 4}, "central"),
+    ("aim", {"iterations": 10, "marginals": 4}, "distributed"),
+    ("privbayes", {"structure": "votes"}, "distributed"),
+    ("private-fusion", {"mechanism": "laplace"}, "local"),
+    ("mean-embedding", {"components": 4, "random_features": 20, "steps": 2, "hidden": 6}, "local"),
+    ("pate", {"teachers": 2, "queries": 20, "steps": 2}, "distributed"),
+]
+"""The others are in the study's own table (evaluation/studies/transcript_audit.py)."""
+
+
+@pytest.mark.parametrize("weigh", audit.WEIGHED, ids=["person", "row"])
+@pytest.mark.parametrize(("name", "settings", "trust"), AUDITED)
+def test_a_person_with_all_its_rows_gives_away_no_more_than_is_claimed(
+    name, settings, trust, weigh
+):
+    found = audit.audit_method(name, settings, "person", trust, 0, weigh, least=1)
+    # Its seven rows are unlike all others, so that it is near the bound.
+    assert 0.5 < found["ratio"] <= 1.0 and found["claimed"] <= audit.EPSILON
+
+
+def test_rows_that_are_protected_one_by_one_give_a_person_away():
+    """The audit finds what it looks for: the same worlds, of which records are the unit."""
+    worlds = audit.world
+
+    def of_persons(other, unit):
+        return {k: v.drop(columns="p") for k, v in worlds(other, "person").items()}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(audit, "world", of_persons)
+        found = audit.audit_method("mst", {"iterations": 10}, "record", "local", 0, None, least=1)
+    assert found["ratio"] > 2
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_that_cannot_protect_persons_says_so_before_anything_is_asked(name):
+    if name not in REFUSED:
+        assert METHODS[name].no_persons == ""
+        return
+    with pytest.raises(ConfigError, match="cannot protect persons: "):
+        METHODS[name](OF_PERSONS).plan(replace(BUDGET, trust="local", curious=None), 3)
+
+
+def test_a_method_that_says_nothing_of_persons_is_refused():
+    class New(fs.AIM):
+        no_persons = Method.no_persons
+
+    with pytest.raises(ConfigError, match="nobody saw to it"):
+        New(OF_PERSONS).plan(BUDGET, 3)
+
+
+def test_a_task_that_does_not_keep_the_order_of_rows_is_not_planned_for_persons():
+    releases = fs.AIM(OF_PERSONS).plan(BUDGET, 3).releases
+    demand_joined(releases, BUDGET, "aim")
+    other = replace(releases[0], label=scores.TASK.name)
+    with pytest.raises(ConfigError, match="added up by person"):
+        demand_joined([other], BUDGET, "aim")
+
+
+def test_somebody_must_say_whose_a_row_is():
+    with pytest.raises(ConfigError, match="needs a schema that says whose"):
+        fs.AIM(SMALL).plan(BUDGET, 3)
+    images = ImageSchema(shape=(8, 8))
+    with pytest.raises(ConfigError, match="whose an image is"):
+        fs.MeanEmbedding(images).plan(BUDGET, 3)
+
+
+def test_a_network_for_each_class_takes_persons_apart_and_is_refused():
+    with pytest.raises(ConfigError, match="scheme sep takes a person"):
+        fs.FedVAE(OF_PERSONS, scheme="sep").plan(BUDGET, 3)
+
+
+def test_messages_whose_clip_binds_differently_are_not_held_against_each_other():
+    rng = np.random.default_rng(0)
+    persons = np.repeat(np.arange(200), 4)
+    frame = pd.DataFrame(
+        {
+            "a": rng.choice(["p", "q", "r"], 800),
+            "b": rng.choice(["p", "q"], 800),
+            "n": rng.integers(0, 64, 800),
+            "y": np.repeat(rng.choice(["no", "yes"], 200), 4),
+            "p": persons,
+        }
+    )
+    assert isinstance(audit.OF_PERSONS.columns[-1], Identifier)
+    free = Budget(epsilon=math.inf, unit="person", trust="central", weigh="row", person_clip=2.0)
+    synth = fs.AIM(audit.OF_PERSONS, iterations=5, marginals=2)
+    synth.fit(frame, free, progress=False)
+    totals = {m.clique: float(m.values.sum()) for m in synth.learned.measurements}
+    # No less than two rows a person, no more than all four.
+    assert all(2 * 200 * 0.99 < total < 800 for total in totals.values())
+    assert max(totals.values()) > 1.02 * min(totals.values())
