@@ -355,6 +355,10 @@ def calls(w: World) -> dict[str, tuple[Callable[..., object], dict[str, object]]
                 "curious": 1,
             },
         ),
+        "Budget: persons": (
+            lambda **given: fs.Budget(epsilon=1, unit="person", **given),
+            {"weigh": "row", "person_clip": 2.0},
+        ),
         "Budget.for_clients": (BUDGET.for_clients, {"clients": 3}),
         "choose": (fs.choose, {"schema": schema, "budget": BUDGET}),
         "synthesizer": (fs.synthesizer, {"method": "mst", "schema": schema, "settings": {}}),

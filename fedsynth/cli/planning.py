@@ -41,9 +41,15 @@ def plan(
     method: Annotated[str | None, typer.Option(help="A method; default: as auto chooses.")] = None,
     epsilon: Annotated[float | None, typer.Option(help="Of the whole job.")] = None,
     delta: Annotated[float | None, typer.Option(help="In (0, 1).")] = None,
-    unit: Annotated[str | None, typer.Option(help="record or client.")] = None,
+    unit: Annotated[str | None, typer.Option(help="record, person or client.")] = None,
     trust: Annotated[str | None, typer.Option(help="central, distributed or local.")] = None,
     curious: Annotated[int | None, typer.Option(help="Owners that may collude.")] = None,
+    weigh: Annotated[
+        str | None, typer.Option(help="Of persons: person (1/k for each of k rows) or row.")
+    ] = None,
+    person_clip: Annotated[
+        float | None, typer.Option(help="Of persons: how many rows one may count together.")
+    ] = None,
     clients: Annotated[int | None, typer.Option(help="How many take part.")] = None,
     records: Annotated[int | None, typer.Option(help="Records of all clients together.")] = None,
     each: Annotated[int | None, typer.Option(help="Records of each client.")] = None,
@@ -91,6 +97,8 @@ def plan(
         "unit": unit,
         "trust": trust,
         "curious": curious,
+        "weigh": weigh,
+        "person_clip": person_clip,
     }
     wanted = Wanted(
         {key: value for key, value in privacy.items() if value is not None},

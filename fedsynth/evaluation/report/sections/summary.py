@@ -131,7 +131,7 @@ def _card(entry: Content) -> list[Html]:
 
 
 def _promise(content: Content) -> Html:
-    """The certificate in words, and what its epsilon means for one record or client."""
+    """The certificate in words, and what its epsilon means for one unit."""
     head = tag("h2", "What the certificate promises")
     certificate = content.get("certificate")
     if not certificate:
@@ -147,8 +147,8 @@ def _promise(content: Content) -> Html:
 
 def _meaning(certificate: Content) -> list[Html]:
     epsilon, delta = certificate.get("epsilon"), certificate.get("delta")
-    whole = certificate.get("unit") == "client"
-    unit = "client's records were" if whole else "record was"
+    units = {"client": "client's records were", "person": "person's rows were"}
+    unit = units.get(str(certificate.get("unit")), "record was")
     if is_void(certificate) or not known(epsilon):
         lead = "It is void" if is_void(certificate) else "It states no finite epsilon"
         words = (
