@@ -43,6 +43,7 @@ QUICK = {
     "studies/marginals": "--table peers --seeds 1",
     "studies/mean_embedding": "--what epilepsy --epsilon 1 --seeds 1",
     "studies/odd_tables": "codes",
+    "studies/persons": "--seeds 1 --attacks 1",
     "studies/pate": "--only adult-records --epsilons 1 --seeds 1",
     "studies/planning": "--data bank_marketing --seeds 1",
     "studies/private_fusion": "noise --seeds 1",

@@ -29,6 +29,7 @@ from pathlib import Path
 import numpy as np
 
 from fedsynth.data.datasets import builtin_schema, load_builtin
+from fedsynth.data.persons import people_of, split_people
 from fedsynth.data.tables import conform, read_table
 from fedsynth.evaluation.measures import marginals, utility
 from fedsynth.federation.simulation.partitions import partition
@@ -129,10 +130,10 @@ def run(
     curious=None,
 ):
     table, schema = rows_of(data)
-    order = np.random.default_rng(seed).permutation(len(table))
-    cut = int(0.8 * len(table))
-    train = table.iloc[order[:cut]].reset_index(drop=True)
-    test = table.iloc[order[cut:]].reset_index(drop=True)
+    # By person, where a table tells whose its rows are; else every row is somebody's own.
+    people = people_of(table, schema, data)
+    kept, rest = split_people(people, int(0.8 * (people.max() + 1)), np.random.default_rng(seed))
+    train, test = (table.iloc[part].reset_index(drop=True) for part in (kept, rest))
     sites = {"all": train}
     if clients > 1:
         options = {"beta": 0.5} if scheme == "dirichlet" else {}
@@ -180,10 +181,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--table", choices=TABLES, default="adult")
     parser.add_argument("--seeds", type=int, nargs="*", default=[4, 5, 6, 7, 8])
+    parser.add_argument("--data", help="this data set alone; the others' lines stay")
     options = parser.parse_args()
     out = HOME / f"evaluation/results/marginals_{options.table}.jsonl"
-    out.unlink(missing_ok=True)
+    lines = out.read_text().splitlines(keepends=True) if options.data and out.exists() else []
+    kept = [line for line in lines if json.loads(line)["data"] != options.data]
+    out.write_text("".join(kept))
     for case in TABLES[options.table]:
+        if options.data not in (None, case.get("data", "adult")):
+            continue
         found = [run(seed, **case) for seed in options.seeds]
         with out.open("a") as file:
             file.writelines(json.dumps(one) + "\n" for one in found)

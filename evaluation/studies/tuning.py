@@ -58,6 +58,9 @@ Pair = tuple[Supervised, Supervised]
 
 def cut(data: str, seed: int):
     table, schema = rows_of(data)
+    if schema.person is not None:
+        # By row, as was measured: a person of randhie may be on both sides.
+        table, schema = table.drop(columns=schema.person), schema.drop(schema.person)
     order = np.random.default_rng(seed).permutation(len(table))
     train, test = order[:ROWS], order[ROWS : ROWS + TEST]
     return *(table.iloc[one].reset_index(drop=True) for one in (train, test)), schema

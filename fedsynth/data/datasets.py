@@ -25,8 +25,8 @@ def load_builtin(name: str) -> pd.DataFrame | Images:
     """Load a data set by name, without the network.
 
     "health": persons of the RAND Health Insurance Experiment, a row each, and the site of six that
-    enrolled each, 5,912 x 11. "randhie": the same experiment's person-years, up to five a person,
-    as statsmodels, which must be installed, ships them (Cameron and Trivedi 2005), 20,190 x 8.
+    enrolled each, 5,912 x 11. "randhie": the same persons' years, one to five rows each, as
+    statsmodels, which must be installed, ships them (Cameron and Trivedi 2005), 20,190 x 9.
     "digits": scikit-learn's handwritten digits, 1,797 images of 8 x 8, 0 to 16.
 
     Raises:
@@ -66,10 +66,15 @@ def _load_randhie() -> pd.DataFrame:
             "the data set 'randhie' comes with statsmodels: pip install 'fedsynth[randhie]'"
         ) from None
     raw = randhie.load_pandas().data
+    # Whose a row is stands in the file that the published one was made from, row by row.
+    source = resources.files(randhie) / "src" / "randhie.csv"
+    with source.open("rb") as file:
+        person = pd.read_csv(file, usecols=["zper"])["zper"]
     # Three dummies for one answer; excellent health is the one without a dummy.
     health = np.select([raw.hlthg == 1, raw.hlthf == 1, raw.hlthp == 1], [1, 2, 3], default=0)
     return pd.DataFrame(
         {
+            "person": person,
             "visits": raw.mdvis,
             "log_coinsurance": raw.lncoins,
             "individual_deductible": np.where(raw.idp == 1, "yes", "no"),

@@ -36,7 +36,7 @@ _FEWEST_KEYS = 10
 
 _DAY = 86_400
 KEY_NAME = re.compile(r"(^|[\W_])(id|key|index|uuid)$", re.IGNORECASE)
-_NUMBERED = re.compile(r"(.*?)(0*[1-9]\d*)")
+_NUMBERED = re.compile(r"(.*?)(0*[1-9]\d*|0+)")
 
 
 def propose_plain(
@@ -206,7 +206,7 @@ def propose_key(known: pd.Series, name: str) -> Identifier:
         return Identifier(name=name, prefix=f"{name}-")
     digits = [match[2] for match in matches if match]
     lengths = {len(each) for each in digits}
-    padded = any(each.startswith("0") for each in digits)
+    padded = any(each.startswith("0") and len(each) > 1 for each in digits)
     width = lengths.pop() if len(lengths) == 1 else None if padded else 1
     if width is not None and width > WIDEST_KEY:
         width = None

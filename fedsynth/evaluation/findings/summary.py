@@ -93,7 +93,10 @@ def _describe_detection(fidelity: Fidelity) -> str:
 def _describe_silence(privacy: Privacy, shared: bool) -> str:
     """What it means that no attack found anything."""
     if shared:
-        return "Training rows stand among the real ones, so attacks that find nothing say nothing."
+        return (
+            "Some of the real rows were learned from, or their persons were: attacks that find "
+            "nothing say nothing."
+        )
     if not privacy.membership and not privacy.risks:
         return "No attack was run, so nothing is known here of what the rows give away."
     if not any(can_alarm(one.members, one.others) for one in privacy.membership):
