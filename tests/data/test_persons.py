@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fedsynth.data.conforming import conform, restore
+from fedsynth.data.conforming import conform, conform_all, restore
 from fedsynth.errors import DataError
+from fedsynth.methods.sampling.gaps import Known
 from fedsynth.schema import Identifier, Integer, Schema
 
 SCHEMA = Schema(
@@ -70,6 +71,13 @@ def test_a_row_of_nobody_is_refused_and_no_key_is_quoted(gap):
     with pytest.raises(DataError, match="north: there are rows without a person") as error:
         conform(table(["4711", gap, "4711"]), SCHEMA, "north")
     assert "4711" not in str(error.value)
+
+
+def test_rows_to_answer_may_be_anybodys():
+    assert conform_all(table(["7", None]), SCHEMA, "table to predict").persons is None
+    gaps = Known(SCHEMA)
+    read = gaps.read(pd.DataFrame({"key": ["7", None], "age": [3, None]}))
+    assert read.rows == 2 and read.persons is None
 
 
 def test_a_gap_in_a_row_that_would_be_left_out_is_refused_as_well():

@@ -67,9 +67,11 @@ class Known:
 
 
 def _with_gaps(schema: Schema) -> Schema:
-    """The schema of a table in which any cell may be missing, and none follows from others."""
+    """The schema of a table in which any cell may be missing, also whose a row is, and none follows
+    from others."""
     columns = [
         column if isinstance(column, Identifier) else column.model_copy(update={"missing": True})
         for column in schema.columns
     ]
-    return schema.whole.model_copy(update={"columns": tuple(columns), "target": None})
+    changed = {"columns": tuple(columns), "target": None, "person": None}
+    return schema.whole.model_copy(update=changed)
