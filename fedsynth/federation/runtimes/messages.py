@@ -363,11 +363,13 @@ class Starter:
             else:
                 self._sent[name] = node
         for name, reply in self._mail.fetch(tuple(self._sent)) if self._sent else ():
-            node = self._sent.pop(name, None)
-            if node is not None and reply:
+            if name not in self._sent:
+                continue
+            node = self._sent.pop(name)
+            if reply:
                 # Its job is finished.
                 self._due[node] = math.inf, _FIRST
-            elif node is not None:
+            else:
                 _LOG.warning("node %d: its site does not dial: its own log says why", node)
                 self._put_off(node)
 

@@ -64,7 +64,7 @@ def _pairs(content: Content, fidelity: Content) -> Part | Html:
     worst = worst_pairs(pairs["distance"], 20)
     if not worst:
         return absent("Pairs of columns", "No pair could be scored.")
-    body = [
+    body: list[Html | None] = [
         lede(
             "Are relations between two columns kept? Each cell is the total variation distance of "
             "a pair: 0 is identical, 1 shares nothing. The diagonal is the column itself. ",

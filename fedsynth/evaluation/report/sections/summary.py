@@ -149,6 +149,7 @@ def _meaning(certificate: Content) -> list[Html]:
     epsilon, delta = certificate.get("epsilon"), certificate.get("delta")
     units = {"client": "client's records were", "person": "person's rows were"}
     unit = units.get(str(certificate.get("unit")), "record was")
+    alone = certificate.get("unit") not in units
     if is_void(certificate) or not known(epsilon):
         lead = "It is void" if is_void(certificate) else "It states no finite epsilon"
         words = (
@@ -170,7 +171,7 @@ def _meaning(certificate: Content) -> list[Html]:
     several = (
         "A record is not a person: for k records of one person, epsilon is up to k times as large."
     )
-    return [tag("p", words, aside, ends, how), chart, *([] if whole else [tag("p", several)])]
+    return [tag("p", words, aside, ends, how), chart, *([tag("p", several)] if alone else [])]
 
 
 def belief_after(epsilon: float) -> float:
