@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager
+import socket
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from threading import Event, Thread
@@ -17,7 +18,7 @@ from fedsynth.federation.request import Request
 from fedsynth.federation.runtimes import stream
 from fedsynth.federation.runtimes.hub import Hub
 from fedsynth.federation.runtimes.site import Site
-from fedsynth.federation.runtimes.stream import Listener, Streams, attend
+from fedsynth.federation.runtimes.stream import Listener, Streams, ask_whether, attend
 from fedsynth.federation.wire import Frame, pack_request, write
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
@@ -219,6 +220,36 @@ def test_a_reply_leaves_a_whole_number_of_seconds_behind_its_question(sites, mon
     monkeypatch.setattr(stream, "_watch", lambda *_: None)
     list(stream._stream(site, "", None, Over(), Event(), ""))
     assert waited == [pytest.approx(1.3)]
+
+
+def test_a_proxy_that_passes_streams_on_is_gone_through(trial, monkeypatch):
+    way, asked = socket.create_server(("localhost", 0)), []
+
+    def carry() -> None:
+        came, _ = way.accept()
+        asked.append(came.recv(4096).split(b"\r\n")[0])
+        there = socket.create_connection(("localhost", int(address.rpartition(":")[2])))
+        came.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        back = Thread(target=pump, args=(there, came), daemon=True)
+        back.start()
+        pump(came, there)
+        back.join()
+
+    def pump(source: socket.socket, sink: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(1 << 16):
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_RDWR)
+
+    with listening(trial["server"]) as (_, address), way:
+        thread = Thread(target=carry, daemon=True)
+        thread.start()
+        for name in ("no_proxy", "no_grpc_proxy", "grpc_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("https_proxy", f"http://localhost:{way.getsockname()[1]}")
+        assert "may join" in ask_whether("c0", address, trial["c0"])
+        thread.join()
+    assert asked == [f"CONNECT {address} HTTP/1.1".encode()]
 
 
 def test_an_expired_certificate_is_told_before_anybody_is_dialled(tmp_path, monkeypatch):
