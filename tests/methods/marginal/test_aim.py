@@ -6,13 +6,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fedsynth.data.conforming import conform
+from fedsynth.encoding.histogram import HistogramLayout
+from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError
+from fedsynth.evaluation.measures.marginals import marginal_error
 from fedsynth.marginals import Measurement
 from fedsynth.methods.marginal.aim import AIM
 from fedsynth.methods.marginal.candidates import gain
 from fedsynth.methods.marginal.settings import AIMSettings
 from fedsynth.privacy.budget import Budget
-from fedsynth.schema import Categorical, Schema
+from fedsynth.privacy.calibration import optimal_gaussian_sigma
+from fedsynth.schema import Categorical, Integer, Schema
 from tests.methods.small import SCHEMA, owners
 
 CENTRAL = Budget(epsilon=5.0, delta=1e-5, trust="central")
@@ -148,6 +153,45 @@ def test_few_records_are_told_of_by_columns_alone_and_that_is_said():
     # What is left of the budget is spent all the same, on columns.
     assert len(synth.ledger.events) == 6
     assert {m.clique for m in synth.learned.measurements} == {(k,) for k in range(5)}
+
+
+def hanging(rows, tie, seed):
+    """Four columns of three values and three numbers, which follow a hidden one in part."""
+    rng = np.random.default_rng(seed)
+    hidden = rng.integers(3, size=rows)
+    names = [*(f"c{k}" for k in range(4)), *(f"x{k}" for k in range(3))]
+    other = [rng.integers(3, size=rows) for _ in range(4)]
+    columns = [np.where(rng.random(rows) < tie, hidden, one) for one in other]
+    drawn = [rng.normal(50 + 12 * tie * (hidden - 1), 10) for _ in range(3)]
+    columns += [np.clip(np.rint(one), 0, 100).astype(int) for one in drawn]
+    return pd.DataFrame(dict(zip(names, columns, strict=True)))
+
+
+def draw_columns(frame, schema, epsilon, seed):
+    """Every column on its own, from one histogram by the whole budget."""
+    rng, layout = np.random.default_rng(seed), HistogramLayout.of(schema)
+    sigma = optimal_gaussian_sigma(epsilon, 1e-5) * layout.per_record**0.5
+    touched = layout.positions(conform(frame, schema)).ravel()
+    counts = np.bincount(touched, minlength=layout.dim) + rng.normal(0, sigma, layout.dim)
+    encoding = TableEncoding.from_histogram(schema, counts, sigma)
+    codes = [rng.choice(len(f), len(frame), p=f / f.sum()) for f in encoding.frequencies]
+    return encoding.decode(np.stack(codes, axis=1), rng)
+
+
+@pytest.mark.parametrize(("rows", "tie"), [(300, 0.9), (800, 0.0), (1200, 0.0)])
+def test_pairs_are_no_further_off_than_columns_alone_leave_them(rows, tie):
+    """Whether there is much to tell or nothing, for many records or few."""
+    categories = (Categorical(name=f"c{k}", values=(0, 1, 2)) for k in range(4))
+    numbers = (Integer(name=f"x{k}", lower=0, upper=100) for k in range(3))
+    schema, frame = Schema(columns=(*categories, *numbers)), hanging(rows, tie, 0)
+    budget = Budget(epsilon=1.0, delta=1e-5, trust="central")
+    synth = AIM(schema).fit([frame], budget, insecure_noise_seed=0, caution=lambda _: None)
+    ours, floor = (
+        marginal_error(frame, made, schema, 2).mean
+        for made in (synth.sample(rows, seed=0), draw_columns(frame, schema, 1.0, 0))
+    )
+    # One draw each, of the noise and of as many rows.
+    assert ours < 1.05 * floor
 
 
 def test_tables_that_the_model_cannot_hold_are_told_of():
