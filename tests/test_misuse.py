@@ -469,7 +469,8 @@ def calls(w: World) -> dict[str, tuple[Callable[..., object], dict[str, object]]
             # No such model, likewise.
             {"models": ["x"], "release": None, "real": table, "synthetic": table, "schema": schema,
              "train": table, "target": "x", "secrets": ["age"], "quasi_identifiers": ["age"],
-             "against": (), "sensitive": [], "title": "t", "seed": 0, "public": False, "certificate": None},
+             "against": (), "sensitive": [], "title": "t", "seed": 0, "public": False,
+             "certificate": None},
         ),
         # No such metric, likewise.
         "tune": (

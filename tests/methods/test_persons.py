@@ -1,4 +1,4 @@
-"""Persons in whole fits: what one with all its rows gives away is within epsilon, or it is refused."""
+"""Persons in whole fits: what one gives away with all its rows is within epsilon, or refused."""
 
 from __future__ import annotations
 

@@ -244,7 +244,6 @@ def test_persons_are_charged_as_records_are_and_exchange_rows_of_clients():
             charge(lines(person, change, unit="person"))
 
 
-
 @pytest.mark.parametrize(
     ("ledger", "words"),
     [
