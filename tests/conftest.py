@@ -80,14 +80,14 @@ def pytest_fixture_setup(fixturedef, request):
 
 
 def pytest_configure():
-    """What is promised of classifiers and their scores is promised of a fifth of the trees, and of
+    """What is promised of classifiers and their scores is promised of an eighth of the trees, and of
     three of the settings that a tuner would try: twelve take longer than everything else. SDMetrics
-    is told of three columns, and of all where its scores are the matter."""
+    is told of two columns, and of all where its scores are the matter."""
     # Looked for in what is young a tenth as often: half of the time that it takes.
     gc.set_threshold(10_000, 20, 20)
-    classifiers.TREES = regressors.TREES = 20
+    classifiers.TREES = regressors.TREES = 12
     agreement._ROUNDS = 30
-    quality.MOST_COLUMNS = fidelity.MOST_COLUMNS = 3
+    quality.MOST_COLUMNS = fidelity.MOST_COLUMNS = 2
     utility.SETTINGS = utility.SETTINGS[::5]
 
 

@@ -26,7 +26,7 @@ from fedsynth.schema.columns import (
 from fedsynth.schema.columns.declaration import TEXTS
 from fedsynth.schema.columns.discrete import WIDEST_KEY
 from fedsynth.schema.columns.numeric import FIRST_ZONED, find_zone
-from fedsynth.schema.reading import Reading, means_missing
+from fedsynth.schema.reading import Reading, are_of, means_missing
 
 _LARGEST_EXACT = 2**53
 _MOST_CATEGORIES = 5_000
@@ -224,7 +224,7 @@ def propose_categorical(known: pd.Series, name: str, missing: bool) -> Modelled:
         return Boolean(name=name, missing=True)
     cells = known.astype(object)
     # To pandas 0 and False are one; in the table of an owner who has one of them it is itself.
-    flag = np.fromiter((isinstance(cell, bool | np.bool_) for cell in cells), bool, len(cells))
+    flag = are_of(cells, bool, np.bool_)
     commonest = [*cells[~flag].value_counts().index, *cells[flag].unique()]
     categories = known.cat.categories if isinstance(known.dtype, pd.CategoricalDtype) else ()
     spelled: dict[str, object] = {}

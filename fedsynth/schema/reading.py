@@ -13,6 +13,7 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from fedsynth.schema.cells import read_number, seconds_of
 from fedsynth.schema.columns import text_of
@@ -120,6 +121,14 @@ def _write(known: pd.Series) -> pd.Series:
     return pd.Series(found[places], known.index, name=known.name)
 
 
+def are_of(cells: pd.Series, *types: type) -> NDArray[np.bool_]:
+    """Which cells [n] are of these types; looked at one by one only where some are not."""
+    found = {kind: issubclass(kind, types) for kind in {*map(type, cells)}}
+    if len(set(found.values())) < 2:
+        return np.full(len(cells), any(found.values()))
+    return np.fromiter((found[type(cell)] for cell in cells), bool, len(cells))
+
+
 def describe_reading(name: str, read: Reading, rows: int) -> Iterator[Finding]:
     """What of a reading of so many rows its owner is to know."""
     if read.odd:
@@ -199,7 +208,7 @@ def _common_decimals(known: pd.Series) -> int | None:
 
 def _read_written(known: pd.Series, texts: pd.Series) -> Reading | None:
     """Numbers in the notation that nearly all texts have; numbers beside them stay plain."""
-    written = np.fromiter((isinstance(cell, str) for cell in known), bool, len(known))
+    written = are_of(known, str)
     found = find_notation(texts[written])
     if found is None:
         return None

@@ -204,6 +204,7 @@ def test_a_table_of_one_column(look):
     assert "no column besides the target" in look(parts[0], parts[1], target).notes[-1]
 
 
+@pytest.mark.usefixtures("unscored")
 def test_cells_of_another_kind_are_counted(look):
     odd = people(50, 1).astype(object)
     for column, value in (("x", "abc"), ("count", "seven"), ("colour", 3), ("day", "never")):
@@ -287,6 +288,7 @@ def test_columns_that_differ_are_named_with_their_side(side):
             fs.evaluate(tables["real"], tables["synthetic"], SCHEMA, train=tables["train"])
 
 
+@pytest.mark.usefixtures("unscored")
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -153,8 +153,12 @@ BUDGETS = [
 ]
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
-@pytest.mark.parametrize("budget", BUDGETS, ids=lambda b: f"{b.trust}-{b.unit}")
+# Of records every method's contract fits under every trust.
+@pytest.mark.parametrize(
+    ("method", "budget"),
+    [(m, b) for m in METHODS for b in BUDGETS if m is AIM or b.unit == "client"],
+    ids=lambda one: one.name if isinstance(one, type) else f"{one.trust}-{one.unit}",
+)
 def test_every_trust_and_unit_fits_within_its_budget(method, budget):
     synth = method(SCHEMA).fit(owners(60, 40, 1), budget)
     assert 0.95 < synth.ledger.spent().epsilon <= 1.0
