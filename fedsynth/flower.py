@@ -21,7 +21,7 @@ from typing import Any
 
 from fedsynth.cli.network import logged
 from fedsynth.errors import ConfigError, FedsynthError, MachineError
-from fedsynth.federation.runtimes.messages import Parcel
+from fedsynth.federation.runtimes.courier import Parcel
 from fedsynth.plain import print_note
 from fedsynth.progress import Display
 
@@ -40,7 +40,7 @@ client_app = ClientApp()
 
 
 class GridMail:
-    """Flower's grid as :class:`fedsynth.federation.runtimes.messages.Mail`."""
+    """Flower's grid as :class:`fedsynth.federation.runtimes.courier.Mail`."""
 
     def __init__(self, grid: Grid) -> None:
         self._grid = grid

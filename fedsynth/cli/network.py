@@ -140,7 +140,11 @@ def join(
     with logged(log):
         if check:
             file = load_site(site)
-            keys = keys_of(file, site.parent, insecure=insecure)
+            keys = None
+            if file.server is None:
+                print_note(f"{site}: no `server`: it dials nobody, and is for Flower's messages")
+            else:
+                keys = keys_of(file, site.parent, insecure=insecure)
             with open_site(file, site.parent, caution, insecure=insecure):
                 print_note(f"{site}: rows, schema, account and keys are in order; nobody was asked")
                 lacks = file.missing

@@ -16,7 +16,8 @@ from pydantic import BeforeValidator, Field, model_validator
 from fedsynth.agreed import Agreed, plain, suggestion
 from fedsynth.errors import Caution, ConfigError, FedsynthError, warn_of
 from fedsynth.federation.keys import Keys, demand_name, load_keys
-from fedsynth.federation.runtimes.messages import Parcel, open_parcel
+from fedsynth.federation.runtimes.courier import Parcel
+from fedsynth.federation.runtimes.messages import open_parcel
 from fedsynth.federation.runtimes.rules import Rules
 from fedsynth.federation.runtimes.site import Site
 from fedsynth.federation.runtimes.stream import attend

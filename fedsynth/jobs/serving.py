@@ -10,7 +10,8 @@ from pathlib import Path
 from fedsynth.errors import Caution, ConfigError, PrivacyError, warn_of
 from fedsynth.federation.keys import load_keys
 from fedsynth.federation.runtime import Federation
-from fedsynth.federation.runtimes.messages import Mail, Messages, Starter
+from fedsynth.federation.runtimes.courier import Mail
+from fedsynth.federation.runtimes.messages import Messages, Starter
 from fedsynth.federation.runtimes.stream import Streams
 from fedsynth.jobs.carriers import MESSAGES, STREAM, choose_carrier
 from fedsynth.jobs.clients import LISTEN

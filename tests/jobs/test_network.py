@@ -166,7 +166,7 @@ def test_a_wrong_site_file_says_where_and_what(key, value, message, folder, call
     content = with_(SITE, key, float("inf") if value == "inf" else value)
     write_yaml({k: v for k, v in content.items() if v is not None}, folder / "site.yaml")
     code, _, err = call("join", folder / "site.yaml", "--insecure", "--check")
-    assert code in (2, 3) and (message in err or "`server` is needed" in err)
+    assert code in (2, 3) and message in err
     assert not (folder / "accounts").exists()
 
 
@@ -193,6 +193,14 @@ def test_a_check_says_what_is_joined_and_whether_the_server_lets_it(folder, call
     code, _, err = call("join", folder / "site.yaml", "--insecure", "--check", "--dial")
     assert code == 0 and "cannot be reached" in err
     assert call("join", folder / "site.yaml", "--insecure", "--dial")[0] == 2
+
+
+def test_a_site_without_a_server_dials_nobody(folder, call):
+    write_yaml({key: value for key, value in SITE.items() if key != "server"}, folder / "s.yaml")
+    code, _, err = call("join", folder / "s.yaml", "--check")
+    assert code == 0 and "no `server`: it dials nobody" in err
+    code, _, err = call("join", folder / "s.yaml", "--insecure")
+    assert code == 2 and "`server` is needed" in err
 
 
 def test_a_check_says_what_is_missing_for_distributed_trust_and_peers_are_read(folder, call):

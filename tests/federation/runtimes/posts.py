@@ -8,8 +8,9 @@ from contextlib import AbstractContextManager, contextmanager
 from threading import Event, Thread
 
 from fedsynth.federation.client.client import Client
+from fedsynth.federation.runtimes.courier import Courier
 from fedsynth.federation.runtimes.hub import Hub
-from fedsynth.federation.runtimes.messages import Courier, open_parcel
+from fedsynth.federation.runtimes.messages import open_parcel
 from fedsynth.federation.runtimes.site import Site
 from tests.federation.runtimes.carriers import Machines
 
@@ -18,7 +19,7 @@ Start = Callable[[], AbstractContextManager[Site]]
 
 
 class Post:
-    """:class:`fedsynth.federation.runtimes.messages.Mail` to nodes in this process.
+    """:class:`fedsynth.federation.runtimes.courier.Mail` to nodes in this process.
 
     Attributes:
         fate: what becomes of a node's next messages, one each: `lost`, `dies` before its reply is

@@ -16,8 +16,8 @@ from hypothesis import settings
 
 from fedsynth.federation.client.floor import Floor
 from fedsynth.federation.runtime import Federation
+from fedsynth.federation.runtimes.courier import Courier
 from fedsynth.federation.runtimes.hub import Hub
-from fedsynth.federation.runtimes.messages import Courier
 from fedsynth.federation.runtimes.rules import Rules
 from fedsynth.federation.runtimes.site import Site
 from fedsynth.federation.simulation.simulation import Simulation

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from fedsynth.errors import ConfigError, PrivacyError
 from fedsynth.federation.client.client import Client
 from fedsynth.federation.request import Request
+from fedsynth.federation.runtimes.courier import Courier
 from fedsynth.federation.runtimes.hub import Hub
-from fedsynth.federation.runtimes.messages import Courier, Messages, Starter, open_parcel
+from fedsynth.federation.runtimes.messages import Messages, Starter, open_parcel
 from fedsynth.federation.runtimes.site import Site
 from fedsynth.federation.wire import VERSION, Frame, pack_request, read, write
 from fedsynth.privacy.budget import Budget
