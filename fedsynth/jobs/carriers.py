@@ -12,9 +12,9 @@ from fedsynth.queries.plan import Plan
 from fedsynth.registry import choose, synthesizer
 
 MESSAGES, STREAM = "messages", "stream"
-MOST_ROUNDS = 30
-"""Questions of a job that go by messages unless it says otherwise: each starts a process at every
-site, which takes 15 to 25 seconds before any work."""
+MOST_MESSAGES, SECURE = 40, 4
+"""Messages to a site by which a job goes unless it says otherwise: each starts a process there,
+which takes 15 to 25 seconds before any work. And those of a question under secure sums."""
 
 
 def choose_carrier(config: Config, base: Path) -> tuple[str, str]:
@@ -41,7 +41,9 @@ def carrier_of(asked: str | None, method: str, plan: Plan) -> tuple[str, str]:
         ConfigError: by messages a site's process ends with each, and the method's tasks keep
             something in memory from one to the next.
     """
+    messages = plan.total * (1 if plan.secure is None else SECURE)
     questions = f"{plan.total:,} question{'' if plan.total == 1 else 's'}"
+    questions += f" in {messages:,} messages" if messages > plan.total else ""
     remembers = any(knows(one) and isinstance(lookup(one), GroupTask) for one in plan.labels)
     if asked == MESSAGES and remembers:
         raise ConfigError(
@@ -52,4 +54,4 @@ def carrier_of(asked: str | None, method: str, plan: Plan) -> tuple[str, str]:
         return str(asked), f"the job says so, of {questions}"
     if remembers:
         return STREAM, f"{method} has owners remember models from question to question"
-    return (MESSAGES if plan.total <= MOST_ROUNDS else STREAM), questions
+    return (MESSAGES if messages <= MOST_MESSAGES else STREAM), questions

@@ -15,7 +15,7 @@ from fedsynth.jobs.serving import by_streams
 
 
 def job(method: str, trust: str = "central", **federation: object) -> Config:
-    owners = {"runtime": "stream", "owners": ["north", "south"], **federation}
+    owners = {"runtime": "stream", "owners": ["north", "south", "west"], **federation}
     return Config(
         schema="health",
         privacy={"epsilon": 1.0, "trust": trust},
@@ -27,7 +27,8 @@ def job(method: str, trust: str = "central", **federation: object) -> Config:
 @pytest.mark.parametrize(
     ("method", "trust", "carrier", "why"),
     [
-        ("aim", "central", "stream", "35 questions"),
+        ("aim", "central", "messages", "35 questions"),
+        ("aim", "distributed", "messages", "6 questions in 24 messages"),
         ("privbayes", "central", "messages", "3 questions"),
         ("auto", "local", "messages", "6 questions"),
         ("fedinfer", "central", "messages", "1 question"),
@@ -36,9 +37,10 @@ def job(method: str, trust: str = "central", **federation: object) -> Config:
     ],
 )
 def test_few_questions_go_by_messages_and_many_by_stream(method, trust, carrier, why, tmp_path):
-    chosen, because = choose_carrier(job(method, trust, carrier="auto"), tmp_path)
+    more = {"secure": True} if trust == "distributed" else {}
+    chosen, because = choose_carrier(job(method, trust, carrier="auto", **more), tmp_path)
     assert chosen == carrier and why in because
-    assert choose_carrier(job(method, trust), tmp_path) == (chosen, because)
+    assert choose_carrier(job(method, trust, **more), tmp_path) == (chosen, because)
 
 
 def test_a_job_may_say_what_carries_it(tmp_path):
@@ -76,7 +78,7 @@ def test_a_job_is_written_with_what_carried_it(tmp_path):
 def test_a_plan_says_what_carries_it_on_flower(tmp_path, capsys):
     job("aim").save(path := tmp_path / "job.yaml")
     assert cli.run(["plan", str(path), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["carrier"] == "stream"
+    assert json.loads(capsys.readouterr().out)["carrier"] == "messages"
     assert cli.run(["plan", str(path), "--set", "federation.carrier=messages"]) == 0
     told = "On Flower it goes by messages (the job says so, of 35 questions)"
     assert told in capsys.readouterr().out
