@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import errno
 import os
 import pickle
@@ -29,6 +28,7 @@ from fedsynth.federation.secure.frames import read as read_parts
 from fedsynth.federation.secure.leader import Leader
 from fedsynth.federation.wire import MAGIC, Frame, pack_request, read, unpack_request, write
 from fedsynth.jobs.joining import load_site, open_site
+from fedsynth.privacy.trail.job import Job
 from fedsynth.privacy.trail.ledger import Ledger
 from tests.network.world import NAMES, ROUNDS, Died, World, in_thread, nothing, write_keys
 
@@ -328,7 +328,8 @@ def all_gone(world: World) -> str:
     world.wait()
     # Sites that were asked when the way broke off answer the same again.
     world.demand_nothing_lost()
-    return f"exit 5 ({caught.value}); resumed when they were back"
+    words = str(caught.value).partition(" (")[0]
+    return f"exit 5 ({words}); resumed when they were back"
 
 
 @fault("an account with too little for the whole plan")
@@ -472,37 +473,27 @@ def wrong_asks(world: World) -> str:
     world.write_site("north", account={"path": "fresh/north.jsonl", "epsilon": 8.0})
     got: dict[str, str] = {}
 
-    def lie(job: Callable[[dict[str, Any]], None] = nothing, **plain: object) -> bytes:
-        told = copy.deepcopy(offer.plain["job"])
-        told["job"] = "lies"
-        job(told)
-        return write(Frame("offer", {**offer.plain, "job": told, **plain}))
+    genuine = replace(Job.from_dict(offer.plain["job"]), job="lies")
 
-    def terms(**changes: object) -> Callable[[dict[str, Any]], None]:
-        def change(job: dict[str, Any]) -> None:
-            for planned in job["plan"]:
-                planned["terms"].update(changes)
+    def lie(job: Job = genuine, **plain: object) -> bytes:
+        return write(Frame("offer", {**offer.plain, "job": job.to_dict(), **plain}))
 
-        return change
+    def under(**changes: Any) -> Job:
+        plan = (replace(one, terms=replace(one.terms, **changes)) for one in genuine.plan)
+        return replace(genuine, plan=tuple(plan))
 
-    def central(job: dict[str, Any]) -> None:
-        job["budget"]["trust"] = "central"
-        terms(trust="central", survivors=1, curious=0)(job)
-
-    def alone(job: dict[str, Any]) -> None:
-        job["clients"] = 2
-
-    def insecure(job: dict[str, Any]) -> None:
-        job["secure"] = ""
-
+    plainly = {"trust": "central", "survivors": 1, "curious": 0}
     offers = {
-        "trust: central": lie(central),
-        "no secure sums": lie(insecure),
-        "no noise": lie(terms(noise_multiplier=0.0)),
-        "1,000 survivors": lie(terms(survivors=1000)),
-        "threshold of 1": lie(terms(survivors=1)),
-        "a cohort of 2": lie(alone, roster=["north", "south"]),
-        "an owner that is made up": lie(roster=[*NAMES, "east"]),
+        "trust: central": lie(
+            replace(under(**plainly), budget=replace(genuine.budget, trust="central"), secure="")
+        ),
+        "no secure sums": lie(replace(genuine, secure="")),
+        "no noise": lie(under(noise_multiplier=0.0)),
+        "1,000 survivors": lie(under(survivors=1000)),
+        "a threshold of 1": lie(under(survivors=1)),
+        "a cohort of 2": lie(replace(genuine, clients=2), roster=["north", "south"]),
+        "an owner that is made up": lie(replace(genuine, clients=4), roster=[*NAMES, "east"]),
+        "more epsilon": lie(replace(genuine, budget=replace(genuine.budget, epsilon=6.0))),
     }
     noisy = ask.terms
     questions = {
@@ -534,6 +525,8 @@ def wrong_asks(world: World) -> str:
         charged = [event.round for event in site._client.ledger.events]
         assert charged == [0, *range(2, 2 + len(charged) - 1)] and len(charged) <= len(ROUNDS)
     assert all(reply.startswith(("refuse", "fail")) for reply in got.values()), got
+    codes = {words: reply.split()[1] for words, reply in got.items()}
+    assert "damaged" not in codes.values() and codes["offers trust: central"] == "trust"
     world.told.append(str(got))
     world.demand_no_canary()
-    return "; ".join(f"{words}: {reply.split()[1]}" for words, reply in got.items())
+    return "; ".join(f"{words}: `{code}`" for words, code in codes.items())
