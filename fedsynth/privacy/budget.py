@@ -97,7 +97,7 @@ class Budget(Shown):
                 if getattr(self, name) is not None:
                     raise ConfigError(f"{name} is for unit: person, not {self.unit}: leave it out")
             return
-        weigh, clip = self.weigh or "person", self.person_clip
+        weigh, clip = "person" if self.weigh is None else self.weigh, self.person_clip
         demand_known("weigh", weigh, ("person", "row"))
         if clip is None and weigh == "row":
             raise ConfigError(_NO_CLIP)
