@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 
 import pytest
 
+from fedsynth.cli.network import logged
 from fedsynth.errors import ConfigError
 from fedsynth.federation.keys import fingerprint, load_keys, make_request, make_trial
 from fedsynth.federation.runtimes.stream import Streams
@@ -324,3 +326,9 @@ def test_a_server_that_nobody_joins_ends_with_5_and_can_be_resumed(folder, call)
     assert code == 2 and "another encryption" in err
     code, _, err = call("run", "--resume", out)
     assert code == 2 and "`fedsynth serve` runs it" in err
+
+
+def test_what_a_server_warns_of_is_printed(capsys):
+    with logged(None):
+        logging.getLogger("fedsynth.hub").warning("node %d was sent away: %s", 7, "its app failed")
+    assert "node 7 was sent away: its app failed" in capsys.readouterr().err

@@ -240,3 +240,15 @@ def test_bytes_are_counted_as_they_pass():
     hub.sum(ASKED, NAMES)
     assert hub.counts["up"] - up == 3 * len(answer())
     assert hub.counts["down"] > down
+
+
+def test_who_did_not_say_that_it_left_a_finished_job_is_told(caplog):
+    hub, puppets = opened(Hub(NAMES, receipts=0.0))
+    puppets["south"].replies["close"] = ()
+    hub.lose("west", puppets["west"])
+    hub.close("job", finished=True)
+    assert "south, west did not say that they left job job" in caplog.text
+    caplog.clear()
+    hub, _ = opened(Hub(NAMES, receipts=0.0))
+    hub.close("job", finished=True)
+    assert not caplog.text

@@ -98,7 +98,7 @@ class Owners:
 FATES = st.lists(st.sampled_from(["", "lost", "dies", "twice", "late", "damaged"]), max_size=4)
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(trust=st.sampled_from(["central", "distributed"]), fates=st.tuples(FATES, FATES, FATES))
 def test_whatever_becomes_of_messages_a_round_has_one_sum_and_is_charged_once(trust, fates):
     with tempfile.TemporaryDirectory() as folder:
