@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
 from fedsynth.errors import Caution, ConfigError, FedsynthError, MachineError, warn_of
@@ -27,7 +27,6 @@ from fedsynth.jobs.data import JobData, prepare, without_rows
 from fedsynth.jobs.folder import demand_new, demand_verified, forget_job, write_job
 from fedsynth.jobs.inputs import expand_path
 from fedsynth.jobs.scoring import Scores, score_classifier, score_rows
-from fedsynth.methods.classifier.federated import FederatedClassifier
 from fedsynth.methods.fitting import Method
 from fedsynth.methods.synthesizer import Synthesizer
 from fedsynth.privacy.budget import Budget
@@ -37,6 +36,10 @@ from fedsynth.privacy.trail.ledger import Ledger, has_begun
 from fedsynth.registry import choose, make, synthesizer
 from fedsynth.release import is_release, write_model_release, write_release
 from fedsynth.schema import Schema
+
+if TYPE_CHECKING:
+    # It brings torch along.
+    from fedsynth.methods.classifier.federated import FederatedClassifier
 
 Progress = Callable[[str, int, int, float], None]
 
@@ -314,9 +317,8 @@ def _release(
         certificate = write_release(folder, fitted, rows, config=told, kind=sample.format)
         score = partial(score_rows, rows=rows)
     else:
-        assert isinstance(fitted, FederatedClassifier)
         certificate = write_model_release(folder, fitted, config=told)
-        score = partial(score_classifier, model=fitted)
+        score = partial(score_classifier, model=cast("FederatedClassifier", fitted))
     if data.test is None:
         return certificate, None
     progress("scores", 0, 1, certificate.epsilon)
