@@ -372,6 +372,7 @@ def calls(w: World) -> dict[str, tuple[Callable[..., object], dict[str, object]]
             {
                 "columns": SCHEMA.columns, "target": "sex", "missing_values": ["NA"],
                 "constraints": [], "name": "a", "description": "b", "provenance": "declared",
+                "person": None,
             },
         ),
         "Schema.load": (fs.Schema.load, {"path": w.yaml}),
