@@ -9,7 +9,7 @@ from fedsynth.federation.client.tasks import GroupTask, knows, lookup
 from fedsynth.jobs.config import AUTO, Config
 from fedsynth.jobs.data import without_rows
 from fedsynth.queries.plan import Plan
-from fedsynth.registry import choose, synthesizer
+from fedsynth.registry import choose, make
 
 MESSAGES, STREAM = "messages", "stream"
 MOST_MESSAGES, SECURE = 40, 4
@@ -26,8 +26,8 @@ def choose_carrier(config: Config, base: Path) -> tuple[str, str]:
     """
     data, budget, agreed = without_rows(config, base), config.privacy.budget, config.federation
     method = config.method if config.method != AUTO else choose(data.schema, budget).method
-    synth = synthesizer(method, data.schema, config.settings, data.public)
-    plan = synth.plan(budget, len(agreed.owners or ()), agreed.survivors, agreed.secure)
+    made = make(method, data.schema, config.settings, data.public)
+    plan = made.plan(budget, len(agreed.owners or ()), agreed.survivors, agreed.secure)
     return carrier_of(agreed.carrier, method, plan)
 
 

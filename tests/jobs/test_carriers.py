@@ -33,6 +33,7 @@ def job(method: str, trust: str = "central", **federation: object) -> Config:
         ("auto", "local", "messages", "6 questions"),
         ("fedinfer", "central", "messages", "1 question"),
         ("fedvae", "central", "stream", "questions"),
+        ("federated-classifier", "central", "stream", "questions"),
         ("pate-gan", "central", "stream", "has owners remember models"),
     ],
 )
