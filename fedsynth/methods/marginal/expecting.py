@@ -41,7 +41,7 @@ NOMINAL = (
 FITTED = (
     "Errors are of the noisy tables that are asked. The rows come from a model that is fitted to "
     "all of them: AIM's median pair, on four tables at epsilon 1, was off by a third of what "
-    "stands here for pairs asked coarsely, and the worst by up to three times that."
+    "stands here for pairs asked coarsely, and the worst by up to three and a half times that."
 )
 CHOSEN = (
     "Which tables are asked again, and how many, AIM decides by what the coarse ones show: at "
