@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedsynth.cli.accounts import budget
+from fedsynth.cli.card import card
 from fedsynth.cli.evaluate import evaluate
 from fedsynth.cli.init import init
 from fedsynth.cli.methods import methods
@@ -89,6 +90,7 @@ app.command()(impute)
 app.command()(predict)
 app.command()(verify)
 app.command()(certificate)
+app.command()(card)
 app.command()(sign)
 app.command()(key)
 

@@ -26,11 +26,12 @@ from fedsynth.privacy.trail.signatures import Signature, read_signatures
 from fedsynth.privacy.trail.standing import before, limits_of, owners_of, rests_on
 from fedsynth.yaml_files import read_yaml
 
-_HELD = {
+HELD = {
     "add-or-remove-one": "a given {unit} was among the data",
     "replace-one": "a given {unit} was among the data rather than another",
     "zero-out-one": "a given {unit} contributed its records rather than none",
 }
+"""What is in doubt of a unit between neighbouring data sets."""
 
 
 def most_right(epsilon: float, delta: float) -> float:
@@ -150,7 +151,7 @@ def _promise(certificate: Certificate) -> list[Html]:
     epsilon, delta = certificate.epsilon, guarantee["delta"]
     share = most_right(epsilon, delta)
     unit = guarantee["unit"]
-    held = _HELD[guarantee["neighbours"]].format(unit="owner" if unit == "client" else unit)
+    held = HELD[guarantee["neighbours"]].format(unit="owner" if unit == "client" else unit)
     sure = _percent(share)
     words = (
         f"Somebody who thinks it as likely as not that {held}, and who then studies all that is "

@@ -1,0 +1,1 @@
+"""What a release says of itself to others: metadata for catalogues, an annex for an assessment."""
