@@ -108,7 +108,8 @@ class FittedModel(Configured, Generic[L]):
             return learned
         ledger = self.ledger
         count, budget = getattr(self._learned, "records", None), ledger.job.budget
-        if count is not None and budget.protects.per_record:
+        # Of persons whose rows weigh alike what is counted is rows: how many persons, nobody knows.
+        if count is not None and budget.protects.per_record and budget.weigh != "row":
             learned += budget.cautions_by_estimate(count)
         dropped = tell(self._dropped.entries(), Counter(event.label for event in ledger.events))
         secret = "" if names_clients(ledger.job.budget) else " (secret: who takes part is hidden)"

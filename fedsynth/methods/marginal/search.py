@@ -101,7 +101,9 @@ class Search:
 
     def _remark(self) -> None:
         """Say what rows will lack."""
-        number, unit = self.measurer.encoding.records, self.measurer.plan.budget.unit
+        number, budget = self.measurer.encoding.records, self.measurer.plan.budget
+        # What the histogram counts of persons is as they are weighed.
+        unit = budget.weigh or budget.unit
         about, found = f"about {number:,.0f} {unit}s", self.measurer.remarks
         if not any(len(clique) > 1 for clique in self._known_cliques()):
             found.append(
