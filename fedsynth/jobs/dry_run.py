@@ -12,6 +12,7 @@ from fedsynth.federation.simulation.simulation import Simulation
 from fedsynth.jobs.config import AUTO, Config
 from fedsynth.jobs.data import prepare
 from fedsynth.jobs.run import check_sample, demand_one_method
+from fedsynth.methods.persons import person_cautions
 from fedsynth.planning.forecast import Forecast, plan
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.trail.certificate import not_covered
@@ -46,6 +47,7 @@ def dry_run(config: Config, base: Path, caution: Caution) -> Forecast:
     told: Iterable[str] = (
         *not_covered(data.schema.provenance, data.owners_provenance),
         *resolution_cautions(data.schema),
+        *person_cautions(data.schema, config.privacy.budget),
     )
     for sentence in told:
         caution(sentence)

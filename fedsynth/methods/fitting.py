@@ -17,7 +17,7 @@ from fedsynth.federation.runtime import Federation
 from fedsynth.federation.simulation.simulation import Owners
 from fedsynth.methods.fitted import FittedModel, L
 from fedsynth.methods.overview import overview
-from fedsynth.methods.persons import demand_joined, demand_persons
+from fedsynth.methods.persons import demand_joined, demand_persons, person_cautions
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.job import Planned
 from fedsynth.privacy.trail.ledger import Ledger
@@ -264,7 +264,11 @@ class Method(Shown, FittedModel[L], ABC):
         with begin(owners, self.schema, allowed, agree, options, settings, self.name) as session:
             if plan is not None and plan.releases != session.plan.releases:
                 raise ConfigError("the job to resume was started with another plan")
-            for sentence in chain(resolution_cautions(self.schema), session.plan.cautions()):
+            for sentence in chain(
+                resolution_cautions(self.schema),
+                person_cautions(self.schema, allowed),
+                session.plan.cautions(),
+            ):
                 caution(sentence)
             # A release pairs a model with an account: after a fit that fails there is none.
             self._ledger, self._traffic = session.ledger, session.channel.traffic

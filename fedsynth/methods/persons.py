@@ -41,3 +41,16 @@ def demand_joined(releases: Sequence[Planned], budget: Budget, method: str) -> N
                 f"{method} cannot protect persons: what it asks as {planned.label} has no rows "
                 "that can be added up by person. AIM, for one, can"
             )
+
+
+def person_cautions(schema: Schema | ImageSchema, budget: Budget) -> tuple[str, ...]:
+    """That rows are protected one by one though the schema says whose they are; by these alone."""
+    protects = budget.protects
+    if not isinstance(schema, Schema) or schema.person is None:
+        return ()
+    if protects.joined or not protects.per_record:
+        return ()
+    return (
+        f"the schema says whose a row is ({schema.person!r}), and `unit: record` protects rows one "
+        "by one, not what a person's rows tell together: `unit: person` does",
+    )

@@ -14,7 +14,7 @@ import fedsynth.evaluation.federated.tasks as scores
 from evaluation.studies import transcript_audit as audit
 from fedsynth.errors import ConfigError
 from fedsynth.methods.fitting import Method
-from fedsynth.methods.persons import demand_joined
+from fedsynth.methods.persons import demand_joined, person_cautions
 from fedsynth.privacy.budget import Budget
 from fedsynth.registry import METHODS
 from fedsynth.schema import Identifier, ImageSchema
@@ -115,3 +115,20 @@ def test_messages_whose_clip_binds_differently_are_not_held_against_each_other()
     # No less than two rows a person, no more than all four.
     assert all(2 * 200 * 0.99 < total < 800 for total in totals.values())
     assert max(totals.values()) > 1.02 * min(totals.values())
+
+
+def test_that_persons_are_named_and_their_rows_protected_one_by_one_is_told():
+    schema = fs.Schema(columns=[Identifier(name="k"), fs.Boolean(name="b")], person="k")
+    rows = pd.DataFrame({"k": np.arange(60) // 3, "b": np.arange(60) % 2 == 0})
+    told = []
+    for unit in ("record", "person"):
+        synth = fs.MST(schema).fit(
+            rows, Budget(epsilon=1, trust="central", unit=unit), caution=told.append
+        )
+        assert len(synth.sample(3, seed=0)) == 3
+    (about,) = [sentence for sentence in told if "whose a row is" in sentence]
+    assert "('k')" in about and "`unit: person` does" in about
+    bare = fs.Schema(columns=schema.columns)
+    assert person_cautions(bare, Budget(epsilon=1)) == ()
+    assert person_cautions(schema, Budget(epsilon=1, unit="client")) == ()
+    assert len(person_cautions(schema, Budget(epsilon=1))) == 1
