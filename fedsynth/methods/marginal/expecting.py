@@ -170,7 +170,7 @@ def expect_tables(
         if len(several) > 1:
             last = several[-1]
             both = {
-                c: sum(s.deviations[c] ** -2 for s in several if c in s.deviations) ** -0.5
+                c: _combine([s.deviations[c] for s in several if c in s.deviations])
                 for c in last.deviations
             }
             tables.append(_Known(both, last.asked).error(f"{what}, both together", domain))
@@ -233,7 +233,8 @@ def _parts(domain: Domain, one: Asked, scale: float, target: int | None) -> dict
     chances = one.chances(domain)
     certain: dict[Clique, float] = {}
     asked: dict[Clique, float] = {}
-    for whole, deviation in one.deviations(domain, scale).items():
+    # In scales, which may be 0.
+    for whole, deviation in one.deviations(domain, 1.0).items():
         for width in (2, 3):
             for part in itertools.combinations(whole, width):
                 summed = domain.cells(whole) / domain.cells(part)
@@ -247,7 +248,7 @@ def _parts(domain: Domain, one: Asked, scale: float, target: int | None) -> dict
         kind = found.setdefault(what, _Known({}, {}))
         # A part that is known at all is in one table at least.
         held = one.together if one.together and len(part) == 2 and target in part else 1.0
-        kind.deviations[part] = (certain[part] * max(1.0, held / number)) ** -0.5
+        kind.deviations[part] = scale * (certain[part] * max(1.0, held / number)) ** -0.5
         kind.asked[part] = number
     return found
 
@@ -257,3 +258,10 @@ def _mean(values: Iterable[float], weights: Iterable[float] | None = None) -> fl
     shares = [1.0] * len(several) if weights is None else list(weights)
     whole = sum(value * share for value, share in zip(several, shares, strict=True))
     return float(whole / sum(shares))
+
+
+def _combine(deviations: Sequence[float]) -> float:
+    """The standard deviation of the best mean of measurements with these."""
+    if min(deviations) == 0:
+        return 0.0
+    return math.fsum(one**-2 for one in deviations) ** -0.5

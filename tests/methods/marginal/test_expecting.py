@@ -119,3 +119,9 @@ def test_columns_of_numbers_have_the_range_of_low_to_even_ones_and_categories_no
     numbers, categories = errors["columns of numbers"], errors["columns of categories"]
     assert numbers.least < numbers.error < numbers.most
     assert categories.least is None and categories.most is None
+
+
+@pytest.mark.parametrize("trust", ["central", "distributed"])
+def test_without_noise_tables_that_are_asked_have_no_error(trust):
+    found = fs.plan(fs.AIM(MIXED), fs.Budget(epsilon=math.inf, delta=1e-5, trust=trust), 3)
+    assert found.errors and all(error.error == 0 for error in found.errors)
