@@ -264,4 +264,4 @@ def _combine(deviations: Sequence[float]) -> float:
     """The standard deviation of the best mean of measurements with these."""
     if min(deviations) == 0:
         return 0.0
-    return math.fsum(one**-2 for one in deviations) ** -0.5
+    return 1.0 / math.sqrt(math.fsum(one**-2 for one in deviations))
