@@ -471,9 +471,7 @@ def lower_bound(hits: int, false_hits: int, draws: int) -> float:
     return math.log(power / false)
 
 
-@pytest.mark.parametrize(
-    ("alpha", "claimed"), [(1.0, 0.5), (1.5, 3.0), (1.9, 0.5)]
-)
+@pytest.mark.parametrize(("alpha", "claimed"), [(1.0, 0.5), (1.5, 3.0), (1.9, 0.5)])
 def test_the_best_attack_finds_less_than_is_claimed_and_not_far_less(alpha: float, claimed: float):
     """Neighbours 0 and the clip; whoever sees the release bets where the likelihood ratio is high.
 
