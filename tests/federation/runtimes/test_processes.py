@@ -79,6 +79,13 @@ def test_what_the_compose_file_runs_works_as_processes(tmp_path, monkeypatch):
         runpy.run_path(str(deploy / "prepare.py"))["prepare"](
             tmp_path, f"localhost:{way.port}", "localhost:0"
         )
+        # The same with fewer rows, and a model that is trained in no time.
+        job = yaml.safe_load((tmp_path / "server/job.yaml").read_text())
+        job |= {"method": "fedvae", "settings": {**SETTINGS, "rate": 1.0}}
+        write_yaml(job, tmp_path / "server/job.yaml")
+        for name in NAMES:
+            rows = tmp_path / name / "rows.csv"
+            rows.write_text("".join(rows.read_text().splitlines(keepends=True)[:120]))
         started = {}
         for name, service in services.items():
             assert service["volumes"] == [f"./trial/{name}:/machine"]
