@@ -275,6 +275,7 @@ def _plot_job(subject: Subject, found: Forecast, file: Path) -> None:
                 subject.synth,
                 replace(found.plan.budget, epsilon=epsilon),
                 subject.clients,
+                records=found.records,
                 survivors=subject.survivors,
                 secure=subject.secure,
             )

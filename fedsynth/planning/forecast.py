@@ -258,7 +258,9 @@ def plan(
     settled = settle_two(allowed, clients)
     made = what.plan(settled, clients, survivors, secure)
     settings = what.resolved(made.budget)
-    expected = what.expect(settings, made, records)
+    # Where persons weigh alike, counts are of them.
+    persons = made.budget.protects.joined and made.budget.weigh == "person"
+    expected = what.expect(settings, made, made.budget.units if persons else records)
     units = records if made.budget.protects.per_record else made.clients
     if made.budget.protects.joined:
         units = made.budget.units

@@ -13,7 +13,7 @@ import fedsynth as fs
 from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.errors import ConfigError
 from fedsynth.privacy.integers import WIDER
-from fedsynth.schema import Categorical, Schema
+from fedsynth.schema import Categorical, Identifier, Schema
 from tests.small_jobs import SCHEMA, table
 
 ADULT = Path(__file__).parents[2] / "configs" / "schemas" / "adult.yaml"
@@ -165,3 +165,14 @@ def test_a_forecast_is_shown_like_a_plan():
 def test_what_is_no_synthesizer_and_no_schema_is_refused(what):
     with pytest.raises(ConfigError, match="plan needs a synthesizer"):
         fs.plan(what, 1.0, 3)
+
+
+def test_what_aim_may_ask_of_persons_goes_by_their_number():
+    columns = [*(Categorical(name=f"c{k}", values=range(9)) for k in range(4))]
+    schema = Schema(columns=[Identifier(name="who"), *columns], person="who")
+    told = {}
+    for persons in (300, 30_000):
+        budget = fs.Budget(epsilon=1, delta=1e-5, unit="person", units=persons)
+        notes = fs.plan(fs.AIM(schema), budget, 5, records=40_000).notes
+        told[persons] = next(note for note in notes if note.startswith("AIM asks by"))
+    assert "Of 300 " in told[300] and "Of 30,000 " in told[30_000]
