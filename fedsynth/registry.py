@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from fedsynth.schema import ImageSchema, Schema
 
 # Columns beyond which the sums of all pairs drown in their own noise: AIM was ahead of FedVAE on
-# a table of 55 and behind on one of 179.
+# a table of 55 and behind on one of 179. No rule by records would hold of tables that it was not
+# made on (evaluation/README.md, what `auto` takes), and where records are protected their number
+# is not public.
 _WIDE = 100
 
 
@@ -239,8 +241,8 @@ def choose(
     return Choice(
         "aim",
         f"for a table of {columns} columns, marginals with a graphical model come nearest to the "
-        "real counts in few messages and answer any condition exactly (fedvae may teach a "
-        "classifier slightly more)",
+        "real counts in few messages and answer any condition exactly (on some tables fedvae or "
+        "private-fusion teach a classifier more)",
     )
 
 
