@@ -10,6 +10,7 @@ from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import PrivacyError
 from fedsynth.federation.client.answering import answer
+from fedsynth.federation.client.joining import pieces
 from fedsynth.federation.request import Request
 from fedsynth.methods.vae.records import Model
 from fedsynth.methods.vae.tasks.gradient import GRADIENT, _draw, _gradient_rows
@@ -237,6 +238,8 @@ def test_rows_of_a_long_sample_come_in_pieces_of_bounded_size():
     clients, model = federation({"a": table(5000)})
     asked = request(GRADIENT, model, RECORD)
     drawn = _draw([0], views(clients), [np.arange(5000)], model)
-    sizes = [len(rows) for _, rows in _gradient_rows(drawn, asked.arrays["phi"], asked, model)]
+    cuts = pieces(views(clients), [np.arange(5000)], asked, model.chunk)
+    given = _gradient_rows(drawn, cuts, asked.arrays["phi"], asked, model)
+    sizes = [len(rows) for _, rows in given]
     assert sum(sizes) == 5000
     assert max(sizes) <= 2048
