@@ -417,7 +417,7 @@ def test_distinct_texts_and_counted_rows_are_identifiers():
 def test_markers_of_missing_values_are_found():
     frame = pd.DataFrame(
         {
-            "n": ["1", "?", "3", "NA"] * 5,
+            "n": ["1", "?", "3", "NA "] * 5,
             "c": ["x", "?", "NA", "y"] * 5,
             "b": [True, False] * 10,
         }

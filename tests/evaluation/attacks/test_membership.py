@@ -104,8 +104,8 @@ def test_alarms_about_independent_samples_are_as_rare_as_promised():
     for seed, drawn in enumerate(np.arange(len(rows)).reshape(60, 3, 60)):
         tables = (rows.take(part) for part in drawn)
         found.append(membership(*tables, seed=seed))
-    # 240 attacks at 0.001: four alarms or more have chance 0.0001.
-    assert sum(attack.caught for attacks in found for attack in attacks) <= 3
+    # 240 attacks at 0.001, the same in every run: two alarms or more have chance 0.03.
+    assert sum(attack.caught for attacks in found for attack in attacks) <= 1
     # Whatever tells the attacker members leans to one side long before it raises alarms.
     areas = np.array([[attack.auroc for attack in attacks] for attacks in found])
     assert (np.abs(areas.mean(axis=0) - 0.5) <= 4.5 * areas.std(axis=0) / np.sqrt(60)).all()
@@ -116,7 +116,7 @@ def test_alarms_about_random_scores_are_as_rare_as_promised(rows, rounds, kinds)
     rng = np.random.default_rng(8)
     scores = (rng.integers(kinds, size=sum(rows)).astype(float) for _ in range(rounds))
     caught = sum(judge_scores("", s[: rows[0]], s[rows[0] :]).caught for s in scores)
-    assert caught <= {250: 2, 120: 1}[rounds]
+    assert caught <= {250: 1, 120: 0}[rounds]
 
 
 def test_the_figures_are_those_of_the_scores():
