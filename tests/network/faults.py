@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from threading import Event, Thread
+from threading import Condition, Event, Thread
 from typing import Any
 from unittest.mock import patch
 
@@ -74,20 +74,36 @@ def undisturbed(world: World) -> str:
 
 
 @contextmanager
-def impatient(world: World, late: str, hold: Callable[[], None]) -> Iterator[None]:
-    """A deadline that one site misses in round 1, by what ``hold`` does there."""
+def impatient(
+    world: World, late: str, hold: Callable[..., None], then: Callable[..., object] = nothing
+) -> Iterator[None]:
+    """A deadline that one site misses in round 1, by what it does when it is asked: it is over as
+    soon as that is done (``hold``; ``then`` is done meanwhile), and nobody else is waited for."""
+    genuine, held = Condition.wait_for, Event()
+
+    def wait_for(turn: Condition, until: Callable[[], object], timeout: float | None = None) -> Any:
+        hub = world.hub
+
+        def over() -> object:
+            ours = held.is_set() and hub is not None and turn is hub._turn
+            asked = hub._asked if ours and hub is not None else None
+            return until() or (asked and asked.round == 1 and asked.frames.keys() == {late})
+
+        genuine(turn, over, timeout)
+        return until()
 
     def before(name: str, frame: Frame) -> None:
-        assert world.hub is not None
-        if frame.kind == "step" and frame.plain["round"] == 0 and step_of(frame) == Step.UNMASK:
-            world.hub._deadline = SOON
-        if step_of(frame) == Step.MASKED and frame.plain["round"] == 1:
-            world.hub._deadline = 600.0
-        if name == late and asks(frame, 1):
+        if name == late and asks(frame, 1) and not held.is_set():
             hold()
+            held.set()
+            assert world.hub is not None
+            with world.hub._turn:
+                world.hub._turn.notify_all()
+            then()
 
     world.before = before
-    yield
+    with patch.object(Condition, "wait_for", wait_for):
+        yield
 
 
 def missed(world: World) -> None:
@@ -123,7 +139,7 @@ def slow(world: World) -> str:
         return reply
 
     world.after = after
-    with impatient(world, "south", lambda: asked.wait() and None):
+    with impatient(world, "south", nothing, asked.wait):
         world.join(*NAMES)
         world.serve()
         world.wait()
