@@ -5,7 +5,7 @@ BIN := .venv/bin
 # not be: rewriting the tests' assertions is half of collecting them.
 PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
-.PHONY: demo demo-images picture quick test test-network explore load slow crash lint types contracts build docs clean
+.PHONY: demo demo-images picture quick test test-network explore load slow crash lint types contracts build docs coverage mutate clean
 
 # Into a new folder each time, which is printed: runs/demo, runs/demo-2, ..
 demo: .venv/installed
@@ -65,6 +65,17 @@ build: .venv/installed-dev
 	build/fresh/bin/python -m pip install --quiet dist/*.whl
 	cd build && fresh/bin/fedsynth run demo --quiet --out demo && fresh/bin/fedsynth verify demo
 
+# Lines and branches that the tests run; `make coverage TESTS=tests/privacy` of some.
+coverage: .venv/installed-dev
+	$(BIN)/python -m pip install --quiet 'pytest-cov>=6'
+	$(PYTEST) --cov --cov-report=term --cov-report=html:build/coverage $(TESTS)
+
+# Changes the code of privacy/ and federation/ in thousands of ways, and counts those that a test notices:
+# hours; `make mutate ONLY='fedsynth.privacy.rows.*'` for some. Which are left: mutmut results, mutmut show NAME.
+mutate: .venv/installed-dev
+	$(BIN)/python -m pip install --quiet 'mutmut>=3.8,<4'
+	OMP_NUM_THREADS=1 $(BIN)/mutmut run --max-children 2 $(if $(ONLY),'$(ONLY)')
+
 # The site, in build/site: a link that leads nowhere is an error, and so is a notebook that fails.
 # Search needs it served: $(BIN)/python -m http.server -d build/site
 docs: .venv/installed-docs
@@ -72,7 +83,7 @@ docs: .venv/installed-docs
 	FEDSYNTH_SITE=build/site $(PYTEST) tests/docs/test_site.py
 
 clean:
-	rm -rf .venv build dist *.egg-info
+	rm -rf .venv build dist mutants *.egg-info
 
 # Editable, so that the tests and the demo run what stands in this folder.
 .venv/installed: pyproject.toml | .venv

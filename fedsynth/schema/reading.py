@@ -232,7 +232,7 @@ def _read_written(known: pd.Series, texts: pd.Series) -> Reading | None:
         odd=_count(texts[~finite]),
         swapped=found.swapped,
         decimals=found.decimals,
-        plain=found.plain + int(known[~written].map(_is_number).sum()),
+        plain=found.plain + sum(map(_is_number, known[~written])),
     )
 
 
