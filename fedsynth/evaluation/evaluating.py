@@ -43,6 +43,7 @@ from fedsynth.plain import make_jsonable
 from fedsynth.privacy.trail.certificate import Certificate, version_of
 from fedsynth.progress import Display, showing
 from fedsynth.schema import ImageSchema, Schema, demand_schema
+from fedsynth.schema.cells import read_keys
 from fedsynth.schema.drafting import draft
 from fedsynth.views import Shown, View
 
@@ -224,7 +225,7 @@ def evaluate(
         synthetic, schema, certificate = read_released(release, seed, real, beside)
     sides = _demand_data({"real": real, "synthetic": synthetic, "train": train})
     agreed = schema is not None
-    schema, notes = _agree(schema, sides["real"], target)
+    schema, notes = _agree(schema, sides, target)
     if certificate is not None:
         demand_kind("certificate", certificate, Certificate, "a Certificate")
     attacked = _attacked(schema, secrets, quasi_identifiers, sensitive)
@@ -264,16 +265,23 @@ def _demand_against(
 
 
 def _agree(
-    schema: Schema | ImageSchema | None, real: Data | None, target: str | None
+    schema: Schema | ImageSchema | None, sides: Mapping[str, Data | None], target: str | None
 ) -> tuple[Schema | ImageSchema, list[Note]]:
     """The schema given, or one drafted from the real rows and a note of that."""
+    real, train = sides["real"], sides["train"]
     if schema is not None:
         if target is not None:
             raise ConfigError("the schema names the target: leave `target` away, or the schema")
         return demand_schema(schema, "evaluate"), []
     if not isinstance(real, pd.DataFrame):
         raise ConfigError("images cannot be evaluated without a schema: give one")
-    return draft(real, target).schema, [_DRAFTED]
+    drafted = draft(real, target).schema
+    if isinstance(train, pd.DataFrame) and drafted.person in train:
+        codes, _ = read_keys(train[drafted.person], drafted.missing_values)
+        if (codes < 0).any():
+            # Nobody said that this is whose a row is, so gaps are no fault.
+            drafted = drafted.model_copy(update={"person": None})
+    return drafted, [_DRAFTED]
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,13 @@ from fedsynth.evaluation.attacks.membership import membership
 from fedsynth.evaluation.attacks.predicates import LARGEST, Indexed, Predicates
 from fedsynth.evaluation.attacks.shadow import shadow_attack
 from fedsynth.evaluation.attacks.singling_out import singling_out
-from fedsynth.evaluation.comparing import _choose_reference, _note_persons, _warn_of_persons
+from fedsynth.evaluation.comparing import (
+    _choose_reference,
+    _note_persons,
+    _table,
+    _warn_of_persons,
+)
+from fedsynth.evaluation.evaluating import _agree
 from fedsynth.evaluation.measures.detection import half_of
 from fedsynth.evaluation.reading.rows import Rows, conform_rows, read_rows
 from fedsynth.tuning.rows import fold, supervise
@@ -141,3 +147,20 @@ def test_the_rows_of_one_person_cannot_be_compared():
         fs.evaluate(
             synthetic=people(20, 1), schema=PERSONS, real=visits(1, 0), progress=False, models=[]
         )
+
+
+def test_gaps_are_a_fault_where_a_person_is_named_and_rows_are_real():
+    real, made = visits(30, 0, 3), people(60, 2)
+    gaps = visits(30, 1, 3).astype({"id": object})
+    gaps.loc[3, "id"] = None
+    for synthetic in (made.assign(id=None), made.drop(columns="id")):
+        assert _table(synthetic, PERSONS, "synthetic").persons is None
+    with pytest.raises(DataError, match="train: there are rows without a person"):
+        _table(gaps, PERSONS, "train")
+    # Nobody said that these are persons: a draft did.
+    sides = {
+        side: table.rename(columns={"id": "patient_id"})
+        for side, table in (("real", real), ("train", gaps))
+    }
+    assert _agree(None, sides, "flag")[0].person is None
+    assert _agree(None, {**sides, "train": None}, "flag")[0].person == "patient_id"
