@@ -177,12 +177,11 @@ def _merge(domain: Domain, measurements: Sequence[Measurement]) -> dict[Clique, 
             )
         grouped.setdefault(m.clique, []).append(m)
     merged = {clique: _combine(clique, ms) for clique, ms in grouped.items()}
-    noisy = [m.deviations[m.deviations > 0] for m in merged.values()]
+    # What has no noise in one cell and some in others comes out of a combination with next to none.
+    noisy = [m.deviations[m.deviations > _NOTHING] for m in merged.values()]
     least = min((float(own.min()) for own in noisy if own.size), default=1.0)
     return {
-        clique: Measurement(
-            clique, m.values, _spell(np.where(m.deviations > 0, m.deviations, least * _EXACT))
-        )
+        clique: Measurement(clique, m.values, _spell(np.maximum(m.deviations, least * _EXACT)))
         for clique, m in merged.items()
     }
 

@@ -187,3 +187,13 @@ def test_a_fit_gives_way_where_cells_are_unsure():
     model = fit(Domain((3,)), [Measurement((0,), values, sigmas)], total=614.0, iterations=2000)
     expected = values + 14 * np.square(sigmas) / 14
     np.testing.assert_allclose(model.marginal((0,)) * 614, expected, rtol=1e-3)
+
+
+def test_a_cell_without_noise_among_noisy_ones_leaves_other_columns_their_fit():
+    """Two tables of the first column know its last cell exactly; the second column is far from
+    even."""
+    known = Measurement((0,), np.array([600.0, 400.0, 0.0]), (40.0, 40.0, 0.0))
+    second = Measurement((1,), np.array([900.0, 80.0, 20.0]), 40.0)
+    model = fit(Domain((3, 3)), [known, known, second], iterations=60)
+    assert model.marginal((1,)) * 1000 == pytest.approx([900, 80, 20], abs=5)
+    assert model.marginal((0,)) * 1000 == pytest.approx([600, 400, 0], abs=5)
