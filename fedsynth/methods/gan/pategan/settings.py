@@ -89,6 +89,13 @@ _FIXED: dict[str, Any] = {
     "rate": 1.0,
     "sampling": "poisson",
     "classifier_hidden": (),
+    # Its teachers stay where they are.
+    "aggregation": "fedavg",
+    "server_learning_rate": None,
+    "server_momentum": None,
+    "server_decay": None,
+    "server_floor": None,
+    "proximal": 0.0,
 }
 _BOTH: dict[str, Any] = {
     **_FIXED,
