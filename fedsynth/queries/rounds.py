@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Literal, Protocol
 
 from fedsynth.errors import BudgetExceeded
-from fedsynth.federation.client.tasks import in_groups
+from fedsynth.federation.client.tasks import in_groups, knows
 from fedsynth.privacy.accounting import charged, spent
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.calibration import calibrate, optimal_gaussian_sigma
@@ -112,7 +112,7 @@ def training_of(
 ) -> Callable[[float], Planned]:
     """From a noise multiplier to the rounds that a plan holds for it."""
     sampling = _sampling_of(settings, clients)
-    reach = 1.0 if in_groups(task) else budget.reach("l2")
+    reach = 1.0 if knows(task) and in_groups(task) else budget.reach("l2")
     whole = count_survivors(survivors, clients)
     answers = whole if budget.protects.per_record else _sure_answers(sampling, clients, survivors)
 

@@ -408,7 +408,10 @@ def change_columns(**columns):
 def test_odd_tables_become_correct_releases(call, tmp_path, frame, changes):
     code, _, err = call(*run_arguments(tmp_path, frame=frame, **changes))
     told = "Caution: there is one owner: " if changes.get("sites", {}).get("clients") == 1 else ""
-    assert code == 0 and err.startswith(told) and err.count("\n") == bool(told)
+    assert code == 0 and err.startswith(told)
+    # Of a row or two nothing can be told within so little.
+    few = "Caution: 1 of 1 columns of numbers have one bin each" in err
+    assert few == (len(frame) <= 2) and err.count("\n") == bool(told) + few
     rows = pd.read_csv(tmp_path / "r" / "rows.csv")
     assert len(rows) == 50
     assert rows["age"].between(0, 63).all()
