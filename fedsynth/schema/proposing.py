@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from zoneinfo import ZoneInfo
 
@@ -225,7 +226,9 @@ def propose_categorical(known: pd.Series, name: str, missing: bool) -> Modelled:
     cells = known.astype(object)
     # To pandas 0 and False are one; in the table of an owner who has one of them it is itself.
     flag = are_of(cells, bool, np.bool_)
-    commonest = [*cells[~flag].value_counts().index, *cells[flag].unique()]
+    counts = Counter(cells[~flag].tolist())
+    found = pd.Index([value for value, _ in counts.most_common()], dtype=object)
+    commonest = [*found.infer_objects(), *cells[flag].unique()]
     categories = known.cat.categories if isinstance(known.dtype, pd.CategoricalDtype) else ()
     spelled: dict[str, object] = {}
     for value in (*commonest, *categories):

@@ -6,6 +6,7 @@ Hints go by names and by what nearly all texts look like. Their absence says not
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 import pandas as pd
@@ -45,11 +46,18 @@ _NAMES = {
 _NUMBERED_NAME = re.compile(r"(.*[\W_])?(id|key|no|nr|num|number|nummer)", re.IGNORECASE)
 
 
+def _count(known: pd.Series) -> pd.Series:
+    """How often each value occurs that does, the commonest first; values as they are, of which
+    pandas would guess another dtype."""
+    counts = Counter(known.tolist())
+    found = pd.Series(list(counts.values()), index=pd.Index(list(counts), dtype=object), dtype=int)
+    return found.sort_values(ascending=False, kind="stable")
+
+
 def hides_persons(known: pd.Series) -> bool:
     """Whether a list of these texts would tell of single persons: hardly any stands twice, or they
     are free text, mails, telephone or account numbers. A schema is public, and so is its list."""
-    counts = known.value_counts()
-    counts = counts[counts > 0]
+    counts = _count(known)
     texts = pd.Series([cell for cell in counts.index if isinstance(cell, str)], dtype=object)
     if len(texts) < len(counts) or len(counts) < _FEWEST_PERSONS:
         return False
@@ -66,9 +74,7 @@ def screen(column: Modelled | Identifier, known: pd.Series) -> Iterator[Finding]
         kept = isinstance(column, Identifier)
         advice = "never learned, made anew" if kept else "drop it, make it an identifier or coarser"
         yield Finding(name, "personal", f"looks like {personal}: {advice}")
-    counts = known.value_counts()
-    # Of a category, values that do not occur are counted too.
-    counts = counts[counts > 0]
+    counts = _count(known)
     once = int((counts == 1).sum())
     if isinstance(column, Identifier):
         if _is_free(counts.index, len(known)):
