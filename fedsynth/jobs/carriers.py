@@ -14,7 +14,7 @@ from fedsynth.registry import choose, make
 MESSAGES, STREAM = "messages", "stream"
 MOST_MESSAGES, SECURE = 40, 4
 """Messages to a site by which a job goes unless it says otherwise: each starts a process there,
-which takes 15 to 25 seconds before any work. And those of a question under secure sums."""
+which takes 6 to 25 seconds before any work. And those of a question under secure sums."""
 
 
 def choose_carrier(config: Config, base: Path) -> tuple[str, str]:
