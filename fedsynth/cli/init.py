@@ -79,7 +79,7 @@ def init(
     content = {
         **_places(owners, column, out, said),
         "schema": SCHEMA,
-        "privacy": _privacy(len(owners), column, epsilon),
+        "privacy": _privacy(len(owners), column, epsilon, found.schema.person),
         "sample": {"rows": rows},
     }
     # What could not be run is told now, and nothing is written.
@@ -121,13 +121,15 @@ def _places(
     }
 
 
-def _privacy(owners: int, column: str | None, epsilon: float) -> dict[str, Any]:
-    """One owner alone adds the noise itself; several trust nobody."""
+def _privacy(owners: int, column: str | None, epsilon: float, person: str | None) -> dict[str, Any]:
+    """One owner alone adds the noise itself; several trust nobody. Whoever has several rows is
+    protected with all of them."""
+    unit = {} if person is None else {"unit": "person"}
     if owners == 1 and column is None:
-        return {"epsilon": epsilon, "trust": "central"}
+        return {"epsilon": epsilon, **unit, "trust": "central"}
     # Of two it must be said whether one is held off the other; of a column's nobody knows yet.
     two = {"curious": 1} if owners == 2 or column is not None else {}
-    return {"epsilon": epsilon, "trust": "distributed", **two}
+    return {"epsilon": epsilon, **unit, "trust": "distributed", **two}
 
 
 def _write(job: Path, schema: Path, content: dict[str, Any], found: Any) -> None:

@@ -87,3 +87,13 @@ def test_a_terminal_is_asked_what_was_not_said(call, owners, monkeypatch):
     config, _ = load_config(owners / "new" / "job.yaml")
     assert (code, config.privacy.epsilon, config.sample.rows) == (0, 2.0, 70)
     assert Schema.load(owners / "new" / "schema.yaml").target == "income"
+
+
+def test_where_a_key_repeats_persons_are_protected(call, tmp_path):
+    table(60, 0).assign(patient_id=[k // 3 for k in range(60)]).to_csv(
+        tmp_path / "visits.csv", index=False
+    )
+    assert call("init", tmp_path / "visits.csv", "--out", tmp_path / "new")[0] == 0
+    config, _ = load_config(tmp_path / "new" / "job.yaml")
+    assert (config.privacy.unit, config.privacy.trust) == ("person", "central")
+    assert Schema.load(tmp_path / "new" / "schema.yaml").person == "patient_id"
