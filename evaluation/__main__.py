@@ -3,6 +3,7 @@
     python -m evaluation                          # all, a line each, and when each was run last
     python -m evaluation NAME [ARGUMENT ...]      # one, with its own arguments
     python -m evaluation NAME --quick             # its smallest form; results/ stays as it is
+    python -m evaluation --quick                  # all that have such a form, one after another
     python -m evaluation NAME --help              # what it measures, and its arguments
 
 Every whole run adds a line to `results/runs.jsonl`: arguments, date, versions, CPU seconds (those
@@ -186,6 +187,10 @@ def main(arguments: list[str]) -> int:
     if arguments[0] in ("-h", "--help"):
         print(__doc__)
         return 0
+    if arguments == ["--quick"]:
+        failed = [name for name in QUICK if main([name, "--quick"])]
+        print(f"failed: {', '.join(failed) or 'none'}", file=sys.stderr)
+        return int(bool(failed))
     script, given = find(arguments[0]), arguments[1:]
     if given in (["-h"], ["--help"]):
         print(script.words)

@@ -58,6 +58,14 @@ def test_a_run_that_fails_says_so_and_is_not_the_last_that_is_shown(folder, caps
     assert "last run" in capsys.readouterr().out
 
 
+def test_all_quick_forms_run_one_after_another_and_who_fails_is_named(folder, monkeypatch, capsys):
+    assert runner.main(["--quick"]) == 0
+    assert "failed: none" in capsys.readouterr().err
+    monkeypatch.setitem(runner.QUICK, "studies/counting", "6")
+    assert runner.main(["--quick"]) == 1
+    assert "failed: studies/counting" in capsys.readouterr().err
+
+
 def test_an_unknown_name_ends_with_a_sentence(folder):
     with pytest.raises(SystemExit, match="nothing of that name"):
         runner.main(["countng"])

@@ -49,7 +49,7 @@ def rules(flat):
         None, 1, 0, False, "logistic", 0.0, 0.0,
     )  # fmt: skip
     nothing = torch.zeros(game.generator.dim)
-    return Rules(game, Conditions(torch.zeros(0).numpy()), flat, nothing, STEPS, BATCH, 1e-4)
+    return Rules(game, Conditions(torch.zeros(0).numpy()), flat, nothing, STEPS, BATCH, 1e-4, 0.0)
 
 
 def local_training():

@@ -637,8 +637,8 @@ def experiments(terms, present, count, votes):
         return channel.collect("audit-one-hot", terms, count).values[0]
     answers = []
 
-    def answer(clients, request):
-        for reply in answering.answer(clients, request):
+    def answer(clients, request, deadline):
+        for reply in answering.answer(clients, request, deadline):
             answers.append(reply.values)
             yield reply
 
