@@ -38,7 +38,6 @@ QUICK = {
     "studies/adult": "--seeds 1",
     "studies/adversaries": "",
     "studies/coherence": "--seeds 1",
-    "studies/evaluation": "--seeds 0",
     "studies/federated_classifier": "--data adult --epsilons 1 --seeds 1 --rows 4000",
     "studies/fedinfer": "--trials 1",
     "studies/marginals": "--table peers --seeds 1",
