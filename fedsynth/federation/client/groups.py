@@ -52,11 +52,15 @@ def groups_of(client: Client, request: Request) -> tuple[Group, ...]:
     """The groups of a client, the same ones in all rounds of a job.
 
     Raises:
-        PrivacyError: a request that states no number of groups, or not that of earlier rounds.
+        PrivacyError: a request that states no number of groups, or not that of earlier rounds; or
+            that protects persons where earlier ones put records in groups one by one, or the other
+            way round.
     """
     count, memory = group_count(request), client.memory(request.job)
+    by_person = request.terms.protects.joined
     if memory.groups is None:
         persons = persons_of(client, request)
+        memory.by_person = by_person
         memory.groups = tuple(
             Group(
                 client.name,
@@ -67,6 +71,12 @@ def groups_of(client: Client, request: Request) -> tuple[Group, ...]:
                 client.coins,
             )
             for number, members in enumerate(assign(client.records, count, client.coins, persons))
+        )
+    if memory.by_person != by_person:
+        # A person whose records are in several groups would move all of their rows.
+        raise PrivacyError(
+            f"task {request.task}: groups of persons and groups of records are asked in one job: a "
+            "unit never changes its group"
         )
     if len(memory.groups) != count:
         raise PrivacyError(

@@ -90,6 +90,7 @@ class Memory:
         derived: what was computed from the client's data and an announcement, with the version of
             the announcement that it goes with.
         groups: the client's records in groups, once a task has asked for them.
+        by_person: whether all records of a person are in one group.
         participations: rounds so far of those that the job limits.
         latest: number of the last round that it answered, -1 before the first.
         tally: what the job has cost so far, under the client's floor.
@@ -104,6 +105,7 @@ class Memory:
     vector: PrivateVector = field(default_factory=MemoryVector)
     derived: dict[tuple[str, Any], tuple[int, Any]] = field(default_factory=dict)
     groups: tuple[Any, ...] | None = None
+    by_person: bool = False
     participations: int = 0
     latest: int = -1
     tally: Tally | None = None

@@ -254,3 +254,14 @@ def test_all_rows_of_a_person_are_in_one_group_and_its_coin_is_its_own():
     with pytest.raises(PrivacyError, match="without sampling"):
         drawn = replace(request.terms, sampling=Poisson(0.5))
         answered([client], replace(request, terms=drawn, round=1))
+
+
+@pytest.mark.parametrize("first", ["person", "client"])
+def test_groups_of_persons_are_never_those_that_records_were_put_in_one_by_one(first):
+    client = owner(np.repeat(np.arange(4), 5))
+    of_persons = asked(person_terms(), "test-group-sums", 2, settings={"groups": 3})
+    of_clients = replace(of_persons, terms=terms(unit="client"))
+    asked_first, then = (of_persons, of_clients)[:: 1 if first == "person" else -1]
+    assert not isinstance(answered([client], asked_first)[0], Incident)
+    with pytest.raises(PrivacyError, match="never changes its group"):
+        answered([client], replace(then, round=1))
