@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -33,6 +32,7 @@ from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.trail.signatures import make_key
 from fedsynth.privacy.verify.verification import verify
 from fedsynth.yaml_files import write_yaml
+from tests.federation.runtimes.processes import Way
 from tests.small_jobs import SCHEMA, table
 
 NAMES = ("north", "south", "west")
@@ -58,63 +58,6 @@ class Said:
         with suppress(FrameError):
             return None if self.reply is None else read(self.reply)
         return None
-
-
-class Way:
-    """Carries connections from a port of its own to wherever they lead, unless it is told not to:
-    bytes wait then, and connections stay open, as where a network is partitioned."""
-
-    def __init__(self) -> None:
-        self._door = socket.create_server(("localhost", 0))
-        self.port = self._door.getsockname()[1]
-        self._target: int | None = None
-        self._open: list[socket.socket] = []
-        self._flows = Event()
-        self._flows.set()
-        Thread(target=self._serve, daemon=True).start()
-
-    def lead_to(self, target: int | None) -> None:
-        """Let go of what is open; None has nobody come through."""
-        self._target = target
-        for one in self._open:
-            with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-        self._open.clear()
-
-    def halt(self) -> None:
-        self._flows.clear()
-
-    def flow(self) -> None:
-        self._flows.set()
-
-    def close(self) -> None:
-        self.flow()
-        self.lead_to(None)
-        self._door.close()
-
-    def _serve(self) -> None:
-        with suppress(OSError):
-            while True:
-                came, _ = self._door.accept()
-                try:
-                    if self._target is None:
-                        raise OSError
-                    there = socket.create_connection(("localhost", self._target))
-                except OSError:
-                    came.close()
-                    continue
-                self._open += (came, there)
-                for pair in ((came, there), (there, came)):
-                    Thread(target=self._pump, args=pair, daemon=True).start()
-
-    def _pump(self, source: socket.socket, sink: socket.socket) -> None:
-        with suppress(OSError):
-            while data := source.recv(1 << 16):
-                self._flows.wait()
-                sink.sendall(data)
-        for end in (source, sink):
-            with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
 
 
 class Events(logging.Handler):

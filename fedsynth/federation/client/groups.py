@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fedsynth.errors import PrivacyError
 from fedsynth.federation.client.client import Client
 from fedsynth.federation.client.group import Group
-from fedsynth.federation.client.joining import persons_of
+from fedsynth.federation.client.joining import joined_persons
 from fedsynth.federation.client.persons import Persons
 from fedsynth.federation.client.tasks import GroupTask
 from fedsynth.federation.request import Request
@@ -59,7 +59,7 @@ def groups_of(client: Client, request: Request) -> tuple[Group, ...]:
     count, memory = group_count(request), client.memory(request.job)
     by_person = request.terms.protects.joined
     if memory.groups is None:
-        persons = persons_of(client, request)
+        persons = joined_persons(client, request)
         memory.by_person = by_person
         memory.groups = tuple(
             Group(

@@ -24,7 +24,7 @@ Positions = NDArray[np.int64]
 Samples = Sequence[Positions]
 
 
-def persons_of(client: Client | View, request: Request) -> Persons | None:
+def joined_persons(client: Client | View, request: Request) -> Persons | None:
     """Whose the client's records are, where the terms protect persons; else None.
 
     Raises:
@@ -45,7 +45,7 @@ def draw_records(client: View, request: Request) -> Positions:
     terms = request.terms
     if not terms.protects.per_record:
         return np.arange(client.records)
-    persons = persons_of(client, request)
+    persons = joined_persons(client, request)
     if persons is None:
         return terms.sampling.draw(client.records, client.coins)
     return persons.records(terms.sampling.draw(len(persons), client.coins))
@@ -53,7 +53,7 @@ def draw_records(client: View, request: Request) -> Positions:
 
 def count_units(client: View, sample: Positions, request: Request) -> int:
     """How many rows the door is to clip of a client's sample."""
-    persons = persons_of(client, request)
+    persons = joined_persons(client, request)
     if persons is None:
         return request.terms.protects.rows(len(sample))
     return len(persons.starts(sample))
@@ -68,7 +68,7 @@ def pieces(
     """
     ends, done = [np.zeros(0, np.int64)], 0
     for client, sample in zip(clients, samples, strict=True):
-        persons = persons_of(client, request)
+        persons = joined_persons(client, request)
         begins = np.arange(len(sample)) if persons is None else persons.starts(sample)
         ends.append(begins + done)
         done += len(sample)
@@ -131,7 +131,7 @@ class Joiner:
     """
 
     def __init__(self, client: View, sample: Positions, request: Request) -> None:
-        self._persons, self._sample = persons_of(client, request), sample
+        self._persons, self._sample = joined_persons(client, request), sample
         self._task, self._weigh, self._done = request.task, request.terms.weigh or "", 0
 
     def join(self, rows: Rows) -> Rows:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 # Forked from one process that has imported all of it once; gRPC, which must not be forked, not yet.
 CONTEXT = multiprocessing.get_context("forkserver")
@@ -68,7 +68,8 @@ class Command:
 
 
 class Way:
-    """Carries connections from a port of its own to wherever they lead now, byte by byte.
+    """Carries connections from a port of its own to wherever they lead now, byte by byte, unless it
+    is halted: bytes wait then, and connections stay open, as where a network is partitioned.
 
     Attributes:
         target: the port that they lead to; None cuts them.
@@ -79,16 +80,26 @@ class Way:
         self.port = self._door.getsockname()[1]
         self.target: int | None = None
         self._open: list[socket.socket] = []
+        self._flows = Event()
+        self.flow()
         Thread(target=self._serve, daemon=True).start()
 
     def lead_to(self, target: int | None) -> None:
+        """Let go of what is open; None has nobody come through."""
         self.target = target
         for one in self._open:
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
         self._open.clear()
 
+    def halt(self) -> None:
+        self._flows.clear()
+
+    def flow(self) -> None:
+        self._flows.set()
+
     def close(self) -> None:
+        self.flow()
         self.lead_to(None)
         self._door.close()
 
@@ -107,10 +118,10 @@ class Way:
                 for pair in ((came, there), (there, came)):
                     Thread(target=self._pump, args=pair, daemon=True).start()
 
-    @staticmethod
-    def _pump(source: socket.socket, sink: socket.socket) -> None:
+    def _pump(self, source: socket.socket, sink: socket.socket) -> None:
         with suppress(OSError):
             while data := source.recv(1 << 16):
+                self._flows.wait()
                 sink.sendall(data)
         for end in (source, sink):
             with suppress(OSError):
