@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,7 +39,7 @@ def check_table(table: str, agreed: Path, reader: Reader, *, as_json: bool) -> N
     if isinstance(schema, ImageSchema):
         read_images(table, schema)
         if as_json:
-            print_json(_content([], [], 0, [], []))
+            print_json(_content([], [], 0, [], [], {}))
         print_note(f"{table}: everything is within {agreed}")
         return
     frame = reader.read(table, schema)
@@ -56,8 +56,9 @@ def check_table(table: str, agreed: Path, reader: Reader, *, as_json: bool) -> N
     conformed = conform(frame, schema, table) if whole else None
     left_out = None if conformed is None else conformed.left_out
     crowded = [] if conformed is None else find_crowded(conformed, schema)
+    varying = {} if conformed is None else conformed.count_varying(schema)
     if as_json:
-        print_json(_content(columns, violations, left_out, beyond, crowded))
+        print_json(_content(columns, violations, left_out, beyond, crowded, varying))
     else:
         from fedsynth.cli.terminal import show_columns
 
@@ -68,6 +69,11 @@ def check_table(table: str, agreed: Path, reader: Reader, *, as_json: bool) -> N
         print_note(f"{table}: {one}")
     if conformed is not None and conformed.persons is not None and conformed.rows:
         print_note(f"{table}: {describe_persons(conformed.persons)}")
+    for name, count in varying.items():
+        print_note(
+            f"{table}: persons with several values in {name!r}, which is `of: person`: {count:,}. "
+            "Their rows are learned from as they are, and invented persons have one"
+        )
     repeated = Counter[str]()
     for violation in violations:
         if violation.rule == "repeated":
@@ -102,6 +108,7 @@ def _content(
     left_out: int | None,
     beyond: Sequence[dict[str, object]],
     crowded: Sequence[Crowded],
+    varying: Mapping[str, int],
 ) -> dict[str, object]:
     return {
         "columns": [asdict(one) for one in columns],
@@ -109,6 +116,7 @@ def _content(
         "left_out": left_out,
         "beyond": list(beyond),
         "crowded": [asdict(one) for one in crowded],
+        "varying": dict(varying),
     }
 
 

@@ -15,6 +15,7 @@ from fedsynth.schema import Schema
 from fedsynth.schema.cells import Cells, read_cells, violations
 from fedsynth.schema.columns import Boolean, Categorical, Discrete, Identifier
 from fedsynth.schema.frames import demand_frame
+from fedsynth.schema.persons import count_varying
 from fedsynth.schema.rounding import round_to_grid
 from fedsynth.schema.spelling import draw_identifiers, spell
 
@@ -46,6 +47,16 @@ class Conformed:
         """Shares of each column's cells that broke a rule, of the columns where any did."""
         found = self.rows + self.left_out
         return {name: count / found for name, count in self.outside.items() if count}
+
+    def count_varying(self, schema: Schema) -> dict[str, int]:
+        """How many persons have several values in a column that is `of: person`, by its name, where
+        any has; for the owner's eyes."""
+        if self.persons is None:
+            return {}
+        counts = {
+            name: count_varying(self.persons, self.columns[name]) for name in schema.of_person
+        }
+        return {name: count for name, count in counts.items() if count}
 
     def take(self, rows: NDArray[np.int64]) -> Conformed:
         """The rows at these positions, in that order; what broke a rule is of the whole table, and

@@ -36,6 +36,7 @@ from fedsynth.schema.proposing import (
 from fedsynth.schema.reading import Reading, describe_reading, is_endless, read_series
 from fedsynth.schema.rounding import decimals_of
 from fedsynth.schema.screening import hides_persons, screen
+from fedsynth.schema.sharing import declare_shared
 from fedsynth.schema.table import Schema
 from fedsynth.views import Shown, View
 
@@ -112,6 +113,8 @@ def draft(tables: pd.DataFrame | Mapping[str, pd.DataFrame], target: str | None 
     )
     findings = [one for proposal in proposals for one in proposal.findings]
     findings += describe_following(schema, owners)
+    schema, shared = declare_shared(schema, owners)
+    findings += shared
     return Draft(schema, (*differences, *findings), tuple(differences))
 
 

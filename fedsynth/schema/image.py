@@ -42,6 +42,8 @@ class ImageSchema(Document):
     def _check_consistency(self) -> ImageSchema:
         if self.target is not None and self.target.missing:
             raise ValueError("`target` may not be missing: drop the images without a label")
+        if self.target is not None and self.target.of is not None:
+            raise ValueError("`of: person` is for tables: nothing says whose an image is")
         return self
 
     def _view(self) -> View:

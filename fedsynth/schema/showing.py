@@ -103,6 +103,8 @@ def _number(value: float) -> str:
 
 def _beside(column: Modelled | Identifier) -> Iterator[str]:
     """What else the column declares."""
+    if column.of is not None:
+        yield f"of a {column.of}"
     if isinstance(column, Categorical) and column.other is not None:
         yield f"others become {column.other}"
     if not isinstance(column, Categorical | Boolean | Identifier) and column.step is not None:

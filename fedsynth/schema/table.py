@@ -32,6 +32,7 @@ from fedsynth.schema.constraints import Constraint, Never, Ordered, build_constr
 from fedsynth.schema.documents import Document, build_column, column_keys
 from fedsynth.schema.frames import demand_frame
 from fedsynth.schema.image import ImageSchema
+from fedsynth.schema.persons import demand_person
 from fedsynth.views import View
 from fedsynth.yaml_files import read_yaml
 
@@ -52,6 +53,7 @@ class Schema(Document):
 
     `person` names the identifier that says whose a row is: never learned and never released, but
     what has several rows of one person keeps them together, wherever rows are split or protected.
+    A column that is `of: person` has one value in all rows of a person.
     `missing_values` holds for every column, except where a column declares the text as a value of
     its own (a category, a number within bounds). Empty cells always mean missing, by the same
     exception. A written table spells missing as the first of them.
@@ -93,13 +95,12 @@ class Schema(Document):
             raise ValueError("every column is an identifier, so there is nothing to learn")
         if self.target is not None:
             self._demand_target(names)
-        if self.person is not None:
-            self._demand_person(names)
         for column in self.observed:
             if column.missing:
                 missing_text(column, self.missing_values)
         for number, constraint in enumerate(self.constraints, 1):
             self._demand_constraint(number, constraint, names)
+        demand_person(self)
         try:
             _ = self.rules
         except SchemaError as error:
@@ -175,17 +176,6 @@ class Schema(Document):
             raise ValueError(
                 f"`target` {self.target!r} may not be missing: drop the rows without a label, or "
                 f"give it a category for them"
-            )
-
-    def _demand_person(self, names: list[str]) -> None:
-        if self.person not in names:
-            raise ValueError(
-                f"`person` {self.person!r} is no column{suggestion(self.person, names)}"
-            )
-        if not isinstance(column := self.column(self.person), Identifier):
-            raise ValueError(
-                f"`person` {self.person!r} is of kind {column.kind}, which is learned: whose a row "
-                f"is never is, so make it an identifier"
             )
 
     @classmethod
@@ -290,7 +280,8 @@ class Schema(Document):
         return self._replace(columns=columns)
 
     def drop(self, *names: str) -> Schema:
-        """The schema without these columns; without target or person where it is one of them.
+        """The schema without these columns; without target or person where it is one of them, and
+        without the person no column is of one.
 
         Raises:
             SchemaError: if there is no such column, none is left, or a constraint is about one.
@@ -303,6 +294,8 @@ class Schema(Document):
                     f"constraint out first"
                 )
         columns = [column for column in self.columns if column.name not in gone]
+        if self.person in gone:
+            columns = [column.model_copy(update={"of": None}) for column in columns]
         left = {key: None for key in ("target", "person") if getattr(self, key) in gone}
         return self._replace(columns=columns, **left)
 
@@ -354,6 +347,11 @@ class Schema(Document):
         """Those of :attr:`observed` that follow from no others: what encodings and models see."""
         following = {one.name for one in self.derivations}
         return tuple(column for column in self.observed if column.name not in following)
+
+    @property
+    def of_person(self) -> tuple[str, ...]:
+        """The names of the modelled columns that have one value in all rows of a person."""
+        return tuple(column.name for column in self.modelled if column.of == "person")
 
     @property
     def whole(self) -> Schema:

@@ -747,6 +747,15 @@ def test_persons_are_counted_and_a_row_of_nobody_is_told(call, tmp_path):
     assert code == 3 and "1 kinds of values are outside" in err and "(missing) (1)" in out
 
 
+def test_persons_with_several_values_are_told_and_are_no_fault(call, tmp_path):
+    born = Integer(name="born", lower=0, upper=9, of="person")
+    Schema(columns=[Identifier(name="id"), born], person="id").save(tmp_path / "schema.yaml")
+    frame = pd.DataFrame({"id": ["a", "b", "a"], "born": [1, 2, 3]})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    code, _, err = call("schema", "check", tmp_path / "t.csv", tmp_path / "schema.yaml")
+    assert code == 0 and "persons with several values in 'born', which is `of: person`: 1" in err
+
+
 def test_the_docs_list_every_command_and_what_takes_json():
     group = typer.main.get_command(cli.app)
     commands = {

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 import pandas as pd
 
+from fedsynth.data.conforming import Conformed
 from fedsynth.data.persons import keys_of_persons
 from fedsynth.errors import Figures
 from fedsynth.schema import Schema
@@ -47,3 +48,24 @@ def remark_persons(owners: Mapping[str, pd.DataFrame], schema: Schema) -> Iterat
         named = ", ".join(single[:_MOST_TOLD]) + (f" and {more} owners more" if more > 0 else "")
         said = f"no key in {schema.person!r} repeats at {named}: a person is a row there"
         yield Figures(said, said)
+
+
+def remark_varying(owners: Mapping[str, Conformed], schema: Schema) -> Iterator[Figures]:
+    """Persons who have several values in a column that is `of: person`."""
+    found = {name: data.count_varying(schema) for name, data in owners.items()}
+    told = {name: columns for name, columns in found.items() if columns}
+    if told:
+        means = (
+            "the schema says of these columns `of: person`. Rows are learned from as they are: "
+            "were they brought into line, a row would hang on others"
+        )
+        figures = "; ".join(
+            f"{name}: {', '.join(f'{column} of {n:,}' for column, n in columns.items())}"
+            for name, columns in told.items()
+        )
+        bare = "; ".join(f"{name}: {', '.join(columns)}" for name, columns in told.items())
+        yield Figures(
+            f"persons have several values in a column, for the owner's eyes alone, by persons: "
+            f"{figures}; {means}",
+            f"persons have several values in a column: {bare}; {means}",
+        )

@@ -21,7 +21,7 @@ from fedsynth.federation.client.client import Client
 from fedsynth.federation.client.floor import Floor
 from fedsynth.federation.runtime import Federation
 from fedsynth.federation.runtimes.local import LocalRuntime
-from fedsynth.federation.simulation.persons import remark_persons
+from fedsynth.federation.simulation.persons import remark_persons, remark_varying
 from fedsynth.federation.simulation.repeats import demand_same, key_of, keys_of, recall
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
@@ -69,6 +69,9 @@ class Simulation(Federation):
         }
         frames = {n: owned for n, owned in named.items() if isinstance(owned, pd.DataFrame)}
         self._remarks = [*remark_persons(frames, schema)] if isinstance(schema, Schema) else []
+        if isinstance(schema, Schema):
+            conformed = {n: one for n, one in self._data.items() if isinstance(one, Conformed)}
+            self._remarks += remark_varying(conformed, schema)
         self._keys = {name: key_of(owned) for name, owned in named.items()}
         self._accounted: frozenset[str] = frozenset()
         self._private: Path | None = None

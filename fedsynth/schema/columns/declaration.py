@@ -1,10 +1,11 @@
-"""What all columns declare: a name, and the pandas dtype in which they are given back."""
+"""What all columns declare: a name, the pandas dtype in which they are given back, and of what they
+are."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -49,10 +50,14 @@ _DICTIONARY = re.compile(
 
 
 class Declaration(Agreed):
-    """The keys that every kind of column has."""
+    """The keys that every kind of column has.
+
+    `of: person` says of what is learned that all rows of one person have the same.
+    """
 
     name: Annotated[str, Field(min_length=1, description="text that is not empty")]
     dtype: Annotated[str | None, Field(description="the name of a pandas dtype")] = None
+    of: Annotated[Literal["person"] | None, Field(description="person")] = None
 
     @classmethod
     def whereabouts(cls, values: Mapping[str, Any]) -> str:

@@ -23,10 +23,10 @@ def table(*keys):
     return pd.DataFrame({"key": keys, "age": 30})
 
 
-def told_of(owners):
+def told_of(owners, schema=SCHEMA):
     told = []
     floor = Floor(budget=Budget(epsilon=math.inf, trust="central"), cohort=len(owners))
-    Simulation(owners, SCHEMA).clients(NoiseSource(), {}, floor, 1.0, told.append)
+    Simulation(owners, schema).clients(NoiseSource(), {}, floor, 1.0, told.append)
     return told
 
 
@@ -55,3 +55,13 @@ def test_an_owner_without_the_persons_column_is_refused(rows):
 
 def test_an_owner_without_rows_has_no_person():
     assert Simulation({"north": table()}, SCHEMA)._data["north"].persons.tolist() == []
+
+
+def test_owners_are_told_of_persons_with_several_values_and_logs_of_no_figures():
+    born = Integer(name="born", lower=0, upper=9, of="person")
+    schema = Schema(columns=[*SCHEMA.columns, born], person="key")
+    frame = table(1, 1, 2, 2, 3).assign(born=[1, 1, 2, 3, 4])
+    (told,) = told_of({"west": frame, "east": frame[:2]}, schema)[1:]
+    assert "west: born of 1;" in told
+    assert "west: born;" in told.bare
+    assert "1" not in told.bare
