@@ -8,6 +8,7 @@ of fields (1), and each field after its length (4). Big-endian; vectors are litt
 | KEYS | roster's digest; cohort, threshold, curious | two public keys, a commitment, a signature |
 | SHARES | who has keys; their answers | who gets shares; a sealed box for each |
 | MASKED | who dealt shares; their boxes for this owner | type of numbers; masked numbers |
+| MASKED, where all are needed | who has keys; their answers | as above |
 | LIVING | whose masked numbers came | a signature of that list |
 | UNMASK | who signed it; signatures | of whom shares; a share each |
 
@@ -33,7 +34,7 @@ KINDS = ("<u4", "<u8")
 
 
 class Step(IntEnum):
-    """The five exchanges of a round."""
+    """The five exchanges of a round; where all owners are needed, KEYS and MASKED alone."""
 
     KEYS = 1
     SHARES = 2

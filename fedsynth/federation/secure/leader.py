@@ -12,7 +12,7 @@ from fedsynth.errors import FederationError
 from fedsynth.federation.secure import frames, keys, masks, shamir
 from fedsynth.federation.secure.frames import Part, Step
 from fedsynth.federation.secure.keys import PublicKeys
-from fedsynth.federation.secure.rules import Roster
+from fedsynth.federation.secure.rules import Roster, Rules
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,11 @@ class _Attempt:
     def members(self, places: Collection[int]) -> bytes:
         return frames.write_members(places, self.cohort)
 
+    def ready(self, rules: Rules) -> bool:
+        """Whether its numbers can be asked for."""
+        came = self.public if rules.needs_all else self.boxes
+        return len(came) >= rules.threshold
+
     def answered(self, step: Step) -> Collection[int]:
         """Who did a step."""
         return (self.public, self.boxes, self.masked, self.signatures, self.shares)[step - 1]
@@ -102,6 +107,11 @@ class Leader:
         """Give the next attempt this number at least: owners know of all below it."""
         self._next = max(self._next, attempt)
 
+    def is_ready(self, round: int) -> bool:
+        """Whether all that a round's numbers are masked by came with the one before."""
+        coming = self._coming
+        return bool(coming and coming.round == round and coming.ready(self._roster.rules))
+
     def begin(self, round: int, size: int, kind: str = "<u8", following: int | None = None) -> None:
         """Begin an attempt at a round; where its keys and shares came with the last, behind them.
 
@@ -113,7 +123,7 @@ class Leader:
         if kind not in frames.KINDS or size < 1:
             raise FederationError("a secure sum is over rows of uint32 or uint64")
         ready = self._coming
-        if ready and ready.round == round and len(ready.boxes) >= self._roster.rules.threshold:
+        if ready and self.is_ready(round):
             self._current, self._step = ready, Step.MASKED
         else:
             self._current, self._step = self._start(round), Step.KEYS
@@ -155,19 +165,22 @@ class Leader:
         attempt, step = self._current, self._step
         if attempt is None:
             raise FederationError("no round was begun")
-        answered, threshold = len(attempt.answered(step)), self._roster.rules.threshold
-        if answered < threshold or step is Step.UNMASK:
+        rules = self._roster.rules
+        answered, threshold = len(attempt.answered(step)), rules.threshold
+        last = Step.MASKED if rules.needs_all else Step.UNMASK
+        if answered < threshold or step is last:
             self._current, self._asked = None, {}
         if answered < threshold:
             raise FederationError(
                 f"{answered} owners answered {step.name} of round {attempt.round}, attempt "
                 f"{attempt.number}; a sum takes {threshold}, so the attempt is lost"
             )
-        if step is Step.UNMASK:
-            self._open(attempt)
+        if step is last:
+            if not rules.needs_all:
+                self._open(attempt)
             names = tuple(self._roster.names[place] for place in sorted(attempt.masked))
             return Opened(attempt.round, self._total, names)
-        self._step = Step(step + 1)
+        self._step = last if rules.needs_all else Step(step + 1)
         self._ask()
         return None
 
@@ -182,7 +195,8 @@ class Leader:
         """What the step asks of whom; keys and shares of the following round ride along."""
         assert self._current is not None
         asked = list(self._parts(self._current, self._step))
-        if self._step is Step.LIVING and self._following is not None:
+        riding = Step.MASKED if self._roster.rules.needs_all else Step.LIVING
+        if self._step is riding and self._following is not None:
             self._coming = self._start(self._following)
             asked += self._parts(self._coming, Step.KEYS)
         coming, threshold = self._coming, self._roster.rules.threshold
@@ -200,6 +214,8 @@ class Leader:
                 own = (self._roster.digest, self._roster.rules.numbers)
                 asked = dict.fromkeys(range(attempt.cohort), own)
             case Step.SHARES:
+                asked = dict.fromkeys(attempt.public, attempt.shown)
+            case Step.MASKED if self._roster.rules.needs_all:
                 asked = dict.fromkeys(attempt.public, attempt.shown)
             case Step.MASKED:
                 dealers, dealt = members(attempt.boxes), sorted(attempt.boxes.items())

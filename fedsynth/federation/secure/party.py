@@ -76,6 +76,8 @@ class Party:
         """
         state, answers = self._state, []
         for part in frames.read(request):
+            if self._roster.rules.needs_all and part.step not in (Step.KEYS, Step.MASKED):
+                raise PrivacyError(f"{part.name}: where all owners are needed nothing is dealt")
             if part.step is Step.KEYS:
                 self._demand(part)
                 state = state.begin(part, os.urandom(masks.KEY))
@@ -88,7 +90,7 @@ class Party:
                 case Step.SHARES:
                     session, *answer = self._deal(part, session, context, secrets, shown)
                 case Step.MASKED:
-                    session, *answer = self._mask(part, session, context, secrets, contribute)
+                    session, *answer = self._mask(part, session, (secrets, shown), contribute)
                 case Step.LIVING:
                     session, *answer = self._sign(part, session, context)
                 case Step.UNMASK:
@@ -161,31 +163,50 @@ class Party:
         self,
         part: Part,
         session: Session,
-        context: bytes,
-        secrets: Secrets,
+        made: tuple[Secrets, PublicKeys],
         contribute: Callable[[int], masks.Vector] | None,
     ) -> tuple[Session, bytes, bytes]:
-        """The contribution under this owner's own mask and one with each owner that dealt."""
-        members, boxes = part.expect(self._cohort, None)
-        takers = self._known(part, session.takers)
-        dealers = self._read(members, takers)
-        frames.cut(boxes, keys.BOX, len(dealers) - 1)
+        """The contribution under one mask with each owner that dealt, and this owner's own.
+
+        Where all are needed all have one with each other, which cancel in the only sum that there
+        is; so nobody needs an own one.
+        """
+        context, (secrets, own) = self._roster.context(part.round, part.attempt), made
+        session, places = self._fix_others(part, session, own)
         if contribute is None:
             raise FederationError(f"{part.name} asks for a contribution, and there is none")
         kind, masked = frames.copy_vector(contribute(part.round))
-        digest = hashlib.sha256(kind + masked.data).digest()
-        session = session.fix(dealers=members, boxes=boxes, digest=digest)
-        shown = keys.read_public(session.public, takers)
-        others = [place for place in dealers if place != self._place]
+        digest = hashlib.sha256(kind)
+        digest.update(masked.data)
+        session = session.fix(digest=digest.digest())
+        shown = keys.read_public(session.public, self._known(part, session.takers))
+        others = [place for place in places if place != self._place]
         agreed = masks.agree(
             keys.masking_key(secrets.masking), [shown[place].masking for place in others]
         )
-        added, removed = [keys.own_mask(secrets.own, context)], list[bytes]()
+        needs_all = self._roster.rules.needs_all
+        added = [] if needs_all else [keys.own_mask(secrets.own, context)]
+        removed = list[bytes]()
         for place, secret in zip(others, agreed, strict=True):
             side = added if self._place < place else removed
             side.append(keys.pair_mask(secret, context, self._place, place))
         masks.mask(masked, added, removed)
         return session, kind, masked.tobytes()
+
+    def _fix_others(
+        self, part: Part, session: Session, own: PublicKeys
+    ) -> tuple[Session, tuple[int, ...]]:
+        """With whom there are masks: those that dealt, or, where all are needed, all, by their
+        keys."""
+        members, told = part.expect(self._cohort, None)
+        if not self._roster.rules.needs_all:
+            dealers = self._read(members, self._known(part, session.takers))
+            frames.cut(told, keys.BOX, len(dealers) - 1)
+            return session.fix(dealers=members, boxes=told), dealers
+        everybody = self._read(members, range(self._cohort))
+        if not session.takers:
+            self._check(told, everybody, self._roster.context(part.round, part.attempt), own)
+        return session.fix(takers=members, public=told), everybody
 
     def _sign(self, part: Part, session: Session, context: bytes) -> tuple[Session, bytes]:
         """A signature of whose masked numbers are in the sum; of one such list an attempt."""

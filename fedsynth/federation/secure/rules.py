@@ -58,6 +58,11 @@ class Rules:
         return self.cohort - self.threshold
 
     @property
+    def needs_all(self) -> bool:
+        """Whether a sum is over all owners or over none: then no secret is ever dealt out."""
+        return self.threshold == self.cohort
+
+    @property
     def shares(self) -> int:
         """Owners whose noise together is the whole: any sum holds that of so many honest ones."""
         return self.threshold - self.curious

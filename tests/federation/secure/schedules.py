@@ -143,6 +143,8 @@ class Liar:
                 takers = self._some(attempt.public, place, 16)
                 public = b"".join(attempt.public[who].write() for who in takers)
                 return members(takers), public
+            case Step.MASKED if self.roster.rules.needs_all:
+                return self._fields(attempt, place, Step.SHARES)
             case Step.MASKED:
                 dealers = self._some({*attempt.boxes, *self.corrupt}, place, 16)
                 boxes = [self._box(attempt, who, place) for who in dealers if who != place]

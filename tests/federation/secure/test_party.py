@@ -193,8 +193,37 @@ def test_a_round_has_one_contribution_in_all_of_its_attempts():
     owners.answer(NAME, request)
 
 
+@pytest.mark.parametrize("step", [Step.SHARES, Step.LIVING, Step.UNMASK])
+def test_where_all_are_needed_nothing_is_dealt_signed_or_handed_over(step):
+    _, _, part = reach(step)
+    _, owners, _ = reach(Step.MASKED, 3, 3)
+    with pytest.raises(PrivacyError, match="nothing is dealt"):
+        ask(owners, part, *part.fields)
+
+
+@pytest.mark.parametrize(
+    "lie, said",
+    [
+        (invent, "owner 3 did not sign"),
+        (replay, "owner 3 did not sign"),
+        (double, "two owners of an attempt have the same key"),
+        (mistake, "other keys of this owner"),
+    ],
+)
+def test_where_all_are_needed_keys_are_looked_at_before_numbers_are_masked(lie, said):
+    _, owners, part = reach(Step.MASKED, 4, 4)
+    members, public = shown(part)
+    with pytest.raises(PrivacyError, match=said):
+        ask(owners, part, members, b"".join(lie(owners, public)))
+    with pytest.raises(FederationError, match="3 owners is below the threshold of 4"):
+        ask(owners, part, write_members([0, 1, 2], 4), b"".join(public[:3]))
+    ask(owners, part, *part.fields)
+    with pytest.raises(PrivacyError, match=r"\(digest\)"):
+        owners.parties[NAME].answer(write([part]), lambda round: np.ones(owners.dim, "<u8"))
+
+
 def test_attempts_and_rounds_go_forward():
-    leader, owners = make(3, 3, 1)
+    leader, owners = make(4, 3, 1)
     run(leader, owners, 5)
     for round in (4, 5):
         leader.begin(round, owners.dim)

@@ -23,7 +23,7 @@ STEPS = st.dictionaries(st.integers(0, 4), st.sampled_from(Step), max_size=2)
 def test_the_sum_is_that_of_all_contributions_modulo_the_width(cohort, threshold, curious, kind):
     leader, owners = make(cohort, threshold, curious, kind=kind)
     opened, exchanges = run(leader, owners, 4)
-    assert opened.owners == owners.roster.names and exchanges == 5
+    assert opened.owners == owners.roster.names and exchanges == (2 if threshold == cohort else 5)
     assert opened.total.dtype == kind
     assert np.array_equal(opened.total, owners.total(opened.owners, 4))
 
@@ -45,14 +45,28 @@ def test_whoever_drops_when_the_sum_is_of_those_whose_numbers_came(drops):
     assert np.array_equal(opened.total, owners.total(came, 0))
 
 
-def test_keys_and_shares_that_rode_along_leave_a_round_three_exchanges():
-    leader, owners = make(4, 3)
+@pytest.mark.parametrize("threshold, wanted", [(3, [5, 3, 3]), (4, [2, 1, 1])])
+def test_keys_and_shares_that_rode_along_leave_a_round_three_exchanges_or_one(threshold, wanted):
+    leader, owners = make(4, threshold)
     exchanges = []
     for round in range(3):
         opened, count = run(leader, owners, round, following=round + 1)
         assert np.array_equal(opened.total, owners.total(owners.roster.names, round))
         exchanges.append(count)
-    assert exchanges == [5, 3, 3]
+    assert exchanges == wanted
+
+
+@pytest.mark.parametrize("lost", [Step.KEYS, Step.MASKED])
+def test_where_all_are_needed_one_that_is_missing_loses_no_more_than_an_attempt(lost):
+    """Nothing that was given opens anything, so the round may always begin again."""
+    leader, owners = make(3, 3, 1)
+    for _ in range(2):
+        with pytest.raises(FederationError, match="2 owners answered"):
+            run(leader, owners, 0, lambda step: owners.roster.names[:1] if step == lost else [], 1)
+    opened, _ = run(leader, owners, 0, following=1)
+    assert np.array_equal(opened.total, owners.total(opened.owners, 0))
+    opened, exchanges = run(leader, owners, 1)
+    assert np.array_equal(opened.total, owners.total(opened.owners, 1)) and exchanges == 1
 
 
 def test_one_that_missed_a_round_is_in_the_next():
@@ -105,21 +119,22 @@ def test_masks_of_a_repeated_round_are_others():
 
 def test_a_round_whose_shares_were_handed_over_is_not_repeated():
     """Even though too few did, and nothing was opened."""
-    leader, owners = make(3, 3, 1)
+    leader, owners = make(4, 3, 1)
     with pytest.raises(FederationError, match="2 owners answered UNMASK"):
-        run(leader, owners, 0, lambda s: owners.roster.names[:1] if s == Step.UNMASK else [])
+        run(leader, owners, 0, lambda s: owners.roster.names[:2] if s == Step.UNMASK else [])
     leader.begin(0, owners.dim, owners.kind)
     for name, request in leader.requests().items():
-        if name == owners.roster.names[0]:
+        if name in owners.roster.names[:2]:
             leader.receive(name, owners.answer(name, request))
         else:
             with pytest.raises(PrivacyError, match="no round is opened twice"):
                 owners.answer(name, request)
 
 
+@pytest.mark.parametrize("threshold", [3, 4])
 @pytest.mark.parametrize("crash", list(Step))
-def test_an_owner_that_crashed_after_any_step_answers_the_same_and_goes_on(crash):
-    leader, owners = make(3, 3, 1)
+def test_an_owner_that_crashed_after_any_step_answers_the_same_and_goes_on(crash, threshold):
+    leader, owners = make(4, threshold, 1)
     leader.begin(0, owners.dim, owners.kind, 1)
     opened = None
     while opened is None:
@@ -133,7 +148,8 @@ def test_an_owner_that_crashed_after_any_step_answers_the_same_and_goes_on(crash
         opened = leader.advance()
     assert np.array_equal(opened.total, owners.total(opened.owners, 0))
     opened, exchanges = run(leader, owners, 1)
-    assert np.array_equal(opened.total, owners.total(opened.owners, 1)) and exchanges == 3
+    assert np.array_equal(opened.total, owners.total(opened.owners, 1))
+    assert exchanges == {3: 3, 4: 1}[threshold]
 
 
 def test_nothing_is_answered_that_was_not_kept_before():

@@ -32,9 +32,10 @@ def entropy(monkeypatch):
     return source
 
 
-def watch(contribution, formal=None):
+def watch(contribution, formal=None, rules=(4, 3, 1)):
     """Both rounds: what server and curious owner know, and all requests and answers."""
-    leader, owners = make(4, 3, 1)
+    leader, owners = make(*rules)
+    some = not owners.roster.rules.needs_all
     server, seen = Server(owners.roster, formal, frozenset({CORRUPT})), []
     for round in (0, 1):
         leader.begin(round, DIM, following=round + 1)
@@ -43,7 +44,7 @@ def watch(contribution, formal=None):
             late = None
             for name, request in leader.requests().items():
                 place, asked = owners.roster.names.index(name), read(request)[0]
-                if (place, round) == (DROPS, 0) and asked.step >= Step.MASKED:
+                if some and (place, round) == (DROPS, 0) and asked.step >= Step.MASKED:
                     continue
                 reply = owners.parties[name].answer(request, lambda at: contribution(place, at))  # noqa: B023
                 state = owners.parties[name]._state
@@ -52,7 +53,7 @@ def watch(contribution, formal=None):
                         server.corrupted(place, session.round, session.attempt, session.seed)
                 server.see(place, request, reply)
                 seen += [*read(request), *read(reply)]
-                if (place, round, asked.step) == (LATE, 1, Step.MASKED):
+                if some and (place, round, asked.step) == (LATE, 1, Step.MASKED):
                     late = reply
                 else:
                     as_agreed = [replace(part, fields=part.fields[:2]) for part in read(reply)]
@@ -64,15 +65,22 @@ def watch(contribution, formal=None):
     return server, seen
 
 
-def learn(patch):
+def learn(patch, rules=(4, 3, 1)):
     formal = Formal(ignored=OMITTED)
     patch.setattr(masks, "mask", formal.mask)
-    return watch(formal.contribution, formal)[0].learn()
+    return watch(formal.contribution, formal, rules)[0].learn()
 
 
 def test_a_curious_server_learns_the_sums_of_the_living_and_no_more(monkeypatch, entropy):
     """Of the honest ones; so in two worlds of equal sums, masked numbers have one distribution."""
     assert learn(monkeypatch) == SUMS
+
+
+def test_where_all_are_needed_it_learns_the_sum_of_all_honest_owners(monkeypatch, entropy):
+    assert learn(monkeypatch, (4, 4, 1)) == [{(p, r): 1 for p in (0, 1, 3)} for r in (0, 1)]
+    with monkeypatch.context() as patch:
+        omit_a_mask(patch)
+        assert {len(row) for row in learn(patch, (3, 3, 1))} == {1}
 
 
 def test_all_else_that_crosses_does_not_hang_on_contributions(entropy):
