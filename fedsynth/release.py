@@ -334,7 +334,11 @@ def _job_of(model: Fitted) -> dict[str, Any]:
         "delta": budget.resolved_delta,
         "unit": budget.unit,
         "trust": budget.trust,
-        **{name: getattr(budget, name) for name in ("weigh", "person_clip") if budget.weigh},
+        **{
+            name: getattr(budget, name)
+            for name in ("weigh", "person_clip", "person_share")
+            if getattr(budget, name) is not None
+        },
     }
     return {
         "schema": SCHEMA,

@@ -456,8 +456,8 @@ def methods(names, seconds):
                         yield audit_method(name, settings, "person", trust, seconds, weigh)
 
 
-WEIGHED = ({}, {"weigh": "row", "person_clip": 2.0})
-"""How rows of persons may be weighed."""
+WEIGHED = ({}, {"weigh": "row", "person_clip": 2.0}, {"weigh": "row"})
+"""How rows of persons may be weighed, the last clipped as the histogram of rows a person tells."""
 
 
 def audit_method(name, settings, unit, trust, seconds, weigh=None, least=5):

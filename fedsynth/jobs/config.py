@@ -55,6 +55,7 @@ class Privacy(Section):
     curious: Annotated[int | None, Field(ge=0, description="a whole number of at least 0")] = None
     weigh: Annotated[str | None, Field(description="person or row")] = None
     person_clip: Annotated[float | None, Field(description="a number above 0")] = None
+    person_share: Annotated[float | None, Field(description="0 or a share below 1")] = None
 
     @model_validator(mode="after")
     def _check_budget(self) -> Privacy:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fedsynth.errors import ConfigError
@@ -65,8 +65,11 @@ def status_of(folder: Path, log: Path | None = None) -> Status:
         planned[one.label] += one.count
         left[one] += one.count
     for event in ledger.events:
-        # Plans name what a message is for, events what it asks: terms tell which is which.
-        like = (one for one in ledger.job.plan if one.terms == event.terms and left[one] > 0)
+        # Plans name what a message is for, events what it asks: terms tell which is which, but for
+        # a clip that was chosen later.
+        noise = replace(event.terms, clip=1.0)
+        like = (one for one in ledger.job.plan if replace(one.terms, clip=1.0) == noise)
+        like = (one for one in like if left[one] > 0)
         found = next(like, None)
         if found is not None:
             left[found] -= event.steps

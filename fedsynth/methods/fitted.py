@@ -21,6 +21,7 @@ from fedsynth.files import writing
 from fedsynth.methods.configured import Configured
 from fedsynth.privacy.trail.certificate import Certificate
 from fedsynth.privacy.trail.ledger import Ledger
+from fedsynth.queries.persons import KEY, RowsAPerson
 from fedsynth.release import is_release, read_certified, read_model, write_model
 from fedsynth.schema import ImageSchema, Schema
 
@@ -62,6 +63,7 @@ class FittedModel(Configured, Generic[L]):
     ) -> None:
         super().__init__(schema, settings, **overrides)
         self._learned: L | None = None
+        self._rows_a_person: RowsAPerson | None = None
         self._ledger: Ledger | None = None
         self._traffic: Traffic | None = None
         self._dropped: Dropped | None = None
@@ -81,6 +83,13 @@ class FittedModel(Configured, Generic[L]):
         if self._learned is None:
             raise ConfigError(f"nothing to {self.use} yet: call fit first, or load a release")
         return self._learned
+
+    @property
+    def rows_a_person(self) -> RowsAPerson | None:
+        """Of a fit that protects persons, the released histogram of rows a person; None where it
+        was not asked. Raises ConfigError before a fit."""
+        _ = self.learned
+        return self._rows_a_person
 
     @property
     def ledger(self) -> Ledger:
@@ -190,6 +199,8 @@ class FittedModel(Configured, Generic[L]):
     def model_state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Everything that was learned: arrays, and JSON-able values. Nothing private."""
         arrays, plain = pack(self.learned)
+        if self._rows_a_person is not None:
+            plain[KEY] = self._rows_a_person.to_dict()
         return arrays, {**plain, "settings": self.saved_settings()}
 
     def saved_settings(self) -> dict[str, Any]:
@@ -207,6 +218,8 @@ class FittedModel(Configured, Generic[L]):
             learned = unpack(cls.learned_type, arrays, meta, model.known())
             learned.check()
             encoding = getattr(learned, "encoding", None)
+            told = meta.get(KEY)
+            model._rows_a_person = None if told is None else RowsAPerson.from_dict(told)
             if isinstance(encoding, TableEncoding) and encoding.schema.digest != schema.digest:
                 raise ReleaseError("the model was learned under another schema than its file's")
         except ReleaseError:

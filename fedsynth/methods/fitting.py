@@ -26,6 +26,7 @@ from fedsynth.queries.arguments import budget_of, demand_none
 from fedsynth.queries.counting import question
 from fedsynth.queries.expected import Expected
 from fedsynth.queries.options import OUTSIDE, Options, Progress
+from fedsynth.queries.persons import person_stage, settle_persons
 from fedsynth.queries.plan import Plan, count_survivors, digest_of
 from fedsynth.queries.secure import demand_everybody, rules_for
 from fedsynth.queries.session import Session, begin
@@ -64,7 +65,8 @@ class Method(Shown, FittedModel[L], ABC):
     ) -> tuple[Planned, ...]:
         """What is asked, in order, with all noise; by default the stages share the budget."""
         whole = count_survivors(survivors, clients)
-        return share_out(self.stages(settings, budget, clients, whole), budget)
+        stages = self.stages(settings, budget, clients, whole)
+        return share_out([*person_stage(budget, whole, stages), *stages], budget)
 
     def participations(self, settings: Any, budget: Budget, clients: int) -> int | None:
         """Rounds after which a client refuses, where clients are drawn."""
@@ -151,6 +153,7 @@ class Method(Shown, FittedModel[L], ABC):
         curious: int | None = None,
         weigh: str | None = None,
         person_clip: float | None = None,
+        person_share: float | None = None,
         plan: Plan | None = None,
         again: bool = False,
         seed: int = 0,
@@ -181,9 +184,9 @@ class Method(Shown, FittedModel[L], ABC):
                 a federation of clients.
             budget: what all releases of this job may cost together: a :class:`Budget`, a mapping
                 of its fields, or epsilon alone.
-            epsilon, delta, unit, trust, units, curious, weigh, person_clip: a budget's fields, in
-                its place. Epsilon has no default; unit is "record", "person" or "client", trust
-                "distributed", "central" or "local"; see :class:`Budget` for all of them.
+            epsilon, delta, unit, trust, units, curious, weigh, person_clip, person_share: a
+                budget's fields, in its place. Epsilon has no default; unit is "record", "person" or
+                "client", trust "distributed", "central" or "local"; see :class:`Budget` for all.
             plan: of :meth:`plan`, for this budget and so many clients; made here by default.
             again: fit once more what was fitted, and replace it. Each fit costs its own epsilon,
                 and of the same rows all of them together cost more.
@@ -226,7 +229,7 @@ class Method(Shown, FittedModel[L], ABC):
         known = [own.name for own in (*fields(Options), *fields(Budget))]
         demand_none("fit", unknown, [*known, "plan", "again"])
         words: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "unit": unit, "trust": trust}
-        words |= {"weigh": weigh, "person_clip": person_clip}
+        words |= {"weigh": weigh, "person_clip": person_clip, "person_share": person_share}
         allowed = budget_of(budget, **words, units=units, curious=curious)
         demand_flag("again", again)
         if plan is not None:
@@ -274,6 +277,7 @@ class Method(Shown, FittedModel[L], ABC):
             self._ledger, self._traffic = session.ledger, session.channel.traffic
             self._dropped = session.channel.dropped
             self._forget()
+            self._rows_a_person = settle_persons(session)
             self._learned = self.learn(session)
         return self
 
@@ -284,7 +288,7 @@ class Method(Shown, FittedModel[L], ABC):
 
     def _forget(self) -> None:
         """Lose what an earlier fit learned."""
-        self._learned, self.certificate = None, None
+        self._learned, self.certificate, self._rows_a_person = None, None, None
 
     def _demand_first(self, plan: Plan) -> None:
         """Raises PrivacyError where a fit that was paid for would be replaced, and paid again."""

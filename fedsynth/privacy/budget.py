@@ -22,10 +22,14 @@ LEAST_SIGNAL = 100.0
 # Rows of one person seldom agree in everything, so their mean is shorter than one row.
 _PERSON_CLIP = 0.85
 _NO_CLIP = (
-    "weigh: row needs person_clip, how many rows' worth one person may count: a public number, "
-    "chosen without looking at the rows. Noise grows with it, and rows of persons who have more "
-    "count less; 2 to 4 did well for persons of up to some ten rows. weigh: person needs none"
+    "weigh: row without the histogram of rows a person (person_share: 0) needs person_clip, how "
+    "many rows' worth one person may count: a public number, chosen without looking at the rows. "
+    "Noise grows with it, and rows of persons who have more count less; 2 to 4 did well for "
+    "persons of up to some ten rows"
 )
+# Of the squared signal-to-noise ratio: all other noise is wider by 1 / sqrt(.99).
+_PERSON_SHARE = 0.01
+_OF_PERSONS = ("weigh", "person_clip", "person_share")
 
 _TWO = (
     "two owners who each add a share of the noise (distributed trust) know half of it: choose. "
@@ -55,9 +59,12 @@ class Budget(Shown):
             person's k rows weighs 1/k: rows of a random person; or "row", where each weighs 1:
             random rows.
         person_clip: of persons, to what the weighted sum of a person's rows is clipped, in norms of
-            one row: a public number above 0. Default: 0.85 where persons weigh alike. Where rows
-            do it must be given, 2 to 4 for persons of some rows each: noise grows with it, and
+            one row: a public number above 0. Default: 0.85 where persons weigh alike; where rows
+            do it is chosen from the released histogram of rows a person. Noise grows with it, and
             below it persons of many rows count less.
+        person_share: of persons, what the histogram of rows a person may use of the budget, as a
+            share of the squared signal-to-noise ratio that a single Gaussian release could have.
+            Default: 0.01. At 0 it is not asked.
     """
 
     epsilon: float
@@ -69,6 +76,7 @@ class Budget(Shown):
     curious: int | None = None
     weigh: str | None = None
     person_clip: float | None = None
+    person_share: float | None = None
 
     def __post_init__(self) -> None:
         for own in fields(self):
@@ -93,26 +101,45 @@ class Budget(Shown):
     def _demand_weighing(self) -> None:
         """Fill in what a person's rows together count; ConfigError where that makes no sense."""
         if not self.protects.joined:
-            for name in ("weigh", "person_clip"):
+            for name in _OF_PERSONS:
                 if getattr(self, name) is not None:
                     raise ConfigError(f"{name} is for unit: person, not {self.unit}: leave it out")
             return
         weigh, clip = "person" if self.weigh is None else self.weigh, self.person_clip
         demand_known("weigh", weigh, ("person", "row"))
-        if clip is None and weigh == "row":
+        if self.person_share is not None:
+            given = self.person_share
+            demand_number("person_share", given, "0 or a share below 1", lambda one: 0 <= one < 1)
+        if clip is None and weigh == "row" and not self.sizes_share:
             raise ConfigError(_NO_CLIP)
-        clip = _PERSON_CLIP if clip is None else clip
-        demand_number("person_clip", clip, "above 0", lambda clip: 0 < clip < math.inf)
-        if weigh == "person" and clip > 1:
-            raise ConfigError(
-                f"person_clip {clip:g} is more than a person's rows add up to where each weighs "
-                "1/k: at most 1, or weigh: row"
-            )
+        if clip is None and weigh == "person":
+            clip = _PERSON_CLIP
+        if clip is not None:
+            demand_number("person_clip", clip, "above 0", lambda clip: 0 < clip < math.inf)
+            clip = float(clip)
+            if weigh == "person" and clip > 1:
+                raise ConfigError(
+                    f"person_clip {clip:g} is more than a person's rows add up to where each "
+                    "weighs 1/k: at most 1, or weigh: row"
+                )
         object.__setattr__(self, "weigh", weigh)
-        object.__setattr__(self, "person_clip", float(clip))
+        object.__setattr__(self, "person_clip", clip)
+
+    @property
+    def sizes_share(self) -> float:
+        """What the histogram of rows a person may use; 0 where it is not asked."""
+        if not self.protects.joined:
+            return 0.0
+        return _PERSON_SHARE if self.person_share is None else self.person_share
+
+    @property
+    def chooses_clip(self) -> bool:
+        """Whether a person's rows are clipped as the histogram of rows a person will tell."""
+        return self.protects.joined and self.person_clip is None
 
     def reach(self, norm: str) -> float:
-        """How far a unit may move a sum of records' rows, in norms of one row.
+        """How far a unit may move a sum of records' rows, in norms of one row; where that is not
+        chosen yet, one.
 
         In L1 nothing cancels, so rows that weigh 1/k add up to exactly one.
         """
@@ -124,7 +151,7 @@ class Budget(Shown):
         given: dict[str, object] = {"epsilon": self.epsilon, "delta": self.resolved_delta}
         given |= {"unit": self.unit, "trust": self.trust}
         more: dict[str, object] = {"units": self.units, "curious": self.curious}
-        more |= {"weigh": self.weigh, "person_clip": self.person_clip}
+        more |= {name: getattr(self, name) for name in _OF_PERSONS}
         given |= {name: value for name, value in more.items() if value is not None}
         return f"Budget({', '.join(f'{name}={value!r}' for name, value in given.items())})"
 
@@ -137,7 +164,10 @@ class Budget(Shown):
         ]
         if self.weigh is not None:
             facts.append(("weigh", self.weigh))
-            facts.append(("person_clip", f"{self.person_clip:g} rows"))
+            chosen = "chosen from the histogram of rows a person"
+            facts.append(
+                ("person_clip", chosen if self.chooses_clip else f"{self.person_clip:g} rows")
+            )
         if self.units is not None:
             facts.append((f"{self.unit}s", f"{self.units:,}"))
         if self.curious is not None and self.trusts.shares:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
 from fedsynth.demands import demand_known, demand_number
+from fedsynth.federation.client.tasks import in_groups, knows
 from fedsynth.plain import hash_plain
 from fedsynth.privacy.accounting import charged, spent
 from fedsynth.privacy.adversaries import Adversary, adversaries, adversary_grid
@@ -17,6 +18,7 @@ from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.job import Job, Planned, count_terms
 from fedsynth.privacy.trust import ADDED_UP
 from fedsynth.queries.secure import rules_of, tell_rules
+from fedsynth.queries.tasks.persons import ROWS_A_PERSON
 from fedsynth.views import Grid, Said, Shown, View
 
 if TYPE_CHECKING:
@@ -68,6 +70,24 @@ class Plan(Shown):
     def count(self, label: str) -> int:
         """How many releases there are under ``label``. ConfigError where there is none."""
         return self._under(label).count
+
+    def clipped(self, clip: float) -> Plan:
+        """The same where a person's rows are clipped to ``clip`` of them, as the histogram of rows
+        a person told: of a plan whose budget leaves that open. What each release costs stays."""
+
+        def scale(planned: Planned) -> Planned:
+            own = planned.terms.unit == self.budget.unit
+            # One bin or one group's row is a person's, whatever its rows add up to.
+            alone = knows(planned.label) and (
+                planned.label == ROWS_A_PERSON.name or in_groups(planned.label)
+            )
+            if not own or alone:
+                return planned
+            terms = replace(planned.terms, clip=planned.terms.clip * clip)
+            return replace(planned, terms=terms)
+
+        budget = replace(self.budget, person_clip=clip)
+        return replace(self, budget=budget, releases=tuple(map(scale, self.releases)))
 
     @property
     def total(self) -> int:

@@ -18,6 +18,7 @@ from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson, Sampling
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.job import Planned, count_terms
 from fedsynth.queries.counting import CountQuestion, counting_terms
+from fedsynth.queries.persons import LABEL, person_terms
 from fedsynth.queries.plan import count_survivors
 from fedsynth.queries.tasks.counting import LABEL_TABLES
 from fedsynth.queries.terms import count_on
@@ -91,6 +92,10 @@ def plan_rounds(
         return Planned(task, counting_terms(ones, alone / math.sqrt(share), budget, whole), 1)
 
     before = [counting(first.name, len(starts), settings.histogram_share)]
+    if budget.sizes_share:
+        noise = alone / math.sqrt(budget.sizes_share)
+        terms = person_terms(budget, noise, whole, before[0].terms)
+        before.insert(0, Planned(LABEL, terms, 1))
     if settings.label_table_share and isinstance(schema, Schema):
         columns = len(schema.modelled) - 1
         before.append(counting(LABEL_TABLES.name, columns, settings.label_table_share))

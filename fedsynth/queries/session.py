@@ -63,6 +63,7 @@ class Session:
         plan: what it may ask.
         settings: of the method, resolved.
         restored: the last checkpoint of a resumed job, if there is one.
+        told: plain values that every checkpoint holds beside the method's own.
     """
 
     channel: Channel
@@ -70,6 +71,7 @@ class Session:
     plan: Plan
     settings: Any
     restored: Restored | None = None
+    told: dict[str, Any] = field(default_factory=dict)
     _shown: tuple[float, float] = (-math.inf, 0.0)
     _showing: ExitStack = field(default_factory=ExitStack)
     _held: ExitStack = field(default_factory=ExitStack)
@@ -127,7 +129,7 @@ class Session:
         """What the channel knows and may tell: how many rounds it has asked; how often each client
         was drawn, where that is limited, for then the server knows anyway; who was dropped, where a
         release tells that too; and what sums of counts said of how many units there are."""
-        job, told = self.ledger.job, dict[str, Any](events=self.channel.asked)
+        job, told = self.ledger.job, {**self.told, "events": self.channel.asked}
         if job.participations is not None:
             told["participations"] = self.channel.participations
         if names_clients(job.budget):

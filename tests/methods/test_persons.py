@@ -34,7 +34,7 @@ AUDITED = [
 """The others are in the study's own table (evaluation/studies/transcript_audit.py)."""
 
 
-@pytest.mark.parametrize("weigh", audit.WEIGHED, ids=["person", "row"])
+@pytest.mark.parametrize("weigh", audit.WEIGHED, ids=["person", "row", "chosen"])
 @pytest.mark.parametrize(("name", "settings", "trust"), AUDITED)
 def test_a_person_with_all_its_rows_gives_away_no_more_than_is_claimed(
     name, settings, trust, weigh

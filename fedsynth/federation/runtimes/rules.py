@@ -14,7 +14,7 @@ from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.filters import admits
 from fedsynth.privacy.sampling import Everyone
 from fedsynth.privacy.terms import Terms
-from fedsynth.privacy.trail.job import Job, count_terms
+from fedsynth.privacy.trail.job import Job, count_terms, unclipped
 from fedsynth.privacy.trail.ledger import Ledger
 
 
@@ -133,8 +133,8 @@ def carries(ledger: Ledger, job: Job) -> bool:
     for event in ledger.events:
         if event.job == job.job:
             done[event.terms] = done.get(event.terms, 0) + event.steps
-    wanted = dict(ledger.counts)
-    for terms, count in _known_to_owner(job).items():
+    wanted, done = unclipped(ledger.counts), unclipped(done)
+    for terms, count in unclipped(_known_to_owner(job)).items():
         wanted[terms] = wanted.get(terms, 0) + max(0, count - done.get(terms, 0))
     try:
         for terms in wanted:

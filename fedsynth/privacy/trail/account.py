@@ -8,7 +8,7 @@ from fedsynth.privacy.filters import admits
 from fedsynth.privacy.sampling import Everyone
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.chain import Chain
-from fedsynth.privacy.trail.job import Closing, Event, Job, count_terms
+from fedsynth.privacy.trail.job import Closing, Event, Job, count_terms, unclipped
 from fedsynth.privacy.trail.limits import Counts, Limits
 
 
@@ -96,8 +96,8 @@ class Account:
 
     def _planned(self, wanted: Counts) -> bool:
         """Whether ``wanted`` stays within the plan, and the plan within the budget."""
-        plan = count_terms(self.job.plan)
-        return all(wanted[t] <= plan.get(t, 0) for t in wanted) and self._fits(plan)
+        plan, made = unclipped(count_terms(self.job.plan)), unclipped(wanted)
+        return all(made[t] <= plan.get(t, 0) for t in made) and self._fits(plan)
 
     def _fits(self, counts: Counts) -> bool:
         budget = self.job.budget

@@ -7,7 +7,7 @@ import importlib.metadata
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -294,11 +294,31 @@ def _persons(ledger: Ledger) -> tuple[str, ...]:
         "person": "rows of a random person: each of a person's k rows weighs 1/k",
         "row": "random rows: each weighs the same, but those of persons with many count less",
     }
+    clip, chosen = budget.person_clip, ""
+    if clip is None:
+        clip = _chosen_clip(ledger)
+        chosen = ", a number chosen from the released histogram of rows a person"
     return (
         budget.protects.several[1],
         f"The release describes {described[budget.weigh or 'person']} (weigh: {budget.weigh}). A "
-        f"person's rows together move a sum no further than {budget.person_clip:g} rows could.",
+        f"person's rows together move a sum no further than {clip:g} rows could{chosen}.",
     )
+
+
+def _chosen_clip(ledger: Ledger) -> float:
+    """How many rows' worth a person's were clipped to, where the plan left that open: so many times
+    its clips were asked."""
+    clips = [1.0]
+    for event in ledger.events:
+        alike = [one for one in ledger.job.plan if _open(one.terms) == _open(event.terms)]
+        # Of a plan's stages that differ by their clips alone each has its task's name.
+        named = [one for one in alike if one.label == event.label] or alike
+        clips += [event.terms.clip / one.terms.clip for one in named[:1]]
+    return max(clips)
+
+
+def _open(terms: Terms) -> Terms:
+    return replace(terms, clip=1.0)
 
 
 def _mechanisms(ledger: Ledger) -> Iterator[str]:

@@ -6,7 +6,7 @@ import math
 import re
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from fedsynth.errors import PrivacyError
@@ -40,6 +40,16 @@ def count_terms(plan: Iterable[Planned]) -> dict[Terms, int]:
     for planned in plan:
         counts[planned.terms] = counts.get(planned.terms, 0) + planned.count
     return counts
+
+
+def unclipped(counts: Mapping[Terms, int]) -> dict[Terms, int]:
+    """The counts without regard to clips: noise goes with them, so none bears on the cost, and one
+    may be chosen from what was released."""
+    found: dict[Terms, int] = {}
+    for terms, count in counts.items():
+        bare = replace(terms, clip=1.0)
+        found[bare] = found.get(bare, 0) + count
+    return found
 
 
 @dataclass(frozen=True)
@@ -159,7 +169,7 @@ class Job:
         if math.isinf(self.budget.epsilon):
             plain["budget"]["epsilon"] = "inf"
         # As ledgers were written before there were these: the same line, and so the same hash.
-        for later in ("curious", "weigh", "person_clip"):
+        for later in ("curious", "weigh", "person_clip", "person_share"):
             if plain["budget"][later] is None:
                 del plain["budget"][later]
         for later in ("settings_digest", "agreed_digest", "method", "clients", "secure"):

@@ -40,7 +40,10 @@ def test_a_clip_is_so_many_rows_and_in_l1_never_less_than_the_mean_is_long(given
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"weigh": "row"}, "needs person_clip"),
+        ({"weigh": "row", "person_share": 0}, "needs person_clip"),
+        ({"person_share": 1}, "0 or a share below 1"),
+        ({"person_share": -0.1}, "0 or a share below 1"),
+        ({"unit": "record", "person_share": 0.1}, "person_share is for unit: person"),
         ({"weigh": "house"}, "weigh cannot be 'house'"),
         ({"person_clip": 0}, "above 0"),
         ({"person_clip": -1}, "above 0"),
