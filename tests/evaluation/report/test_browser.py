@@ -42,7 +42,7 @@ RULES = {
 """Of the rules only the one on contrast can tell the themes apart."""
 
 RELEASE = Path(__file__).parents[2] / "privacy" / "verify" / "format-2"
-PHONE = {"width": 360, "height": 740}
+PHONE, DESK = {"width": 360, "height": 740}, {"width": 1280, "height": 900}
 PATIENCE = 300_000
 """Milliseconds: half a minute, as is the default, may be too little on a busy machine."""
 
@@ -70,7 +70,7 @@ def browser(playwright: Any) -> Iterator[Any]:
 
 @pytest.fixture(scope="module", params=FONTS)
 def lettered(request: Any, playwright: Any, tmp_path_factory: Any) -> Iterator[tuple[Any, str]]:
-    """A browser that knows one set of fonts alone, and the name of their family."""
+    """A page of a browser that knows one set of fonts alone, and the name of their family."""
     family, folder = FONTS[request.param], tmp_path_factory.mktemp("fonts")
     lists = ""
     if family is not None:
@@ -88,9 +88,9 @@ def lettered(request: Any, playwright: Any, tmp_path_factory: Any) -> Iterator[t
         f"<fontconfig>{lists}<cachedir>{folder / 'cache'}</cachedir></fontconfig>"
     )
     launched = _launch(playwright, env={**os.environ, "FONTCONFIG_FILE": str(config)})
-    context = launched.new_context()
-    context.set_default_timeout(PATIENCE)
-    yield context, family
+    page = launched.new_page()
+    page.set_default_timeout(PATIENCE)
+    yield page, family
     launched.close()
 
 
@@ -112,35 +112,42 @@ class Opened:
 
 
 @pytest.fixture(scope="module")
-def context_of(browser: Any) -> Any:
-    """The browser as some options have it, once: each starts processes of its own."""
+def page_of_browser(browser: Any) -> Any:
+    """The browser's page, where a test needs none of its own: each starts processes of its own,
+    which take longer than what is asked of them."""
 
     @functools.cache
     def known(options: str) -> Any:
-        viewport = {"viewport": {"width": 1280, "height": 900}}
-        context = browser.new_context(**viewport | json.loads(options))
+        context = browser.new_context(**json.loads(options))
         context.set_default_timeout(PATIENCE)
-        return context
+        return context.new_page()
 
-    return lambda options: known(json.dumps(options, sort_keys=True))
+    return lambda **options: known(json.dumps(options))
 
 
 @pytest.fixture
-def opened(context_of: Any, saved: dict[str, Path]) -> Iterator[Any]:
-    pages = []
+def opened(page_of_browser: Any, saved: dict[str, Path]) -> Iterator[Any]:
+    """Opens a report, or another file, anew: on a desk by day, if nothing else is said."""
+    listening = []
 
-    def open_(name: str, **options: Any) -> Opened:
-        one = Opened(context_of(options).new_page(), [], [])
-        pages.append(one.page)
-        one.page.on("console", lambda message: one.said.append(message.text))
-        one.page.on("pageerror", lambda error: one.said.append(str(error)))
-        one.page.on("request", lambda request: one.asked.append(request.url))
-        one.page.goto(saved[name].as_uri())
+    def open_(name: str | Path, viewport: Any = DESK, scheme: Any = "light", **own: Any) -> Opened:
+        one = Opened(page_of_browser(**own), [], [])
+        listeners = {
+            "console": lambda message: one.said.append(message.text),
+            "pageerror": lambda error: one.said.append(str(error)),
+            "request": lambda request: one.asked.append(request.url),
+        }
+        for event, listener in listeners.items():
+            one.page.on(event, listener)
+            listening.append((one.page, event, listener))
+        one.page.set_viewport_size(viewport)
+        one.page.emulate_media(media="screen", color_scheme=scheme)
+        one.page.goto(saved.get(name, name).as_uri())
         return one
 
     yield open_
-    for page in pages:
-        page.close()
+    for page, event, listener in listening:
+        page.remove_listener(event, listener)
 
 
 def shoot(page: Any, name: str) -> None:
@@ -163,7 +170,7 @@ def test_axe_finds_nothing(opened, name, scheme):
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="pip install axe-playwright-python"
     )
-    page = opened(name, color_scheme=scheme).page
+    page = opened(name, scheme=scheme).page
     if scheme == "dark":
         assert _paper(page) != "rgb(255, 255, 255)"
         shoot(page, f"{name}-dark")
@@ -175,23 +182,21 @@ def test_axe_finds_nothing(opened, name, scheme):
 
 
 @pytest.mark.parametrize("scheme", RULES)
-def test_a_certificates_page_fits_a_phone_and_axe_finds_nothing(context_of, tmp_path, scheme):
+def test_a_certificates_page_fits_a_phone_and_axe_finds_nothing(opened, tmp_path, scheme):
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="pip install axe-playwright-python"
     )
     file = tmp_path / PAGE
     file.write_text(page_of(RELEASE), encoding="utf-8")
-    page, said = context_of({"color_scheme": scheme}).new_page(), []
-    page.on("console", lambda message: said.append(message.text))
-    page.goto(file.as_uri())
+    one = opened(file, scheme=scheme)
+    page = one.page
     assert (_paper(page) == "rgb(255, 255, 255)") is (scheme == "light")
     options = {"runOnly": RULES[scheme], "resultTypes": ["violations"]}
     found = axe.Axe().run(page, options=options).response["violations"]
-    assert [(each["id"], each["nodes"][0]["html"][:200]) for each in found] == [] == said
+    assert [(each["id"], each["nodes"][0]["html"][:200]) for each in found] == [] == one.said
     page.set_viewport_size(PHONE)
     assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
     shoot(page, f"certificate-{scheme}")
-    page.close()
 
 
 def _paper(page: Any) -> str:
@@ -295,8 +300,8 @@ def test_any_pair_is_opened_from_the_map_and_by_keyboard(opened):
 
 
 def test_the_choice_of_a_theme_lasts(opened):
-    # The page remembers it: a size that no other test has, so that none finds it.
-    one = opened("minimal", color_scheme="dark", viewport={"width": 1000, "height": 900})
+    # The browser remembers it: in a context of its own no other test finds it.
+    one = opened("minimal", scheme="dark", locale="de-DE")
     page, button = one.page, one.page.locator("#theme")
     dark = _paper(page)
     assert button.get_attribute("aria-pressed") == "true"
@@ -358,8 +363,7 @@ def _cut(page: Any, width: int) -> list[str]:
 def test_no_table_is_cut_on_a_desk_or_a_phone_whatever_the_fonts(lettered, saved, name):
     """On a phone the map of pairs and a pair's own alone scroll sideways: their cells cannot be
     narrower."""
-    context, family = lettered
-    page = context.new_page()
+    page, family = lettered
     try:
         page.goto(saved[name].as_uri())
     except sync_api.Error as error:
@@ -371,12 +375,11 @@ def test_no_table_is_cut_on_a_desk_or_a_phone_whatever_the_fonts(lettered, saved
     assert family is None or _family(page) == family
     assert {width: cut for width in DESKS if (cut := _cut(page, width))} == {}
     assert set(_cut(page, PHONE["width"])) <= {"Map of pairs", "Chart of a pair"}
-    page.close()
 
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_print_shows_what_was_unfolded_and_no_control(opened, name):
-    page = opened(name, color_scheme="dark").page
+    page = opened(name, scheme="dark").page
     page.locator("#theme").focus()
     page.evaluate("document.querySelectorAll('details').forEach((e, i) => e.open = i % 2)")
     page.emulate_media(media="print")
