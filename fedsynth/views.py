@@ -34,6 +34,12 @@ STYLE = Html(
     ".fedsynth .void{background:#b3161b;color:#fff;padding:.3em .7em;font-weight:600}"
 )
 
+_PAGE = Html(
+    "body{font:1rem/1.5 system-ui,sans-serif;margin:2em auto;max-width:60em;padding:0 1em;"
+    "color:#222;background:#fff}h1{font-size:1.4rem}"
+    "pre{overflow-x:auto;background:#f5f6f4;padding:1em}svg{max-width:100%;height:auto}"
+)
+
 Tone = Literal["plain", "strong", "quiet", "caution", "void"]
 _RICH: dict[Tone, str] = {"strong": "bold", "quiet": "dim", "caution": "yellow", "void": "bold red"}
 
@@ -137,6 +143,20 @@ class View:
         body = [part.html() for part in self.parts]
         title = tag("p", tag("strong", clean(self.title)))
         return tag("div", tag("style", STYLE), title, *body, *more, class_="fedsynth")
+
+    def page(self, *more: Html) -> str:
+        """An HTML document that needs nothing else, and prints. more: as of `html`."""
+        head = [
+            tag("meta", charset="utf-8"),
+            tag("meta", name_="viewport", content="width=device-width, initial-scale=1"),
+            tag("meta", name_="color-scheme", content="light"),
+            tag("title", clean(self.title)),
+            tag("style", _PAGE),
+        ]
+        title, parts = tag("h1", clean(self.title)), [part.html() for part in self.parts]
+        style = tag("style", STYLE)
+        body = tag("body", tag("main", style, title, *parts, *more, class_="fedsynth"))
+        return f"<!DOCTYPE html>{tag('html', tag('head', *head), body, lang='en')}\n"
 
     def __rich__(self) -> RenderableType:
         from rich.console import Group

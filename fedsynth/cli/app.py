@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedsynth.cli.accounts import budget
+from fedsynth.cli.accounts import account
 from fedsynth.cli.card import card
 from fedsynth.cli.evaluate import evaluate
 from fedsynth.cli.init import init
@@ -78,7 +78,7 @@ app.add_typer(keys_app, name="keys")
 app.command()(init)
 app.command()(methods)
 app.command()(plan)
-app.command()(budget)
+app.command()(account)
 app.command()(serve)
 app.command()(join)
 app.command()(status)

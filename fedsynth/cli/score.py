@@ -114,7 +114,7 @@ def score_release(
     """
     from fedsynth.cli.terminal import show_scores
     from fedsynth.evaluation.federated import federated_scores
-    from fedsynth.jobs.run import owners_ledgers
+    from fedsynth.jobs.accounts import open_accounts
     from fedsynth.privacy.trail.certificate import not_covered
     from fedsynth.progress import Display
     from fedsynth.release import read_release
@@ -127,7 +127,7 @@ def score_release(
     rows, _, _ = read_release(release)
     job = load_job(release, Display(quiet=True).caution, changes)
     budget = _budget(job, epsilon, delta)
-    ledgers: dict[str, Any] = owners_ledgers(job.config, job.data.held_out, job.base)
+    ledgers: dict[str, Any] = open_accounts(job.config, job.data.held_out, job.base)
     try:
         with Display(quiet=quiet, lines=True) as display:
             exempt = not_covered(job.data.schema.provenance, job.data.owners_provenance)

@@ -80,8 +80,8 @@ def _demand_taken(job: Config) -> None:
 def _select(
     job: Config, base: Path, out: Path, display: Display, *, quiet: bool
 ) -> PrivatelySelected:
+    from fedsynth.jobs.accounts import open_accounts
     from fedsynth.jobs.data import prepare
-    from fedsynth.jobs.run import owners_ledgers
     from fedsynth.privacy.trail.certificate import not_covered
     from fedsynth.registry import synthesizer
     from fedsynth.tuning.privately import select_privately
@@ -97,7 +97,7 @@ def _select(
     for sentence in not_covered(data.schema.provenance, data.owners_provenance):
         display.caution(sentence)
     with ExitStack() as open_files:
-        ledgers = owners_ledgers(job, data.owners, base)
+        ledgers = open_accounts(job, data.owners, base)
         for ledger in ledgers.values():
             open_files.callback(ledger.close)
         if not quiet:

@@ -54,6 +54,10 @@ def show_outcome(outcome: Outcome) -> None:
     others = [name for name in content["files"] if name not in rows]
     for name in [*rows, "certificate.html", "certificate.json", *others]:
         console.print(f"  {outcome.folder / name}", markup=False, soft_wrap=True)
+    if outcome.accounts:
+        console.print("Charged to the owners' accounts across jobs; all so far, and what is left:")
+    for place in dict.fromkeys(file.parent for file in outcome.accounts):
+        console.print(f"  fedsynth account {place}", markup=False, soft_wrap=True)
     if outcome.reason is not None:
         console.print(f"\nMethod: {outcome.method}, because {outcome.reason}.", markup=False)
     for remark in outcome.remarks:
@@ -203,6 +207,7 @@ def outcome_json(outcome: Outcome) -> dict[str, Any]:
         "sentence": certificate.sentence,
         "adversaries": certificate.content.get("adversaries"),
         "head": certificate.content["ledger"]["head"],
+        "accounts": [str(file) for file in outcome.accounts],
         "messages": None if outcome.traffic is None else asdict(outcome.traffic),
         "scores": scores,
     }

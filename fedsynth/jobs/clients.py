@@ -46,14 +46,18 @@ class Ledgers(Section):
     """Accounts that owners keep of their own, across jobs: one file an owner in `folder`.
 
     An owner refuses the rounds that would cost it more than `epsilon` at `delta`, all jobs that
-    ever named the folder together, and rounds that it answered before. The first job sets both. A
+    ever named the folder together, and rounds that it answered before. The first job that gives
+    `epsilon` sets both; until one does, what is released is counted and nothing is refused. A
     privacy filter counts, so one job needs about a fifth more than its own epsilon.
+
+    Without `folder` it is `accounts` beside each owner's own file (`sites: paths`), where accounts
+    are kept even if a job says nothing of them.
     """
 
     place: ClassVar[str] = "federation: ledgers"
 
-    folder: Annotated[str, Field(description="a path")]
-    epsilon: Annotated[float, Field(gt=0, description="a number above 0")]
+    folder: Annotated[str | None, Field(description="a path")] = None
+    epsilon: Annotated[float | None, Field(gt=0, description="a number above 0")] = None
     delta: Annotated[float, Field(gt=0, lt=1, description="a number between 0 and 1")] = 1e-5
 
 

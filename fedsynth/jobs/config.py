@@ -25,7 +25,7 @@ from fedsynth.demands import demand_path
 from fedsynth.durable import write_whole
 from fedsynth.errors import ConfigError, FedsynthError
 from fedsynth.jobs.clients import APART, Federation, demand_placed
-from fedsynth.jobs.inputs import Data, Public, Sites, expand_path, map_origin
+from fedsynth.jobs.inputs import Data, Public, Sites, expand_path, map_origin, origin_of
 from fedsynth.jobs.sections import Count, Section, Select, section
 from fedsynth.privacy.budget import Budget
 from fedsynth.registry import LABEL_PUBLIC, SETTINGS, SYNTHESIZERS
@@ -175,6 +175,13 @@ class Config(Agreed):
             raise ValueError(
                 "give one of `data.path`, `data.url`, `data.builtin` and `sites.paths`"
             )
+        ledgers = self.federation.ledgers
+        owned = (origin_of(one).path for one in (files or {}).values())
+        if ledgers and ledgers.folder is None and (not files or None in owned):
+            raise ValueError(
+                "federation: `ledgers` need `folder`, a path: accounts lie beside owners' tables "
+                "only where `sites.paths` has a file for each"
+            )
         if self.public is not None and self.method not in LABEL_PUBLIC:
             takers = ", ".join(LABEL_PUBLIC)
             raise ValueError(f"`public` rows are for the method {takers}, not {self.method}")
@@ -217,7 +224,7 @@ class Config(Agreed):
         for name in {"data", "public"} & set(content):
             content[name] = map_origin(content[name], change)
         ledgers = content["federation"].get("ledgers")
-        if ledgers is not None:
+        if ledgers is not None and "folder" in ledgers:
             ledgers["folder"] = change(ledgers["folder"])
         sites = content.get("sites", {})
         if "path" in sites:

@@ -7,14 +7,13 @@ anything is asked, the ledger before anything is answered, the certificate after
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import quote
 
 from fedsynth.errors import Caution, ConfigError, FedsynthError, MachineError, warn_of
 from fedsynth.federation.runtime import Federation
@@ -22,6 +21,7 @@ from fedsynth.federation.runtimes.local import KEPT
 from fedsynth.federation.server.traffic import Traffic
 from fedsynth.files import refused
 from fedsynth.holding import hold
+from fedsynth.jobs.accounts import account_files, caution_unkept, ledgers_of, open_accounts
 from fedsynth.jobs.config import AUTO, Config, load_config
 from fedsynth.jobs.data import JobData, prepare, without_rows
 from fedsynth.jobs.folder import demand_new, demand_verified, forget_job, write_job
@@ -29,7 +29,6 @@ from fedsynth.jobs.inputs import expand_path
 from fedsynth.jobs.scoring import Scores, score_classifier, score_rows
 from fedsynth.methods.fitting import Method
 from fedsynth.methods.synthesizer import Synthesizer
-from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.agreement import agreement_of
 from fedsynth.privacy.trail.certificate import CONFIG, LEDGER, SCHEMA, Certificate, not_covered
 from fedsynth.privacy.trail.ledger import Ledger, has_begun
@@ -55,6 +54,7 @@ class Outcome:
         traffic: calls and bytes of the fit; None where not all of it was made here.
         remarks: what went wrong in the fit without ending it, in sentences.
         incidents: clients whose answers the release lacks (:attr:`Synthesizer.incidents`).
+        accounts: files of the owners' own across jobs, to which it was charged.
     """
 
     folder: Path
@@ -65,6 +65,7 @@ class Outcome:
     traffic: Traffic | None = None
     remarks: tuple[str, ...] = ()
     incidents: tuple[dict[str, Any], ...] = ()
+    accounts: tuple[Path, ...] = ()
 
 
 def start(
@@ -201,6 +202,9 @@ def _resolve(config: Config, data: JobData, folder: Path, base: Path) -> Config:
     content = config.map_paths(seen_from_folder).to_dict()
     content["schema"] = SCHEMA
     content["settings"] = settings.model_dump(mode="json", exclude_none=True)
+    # The certificate's page tells of accounts by the job's file.
+    if (ledgers := ledgers_of(config)) is not None and config.federation.ledgers is None:
+        content["federation"]["ledgers"] = ledgers.model_dump(exclude_none=True)
     return Config(**content)
 
 
@@ -227,31 +231,15 @@ def _mend(folder: Path) -> str:
     )
 
 
-def owners_ledgers(config: Config, owners: Iterable[str], base: Path) -> dict[str, Ledger]:
-    """Each owner's own account, where the job names a folder for them."""
-    ledgers = config.federation.ledgers
-    if ledgers is None:
-        return {}
-    budget = Budget(
-        epsilon=ledgers.epsilon,
-        delta=ledgers.delta,
-        unit=config.privacy.unit,
-        # The weakest trust: an owner that agrees to the job's agrees to any stronger one.
-        trust="central",
-    )
-    folder = expand_path(ledgers.folder, base)
-    return {
-        name: Ledger.of_owner(folder / f"{quote(name, safe='')}.jsonl", budget) for name in owners
-    }
-
-
 def find_answers(folder: Path) -> list[Path]:
     """Files beside owners' accounts in which an unfinished job left what they answered."""
     with suppress(FedsynthError):
         config, base = load_config(folder / CONFIG)
-        if (ledgers := config.federation.ledgers) is not None:
+        owners = (config.sites and config.sites.paths) or {"": ""}
+        places = {file.parent for file in account_files(config, owners, base).values()}
+        if places:
             job = Ledger.read(folder / LEDGER).job.job
-            files = [expand_path(ledgers.folder, base) / f"{job}{ending}" for ending in KEPT]
+            files = [place / f"{job}{ending}" for place in places for ending in KEPT]
             return [file for file in files if file.exists()]
     return []
 
@@ -270,8 +258,9 @@ def _fit_and_release(
 ) -> Outcome:
     for sentence in not_covered(data.schema.provenance, data.owners_provenance):
         caution(sentence)
+    caution_unkept(config, caution)
     with ExitStack() as open_files:
-        ledgers = owners_ledgers(config, data.owners, base)
+        ledgers = open_accounts(config, data.owners, base)
         for ledger in ledgers.values():
             open_files.callback(ledger.close)
         fitted = make(config.method, data.schema, config.settings, data.public).fit(
@@ -301,6 +290,7 @@ def _fit_and_release(
         traffic=None if resume else fitted.traffic,
         remarks=fitted.remarks,
         incidents=fitted.incidents,
+        accounts=tuple(ledger.path for ledger in ledgers.values() if ledger.path is not None),
     )
 
 

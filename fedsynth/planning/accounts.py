@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,11 +49,12 @@ class OwnersAccount:
     Attributes:
         owner: its name.
         unit: whose presence the account protects.
-        epsilon, delta: its budget, set by the first job.
+        epsilon, delta: its limit, set by the first job that gave one; infinite until then.
         spent: the least epsilon at that delta whose filter admits all that was released: a filter
             counts, so that each job may be chosen by what earlier ones released.
         left: epsilon of the largest release of everybody, Gaussian and at the account's delta, that
-            it still admits: what a further job of one message, or of several together, may cost.
+            it still admits: what a further job of one message, or of several together, may cost;
+            infinite without a limit.
         jobs: in order.
     """
 
@@ -72,7 +74,7 @@ class OwnersAccount:
 
 
 def read_accounts(folder: Path, runs: Path | None = None) -> tuple[OwnersAccount, ...]:
-    """The accounts in a folder, as a job file's `federation: ledgers` names one.
+    """The accounts in a folder: `accounts` beside owners' tables, or of `federation: ledgers`.
 
     Args:
         runs: a folder of jobs, to tell by which releases each was charged.
@@ -82,7 +84,10 @@ def read_accounts(folder: Path, runs: Path | None = None) -> tuple[OwnersAccount
         ReleaseError: a ledger is damaged.
     """
     if not folder.is_dir():
-        raise ConfigError(f"{folder}: no such folder; name that of `federation: ledgers`")
+        raise ConfigError(
+            f"{folder}: no such folder; accounts lie in `accounts` beside a "
+            "job's tables, or where its `federation: ledgers` says"
+        )
     files = sorted(folder.glob("*.jsonl"))
     if not files:
         raise ConfigError(f"{folder} holds no owner's ledger (NAME.jsonl)")
@@ -126,6 +131,8 @@ def _left(counts: dict[Terms, int], budget: Budget) -> float:
     Its noise is the optimal one at the account's delta.
     """
     delta = budget.resolved_delta
+    if not budget.private:
+        return math.inf
 
     def fits(epsilon: float) -> bool:
         noise = optimal_gaussian_sigma(epsilon, delta)

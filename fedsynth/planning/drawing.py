@@ -47,7 +47,7 @@ def draw_lines(
         across, up: names of the axes.
         label: text alternative.
         at: a figure on the first axis to be marked.
-        log: False for two linear axes from 0, of whole numbers and of shares of 1.
+        log: False for two linear axes from 0 to at least 1, with whole numbers on the first.
     """
     kept = {name: [one for one in points if _can_be(one, log)] for name, points in lines.items()}
     kept = {name: points for name, points in kept.items() if points}
@@ -55,7 +55,7 @@ def draw_lines(
         raise ConfigError("there is nothing to plot: no figure of this plan is finite")
     everything = [point for points in kept.values() for point in points]
     x = Scale(0, max(1.0, *(point[0] for point in everything)), _LEFT, _RIGHT)
-    y = Scale(0, 1, _FOOT, _TOP)
+    y = Scale(0, max(1.0, *(point[1] for point in everything)), _FOOT, _TOP)
     if log:
         x = _scale([point[0] for point in everything], _LEFT, _RIGHT)
         y = _scale([point[1] for point in everything], _FOOT, _TOP)

@@ -12,10 +12,6 @@ _FREE = (
     "is private as they are, and so is every figure of it. None of these stands here, and none "
     "belongs into a release."
 )
-_STYLE = Html(
-    "body{font:1rem/1.5 system-ui,sans-serif;margin:2em auto;max-width:60em;padding:0 1em}"
-    "pre{overflow-x:auto;background:#f5f6f4;padding:1em}svg{max-width:100%;height:auto}"
-)
 
 
 def page_of(view: View, plot: Html, code: str) -> str:
@@ -24,13 +20,6 @@ def page_of(view: View, plot: Html, code: str) -> str:
     Args:
         code: what is to be pasted to have the model.
     """
-    head = [
-        tag("meta", charset="utf-8"),
-        tag("meta", name_="viewport", content="width=device-width"),
-        tag("title", view.title),
-        tag("style", _STYLE),
-    ]
     paste = tag("p", tag("strong", "To paste")), tag("pre", code)
     free = tag("p", tag("strong", "Why this costs no privacy")), tag("p", _FREE)
-    body = tag("body", view.html(plot, *paste, *free))
-    return f"<!DOCTYPE html>{tag('html', tag('head', *head), body, lang='en')}\n"
+    return view.page(plot, *paste, *free)

@@ -388,7 +388,8 @@ def _accounts(owners: Iterable[str], ledgers: Mapping[str, Ledger]) -> dict[str,
     if len(budgets) != 1 or set(ledgers) != set(owners):
         return {}
     (own,) = budgets
-    return {"federation": {"ledgers": {"epsilon": own.epsilon, "delta": own.resolved_delta}}}
+    limit = {"epsilon": own.epsilon} if own.private else {}
+    return {"federation": {"ledgers": {**limit, "delta": own.resolved_delta}}}
 
 
 def _measure(score: str | None, schema: Schema) -> str:

@@ -18,6 +18,7 @@ import typer
 import fedsynth
 from fedsynth.cli import app as cli
 from fedsynth.methods.sampling import classifier
+from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.queries import session
 from fedsynth.queries.tasks.counting import HISTOGRAM
 from fedsynth.schema import Identifier, Integer, Schema
@@ -118,6 +119,12 @@ def shown_of(call, folder, records, holdout):
     job, release, scores = write_job(folder, data=None, **changes), folder / "r", folder / "s"
     code, out, err = call("run", job, "--out", release, "--json")
     content = json.loads(out)
+    accounts = [folder / owner / "accounts" / f"{owner}.jsonl" for owner in records]
+    assert content["accounts"] == [str(file) for file in accounts]
+    assert all(
+        Ledger.read(file).events == Ledger.read(release / "ledger.jsonl").events
+        for file in accounts
+    )
     if holdout:
         # What they are is the eyes' of who holds the rows; that they are is everybody's.
         content["scores"] = dict.fromkeys(content["scores"])

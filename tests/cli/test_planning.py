@@ -1,8 +1,9 @@
-"""`fedsynth plan` and `fedsynth budget`."""
+"""`fedsynth plan` and `fedsynth account`."""
 
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 
@@ -175,11 +176,18 @@ def test_owners_accounts_are_told_and_drawn(call, tmp_path):
     terms = Terms(unit="record", trust="local", clip=1.0, noise_multiplier=6.0)
     ledger.charge(Event("marginals", 0, terms, "a" * 32))
     ledger.close()
-    code, out, _ = call("budget", tmp_path, "--plot", tmp_path / "b.svg")
+    code, out, _ = call("account", tmp_path, "--plot", tmp_path / "b.svg")
     assert code == 0 and "north" in out and "job aaaaaaaaaaaa" in out
     assert "north" in (tmp_path / "b.svg").read_text()
-    code, out, _ = call("budget", tmp_path, "--json")
+    code, out, _ = call("account", tmp_path, "--json", "--page", tmp_path / "a.html")
+    page = (tmp_path / "a.html").read_text()
+    assert "limit, and by what" in page and "<svg" in page and "no limit" not in page
+    assert (tmp_path / "a.html").stat().st_mode & 0o077 == 0
     (account,) = json.loads(out)
     assert code == 0 and account["jobs"][0]["spent"] == account["spent"] < 3
-    code, _, err = call("budget", tmp_path / "none")
+    Ledger.of_owner(tmp_path / "south.jsonl", Budget(epsilon=math.inf)).close()
+    code, out, _ = call("account", tmp_path)
+    assert code == 0 and "no limit at delta 1e-05" in out and "sets one for good" in out
+    assert json.loads(call("account", tmp_path, "--json")[1])[1]["left"] == "inf"
+    code, _, err = call("account", tmp_path / "none")
     assert code == 2 and "no such folder" in err

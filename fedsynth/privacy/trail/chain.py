@@ -87,6 +87,10 @@ def locked(path: Path, *, create: bool) -> tuple[FileIO, bytes]:
     except OSError:
         file.close()
         raise PrivacyError(f"{path}: another process is writing this ledger") from None
+    if not os.path.samestat(os.fstat(file.fileno()), path.stat()):
+        # Since it was opened, another process put a new file in its place.
+        file.close()
+        raise PrivacyError(f"{path}: another process is writing this ledger")
     file.seek(0)
     return file, file.read()
 

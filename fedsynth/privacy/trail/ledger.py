@@ -11,13 +11,13 @@ filter says what it admits.
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from io import FileIO
 from pathlib import Path
 from typing import Any
 
 from fedsynth.durable import make_folder, sync
-from fedsynth.errors import FedsynthError, PrivacyError, ReleaseError
+from fedsynth.errors import BudgetExceeded, FedsynthError, PrivacyError, ReleaseError
 from fedsynth.files import LINES, demand_plain, read_plain
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail import chain
@@ -102,8 +102,16 @@ class Ledger(Account):
     def of_owner(cls, path: Path, budget: Budget) -> Ledger:
         """An owner's own ledger, kept across jobs: continued where it has begun, else started.
 
+        Of an infinite epsilon it counts, and refuses nothing. The first finite one that is given
+        is its limit from then on, earlier releases included: chosen by what these released, it
+        promises less than it says.
+
+        Args:
+            budget: with an infinite epsilon for whatever limit there is.
+
         Raises:
-            PrivacyError: it exists with another budget; what was promised once holds.
+            PrivacyError: it exists with another budget, or more was released than the one given
+                admits; what was promised once holds.
             ReleaseError: damaged, or not a ledger.
         """
         if not has_begun(path):
@@ -113,13 +121,48 @@ class Ledger(Account):
             path.chmod(0o600)
             return started
         ledger = cls.open(path)
-        if ledger.job.budget != budget:
-            ledger.close()
+        own = ledger.job.budget
+        if own == budget or (own.unit == budget.unit and not budget.private):
+            return ledger
+        with closing(ledger):
+            if own.unit != budget.unit:
+                raise PrivacyError(
+                    f"{path} accounts for {own.unit}s, and this job's unit is the {budget.unit}: "
+                    "what one tells of the other is not known, so each needs an account, in a "
+                    "folder of its own (federation: {ledgers: {folder: FOLDER}})"
+                )
+            ledger.limit_to(budget)
+        return cls.open(path)
+
+    def limit_to(self, budget: Budget) -> None:
+        """Write the same events under another budget in the file's place, all of it or nothing.
+
+        Raises:
+            PrivacyError: there is a limit already, or more was released than this one admits.
+        """
+        assert self.path is not None
+        if self.job.budget.private:
             raise PrivacyError(
-                f"{path} was started with another budget than the one given: an owner's budget "
-                "across jobs is set once"
+                f"{self.path} was started with another budget than the one given: an owner's "
+                "budget across jobs is set once"
             )
-        return ledger
+        fresh = self.path.with_name(self.path.name + ".new")
+        fresh.unlink(missing_ok=True)
+        limited = Ledger.create(Job(budget=budget), fresh)
+        fresh.chmod(0o600)
+        with closing(limited):
+            try:
+                for event in self.events:
+                    limited.charge(event)
+            except BudgetExceeded:
+                fresh.unlink()
+                raise PrivacyError(
+                    f"{self.path}: what was released before costs more than epsilon "
+                    f"{budget.epsilon:g} at delta {budget.resolved_delta:g}, so that cannot be its "
+                    "limit; `fedsynth account` says what it costs"
+                ) from None
+            fresh.replace(self.path)
+            sync(self.path.parent)
 
     @classmethod
     def read(cls, path: Path) -> Ledger:

@@ -139,11 +139,16 @@ def before(ledger: Ledger, config: Mapping[str, Any]) -> str:
     )
     accounts = part_of(config, "federation", "ledgers")
     limit, delta = accounts.get("epsilon"), accounts.get("delta", 1e-5)
+    reading = "`fedsynth account` reads those accounts: what was released before, and what is left."
     if isinstance(limit, int | float) and isinstance(delta, int | float):
         return alone + (
             "Every owner charged this job to an account of its own, and would have refused had all "
-            f"jobs together cost more than epsilon {limit:g} at delta {delta:g}. `fedsynth budget` "
-            "reads those accounts: what was released before, and what is left."
+            f"jobs together cost more than epsilon {limit:g} at delta {delta:g}. {reading}"
+        )
+    if accounts:
+        return alone + (
+            "Every owner charged this job to an account of its own. The job set no limit on what "
+            f"all jobs together cost; one that an owner's account had before was kept. {reading}"
         )
     if part_of(config, "federation").get("runtime") == "stream":
         return alone + "Whether an owner keeps an account across jobs, it knows itself: ask it."

@@ -141,6 +141,7 @@ def test_every_answer_for_a_privacy_officer_has_its_place(tmp_path):
         (SITES, {"owners_provenance": "private-data"}, "names were read off private rows"),
         (SITES, {}, "charged to no account"),
         ({"federation": {"ledgers": {"folder": "x", "epsilon": 3}}}, {}, "than epsilon 3 at"),
+        ({"federation": {"ledgers": {"delta": 1e-5}}}, {}, "set no limit on what"),
         (SITES, {}, "whole numbers of a public grid"),
         ({"sites": ["not", "a section"], "federation": 7}, {}, "one process held all rows"),
     ],
