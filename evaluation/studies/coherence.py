@@ -20,7 +20,7 @@ from fedsynth.evaluation.measures.utility import utility
 from fedsynth.evaluation.reading.codes import encode_tables
 from fedsynth.evaluation.reading.rows import read_real_rows, read_rows
 from fedsynth.federation.simulation.partitions import partition
-from fedsynth.methods.marginal import aim
+from fedsynth.methods.marginal import aim, graphical
 from fedsynth.methods.vae.synthesizer import FedVAE
 from fedsynth.privacy.budget import Budget
 from fedsynth.schema import Schema
@@ -32,15 +32,16 @@ def run(seed, method):
         frac=1, random_state=seed, ignore_index=True
     )
     test, train = table[: len(table) // 5], table[len(table) // 5 :]
-    kept = aim.keep_sense
-    aim.keep_sense = kept if method != "aim without zeros" else lambda model, _: model
+    kept = aim.keep_sense, graphical.find_outside
+    if method == "aim without zeros":
+        aim.keep_sense, graphical.find_outside = lambda model, _: model, lambda *_: []
     synth = FedVAE(schema) if method == "fedvae" else aim.AIM(schema)
     sites = partition(train, 10, "dirichlet", schema=schema, beta=0.5, seed=seed)
     began = time.process_time()
     synth.fit(sites, Budget(epsilon=1.0, delta=1e-5), seed=seed, progress=False)
     spent = time.process_time() - began
-    aim.keep_sense = kept
     rows = read_rows(synth.sample(len(train), seed=seed), schema, "rows")
+    aim.keep_sense, graphical.find_outside = kept
     learned, real = (read_real_rows(part, schema, "real") for part in (train, test))
     found = coherence(rows, learned, real)
     codes = encode_tables([learned, rows])
@@ -62,8 +63,10 @@ def run(seed, method):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2])
-    for seed in parser.parse_args().seeds:
-        for method in ("aim", "aim without zeros", "fedvae"):
+    parser.add_argument("--methods", nargs="*", default=["aim", "aim without zeros", "fedvae"])
+    options = parser.parse_args()
+    for seed in options.seeds:
+        for method in options.methods:
             line = json.dumps(run(seed, method))
             with (HOME / "evaluation/results/coherence.jsonl").open("a") as file:
                 file.write(line + "\n")

@@ -7,6 +7,7 @@ for differential privacy"), on plain NumPy arrays.
 
 from fedsynth.marginals.domain import Clique, Domain, count
 from fedsynth.marginals.evidence import Evidence
+from fedsynth.marginals.exchanging import exchange
 from fedsynth.marginals.fitting import Measurement, estimate_marginal, estimate_total, fit
 from fedsynth.marginals.growth import grown_cells
 from fedsynth.marginals.junction_tree import JunctionTree, model_cells
@@ -22,6 +23,7 @@ __all__ = [
     "count",
     "estimate_marginal",
     "estimate_total",
+    "exchange",
     "fit",
     "grown_cells",
     "model_cells",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import NormalDist
 from typing import Annotated, Any, ClassVar
 
@@ -17,10 +18,11 @@ from fedsynth.codec import Named
 from fedsynth.demands import demand_names, demand_number
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError, ReleaseError
-from fedsynth.marginals import Domain, Measurement, Model, estimate_marginal
+from fedsynth.marginals import Clique, Domain, Measurement, Model, estimate_marginal, exchange
 from fedsynth.methods.marginal.errors import tabulate_errors
 from fedsynth.methods.marginal.expecting import Asked, expect_tables
 from fedsynth.methods.marginal.measurer import Measurer
+from fedsynth.methods.marginal.sense import find_outside
 from fedsynth.methods.marginal.settings import GraphicalSettings
 from fedsynth.methods.sampling.following import route, sources_of
 from fedsynth.methods.sampling.gaps import Known
@@ -41,6 +43,9 @@ from fedsynth.schema.target import target_index
 from fedsynth.views import Outlined
 
 Array = NDArray[np.float64]
+
+# Rows among which values are exchanged, at the least.
+_MATES = 1_000
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,6 +76,11 @@ class Learned(Outlined):
     @property
     def schema(self) -> Schema:
         return self.encoding.schema
+
+    @cached_property
+    def empty(self) -> list[tuple[Clique, NDArray[np.bool_]]]:
+        """Pairs of columns, and cells of theirs that rows are led out of."""
+        return find_outside(self.model, self.measurements)
 
     def check(self) -> None:
         if self.encoding.sizes != self.domain.sizes:
@@ -112,7 +122,13 @@ class Learned(Outlined):
             ratio = np.divide(shares, known, out=np.zeros_like(shares), where=known > 0)
             evidence[at] = evidence.get(at, np.ones(len(ratio))) * ratio / ratio.max()
         model = self.model.condition(evidence) if evidence else self.model
-        return model.sample(rows, rng), given, rng
+        if not self.empty:
+            return model.sample(rows, rng), given, rng
+        # Few rows have others to exchange values with.
+        codes = np.concatenate([model.sample(n, rng) for n in (rows, _MATES - rows) if n > 0])
+        fixed = None if self.schema.target_column is None else target_index(self.schema)
+        exchange(model.tree, codes, self.empty, fixed, rng)
+        return codes[:rows], given, rng
 
     def conditions(self, where: Mapping[str, Any]) -> tuple[dict[str, Condition], dict[int, Array]]:
         """Conditions by column's name, and how likely each code of the column meets it."""

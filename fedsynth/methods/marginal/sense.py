@@ -1,10 +1,14 @@
-"""Combinations that released counts show to be next to empty, never drawn.
+"""Combinations that released counts show to be next to empty, drawn never or hardly ever.
 
 Noise leaves something in every cell of a table that is fitted to counts which cannot be below 0. In
 the many cells that no record is in it adds up: of Adult's education and education-num, each of
 which settles the other, three rows in a hundred did not go together. What was released tells so:
-single cells that lie far below what their columns alone would put there, and whole tables that are
-next to empty but for one cell a value. All of it is post-processing.
+single cells that lie far below what their columns alone would put there, values of a column that go
+with one of another's, and whole tables that are next to empty but for one cell a value. All of it
+is post-processing.
+
+What is taken for empty may hold some: at most about two deviations of the noise in its count, by
+which the model would be off in any case.
 """
 
 from __future__ import annotations
@@ -19,10 +23,12 @@ from fedsynth.errors import ConfigError
 from fedsynth.marginals import Clique, Evidence, Measurement, Model, fit
 from fedsynth.methods.marginal.measurer import Measurer
 
-_EMPTY = 0.1
-"""Of what independent columns would put there, the most that counts as next to nothing."""
-_CELL, _TABLE = 2.0, 3.0
-"""Deviations of the noise by which a cell's count, and a table's, may be larger than it seems."""
+_CELL, _VALUE, _TABLE = (0.5, 1.5), (0.2, 1.5), (0.1, 3.0)
+"""Of what independent columns would put there, the most that is next to nothing: in a cell, in all
+but one cell of a value, in all but one of every value; and deviations of the noise by which a count
+may be larger than it seems."""
+_HIDDEN, _SETTLED = 2.0, 3.0
+"""Deviations of its noise that an empty cell may seem to hold: by cell and value, by table."""
 _UNSEEN = 7.0
 """Records that a cell may expect and hold none of by chance, once in a thousand."""
 _ITERATIONS, _TOLERANCE, _NAMED = 20, 1e-4, 5
@@ -36,6 +42,13 @@ def keep_sense(model: Model, measurer: Measurer) -> Model:
     evidence = Evidence(measurer.measurements)
     pairs = sorted({pair for clique in model.tree.cliques for pair in combinations(clique, 2)})
     zeros = find_empty(evidence, pairs, model.total)
+    outside = find_outside(model, measurer.measurements)
+    if outside:
+        measurer.remarks.append(
+            "rows that drew a combination of values that released counts show next to nobody in "
+            "exchange values with others, where such are found: "
+            f"{_tell(outside, measurer)}"
+        )
     if not zeros:
         return model
     try:
@@ -51,17 +64,29 @@ def keep_sense(model: Model, measurer: Measurer) -> Model:
     except ConfigError:
         # Of several tables that go through each other's cells none may be left.
         return model
+    measurer.remarks.append(
+        "combinations of values that released counts show next to nobody in are never drawn: "
+        f"{_tell(zeros, measurer)}"
+    )
+    return kept
+
+
+def _tell(empty: Sequence[tuple[Clique, Mask]], measurer: Measurer) -> str:
     names = [column.name for column in measurer.schema.modelled]
     told = [
         f"{int(mask.sum()):,} of {' with '.join(names[k] for k in clique)}"
-        for clique, mask in zeros
+        for clique, mask in empty
     ]
     more = f", and of {len(told) - _NAMED:,} more pairs" if len(told) > _NAMED else ""
-    measurer.remarks.append(
-        "combinations of values that released counts show next to nobody in are never drawn: "
-        f"{', '.join(told[:_NAMED])}{more}"
-    )
-    return kept
+    return ", ".join(told[:_NAMED]) + more
+
+
+def find_outside(model: Model, measurements: Sequence[Measurement]) -> list[tuple[Clique, Mask]]:
+    """Of the pairs that no clique of the model's tree holds, so that none of its factors can
+    forbid them, those with cells next to empty, and these."""
+    inside = {pair for clique in model.tree.cliques for pair in combinations(clique, 2)}
+    pairs = [pair for pair in combinations(range(len(model.domain)), 2) if pair not in inside]
+    return find_empty(Evidence(measurements), pairs, model.total)
 
 
 def find_empty(
@@ -88,18 +113,25 @@ def find_empty(
 def _find_cells(known: Measurement, expected: Array) -> Mask:
     values = known.values
     noise = np.broadcast_to(np.asarray(known.deviations, np.float64), values.shape)
-    may_be_empty = values <= _TABLE * noise
-    mask = may_be_empty & (np.maximum(values, 0.0) + _CELL * noise + _UNSEEN <= _EMPTY * expected)
-    for table, own, by_chance in (
-        (values, noise, expected),
-        (values.T, noise.T, expected.T),
+    mask = values <= _HIDDEN * noise
+    mask &= _are_empty(values, noise, expected, *_CELL)
+    for table, own, by_chance, found in (
+        (values, noise, expected, mask),
+        (values.T, noise.T, expected.T, mask.T),
     ):
         others = np.ones(table.shape, bool)
         others[np.arange(len(table)), table.argmax(axis=1)] = False
-        most = max(table[others].sum(), 0.0) + _TABLE * np.sqrt((own[others] ** 2).sum()) + _UNSEEN
-        if most <= _EMPTY * by_chance[others].sum():
-            empty = others & (may_be_empty if table is values else may_be_empty.T)
-            mask |= empty if table is values else empty.T
+        sums = [(one * others).sum(axis=1) for one in (table, own**2, by_chance)]
+        settled = _are_empty(sums[0], np.sqrt(sums[1]), sums[2], *_VALUE)
+        found |= others & settled[:, None] & (table <= _HIDDEN * own)
+        whole = [np.array(one.sum()) for one in sums]
+        if _are_empty(whole[0], np.sqrt(whole[1]), whole[2], *_TABLE):
+            found |= others & (table <= _SETTLED * own)
     mask[np.arange(len(values)), values.argmax(axis=1)] = False
     mask[values.argmax(axis=0), np.arange(values.shape[1])] = False
     return mask
+
+
+def _are_empty(values: Array, noise: Array, by_chance: Array, most: float, sure: float) -> Mask:
+    """Whether counts are at most a share of those by chance, with so many deviations to spare."""
+    return np.asarray(np.maximum(values, 0.0) + sure * noise + _UNSEEN <= most * by_chance)
