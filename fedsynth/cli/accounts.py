@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedsynth.cli.options import Json
+from fedsynth.errors import ConfigError
 
 if TYPE_CHECKING:
     from fedsynth.markup import Html
@@ -31,15 +32,14 @@ def account(
     as_json: Json = False,
 ) -> None:
     """Say what each owner's account has spent, by which jobs, and has left. Changes nothing."""
-    from fedsynth.cli.queries import demand_new
     from fedsynth.durable import write_whole
     from fedsynth.planning.accounts import read_accounts
     from fedsynth.planning.drawing import demand_plot, save_plot
 
     if plot is not None:
         demand_plot(plot)
-    if page is not None:
-        demand_new(page)
+    if page is not None and page.exists():
+        raise ConfigError(f"{page} exists already: name a new file")
     accounts = read_accounts(folder, runs)
     if plot is not None:
         save_plot(_draw(accounts), plot)

@@ -232,6 +232,18 @@ def test_a_few_dozen_copies_among_many_rows_are_caught(adult):
         assert f"{others.sum():,} of 1,000 rows never seen" in found.sentence
 
 
+def test_each_question_of_the_alarm_is_asked_at_a_third_of_its_level():
+    """Members that score a little higher on the whole, and fill the top no more than others do."""
+    top, rest = 1000.0 + np.arange(40), np.arange(180.0)
+    found = []
+    for shift in range(16, 24):
+        members, others = np.append(rest + shift + 0.5, top[::2]), np.append(rest, top[1::2])
+        p = mannwhitneyu(members, others, alternative="greater").pvalue
+        found.append((p, judge_scores("", members, others).caught))
+    missed, caught = (min(p for p, c in found if not c), max(p for p, c in found if c))
+    assert 0.5 < caught / (0.001 / 3) < 1 < missed / (0.001 / 3) < 2
+
+
 def test_equal_rows_are_fishers_test():
     made, own = np.arange(12, dtype=np.uint64), np.arange(12, 1000, dtype=np.uint64)
     for hits in range(13):
