@@ -159,13 +159,20 @@ def demand_columns(
 
 
 def restore(
-    columns: Mapping[str, NDArray[np.generic]], schema: Schema, rng: np.random.Generator
+    columns: Mapping[str, NDArray[np.generic]],
+    schema: Schema,
+    rng: np.random.Generator,
+    persons: NDArray[np.int64] | None = None,
 ) -> pd.DataFrame:
     """Turn arrays such as `Conformed.columns` into a frame: the inverse of `conform`.
 
     Columns, order, dtypes and spelling are the schema's. Columns that follow from others (`equal`,
     `sum`) are made of these. Identifiers are made anew, each once, in
     an order drawn from `rng`, so that they say nothing about where a row stands.
+
+    Args:
+        persons: whose each row is [n], numbers from 0 without gaps: rows of one have the same new
+            key in the schema's `person`. By default each is somebody's own.
 
     Raises:
         DataError: if an array is absent, of another length, or holds a value not allowed.
@@ -177,12 +184,15 @@ def restore(
     if len(lengths) > 1:
         raise DataError(f"arrays differ in length: {sorted(lengths)}")
     rows, columns = lengths.pop(), schema.derive(columns)
-    series = {
-        column.name: draw_identifiers(column, rows, rng)
-        if isinstance(column, Identifier)
-        else spell(columns[column.name], column)
-        for column in schema.columns
-    }
+    series = {}
+    for column in schema.columns:
+        if not isinstance(column, Identifier):
+            series[column.name] = spell(columns[column.name], column)
+        elif persons is None or column.name != schema.person:
+            series[column.name] = draw_identifiers(column, rows, rng)
+        else:
+            keys = draw_identifiers(column, int(persons.max(initial=-1)) + 1, rng)
+            series[column.name] = keys.take(persons).reset_index(drop=True)
     return pd.DataFrame(series, columns=[column.name for column in schema.columns])
 
 

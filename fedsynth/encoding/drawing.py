@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,35 @@ class Draws:
         return Draws.of(whole, np.zeros(len(self.codes), np.int64), 1, self.condition)
 
 
+class Fixed(Draws):
+    """Values that stand already: nothing else is drawn, and nothing moves them."""
+
+    @staticmethod
+    def at(values: NDArray[Any], draws: Draws) -> Fixed:
+        """These conformed values, of rows [n] of the column that the draws are of."""
+        if not isinstance(draws.choices, Bins):
+            size = int(values.max(initial=-1)) + 1
+            return Fixed(None, np.where(values < 0, size, values), size)
+        grid, gaps = draws.choices.grid, np.isnan(values)
+        units, codes = np.unique(grid.offsets(values[~gaps]), return_inverse=True)
+        if not len(units):
+            return Fixed(draws.choices, np.zeros(len(values), np.int64), 0)
+        # Of each value a piece of its own, and what lies behind it up to the next has no weight.
+        starts = np.unique(np.concatenate([[0], units, units + 1]))
+        starts = starts[starts < grid.units]
+        owner = np.maximum(np.searchsorted(units, starts, side="right") - 1, 0)
+        bins = Bins(grid, starts, owner, np.isin(starts, units).astype(np.float64))
+        placed = np.full(len(values), len(units))
+        placed[~gaps] = codes
+        return Fixed(bins, placed, len(units))
+
+    def widen_to_codes(self) -> Draws:
+        return self
+
+    def widen_to_bounds(self) -> Draws:
+        return self
+
+
 def restrict(choices: Bins | Groups, condition: Condition) -> tuple[Bins | Groups, Array]:
     """What meets the condition, and the share of each code that does."""
     if isinstance(choices, Bins):
@@ -113,8 +143,8 @@ def order(
             for name in constraint.ordered if attempt < _REDRAWS else ():
                 columns[name][own] = draws[name].values(own, rng)
     # A code's values without weight are as possible as the others: the model counts on them.
-    for widen in (lambda own: own, Draws.widen_to_codes, Draws.widen_to_bounds):
-        spaces = {name: widen(draws[name]) for name in names}
+    for widen in (lambda own: own, methodcaller("widen_to_codes"), methodcaller("widen_to_bounds")):
+        spaces: dict[str, Draws] = {name: widen(draws[name]) for name in names}
         _move(columns, constraints, kinds, spaces, rows)
         left = [_find_unordered(columns, c, kinds, rows) for c in constraints]
         rows = rows[np.logical_or.reduce(left)]

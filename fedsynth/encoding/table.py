@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fedsynth.data.tables import Conformed, restore
 from fedsynth.encoding.bins import Bins
-from fedsynth.encoding.drawing import Draws, order, restrict
+from fedsynth.encoding.drawing import Draws, Fixed, order, restrict
 from fedsynth.encoding.groups import Groups
 from fedsynth.encoding.histogram import HistogramLayout, column_layout, grid_of
 from fedsynth.encoding.learning import (
@@ -154,19 +154,45 @@ class TableEncoding:
         codes: NDArray[np.integer[Any]],
         rng: np.random.Generator,
         conditions: Mapping[str, Condition] | None = None,
+        persons: NDArray[np.int64] | None = None,
     ) -> pd.DataFrame:
         """A table of the schema's columns from codes [n, d]; numbers are drawn within their bins.
 
         conditions: by column, what the drawn cells are to meet, where their code can. The schema's
-        `ordered` constraints are met in every row, if need be by values beyond the codes.
+        `ordered` constraints are met in every row, if need be by values beyond the codes. persons:
+        whose each row is, [n], numbers from 0 without gaps; what is `of: person`, in whose codes a
+        person's rows agree, has one value in all of them.
         Raises DataError for codes that are none, ConfigError where conditions leave none in order.
         """
         codes = np.asarray(codes)
         draws = self._draws(codes, conditions or {})
-        rows = np.arange(len(codes))
+        if persons is not None:
+            whole = self._draws(self._widest(codes, persons), conditions or {})
+            alone = self._in_order(whole, rng)
+            of = {name: alone[name][persons] for name in self.schema.of_person}
+            draws |= {name: Fixed.at(values, draws[name]) for name, values in of.items()}
+        return restore(self._in_order(draws, rng), self.schema, rng, persons)
+
+    def _widest(
+        self, codes: NDArray[np.integer[Any]], persons: NDArray[np.int64]
+    ) -> NDArray[np.integer[Any]]:
+        """A row of each person [persons, d], with a gap only where all its rows have one: a value
+        that is in order beside all others that are known leaves some to every row."""
+        rows = codes[np.unique(persons, return_index=True)[1]]
+        for index, size in enumerate(self._present):
+            known = np.flatnonzero(codes[:, index] < size)
+            own, first = np.unique(persons[known], return_index=True)
+            rows[own, index] = codes[known[first], index]
+        return rows
+
+    def _in_order(
+        self, draws: Mapping[str, Draws], rng: np.random.Generator
+    ) -> dict[str, NDArray[Any]]:
+        """Values of all rows that meet the `ordered` constraints."""
+        rows = np.arange(len(next(iter(draws.values())).codes))
         columns = {name: own.values(rows, rng) for name, own in draws.items()}
         order(columns, self.schema, draws, rng)
-        return restore(columns, self.schema, rng)
+        return columns
 
     def columns(
         self, codes: NDArray[np.integer[Any]], rng: np.random.Generator

@@ -27,6 +27,7 @@ from fedsynth.methods.marginal.settings import GraphicalSettings
 from fedsynth.methods.sampling.following import route, sources_of
 from fedsynth.methods.sampling.gaps import Known
 from fedsynth.methods.sampling.labels import label_shares
+from fedsynth.methods.sampling.persons import deal_sizes
 from fedsynth.methods.synthesizer import Synthesizer
 from fedsynth.privacy.budget import Budget
 from fedsynth.queries.arguments import demand_draw, demand_rows, demand_seed, rename
@@ -102,6 +103,26 @@ class Learned(Outlined):
         codes, given, rng = self.sample_codes(rows, where, proportions, seed)
         return self.encoding.decode(codes, rng, given)
 
+    def draw_persons(
+        self,
+        sizes: NDArray[np.int64],
+        where: Mapping[str, Any] | None,
+        proportions: Mapping[Any, float] | None,
+        seed: int | None,
+    ) -> pd.DataFrame:
+        """Rows of persons, so many of each [persons]: a row of each is drawn whole, and others
+        given what of it is `of: person`, independently, exactly by the model."""
+        rng = np.random.default_rng(seed)
+        model, given = self.condition(where, proportions)
+        whole = self.sample_inside(model, len(sizes), rng)
+        names = [one.name for one in self.schema.modelled]
+        own = np.isin(names, self.schema.of_person)
+        persons = np.repeat(np.arange(len(sizes)), deal_sizes(sizes, whole[:, own], rng))
+        further = np.diff(persons, prepend=-1) == 0
+        codes = whole[persons]
+        codes[np.ix_(further, ~own)] = -1
+        return self.encoding.decode(model.impute(codes, rng), rng, given, persons)
+
     def sample_codes(
         self,
         rows: int,
@@ -111,6 +132,13 @@ class Learned(Outlined):
     ) -> tuple[NDArray[np.int32], dict[str, Condition], np.random.Generator]:
         """Codes [rows, columns], the conditions that they meet, and the generator's state."""
         rng = np.random.default_rng(seed)
+        model, given = self.condition(where, proportions)
+        return self.sample_inside(model, rows, rng), given, rng
+
+    def condition(
+        self, where: Mapping[str, Any] | None, proportions: Mapping[Any, float] | None
+    ) -> tuple[Model, dict[str, Condition]]:
+        """The model under conditions, and these by column's name."""
         given, evidence = self.conditions(where or {})
         if proportions:
             shares, at = label_shares(self.schema, proportions), target_index(self.schema)
@@ -121,14 +149,17 @@ class Learned(Outlined):
                 raise ConfigError("proportions ask for values that no row has under the conditions")
             ratio = np.divide(shares, known, out=np.zeros_like(shares), where=known > 0)
             evidence[at] = evidence.get(at, np.ones(len(ratio))) * ratio / ratio.max()
-        model = self.model.condition(evidence) if evidence else self.model
+        return self.model.condition(evidence) if evidence else self.model, given
+
+    def sample_inside(self, model: Model, rows: int, rng: np.random.Generator) -> NDArray[np.int32]:
+        """Codes [rows, columns] of a model, led out of empty cells."""
         if not self.empty:
-            return model.sample(rows, rng), given, rng
+            return model.sample(rows, rng)
         # Few rows have others to exchange values with.
         codes = np.concatenate([model.sample(n, rng) for n in (rows, _MATES - rows) if n > 0])
         fixed = None if self.schema.target_column is None else target_index(self.schema)
         exchange(model.tree, codes, self.empty, fixed, rng)
-        return codes[:rows], given, rng
+        return codes[:rows]
 
     def conditions(self, where: Mapping[str, Any]) -> tuple[dict[str, Condition], dict[int, Array]]:
         """Conditions by column's name, and how likely each code of the column meets it."""
