@@ -44,17 +44,27 @@ SCHEMA = Path(__file__).parents[2] / "configs" / "schemas" / "adult.yaml"
 
 def site(path: Path, out: Path) -> None:
     """A site, with how long it takes for each answer in a file."""
-    genuine, taken, cpu = Site._answer, {}, [0.0, 0.0]
+    genuine, part, taken, cpu = Site._answer, Site._take_part, {}, [0.0, 0.0]
+    secret = [0.0, 0.0]
 
     def timed(self, frame):
         cpu[0] = cpu[0] or time.process_time()
+        secret[:] = 0.0, 0.0
         began, busy = time.perf_counter(), time.thread_time()
         reply = genuine(self, frame)
-        taken[frame.plain["round"]] = time.perf_counter() - began
-        cpu[1] += time.thread_time() - busy
+        taken[frame.plain["round"]] = time.perf_counter() - began - secret[0]
+        cpu[1] += time.thread_time() - busy - secret[1]
         return reply
 
-    Site._answer = timed
+    def masked(self, *given):
+        """Its part in a secure sum, which is the way's where it comes with the answer, too."""
+        began, busy = time.perf_counter(), time.thread_time()
+        found = part(self, *given)
+        secret[0] += time.perf_counter() - began
+        secret[1] += time.thread_time() - busy
+        return found
+
+    Site._answer, Site._take_part = timed, masked
     join(path, lambda _: None, lambda _: None)
     way = time.process_time() - sum(cpu)
     out.write_text(json.dumps({"taken": taken, "way": way}))

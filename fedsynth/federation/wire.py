@@ -31,7 +31,7 @@ from fedsynth.privacy.trail.spelling import read_terms, spell
 T = TypeVar("T")
 Arrays = Mapping[str, NDArray[Any]]
 
-MAGIC = b"fsw\x02"
+MAGIC = b"fsw\x03"
 VERSION = version("fedsynth")
 """Both sides run the same one: what a task does is what its name says in it."""
 ASKS = ""
@@ -52,7 +52,8 @@ FIELDS: Mapping[str, frozenset[str]] = {
         # The server: a job as its ledger's first line says it.
         "offer": "job session roster version most_records participations settled",
         "post": "job session sequence key value",
-        "ask": "job round task terms dim kept settings steps participations most_records",
+        # With it a step of the sum that it is of, in hexadecimal; empty where there is none.
+        "ask": "job round task terms dim kept settings steps participations most_records step",
         # A step of a secure sum.
         "step": "job round exchange",
         "settle": "job rounds",
@@ -63,8 +64,9 @@ FIELDS: Mapping[str, frozenset[str]] = {
         # Of secure sums, who takes part by the site's own file: {owner: public key}.
         "accept": "job keys",
         "answer": "job round",
-        # In the place of an answer that is added up in secret, and so leaves in steps alone.
-        "ready": "job round attempt earliest given begun",
+        # In the place of an answer that is added up in secret, and so leaves in steps alone; with
+        # the site's part in the step that came along, or why there is none.
+        "ready": "job round attempt earliest given begun code",
         # A site's part in a step, or why there is none.
         "stepped": "job round exchange code",
         "refuse": "job round code",
@@ -74,7 +76,7 @@ FIELDS: Mapping[str, frozenset[str]] = {
     }.items()
 }
 
-STEPS = frozenset(["step", "stepped"])
+STEPS = frozenset(["step", "stepped", "ready"])
 """Kinds whose bytes behind the head are a frame of :mod:`fedsynth.federation.secure.frames`, or
 none."""
 
@@ -238,8 +240,12 @@ def _read_arrays(body: bytes) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def pack_request(request: Request) -> bytes:
-    """A request as a frame `ask`."""
+def pack_request(request: Request, step: bytes = b"") -> bytes:
+    """A request as a frame `ask`.
+
+    Args:
+        step: of the sum that it is of, which goes with it.
+    """
     plain = {
         "job": request.job,
         "round": request.round,
@@ -251,6 +257,7 @@ def pack_request(request: Request) -> bytes:
         "steps": request.steps,
         "participations": request.participations,
         "most_records": request.most_records,
+        "step": step.hex(),
     }
     return write(Frame("ask", plain, request.arrays))
 
@@ -276,6 +283,15 @@ def unpack_request(frame: Frame) -> Request:
     )
 
 
+def unpack_step(frame: Frame) -> bytes:
+    """The step of a sum that came with a request, or nothing. Raises FrameError for what is no
+    step."""
+    try:
+        return bytes.fromhex(frame.get("step", str))
+    except ValueError:
+        raise FrameError("fields", "its step is no hexadecimal") from None
+
+
 def pack_answer(answer: Answer) -> bytes:
     """An answer as a frame; whose it is, the stream that it comes by tells."""
     plain = {"job": answer.job, "round": answer.round}
@@ -291,10 +307,15 @@ def unpack_answer(frame: Frame, client: str) -> Answer:
     return Answer(client, frame.get("job", str), frame.whole("round"), values)
 
 
-def pack_ready(request: Request, standing: Standing) -> bytes:
+def pack_ready(request: Request, standing: Standing, code: str = "", part: bytes = b"") -> bytes:
     """That a site has something to give to a round's sum, and where it stands in sums, which is no
-    secret."""
-    return write(Frame("ready", {"job": request.job, "round": request.round, **vars(standing)}))
+    secret.
+
+    Args:
+        code, part: of the step that came with the question: why it takes no part, or its part.
+    """
+    plain = {"job": request.job, "round": request.round, **vars(standing), "code": code}
+    return write(Frame("ready", plain, body=part))
 
 
 def unpack_ready(frame: Frame) -> Standing:
@@ -308,6 +329,5 @@ def unpack_ready(frame: Frame) -> Standing:
                 attempts.append((round, attempt))
             case _:
                 raise FrameError("fields", f"{name} of {frame.kind} is no attempt at a round")
-    if frame.arrays:
-        raise FrameError("array", "it holds numbers, and is to hold none")
+    frame.get("code", str)
     return Standing(frame.whole("attempt", -1), frame.whole("earliest"), *attempts)

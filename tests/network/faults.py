@@ -26,7 +26,15 @@ from fedsynth.federation.runtimes.hub import Hub
 from fedsynth.federation.secure.frames import Step
 from fedsynth.federation.secure.frames import read as read_parts
 from fedsynth.federation.secure.leader import Leader
-from fedsynth.federation.wire import MAGIC, Frame, pack_request, read, unpack_request, write
+from fedsynth.federation.wire import (
+    MAGIC,
+    Frame,
+    pack_request,
+    read,
+    unpack_request,
+    unpack_step,
+    write,
+)
 from fedsynth.jobs.joining import load_site, open_site
 from fedsynth.privacy.trail.job import Job
 from fedsynth.privacy.trail.ledger import Ledger
@@ -46,7 +54,9 @@ def fault(name: str) -> Callable[[Callable[[World], str]], Callable[[World], str
 
 
 def step_of(frame: Frame) -> Step | None:
-    return read_parts(frame.body)[0].step if frame.kind == "step" else None
+    """Of a secure sum, that a site is asked for: alone, or with the question."""
+    body = unpack_step(frame) if frame.kind == "ask" else frame.body
+    return read_parts(body)[0].step if body and frame.kind in ("ask", "step") else None
 
 
 def asks(frame: Frame, round: int) -> bool:
@@ -189,8 +199,7 @@ def site_dies(world: World) -> str:
             dies("accept")
 
     def after(name: str, frame: Frame, reply: bytes | None) -> bytes | None:
-        if name == "south" and frame.kind == "step":
-            step = step_of(frame)
+        if name == "south" and (step := step_of(frame)):
             dies("masked" if step == Step.MASKED and frame.plain["round"] == 1 else "")
             dies("unmask" if step == Step.UNMASK and frame.plain["round"] == 2 else "")
         return reply

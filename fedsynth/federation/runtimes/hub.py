@@ -5,7 +5,8 @@ It hands frames to links, one a site, and is handed what comes back; what carrie
 What nobody waits for any more is let go of, and counted.
 
 Sums under distributed trust are added up in secret: sites say that they are ready, and then steps
-of :mod:`fedsynth.federation.secure` go to and fro. No other answer under that trust is asked for.
+of :mod:`fedsynth.federation.secure` go to and fro, the first with the question where it can. No
+other answer under that trust is asked for.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import logging
 import secrets
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Condition
 from typing import Protocol
@@ -350,39 +351,58 @@ class Hub:
             raise PrivacyError(
                 "distributed trust needs sums that nobody can open, and this job has none"
             )
-        began = time.monotonic()
-        standings, incidents = self._ready(request, cohort)
+        began, grid = time.monotonic(), grid_of(request, len(self._owners))
+        after = following(request.round, opened.job.plan)
+        shape = (request.round, request.dim, grid.kind, after)
+        standings, incidents, heard = self._ready(request, cohort, opened.sums, shape)
         demand_some(request, len(standings), incidents)
         if len(standings) < rules.threshold:
             nothing = np.zeros(request.dim)
             return Summed(nothing, len(standings), incidents, rules.threshold)
-        grid = grid_of(request, len(self._owners))
-        steps = Steps(lambda asked: self._step(request, asked), lambda: self.present, incidents)
-        shape, after = (request.round, request.dim, grid.kind), opened.job.plan
-        total = opened.sums.add_up(
-            *shape, following(request.round, after), standings, steps.exchange
+        steps = Steps(
+            lambda asked: self._step(request, asked), lambda: self.present, incidents, heard
         )
+        total = opened.sums.add_up(*shape, standings, steps.exchange)
         self._log_round(request, began)
         return open_sum(
             request, grid, rules.threshold, total, list(standings), steps.heard, incidents
         )
 
     def _ready(
-        self, request: Request, cohort: Sequence[str]
-    ) -> tuple[dict[str, Standing], tuple[Incident, ...]]:
-        """Who has something to give, and where each stands; and who has nothing."""
-        frames = dict.fromkeys(cohort, pack_request(request))
+        self,
+        request: Request,
+        cohort: Sequence[str],
+        sums: Sums,
+        shape: tuple[int, int, str, int | None],
+    ) -> tuple[dict[str, Standing], tuple[Incident, ...], list[str]]:
+        """Who has something to give, and where each stands; who has nothing; and who gave its part
+        in the step of the sum that could go with the question."""
+        ahead = sums.ask_ahead(*shape)
+        wanted = {name: ahead.get(name, b"") for name in cohort}
+        packed = {step: pack_request(request, step) for step in set(wanted.values())}
+        frames = {name: packed[step] for name, step in wanted.items()}
         asked = _Asked(request.job, request.round, _READY, frames, request=request)
         self.counts["asked"] += len(cohort)
-        self._ask(asked)
-        standings = dict[str, Standing]()
+        found, heard = dict[str, Standing](), list[str]()
+        for name, reply in self._each(asked):
+            found[name] = unpack_ready(reply)
+            part = self._part(name, request, reply)
+            if name in ahead and part is not None:
+                heard.append(name)
+                sums.take(name, part)
+        self.counts["answered"] += len(found)
         for name in cohort:
-            if name in asked.replies:
-                standings[name] = unpack_ready(asked.replies[name])
-            elif name not in asked.incidents:
+            if name not in found and name not in asked.incidents:
                 asked.incidents[name] = self._silent(name, request)
-        self.counts["answered"] += len(standings)
-        return standings, tuple(asked.incidents[n] for n in cohort if n in asked.incidents)
+        standings = {name: found[name] for name in cohort if name in found}
+        incidents = (asked.incidents[name] for name in cohort if name in asked.incidents)
+        return standings, tuple(incidents), heard
+
+    def _part(self, name: str, request: Request, reply: Frame) -> bytes | None:
+        """A site's part in a step; None where it says why there is none."""
+        if code := reply.get("code", str)[:20]:
+            self._log("refuse", name, code=code, round=request.round)
+        return None if code else reply.body
 
     def _step(self, request: Request, requests: Mapping[str, bytes]) -> Replies:
         """Sites' parts in a step of a secure sum, as they come; until the deadline."""
@@ -392,11 +412,16 @@ class Hub:
         asked = _Asked(
             request.job, request.round, _STEPPED, frames, exchange=self._exchanges, request=request
         )
+        for name, reply in self._each(asked):
+            yield name, self._part(name, request, reply)
+
+    def _each(self, asked: _Asked) -> Iterator[tuple[str, Frame]]:
+        """Send every site its frame; their replies as they come, until the deadline."""
         until = None if self._deadline is None else time.monotonic() + self._deadline
         with self._turn:
             self._asked = asked
-            for name in requests:
-                self._send(name, frames[name])
+            for name in list(asked.frames):
+                self._send(name, asked.frames[name])
         try:
             while True:
                 with self._turn:
@@ -406,9 +431,7 @@ class Hub:
                         return
                     name = next(iter(asked.replies))
                     reply = asked.replies.pop(name)
-                if code := reply.get("code", str)[:20]:
-                    self._log("refuse", name, code=code, round=request.round)
-                yield name, None if code else reply.body
+                yield name, reply
         finally:
             with self._turn:
                 self._asked = None

@@ -50,6 +50,7 @@ from fedsynth.federation.wire import (
     pack_ready,
     read,
     unpack_request,
+    unpack_step,
     write,
 )
 from fedsynth.files import read_plain
@@ -332,14 +333,14 @@ class Site:
             self._client.memory(frame.get("job", str)).board.post(key, frame.plain["value"])
 
     def _answer(self, frame: Frame) -> Frame | bytes:
-        request = unpack_request(frame)
+        request, step = unpack_request(frame), unpack_step(frame)
         joined = self._jobs.get(request.job)
         if joined is None:
             return _no(request, "joined")
         try:
             known = joined.kept.find(request.round)
             if known is not None and known[0] == request.digest:
-                return self._give(request, joined, known[1])
+                return self._give(request, joined, known[1], step)
             code = self._refuse(request, joined)
             if code is not None:
                 return _no(request, code)
@@ -350,37 +351,47 @@ class Site:
             if request.terms.trusts.shares:
                 grid = grid_of(request, len(self._rules.peers) + 1)
                 arrays = {_SHARE: grid.encode(reply.values)}
-            body = self._give(request, joined, arrays)
             joined.kept.keep(request.round, request.digest, arrays, None)
             joined.share = (request.round, arrays[_SHARE]) if _SHARE in arrays else None
-            return body
+            return self._give(request, joined, arrays, step)
         except Exception as error:
             place = request.task, request.round
             _LOG.info("%s failed in %s, round %d", self.name, *place, exc_info=error)
             return _no(request, _code_of_fault(error), "fail")
 
-    def _give(self, request: Request, joined: _Joined, arrays: Mapping[str, NDArray[Any]]) -> bytes:
-        """What leaves of a round that is answered: of a share of a sum, that there is one."""
+    def _give(
+        self,
+        request: Request,
+        joined: _Joined,
+        arrays: Mapping[str, NDArray[Any]],
+        step: bytes,
+    ) -> bytes:
+        """What leaves of a round that is answered: of a share of a sum, that there is one, and this
+        owner's part in the step that came with the question."""
         if request.terms.trusts.shares:
             assert joined.party is not None
-            return pack_ready(request, joined.party.standing)
+            code, part = self._take_part(joined, step) if step else ("", b"")
+            return pack_ready(request, joined.party.standing, code, part)
         return pack_answer(Answer(self.name, request.job, request.round, arrays[_VALUES]))
 
     def _step(self, frame: Frame) -> Frame:
         """This owner's part in a step of a secure sum."""
         job = frame.get("job", str)
         plain = {"job": job, "round": frame.whole("round"), "exchange": frame.whole("exchange")}
-        joined, code = self._jobs.get(job), "joined"
-        if joined is not None and joined.party is None:
-            code = "sums"
-        elif joined is not None and joined.party is not None:
-            try:
-                body = joined.party.answer(frame.body, joined.contribute)
-                return Frame("stepped", {**plain, "code": ""}, body=body)
-            except Exception as error:
-                _LOG.info("%s takes no part in a step of a secure sum", self.name, exc_info=error)
-                code = "file" if isinstance(error, MachineError) else "step"
-        return Frame("stepped", {**plain, "code": code})
+        joined, code, body = self._jobs.get(job), "joined", b""
+        if joined is not None:
+            code, body = self._take_part(joined, frame.body)
+        return Frame("stepped", {**plain, "code": code}, body=body)
+
+    def _take_part(self, joined: _Joined, step: bytes) -> tuple[str, bytes]:
+        """Why the site takes no part in a step; or nothing, and its part."""
+        if joined.party is None:
+            return "sums", b""
+        try:
+            return "", joined.party.answer(step, joined.contribute)
+        except Exception as error:
+            _LOG.info("%s takes no part in a step of a secure sum", self.name, exc_info=error)
+            return "file" if isinstance(error, MachineError) else "step", b""
 
     def _refuse(self, request: Request, joined: _Joined) -> str | None:
         """Why a question is not even put to the client; None where it is."""

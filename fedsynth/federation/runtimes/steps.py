@@ -19,6 +19,7 @@ class Steps:
         ask: has a step asked of owners, by name, and waits for them until a deadline.
         present: who is there.
         incidents: of those who have nothing to give.
+        heard: who took part in a step that came with the question.
 
     Attributes:
         heard: who took part in the last one.
@@ -29,12 +30,13 @@ class Steps:
         ask: Callable[[Mapping[str, bytes]], Replies],
         present: Callable[[], Sequence[str]],
         incidents: Sequence[Incident],
+        heard: Sequence[str],
     ) -> None:
         self._ask, self._present = ask, present
         # Who was not there may be there by now; who was late is at work on something else.
         self._away = {one.client for one in incidents if one.reason.startswith("did not")}
         self._out = {one.client for one in incidents} - self._away
-        self.heard: list[str] = []
+        self.heard = list(heard)
 
     def exchange(self, requests: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
         """What comes back: :data:`fedsynth.federation.secure.carrying.Exchange`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 
 from fedsynth.errors import FederationError
 from fedsynth.federation.secure.leader import Leader, Opened
@@ -17,21 +18,22 @@ _AHEAD = 2**20
 """Attempts that one owner may know of and others not."""
 
 
-def add_up(leader: Leader, exchange: Exchange) -> Opened:
+def add_up(leader: Leader, exchange: Exchange, *, answered: bool = False) -> Opened:
     """Carry an attempt that has begun to its end.
 
     An answer that cannot be used is as good as none.
 
+    Args:
+        answered: whether its first exchange is over.
+
     Raises:
         FederationError: the attempt is lost.
     """
-    opened = None
+    opened = leader.advance() if answered else None
     while opened is None:
         for name, reply in exchange(leader.requests()):
-            try:
+            with suppress(FederationError):
                 leader.receive(name, reply)
-            except FederationError:
-                continue
         opened = leader.advance()
     return opened
 
@@ -47,6 +49,28 @@ class Sums:
         self.roster = roster
         self._leader = Leader(roster)
         self._reason = "what was kept of it is gone"
+        self._ahead: int | None = None
+
+    def ask_ahead(
+        self, round: int, size: int, kind: str, following: int | None
+    ) -> dict[str, bytes]:
+        """What can go out to owners together with the question itself, in a round whose keys came
+        with the one before; nothing in any other. :meth:`take` what comes back, and
+        :meth:`add_up` goes on from there.
+
+        Args:
+            size, kind, following: as of :meth:`add_up`.
+        """
+        self._ahead = round if self._leader.is_ready(round) else None
+        if self._ahead is None:
+            return {}
+        self._leader.begin(round, size, kind, following)
+        return self._leader.requests()
+
+    def take(self, name: str, reply: bytes) -> None:
+        """An owner's answer to what was asked ahead; one that cannot be used is as good as none."""
+        with suppress(FederationError):
+            self._leader.receive(name, reply)
 
     def add_up(
         self,
@@ -69,6 +93,9 @@ class Sums:
             FederationError: it cannot be opened any more.
         """
         self._leader.skip(1 + self._last(standings))
+        ahead, self._ahead = self._ahead, None
+        if ahead == round:
+            return self._carry(self._leader, exchange, answered=True)
         given = {one.given[1] for one in standings.values() if one.given and one.given[0] == round}
         for attempt in sorted(given, reverse=True):
             # Owners that handed shares over do so again in the same attempt, and in no other.
@@ -99,9 +126,11 @@ class Sums:
         sure = told[min(lying, len(told) - 1)]
         return min(told[0], sure + _AHEAD)
 
-    def _carry(self, leader: Leader, exchange: Exchange) -> Opened | None:
+    def _carry(
+        self, leader: Leader, exchange: Exchange, *, answered: bool = False
+    ) -> Opened | None:
         try:
-            return add_up(leader, exchange)
+            return add_up(leader, exchange, answered=answered)
         except FederationError as error:
             self._reason = str(error)
             return None

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedsynth.errors import FederationError, PrivacyError
+from fedsynth.errors import FederationError, MachineError, PrivacyError
 from fedsynth.federation.client.grid import grid_of
 from fedsynth.federation.runtimes import site as site_module
 from fedsynth.federation.runtimes.hub import Hub
@@ -22,12 +22,13 @@ from fedsynth.federation.runtimes.rules import Rules
 from fedsynth.federation.runtimes.site import Site
 from fedsynth.federation.secure.frames import Step
 from fedsynth.federation.secure.frames import read as read_parts
+from fedsynth.federation.secure.rules import Rules as Sums
 from fedsynth.federation.wire import Frame, pack_request, read, write
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.trail.job import Job, Planned
 from tests.federation.runtimes.carriers import ANY, Direct, identity, pinned
-from tests.federation.runtimes.shares import NAMES, RULES, ask, exact, owners
+from tests.federation.runtimes.shares import NAMES, ask, exact, owners
 from tests.federation.vectors import Vectors
 
 READY = "ready"
@@ -40,6 +41,8 @@ JOB = Job(
     clients=4,
     secure="apart",
 )
+ALL = replace(JOB, plan=(Planned(Vectors.name, ask(survivors=4).terms, 3),))
+"""All are needed, so nobody may be missing."""
 INSISTING = Rules(budget=ANY, insecure=True, threshold=3, curious=1)
 
 
@@ -65,8 +68,8 @@ def what(frame: Frame) -> object:
 class Apart:
     """Four sites on machines of their own, and a server; either may be started again."""
 
-    def __init__(self, folder: Path, rules: Rules = INSISTING) -> None:
-        self.folder, self.rules = folder, rules
+    def __init__(self, folder: Path, rules: Rules = INSISTING, job: Job = JOB) -> None:
+        self.folder, self.rules, self.job = folder, rules, job
         self.sites: dict[str, Site] = {}
         self.start(*NAMES)
         self.serve()
@@ -85,15 +88,15 @@ class Apart:
             self.sites[name].close()
             self.sites[name]._client.ledger.close()
 
-    def serve(self, job: Job = JOB, without: str = "") -> None:
+    def serve(self, without: str = "") -> None:
         """A server that knows nothing but the job."""
         self.hub = Hub(NAMES)
-        self.hub.agree(0.0, None, RULES)
+        self.hub.agree(0.0, None, Sums(*self.job.sums))
         self.links = {name: Lossy(self.hub, site) for name, site in self.sites.items()}
         for name, link in self.links.items():
             assert name == without or link.join() is None
         self.hub.begun = True
-        self.hub.open("job", {}, job)
+        self.hub.open("job", {}, self.job)
 
     def restart(self, *names: str) -> None:
         self.stop(*names)
@@ -108,31 +111,38 @@ class Apart:
         for link in self.links.values():
             link.lost = frozenset(lost)
 
+    def exact(self, number: int) -> bytes:
+        """What all sites keep of a round, added up."""
+        kept = [site._jobs["job"].kept.find(number) for site in self.sites.values()]
+        shares = [np.asarray(found[1]["share"]) for found in kept]
+        return grid_of(ask(number), 4).decode(np.sum(shares, 0, shares[0].dtype)).tobytes()
+
     def charged(self) -> list[list[int]]:
         return [[e.round for e in site._client.ledger.events] for site in self.sites.values()]
 
 
 @contextmanager
-def apart(folder: Path, rules: Rules = INSISTING) -> Iterator[Apart]:
-    made = Apart(folder, rules)
+def apart(folder: Path, rules: Rules = INSISTING, job: Job = JOB) -> Iterator[Apart]:
+    made = Apart(folder, rules, job)
     try:
         yield made
     finally:
         made.stop(*NAMES)
 
 
-def test_a_sum_over_sites_is_the_plain_one_to_the_last_bit_and_costs_once(tmp_path):
-    with apart(tmp_path) as four:
+@pytest.mark.parametrize("job, exchanges", [(JOB, 3), (ALL, 1)])
+def test_a_sum_over_sites_is_the_plain_one_to_the_last_bit_and_costs_once(job, exchanges, tmp_path):
+    with apart(tmp_path, job=job) as four:
         summed = four.hub.sum(ask(), NAMES)
         assert summed.answered == 4 and not summed.incidents
         assert summed.total.tobytes() == exact().tobytes() and summed.total.any()
-        # Keys of the next round came with it, so that takes two exchanges less.
+        # Keys of the next round came with it, and its numbers come with the answer to the question.
         counts = []
         for number in (1, 2):
             before = {name: len(link.seen) for name, link in four.links.items()}
             assert four.hub.sum(ask(number), NAMES).answered == 4
             counts.append({len(link.seen) - before[name] for name, link in four.links.items()})
-        assert counts == [{4}, {4}]
+        assert counts == [{exchanges}, {exchanges}]
         assert four.charged() == [[0, 1, 2]] * 4
         four.hub.close("job", finished=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"{n}.jsonl" for n in NAMES]
@@ -274,6 +284,56 @@ def test_what_too_few_answer_is_not_opened_and_may_be_asked_again(step, tmp_path
         assert four.charged() == [[0, 1]] * 4
 
 
+@pytest.mark.parametrize("job", [JOB, ALL])
+@pytest.mark.parametrize("restarts", [[], ["server"], ["server", *NAMES]])
+def test_numbers_that_came_with_answers_and_were_too_few_are_given_again(job, restarts, tmp_path):
+    with apart(tmp_path, job=job) as four:
+        assert four.hub.sum(ask(), NAMES).answered == 4
+        four.losing(("c1", READY), ("c2", READY))
+        lost = four.hub.sum(ask(1), NAMES)
+        assert lost.answered == 2 < lost.needed and not lost.total.any()
+        assert [one.client for one in lost.incidents] == ["c1", "c2"]
+        if NAMES[0] in restarts:
+            four.stop(*NAMES)
+            four.start(*NAMES)
+        if restarts:
+            four.serve()
+        four.losing()
+        wanted = four.exact(1)
+        assert four.hub.sum(ask(1), NAMES).total.tobytes() == wanted
+        assert four.hub.sum(ask(2), NAMES).answered == 4
+        assert four.charged() == [[0, 1, 2]] * 4
+
+
+@pytest.mark.parametrize("lost, answered", [(READY, 3), (Step.LIVING, 4), (Step.UNMASK, 4)])
+def test_one_that_is_late_where_numbers_come_with_answers_is_missed_in_that_round(
+    lost, answered, tmp_path
+):
+    with apart(tmp_path) as four:
+        assert four.hub.sum(ask(), NAMES).answered == 4
+        four.losing(("c2", lost))
+        summed = four.hub.sum(ask(1), NAMES)
+        assert summed.answered == answered and (
+            answered == 3 or summed.total.tobytes() == four.exact(1)
+        )
+        four.losing()
+        assert four.hub.sum(ask(2), NAMES).answered >= 3
+
+
+def test_a_site_that_cannot_keep_its_numbers_says_so_and_gives_none(tmp_path):
+    with apart(tmp_path) as four:
+        assert four.hub.sum(ask(), NAMES).answered == 4
+        party = four.sites["c1"]._jobs["job"].party
+        genuine = party._keep
+        party._keep = lambda body: (_ for _ in ()).throw(MachineError("no room"))
+        summed = four.hub.sum(ask(1), NAMES)
+        assert summed.answered == 3 and [one.client for one in summed.incidents] == ["c1"]
+        (*_, reply) = [one for one in map(read, four.links["c1"].seen) if one.kind == READY]
+        assert (reply.plain["round"], reply.plain["code"], reply.body) == (1, "file", b"")
+        party._keep = genuine
+        assert four.charged() == [[0, 1]] * 4
+
+
 def test_a_round_that_was_opened_is_opened_over_the_same_owners_or_not_at_all(tmp_path):
     with apart(tmp_path) as four:
         four.hub.lose("c3", four.links["c3"])
@@ -367,11 +427,14 @@ LOST = st.sets(st.tuples(st.sampled_from(NAMES), st.sampled_from([READY, *Step])
 RESTARTS = st.sampled_from(["", "", *NAMES, "server", "all"])
 
 
-@settings(max_examples=10)
-@given(st.lists(st.tuples(st.integers(0, 1), LOST, RESTARTS), max_size=6))
-def test_whatever_gets_lost_a_round_has_one_sum_and_is_charged_once(asked):
+@settings(max_examples=15)
+@given(
+    st.sampled_from([JOB, ALL]),
+    st.lists(st.tuples(st.integers(0, 1), LOST, RESTARTS), max_size=6),
+)
+def test_whatever_gets_lost_a_round_has_one_sum_and_is_charged_once(job, asked):
     found = dict[int, bytes]()
-    with tempfile.TemporaryDirectory() as name, apart(Path(name)) as four:
+    with tempfile.TemporaryDirectory() as name, apart(Path(name), job=job) as four:
         for number, lost, restarts in asked:
             if restarts in NAMES:
                 four.restart(restarts)
