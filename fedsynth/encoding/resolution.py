@@ -58,12 +58,15 @@ def _describe(column: Modelled) -> str:
     )
 
 
-def undivided_remarks(encoding: TableEncoding | None) -> tuple[str, ...]:
+def undivided_remarks(encoding: TableEncoding | None, *, scaled: bool = False) -> tuple[str, ...]:
     """That most columns of numbers have one bin each, in a sentence; else nothing.
 
     What learns codes sees a constant in their place. Where nearly all values are one, that is what
     they are; where the bin holds most of the range, the histogram told nothing. A function of what
     is released.
+
+    Args:
+        scaled: whether numbers are only scaled by their bins, and not learned as these.
     """
     if encoding is None:
         return ()
@@ -77,10 +80,15 @@ def undivided_remarks(encoding: TableEncoding | None) -> tuple[str, ...]:
         return ()
     more = f" and {len(single) - _TOLD} more" if len(single) > _TOLD else ""
     named = ", ".join(single[:_TOLD]) + more
+    lost = (
+        f"{named} are taken to be as wide as their bounds"
+        if scaled
+        else f"nothing is learned of {named} but the range"
+    )
     return (
         f"{len(single)} of {len(several)} columns of numbers have one bin each, since the noise of "
-        f"the histogram hides how their values lie: nothing is learned of {named} but the range. A "
-        "larger histogram_share or epsilon, or more units, tell more",
+        f"the histogram hides how their values lie: {lost}. A larger histogram_share or epsilon, "
+        "or more units, tell more",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import accumulate, groupby
 
@@ -11,6 +12,8 @@ from torch.nn import functional
 
 # exp(8) is far beyond any posterior variance that a standard normal prior asks for.
 LOG_VARIANCE_BOUND = 8.0
+# Deviations of numbers of unit variance, from a hundredth of it to a hundred times.
+LOG_SIGMA_BOUND = math.log(100)
 
 
 def one_hot(codes: Tensor, sizes: Sequence[int]) -> Tensor:
@@ -45,6 +48,24 @@ def table_loss(logits: Tensor, cells: Tensor, sizes: Sequence[int]) -> Tensor:
     return -(log_softmax(logits, sizes) * cells).sum(-1)
 
 
+def number_loss(means: Tensor, numbers: Tensor, log_sigma: Tensor | float) -> Tensor:
+    """Sum over columns of a Gaussian's negative log-density in nats, without log(2 pi)/2.
+
+    Args:
+        means, numbers: [..., k]; a number that is NaN, a gap, counts 0.
+        log_sigma: logarithms of the deviations, [..., k] or one for all.
+
+    Returns:
+        Losses [...].
+    """
+    known = ~numbers.isnan()
+    sigma = torch.as_tensor(log_sigma, device=means.device)
+    sigma = sigma.clamp(-LOG_SIGMA_BOUND, LOG_SIGMA_BOUND)
+    # Gaps are filled before the square: 0 times NaN is NaN, in the gradient too.
+    apart = (numbers.nan_to_num(0.0) - means) * (-sigma).exp()
+    return torch.where(known, 0.5 * apart.square() + sigma, 0.0).sum(-1)
+
+
 def image_loss(logits: Tensor, pixels: Tensor) -> Tensor:
     """Bernoulli cross-entropy in nats, summed over pixels in [0, 1]: [..., width] to [...]."""
     terms = functional.binary_cross_entropy_with_logits(logits, pixels, reduction="none")
@@ -54,6 +75,13 @@ def image_loss(logits: Tensor, pixels: Tensor) -> Tensor:
 def gaussian_kl(mean: Tensor, log_variance: Tensor) -> Tensor:
     """KL divergence in nats of N(mean, exp(log_variance)) from N(0, I): [..., latent] to [...]."""
     return 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum(-1)
+
+
+def draw_numbers(means: Tensor, log_sigma: Tensor, generator: torch.Generator) -> Tensor:
+    """A number of each Gaussian: means [..., k] and logarithms of deviations to [..., k]."""
+    sigma = log_sigma.clamp(-LOG_SIGMA_BOUND, LOG_SIGMA_BOUND).exp()
+    normal = torch.empty_like(means).normal_(generator=generator)
+    return means + sigma * normal
 
 
 def draw_codes(logits: Tensor, sizes: Sequence[int], generator: torch.Generator) -> Tensor:

@@ -13,6 +13,8 @@ from fedsynth.models import mlp
 # Pixels of the decoder's first feature map, per side of the image, and of the encoder's last.
 _UPSAMPLING = 4
 _DOWNSAMPLING = 8
+# Of a number some 45 deviations off: what is merely rare still teaches.
+_NUMBER_BOUND = 1000.0
 
 
 @dataclass(frozen=True)
@@ -40,15 +42,17 @@ class Layer:
 
 @dataclass(frozen=True)
 class VAESpec:
-    """A VAE for tables of codes or for images in [0, 1] (paper 001, section 4.4.3).
+    """A VAE for tables or for images in [0, 1] (paper 001, section 4.4.3).
 
-    Exactly one of `sizes` and `shape` is given. The encoder sees the record alone; the decoder sees
-    `[u, onehot(y)]`, u in R^latent (paper 001, Algorithm 6).
+    A table has `numbers`, `sizes` or both; an image a `shape`. The encoder sees the record alone;
+    the decoder sees `[u, onehot(y)]`, u in R^latent (paper 001, Algorithm 6).
 
     Attributes:
         kind: "mlp" (dense ReLU layers) or "conv" (the paper's image architecture).
         latent: size of the latent vector, at least 1.
-        sizes: categories of each column of a table, each at least 1.
+        numbers: columns of a table that hold numbers, of about unit variance; they come first.
+            Each is one linear output, the mean of a Gaussian; a gap is NaN and teaches nothing.
+        sizes: codes of each further column of a table, each at least 1: a softmax each.
         shape: height and width of an image, and its channels where it has several.
         hidden: widths of the encoder's hidden layers; the decoder has them reversed. "mlp" only.
         classes: labels the decoder is conditioned on; 0 for none.
@@ -59,7 +63,9 @@ class VAESpec:
             of synthetic records can then be drawn from it (as in Odena et al. 2017, AC-GAN).
         kl_weight: factor of the KL term, 0 to 1e6; 1 is the evidence lower bound.
         loss_bound: a record's loss in nats is clamped to this, and teaches nothing beyond it;
-            None is ten times the loss of a uniform guess.
+            None is ten times the loss of a uniform guess, and 1,000 nats for each number.
+        sigma: standard deviation of the numbers' Gaussians, 0.01 to 100; None learns one for each,
+            a weight more.
 
     Raises:
         ValueError: if the fields contradict one another.
@@ -76,6 +82,8 @@ class VAESpec:
     classifier_weight: float = 0.0
     kl_weight: float = 1.0
     loss_bound: float | None = None
+    numbers: int = 0
+    sigma: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("sizes", "shape", "hidden"):
@@ -102,8 +110,12 @@ class VAESpec:
             )
 
     def _check_sizes(self) -> None:
-        if bool(self.sizes) == bool(self.shape):
+        if self.table == bool(self.shape):
             raise ValueError("give either the sizes of a table's columns or an image's shape")
+        if self.numbers < 0 or not (self.sigma is None or 0.01 <= self.sigma <= 100):
+            raise ValueError("numbers must not be negative, and sigma lie within 0.01 and 100")
+        if self.numbers and (self.label_bias or self.classifier_weight):
+            raise ValueError("label_bias and classifier_weight are for codes, not for numbers")
         if self.shape and len(self.shape) not in (2, 3):
             raise ValueError(f"shape is {self.shape}; it must be height, width (and channels)")
         if min(*self.sizes, *self.shape, *self.hidden, self.latent, 1) < 1:
@@ -118,15 +130,28 @@ class VAESpec:
             raise ValueError(f"an image of {self.shape} needs height and width divisible by 4")
 
     @property
+    def table(self) -> bool:
+        """Whether records are rows of a table."""
+        return bool(self.numbers or self.sizes)
+
+    @property
+    def columns(self) -> int:
+        """Length of a record as it is given: numbers and codes, or pixels times channels."""
+        return self.numbers + len(self.sizes) if self.table else self.width
+
+    @property
     def width(self) -> int:
-        """Length of a record as the networks see it: one-hot cells, or pixels times channels."""
-        return sum(self.sizes) if self.sizes else math.prod(self.shape)
+        """Length of a record as the networks see it: numbers and one-hot cells, or pixels."""
+        return self.numbers + sum(self.sizes) if self.table else math.prod(self.shape)
 
     @property
     def uniform_loss(self) -> float:
-        """Reconstruction loss, in nats, of a decoder that knows nothing."""
-        if self.sizes:
-            return sum(math.log(size) for size in self.sizes)
+        """Reconstruction loss, in nats, of a decoder that knows nothing.
+
+        Of a number of unit variance, which has no least one, that of the mean and its deviation.
+        """
+        if self.table:
+            return 0.5 * self.numbers + sum(math.log(size) for size in self.sizes)
         return self.width * math.log(2)
 
     @property
@@ -135,7 +160,7 @@ class VAESpec:
         if self.loss_bound is not None:
             return self.loss_bound
         labels = self.classifier_weight * math.log(max(1, self.classes))
-        return 10 * (self.uniform_loss + labels) + 1
+        return 10 * (self.uniform_loss + labels) + 1 + _NUMBER_BOUND * self.numbers
 
     @property
     def channels(self) -> int:
@@ -155,8 +180,12 @@ class VAESpec:
     def decoder_layers(self) -> tuple[Layer, ...]:
         """The decoder's affine maps in the order of its flat vector.
 
-        A label bias comes behind the networks' layers, then the auxiliary classifier.
+        A label bias comes behind the networks' layers, then the auxiliary classifier; or the
+        logarithms of the numbers' deviations, a layer that has no inputs.
         """
+        if self.numbers and self.sigma is None:
+            plain = _dense(self.latent + self.classes, *reversed(self.hidden), self.width)
+            return (*plain, Layer(self.numbers, 0))
         label = (Layer(self.width, self.classes, bias=False),) if self.label_bias else ()
         if self.classifier_weight:
             label = (*label, Layer(self.classes, self.width))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -79,23 +80,31 @@ def initial(
 
 def _draw_weights(layers: Sequence[Layer], generator: torch.Generator) -> Tensor:
     draws = [torch.rand(layer.size, generator=generator) for layer in layers]
-    pairs = zip(draws, layers, strict=True)
-    return torch.cat([(2 * draw - 1) * layer.inputs**-0.5 for draw, layer in pairs])
+    # Deviations, which have no inputs, start as those of the numbers: 1.
+    scales = [layer.inputs**-0.5 if layer.inputs else 0.0 for layer in layers]
+    return torch.cat([(2 * d - 1) * scale for d, scale in zip(draws, scales, strict=True)])
 
 
 def dense_input(spec: VAESpec, x: Tensor) -> Tensor:
-    """Records as the networks see them: codes [..., d] or pixels [..., width] to [..., width]."""
-    return likelihood.one_hot(x, spec.sizes) if spec.sizes else x.float()
+    """Records as the networks see them: rows [..., d] or pixels [..., width] to [..., width].
+
+    A number that is a gap stays NaN.
+    """
+    if not spec.sizes:
+        return x.float()
+    cells = likelihood.one_hot(x[..., spec.numbers :], spec.sizes)
+    return torch.cat([x[..., : spec.numbers], cells], dim=-1) if spec.numbers else cells
 
 
 def check_records(spec: VAESpec, x: Tensor) -> None:
     """Raises ValueError if records have the wrong width, or codes lie outside their columns."""
-    width = len(spec.sizes) or spec.width
-    if x.dim() != 2 or x.shape[1] != width:
-        raise ValueError(f"records have the shape {tuple(x.shape)}; it must be (rows, {width})")
+    if x.dim() != 2 or x.shape[1] != spec.columns:
+        shape, width = tuple(x.shape), spec.columns
+        raise ValueError(f"records have the shape {shape}; it must be (rows, {width})")
     if spec.sizes and len(x):
         # A code too large would land in the next column's cells, and nothing would show it.
-        lowest, highest = x.amin(0).tolist(), x.amax(0).tolist()
+        codes = x[:, spec.numbers :]
+        lowest, highest = codes.amin(0).tolist(), codes.amax(0).tolist()
         for column, size in enumerate(spec.sizes):
             if lowest[column] < 0 or highest[column] >= size:
                 raise ValueError(f"column {column} has codes outside 0 to {size - 1}")
@@ -119,7 +128,7 @@ def loss(
         spec: the model.
         phi: encoder weights [encoder_dim].
         theta: decoder weights [decoder_dim].
-        x: codes, integers [b, d], or pixels in [0, 1], [b, width].
+        x: numbers, NaN for gaps, and codes [b, d], or pixels in [0, 1], [b, width].
         y: labels [b], or None for a model without classes.
         noise: standard normal draws [b, latent], for the reparametrised posterior sample.
 
@@ -143,6 +152,9 @@ def negative_elbo(
     tape: mlp.Tape | None = None,
 ) -> Tensor:
     """`loss` on weights, dense records and one-hot labels, for one model or many stacked."""
+    numbers = cells[..., : spec.numbers]
+    # A gap is seen as 0, the mean.
+    cells = cells.nan_to_num(0.0) if spec.numbers else cells
     if spec.kind == "conv":
         posterior = conv.encode(encoder, cells, spec.shape, tape)
     else:
@@ -151,11 +163,15 @@ def negative_elbo(
     log_variance = spread.clamp(-likelihood.LOG_VARIANCE_BOUND, likelihood.LOG_VARIANCE_BOUND)
     u = mean + (0.5 * log_variance).exp() * noise
     logits = decode_dense(spec, decoder, u, labels, tape)
+    total = spec.kl_weight * likelihood.gaussian_kl(mean, log_variance)
+    if spec.shape:
+        total = total + likelihood.image_loss(logits, cells)
+    if spec.numbers:
+        spread = log_deviations(spec, decoder, u, tape)
+        total = total + likelihood.number_loss(logits[..., : spec.numbers], numbers, spread)
     if spec.sizes:
-        reconstruction = likelihood.table_loss(logits, cells, spec.sizes)
-    else:
-        reconstruction = likelihood.image_loss(logits, cells)
-    total = reconstruction + spec.kl_weight * likelihood.gaussian_kl(mean, log_variance)
+        own = cells[..., spec.numbers :]
+        total = total + likelihood.table_loss(logits[..., spec.numbers :], own, spec.sizes)
     if spec.classifier_weight:
         guess = mlp.affine(decoder[-2], decoder[-1], cells)
         if tape is not None:
@@ -172,8 +188,12 @@ def decode_dense(
     labels: Tensor,
     tape: mlp.Tape | None = None,
 ) -> Tensor:
-    """Logits [..., width] of latent vectors [..., latent] and one-hot labels [..., classes]."""
-    decoder = decoder[:-2] if spec.classifier_weight else decoder
+    """Logits [..., width] of latent vectors [..., latent] and one-hot labels [..., classes].
+
+    Of numbers they are the means.
+    """
+    learned = spec.numbers and spec.sigma is None
+    decoder = decoder[:-2] if spec.classifier_weight or learned else decoder
     layers = decoder[:-1] if spec.label_bias else decoder
     inputs = torch.cat([u, labels], dim=-1)
     if spec.kind == "conv":
@@ -186,6 +206,20 @@ def decode_dense(
     if tape is not None:
         tape.record(labels, direct, lambda gradient, onehot: (gradient, onehot))
     return logits + mlp.bound(direct)
+
+
+def log_deviations(
+    spec: VAESpec, decoder: Sequence[Tensor], u: Tensor, tape: mlp.Tape | None = None
+) -> Tensor:
+    """Logarithms of the numbers' deviations: learned ones for each record [..., numbers], or the
+    spec's own [1]."""
+    if spec.sigma is not None:
+        return u.new_tensor([math.log(spec.sigma)])
+    nothing = u[..., :0]
+    spread = mlp.affine(decoder[-2], decoder[-1], nothing)
+    if tape is not None:
+        tape.record(nothing, spread, mlp.dense_factors)
+    return spread
 
 
 def decode(spec: VAESpec, theta: Tensor, u: Tensor, y: Tensor | None) -> Tensor:
@@ -213,8 +247,8 @@ def classify(spec: VAESpec, theta: Tensor, x: Tensor) -> Tensor:
 
 
 def probabilities(spec: VAESpec, logits: Tensor) -> Tensor:
-    """Softmax within each column of a table, or the sigmoid of each pixel: [..., width]."""
-    return likelihood.log_softmax(logits, spec.sizes).exp() if spec.sizes else logits.sigmoid()
+    """Softmax within each column of codes, or the sigmoid of each pixel: [..., width]."""
+    return likelihood.log_softmax(logits, spec.sizes).exp() if spec.table else logits.sigmoid()
 
 
 def sample(
@@ -234,7 +268,8 @@ def sample(
         rows: how many records, for a model without classes.
 
     Returns:
-        Codes, int32 [n, d], or pixel means in [0, 1], float32 [n, width].
+        Codes, int32 [n, d]; of a table with numbers, numbers and codes, float32 [n, d]; or pixel
+        means in [0, 1], float32 [n, width].
 
     Raises:
         ValueError: if neither labels nor a number of rows say how many.
@@ -250,10 +285,17 @@ def sample(
             u = torch.randn(count, spec.latent, generator=generator, device=theta.device)
             labels = None if y is None else y[start : start + count]
             logits = decode(spec, theta, u, labels)
-            if spec.sizes:
-                parts.append(likelihood.draw_codes(logits, spec.sizes, generator))
-            else:
+            if not spec.table:
                 parts.append(logits.sigmoid())
+                continue
+            own = logits[..., spec.numbers :]
+            codes = likelihood.draw_codes(own, spec.sizes, generator) if spec.sizes else own.int()
+            if spec.numbers:
+                spread = log_deviations(spec, unflatten(theta, spec.decoder_layers), u)
+                means = logits[..., : spec.numbers]
+                numbers = likelihood.draw_numbers(means, spread, generator)
+                codes = torch.cat([numbers, codes], dim=-1)
+            parts.append(codes)
     return torch.cat(parts)
 
 
@@ -270,15 +312,16 @@ def record_gradients(
         spec: the model.
         phi: encoder weights [encoder_dim].
         theta: decoder weights [decoder_dim].
-        x: codes [b, d] or pixels [b, width].
+        x: numbers and codes [b, d], or pixels [b, width].
         y: labels [b], or None for a model without classes.
         noise: standard normal draws [b, latent].
 
     Returns:
         Pairs on the CPU. A dense layer's: left [b, outputs], right [b, inputs + 1] with the
-        constant one last. A label bias's: left [b, width], right [b, classes], one-hot. A
-        convolution's: left ones [b, 1], right [b, layer.size]. All are finite for finite
-        parameters, and so are norms taken in float32: what overflowed is cut off at +-1e8.
+        constant one last; learned deviations have the constant alone. A label bias's: left
+        [b, width], right [b, classes], one-hot. A convolution's: left ones [b, 1], right
+        [b, layer.size]. All are finite for finite parameters, and so are norms taken in float32:
+        what overflowed is cut off at +-1e8.
 
     Raises:
         ValueError: if a record has the wrong width or a code lies outside its column.

@@ -35,11 +35,14 @@ class Preliminaries:
     profiles: NDArray[np.float64] | None
 
 
-def ask_preliminaries(session: Session, schema: Schema | ImageSchema, bins: int) -> Preliminaries:
+def ask_preliminaries(
+    session: Session, schema: Schema | ImageSchema, bins: int, *, scaled: bool = False
+) -> Preliminaries:
     """Ask the plan's histogram and label tables; announces the encoding in between.
 
     Args:
         bins: wanted for a numeric column.
+        scaled: whether numbers are only scaled by their bins, and not learned as these.
     """
     channel, plan = session.channel, session.plan
     task, starts, dim = question(schema)
@@ -51,7 +54,7 @@ def ask_preliminaries(session: Session, schema: Schema | ImageSchema, bins: int)
         return Preliminaries(None, frequencies if conditions(schema) else np.zeros(0), total, None)
     encoding = TableEncoding.from_histogram(schema, counts.values, counts.sigma, bins)
     channel.announce("encoding", encoding.to_dict())
-    for sentence in undivided_remarks(encoding):
+    for sentence in undivided_remarks(encoding, scaled=scaled):
         # Before the training is paid for, which is most of the budget.
         session.options.caution(sentence)
     frequencies, profiles = np.zeros(0), None

@@ -20,6 +20,11 @@ def draw():
         if spec.sizes:
             columns = [torch.randint(0, s, (rows,), generator=generator) for s in spec.sizes]
             x = torch.stack(columns, dim=1).int()
+            if spec.numbers:
+                numbers = torch.randn(rows, spec.numbers, generator=generator)
+                x = torch.cat([numbers, x], dim=1)
+        elif spec.numbers:
+            x = torch.randn(rows, spec.numbers, generator=generator)
         else:
             x = torch.rand(rows, spec.width, generator=generator)
         y = torch.randint(0, spec.classes, (rows,), generator=generator) if spec.classes else None

@@ -18,6 +18,7 @@ def parameters(*layers: nn.Module) -> int:
         VAESpec("mlp", 3, sizes=(2, 5), hidden=(7,), classes=2, label_bias=True, loss_bound=99.5),
         VAESpec("conv", 8, shape=(28, 28), classes=10, kl_weight=0.5),
         VAESpec("mlp", 1, shape=(2, 3, 3)),
+        VAESpec("mlp", 2, numbers=3, sizes=(2,), sigma=0.5),
     ],
 )
 def test_a_spec_survives_json(spec):
@@ -25,13 +26,15 @@ def test_a_spec_survives_json(spec):
 
 
 def test_the_paper_s_tabular_model_has_the_sizes_of_its_torch_layers():
-    spec = VAESpec("mlp", 8, shape=(1, 178), hidden=(128, 64, 32, 16), classes=2)
+    spec = VAESpec("mlp", 8, numbers=178, hidden=(128, 64, 32, 16), sigma=1.0)
     widths = [178, 128, 64, 32, 16]
     encoder = [nn.Linear(a, b) for a, b in zip(widths, [*widths[1:], 16], strict=True)]
-    widths = [10, 16, 32, 64, 128]
+    widths = [8, 16, 32, 64, 128]
     decoder = [nn.Linear(a, b) for a, b in zip(widths, [*widths[1:], 178], strict=True)]
     assert spec.encoder_dim == parameters(*encoder)
-    assert spec.decoder_dim == parameters(*decoder)
+    assert spec.decoder_dim == parameters(*decoder) == 34_082
+    learned = VAESpec("mlp", 8, numbers=178, hidden=(128, 64, 32, 16))
+    assert learned.decoder_dim == 34_082 + 178
 
 
 def test_the_paper_s_image_model_has_the_sizes_of_its_torch_layers():
@@ -66,6 +69,11 @@ def test_a_label_bias_adds_one_weight_for_each_class_and_cell():
         {"kind": "mlp", "latent": 2, "sizes": (2,), "label_bias": True},
         {"kind": "mlp", "latent": 2, "sizes": (2,), "kl_weight": float("nan")},
         {"kind": "mlp", "latent": 2, "sizes": (2,), "loss_bound": float("nan")},
+        {"kind": "mlp", "latent": 2, "numbers": 2, "shape": (4, 4)},
+        {"kind": "mlp", "latent": 2, "numbers": -1, "sizes": (2,)},
+        {"kind": "mlp", "latent": 2, "numbers": 1, "classes": 2, "label_bias": True},
+        {"kind": "mlp", "latent": 2, "numbers": 1, "classes": 2, "classifier_weight": 1.0},
+        {"kind": "mlp", "latent": 2, "numbers": 1, "sigma": 0.0},
         {"kind": "conv", "latent": 2, "sizes": (2,)},
         {"kind": "conv", "latent": 2, "shape": (28, 30)},
         {"kind": "conv", "latent": 2, "shape": (28, 28), "hidden": (8,)},

@@ -134,10 +134,11 @@ def test_any_finite_parameters_give_finite_losses_and_gradients(name, scales, se
         for size, scale in zip((spec.encoder_dim, spec.decoder_dim), scales, strict=True)
     )
     rows = 3
-    x = torch.zeros(rows, len(spec.sizes) or spec.width)
+    x = torch.zeros(rows, spec.columns)
+    x[0, : spec.numbers] = torch.nan
     y = torch.arange(rows) % spec.classes if spec.classes else None
     noise = torch.randn(rows, spec.latent, generator=generator)
-    x = x.long() if spec.sizes else x
+    x = x.long() if spec.sizes and not spec.numbers else x
     losses = vae.loss(spec, phi, theta, x, y, noise)
     assert losses.isfinite().all()
     assert (losses <= spec.bound).all()
@@ -146,6 +147,35 @@ def test_any_finite_parameters_give_finite_losses_and_gradients(name, scales, se
     assert norms.isfinite().all()
     drawn = vae.sample(spec, theta, y, generator, rows)
     assert drawn.float().isfinite().all()
+
+
+def test_a_number_costs_its_gaussian_s_negative_log_density_and_a_gap_nothing():
+    spec = VAESpec("mlp", 1, numbers=2, sigma=0.5)
+    phi = torch.zeros(spec.encoder_dim)
+    theta = torch.tensor([0.0, 0.25, 0.0, -1.0])  # means of .25 and -1, whatever the latent
+    x = torch.tensor([[1.25, -1.0], [torch.nan, 0.0]])
+    # (1 / .5)^2 / 2 + log .5 and log .5; then (1 / .5)^2 / 2 + log .5 alone.
+    expected = torch.tensor([2 + 2 * math.log(0.5), 2 + math.log(0.5)])
+    noise = torch.zeros(2, 1)
+    torch.testing.assert_close(vae.loss(spec, phi, theta, x, None, noise), expected)
+    (output,) = vae.record_gradients(spec, phi, theta, x, None, noise)[-1:]
+    torch.testing.assert_close(output[0], torch.tensor([[-4.0, 0.0], [0.0, -4.0]]))
+
+
+def test_drawn_numbers_have_the_decoder_s_means_and_the_deviations_learned_or_given():
+    # Zero weights leave the biases alone; false alarm below 1e-8 (six standard errors).
+    rows = 20_000
+    for sigma, tail in ((0.3, []), (None, [math.log(0.3), math.log(2.0)])):
+        spec = VAESpec("mlp", 1, numbers=2, sizes=(3,), sigma=sigma)
+        theta = torch.zeros(spec.decoder_dim)
+        theta[1], theta[3], theta[9] = 1.5, -2.0, 30.0  # biases of the numbers and of the last code
+        theta[10:] = torch.tensor(tail)
+        drawn = vae.sample(spec, theta, None, torch.Generator().manual_seed(3), rows).double()
+        deviations = torch.tensor([0.3, 2.0 if tail else 0.3]).double()
+        errors = (drawn[:, :2].mean(0) - torch.tensor([1.5, -2.0])) / deviations * rows**0.5
+        assert errors.abs().max() < 6
+        assert ((drawn[:, :2].std(0) / deviations - 1) * (2 * rows) ** 0.5).abs().max() < 6
+        assert (drawn[:, 2] == 2).all()
 
 
 def test_samples_follow_the_decoder_s_probabilities():

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 import torch
 from torch import nn
+from torch.distributions import Normal
 from torch.nn import functional
 
 from fedsynth.models.vae import VAESpec
@@ -14,6 +16,8 @@ SPECS = {
     "table": VAESpec("mlp", 3, sizes=(4, 1, 2, 2, 5), hidden=(9, 6)),
     "labelled table": VAESpec("mlp", 2, sizes=(3, 3, 4), hidden=(8,), classes=3, label_bias=True),
     "linear table": VAESpec("mlp", 1, sizes=(2,), classes=2, kl_weight=0.3),
+    "numbers": VAESpec("mlp", 2, numbers=4, hidden=(6,), classes=2, sigma=0.5),
+    "numbers and codes": VAESpec("mlp", 3, numbers=3, sizes=(2, 4), hidden=(5,)),
     "dense image": VAESpec("mlp", 2, shape=(3, 5), hidden=(7,), classes=2),
     "image": VAESpec("conv", 3, shape=(8, 12), classes=2),
     "colour image": VAESpec("conv", 2, shape=(4, 4, 3), classes=2, label_bias=True),
@@ -32,31 +36,41 @@ class ReferenceVAE(nn.Module):
             self.decoder = dense(latent + spec.classes, *reversed(spec.hidden), width)
         else:
             self.encoder, self.decoder = image_encoder(spec), image_decoder(spec)
+        learned = spec.numbers and spec.sigma is None
+        spreads = torch.full((spec.numbers,), spec.sigma or 1.0).log()
+        self.spreads = nn.Parameter(spreads) if learned else spreads
         self.label = nn.Linear(spec.classes, width, bias=False) if spec.label_bias else None
         read(self.encoder, phi)
         used = read(self.decoder, theta)
         if self.label is not None:
             self.label.weight.data.copy_(theta[used:].view(width, spec.classes))
+        elif learned:
+            self.spreads.data.copy_(theta[used:])
 
     def loss(self, x, y, noise):
         spec = self.spec
+        numbers, x = x[:, : spec.numbers], x[:, spec.numbers :]
         if spec.sizes:
             columns = [functional.one_hot(x[:, j].long(), s) for j, s in enumerate(spec.sizes)]
             cells = torch.cat(columns, dim=1).float()
         else:
             cells = x
+        cells = torch.cat([numbers, cells], dim=1)
         mean, log_variance = self.encoder(cells).chunk(2, dim=1)
         u = mean + (0.5 * log_variance).exp() * noise
         labels = u.new_zeros(len(x), 0) if y is None else functional.one_hot(y, spec.classes)
         logits = self.decoder(torch.cat([u, labels], dim=1))
         if self.label is not None:
             logits = logits + self.label(labels.float())
-        if spec.sizes:
-            groups = logits.split(spec.sizes, dim=1)
+        means, logits = logits[:, : spec.numbers], logits[:, spec.numbers :]
+        if spec.table:
+            groups = logits.split(spec.sizes, dim=1) if spec.sizes else []
             total = sum(
                 functional.cross_entropy(group, x[:, j].long(), reduction="none")
                 for j, group in enumerate(groups)
             )
+            density = Normal(means, self.spreads.exp()).log_prob(numbers)
+            total = total - (density + 0.5 * math.log(2 * math.pi)).sum(1)
         else:
             total = functional.binary_cross_entropy(logits.sigmoid(), x, reduction="none").sum(1)
         kl = 0.5 * (mean**2 + log_variance.exp() - 1 - log_variance).sum(1)
@@ -67,6 +81,8 @@ class ReferenceVAE(nn.Module):
         theta = written(self.decoder)
         if self.label is not None:
             theta = torch.cat([theta, self.label.weight.detach().flatten()])
+        elif self.spec.numbers and self.spec.sigma is None:
+            theta = torch.cat([theta, self.spreads.detach()])
         return written(self.encoder), theta
 
 

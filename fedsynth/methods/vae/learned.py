@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -17,8 +18,10 @@ from fedsynth.encoding import image
 from fedsynth.encoding.resolution import undivided_remarks
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ReleaseError
+from fedsynth.methods.sampling.drawing import Columns, draw_table
 from fedsynth.methods.sampling.labels import demand_shares, draw_codes, draw_labels
 from fedsynth.methods.vae.mending import mend_codes
+from fedsynth.methods.vae.numbers import Numbers
 from fedsynth.methods.vae.records import Model
 from fedsynth.models import vae
 from fedsynth.schema import ImageSchema, Schema
@@ -26,6 +29,9 @@ from fedsynth.schema.target import conditions, target_index
 from fedsynth.views import Outlined
 
 Floats = NDArray[np.float32]
+
+_ROWS = 1_000
+"""Drawn to see how many numbers lie beyond their bounds."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,8 +54,20 @@ class Learned(Outlined):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What could not be learned, in sentences."""
-        return undivided_remarks(self.encoding)
+        """What could not be learned, and what drawn rows are not, in sentences."""
+        numbers = self._numbers
+        if numbers is None:
+            return undivided_remarks(self.encoding)
+        rng, generator = np.random.default_rng(0), torch.Generator().manual_seed(0)
+        labels = draw_labels(self.schema, self.frequencies, _ROWS, None, None, rng)
+        drawn = self._decode(labels, _ROWS, generator)
+        told = undivided_remarks(self.encoding, scaled=True)
+        return (*told, *numbers.remarks(drawn))
+
+    @property
+    def _numbers(self) -> Numbers | None:
+        """How rows are made of what the decoder draws; None of images, and where all are codes."""
+        return Numbers(self.encoding) if self.encoding and self.model.spec.numbers else None
 
     def check(self) -> None:
         if self.theta.shape != (self.model.parts * self.model.spec.decoder_dim,):
@@ -68,6 +86,11 @@ class Learned(Outlined):
         seed: int | None,
     ) -> pd.DataFrame | Images:
         """Rows whose condition on the target is met exactly, and not by rejection."""
+        numbers = self._numbers
+        if numbers is not None and isinstance(self.schema, Schema):
+            draw_numbers = partial(self._draw_numbers, numbers)
+            given = self.frequencies, rows, where, proportions, seed
+            return draw_table(self.schema, *given, draw_numbers)
         rng = np.random.default_rng(seed)
         labels = draw_labels(self.schema, self.frequencies, rows, where, proportions, rng)
         generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
@@ -88,6 +111,17 @@ class Learned(Outlined):
         if self.schema.rules:
             codes = mend_codes(self.encoding, codes, draw, rng, fixed=fixed)
         return self.encoding.decode(codes, rng)
+
+    def _draw_numbers(
+        self,
+        numbers: Numbers,
+        labels: NDArray[np.int64] | None,
+        rows: int,
+        rng: np.random.Generator,
+    ) -> Columns:
+        """Columns of rows with given labels: see :data:`fedsynth.methods.sampling.drawing.Draw`."""
+        generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
+        return numbers.columns(self._decode(labels, rows, generator), labels, rng)
 
     def _draw(
         self,
@@ -116,7 +150,7 @@ class Learned(Outlined):
     def _decode(
         self, labels: NDArray[np.int64] | None, rows: int, generator: torch.Generator
     ) -> NDArray[Any]:
-        """Codes without the target's column, or pixel intensities, [rows, ...]."""
+        """Numbers and codes without the target's column, or pixel intensities, [rows, ...]."""
         model, theta = self.model, torch.from_numpy(self.theta)
         if model.parts == 1:
             classes = None
@@ -125,8 +159,8 @@ class Learned(Outlined):
             drawn: NDArray[Any] = vae.sample(model.spec, theta, classes, generator, rows).numpy()
             return drawn
         assert labels is not None
-        width = len(model.spec.sizes) or model.spec.width
-        records = np.zeros((rows, width), np.int32 if model.spec.sizes else np.float32)
+        codes = model.spec.table and not model.spec.numbers
+        records = np.zeros((rows, model.spec.columns), np.int32 if codes else np.float32)
         for part in np.unique(labels):
             at = labels == part
             weights = model.decoder_part(theta, int(part))

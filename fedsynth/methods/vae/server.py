@@ -15,6 +15,7 @@ from fedsynth.federation.request import Released
 from fedsynth.methods.training.aggregation.choosing import aggregation_of
 from fedsynth.methods.training.descent import Descent, Pace, Rounds
 from fedsynth.methods.vae.learned import Learned
+from fedsynth.methods.vae.numbers import Numbers
 from fedsynth.methods.vae.records import Model
 from fedsynth.methods.vae.settings import FedVAESettings
 from fedsynth.methods.vae.tasks.gradient import GRADIENT
@@ -71,12 +72,15 @@ def model_of(
     together = settings.scheme == "uni" or classes == 1
     shape: tuple[int, ...] = ()
     sizes: tuple[int, ...] = ()
+    count = 0
     if isinstance(schema, ImageSchema):
         shape = schema.shape
     elif encoding is not None:
-        sizes = encoding.sizes
+        sizes, numbers = encoding.sizes, Numbers(encoding)
+        if settings.likelihood == "gaussian":
+            sizes, count = numbers.sizes, len(numbers.numeric)
         if classes:
-            target = target_index(schema)
+            target = numbers.target if count else target_index(schema)
             sizes = sizes[:target] + sizes[target + 1 :]
     spec = VAESpec(
         kind=settings.architecture or "mlp",
@@ -89,6 +93,8 @@ def model_of(
         label_bias=label_bias,
         classifier_weight=settings.classifier_weight or 0.0,
         kl_weight=settings.kl_weight,
+        numbers=count,
+        sigma=settings.sigma if count else None,
     )
     return Model(spec, 1 if together else classes)
 
@@ -132,7 +138,8 @@ class Training:
 
     def _begin(self) -> State:
         """Ask the histogram and the label tables, and draw the first weights."""
-        known = ask_preliminaries(self.session, self.schema, self.settings.bins)
+        scaled = self.settings.likelihood == "gaussian"
+        known = ask_preliminaries(self.session, self.schema, self.settings.bins, scaled=scaled)
         encoding, frequencies, profiles = known.encoding, known.frequencies, known.profiles
         phi, theta = self._initial(encoding, profiles, frequencies)
         units = known.records if self.rounds.record else self.channel.clients

@@ -1,8 +1,9 @@
-"""FedVAE: variational autoencoders trained across clients that share decoders alone.
+"""FedVAE: variational autoencoders trained across clients.
 
-Paper 001, chapter 4 (Algorithms 4 to 7) at the client level; at the record level one global step a
-round from clipped gradients of Poisson-sampled records. The server half: everything here sees
-released values only, so all of it is post-processing.
+Paper 001, chapter 4 (Algorithms 4 to 7) at the client level: clients share decoders alone. At the
+record level one global step a round from clipped gradients of Poisson-sampled records; there the
+encoder is shared too, unless ``encoder`` is private, which costs utility. The server half:
+everything here sees released values only, so all of it is post-processing.
 """
 
 from __future__ import annotations

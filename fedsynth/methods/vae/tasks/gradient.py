@@ -24,8 +24,9 @@ from fedsynth.federation.client.joining import pieces
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request, number
-from fedsynth.methods.training.batches import batch_of, tensor
+from fedsynth.methods.training.batches import tensor
 from fedsynth.methods.training.momentum import Momentum
+from fedsynth.methods.vae.numbers import rows_of
 from fedsynth.methods.vae.records import Model, latent_draws
 from fedsynth.models import vae
 from fedsynth.privacy.rows.clipping import Rows
@@ -97,7 +98,7 @@ class _Drawn:
 
 
 def _draw(group: Sequence[int], clients: Sequence[View], samples: Samples, model: Model) -> _Drawn:
-    batches = [batch_of(clients[i], samples[i], model.labelled) for i in group]
+    batches = [rows_of(clients[i], samples[i], model) for i in group]
     labels = [batch.y for batch in batches if batch.y is not None]
     noise = [
         latent_draws(clients[i].coins.generator(), len(samples[i]), model.spec.latent)

@@ -13,7 +13,8 @@ from fedsynth.errors import PrivacyError
 from fedsynth.federation.client.tasks import register
 from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request, number, whole
-from fedsynth.methods.training.batches import batch_of, tensor
+from fedsynth.methods.training.batches import tensor
+from fedsynth.methods.vae.numbers import rows_of
 from fedsynth.methods.vae.records import Model, latent_draws
 from fedsynth.models import stacked
 from fedsynth.privacy.rows.clipping import Rows
@@ -85,7 +86,7 @@ class _Epoch:
 def _epoch(clients: Sequence[View], model: Model, part: int) -> _Epoch:
     xs, ys, lengths, noises = [], [], [], []
     for client in clients:
-        batch = batch_of(client, np.arange(client.records), model.labelled)
+        batch = rows_of(client, np.arange(client.records), model)
         chosen = torch.arange(client.records)
         if model.parts > 1 and batch.y is not None:
             chosen = torch.nonzero(batch.y == part)[:, 0]

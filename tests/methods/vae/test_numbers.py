@@ -1,0 +1,149 @@
+"""A Gaussian likelihood: rows as numbers of unit variance and codes, and back within bounds."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fedsynth.data.tables import conform
+from fedsynth.encoding.histogram import HistogramLayout
+from fedsynth.encoding.table import TableEncoding
+from fedsynth.errors import ConfigError
+from fedsynth.methods.vae.numbers import Numbers
+from fedsynth.methods.vae.synthesizer import FedVAE
+from fedsynth.privacy.budget import Budget
+from fedsynth.schema import Categorical, Continuous, ImageSchema, Integer, Schema
+from fedsynth.schema.checking import check
+from tests.methods.small import SCHEMA, owners
+
+FREE = Budget(epsilon=math.inf, trust="central")
+CLIENTS = Budget(epsilon=math.inf, unit="client", trust="central", units=2)
+GAPPED = Schema(
+    columns=[
+        Categorical(name="kind", values=["a", "b", "c"]),
+        Continuous(name="x", lower=-50, upper=50, decimals=2, missing=True),
+        Integer(name="n", lower=0, upper=1000),
+        Categorical(name="y", values=["no", "yes"]),
+    ],
+    target="y",
+)
+
+
+def gapped(rows=400, seed=0):
+    rng = np.random.default_rng(seed)
+    x = np.round(rng.normal(10, 3, rows), 2)
+    return pd.DataFrame(
+        {
+            "kind": rng.choice(["a", "b", "c"], rows),
+            "x": np.where(rng.random(rows) < 0.25, np.nan, x),
+            "n": rng.integers(300, 321, rows),
+            "y": rng.choice(["no", "yes"], rows),
+        }
+    )
+
+
+def encoding_of(frame, schema=GAPPED):
+    """The encoding of a table's own histogram, without noise."""
+    data, layout = conform(frame, schema), HistogramLayout.of(schema)
+    counts = np.bincount(layout.positions(data).ravel(), minlength=layout.dim)
+    return data, TableEncoding.from_histogram(schema, counts.astype(float), 0.0)
+
+
+def test_rows_are_numbers_of_unit_variance_codes_of_gaps_and_codes_and_come_back():
+    frame = gapped()
+    data, encoding = encoding_of(frame)
+    numbers = Numbers(encoding)
+    rows = numbers.vectors(data)
+    assert numbers.sizes == (2, 3, 2)
+    assert rows.shape == (len(frame), 2 + 3)
+    np.testing.assert_allclose(np.nanmean(rows[:, :2], axis=0), 0, atol=0.05)
+    np.testing.assert_allclose(np.nanstd(rows[:, :2], axis=0), 1, atol=0.05)
+    np.testing.assert_array_equal(np.isnan(rows[:, 0]), frame["x"].isna())
+    np.testing.assert_array_equal(rows[:, 2], frame["x"].isna())
+    place = len(numbers.numeric) + numbers.target
+    labels = rows[:, place].astype(np.int64)
+    np.testing.assert_array_equal(labels, frame["y"] == "yes")
+    back = numbers.columns(np.delete(rows, place, axis=1), labels, np.random.default_rng(0))
+    for name, values in data.columns.items():
+        np.testing.assert_allclose(back[name], values, rtol=1e-4, atol=1e-4)
+
+
+def test_a_row_s_numbers_hang_on_no_other_row():
+    data, encoding = encoding_of(gapped())
+    numbers, some = Numbers(encoding), np.array([3, 17, 5])
+    np.testing.assert_array_equal(numbers.vectors(data)[some], numbers.vectors(data.take(some)))
+
+
+def test_a_column_of_one_value_is_scaled_by_half_its_unit():
+    frame = gapped().assign(n=7)
+    data, encoding = encoding_of(frame)
+    numbers = Numbers(encoding)
+    assert numbers.scales[1][1] == pytest.approx(0.5)
+    assert np.isfinite(numbers.vectors(data)[:, 1]).all()
+
+
+@pytest.mark.parametrize("scheme", ["uni", "sep"])
+def test_gaussians_learn_where_each_class_s_numbers_lie(scheme):
+    settings = {"rounds": 40, "rate": 1.0, "hidden": (16,), "learning_rate": 1.0}
+    synth = FedVAE(SCHEMA, likelihood="gaussian", scheme=scheme, noise_multiplier=0.0, **settings)
+    rows = synth.fit(owners(200, 200), FREE, seed=0).sample(2000, seed=0)
+    assert check(rows, SCHEMA) == []
+    ill = rows["outcome"] == "ill"
+    assert rows.loc[ill, "dose"].mean() == pytest.approx(7.5, abs=0.5)
+    assert rows.loc[~ill, "dose"].mean() == pytest.approx(2.5, abs=0.5)
+    assert (synth.sample(50, where={"outcome": "ill"}, seed=1)["outcome"] == "ill").all()
+
+
+def test_numbers_beyond_the_bounds_become_the_bound_and_it_is_told():
+    # Ages are even over all of their range, so a Gaussian's tails lie outside.
+    synth = FedVAE(SCHEMA, likelihood="gaussian", rounds=5, hidden=(8,), latent=2, sigma=1.0)
+    synth.fit(owners(200, 200), FREE, seed=0)
+    ages = synth.sample(2000, seed=0)["age"]
+    assert ages.between(18, 90).all()
+    assert ((ages == 18) | (ages == 90)).mean() > 0.02
+    assert any("beyond the bounds" in told and "age" in told for told in synth.remarks)
+    bins = FedVAE(SCHEMA, rounds=5, hidden=(8,), latent=2).fit(owners(200, 200), FREE, seed=0)
+    assert not any("beyond the bounds" in told for told in bins.remarks)
+
+
+def test_drawn_rows_keep_the_schema_s_constraints():
+    columns = [Integer(name=name, lower=0, upper=60) for name in ("start", "stop")]
+    columns.append(Categorical(name="y", values=["no", "yes"]))
+    schema = Schema(columns=columns, target="y", constraints=[{"ordered": ["start", "stop"]}])
+    rng = np.random.default_rng(0)
+    start = rng.integers(0, 40, 100)
+    frame = pd.DataFrame({"start": start, "stop": start + 5, "y": rng.choice(["no", "yes"], 100)})
+    synth = FedVAE(schema, likelihood="gaussian", rounds=2, hidden=(8,), latent=2)
+    rows = synth.fit(frame, FREE, seed=0).sample(300, seed=0)
+    assert (rows["start"] <= rows["stop"]).all()
+
+
+def test_a_client_s_decoder_has_the_paper_s_number_of_weights():
+    schema = Schema(
+        columns=[Integer(name=f"X{j}", lower=-9, upper=9) for j in range(178)]
+        + [Categorical(name="y", values=[0, 1])],
+        target="y",
+    )
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({f"X{j}": rng.integers(-9, 10, 12) for j in range(178)})
+    frame["y"] = [0, 1] * 6
+    synth = FedVAE(schema, likelihood="gaussian", sigma=1.0, rounds=1, rate=1.0)
+    synth.fit([frame, frame], CLIENTS, seed=0)
+    assert synth.learned.theta.shape == (2 * 34_082,)
+    again = FedVAE.from_state(schema, *synth.model_state())
+    pd.testing.assert_frame_equal(again.sample(5, seed=1), synth.sample(5, seed=1))
+
+
+@pytest.mark.parametrize(
+    ("schema", "settings", "said"),
+    [
+        (ImageSchema(shape=(16, 16)), {"likelihood": "gaussian"}, "for tables"),
+        (SCHEMA, {"sigma": 1.0}, "sigma needs likelihood gaussian"),
+        (SCHEMA, {"likelihood": "gaussian", "label_table_share": 0.1}, "need likelihood bins"),
+        (SCHEMA, {"likelihood": "gaussian", "classifier_weight": 1.0}, "need likelihood bins"),
+    ],
+)
+def test_what_a_likelihood_cannot_do_is_refused(schema, settings, said):
+    with pytest.raises(ConfigError, match=said):
+        FedVAE(schema, **settings).plan(FREE, 2)
