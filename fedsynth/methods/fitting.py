@@ -14,6 +14,7 @@ from fedsynth.demands import demand_flag, demand_kind, demand_path
 from fedsynth.encoding.resolution import resolution_cautions
 from fedsynth.errors import Caution, ConfigError, PrivacyError, warn_of
 from fedsynth.federation.runtime import Federation
+from fedsynth.federation.runtimes.rules import account_cautions
 from fedsynth.federation.simulation.simulation import Owners
 from fedsynth.methods.fitted import FittedModel, L
 from fedsynth.methods.overview import overview
@@ -271,6 +272,7 @@ class Method(Shown, FittedModel[L], ABC):
                 resolution_cautions(self.schema),
                 person_cautions(self.schema, allowed),
                 session.plan.cautions(),
+                account_cautions(options.owners_ledgers, session.ledger.job),
             ):
                 caution(sentence)
             # A release pairs a model with an account: after a fit that fails there is none.

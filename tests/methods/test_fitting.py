@@ -6,13 +6,17 @@ import copy
 import inspect
 import pickle
 import re
+from contextlib import suppress
+from dataclasses import replace
 
 import pandas as pd
 import pytest
 from sklearn.base import clone
 
 import fedsynth as fs
-from fedsynth.errors import ConfigError, PrivacyError, PrivacyWarning
+from fedsynth.errors import ConfigError, FederationError, PrivacyError, PrivacyWarning
+from fedsynth.privacy.trail.job import Job
+from fedsynth.privacy.trail.ledger import Ledger
 from tests.small_jobs import SCHEMA, table
 
 BUDGET = {"epsilon": 2.0, "delta": 1e-4, "unit": "record", "trust": "local"}
@@ -149,3 +153,31 @@ def test_what_there_is_not_is_no_attribute_of_a_copy_either(copied):
     assert not hasattr(made, "impute") and not hasattr(made, "_repr_html_of_nobody")
     with pytest.raises(AttributeError, match="FedInfer has no 'sampel'; did you mean 'sample'"):
         _ = made.sampel
+
+
+def test_an_account_that_will_not_carry_the_plan_is_told_before_the_first_charge():
+    spending = fs.Budget(epsilon=2.0, delta=1e-4, trust="central")
+
+    def told(epsilon: float) -> list[str]:
+        own = Ledger.create(Job(budget=replace(spending, epsilon=epsilon)))
+        found = []
+
+        def caution(sentence: str) -> None:
+            if "own account" in sentence:
+                assert not own.events
+                found.append(sentence)
+
+        with suppress(FederationError):
+            fs.FedInfer(schema).fit(
+                {"north": table(40, 7), "south": table(30, 8)},
+                spending,
+                owners_ledgers={"north": own},
+                caution=caution,
+            )
+        # A filter counts: nearly twice the epsilon does.
+        assert bool(own.events) == (epsilon > 2)
+        return found
+
+    assert told(4.0) == []
+    (sentence,) = told(0.5)
+    assert "north" in sentence and "refuse" in sentence

@@ -145,6 +145,18 @@ def carries(ledger: Ledger, job: Job) -> bool:
         return False
 
 
+def account_cautions(ledgers: Mapping[str, Ledger], job: Job) -> tuple[str, ...]:
+    """Whose own accounts will not admit all that a job asks, in a sentence; else nothing."""
+    short = sorted(name for name, ledger in ledgers.items() if not carries(ledger, job))
+    if not short:
+        return ()
+    return (
+        f"the own account of {', '.join(short)} does not admit all that this job plans: it will "
+        "refuse rounds, and what the others answered before is charged all the same. `fedsynth "
+        "budget` tells what is left",
+    )
+
+
 def _known_to_owner(job: Job) -> Mapping[Terms, int]:
     """A plan as an owner is charged for it: one that is drawn knows that it was, and is so in no
     more rounds than the job says."""
