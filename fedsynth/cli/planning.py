@@ -50,6 +50,13 @@ def plan(
     person_clip: Annotated[
         float | None, typer.Option(help="Of persons: how many rows one may count together.")
     ] = None,
+    person_share: Annotated[
+        float | None, typer.Option(help="Of persons: the share that counts their rows; 0 for none.")
+    ] = None,
+    rows_a_person: Annotated[
+        str | None,
+        typer.Option(metavar="N,N,..", help="Persons of 1, 2, 3-4, 5-8, .. rows, as expected."),
+    ] = None,
     clients: Annotated[int | None, typer.Option(help="How many take part.")] = None,
     records: Annotated[int | None, typer.Option(help="Records of all clients together.")] = None,
     each: Annotated[int | None, typer.Option(help="Records of each client.")] = None,
@@ -99,6 +106,7 @@ def plan(
         "curious": curious,
         "weigh": weigh,
         "person_clip": person_clip,
+        "person_share": person_share,
     }
     wanted = Wanted(
         {key: value for key, value in privacy.items() if value is not None},
@@ -110,6 +118,7 @@ def plan(
         within,
         trials,
         secure,
+        None if rows_a_person is None else _read_numbers("--rows-a-person", rows_a_person),
     )
     if trials is not None and releases is not None:
         raise ConfigError("--releases keeps every job, --trials the best alone: give one of them")
@@ -142,6 +151,15 @@ def plan(
         raise ConfigError("--set changes a job file: name one")
     subject = Subject.of(config, changes or [], schema, columns, method, trained, wanted)
     _plan_job(subject, wanted, compare=compare, rehearse=rehearse, plot=plot, as_json=as_json)
+
+
+def _read_numbers(option: str, text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ConfigError(
+            f"{option} takes numbers and commas, as 500,300,120, not {text!r}"
+        ) from None
 
 
 def _plan_job(
@@ -181,6 +199,7 @@ def _plan_job(
         budget,
         clients,
         records=records,
+        rows_a_person=wanted.rows_a_person,
         survivors=subject.survivors,
         secure=subject.secure,
         trials=wanted.trials,
@@ -209,6 +228,7 @@ def _plan_job(
             budget,
             clients,
             records=records,
+            rows_a_person=wanted.rows_a_person,
             survivors=subject.survivors,
             secure=subject.secure,
         )

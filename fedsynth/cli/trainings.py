@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,7 @@ class Wanted:
     within: float | None
     trials: float | None
     secure: bool | None = None
+    rows_a_person: Sequence[float] | None = None
 
     def budget(self, given: Mapping[str, Any], *, noise: bool) -> Budget:
         """Of a job file, if any, with the options in its keys' place."""

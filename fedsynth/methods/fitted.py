@@ -19,9 +19,11 @@ from fedsynth.federation.server.incidents import Dropped, names_clients, tell
 from fedsynth.federation.server.traffic import Traffic
 from fedsynth.files import writing
 from fedsynth.methods.configured import Configured
+from fedsynth.methods.persons import person_remarks
 from fedsynth.privacy.trail.certificate import Certificate
 from fedsynth.privacy.trail.ledger import Ledger
-from fedsynth.queries.persons import KEY, RowsAPerson
+from fedsynth.queries.persons import RowsAPerson
+from fedsynth.queries.tasks.persons import KEY
 from fedsynth.release import is_release, read_certified, read_model, write_model
 from fedsynth.schema import ImageSchema, Schema
 
@@ -120,6 +122,7 @@ class FittedModel(Configured, Generic[L]):
         # Of persons whose rows weigh alike what is counted is rows: how many persons, nobody knows.
         if count is not None and budget.protects.per_record and budget.weigh != "row":
             learned += budget.cautions_by_estimate(count)
+        learned += person_remarks(self._rows_a_person, budget)
         dropped = tell(self._dropped.entries(), Counter(event.label for event in ledger.events))
         secret = "" if names_clients(ledger.job.budget) else " (secret: who takes part is hidden)"
         return (*(sentence + secret for sentence in dropped), *learned)

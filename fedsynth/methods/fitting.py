@@ -279,7 +279,8 @@ class Method(Shown, FittedModel[L], ABC):
             self._ledger, self._traffic = session.ledger, session.channel.traffic
             self._dropped = session.channel.dropped
             self._forget()
-            self._rows_a_person = settle_persons(session)
+            settle_persons(session)
+            self._rows_a_person = session.rows_a_person
             self._learned = self.learn(session)
         return self
 

@@ -8,6 +8,7 @@ from fedsynth.errors import ConfigError
 from fedsynth.federation.client.tasks import joins, knows
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.job import Planned
+from fedsynth.queries.persons import RowsAPerson
 from fedsynth.schema import ImageSchema, Schema
 
 
@@ -54,3 +55,45 @@ def person_cautions(schema: Schema | ImageSchema, budget: Budget) -> tuple[str, 
         f"the schema says whose a row is ({schema.person!r}), and `unit: record` protects rows one "
         "by one, not what a person's rows tell together: `unit: person` does",
     )
+
+
+def person_remarks(known: RowsAPerson | None, budget: Budget) -> tuple[str, ...]:
+    """What the histogram of rows a person told, and what was chosen by it."""
+    if known is None:
+        return ()
+    told = (
+        f"about {known.persons:,.0f} persons (noise deviates by {known.deviation:,.0f}) have "
+        f"{known.mean:.3g} rows each on average. Persons of more than {known.most:,} are too few "
+        "to be told from noise"
+    )
+    if not budget.chooses_clip:
+        return (told,)
+    clip = known.choose_clip(budget.epsilon)
+    return (
+        told,
+        f"a person's rows were clipped to {clip:g} rows' worth (person_clip), chosen from that: "
+        f"noise is {known.price(clip):.3g} times that of one row a person at the most. Rows of "
+        "persons with more count less",
+    )
+
+
+def count_all(known: RowsAPerson | None, budget: Budget, counted: float) -> float:
+    """By how much all counts are too low where persons are clipped, a factor of at least 1.
+
+    A person whose rows are clipped counts less than 1, or than its rows; how much less differs from
+    table to table. How many there are the histogram of rows a person tells.
+
+    Args:
+        budget: with the clip that was asked.
+        counted: persons, or where rows weigh alike rows, as the clipped tables have them.
+    """
+    if known is None or budget.person_clip is None:
+        return 1.0
+    clip = budget.person_clip
+    if budget.weigh == "person":
+        # Rows of weights 1/k add up to one at the most.
+        found, noise, most = known.persons, known.deviation, 1 / clip
+    else:
+        found, noise, most = known.rows, known.rows_deviation, known.most / clip
+    factor = min(found / counted, most)
+    return factor if found - counted > noise and factor > 1 else 1.0

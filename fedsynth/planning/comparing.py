@@ -58,15 +58,16 @@ def compare(
     clients: int,
     *,
     records: int | None = None,
+    rows_a_person: Sequence[float] | None = None,
     survivors: float = 1.0,
     secure: bool = False,
 ) -> tuple[Compared, ...]:
     """The same job for every unit and trust.
 
     Args:
-        budget, clients, records, survivors, secure: as :func:`fedsynth.plan` takes them. The number
-            of units, and how many owners are curious, hold where unit and trust are the budget's;
-            secure sums are of distributed trust.
+        budget, clients, records, rows_a_person, survivors, secure: as :func:`fedsynth.plan` takes
+            them. The number of units, and how many owners are curious, hold where unit and trust
+            are the budget's; secure sums are of distributed trust.
     """
     found = []
     persons = isinstance(synth.schema, Schema) and synth.schema.person is not None
@@ -84,12 +85,14 @@ def compare(
                     curious=curious,
                     weigh=budget.weigh if own else None,
                     person_clip=budget.person_clip if own else None,
+                    person_share=budget.person_share if own else None,
                 )
                 one = plan(
                     synth,
                     other,
                     clients,
                     records=records,
+                    rows_a_person=rows_a_person if other.protects.joined else None,
                     survivors=survivors,
                     secure=secure and other.trusts.shares,
                 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from fedsynth.errors import ConfigError
 from fedsynth.federation.server.traffic import plain_bytes
 from fedsynth.methods.fitting import Method
 from fedsynth.plain import spell_infinite
+from fedsynth.planning.persons import expect_persons, say_price
 from fedsynth.planning.selecting import Selection, price_selection
 from fedsynth.planning.warnings import settle_two, suggestions_for, warn_of_two, warnings_for
 from fedsynth.privacy.accounting import charged, spent
@@ -22,7 +23,9 @@ from fedsynth.privacy.trail.job import Job, Planned
 from fedsynth.privacy.trail.spelling import spell
 from fedsynth.queries.arguments import budget_of
 from fedsynth.queries.expected import Expected, ExpectedError
+from fedsynth.queries.persons import LABEL
 from fedsynth.queries.plan import Plan
+from fedsynth.queries.tasks.persons import BINS
 from fedsynth.registry import choose, synthesizer
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.views import Grid, Said, Shown, View, spell_bytes
@@ -214,6 +217,7 @@ def plan(
     clients: int,
     *,
     records: int | None = None,
+    rows_a_person: Sequence[float] | None = None,
     survivors: float = 1.0,
     secure: bool = False,
     trials: float | None = None,
@@ -231,6 +235,9 @@ def plan(
         clients: how many take part. Of two who add shares of the noise, where the budget does not
             say how many are curious, one is taken to be: a job would have it said.
         records: that all of them have together, where that may be published.
+        rows_a_person: where persons are protected, how many are taken to have 1, 2, 3 to 4, 5 to 8,
+            .. rows, or their shares: public figures, or a guess. By default, of known numbers of
+            persons (the budget's units) and records, each row more is as likely as the one before.
         survivors: share of the clients that is sure to answer, in (0, 1].
         secure: with secure sums, which as many must answer as are sure to.
         trials: of settings on private rows, how many on average, of which the best alone would be
@@ -260,14 +267,20 @@ def plan(
     settings = what.resolved(made.budget)
     # Where persons weigh alike, counts are of them.
     persons = made.budget.protects.joined and made.budget.weigh == "person"
-    expected = what.expect(settings, made, made.budget.units if persons else records)
+    known = expect_persons(made, records, rows_a_person)
+    asked = made
+    if known is not None and made.budget.chooses_clip:
+        asked = made.clipped(known.choose_clip(made.budget.epsilon))
+    expected = what.expect(settings, asked, made.budget.units if persons else records)
+    if LABEL in made.labels:
+        expected = expected.beside(LABEL, float(BINS))
     units = records if made.budget.protects.per_record else made.clients
     if made.budget.protects.joined:
         units = made.budget.units
-    questions = tuple(_question(one, made, units, expected) for one in made.releases)
+    questions = tuple(_question(one, made, units, expected) for one in asked.releases)
     found = made.adversaries()
     epsilon = made.epsilon()
-    notes = [*expected.notes, *_price(made.budget), *_unknown(questions, units)]
+    notes = [*expected.notes, *say_price(made, known), *_unknown(questions, units)]
     warnings = warnings_for(made, epsilon, found, records)
     if settled != allowed:
         careless = what.plan(replace(allowed, curious=0), clients, survivors)
@@ -298,27 +311,6 @@ _COUNTED = {
     "row": "rows",
     "client": "clients, each 1 in all",
 }
-
-
-def _price(budget: Budget) -> Iterator[str]:
-    """What it costs that persons are protected, in a sentence."""
-    clip = budget.person_clip
-    if clip is None:
-        return
-    if budget.weigh == "person":
-        yield (
-            f"Of persons, each of k rows that weigh 1/k (weigh: person): noise is {clip:g} times "
-            "what it is of one row a person, where a record is protected. Persons whose rows all "
-            f"agree count {clip:g}."
-        )
-        return
-    yield (
-        f"Of persons, whose rows weigh 1 and together {clip:g} at the most (weigh: row): noise in "
-        f"a count of rows is {clip:g} times what it is of records. Beside how many "
-        f"rows count it is at most {clip:g} x persons / sum of min(k, {clip:g}) times that of one "
-        f"row a person, of persons of k rows: from 1, where all have {clip:g} and more, to "
-        f"{clip:g}, where each has one. Where it is 1.2 to 1.5, more has not helped."
-    )
 
 
 def _question(planned: Planned, made: Plan, units: int | None, expected: Expected) -> Question:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True)
@@ -45,3 +45,8 @@ class Expected:
     announced: float = 0.0
     errors: tuple[ExpectedError, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def beside(self, label: str, size: float) -> Expected:
+        """The same, with a question more of so many numbers, whose requests hold no arrays."""
+        sizes, arrays = {**self.sizes, label: size}, {**self.arrays, label: 0.0}
+        return replace(self, sizes=sizes, arrays=arrays)

@@ -24,14 +24,12 @@ from fedsynth.privacy.terms import Terms
 from fedsynth.queries.estimates import to_simplex
 from fedsynth.queries.session import Session
 from fedsynth.queries.shares import Stage
-from fedsynth.queries.tasks.persons import BINS, ROWS_A_PERSON
+from fedsynth.queries.tasks.persons import BINS, KEY, ROWS_A_PERSON
 from fedsynth.queries.terms import terms_for_everyone
 
 Floats = NDArray[np.float64]
 
 LABEL = ROWS_A_PERSON.name
-KEY = "rows_a_person"
-"""Of the histogram, in checkpoints and models."""
 # Deviations of its noise from which on the last bin counts: of sixteen bins of noise alone one in
 # two thousand histograms shows one, and a bin of many rows that is none would weigh much.
 _SHOWN = 4.0
@@ -112,6 +110,11 @@ class RowsAPerson:
         """How many rows all persons have, estimated: a bin's are known to a factor of two."""
         return self.persons * self.mean
 
+    @property
+    def rows_deviation(self) -> float:
+        """Of the noise in the number of rows, nearly."""
+        return self.sigma * float(np.linalg.norm(0.75 * 2.0 ** np.arange(self.last + 1)))
+
     def price(self, clip: float) -> float:
         """At most so many times the noise of one row a person, beside how many rows count, where a
         person's rows are clipped to ``clip`` of them: clip x persons / sum of min(rows, clip)."""
@@ -184,15 +187,15 @@ def ask_rows_a_person(channel: Channel, terms: Terms) -> RowsAPerson:
     return RowsAPerson(tuple(released.value.tolist()), deviation)
 
 
-def settle_persons(session: Session) -> RowsAPerson | None:
-    """Ask the histogram, or take that of the interrupted job, and clip persons as it says.
+def settle_persons(session: Session) -> None:
+    """Ask the histogram, where the plan has it, or take that of the interrupted job.
 
-    The session's plan then has the clips that are asked; its noise is what it was, for noise goes
-    with the clip. None where the plan has no histogram.
+    Where the budget leaves it open to what persons are clipped, the session's plan then has the
+    clips that are asked. Its noise is what it was, for noise goes with the clip.
     """
     plan = session.plan
     if LABEL not in plan.labels:
-        return None
+        return
     told = None if session.restored is None else session.restored[1].get(KEY)
     if told is None:
         session.progress(LABEL, 0, 1)
@@ -200,7 +203,6 @@ def settle_persons(session: Session) -> RowsAPerson | None:
         session.progress(LABEL, 1, 1)
     else:
         known = RowsAPerson.from_dict(told)
-    session.told[KEY] = known.to_dict()
+    session.rows_a_person = known
     if plan.budget.chooses_clip:
         session.plan = plan.clipped(known.choose_clip(plan.budget.epsilon))
-    return known

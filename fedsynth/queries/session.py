@@ -42,10 +42,12 @@ from fedsynth.queries.options import Options, Progress
 from fedsynth.queries.origin import demand_original, remember
 from fedsynth.queries.plan import Plan, count_survivors, digest_of
 from fedsynth.queries.secure import demand_everybody, rules_for
+from fedsynth.queries.tasks.persons import KEY
 from fedsynth.schema import ImageSchema, Schema
 
 if TYPE_CHECKING:
     from fedsynth.federation.secure.rules import Rules
+    from fedsynth.queries.persons import RowsAPerson
 
 _SHOW_EPSILON_EVERY = 5.0
 # Private vectors as earlier versions kept them.
@@ -63,7 +65,7 @@ class Session:
         plan: what it may ask.
         settings: of the method, resolved.
         restored: the last checkpoint of a resumed job, if there is one.
-        told: plain values that every checkpoint holds beside the method's own.
+        rows_a_person: the released histogram of rows a person, of a job that asks it.
     """
 
     channel: Channel
@@ -71,7 +73,7 @@ class Session:
     plan: Plan
     settings: Any
     restored: Restored | None = None
-    told: dict[str, Any] = field(default_factory=dict)
+    rows_a_person: RowsAPerson | None = None
     _shown: tuple[float, float] = (-math.inf, 0.0)
     _showing: ExitStack = field(default_factory=ExitStack)
     _held: ExitStack = field(default_factory=ExitStack)
@@ -126,10 +128,13 @@ class Session:
         return unpack(kind, *self.restored, known)
 
     def _told(self) -> dict[str, Any]:
-        """What the channel knows and may tell: how many rounds it has asked; how often each client
-        was drawn, where that is limited, for then the server knows anyway; who was dropped, where a
-        release tells that too; and what sums of counts said of how many units there are."""
-        job, told = self.ledger.job, {**self.told, "events": self.channel.asked}
+        """What the job and its channel know and may tell: how many rows persons have; how many
+        rounds were asked; how often each client was drawn, where that is limited, for then the
+        server knows anyway; who was dropped, where a release tells that too; and what sums of
+        counts said of how many units there are."""
+        job, told = self.ledger.job, dict[str, Any](events=self.channel.asked)
+        if self.rows_a_person is not None:
+            told[KEY] = self.rows_a_person.to_dict()
         if job.participations is not None:
             told["participations"] = self.channel.participations
         if names_clients(job.budget):

@@ -453,8 +453,10 @@ def ways(name: str) -> Iterator[tuple[Any, Any]]:
     wanted += [("record", "distributed", settings) for settings in OTHERWISE.get(name, ())]
     for unit, trust, settings in wanted if budget.private else [("record", budget.trust, {})]:
         synth = made(name, OF_PERSONS if unit == "person" else SCHEMA, **given, **settings)
+        # Persons are clipped as what was released says.
+        weigh = "row" if unit == "person" else None
         with suppress(PrivacyError):
-            plan = synth.plan(replace(budget, unit=unit, trust=trust), 3)
+            plan = synth.plan(replace(budget, unit=unit, trust=trust, weigh=weigh), 3)
             found += 1
             yield synth, plan
     assert found, "no way to fit it"

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import fedsynth as fs
 from fedsynth.errors import ReleaseError
+from fedsynth.federation.client.tasks import in_groups
+from fedsynth.methods.persons import count_all, person_remarks
+from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.queries.persons import RowsAPerson, price_for
 from fedsynth.queries.tasks.persons import BINS, bins_of
 
@@ -83,3 +90,117 @@ def test_a_damaged_histogram_is_refused_and_a_whole_one_read():
             RowsAPerson.from_dict({**whole, **damage})
     with pytest.raises(ReleaseError, match="damaged"):
         RowsAPerson.from_dict({})
+
+
+COLUMNS = [fs.Categorical(name="a", values=["p", "q", "r"]), fs.Identifier(name="who")]
+SCHEMA = fs.Schema(columns=COLUMNS, person="who")
+ROWS = Budget(epsilon=1, unit="person", weigh="row", curious=1)
+
+
+def owners(sizes: list[int]) -> dict[str, pd.DataFrame]:
+    """Three owners' tables, each of persons of so many rows."""
+    who = np.repeat(np.arange(len(sizes)), sizes)
+    table = pd.DataFrame({"a": np.array(["p", "q", "r"])[who % 3], "who": who})
+    return dict.fromkeys(("north", "west", "east"), table)
+
+
+def fitted(sizes: list[int], budget: Budget, **how) -> fs.MST:
+    how = {"progress": False, "caution": lambda _: None, **how}
+    return fs.MST(SCHEMA).fit(owners(sizes), budget, **how)
+
+
+def test_a_person_of_a_thousand_rows_is_one_in_one_bin():
+    free = replace(ROWS, epsilon=math.inf, trust="central")
+    without = fitted([1, 2, 2, 3, 4, 7], free).rows_a_person
+    beside = fitted([1, 2, 2, 3, 4, 7, 1000], free).rows_a_person
+    assert without.counts[:5] == pytest.approx([3, 6, 6, 3, 0])
+    # Of each of three owners.
+    moved = np.array(beside.counts) - np.array(without.counts)
+    assert moved == pytest.approx(3.0 * (np.arange(BINS) == 10))
+    assert (beside.persons, beside.sigma) == (pytest.approx(21), 0.0)
+
+
+def test_a_clip_is_chosen_after_the_plan_and_all_noise_goes_with_it(tmp_path):
+    synth = fitted([1, 2, 3, 4, 8] * 200, ROWS, folder=tmp_path / "job")
+    known, budget = synth.rows_a_person, synth.ledger.job.budget
+    clip = known.choose_clip(1)
+    assert budget.chooses_clip and 1.5 < clip < 3
+    planned = {one.label: one.terms for one in synth.ledger.job.plan}
+    first, histogram, *_ = synth.ledger.events
+    assert (first.label, first.round) == ("rows-a-person", 0)
+    assert first.terms == planned["rows-a-person"] and first.terms.clip == pytest.approx(
+        1, abs=1e-4
+    )
+    assert histogram.terms.clip == pytest.approx(clip * planned["histogram"].clip)
+    assert histogram.terms.noise_multiplier == planned["histogram"].noise_multiplier
+    assert synth.ledger.spent().epsilon <= 1
+    assert any(f"clipped to {clip:g} rows" in sentence for sentence in synth.remarks)
+    certificate = synth.release(tmp_path / "job", rows=5)
+    told = " ".join(certificate.content["cautions"])
+    assert f"no further than {clip:g} rows could, a number chosen from the released" in told
+    assert all(check.passed for check in fs.verify(tmp_path / "job"))
+    assert fs.load(tmp_path / "job").rows_a_person == known
+
+
+def test_the_histogram_takes_its_share_and_none_where_it_gets_none():
+    plans = {
+        share: fs.MST(SCHEMA).plan(replace(ROWS, person_clip=2.0, person_share=share), 3)
+        for share in (0, None, 0.5)
+    }
+    assert "rows-a-person" not in plans[0].labels
+    noises = {share: plan.terms("histogram").noise_multiplier for share, plan in plans.items()}
+    assert noises[None] / noises[0] == pytest.approx((1 - 0.01) ** -0.5, rel=1e-3)
+    assert noises[0.5] / noises[0] == pytest.approx(0.5**-0.5, rel=1e-3)
+    assert all(plan.epsilon() <= 1 for plan in plans.values())
+    assert fitted([1, 2, 3], replace(ROWS, person_clip=2.0, person_share=0)).rows_a_person is None
+
+
+def test_groups_and_the_histogram_itself_keep_their_clip():
+    schema = fs.Schema(
+        columns=[*COLUMNS, fs.Boolean(name="b"), fs.Boolean(name="y")], person="who", target="y"
+    )
+    plan = fs.PATE(schema, teachers=3).plan(replace(ROWS, trust="local", curious=None), 3)
+    clipped = plan.clipped(3.0)
+    for before, after in zip(plan.releases, clipped.releases, strict=True):
+        alone = before.label == "rows-a-person" or in_groups(before.label)
+        assert after.terms.clip == before.terms.clip * (1.0 if alone else 3.0)
+        assert replace(after.terms, clip=1.0) == replace(before.terms, clip=1.0)
+    assert clipped.epsilon() == plan.epsilon() and clipped.budget.person_clip == 3.0
+    assert any(in_groups(label) for label in plan.labels)
+
+
+def test_owners_that_insist_on_a_plan_answer_under_a_clip_that_was_chosen(tmp_path):
+    own = replace(ROWS, epsilon=1.5, curious=None)
+    ledgers = {name: Ledger.of_owner(tmp_path / f"{name}.jsonl", own) for name in owners([1])}
+    synth = fitted([1, 2, 3, 4, 8] * 200, ROWS, owners_ledgers=ledgers)
+    assert not synth.incidents
+    assert {len(one.events) for one in ledgers.values()} == {len(synth.ledger.events)}
+
+
+def test_counts_of_clipped_persons_are_told_to_be_too_low_by_no_more_than_they_can_be():
+    known = RowsAPerson((1000.0, *[0.0] * (BINS - 1)), 2.0)
+    alike = Budget(epsilon=1, unit="person", trust="central")
+    assert count_all(known, alike, 900.0) == pytest.approx(1000 / 900)
+    # Persons whose rows agree count .85, and none counts less.
+    assert count_all(known, alike, 500.0) == pytest.approx(1 / 0.85)
+    # Nothing is made of noise, and of nothing.
+    assert [count_all(known, alike, one) for one in (999.0, 1200.0)] == [1.0, 1.0]
+    assert count_all(None, alike, 900.0) == 1.0
+    assert person_remarks(None, alike) == ()
+    rows = replace(alike, weigh="row", person_clip=2.0)
+    several = RowsAPerson((0.0, 0.0, 0.0, 1000.0, *[0.0] * (BINS - 4)), 2.0)
+    assert count_all(several, rows, 3000.0) == pytest.approx(several.rows / 3000)
+    assert count_all(several, rows, 1500.0) == 4.0
+
+
+def test_a_table_of_clipped_persons_has_as_many_as_there_are():
+    sizes, found = [1, 2, 3, 4, 6] * 400, {}
+    for budget in (Budget(epsilon=5, unit="person", trust="central"), replace(ROWS, epsilon=5)):
+        synth = fitted(sizes, budget, insecure_noise_seed=3)
+        found[budget.weigh] = synth.learned.records
+        table = synth.marginal("a")
+        assert table["count"].sum() == pytest.approx(synth.learned.records)
+        assert any("multiplied by" in sentence for sentence in synth.remarks)
+    # All rows of a person agree here, so it counts .85, and 2 or so of its rows.
+    assert found["person"] == pytest.approx(3 * 2000, rel=0.05)
+    assert found["row"] == pytest.approx(3 * 6400, rel=0.05)

@@ -15,6 +15,9 @@ Whole = NDArray[np.int64]
 BINS = 17
 """Persons of 1, 2, 3 to 4, 5 to 8, .. and of 32,769 rows and more."""
 
+KEY = "rows_a_person"
+"""Of what was released, in checkpoints and models."""
+
 
 def bins_of(rows: Whole) -> Whole:
     """The bin of each number of rows, which are at least 1."""

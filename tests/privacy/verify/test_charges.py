@@ -304,6 +304,30 @@ def test_rounds_rise_by_one_and_every_release_was_planned(
     assert all(passed for passed, _ in found.values())
 
 
+@pytest.mark.parametrize(
+    ("clips", "fits"),
+    [
+        ((0.5, 0.5, 0.5), True),
+        ((0.5, 1.5, 1.5), True),
+        ((1.5, 1.5, 1.5), True),
+        # One number for all, and nothing else.
+        ((0.5, 1.5, 1.0), False),
+    ],
+)
+def test_a_persons_clip_may_be_chosen_later_once_for_all_releases(clips, fits):
+    person = {"unit": "person", "weigh": "row"}
+    for clip_known, as_planned in ((None, fits), (0.5, set(clips) == {0.5})):
+        chosen = lines(person, person, person, unit="person", person_clip=clip_known)
+        for event, clip in zip(chosen[1:], clips, strict=True):
+            event["terms"] = {**event["terms"], "clip": clip}
+        found = {check: passed for check, passed, _ in structure(chosen)}
+        assert found["plan"] is as_planned
+    # All else is as it was planned.
+    chosen = lines(person, unit="person", person_clip=None)
+    chosen[1]["terms"] = {**chosen[1]["terms"], "noise_multiplier": 5.0}
+    assert not {check: passed for check, passed, _ in structure(chosen)}["plan"]
+
+
 def test_a_ledger_of_an_earlier_version_is_read(tmp_path: Path):
     """Without settings, with whole numbers, and its releases labelled otherwise than its plan."""
     promised = Terms(unit="record", trust="distributed", clip=1, noise_multiplier=6)
