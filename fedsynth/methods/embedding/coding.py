@@ -1,9 +1,10 @@
 """Records as public coordinates and back: what the features are computed of.
 
-Nothing here is learned. An image's coordinates are its pixels in [0, 1]. A table's are, for a
-number, its place between the bounds in [-1, 1], and for a category one coordinate each. Where more
-numbers than `MAX_CELLS` lie between the bounds, which then may be far from the values, its place is
-that on the copula's ladder of cells, which grow with the distance from 0.
+Nothing here is learned. An image's coordinates are its pixels in [0, 1], sheared upright, and how
+far it leaned. A table's are, for a number, its place between the bounds in [-1, 1], and for a
+category one coordinate each. Where more numbers than `MAX_CELLS` lie between the bounds, which then
+may be far from the values, its place is that on the copula's ladder of cells, which grow with the
+distance from 0.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from fedsynth.encoding import image
 from fedsynth.encoding.grid import MAX_CELLS
 from fedsynth.encoding.histogram import grid_of
 from fedsynth.methods.copula.cells import ladder
+from fedsynth.methods.embedding.upright import LARGEST, shear, slants_of
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.schema.columns import Boolean, Categorical, Modelled, Numeric
 from fedsynth.schema.target import conditions
@@ -34,9 +36,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ImageCoding:
-    """Pixels, [height, width, channels] flattened."""
+    """Pixels, [height, width, channels] flattened; upright ones have their slant behind them."""
 
     schema: ImageSchema
+    upright: bool
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -46,11 +49,24 @@ class ImageCoding:
     @property
     def width(self) -> int:
         """Coordinates of a record."""
-        return self.schema.pixels
+        return self.schema.pixels + self.upright
 
     def coordinates(self, data: Images, rows: NDArray[np.int64]) -> Floats:
         """float64 [len(rows), width]."""
-        return image.encode(data.take(rows), self.schema).astype(np.float64)
+        flat = image.encode(data.take(rows), self.schema).astype(np.float64)
+        if not self.upright:
+            return flat
+        images = flat.reshape(-1, *self.shape)
+        slants = slants_of(images)
+        return np.column_stack([shear(images, -slants).reshape(flat.shape), slants / LARGEST])
+
+    def intensities(self, records: Floats) -> Floats:
+        """Pixels [n, pixels] in [0, 1] of finished records [n, width]."""
+        flat = records[:, : self.schema.pixels].clip(0, 1)
+        if not self.upright:
+            return flat
+        images = flat.reshape(-1, *self.shape)
+        return shear(images, records[:, -1] * LARGEST).reshape(flat.shape).clip(0, 1)
 
     def classes_of(self, data: Images, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Codes of the classes, all 0 without labels."""
@@ -60,7 +76,8 @@ class ImageCoding:
 
     def finish(self, raw: Tensor, generator: torch.Generator) -> Tensor:
         """Records from what the generator puts out, [n, width]."""
-        return torch.sigmoid(raw)
+        pixels, slants = raw[:, : self.schema.pixels], raw[:, self.schema.pixels :]
+        return torch.cat([torch.sigmoid(pixels), slants.clamp(-1, 1)], dim=1)
 
 
 @dataclass(frozen=True)
@@ -176,9 +193,9 @@ class TableCoding:
 Coding = ImageCoding | TableCoding
 
 
-def coding_of(schema: Schema | ImageSchema) -> Coding:
-    """How records of a schema become coordinates."""
-    return ImageCoding(schema) if isinstance(schema, ImageSchema) else TableCoding(schema)
+def coding_of(schema: Schema | ImageSchema, upright: bool) -> Coding:
+    """How records of a schema become coordinates; whether images are sheared upright."""
+    return ImageCoding(schema, upright) if isinstance(schema, ImageSchema) else TableCoding(schema)
 
 
 def _scale(values: Floats, column: Modelled) -> Floats:

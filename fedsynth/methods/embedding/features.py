@@ -60,14 +60,15 @@ class Embedding:
 
     @cached_property
     def coding(self) -> Coding:
-        return coding_of(self.schema)
+        return coding_of(self.schema, self.settings.upright)
 
     @cached_property
     def projection(self) -> Projection:
         components = self.settings.components
         assert components is not None
         if isinstance(self.coding, ImageCoding):
-            return _lowest(self.coding.shape, components, self.settings.tilt)
+            lowest = _lowest(self.coding.shape, components, self.settings.tilt)
+            return _beside(lowest, self.coding.width - self.coding.schema.pixels)
         return _directions(self.coding.width, components)
 
     @property
@@ -139,6 +140,11 @@ class Embedding:
         constant = torch.full((len(records), 1), math.sqrt(share), dtype=records.dtype)
         return torch.cat([constant, math.sqrt(1 - share) * projected], dim=1)
 
+    def coordinates(self, vectors: Floats) -> Floats:
+        """The few coordinates alone [n, k], with norm below 1, of :meth:`vectors` [n, k + 1]."""
+        coordinates: Floats = vectors[:, 1:] / math.sqrt(1 - self.settings.constant_share)
+        return coordinates
+
     def fourier(self, records: Tensor) -> Tensor:
         """Random Fourier features, [n, features], with norm 1."""
         phases = records @ torch.as_tensor(self.frequencies, dtype=records.dtype)
@@ -150,7 +156,8 @@ class Embedding:
             return records[:, :0]
         assert isinstance(self.coding, ImageCoding)
         height, width, channels = self.coding.shape
-        images = records.reshape(-1, height, width, channels).permute(0, 3, 1, 2)
+        pixels = records[:, : self.coding.schema.pixels]
+        images = pixels.reshape(-1, height, width, channels).permute(0, 3, 1, 2)
         filters = torch.as_tensor(self.filters, dtype=records.dtype)
         phases = functional.conv2d(images, filters, stride=2).flatten(2)
         features = torch.cat([phases.cos().mean(dim=2), phases.sin().mean(dim=2)], dim=1)
@@ -209,6 +216,23 @@ def _lowest(shape: tuple[int, int, int], components: int, tilt: float) -> Projec
     full = np.kron(waves, np.eye(channels))
     raised = np.repeat((1 + radius.ravel()[chosen]) ** tilt, channels)
     return Projection((full * raised[:, None]).T, full / raised[:, None])
+
+
+def _beside(projection: Projection, others: int) -> Projection:
+    """The projection, and coordinates behind the projected ones as they are, raised.
+
+    The root of an image's pixels makes one of them weigh as much as if every pixel had it.
+    """
+    width, components = projection.matrix.shape
+    raised = math.sqrt(width)
+    matrix = np.zeros((width + others, components + others))
+    matrix[:width, :components], matrix[width:, components:] = (
+        projection.matrix,
+        raised * np.eye(others),
+    )
+    lift = np.zeros((components + others, width + others))
+    lift[:components, :width], lift[components:, width:] = projection.lift, np.eye(others) / raised
+    return Projection(matrix, lift)
 
 
 def _cosines(size: int) -> Floats:

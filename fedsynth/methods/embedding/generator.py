@@ -98,10 +98,12 @@ class Generator(nn.Module):
             nn.init.constant_(self.line.weight, _GAIN)
             nn.init.constant_(self.line.bias, -_GAIN * _MIDDLE)
 
-    def forward(self, classes: Tensor, generator: torch.Generator) -> Tensor:
-        """Records [n, width] of classes [n]."""
+    def forward(
+        self, classes: Tensor, generator: torch.Generator, spread: float = 1.0
+    ) -> Tensor:
+        """Records [n, width] of classes [n], from noise of the standard deviation `spread`."""
         rows, components = len(classes), self.means.shape[1]
-        noise = torch.randn((rows, components), generator=generator)
+        noise = spread * torch.randn((rows, components), generator=generator)
         drawn = self.means[classes] + torch.einsum("nk,nik->ni", noise, self.roots[classes])
         drawn = self._bound(drawn, classes)
         one_hot = functional.one_hot(classes, len(self.means)).to(torch.float32)
@@ -133,10 +135,11 @@ class Generator(nn.Module):
         coding = self.embedding.coding
         if not isinstance(coding, ImageCoding):
             return (whole + _STEP * change) * self.sharpness
-        whole = whole * (1 + _STEP * change)
+        pixels, others = whole[:, : coding.schema.pixels], whole[:, coding.schema.pixels :]
+        pixels = pixels * (1 + _STEP * change)
         if hasattr(self, "conv1"):
-            whole = whole + self._refine(whole, coding, generator)
-        return whole * self.line.weight[0] + self.line.bias
+            pixels = pixels + self._refine(pixels, coding, generator)
+        return torch.cat([pixels * self.line.weight[0] + self.line.bias, others], dim=1)
 
     def _refine(self, whole: Tensor, coding: ImageCoding, generator: torch.Generator) -> Tensor:
         height, width, channels = coding.shape
@@ -147,13 +150,15 @@ class Generator(nn.Module):
         refined: Tensor = self.conv3(maps)
         return refined.permute(0, 2, 3, 1).flatten(1)
 
-    def draw(self, classes: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
+    def draw(
+        self, classes: NDArray[np.int64], seed: int, spread: float = 1.0
+    ) -> NDArray[np.float64]:
         """Records float64 [n, width] of classes [n], the same for a seed."""
         generator = torch.Generator().manual_seed(seed)
         records = [np.zeros((0, self.embedding.coding.width))]
         with torch.no_grad():
             for part in torch.split(torch.from_numpy(classes), _SAMPLED):
-                records.append(self(part, generator).double().numpy())
+                records.append(self(part, generator, spread).double().numpy())
         return np.concatenate(records)
 
     def vector(self) -> NDArray[np.float32]:

@@ -22,13 +22,14 @@ from fedsynth.codec import GIVEN
 from fedsynth.data.images import Images
 from fedsynth.encoding import image
 from fedsynth.errors import ReleaseError
-from fedsynth.methods.embedding.coding import TableCoding
+from fedsynth.methods.embedding.coding import ImageCoding, TableCoding
 from fedsynth.methods.embedding.features import Embedding
 from fedsynth.methods.embedding.generator import Generator, Start
 from fedsynth.methods.embedding.messages import Sums, ask, embedding_terms, length, split
 from fedsynth.methods.embedding.settings import MeanEmbeddingSettings
 from fedsynth.methods.embedding.targets import targets_of
 from fedsynth.methods.embedding.tasks import EMBEDDING
+from fedsynth.methods.embedding.teacher import Teacher, draw_told
 from fedsynth.methods.embedding.training import train
 from fedsynth.methods.sampling.drawing import draw_table
 from fedsynth.methods.sampling.labels import demand_shares, draw_labels
@@ -69,6 +70,11 @@ class Learned(Outlined):
         generator.take(self.weights)
         return generator
 
+    @cached_property
+    def teacher(self) -> Teacher:
+        priors = self.frequencies if len(self.frequencies) else np.ones(1)
+        return Teacher.of(self.means, self.roots, priors)
+
     def check(self) -> None:
         classes, components = conditions(self.embedding.schema), self.embedding.components
         demand_shares(self.frequencies, classes)
@@ -94,8 +100,10 @@ class Learned(Outlined):
             )
         rng = np.random.default_rng(seed)
         labels = draw_labels(schema, self.frequencies, rows, where, proportions, rng)
-        drawn = self.generator.draw(_classes(labels, rows), int(rng.integers(2**62)))
-        return Images(image.decode(drawn.clip(0, 1), schema), labels)
+        coding = self.embedding.coding
+        assert isinstance(coding, ImageCoding)
+        drawn = draw_told(self.generator, self.teacher, _classes(labels, rows), rng)
+        return Images(image.decode(coding.intensities(drawn), schema), labels)
 
     def _columns(
         self, labels: NDArray[np.int64] | None, rows: int, rng: np.random.Generator

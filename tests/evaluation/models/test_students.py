@@ -67,11 +67,16 @@ def test_the_networks_have_the_papers_sizes():
     assert parameters(table) == 179 * 1024 + 1025 * 1024 + 1025 * 2
 
 
-def test_the_image_network_is_convolution_relu_pooling_dense():
-    net = ImageStudent((3, 9, 12), 4, torch.Generator().manual_seed(0))
-    x = torch.rand(5, 3, 9, 12, generator=torch.Generator().manual_seed(1))
-    maps = torch.relu(torch.nn.functional.conv2d(x, net.convolution.weight, net.convolution.bias))
-    flat = torch.nn.functional.max_pool2d(maps, 2).reshape(5, -1)
+@pytest.mark.parametrize("layers", [1, 2])
+def test_the_image_network_is_convolution_relu_pooling_dense(layers):
+    net = ImageStudent((3, 11, 12), 4, torch.Generator().manual_seed(0), layers=layers)
+    assert len(net.convolutions) == layers
+    x = torch.rand(5, 3, 11, 12, generator=torch.Generator().manual_seed(1))
+    maps = x
+    for layer in net.convolutions:
+        maps = torch.relu(torch.nn.functional.conv2d(maps, layer.weight, layer.bias))
+        maps = torch.nn.functional.max_pool2d(maps, 2)
+    flat = maps.reshape(5, -1)
     logits = net.output(torch.relu(flat @ net.hidden.weight.T + net.hidden.bias))
     torch.testing.assert_close(net(x, None), logits)
 

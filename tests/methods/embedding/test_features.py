@@ -70,7 +70,7 @@ def test_a_record_of_any_image_schema_has_norm_at_most_one(
 ):
     schema = ImageSchema(shape=[height, width, channels], target=LABEL)
     made = embedding(schema, components=components)
-    records = np.random.default_rng(0).random((5, schema.pixels)) * scale
+    records = np.random.default_rng(0).random((5, made.coding.width)) * scale
     own, shared = made.rows(records)
     assert own.shape == (5, made.own)
     assert shared.shape == (5, made.shared)
@@ -110,7 +110,7 @@ def test_second_moments_keep_their_norm_and_come_back():
 def test_random_features_approach_the_mean_of_the_gaussian_kernels():
     """Rahimi and Recht: inner products are exp(-|x - y|^2 / 2h^2), here mixed over bandwidths."""
     schema = ImageSchema(shape=[4, 4])
-    made = embedding(schema, random_features=40_000, bandwidths=[0.2, 0.5])
+    made = embedding(schema, random_features=40_000, bandwidths=[0.2, 0.5], upright=False)
     x, y = np.random.default_rng(1).random((2, 16))
     features = made.fourier(torch.as_tensor(np.stack([x, y])))
     widths = np.array([0.2, 0.5]) * 4
@@ -120,7 +120,7 @@ def test_random_features_approach_the_mean_of_the_gaussian_kernels():
 
 
 def test_few_coordinates_of_an_image_are_its_lowest_cosine_frequencies():
-    made = embedding(ImageSchema(shape=[6, 8]), components=3, tilt=0.0)
+    made = embedding(ImageSchema(shape=[6, 8]), components=3, tilt=0.0, upright=False)
     pixels = np.random.default_rng(0).random((6, 8))
     few = pixels.ravel() @ made.projection.matrix
     waves = dctn(pixels, norm="ortho")
@@ -166,7 +166,7 @@ def test_clients_compute_the_servers_features_from_what_was_announced(schema):
 
 
 def test_unlabelled_images_are_of_one_class():
-    coding = ImageCoding(ImageSchema(shape=[4, 4]))
+    coding = ImageCoding(ImageSchema(shape=[4, 4]), upright=True)
     images = Images(np.zeros((3, 4, 4), np.uint8), None)
     assert coding.classes_of(images, np.arange(3)).tolist() == [0, 0, 0]
 

@@ -20,7 +20,8 @@ SCHEMA = ImageSchema(shape=[10, 10])
 def setting(**overrides):
     """An embedding, and the exact targets of images with a bright half."""
     chosen = MeanEmbeddingSettings(
-        **{"components": 5, "random_features": 30, "patch_features": 10, "hidden": 8, **overrides}
+        **{"components": 5, "random_features": 30, "patch_features": 10, "hidden": 8, **overrides},
+        upright=False,
     )
     made = Embedding(SCHEMA, chosen.resolved(Budget(epsilon=1.0), SCHEMA))
     rng = np.random.default_rng(0)

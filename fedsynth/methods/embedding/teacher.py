@@ -1,0 +1,90 @@
+"""Which class an image is of, by the released Gaussians: what drawn images are held against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from fedsynth.methods.embedding.generator import Generator
+
+Floats = NDArray[np.float64]
+
+# Variance of a coordinate where a class's moments did not stand out of their noise.
+_FLOOR = 0.002
+_AGAIN = 6
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """A quadratic discriminant of few coordinates.
+
+    Attributes:
+        means: of each class, [c, k].
+        directions: unit vectors of each class's variances, [c, k, k], 0 where nothing was told.
+        variances: along them, [c, k], at least the floor.
+        priors: shares of the classes, [c].
+    """
+
+    means: Floats
+    directions: Floats
+    variances: Floats
+    priors: Floats
+
+    @staticmethod
+    def of(
+        means: NDArray[np.floating[Any]],
+        roots: NDArray[np.floating[Any]],
+        priors: NDArray[np.floating[Any]],
+    ) -> Teacher:
+        """From means [c, k] and roots of covariances with orthogonal columns [c, k, k]."""
+        sizes = np.sqrt((roots.astype(np.float64) ** 2).sum(axis=1))
+        told = sizes > 0
+        scale = np.divide(1.0, sizes, out=np.zeros_like(sizes), where=told)
+        return Teacher(
+            means=means.astype(np.float64),
+            directions=roots * scale[:, None, :],
+            variances=np.maximum(sizes**2, _FLOOR),
+            priors=priors.astype(np.float64),
+        )
+
+    def scores(self, vectors: Floats) -> Floats:
+        """Log densities and priors [n, c] of few coordinates [n, k], up to a constant."""
+        scores = np.zeros((len(vectors), len(self.means)))
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.priors)
+        for code, mean in enumerate(self.means):
+            apart = vectors - mean
+            along = (apart @ self.directions[code]) ** 2
+            variances = self.variances[code]
+            # What stands across all directions has the floor's variance.
+            distance = (apart**2).sum(axis=1) / _FLOOR + along @ (1 / variances - 1 / _FLOOR)
+            scores[:, code] = logs[code] - (distance + np.log(variances).sum()) / 2
+        return scores
+
+    def classes_of(self, vectors: Floats) -> NDArray[np.int64]:
+        """The likeliest class [n] of few coordinates [n, k]."""
+        return np.asarray(self.scores(vectors).argmax(axis=1), np.int64)
+
+
+def draw_told(
+    generator: Generator, teacher: Teacher, classes: NDArray[np.int64], rng: np.random.Generator
+) -> Floats:
+    """Records [n, width] of classes [n]; those that the teacher takes for another are drawn again.
+
+    At most `_AGAIN` times: a class that told nothing of its own may never be taken for itself.
+    """
+    embedding = generator.embedding
+    records = generator.draw(classes, int(rng.integers(2**62)))
+    doubtful = np.arange(len(classes))
+    for _ in range(_AGAIN):
+        drawn = torch.from_numpy(records[doubtful])
+        said = teacher.classes_of(embedding.coordinates(embedding.vectors(drawn).numpy()))
+        doubtful = doubtful[said != classes[doubtful]]
+        if not len(doubtful):
+            break
+        records[doubtful] = generator.draw(classes[doubtful], int(rng.integers(2**62)))
+    return records
