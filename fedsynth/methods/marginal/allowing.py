@@ -28,6 +28,9 @@ _WIDE = 100.0
 # however few there are: more hold noise, and take time.
 _CELLS = 12.0
 _LEAST_CELLS = 4_000
+# Tables of three numbers that the model of a target of many values has room for: what tells of it
+# tells together, so it needs several columns with the target in one clique.
+_TOGETHER = 12
 # Records over the noise of a triple with the target, where only the best columns' are asked.
 _TOLD = 40.0
 # Records that a cell of a pair with the target holds on average, over its noise, below which only
@@ -76,6 +79,7 @@ def allow(schema: Schema, settings: AIMSettings, plan: Plan, records: float) -> 
         return Allowance(most, "workload", cells)
     fine = plan.terms(FINE).summed_scale(plan.clients)
     if settings.selection == "exponential":
+        most = _bins_together(schema, cells, most)
         return Allowance(_bins(records, fine, most), "workload", cells)
     unit = plan.terms(COARSE).summed_scale(plan.clients)
     if unit > 0:
@@ -83,6 +87,7 @@ def allow(schema: Schema, settings: AIMSettings, plan: Plan, records: float) -> 
     if settings.workload == "target-triples" and 0 < schema.classes <= FEW and columns > 2:
         bins, tier, best = _allow_few(schema.classes, columns, records, unit, fine, most)
         return Allowance(bins, tier, cells, best)
+    most = _bins_together(schema, cells, most)
     noise = unit * math.sqrt(_tables(settings, columns))
     if _tells(records, noise, _CLEAR) or isinstance(settings.workload, tuple):
         return Allowance(_bins(records, noise, most), "workload", cells)
@@ -158,6 +163,13 @@ def _tables(settings: AIMSettings, columns: int) -> int:
     if isinstance(settings.workload, tuple):
         return max(1, len(settings.workload))
     return math.comb(columns, 3 if settings.workload == "triples" and columns > 2 else 2)
+
+
+def _bins_together(schema: Schema, cells: int, most: int) -> int:
+    """The most bins by which a model has room for what tells together of a target."""
+    if schema.target_column is None or 0 < schema.classes <= FEW:
+        return most
+    return min(most, max(_FEWEST, int(math.cbrt(cells / _TOGETHER))))
 
 
 def _tells(records: float, noise: float, least: float) -> bool:

@@ -55,9 +55,19 @@ def test_fewer_records_never_allow_more(schema):
 
 
 def test_without_noise_everything_is_asked():
-    for schema in (FEW, NUMBER, NONE):
+    for schema in (FEW, NONE):
         found, _ = allowed(schema, 50, Budget(epsilon=math.inf, curious=0), bins=30)
         assert (found.bins, found.tier, found.cells) == (30, "workload", 60_000)
+
+
+@pytest.mark.parametrize("trust", ["distributed", "central"])
+def test_a_model_of_a_target_that_is_a_number_has_room_for_twelve_tables_of_three(trust):
+    budget = Budget(epsilon=1.0, delta=1e-5, trust=trust)
+    for bins in (24, 64):
+        assert allowed(NUMBER, 10**7, budget, bins=bins)[0].bins == 17
+    assert 12 * 17**3 <= 60_000 < 12 * 18**3
+    assert allowed(NUMBER, 10**7, budget, max_cells=1_000_000)[0].bins == 24
+    assert allowed(NUMBER, 10**7, budget, max_cells=1_000)[0].bins == 4
 
 
 def test_bins_and_cells_are_at_most_those_of_the_settings():
