@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import json
 import math
 from dataclasses import asdict
 from itertools import groupby
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -55,6 +57,21 @@ def test_the_thesis_table_2_7():
     assert told.delta == math.inf
     golden = {"k": 2, "alpha": 1, "l": 1, "entropy_l": 1, "t": 0.4, "beta": 0.6667, "delta": 0.5878}
     assert found.library == pytest.approx(golden | {"c": None, "enhanced_beta": 0.6667}, abs=1e-4)
+
+
+def test_the_thesis_figure_2_3_of_adult_to_every_digit():
+    document = json.loads((Path(__file__).parent / "adult_classes.json").read_text())
+    counts = np.array([pair for *pair, times in document["counts"] for _ in range(times)])
+    classes = np.repeat(np.arange(len(counts)), counts.sum(1))
+    salaries = np.repeat(np.tile([0, 1], len(counts)), counts.ravel())
+    assert (len(classes), len(counts), counts.sum(1).min()) == (7303, 462, 10)
+    found = diversity(classes, salaries, ordered=False)
+    assert (found.alpha, found.l, found.entropy_l) == (1, 1, 1)
+    assert math.isnan(found.c)
+    assert found.beta == pytest.approx(1.739309827456864, rel=1e-14)
+    assert found.t == pytest.approx(0.634944543338354, rel=1e-14)
+    # Some classes have one salary alone: where the thesis prints 1.0077 and 2.8039, none holds.
+    assert found.enhanced_beta == found.delta == math.inf
 
 
 @needs_pycanon
