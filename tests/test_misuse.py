@@ -427,6 +427,7 @@ def calls(w: World) -> dict[str, tuple[Callable[..., object], dict[str, object]]
         ),
         "sample": (w.synth.sample, drawn),
         "sample: proportions": (w.synth.sample, {"rows": 3, "proportions": {"f": 1}}),
+        "sample: persons": (w.synth.sample, {"rows": 3, "persons": False}),
         "sample: a value": (lambda v: w.synth.sample(3, {"age": v}), {"v": 3}),
         "sample: a share": (lambda v: w.synth.sample(3, proportions={"f": v}), {"v": 1}),
         "sample, of another method": (w.infer.sample, {**drawn, "proportions": {"f": 1}}),
@@ -437,7 +438,10 @@ def calls(w: World) -> dict[str, tuple[Callable[..., object], dict[str, object]]
         "check_draw": (w.synth.check_draw, {"where": {}, "proportions": {}}),
         "release": (
             w.synth.release,
-            {"folder": w.release, "rows": 9, "report": None, "seed": 1, "edited": False},
+            {
+                "folder": w.release, "rows": 9, "report": None, "seed": 1, "edited": False,
+                "persons": False,
+            },
         ),
         "save": (w.synth.save, {"folder": w.release}),
         "method.load": (fs.MST.load, {"folder": w.folder / "model"}),

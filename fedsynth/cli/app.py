@@ -330,6 +330,10 @@ def sample(
     ],
     where: Where = None,
     seed: Seed = None,
+    persons: Annotated[
+        bool,
+        typer.Option("--persons", help="Rows of invented persons: see docs/schemas.md."),
+    ] = False,
     excel_safe: Annotated[
         bool,
         typer.Option(
@@ -349,7 +353,7 @@ def sample(
     synth = load(release)
     if isinstance(synth.schema, ImageSchema) and output.suffix != ".npz":
         raise ConfigError(f"{output}: images are written to a .npz file")
-    sampled = synth.sample(rows, where=parse_conditions(where), seed=seed)
+    sampled = synth.sample(rows, where=parse_conditions(where), seed=seed, persons=persons)
     if isinstance(sampled, Images) and isinstance(synth.schema, ImageSchema):
         write_images(sampled, output, synth.schema)
     elif not isinstance(sampled, Images) and isinstance(synth.schema, Schema):
@@ -359,7 +363,8 @@ def sample(
             sys.stdout.buffer.write(text.encode())
         else:
             write_table(sampled, output, synth.schema, excel_safe=excel_safe)
-    print_note(f"{'stdout' if on_stdout else output}: {rows:,} synthetic rows")
+    whose = f" of {sampled[synth.schema.person].nunique():,} invented persons" if persons else ""
+    print_note(f"{'stdout' if on_stdout else output}: {rows:,} synthetic rows{whose}")
 
 
 @schema_app.command("draft")

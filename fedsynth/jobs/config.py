@@ -96,6 +96,7 @@ class Sample(Section):
     proportions: Annotated[
         dict[Any, float] | None, Field(description="a share for each value of the target")
     ] = None
+    persons: Annotated[bool, Field(strict=True, description="true or false")] = False
 
     @field_validator("where")
     @classmethod

@@ -28,6 +28,7 @@ from fedsynth.jobs.folder import demand_new, demand_verified, forget_job, write_
 from fedsynth.jobs.inputs import expand_path
 from fedsynth.jobs.scoring import Scores, score_classifier, score_rows
 from fedsynth.methods.fitting import Method
+from fedsynth.methods.persons import demand_invented, demand_sizes
 from fedsynth.methods.synthesizer import Synthesizer
 from fedsynth.privacy.trail.agreement import agreement_of
 from fedsynth.privacy.trail.certificate import CONFIG, LEDGER, SCHEMA, Certificate, not_covered
@@ -216,6 +217,9 @@ def check_sample(config: Config, data: JobData, resumed: Path | None = None) -> 
     synth = synthesizer(config.method, data.schema, config.settings, data.public)
     try:
         synth.check_draw(sample.where, sample.proportions)
+        if sample.persons:
+            demand_invented(data.schema, config.method, synth.learned_type, sample.where)
+            demand_sizes(config.privacy.budget)
         if sample.format == "parquet" and not isinstance(data.schema, Schema):
             raise ConfigError("format: images are released as .npz, not parquet: leave it out")
         if sample.format == "parquet" and find_spec("pyarrow.parquet") is None:
@@ -301,7 +305,8 @@ def _release(
     told, sample = config.to_dict(), config.sample
     if isinstance(fitted, Synthesizer):
         try:
-            rows = fitted.sample(sample.rows, sample.where, sample.proportions, sample.seed)
+            how = sample.where, sample.proportions, sample.seed, sample.persons
+            rows = fitted.sample(sample.rows, *how)
         except ConfigError as error:
             raise ConfigError(f"sample: {error}{_mend(folder)}") from None
         certificate = write_release(folder, fitted, rows, config=told, kind=sample.format)

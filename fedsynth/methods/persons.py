@@ -1,11 +1,14 @@
-"""What a method needs to protect persons: refused before anything is asked where it has it not."""
+"""What a method needs to protect persons and to invent some: refused before anything is asked where
+it has it not."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from fedsynth.errors import ConfigError
 from fedsynth.federation.client.tasks import joins, knows
+from fedsynth.methods.sampling.following import route
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.job import Planned
 from fedsynth.queries.persons import RowsAPerson
@@ -42,6 +45,46 @@ def demand_joined(releases: Sequence[Planned], budget: Budget, method: str) -> N
                 f"{method} cannot protect persons: what it asks as {planned.label} has no rows "
                 "that can be added up by person. AIM, for one, can"
             )
+
+
+def demand_invented(
+    schema: Schema | ImageSchema, method: str, learned: type[Any], where: Mapping[str, Any] | None
+) -> None:
+    """Raises ConfigError where rows of invented persons could not be drawn, whatever a fit learns.
+
+    Args:
+        learned: the class of what the method learns.
+        where: conditions on what is drawn.
+    """
+    if isinstance(schema, ImageSchema) or schema.person is None:
+        raise ConfigError(
+            "persons: rows can be those of invented persons where the schema says whose a row is "
+            "(`person`), which this one does not"
+        )
+    if not hasattr(learned, "draw_persons"):
+        raise ConfigError(
+            f"persons: {method} cannot draw further rows of a person, given what of it is `of: "
+            "person`. AIM, MST and PrivBayes can"
+        )
+    if totals := route(schema, where)[1]:
+        raise ConfigError(
+            f"persons: a condition on {', '.join(totals)}, which is a total, is met by single rows "
+            "that are drawn again, and not by persons: leave one of the two out"
+        )
+
+
+def demand_sizes(budget: Budget) -> None:
+    """Raises ConfigError where a job tells nothing of how many rows a person has."""
+    if not budget.protects.joined:
+        raise ConfigError(
+            f"persons: how many rows a person has is released where persons are protected (unit: "
+            f"person), and nothing of it with unit: {budget.unit}"
+        )
+    if not budget.sizes_share:
+        raise ConfigError(
+            "persons: how many rows a person has is not asked with person_share: 0, so there is "
+            "nothing to invent persons by: leave it out"
+        )
 
 
 def person_cautions(schema: Schema | ImageSchema, budget: Budget) -> tuple[str, ...]:

@@ -17,9 +17,11 @@ from fedsynth.demands import demand_flag, demand_kind, demand_path
 from fedsynth.errors import ConfigError
 from fedsynth.methods.fitted import Learned
 from fedsynth.methods.fitting import Method
+from fedsynth.methods.persons import demand_invented
 from fedsynth.methods.sampling.drawing import Conditioning
 from fedsynth.methods.sampling.following import draw_following, route
 from fedsynth.methods.sampling.labels import draw_labels
+from fedsynth.methods.sampling.persons import DrawsPersons, draw_sizes
 from fedsynth.privacy.trail.certificate import Certificate
 from fedsynth.queries.arguments import demand_draw, demand_rows, rename
 from fedsynth.release import Report, write_release
@@ -95,6 +97,7 @@ class Synthesizer(Method[G]):
         where: Mapping[str, Any] | None = None,
         proportions: Mapping[Any, float] | None = None,
         seed: int | None = None,
+        persons: bool = False,
         **words: Any,
     ) -> Any:
         """Draw synthetic rows; costs nothing, as often as wanted.
@@ -106,6 +109,11 @@ class Synthesizer(Method[G]):
                 target. What a method cannot draw by is met by drawing again.
             proportions: shares of the target's values, instead of their estimated frequencies.
             seed: makes the draw repeatable.
+            persons: the rows are those of invented persons, who have as many rows as the released
+                histogram says (`unit: person`) and a key each in the schema's `person`. What is
+                `of: person` is the same in all rows of one; given that, they are independent: the
+                order of a person's rows, and what else of them hangs together, is not kept. Nor
+                does how many rows somebody has hang on anything.
             words: rows as `num_rows` or `n`, seed as `random_state`.
 
         Returns:
@@ -113,21 +121,48 @@ class Synthesizer(Method[G]):
 
         Raises:
             ConfigError: nothing was fitted; rows below 1, conditions that make no sense or that
-                hardly a row meets.
+                hardly a row meets; persons of whose rows nothing was released, or of a method that
+                cannot draw them.
         """
         given = {"rows": rows, "where": where, "proportions": proportions, "seed": seed}
         rows, where, proportions, seed = rename("sample", given, words)
         count, seed = demand_rows("sample", rows), demand_draw(where, proportions, seed)
+        if demand_flag("persons", persons):
+            drawn = self._draw_persons(count, where, proportions, seed)
+            self._drawn.add(fingerprint(drawn))
+            return drawn
         with self.using():
             direct, totals = route(self.schema, where, proportions)
             draw = partial(self.learned.draw, where=direct, proportions=proportions)
-            drawn: Any = (
+            drawn = (
                 draw_following(self.schema, totals, count, seed, draw)
                 if totals
                 else draw(count, seed=seed)
             )
         self._drawn.add(fingerprint(drawn))
         return drawn
+
+    def _draw_persons(
+        self,
+        rows: int,
+        where: Mapping[str, Any] | None,
+        proportions: Mapping[Any, float] | None,
+        seed: int | None,
+    ) -> Any:
+        """So many rows, of invented persons."""
+        demand_invented(self.schema, self.name, self.learned_type, where)
+        known, learned = self.rows_a_person, self.learned
+        if known is None:
+            raise ConfigError(
+                "persons: this fit released nothing of how many rows a person has. One with unit: "
+                "person does"
+            )
+        assert isinstance(learned, DrawsPersons)
+        rng = np.random.default_rng(seed)
+        with self.using():
+            direct, _ = route(self.schema, where)
+            sizes, own = draw_sizes(known.sizes, rows, rng), int(rng.integers(2**62))
+            return learned.draw_persons(sizes, direct, proportions, own)
 
     def drew(self, rows: pd.DataFrame | Images) -> bool:
         """Whether :meth:`sample` gave these rows, in this order, since the last fit."""
@@ -145,6 +180,7 @@ class Synthesizer(Method[G]):
         report: Report | None = None,
         *,
         seed: int | None = None,
+        persons: bool = False,
         edited: bool = False,
         **words: Any,
     ) -> Certificate:
@@ -156,6 +192,7 @@ class Synthesizer(Method[G]):
                 last fit.
             report: an evaluation of rows that are given, on public ones.
             seed: makes the draw repeatable.
+            persons: whether the rows that are drawn are of invented persons, see :meth:`sample`.
             edited: the rows that are given were changed after they were drawn: the certificate
                 then says that nothing checks what is in them.
             words: rows as `num_rows` or `n`, seed as `random_state`.
@@ -167,16 +204,20 @@ class Synthesizer(Method[G]):
         given = {"folder": folder, "rows": rows, "report": report, "seed": seed, "edited": edited}
         folder, rows, report, seed, edited = rename("release", given, words)
         folder, edited = demand_path("folder", folder), demand_flag("edited", edited)
+        persons = demand_flag("persons", persons)
         if report is not None:
             demand_kind("report", report, Report, "an Evaluation, as fs.evaluate gives")
         _ = self.learned, self.ledger
         if isinstance(rows, pd.DataFrame | Images):
-            if seed is not None:
-                raise ConfigError("seed is of rows that release draws: give their number as rows")
+            if seed is not None or persons:
+                name = "persons" if persons else "seed"
+                raise ConfigError(
+                    f"{name} is of rows that release draws: give their number as rows"
+                )
             return write_release(folder, self, rows, report=report, edited=edited)
         if report is not None or edited:
             raise ConfigError(
                 "a report, and edited, are of rows that exist: give those in place of their number"
             )
-        drawn = self.sample(_ROWS if rows is None else rows, seed=seed)
+        drawn = self.sample(_ROWS if rows is None else rows, seed=seed, persons=persons)
         return write_release(folder, self, drawn)

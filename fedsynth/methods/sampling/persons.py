@@ -18,11 +18,31 @@ random rows; of the two alone nothing says which persons have many.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
+
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
+
+
+@runtime_checkable
+class DrawsPersons(Protocol):
+    """Something learned that draws rows given what in them is `of: person`."""
+
+    def draw_persons(
+        self,
+        sizes: Whole,
+        where: Mapping[str, Any] | None,
+        proportions: Mapping[Any, float] | None,
+        seed: int | None,
+    ) -> pd.DataFrame:
+        """Rows of persons, so many of each [persons], one person's behind each other."""
+        ...
+
 
 _GOLDEN = (5**0.5 - 1) / 2
 
