@@ -60,7 +60,8 @@ class Embedding:
 
     @cached_property
     def coding(self) -> Coding:
-        return coding_of(self.schema, self.settings.upright)
+        # Releases of before images were sheared do not say whether they are.
+        return coding_of(self.schema, upright=bool(self.settings.upright))
 
     @cached_property
     def projection(self) -> Projection:

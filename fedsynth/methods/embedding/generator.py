@@ -98,9 +98,7 @@ class Generator(nn.Module):
             nn.init.constant_(self.line.weight, _GAIN)
             nn.init.constant_(self.line.bias, -_GAIN * _MIDDLE)
 
-    def forward(
-        self, classes: Tensor, generator: torch.Generator, spread: float = 1.0
-    ) -> Tensor:
+    def forward(self, classes: Tensor, generator: torch.Generator, spread: float = 1.0) -> Tensor:
         """Records [n, width] of classes [n], from noise of the standard deviation `spread`."""
         rows, components = len(classes), self.means.shape[1]
         noise = spread * torch.randn((rows, components), generator=generator)

@@ -28,8 +28,8 @@ class MeanEmbeddingSettings(MethodSettings):
     Attributes:
         components: coordinates of a record whose second moments are asked a class: lowest
             frequencies of an image, or random directions of a table's coordinates.
-        upright: whether images are sheared upright before that; how far each leaned is a coordinate
-            more.
+        upright: whether images are sheared upright before that (they are by default); how far each
+            leaned is a coordinate more, and drawn images are held against the released moments.
         tilt: exponent by which an image's higher frequencies are raised before that.
         constant_share: of a record's second moments, what says that there is a record: class counts
             and first moments come from it.
@@ -54,7 +54,7 @@ class MeanEmbeddingSettings(MethodSettings):
     components: Annotated[int | None, Field(ge=1, description="a whole number of at least 1")] = (
         None
     )
-    upright: bool = True
+    upright: bool | None = None
     tilt: Annotated[float, Field(ge=0, le=4, description="a number from 0 to 4")] = 0.75
     constant_share: Annotated[float, Field(gt=0, lt=1, description="a share in (0, 1)")] = 0.1
     random_features: Annotated[int, Field(ge=2, description="a whole number of at least 2")] = 1000
@@ -82,6 +82,8 @@ class MeanEmbeddingSettings(MethodSettings):
         """
         changes: dict[str, Any] = {}
         images = isinstance(schema, ImageSchema)
+        if not images or self.upright is None:
+            changes["upright"] = images
         if self.components is None:
             # Few clients tell little: noise drowns the moments of many coordinates.
             changes["components"] = (120 if images else 128) if budget.protects.per_record else 40

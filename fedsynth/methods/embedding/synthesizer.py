@@ -40,7 +40,7 @@ from fedsynth.queries.expected import Expected
 from fedsynth.queries.plan import Plan
 from fedsynth.queries.session import Session
 from fedsynth.queries.shares import Stage
-from fedsynth.schema import Schema
+from fedsynth.schema import Categorical, Schema
 from fedsynth.schema.target import conditions
 from fedsynth.views import Outlined
 
@@ -75,6 +75,22 @@ class Learned(Outlined):
         priors = self.frequencies if len(self.frequencies) else np.ones(1)
         return Teacher.of(self.means, self.roots, priors)
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Classes whose drawn images are hardly their own, in a sentence; mostly nothing."""
+        target = self.embedding.schema.target
+        coding = self.embedding.coding
+        if not isinstance(coding, ImageCoding) or not isinstance(target, Categorical):
+            return ()
+        said = self.teacher.classes_of(self.means.astype(np.float64))
+        lost = [str(target.categories[code]) for code in np.flatnonzero(said != range(len(said)))]
+        if not lost:
+            return ()
+        return (
+            f"the released moments do not tell images of {', '.join(lost)} from those of other "
+            "classes: what is drawn of them may look like any",
+        )
+
     def check(self) -> None:
         classes, components = conditions(self.embedding.schema), self.embedding.components
         demand_shares(self.frequencies, classes)
@@ -102,7 +118,11 @@ class Learned(Outlined):
         labels = draw_labels(schema, self.frequencies, rows, where, proportions, rng)
         coding = self.embedding.coding
         assert isinstance(coding, ImageCoding)
-        drawn = draw_told(self.generator, self.teacher, _classes(labels, rows), rng)
+        classes = _classes(labels, rows)
+        if coding.upright:
+            drawn = draw_told(self.generator, self.teacher, classes, rng)
+        else:
+            drawn = self.generator.draw(classes, int(rng.integers(2**62)))
         return Images(image.decode(coding.intensities(drawn), schema), labels)
 
     def _columns(

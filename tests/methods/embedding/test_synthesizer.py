@@ -7,11 +7,13 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.jobs.loading import load
 from fedsynth.methods.embedding.synthesizer import MeanEmbedding
+from fedsynth.methods.embedding.teacher import draw_told
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.schema import Categorical, Continuous, ImageSchema, Integer, Schema
@@ -71,6 +73,41 @@ def test_shares_of_classes_follow_the_data_or_the_wish():
     assert (wished == 2).mean() == pytest.approx(0.75, abs=0.04)
     # A class without records can be asked for all the same.
     assert set(synth.sample(5, where={"digit": 2}, seed=0).labels) == {2}
+
+
+def test_drawn_images_are_what_the_released_moments_take_them_for():
+    synth = MeanEmbedding(DIGITS, **{**FAST, "steps": 0, "components": 12})
+    synth.fit([images(800)], Budget(epsilon=10.0, delta=1e-5, trust="central"), seed=0)
+    learned = synth.learned
+    classes = np.arange(600) % 3
+    made, coding = learned.embedding, learned.embedding.coding
+
+    def told(records):
+        said = learned.teacher.classes_of(
+            made.coordinates(made.vectors(torch.tensor(records)).numpy())
+        )
+        return (said == classes).mean()
+
+    plain = learned.generator.draw(classes, 0)
+    kept = draw_told(learned.generator, learned.teacher, classes, np.random.default_rng(0))
+    assert told(kept) >= max(0.99, told(plain))
+    assert coding.intensities(kept).max() <= 1
+    assert synth.remarks == ()
+
+
+def test_a_class_without_images_is_told_of():
+    synth = MeanEmbedding(DIGITS, **{**FAST, "steps": 0}).fit([images(600, classes=2)], FREE)
+    (remark,) = synth.remarks
+    assert "images of 2 from" in remark
+
+
+def test_a_release_of_before_images_were_sheared_draws_what_it_drew():
+    settings = {**FAST, "steps": 0, "upright": False}
+    synth = MeanEmbedding(DIGITS, **settings).fit([images(50)], FREE)
+    arrays, meta = synth.model_state()
+    del meta["settings"]["upright"]
+    again = MeanEmbedding.from_state(DIGITS, arrays, meta).sample(20, seed=5)
+    np.testing.assert_array_equal(again.pixels, synth.sample(20, seed=5).pixels)
 
 
 @pytest.mark.parametrize("shape", [[3, 3], [1, 6], [12, 9, 3]])
