@@ -39,11 +39,25 @@ def verify(
         raise ReleaseError(f"{release} does not verify: {', '.join(failed)}")
 
 
-def certificate(release: Release) -> None:
+def certificate(
+    release: Release,
+    pdf: Annotated[
+        Path | None,
+        typer.Option(help="A new .pdf file of the same page; takes pip install 'fedsynth[pdf]'."),
+    ] = None,
+) -> None:
     """Write certificate.html anew: a certificate as a page for who answers for the release."""
     from fedsynth.privacy.trail.page import write_page
 
-    print_note(write_page(release))
+    if pdf is not None:
+        from fedsynth.cards.pdf import demand_pdf, write_pdf
+
+        demand_pdf(pdf)
+    page = write_page(release)
+    print_note(page)
+    if pdf is not None:
+        write_pdf(page.read_text(encoding="utf-8"), pdf)
+        print_note(pdf)
 
 
 def sign(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,23 @@ def test_a_release_is_signed_and_verified_by_key_and_head(call, release, tmp_pat
     assert code == 6 and "does not verify: trust" in err
     code, _, err = call("verify", folder, "--head", "0" * 64)
     assert code == 6 and "does not verify: head" in err
+
+
+def test_a_certificate_is_a_pdf_or_refused_in_words(call, release, tmp_path, monkeypatch):
+    with monkeypatch.context() as without:
+        without.setitem(sys.modules, "weasyprint", None)
+        code, _, err = call("certificate", release, "--pdf", tmp_path / "c.pdf")
+        assert code == 2 and "pip install 'fedsynth[pdf]'" in err and "print it" in err
+    code, _, err = call("certificate", release, "--pdf", tmp_path / "c.png")
+    assert code == 2 and "name a new .pdf file" in err
+    try:
+        import weasyprint  # noqa: F401
+    except (ImportError, OSError):
+        pytest.skip("a .pdf takes WeasyPrint and the library Pango")
+    code, _, err = call("certificate", release, "--pdf", tmp_path / "c.pdf")
+    assert code == 0 and (tmp_path / "c.pdf").read_bytes().startswith(b"%PDF-"), err
+    code, _, err = call("certificate", release, "--pdf", tmp_path / "c.pdf")
+    assert code == 2 and "exists already" in err
 
 
 def test_wrong_keys_are_explained(call, release, tmp_path):

@@ -171,28 +171,32 @@ def _promise(certificate: Certificate) -> list[Html]:
 
 def _bar(share: float, sure: str) -> Html:
     """From 50 % to what somebody may be sure of, on a line from 0 to 100 %."""
+    # Strokes and anchors here as well as in the style sheet, which only browsers apply inside.
+    strokes = {"axis": {"stroke": "#666d76"}, "reach": {"stroke": "#c2410c", "stroke_width": "4"}}
     left, right = 10, 330
     middle, at = (left + part * (right - left) for part in (0.5, share))
     end = at > 280
 
     def line(x: float, y: float, across: float, down: float, kind: str) -> Html:
-        return tag("line", x1=f"{x:g}", y1=f"{y:g}", x2=f"{across:g}", y2=f"{down:g}", class_=kind)
+        ends = {"x1": f"{x:g}", "y1": f"{y:g}", "x2": f"{across:g}", "y2": f"{down:g}"}
+        return tag("line", **ends, class_=kind, **strokes[kind])
 
     def words(x: float, y: float, said: str, anchor: str) -> Html:
-        return tag("text", said, x=f"{x:g}", y=f"{y:g}", class_=anchor)
+        place = {"x": f"{x:g}", "y": f"{y:g}"}
+        return tag("text", said, **place, text_anchor=anchor, font_family="sans-serif")
 
     parts = [
         line(left, 28, right, 28, "axis"),
         *(line(x, 22, x, 34, "axis") for x in (left, middle, right)),
         line(middle, 28, round(at, 1), 28, "reach"),
-        tag("circle", cx=f"{at:.1f}", cy="28", r="6", class_="mark"),
-        words(round(at, 1), 14, f"at most {sure}", "end" if end else "mid"),
+        tag("circle", cx=f"{at:.1f}", cy="28", r="6", class_="mark", fill="#c2410c"),
+        words(round(at, 1), 14, f"at most {sure}", "end" if end else "middle"),
         words(left, 50, "0 %", "start"),
-        words(middle, 50, "50 %: a guess", "mid"),
+        words(middle, 50, "50 %: a guess", "middle"),
         words(right, 50, "100 %", "end"),
     ]
     label = f"Before: 50 % sure. After: at most {sure} sure."
-    return tag("svg", *parts, viewBox="0 0 340 56", role="img", aria_label=label)
+    return tag("svg", *parts, viewBox="0 0 340 56", font_size="12", role="img", aria_label=label)
 
 
 def _facts(certificate: Certificate, ledger: Ledger, config: Mapping[str, Any]) -> Html:
