@@ -38,6 +38,8 @@ QUICK = {
     "studies/adult": "--seeds 1",
     "studies/adversaries": "",
     "studies/coherence": "--seeds 1",
+    "studies/federated_vae": "--likelihoods gaussian --schemes sep/central --cuts uniform "
+    "--noises .2 --rounds 2",
     "studies/federated_classifier": "--data adult --epsilons 1 --seeds 1 --rows 4000",
     "studies/fedinfer": "--trials 1",
     "studies/marginals": "--table peers --seeds 1",
