@@ -9,6 +9,7 @@ import zipfile
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -35,11 +36,14 @@ ARCHIVE_FAULTS = (
 class Images:
     """n images of one shape, with the code of each one's label if there are labels.
 
-    `pixels`: uint8 [n, height, width] or [n, height, width, channels]; `labels`: int64 [n] or None.
+    `pixels`: uint8 [n, height, width] or [n, height, width, channels]; `labels`: int64 [n] or None;
+    `persons`: whose each image is, keys [n] (numbers or texts) or None: never learned, never
+    released.
     """
 
     pixels: NDArray[np.uint8]
     labels: NDArray[np.int64] | None = None
+    persons: NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
         if not _is_array(self.pixels, np.uint8) or self.pixels.ndim not in (3, 4):
@@ -47,6 +51,8 @@ class Images:
                 "images are uint8 arrays [n, height, width(, channels)], not "
                 f"{_describe(self.pixels)}"
             )
+        if self.persons is not None:
+            demand_keys(self.persons, len(self.pixels), "persons")
         if self.labels is None:
             return
         if not _is_array(self.labels, np.int64) or self.labels.shape != (len(self.pixels),):
@@ -74,7 +80,22 @@ class Images:
                 f"take positions from 0 to {len(self) - 1}, or a mask of {len(self)}, as an array"
             )
         labels = None if self.labels is None else self.labels[at]
-        return Images(self.pixels[at], labels)
+        persons = None if self.persons is None else self.persons[at]
+        return Images(self.pixels[at], labels, persons)
+
+
+def demand_keys(keys: object, images: int, where: str) -> None:
+    """Raises DataError for what does not say whose each of so many images is."""
+    if not isinstance(keys, np.ndarray) or keys.shape != (images,) or keys.dtype.kind not in "iuUS":
+        raise DataError(
+            f"{where} must be an array of {images} whole numbers or texts, one for each image, not "
+            f"{_describe(keys)}"
+        )
+    if keys.dtype.kind in "US" and (np.char.str_len(np.char.strip(keys)) == 0).any():
+        raise DataError(
+            f"{where}: there are images without a person, the key is empty: whose they are is not "
+            "known, so they cannot be protected together with the person's others"
+        )
 
 
 def _is_array(value: object, kind: type[np.generic]) -> bool:
@@ -94,6 +115,16 @@ def demand_rows(data: object, where: str) -> pd.DataFrame | Images:
         DataError: it is neither.
     """
     return data if isinstance(data, Images) else demand_frame(data, where)
+
+
+def demand_image_persons(images: Images, schema: ImageSchema, where: str) -> None:
+    """Raises DataError for images without persons, where their schema says that they have some."""
+    if schema.person is not None and images.persons is None:
+        raise DataError(
+            f"{where}: nothing says whose an image is. The schema's `person` names the array "
+            f"{schema.person!r} of the .npz file, a key for each image; in Python it is "
+            "Images(pixels, labels, persons)"
+        )
 
 
 def check_images(images: Images, schema: ImageSchema, where: str) -> Images:
@@ -121,7 +152,8 @@ def read_images(
     """Read pixels and labels from a .npz file under the two keys.
 
     Labels may be of any type that spells the target's values, as [n] or [n, 1]. Without a target in
-    the schema, the second key is not read.
+    the schema, the second key is not read. Where the schema names an array that says whose an image
+    is (`person`), that is read too, if the file has it.
 
     Args:
         empty: whether there may be no images; the arrays have their shapes all the same.
@@ -131,7 +163,7 @@ def read_images(
     """
     path, wanted = demand_path("path", path), _demand_keys(keys, schema)
     demand_flag("empty", empty)
-    arrays = _read_arrays(path, wanted)
+    arrays = _read_arrays(path, wanted, schema.person)
     raw = arrays[wanted[0]]
     where = f"{path}: array {wanted[0]!r}"
     if raw.dtype != np.uint8:
@@ -146,12 +178,16 @@ def read_images(
         raise DataError(f"{where} holds no images")
     if schema.maximum < 255 and (pixels > schema.maximum).any():
         raise DataError(f"{where} has pixels above the schema's `maximum` {schema.maximum}")
+    persons = None if schema.person is None else arrays.get(schema.person)
+    if persons is not None:
+        persons = persons.reshape(-1) if persons.shape == (len(pixels), 1) else persons
+        demand_keys(persons, len(pixels), f"{path}: array {schema.person!r}")
     if schema.target is None:
-        return Images(pixels)
+        return Images(pixels, None, persons)
     labels = _encode_labels(
         arrays[wanted[1]], len(pixels), schema.target, f"{path}: array {wanted[1]!r}"
     )
-    return Images(pixels, labels)
+    return Images(pixels, labels, persons)
 
 
 def write_images(
@@ -186,7 +222,10 @@ def _demand_keys(keys: object, schema: ImageSchema) -> tuple[str, ...]:
     return given
 
 
-def _read_arrays(path: Path, keys: tuple[str, ...]) -> dict[str, NDArray[np.generic]]:
+def _read_arrays(
+    path: Path, keys: tuple[str, ...], more: str | None
+) -> dict[str, NDArray[np.generic]]:
+    """The arrays under these keys, and one more where the file has it."""
     demand_unpacked(path, DataError)
     with open_plain(path, DataError) as file:
         if file.read(6) == format.MAGIC_PREFIX:
@@ -199,7 +238,8 @@ def _read_arrays(path: Path, keys: tuple[str, ...]) -> dict[str, NDArray[np.gene
                     f"{path}: has no array {absent[0]!r}; it has {', '.join(archive)}: name the "
                     f"pixels' and the labels' key"
                 )
-            return {key: read_array(archive, key) for key in keys}
+            found = [*keys, more] if more in archive and more is not None else keys
+            return {key: read_array(archive, key) for key in found}
     except ARCHIVE_FAULTS:
         raise DataError(
             f"{path}: is damaged, or holds objects instead of plain arrays; save it again with "

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fedsynth.data.images import Images
 from fedsynth.errors import DataError
-from fedsynth.schema import Schema
+from fedsynth.schema import ImageSchema, Schema
 from fedsynth.schema.cells import read_keys
 
 
@@ -57,10 +58,18 @@ def number(persons: NDArray[Any]) -> NDArray[np.int64]:
     return np.asarray(pd.factorize(persons)[0], dtype=np.int64)
 
 
-def people_of(frame: pd.DataFrame, schema: Schema, where: str) -> NDArray[np.int64]:
-    """As `persons_of`; where persons are not told apart each row [n] is somebody's own."""
-    persons = persons_of(frame, schema, where)
-    return np.arange(len(frame)) if persons is None else persons
+def people_of(
+    rows: pd.DataFrame | Images, schema: Schema | ImageSchema, where: str
+) -> NDArray[np.int64]:
+    """As `persons_of`, of images too; where persons are not told apart each row [n] is somebody's
+    own."""
+    persons = None
+    if isinstance(rows, Images):
+        if schema.person is not None and rows.persons is not None:
+            persons = number(rows.persons)
+    elif isinstance(schema, Schema):
+        persons = persons_of(rows, schema, where)
+    return np.arange(len(rows)) if persons is None else persons
 
 
 def shuffle_people(

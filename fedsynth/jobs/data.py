@@ -122,7 +122,7 @@ def read_public(
         return read_origin(config.public, None, base, caution, key="public.path")
     path = find_images(config.public, schema, base, key="public.path")
     key = config.public.key
-    return read_images(path, schema.model_copy(update={"target": None}), (key, key))
+    return read_images(path, schema.model_copy(update={"target": None, "person": None}), (key, key))
 
 
 def read_schema(config: Config, base: Path) -> Schema | ImageSchema:
@@ -161,9 +161,7 @@ def split_rows(
     Raises:
         DataError: a row of nobody; `where` names the table.
     """
-    people = np.arange(len(rows))
-    if isinstance(rows, pd.DataFrame) and isinstance(schema, Schema):
-        people = people_of(rows, schema, where)
+    people = people_of(rows, schema, where)
     count = int(people.max(initial=-1)) + 1
     cut = max(min(count, 1), int((1 - holdout) * count))
     return split_people(people, cut, np.random.default_rng(seed))
@@ -318,4 +316,5 @@ def _concatenate(parts: list[Rows]) -> Rows:
     images = [part for part in parts if isinstance(part, Images)]
     labels = [part.labels for part in images if part.labels is not None]
     pixels = np.concatenate([part.pixels for part in images])
+    # An owner's keys are its own: of all owners together nobody's.
     return Images(pixels, np.concatenate(labels) if labels else None)

@@ -22,8 +22,12 @@ def demand_persons(schema: Schema | ImageSchema, budget: Budget, method: str, re
         return
     if reason:
         raise ConfigError(f"{method} cannot protect persons: {reason}. AIM, for one, can")
-    if isinstance(schema, ImageSchema):
-        raise ConfigError("unit: person is for tables: nothing says whose an image is")
+    if schema.person is None and isinstance(schema, ImageSchema):
+        raise ConfigError(
+            "unit: person needs a schema that says whose an image is: `person`, the name of the "
+            "array of the .npz file that holds each image's person. It is never learned, and "
+            "never leaves its owner"
+        )
     if schema.person is None:
         raise ConfigError(
             "unit: person needs a schema that says whose a row is: the column that holds the "
@@ -90,7 +94,7 @@ def demand_sizes(budget: Budget) -> None:
 def person_cautions(schema: Schema | ImageSchema, budget: Budget) -> tuple[str, ...]:
     """That rows are protected one by one though the schema says whose they are; by these alone."""
     protects = budget.protects
-    if not isinstance(schema, Schema) or schema.person is None:
+    if schema.person is None:
         return ()
     if protects.joined or not protects.per_record:
         return ()
@@ -104,11 +108,17 @@ def person_remarks(known: RowsAPerson | None, budget: Budget) -> tuple[str, ...]
     """What the histogram of rows a person told, and what was chosen by it."""
     if known is None:
         return ()
-    told = (
-        f"about {known.persons:,.0f} persons (noise deviates by {known.deviation:,.0f}) have "
-        f"{known.mean:.3g} rows each on average. Persons of more than {known.most:,} are too few "
-        "to be told from noise"
-    )
+    if not known.told:
+        told = (
+            "the histogram of rows a person shows no bin beyond its noise: how many persons there "
+            "are is not known, and each is taken to have one row"
+        )
+    else:
+        told = (
+            f"about {known.persons:,.0f} persons (noise deviates by {known.deviation:,.0f}) have "
+            f"{known.mean:.3g} rows each on average. Persons of more than {known.most:,} are too "
+            "few to be told from noise"
+        )
     if not budget.chooses_clip:
         return (told,)
     clip = known.choose_clip(budget.epsilon)
@@ -130,7 +140,7 @@ def count_all(known: RowsAPerson | None, budget: Budget, counted: float) -> floa
         budget: with the clip that was asked.
         counted: persons, or where rows weigh alike rows, as the clipped tables have them.
     """
-    if known is None or budget.person_clip is None:
+    if known is None or budget.person_clip is None or not known.told:
         return 1.0
     clip = budget.person_clip
     if budget.weigh == "person":

@@ -12,7 +12,6 @@ from fedsynth.planning.forecast import Forecast, figure, plan
 from fedsynth.privacy.adversaries import HOLDER, SERVER, Adversary
 from fedsynth.privacy.budget import Budget
 from fedsynth.queries.expected import ExpectedError
-from fedsynth.schema import Schema
 from fedsynth.views import Grid, Said, spell_bytes
 
 
@@ -70,7 +69,7 @@ def compare(
             are the budget's; secure sums are of distributed trust.
     """
     found = []
-    persons = isinstance(synth.schema, Schema) and synth.schema.person is not None
+    persons = synth.schema.person is not None
     for unit in ("record", *(["person"] if persons else []), "client"):
         for trust in ("central", "distributed", "local"):
             units = budget.units if unit == budget.unit else None

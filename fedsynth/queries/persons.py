@@ -58,6 +58,12 @@ class RowsAPerson:
             raise ReleaseError("the histogram of rows a person is damaged")
 
     @property
+    def told(self) -> bool:
+        """Whether any bin stands out of the noise: else nothing is known, and each person is taken
+        to have one row."""
+        return max(self.counts) > _SHOWN * self.sigma
+
+    @property
     def last(self) -> int:
         """The last bin that stands out of the noise: those above it are taken for empty."""
         shown = np.flatnonzero(np.array(self.counts) > _SHOWN * self.sigma)

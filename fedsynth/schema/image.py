@@ -17,7 +17,8 @@ from fedsynth.views import View
 class ImageSchema(Document):
     """Images of one shape, (height, width) or (height, width, channels), and perhaps a label.
 
-    `maximum` is the pixel value that means white: 255, or 16 for scikit-learn's digits.
+    `maximum` is the pixel value that means white: 255, or 16 for scikit-learn's digits. `person`
+    names the array that says whose each image is: never learned, and never sent.
     """
 
     document_kind: ClassVar[Literal["table", "image"]] = "image"
@@ -32,6 +33,10 @@ class ImageSchema(Document):
         Categorical | None,
         BeforeValidator(build_column),
         Field(description="a categorical column"),
+    ] = None
+
+    person: Annotated[
+        str | None, Field(min_length=1, description="the name of an array of keys")
     ] = None
 
     @classmethod

@@ -47,6 +47,8 @@ def view_images(schema: ImageSchema) -> View:
     parts: list[Said | Grid] = [Said(schema.description)] if schema.description else []
     if schema.target is not None:
         parts.append(Grid(_HEAD, [_line(schema.target, schema.target.name)], strong=[0]))
+    if schema.person is not None:
+        parts.append(Said(f"The array {schema.person!r} says whose an image is."))
     return View(title, [*parts, *_drafted(schema)])
 
 

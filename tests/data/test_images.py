@@ -3,8 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedsynth.data.images import Images, read_images, write_images
+from fedsynth.data.images import Images, demand_image_persons, read_images, write_images
+from fedsynth.data.persons import number, people_of
 from fedsynth.errors import DataError
+from fedsynth.federation.simulation.partitions import partition
+from fedsynth.jobs.data import split_rows
 from fedsynth.schema import Categorical, ImageSchema
 
 SCHEMA = ImageSchema(shape=(2, 3), target=Categorical(name="y", values=["cat", "dog"]))
@@ -126,3 +129,51 @@ def test_mnist_reads_with_the_shipped_schema(configs, shared_data):
     images = read_images(shared_data / "mnist" / "mnist.npz", schema, keys=("x_test", "y_test"))
     counts = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
     assert np.bincount(images.labels).tolist() == counts
+
+
+def test_whose_an_image_is_comes_along_and_is_never_written(tmp_path):
+    schema = ImageSchema(shape=(2, 3), target=SCHEMA.target, person="writer")
+    labels = ["cat", "dog", "dog", "cat"]
+    for keys in (["a", "b", "a", "a"], [7, 3, 7, 7], [[7], [3], [7], [7]]):
+        path = save(tmp_path / "i.npz", x=PIXELS, y=labels, writer=keys)
+        images = read_images(path, schema)
+        assert number(images.persons).tolist() == [0, 1, 0, 0]
+        assert number(images.take(np.array([1, 2])).persons).tolist() == [0, 1]
+        assert people_of(images, schema, "x").tolist() == [0, 1, 0, 0]
+        # Only a schema that names it has it read.
+        assert read_images(path, SCHEMA).persons is None
+        assert people_of(images, SCHEMA, "x").tolist() == [0, 1, 2, 3]
+    write_images(images, tmp_path / "o.npz", schema)
+    assert read_images(tmp_path / "o.npz", schema).persons is None
+    with pytest.raises(DataError, match="whose an image is"):
+        demand_image_persons(IMAGES, schema, "north")
+    assert schema.from_dict(schema.to_dict()) == schema and "person" not in SCHEMA.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ([1, 2, 3], "array of 4 whole numbers or texts"),
+        ([1.5, 2, 3, 4], "array of 4 whole numbers or texts"),
+        (["a", " ", "b", "c"], "images without a person"),
+    ],
+)
+def test_keys_that_do_not_say_whose_each_image_is_are_refused(tmp_path, keys, said):
+    schema = ImageSchema(shape=(2, 3), person="writer")
+    path = save(tmp_path / "i.npz", x=PIXELS, writer=keys)
+    with pytest.raises(DataError, match=said):
+        read_images(path, schema)
+    with pytest.raises(DataError, match=said):
+        Images(PIXELS, None, np.array(keys))
+
+
+def test_images_are_cut_and_held_out_by_person():
+    schema = ImageSchema(shape=(2, 3), person="writer")
+    pixels = np.zeros((60, 2, 3), np.uint8)
+    images = Images(pixels, None, np.arange(60) % 12)
+    owners = partition(images, 4, "uniform", schema=schema)
+    persons = [set(own.persons.tolist()) for own in owners.values()]
+    assert [len(own) for own in owners.values()] == [15] * 4
+    assert set.union(*persons) == set(range(12)) and sum(map(len, persons)) == 12
+    kept, rest = split_rows(images, schema, "the data", 0.25, 0)
+    assert not set(images.persons[kept]) & set(images.persons[rest]) and len(rest) == 15

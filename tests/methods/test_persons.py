@@ -12,7 +12,7 @@ import pytest
 import fedsynth as fs
 import fedsynth.evaluation.federated.tasks as scores
 from evaluation.studies import transcript_audit as audit
-from fedsynth.errors import ConfigError
+from fedsynth.errors import ConfigError, DataError
 from fedsynth.methods.fitting import Method
 from fedsynth.methods.persons import demand_joined, person_cautions
 from fedsynth.privacy.budget import Budget
@@ -42,6 +42,40 @@ def test_a_person_with_all_its_rows_gives_away_no_more_than_is_claimed(
     found = audit.audit_method(name, settings, "person", trust, 0, weigh, least=1)
     # Its seven rows are unlike all others, so that it is near the bound.
     assert 0.5 < found["ratio"] <= 1.0 and found["claimed"] <= audit.EPSILON
+
+
+IMAGES = ImageSchema(
+    shape=(4, 4), target=fs.Categorical(name="y", values=["no", "yes"]), person="writer"
+)
+
+
+def writers(other: int, _: str) -> dict[str, fs.Images]:
+    """Owners' images of ten writers; of one more in the other world, nearly all unlike the rest."""
+    dark, bright = np.zeros((20, 4, 4), np.uint8), np.full((audit.ROWS - 1, 4, 4), 255, np.uint8)
+    usual = np.zeros(20, np.int64)
+    many = fs.Images(dark, usual, np.arange(20) // 2)
+    if not other:
+        return {audit.TARGET: many, "second": many, "third": many}
+    pixels = np.concatenate([dark, bright, dark[:1]])
+    labels = np.concatenate([usual, np.ones(len(bright), np.int64), usual[:1]])
+    owned = fs.Images(pixels, labels, np.append(np.arange(20) // 2, [10] * audit.ROWS))
+    return {audit.TARGET: owned, "second": many, "third": many}
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("mean-embedding", {"components": 4, "random_features": 20, "steps": 2, "hidden": 6}),
+        ("fedvae", {"rounds": 2, "latent": 2, "hidden": (6,), "rate": 1.0, "architecture": "mlp"}),
+    ],
+)
+def test_a_writer_with_all_its_images_gives_away_no_more_than_is_claimed(name, settings):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(audit, "world", writers)
+        patch.setattr(audit, "OF_PERSONS", IMAGES)
+        weigh = {"weigh": "row"}
+        found = audit.audit_method(name, settings, "person", "distributed", 0, weigh, least=1)
+    assert 0.3 < found["ratio"] <= 1.0 and found["claimed"] <= audit.EPSILON
 
 
 def test_rows_that_are_protected_one_by_one_give_a_person_away():
@@ -88,6 +122,11 @@ def test_somebody_must_say_whose_a_row_is():
     images = ImageSchema(shape=(8, 8))
     with pytest.raises(ConfigError, match="whose an image is"):
         fs.MeanEmbedding(images).plan(BUDGET, 3)
+    # An owner's images may lack what their schema names.
+    named = ImageSchema(shape=(8, 8), person="writer")
+    bare = fs.Images(np.zeros((6, 8, 8), np.uint8))
+    with pytest.raises(DataError, match="whose an image is"):
+        fs.MeanEmbedding(named).fit([bare] * 3, BUDGET)
 
 
 def test_a_network_for_each_class_takes_persons_apart_and_is_refused():
@@ -108,7 +147,8 @@ def test_messages_whose_clip_binds_differently_are_not_held_against_each_other()
         }
     )
     assert isinstance(audit.OF_PERSONS.columns[-1], Identifier)
-    free = Budget(epsilon=math.inf, unit="person", trust="central", weigh="row", person_clip=2.0)
+    free = {"epsilon": math.inf, "unit": "person", "trust": "central", "weigh": "row"}
+    free = Budget(**free, person_clip=2.0, person_share=0)
     synth = fs.AIM(audit.OF_PERSONS, iterations=5, marginals=2)
     synth.fit(frame, free, progress=False)
     totals = {m.clique: float(m.values.sum()) for m in synth.learned.measurements}

@@ -52,6 +52,8 @@ def test_bins_within_the_noise_are_empty_and_noise_alone_is_one_row_each():
     assert known.persons == 951 and known.deviation == pytest.approx(20 * math.sqrt(6))
     assert known.sizes[1] == 0 and known.sizes[0] < 1
     nobody = RowsAPerson((-5.0,) * BINS, 20.0)
+    assert known.told and not nobody.told
+    assert "not known" in person_remarks(nobody, ROWS)[0]
     assert (nobody.persons, nobody.sizes.tolist(), nobody.choose_clip(1)) == (1.0, [1.0], 1.0)
 
 
@@ -201,6 +203,9 @@ def test_a_table_of_clipped_persons_has_as_many_as_there_are():
         table = synth.marginal("a")
         assert table["count"].sum() == pytest.approx(synth.learned.records)
         assert any("multiplied by" in sentence for sentence in synth.remarks)
+        # Of messages that clipped otherwise too.
+        totals = [one.values.sum() for one in synth.learned.measurements]
+        assert totals == pytest.approx([synth.learned.records] * len(totals), rel=0.05)
     # All rows of a person agree here, so it counts .85, and 2 or so of its rows.
     assert found["person"] == pytest.approx(3 * 2000, rel=0.05)
     assert found["row"] == pytest.approx(3 * 6400, rel=0.05)

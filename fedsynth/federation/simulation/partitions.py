@@ -88,9 +88,10 @@ def partition(
             )
         return _split(_drop_column(data, rule.column, schema), owners, names)
     dealt, people, what = rows, np.arange(len(rows)), "rows"
-    if isinstance(data, pd.DataFrame) and isinstance(schema, Schema) and schema.person in data:
+    if _names_persons(data, schema):
+        assert schema is not None
         people, what = people_of(data, schema, "table"), "persons"
-        dealt = Rows(data.iloc[np.unique(people, return_index=True)[1]], schema, target)
+        dealt = Rows(_take(data, np.unique(people, return_index=True)[1]), schema, target)
     count = _client_count(clients, scheme, len(dealt), what)
     rng = np.random.default_rng(demand_whole("seed", seed, 0))
     owners = rule.owners(dealt, count, rng)[people]
@@ -98,6 +99,13 @@ def partition(
         data = add_noise(data, rows, rule.spread(owners, count), rng)
     digits = max(2, len(str(count - 1)))
     return _split(data, owners, tuple(f"client-{k:0{digits}d}" for k in range(count)))
+
+
+def _names_persons(data: Data, schema: Schema | ImageSchema | None) -> bool:
+    """Whether it is told whose each row is."""
+    if schema is None or schema.person is None:
+        return False
+    return data.persons is not None if isinstance(data, Images) else schema.person in data
 
 
 def _scheme(name: str, options: dict[str, object]) -> Scheme | Column:

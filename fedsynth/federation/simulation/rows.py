@@ -132,7 +132,8 @@ def add_noise(
             if _takes_noise(rows, name):
                 noisy[name] = _add_noise_to_column(rows, name, spread, rng)
         return noisy
-    return Images(_add_noise_to_pixels(rows, data.pixels, spread, rng), data.labels)
+    pixels = _add_noise_to_pixels(rows, data.pixels, spread, rng)
+    return Images(pixels, data.labels, data.persons)
 
 
 def _is_number(values: pd.Series) -> bool:

@@ -14,7 +14,7 @@ import pandas as pd
 
 from fedsynth.agreed import shown, suggestion
 from fedsynth.data.conforming import Conformed, conform, demand_columns
-from fedsynth.data.images import Images, check_images, demand_rows
+from fedsynth.data.images import Images, check_images, demand_image_persons, demand_rows
 from fedsynth.data.persons import demand_persons
 from fedsynth.errors import Caution, ConfigError, DataError, Figures, warn_of
 from fedsynth.federation.client.client import Client
@@ -227,6 +227,7 @@ def prepare_rows(owned: Owned, schema: AnySchema, name: str) -> Conformed | Imag
     if isinstance(schema, ImageSchema):
         if not isinstance(owned, Images):
             raise DataError(f"{name}: the schema describes images, but this owner has a table")
+        demand_image_persons(owned, schema, name)
         return check_images(owned, schema, name)
     if isinstance(owned, Images):
         raise DataError(f"{name}: the schema describes a table, but this owner has images")

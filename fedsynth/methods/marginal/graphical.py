@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
 from typing import Annotated, Any, ClassVar
@@ -19,12 +19,12 @@ from fedsynth.demands import demand_names, demand_number
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.marginals import Clique, Domain, Measurement, Model, estimate_marginal, exchange
+from fedsynth.methods.marginal.clipped import count_clipped
 from fedsynth.methods.marginal.errors import tabulate_errors
 from fedsynth.methods.marginal.expecting import Asked, expect_tables
 from fedsynth.methods.marginal.measurer import Measurer
 from fedsynth.methods.marginal.sense import find_outside
 from fedsynth.methods.marginal.settings import GraphicalSettings
-from fedsynth.methods.persons import count_all
 from fedsynth.methods.sampling.following import route, sources_of
 from fedsynth.methods.sampling.gaps import Known
 from fedsynth.methods.sampling.labels import label_shares
@@ -83,23 +83,6 @@ class Learned(Outlined):
     def empty(self) -> list[tuple[Clique, NDArray[np.bool_]]]:
         """Pairs of columns, and cells of theirs that rows are led out of."""
         return find_outside(self.model, self.measurements)
-
-    def counting(self, factor: float) -> Learned:
-        """The same, all counts so many times as high, which is told: of 1 nothing changes."""
-        if factor == 1:
-            return self
-        told = (
-            f"persons whose rows are clipped count less, so all counts were multiplied by "
-            f"{factor:.3g}, for as many as the histogram of rows a person has; intervals of counts "
-            "hold their noise alone, not how much less each cell's persons counted"
-        )
-        return replace(
-            self,
-            encoding=replace(self.encoding, records=self.encoding.records * factor),
-            model=replace(self.model, total=self.model.total * factor),
-            measurements=tuple(one.times(factor) for one in self.measurements),
-            remarks=(*self.remarks, told),
-        )
 
     def check(self) -> None:
         if self.encoding.sizes != self.domain.sizes:
@@ -241,8 +224,7 @@ class GraphicalSynthesizer(Synthesizer[Learned]):
         measurer = Measurer(self.schema, session, self.bins(session))
         model = self.model(session.settings, measurer)
         measured, remarks = tuple(measurer.measurements), tuple(measurer.remarks)
-        learned, budget = Learned(measurer.refined(), model, measured, remarks), session.plan.budget
-        return learned.counting(count_all(session.rows_a_person, budget, model.total))
+        return count_clipped(Learned(measurer.refined(), model, measured, remarks), session)
 
     def sample_weighted(
         self,
