@@ -120,6 +120,12 @@ def person_remarks(known: RowsAPerson | None, budget: Budget) -> tuple[str, ...]
             "few to be told from noise"
         )
     if not budget.chooses_clip:
+        alone, clip = known.told and known.sizes[0] > 0.5, budget.person_clip or 1.0
+        if budget.weigh == "person" and alone and clip < 1:
+            told += (
+                f". Most have a single row, which counts {clip:g} beside others' rows: with "
+                "person_clip: 1 it would count whole, at more noise"
+            )
         return (told,)
     clip = known.choose_clip(budget.epsilon)
     return (

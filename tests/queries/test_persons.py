@@ -189,6 +189,8 @@ def test_counts_of_clipped_persons_are_told_to_be_too_low_by_no_more_than_they_c
     assert [count_all(known, alike, one) for one in (999.0, 1200.0)] == [1.0, 1.0]
     assert count_all(None, alike, 900.0) == 1.0
     assert person_remarks(None, alike) == ()
+    assert "person_clip: 1" in person_remarks(known, alike)[0]
+    assert "person_clip" not in person_remarks(known, replace(alike, person_clip=1.0))[0]
     rows = replace(alike, weigh="row", person_clip=2.0)
     several = RowsAPerson((0.0, 0.0, 0.0, 1000.0, *[0.0] * (BINS - 4)), 2.0)
     assert count_all(several, rows, 3000.0) == pytest.approx(several.rows / 3000)

@@ -27,7 +27,7 @@ from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.registry import METHODS
 from tests.federation.runtimes.carriers import Direct, identity, pinned
 from tests.federation.runtimes.posts import Post, carrying
-from tests.methods.contract import QUICK
+from tests.methods.contract import OF_PERSONS, QUICK
 from tests.methods.small import SCHEMA, table
 
 SEED = 7
@@ -68,6 +68,7 @@ class Apart(Federation):
     """The same owners as sites with accounts, around a hub; they outlive it."""
 
     secures = "apart"
+    schema = SCHEMA
 
     def __init__(self, tables: dict[str, pd.DataFrame], folder: Path, private: bool) -> None:
         self.tables, self.folder, self.private = tables, folder, private
@@ -88,9 +89,9 @@ class Apart(Federation):
     def site(self, name: str, budget: Budget, coins: NoiseSource | None = None) -> Site:
         most = (20.0, 40.0) if self.private else (math.inf, math.inf)
         limit = Budget(most[0], delta=1e-3, unit=budget.unit, trust=budget.trust)
-        rules = Rules(budget=limit, schema=SCHEMA.digest, cohort=3, insecure=True)
+        rules = Rules(budget=limit, schema=self.schema.digest, cohort=3, insecure=True)
         floor = Floor(budget=limit, cohort=3)
-        owner = Simulation({name: self.tables[name]}, SCHEMA)
+        owner = Simulation({name: self.tables[name]}, self.schema)
         (client,) = owner.clients(NoiseSource(), {}, floor, 1.0, lambda _: None)
         account = Budget(most[1], delta=1e-2, unit=budget.unit, trust="central")
         client.ledger = Ledger.of_owner(self.folder / f"{name}.jsonl", account)
@@ -107,6 +108,12 @@ class Apart(Federation):
 
     def demand_same_rows(self, *, begun: bool) -> None:
         self.hub.begun = begun
+
+
+class OfPersons(Apart):
+    """The same owners, who know whose their rows are."""
+
+    schema = OF_PERSONS
 
 
 class Mailed(Apart):
@@ -166,6 +173,27 @@ def test_one_process_and_sites_learn_the_same_to_the_last_bit(name, trust, chang
         assert [event.round for event in charged] == [event.round for event in lines[1]]
 
 
+def of_persons(name: str) -> pd.DataFrame:
+    """An owner's table, of persons of one row to seven."""
+    rows = np.repeat(np.arange(7), np.arange(1, 8))[: len(TABLES[name])]
+    return TABLES[name].assign(p=np.resize(rows, len(TABLES[name])))
+
+
+def test_sites_clip_persons_as_what_was_released_says(tmp_path):
+    tables = {name: of_persons(name) for name in TABLES}
+    budget, fitted = Budget(5.0, delta=1e-4, unit="person", weigh="row"), []
+    for owners in (Together(tables, OF_PERSONS), OfPersons(tables, tmp_path, private=True)):
+        made = METHODS["mst"](OF_PERSONS, {"iterations": 5})
+        made.fit(owners, budget, insecure_noise_seed=SEED, secure=isinstance(owners, Apart),
+                 progress=False, caution=lambda _: None)  # fmt: skip
+        fitted.append(made)
+    assert fitted[0].rows_a_person == fitted[1].rows_a_person
+    assert fitted[0].learned.records == fitted[1].learned.records
+    for name in TABLES:
+        charged = Ledger.read(tmp_path / f"{name}.jsonl").events
+        assert [one.terms for one in charged] == [one.terms for one in fitted[0].ledger.events]
+
+
 class Dying(Hub):
     """A hub whose server dies at one of its exchanges: before it, or once all have answered."""
 
@@ -181,13 +209,22 @@ class Dying(Hub):
         return summed
 
 
-def learned(folder: Path, place: int = -1, when: str = "before", sites_too: bool = False) -> tuple:
+def learned(
+    folder: Path,
+    place: int = -1,
+    when: str = "before",
+    sites_too: bool = False,
+    persons: bool = False,
+) -> tuple:
     """What MST learns without noise, and what all paid; of a server that died, of its successor."""
-    made = METHODS["mst"](SCHEMA, {"iterations": 5})
-    owners = Apart(TABLES, folder, private=False)
+    owners, unit = Apart(TABLES, folder, private=False), {}
+    if persons:
+        owners = OfPersons({name: of_persons(name) for name in TABLES}, folder, private=False)
+        unit = {"unit": "person", "weigh": "row"}
+    made = METHODS["mst"](owners.schema, {"iterations": 5})
     owners.hub = Dying(list(TABLES))
     owners.hub.place, owners.hub.when = place, when
-    fit = partial(made.fit, epsilon=math.inf, trust="central", folder=folder / "job",
+    fit = partial(made.fit, epsilon=math.inf, trust="central", folder=folder / "job", **unit,
                   progress=False, caution=lambda _: None)  # fmt: skip
     try:
         fit(owners)
@@ -215,3 +252,11 @@ def test_a_server_that_died_at_an_exchange_ends_with_the_same_model_and_costs(
 ):
     assert learned(tmp_path, place, when, sites_too) == undisturbed
     assert undisturbed[1] == [[0, 1, 2, 3, 4, 5]] * 3
+
+
+def test_a_clip_that_was_chosen_is_the_same_for_the_successor_of_a_server(tmp_path):
+    whole = learned(tmp_path / "whole", persons=True)
+    for place, sites_too in ((1, True), (2, False)):
+        folder = tmp_path / f"dead at {place}"
+        assert learned(folder, place, "behind", sites_too, persons=True) == whole
+    assert whole[1] == [[0, 1, 2, 3, 4, 5, 6]] * 3
