@@ -9,6 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.network import faults
 from tests.network.faults import FAULTS
 from tests.network.world import world
 
@@ -19,6 +20,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.network", description=__doc__)
     parser.add_argument("-o", "--output", type=Path, default=RESULTS)
     given = parser.parse_args()
+    faults.STILL = 30.0
     print("| what goes wrong | what happens | epsilon: of the job, of its ledger, of an owner |")
     print("| --- | --- | --- |")
     with given.output.open("w") as file:

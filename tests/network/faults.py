@@ -6,13 +6,14 @@ import errno
 import os
 import pickle
 import shutil
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from threading import Condition, Event, Thread
+from threading import Condition, Event, Thread, Timer
 from typing import Any
 from unittest.mock import patch
 
@@ -137,6 +138,32 @@ def partition(world: World) -> str:
         world.wait()
     missed(world)
     return "its round went on without the site, whose answer came late and was let go of"
+
+
+STILL = 0.3
+"""Seconds; `python -m tests.network` waits for 30."""
+
+
+@fault("a network that stands still for 30 s, within the deadline")
+def still(world: World) -> str:
+    way, timers = world.ways["south"], list[Timer]()
+
+    def before(name: str, frame: Frame) -> None:
+        if name == "south" and asks(frame, 1) and not timers:
+            way.halt()
+            timers.append(Timer(STILL, way.flow))
+            timers[0].start()
+
+    world.before = before
+    world.join(*NAMES)
+    began = time.monotonic()
+    world.serve()
+    world.wait()
+    assert timers and time.monotonic() - began >= STILL
+    world.demand_nothing_lost()
+    assert all(world.answered(name) == ROUNDS for name in NAMES) and not happened(world, "late")
+    assert len(happened(world, "joined")) == len(NAMES)
+    return "the round waited for the site; its stream held"
 
 
 @fault("a site that is slower than the deadline")
@@ -325,6 +352,79 @@ def full_server(world: World) -> str:
     assert tuple(disk.met) == places
     world.demand_nothing_lost()
     return "it stopped before it asked or released, and was resumed when there was room"
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[Path]:
+    """A file system of its own, of 128 KiB, and a file that fills it up while it is there."""
+    folder.mkdir()
+    mounted = shutil.which("mount") and subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", folder], capture_output=True
+    )
+    if not mounted or mounted.returncode:
+        pytest.skip("file systems are mounted by the superuser alone, and not everywhere")
+    try:
+        yield folder / "full"
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+def fill(path: Path) -> None:
+    with suppress(OSError), path.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+
+
+@fault("a site's disk that is really full for two rounds")
+def filled_site(world: World) -> str:
+    with small_disk(world.folder / "disk") as filler:
+        world.homes["south"] = "disk"
+        world.write_site("south")
+
+        def before(name: str, frame: Frame) -> None:
+            # What is left of a page that a file has still takes an entry or two.
+            if name == "south" and asks(frame, 0):
+                fill(filler)
+            elif name == "south" and asks(frame, 2):
+                filler.unlink()
+
+        world.before = before
+        world.join(*NAMES)
+        world.serve()
+        world.wait()
+        world.demand_nothing_lost({"south": set(world.charged("south")) - world.answered("south")})
+        codes = happened(world, "fail") + happened(world, "refuse")
+        assert codes and set(codes) <= {"file", "ledger"} and 2 in world.answered("south")
+    return f"code `{codes[0]}`; nothing left it; rounds went on without it, and it was in the third"
+
+
+@fault("a server's disk that is really full, before a job and within it")
+def filled_server(world: World) -> str:
+    with small_disk(world.folder / "disk") as filler:
+        world.out = filler.parent / "out"
+
+        def before(name: str, frame: Frame) -> None:
+            if asks(frame, 1):
+                fill(filler)
+
+        world.join(*NAMES)
+        fill(filler)
+        with pytest.raises(FedsynthError, match="No space left on device") as caught:
+            world.serve()
+        world.told.append(str(caught.value))
+        assert not any(map(world.charged, NAMES))
+        filler.unlink()
+        world.before = before
+        shutil.rmtree(world.out, ignore_errors=True)
+        with pytest.raises(FedsynthError, match="No space left on device") as caught:
+            world.serve()
+        world.told.append(str(caught.value))
+        filler.unlink()
+        world.before = nothing
+        world.serve(resume=True)
+        world.wait()
+        world.demand_nothing_lost()
+    return "it stopped, with nothing asked or released that it had not written, and was resumed"
 
 
 def rounds(world: World) -> Sequence[object]:

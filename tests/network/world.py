@@ -88,6 +88,7 @@ class World:
         after: called with a site's name, a frame and its reply; brings what leaves in its place.
         flushing: called with a file that is to be on disk now; what it raises, the disk does.
         errors: that ended sites.
+        homes: folders of accounts that lie elsewhere than the others, by their owners.
         events: of the server's log.
     """
 
@@ -101,15 +102,16 @@ class World:
     errors: dict[str, FedsynthError] = field(default_factory=dict)
     events: Events = field(default_factory=Events)
     hub: Hub | None = None
+    homes: dict[str, str] = field(default_factory=dict)
     authority: Any = None
+    out: Path = field(init=False)
     _threads: dict[str, tuple[Thread, Event]] = field(default_factory=dict)
 
-    @property
-    def out(self) -> Path:
-        return self.folder / "out"
+    def __post_init__(self) -> None:
+        self.out = self.folder / "out"
 
     def account(self, name: str) -> Path:
-        return self.folder / f"accounts/{name}.jsonl"
+        return self.folder / self.homes.get(name, "accounts") / f"{name}.jsonl"
 
     def write_files(self) -> None:
         self.authority = write_keys(self.folder / "keys", [*NAMES, "stranger"])
@@ -143,7 +145,7 @@ class World:
             "keys": f"keys/{name}",
             "data": {"path": f"{name}.csv"},
             "schema": "schema.yaml",
-            "account": {"path": f"accounts/{name}.jsonl", "epsilon": 8.0},
+            "account": {"path": str(self.account(name)), "epsilon": 8.0},
             "identity": f"{name}.key",
             "rules": {
                 "trust": "distributed",
@@ -279,8 +281,9 @@ class World:
         accounted, ledger, owners = self.costs()
         assert owners <= ledger + 1e-9 <= accounted + 2e-9, self.costs()
         assert [one.name for one in verify(self.out) if not one.passed] == []
-        left = {path.name for path in (self.folder / "accounts").iterdir()}
-        assert left == {f"{name}.jsonl" for name in NAMES}
+        for place in {self.account(name).parent for name in NAMES}:
+            own = {self.account(name) for name in NAMES if self.account(name).parent == place}
+            assert set(place.iterdir()) == own
         self.demand_no_canary()
 
     def demand_no_canary(self) -> None:
