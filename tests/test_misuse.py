@@ -37,6 +37,7 @@ SCHEMA = fs.Schema(
     target="sex",
 )
 IMAGES = fs.ImageSchema(shape=[2, 2], target=fs.Categorical(name="digit", values=[0, 1]))
+OF_PERSONS = fs.Schema(columns=[fs.Boolean(name="b"), fs.Identifier(name="who")], person="who")
 BUDGET = fs.Budget(1.0, delta=1e-5)
 
 
@@ -329,7 +330,10 @@ def calls(w: World) -> dict[str, tuple[Callable[..., object], dict[str, object]]
     return {
         "load_builtin": (fs.load_builtin, {"name": "x"}),
         "builtin_schema": (fs.builtin_schema, {"name": "digits"}),
-        "Images": (fs.Images, {"pixels": w.images.pixels, "labels": w.images.labels}),
+        "Images": (
+            fs.Images,
+            {"pixels": w.images.pixels, "labels": w.images.labels, "persons": w.images.labels},
+        ),
         "Images.take": (w.images.take, {"rows": np.array([0])}),
         "read_images": (fs.read_images, {"path": w.folder / "images.npz", "empty": False, **keys}),
         "write_images": (fs.write_images, {"images": w.images, "path": path, **keys}),
@@ -357,7 +361,7 @@ def calls(w: World) -> dict[str, tuple[Callable[..., object], dict[str, object]]
         ),
         "Budget: persons": (
             lambda **given: fs.Budget(epsilon=1, unit="person", **given),
-            {"weigh": "row", "person_clip": 2.0},
+            {"weigh": "row", "person_clip": 2.0, "person_share": 0.1},
         ),
         "Budget.for_clients": (BUDGET.for_clients, {"clients": 3}),
         "choose": (fs.choose, {"schema": schema, "budget": BUDGET}),
@@ -388,7 +392,10 @@ def calls(w: World) -> dict[str, tuple[Callable[..., object], dict[str, object]]
         "Schema.rename": (schema.rename, {"names": {"age": "years"}}),
         "Schema.with_constraint": (schema.with_constraint, {"constraint": {"never": {"age": 0}}}),
         "Schema.column": (schema.column, {"name": "age"}),
-        "ImageSchema": (fs.ImageSchema, {"shape": [2, 2], "maximum": 16, "target": IMAGES.target}),
+        "ImageSchema": (
+            fs.ImageSchema,
+            {"shape": [2, 2], "maximum": 16, "target": IMAGES.target, "person": "who"},
+        ),
         "Categorical": (fs.Categorical, {"name": "a", "values": ["x"], "other": "z"}),
         "Boolean": (fs.Boolean, {"name": "a", "missing": False}),
         "Integer": (fs.Integer, limits),
@@ -404,6 +411,12 @@ def calls(w: World) -> dict[str, tuple[Callable[..., object], dict[str, object]]
         "plan: forecast": (
             fs.plan,
             {"what": NEW(), "budget": BUDGET, "clients": 3, "records": 9, "survivors": 1.0},
+        ),
+        "plan: persons": (
+            lambda rows_a_person: fs.plan(
+                fs.MST(OF_PERSONS), {"epsilon": 1, "unit": "person"}, 3, rows_a_person=rows_a_person
+            ),
+            {"rows_a_person": [5, 3, 2]},
         ),
         "plan: keywords": (NEW().plan, {"clients": 3, "epsilon": 1.0, "delta": 1e-5}),
         "Plan.terms": (w.synth.plan(BUDGET, 3).terms, {"label": "histogram"}),

@@ -13,6 +13,7 @@ import fedsynth as fs
 from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.errors import ConfigError
 from fedsynth.privacy.integers import WIDER
+from fedsynth.queries.persons import RowsAPerson
 from fedsynth.schema import Categorical, Identifier, Schema
 from tests.small_jobs import SCHEMA, table
 
@@ -176,3 +177,51 @@ def test_what_aim_may_ask_of_persons_goes_by_their_number():
         notes = fs.plan(fs.AIM(schema), budget, 5, records=40_000).notes
         told[persons] = next(note for note in notes if note.startswith("AIM asks by"))
     assert "Of 300 " in told[300] and "Of 30,000 " in told[30_000]
+
+
+OF_PERSONS = Schema(columns=[Categorical(name="a", values=range(4)), Identifier(name="who")],
+                    person="who")  # fmt: skip
+
+
+def of_persons(budget: dict, **known) -> tuple[fs.Forecast, str]:
+    allowed = fs.Budget(**{"epsilon": 1, "delta": 1e-5, "unit": "person", **budget})
+    found = fs.plan(fs.MST(OF_PERSONS), allowed, 5, **known)
+    return found, " ".join(found.notes)
+
+
+def test_the_price_of_a_clip_is_named_before_it_is_spent():
+    """Of 300, 200 and 100 persons of 1, 2 and 4 rows; the histogram has them as 1, 2 and 3 to 4."""
+    rows = {"rows_a_person": [300, 200, 100]}
+    known = RowsAPerson((300.0, 200.0, 100.0, *[0.0] * 14), 0.0)
+    given, told = of_persons({"weigh": "row", "person_clip": 2}, **rows)
+    assert f"would be {2 * 600 / (300 + 2 * 300):.3g}." in told  # 1.33
+    open_one, untold = of_persons({"weigh": "row"})
+    assert "as large as keeps that at 1.2" in untold and "All figures here are for C = 1" in untold
+    chosen, told = of_persons({"weigh": "row"}, **rows)
+    clip = known.choose_clip(1)
+    assert f"C would be {clip:g}" in told and f"would be {known.price(clip):.3g}." in told
+    # Figures are for that; the plan, and what it costs, are as they were.
+    assert chosen.plan == open_one.plan and chosen.epsilon == open_one.epsilon
+    assert chosen.questions[1].noise == pytest.approx(clip * open_one.questions[1].noise)
+    assert chosen.questions[0].noise == open_one.questions[0].noise
+    assert chosen.questions[0].bytes_up == 8 * 17
+    assert given.questions[1].noise == pytest.approx(2 * open_one.questions[1].noise)
+
+
+def test_rows_a_person_are_guessed_from_persons_and_records():
+    _, told = of_persons({"weigh": "row", "units": 1000}, records=3000)
+    assert "Of persons of 3" in told or "Of persons of 2.9" in told
+    _, alone = of_persons({"weigh": "row", "units": 1000}, records=1000)
+    assert "C would be 1:" in alone and "that would be 1." in alone
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [([], "numbers of persons"), ([-1], "numbers of"), ([0, 0], "numbers of"), ("x", "numbers of"),
+     ([1] * 18, "at most 17"), (3, "numbers of")],
+)  # fmt: skip
+def test_persons_that_are_none_are_refused(rows, said):
+    with pytest.raises(ConfigError, match=said):
+        of_persons({}, rows_a_person=rows)
+    with pytest.raises(ConfigError, match="for unit: person"):
+        fs.plan(fs.MST(OF_PERSONS), 1.0, 5, rows_a_person=[3])
