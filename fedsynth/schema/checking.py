@@ -26,7 +26,7 @@ from fedsynth.schema.constraints import CONSTRAINTS, rule_of
 from fedsynth.schema.frames import demand_frame, is_foreign
 from fedsynth.schema.table import Schema
 
-TableRule = Literal["absent", "extra", "repeated", "never", "ordered", "equal", "sum"]
+TableRule = Literal["absent", "extra", "repeated", "never", "ordered", "equal", "sum", "determines"]
 """A column that the table lacks or the schema does not know; an identifier in several rows; a
 constraint that rows break."""
 

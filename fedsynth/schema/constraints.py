@@ -1,5 +1,5 @@
 """What no row of a table can be, known in public: impossible combinations, columns out of order, or
-that do not equal or sum to others."""
+that do not equal, sum or settle others."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from fedsynth.agreed import Agreed, plain, suggestion
 from fedsynth.errors import SchemaError
 from fedsynth.schema.columns import Continuous, Identifier, Integer, Modelled, Numeric
 from fedsynth.schema.conditions import Condition, condition_on
+from fedsynth.schema.determining import Determines
 from fedsynth.schema.ordering import demand_comparable, most
 from fedsynth.schema.rounding import decimals_of
 
@@ -256,13 +257,14 @@ class Sum(Agreed):
             return np.asarray(gaps | (np.abs(sums - total) > 0.5 * 10.0 ** -decimals_of(column)))
 
 
-Constraint = Never | Ordered | Equal | Sum
-Key = Literal["never", "ordered", "equal", "sum"]
-CONSTRAINTS: dict[Key, type[Never | Ordered | Equal | Sum]] = {
+Constraint = Never | Ordered | Equal | Sum | Determines
+Key = Literal["never", "ordered", "equal", "sum", "determines"]
+CONSTRAINTS: dict[Key, type[Constraint]] = {
     "never": Never,
     "ordered": Ordered,
     "equal": Equal,
     "sum": Sum,
+    "determines": Determines,
 }
 """By their only key."""
 

@@ -1,6 +1,6 @@
-"""Columns that follow from others by `equal` and `sum`: never asked about, made with every row.
+"""Columns that follow from others by `equal`, `sum` and `determines`: made with every row.
 
-What follows from other columns needs no question of its own, so it costs no privacy, and it holds
+What follows from other columns is never asked about, so it costs no privacy, and it holds
 in every row because nothing else can be written.
 """
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fedsynth.errors import SchemaError
 from fedsynth.schema.columns import Boolean, Categorical, Identifier, Modelled
 from fedsynth.schema.constraints import Constraint, Equal, Never, Ordered, Sum
+from fedsynth.schema.determining import Determines, follow
 from fedsynth.schema.rounding import round_to_grid
 
 Columns = Mapping[str, Modelled | Identifier]
@@ -24,16 +25,22 @@ Arrays = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class Derivation:
-    """A column that is another one (a single source), or the sum of some."""
+    """A column that is another one (a single source), the sum of some, or settled by one."""
 
     name: str
     sources: tuple[str, ...]
-    summed: bool
+    summed: bool = False
+    settled: Determines | None = None
+
+    @property
+    def same(self) -> bool:
+        """Whether it is another one."""
+        return not self.summed and self.settled is None
 
     @property
     def words(self) -> str:
         """What it is, for messages."""
-        how = "is the sum of" if self.summed else "equals"
+        how = "is the sum of" if self.summed else "equals" if self.same else "is settled by"
         return f"{self.name!r} {how} {', '.join(map(repr, self.sources))}"
 
 
@@ -48,26 +55,34 @@ def plan_derivations(
     given = tuple(constraints)
     found: dict[str, Derivation] = {}
     for one in given:
-        if not isinstance(one, Sum):
+        if isinstance(one, Determines):
+            made = Derivation(one.column, (one.source,), settled=one)
+        elif isinstance(one, Sum):
+            made = Derivation(one.total, one.parts, summed=True)
+        else:
             continue
-        if one.total in found:
-            raise SchemaError(f"{one.total!r} is the total of two sums: leave one out")
-        if one.total == target:
+        if made.name in found:
+            raise SchemaError(f"{made.name!r} follows by two constraints: leave one out")
+        if made.name == target:
             raise SchemaError(
-                f"the target {target!r} is a total, so it follows from its parts and there is "
-                "nothing to predict: drop the constraint, or one of the parts"
+                f"the target {made.words}, so it follows and there is nothing to predict: drop the "
+                "constraint"
             )
-        found[one.total] = Derivation(one.total, one.parts, True)
+        found[made.name] = made
     for names in _groups(given):
         totals = [name for name in names if name in found]
         if len(totals) > 1:
-            raise SchemaError(f"{' and '.join(map(repr, totals))} are totals, and equal: keep one")
+            raise SchemaError(
+                f"{' and '.join(map(repr, totals))} follow from others, and are equal: keep one"
+            )
         kept = totals[0] if totals else target if target in names else names[0]
         if totals and target in names:
-            raise SchemaError(f"the target {target!r} equals the total {kept!r}: drop one of them")
+            raise SchemaError(
+                f"the target {target!r} equals {kept!r}, which follows from others: drop one"
+            )
         for name in names:
             if name != kept:
-                found[name] = Derivation(name, (kept,), False)
+                found[name] = Derivation(name, (kept,))
     ordered: list[Derivation] = []
     left = dict(found)
     while left:
@@ -97,10 +112,10 @@ def rewrite(
     """The other constraints, of columns that nothing follows for.
 
     Raises:
-        SchemaError: one is about a total, or about two columns that are equal.
+        SchemaError: one is about a total or a settled column, or about two that are equal.
     """
-    totals = {one.name: one for one in derivations if one.summed}
-    same = {one.name: one.sources[0] for one in derivations if not one.summed}
+    totals = {one.name: one for one in derivations if not one.same}
+    same = {one.name: one.sources[0] for one in derivations if one.same}
     rules: list[Never | Ordered] = []
     for number, one in enumerate(constraints, 1):
         if not isinstance(one, Never | Ordered):
@@ -125,7 +140,10 @@ def derive(
     made = dict(arrays)
     for one in derivations:
         sources = [made[name] for name in one.sources]
-        made[one.name] = _add(sources, of[one.name]) if one.summed else sources[0]
+        if one.settled is not None:
+            made[one.name] = follow(sources[0], one.settled.table(of))
+        else:
+            made[one.name] = _add(sources, of[one.name]) if one.summed else sources[0]
     return made
 
 
@@ -138,12 +156,19 @@ def _add(parts: list[NDArray[Any]], total: Modelled | Identifier) -> NDArray[np.
 def fill_back(
     arrays: Mapping[str, NDArray[Any]], derivations: tuple[Derivation, ...], of: Columns
 ) -> Arrays:
-    """Gaps of sources filled from what follows from them: from an equal column, and the only
-    unknown part of a known total where the rest is a value that the part may have."""
+    """Gaps of sources filled from what follows from them: from an equal column, from a settled one
+    where a single value settles it so, and the only unknown part of a known total where the rest
+    is a value that the part may have."""
     filled = {name: values.copy() for name, values in arrays.items()}
     for one in reversed(derivations):
         total = filled[one.name]
-        if not one.summed:
+        if one.settled is not None:
+            source = filled[one.sources[0]]
+            codes, counts = _read_back(total, one.settled.table(of))
+            told = is_gap(source) & (counts == 1)
+            source[told] = codes[told]
+            continue
+        if one.same:
             source = filled[one.sources[0]]
             told = is_gap(source) & ~is_gap(total)
             source[told] = total[told]
@@ -178,7 +203,16 @@ def settle(
         name: np.where(is_gap(known[name]), values, known[name]) for name, values in drawn.items()
     }
     for one in reversed(derivations):
-        if not one.summed:
+        if one.settled is not None:
+            # What was drawn beside a known value becomes the first that settles it so.
+            source, value = one.sources[0], known[one.name]
+            table = one.settled.table(of)
+            codes, counts = _read_back(value, table)
+            apart = ~np.isclose(follow(moved[source], table), value)
+            at = is_gap(known[source]) & (counts > 0) & apart
+            moved[source] = np.where(at, codes, moved[source])
+            continue
+        if one.same:
             known[one.sources[0]] = np.where(
                 is_gap(known[one.sources[0]]), known[one.name], known[one.sources[0]]
             )
@@ -198,6 +232,14 @@ def settle(
             # What sums to it in turn has to keep to it.
             known[name] = np.where(is_gap(total), known[name], moved[name])
     return moved
+
+
+def _read_back(
+    values: NDArray[Any], table: NDArray[Any]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first code [n] that settles each value [n] so, and how many do; 0 and 0 of gaps."""
+    matches = np.isclose(values[:, None], table[None, :]) & ~is_gap(values)[:, None]
+    return matches.argmax(axis=1), matches.sum(axis=1)
 
 
 def is_gap(values: NDArray[Any]) -> NDArray[np.bool_]:

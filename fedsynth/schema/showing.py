@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from fedsynth.schema.columns import Boolean, Categorical, Continuous, Datetime, Identifier, Modelled
-from fedsynth.schema.constraints import Constraint, Equal, Never, Ordered, spell
+from fedsynth.schema.constraints import Constraint, Equal, Never, Ordered, rule_of, spell
 from fedsynth.views import Grid, Said, View, listed
 
 if TYPE_CHECKING:
@@ -134,4 +134,4 @@ def _rule(constraint: Constraint) -> tuple[str, str]:
         return "ordered", " <= ".join(constraint.ordered)
     if isinstance(constraint, Equal):
         return "equal", " = ".join(constraint.equal)
-    return "sum", constraint.words()
+    return rule_of(constraint), constraint.words()

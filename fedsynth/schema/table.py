@@ -146,7 +146,8 @@ class Schema(Document):
 
     @property
     def derivations(self) -> tuple[Derivation, ...]:
-        """Columns that follow from others by `equal` or `sum`, in the order of making them."""
+        """Columns that follow from others by `equal`, `sum` or `determines`, in the order of making
+        them."""
         from fedsynth.schema.deriving import plan_derivations
 
         return plan_derivations(self.constraints, self.target)

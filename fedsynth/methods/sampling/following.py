@@ -23,7 +23,7 @@ def route(
     where: Mapping[str, Any] | None,
     proportions: Mapping[Any, float] | None = None,
 ) -> tuple[Mapping[str, Any] | None, dict[str, Any]]:
-    """Conditions on modelled columns, and those on totals, which a model does not know.
+    """Conditions on modelled columns, and those on totals and settled ones, which no model knows.
 
     Raises:
         ConfigError: two on columns that are equal; proportions beside one on a total.
@@ -35,7 +35,7 @@ def route(
     totals: dict[str, Any] = {}
     for name, given in where.items():
         at = name
-        while at in followed and not followed[at].summed:
+        while at in followed and followed[at].same:
             at = followed[at].sources[0]
         if at in direct or at in totals:
             raise ConfigError(f"conditions on {name!r} and on a column that equals it: give one")
@@ -54,14 +54,14 @@ def sources_of(schema: Schema, columns: Sequence[str]) -> list[str]:
     """The modelled columns that equal these.
 
     Raises:
-        ConfigError: one is a total, or two are equal.
+        ConfigError: one is a total or settled by another, or two are equal.
     """
     followed = {one.name: one for one in schema.derivations}
     sources = []
     for name in columns:
         at = name
         while at in followed:
-            if followed[at].summed:
+            if not followed[at].same:
                 raise ConfigError(f"{followed[at].words}, and is not counted itself: ask of these")
             at = followed[at].sources[0]
         sources.append(at)
@@ -83,7 +83,7 @@ def draw_following(
     seed: int | None,
     draw: Draw,
 ) -> pd.DataFrame:
-    """Rows of which each meets the conditions on totals.
+    """Rows of which each meets the conditions on totals and settled columns.
 
     Raises:
         ConfigError: hardly a row does.
