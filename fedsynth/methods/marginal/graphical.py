@@ -82,7 +82,7 @@ class Learned(Outlined):
     @cached_property
     def empty(self) -> list[tuple[Clique, NDArray[np.bool_]]]:
         """Pairs of columns, and cells of theirs that rows are led out of."""
-        return find_outside(self.model, self.measurements)
+        return find_outside(self.model, self.measurements, self.schema)
 
     def check(self) -> None:
         if self.encoding.sizes != self.domain.sizes:

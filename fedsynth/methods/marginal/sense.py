@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 from fedsynth.errors import ConfigError
 from fedsynth.marginals import Clique, Evidence, Measurement, Model, fit
 from fedsynth.methods.marginal.measurer import Measurer
+from fedsynth.schema import Schema
+from fedsynth.schema.target import target_index
 
 _CELL, _VALUE, _TABLE = (0.5, 1.5), (0.2, 1.5), (0.1, 3.0)
 """Of what independent columns would put there, the most that is next to nothing: in a cell, in all
@@ -29,6 +31,8 @@ but one cell of a value, in all but one of every value; and deviations of the no
 may be larger than it seems."""
 _HIDDEN, _SETTLED = 2.0, 3.0
 """Deviations of its noise that an empty cell may seem to hold: by cell and value, by table."""
+_STRICT = (0.1, 2.0)
+"""Both of a cell and of a value in tables with the target: a class's few in a value tell of it."""
 _UNSEEN = 7.0
 """Records that a cell may expect and hold none of by chance, once in a thousand."""
 _ITERATIONS, _TOLERANCE, _NAMED = 20, 1e-4, 5
@@ -39,10 +43,10 @@ Mask = NDArray[np.bool_]
 
 def keep_sense(model: Model, measurer: Measurer) -> Model:
     """The model with structural zeros where what was released shows next to nobody."""
-    evidence = Evidence(measurer.measurements)
+    evidence, target = Evidence(measurer.measurements), _target(measurer.schema)
     pairs = sorted({pair for clique in model.tree.cliques for pair in combinations(clique, 2)})
-    zeros = find_empty(evidence, pairs, model.total)
-    outside = find_outside(model, measurer.measurements)
+    zeros = find_empty(evidence, pairs, model.total, target)
+    outside = find_outside(model, measurer.measurements, measurer.schema)
     if outside:
         measurer.remarks.append(
             "rows that drew a combination of values that released counts show next to nobody in "
@@ -81,16 +85,22 @@ def _tell(empty: Sequence[tuple[Clique, Mask]], measurer: Measurer) -> str:
     return ", ".join(told[:_NAMED]) + more
 
 
-def find_outside(model: Model, measurements: Sequence[Measurement]) -> list[tuple[Clique, Mask]]:
+def find_outside(
+    model: Model, measurements: Sequence[Measurement], schema: Schema
+) -> list[tuple[Clique, Mask]]:
     """Of the pairs that no clique of the model's tree holds, so that none of its factors can
     forbid them, those with cells next to empty, and these."""
     inside = {pair for clique in model.tree.cliques for pair in combinations(clique, 2)}
     pairs = [pair for pair in combinations(range(len(model.domain)), 2) if pair not in inside]
-    return find_empty(Evidence(measurements), pairs, model.total)
+    return find_empty(Evidence(measurements), pairs, model.total, _target(schema))
+
+
+def _target(schema: Schema) -> int | None:
+    return None if schema.target_column is None else target_index(schema)
 
 
 def find_empty(
-    evidence: Evidence, pairs: Sequence[Clique], total: float
+    evidence: Evidence, pairs: Sequence[Clique], total: float, target: int | None = None
 ) -> list[tuple[Clique, Mask]]:
     """Of these pairs of columns, those that were measured and have cells next to empty, and these.
 
@@ -104,17 +114,17 @@ def find_empty(
             continue
         shares = [np.maximum(one.values, 0.0) for one in columns if one is not None]
         shares = [one / max(one.sum(), 1.0) for one in shares]
-        mask = _find_cells(known, np.outer(*shares) * total)
+        mask = _find_cells(known, np.outer(*shares) * total, strictly=target in pair)
         if mask.any():
             found.append((pair, mask))
     return found
 
 
-def _find_cells(known: Measurement, expected: Array) -> Mask:
+def _find_cells(known: Measurement, expected: Array, strictly: bool) -> Mask:
     values = known.values
     noise = np.broadcast_to(np.asarray(known.deviations, np.float64), values.shape)
     mask = values <= _HIDDEN * noise
-    mask &= _are_empty(values, noise, expected, *_CELL)
+    mask &= _are_empty(values, noise, expected, *(_STRICT if strictly else _CELL))
     for table, own, by_chance, found in (
         (values, noise, expected, mask),
         (values.T, noise.T, expected.T, mask.T),
@@ -122,7 +132,7 @@ def _find_cells(known: Measurement, expected: Array) -> Mask:
         others = np.ones(table.shape, bool)
         others[np.arange(len(table)), table.argmax(axis=1)] = False
         sums = [(one * others).sum(axis=1) for one in (table, own**2, by_chance)]
-        settled = _are_empty(sums[0], np.sqrt(sums[1]), sums[2], *_VALUE)
+        settled = _are_empty(sums[0], np.sqrt(sums[1]), sums[2], *(_STRICT if strictly else _VALUE))
         found |= others & settled[:, None] & (table <= _HIDDEN * own)
         whole = [np.array(one.sum()) for one in sums]
         if _are_empty(whole[0], np.sqrt(whole[1]), whole[2], *_TABLE):

@@ -40,6 +40,13 @@ def test_a_table_that_is_empty_but_for_a_cell_a_value_is_so_in_cells_too_small_t
     assert not mask.diagonal().any() and mask.sum() >= 18
 
 
+def test_with_the_target_a_cell_must_be_emptier():
+    """A tenth of what is expected, with two deviations to spare: 2 x 6.5 + 7 of 200."""
+    table = np.array([[600.0, 0], [600, 600]])
+    for sigma, found in ((6.6, 0), (6.4, 1)):
+        assert len(find_empty(evidence_of(table, sigma=sigma), [(0, 1)], 1_800, 1)) == found
+
+
 def test_a_count_that_stands_above_its_noise_is_none_of_an_empty_cell():
     # 1,000 x 1,000 / 4,000 = 250 are expected; 2 deviations are 40.
     table = np.array([[960.0, 40], [960 * 2, 1_080]])
