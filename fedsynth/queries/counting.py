@@ -16,6 +16,7 @@ from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.federation.server.channel import Channel
 from fedsynth.federation.server.counts import Blocks
 from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.mechanisms import norm_of
 from fedsynth.privacy.terms import Terms
 from fedsynth.queries.tasks.counting import HISTOGRAM, LABELS, CountTask
 from fedsynth.queries.terms import terms_for_everyone
@@ -27,9 +28,21 @@ CountQuestion = tuple[CountTask, Positions, int]
 to each block."""
 
 
-def counting_terms(ones: int, noise_multiplier: float, budget: Budget, survivors: int) -> Terms:
+def counting_terms(
+    ones: int,
+    noise_multiplier: float,
+    budget: Budget,
+    survivors: int,
+    mechanism: str = "gaussian",
+) -> Terms:
     """Terms of a histogram to which every record adds ``ones`` ones, asked of everybody."""
-    return terms_for_everyone(budget, float(np.sqrt(ones)), noise_multiplier, survivors)
+    bound = float(ones if norm_of(mechanism) == "l1" else np.sqrt(ones))
+    return terms_for_everyone(budget, bound, noise_multiplier, survivors, mechanism)
+
+
+def deviation_of(terms: Terms, answered: int) -> float:
+    """Standard deviation of the noise in each number of a sum of so many answers."""
+    return terms.noise.deviation(terms.summed_scale(answered))
 
 
 @dataclass(frozen=True)
@@ -49,7 +62,7 @@ def ask_counts(
         starts: where each block begins, to one count of each of which a record adds, [ones].
     """
     released = channel.count(task.name, terms, dim, Blocks.of_ones(starts))
-    return Counts(released.value, terms.summed_scale(released.answered))
+    return Counts(released.value, deviation_of(terms, released.answered))
 
 
 def question(schema: Schema | ImageSchema) -> CountQuestion:

@@ -12,6 +12,7 @@ from fedsynth.federation.server.counts import Blocks
 from fedsynth.marginals import Clique, Domain, Measurement
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
+from fedsynth.queries.counting import deviation_of
 from fedsynth.queries.tasks.marginals import MARGINALS
 from fedsynth.queries.terms import terms_for_everyone
 
@@ -48,12 +49,13 @@ def ask_marginals(
             inverse.
     """
     shares = np.asarray(weights, np.float64)
-    shares = shares / np.sqrt(shares @ shares)
+    # A row has this norm, whatever it holds.
+    shares = shares / (shares.sum() if terms.norm == "l1" else np.sqrt(shares @ shares))
     sizes = [domain.cells(clique) for clique in cliques]
     blocks = Blocks(np.cumsum([0, *sizes[:-1]]), shares)
     arrays = table_arrays(cliques, shares)
     released = channel.count(MARGINALS.name, terms, sum(sizes), blocks, arrays=arrays)
-    sigma = terms.summed_scale(released.answered)
+    sigma = deviation_of(terms, released.answered)
     parts = np.split(released.value, blocks.starts[1:])
     return [
         Measurement(clique, part.reshape(domain.shape(clique)) / share, sigma / share)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fedsynth.data.tables import conform
+from fedsynth.encoding.nominal import nominal_encoding
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.marginals import Domain, count
 from fedsynth.privacy.budget import Budget
@@ -27,6 +28,13 @@ def encoded(channel, budget):
     return encoding
 
 
+def encoded_freely(channel):
+    """An encoding that asks nothing: of the schema alone."""
+    encoding = nominal_encoding(SCHEMA, 24)
+    channel.announce("encoding", encoding.to_dict())
+    return encoding
+
+
 def codes(encoding, table):
     return encoding.encode(conform(table, SCHEMA))
 
@@ -43,6 +51,18 @@ def test_every_table_of_one_message_is_everyones_exact_count():
         assert measured.clique == clique
         np.testing.assert_allclose(measured.values, exact, atol=1e-9)
         assert measured.sigma == 0
+
+
+def test_laplace_tables_share_the_l1_norm_and_say_the_deviation_of_their_noise():
+    budget = Budget(epsilon=1.0, delta=1e-5, trust="central")
+    channel = channel_to(owners(30), budget, seed=3)
+    domain = Domain(encoded_freely(channel).sizes)
+    terms = table_terms(budget, 500.0, 1, "laplace")
+    result = ask_marginals(channel, terms, domain, [(0, 1), (2, 4)], [3.0, 1.0])
+    for measured, share in zip(result, (0.75, 0.25), strict=True):
+        assert measured.sigma == pytest.approx(np.sqrt(2) * terms.scale / share)
+        spread = np.sqrt(np.mean(measured.values**2)) / measured.sigma
+        assert spread == pytest.approx(1, abs=0.4)
 
 
 def test_a_client_sends_its_shares_whatever_its_size():

@@ -19,6 +19,7 @@ from fedsynth.federation.server.incidents import Dropped
 from fedsynth.federation.server.rounds import Chosen, Rounds
 from fedsynth.federation.server.scores import Scores
 from fedsynth.federation.server.traffic import Traffic
+from fedsynth.privacy.mechanisms.gaussian import Gaussian
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.ledger import Ledger
@@ -158,13 +159,15 @@ class Channel:
         """As :meth:`sum`, of counts, to one number of each block of which a unit adds.
 
         Args:
-            terms: of Gaussian noise, asked of everybody.
+            terms: asked of everybody. What is below is known of Gaussian noise alone.
 
         Raises:
             As :meth:`sum`; a sum is held against its own blocks and, where everybody answered,
             against what earlier ones counted (:func:`fedsynth.federation.server.counts.look`).
         """
         released = self.sum(task, terms, dim, arrays=arrays)
+        if not isinstance(terms.kind, Gaussian):
+            return released
         # Where a person's rows are added up its factor hangs on what is asked, and so do totals.
         everybody = released.answered == self.clients and not terms.protects.joined
         total, reason = look(

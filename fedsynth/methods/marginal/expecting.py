@@ -19,6 +19,7 @@ from fedsynth.encoding.table import TableEncoding
 from fedsynth.encoding.tallies import tally
 from fedsynth.marginals import Clique, Domain
 from fedsynth.methods.marginal.measurer import FINEST
+from fedsynth.queries.counting import deviation_of
 from fedsynth.queries.expected import Expected, ExpectedError
 from fedsynth.queries.plan import Plan
 from fedsynth.queries.tasks.counting import HISTOGRAM
@@ -136,13 +137,17 @@ def expect_tables(
     terms = plan.terms(HISTOGRAM.name)
     sizes, arrays = {HISTOGRAM.name: float(layout.dim)}, {HISTOGRAM.name: 0.0}
     finer = nominal_encoding(schema, max(FINEST, bins))
-    errors = _column_errors(schema, bins, terms.summed_scale(plan.clients))
+    errors = _column_errors(schema, bins, deviation_of(terms, plan.clients))
     tables: list[ExpectedError] = []
     target = None if schema.target_column is None else target_index(schema)
     known: dict[str, list[_Known]] = {}
     asked = asked_of(domain)
     for one in asked:
-        scale = plan.terms(one.label).summed_scale(plan.clients)
+        own_terms = plan.terms(one.label)
+        scale = deviation_of(own_terms, plan.clients)
+        if own_terms.norm == "l1":
+            # So many tables alike share a row's L1 norm, where roots of shares are reckoned with.
+            scale *= math.sqrt(one.number)
         chances = one.chances(domain)
         cells = one.number * _mean(map(domain.cells, one.cliques), chances.values())
         # Of a table its columns, their number and a weight, of eight bytes each.

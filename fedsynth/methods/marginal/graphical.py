@@ -198,12 +198,18 @@ class GraphicalSynthesizer(Synthesizer[Learned]):
     def model(self, settings: Any, measurer: Measurer) -> Model:
         """Ask the questions and fit."""
 
+    def mechanism(self, settings: Any) -> str:
+        """Of the noise of all counts."""
+        return "gaussian"
+
     def stages(self, settings: Any, budget: Budget, clients: int, surviving: int) -> list[Stage]:
         _, starts, _ = question(self.schema)
         first = Stage(
             HISTOGRAM.name,
             settings.histogram_share,
-            lambda multiplier: counting_terms(len(starts), multiplier, budget, surviving),
+            lambda multiplier: counting_terms(
+                len(starts), multiplier, budget, surviving, self.mechanism(settings)
+            ),
         )
         return [first, *self.questions(settings, budget, surviving)]
 

@@ -4,13 +4,14 @@ Zhang, Cormode, Procopiuc, Srivastava, Xiao 2017, "PrivBayes: private data relea
 networks". The structure comes from noisy sums of all pairs, or from a noisy majority vote of
 networks that clients draw from their own rows; the conditional tables come from noisy sums. Under
 local trust every client's tables are noised by itself, and their sum is the mean of noisy models
-(the ways of federating it that paper 001, chapter 4, names).
+(the ways of federating it that paper 001, chapter 4, names). Pairs are scored by the paper's R,
+half the L1 distance from independence; several parents by the sum of theirs. Noise is Gaussian, or
+Laplace as in the paper.
 """
 
 from __future__ import annotations
 
 import itertools
-import math
 from typing import ClassVar
 
 import numpy as np
@@ -48,6 +49,9 @@ class PrivBayes(GraphicalSynthesizer):
     name: ClassVar[str] = "privbayes"
     settings_type = PrivBayesSettings
 
+    def mechanism(self, settings: PrivBayesSettings) -> str:
+        return settings.mechanism
+
     def questions(self, settings: PrivBayesSettings, budget: Budget, surviving: int) -> list[Stage]:
         left = 1 - settings.histogram_share
 
@@ -66,7 +70,7 @@ class PrivBayes(GraphicalSynthesizer):
             )
 
         def tables(multiplier: float) -> Terms:
-            return table_terms(budget, multiplier, surviving)
+            return table_terms(budget, multiplier, surviving, settings.mechanism)
 
         if len(self.schema.modelled) == 1:
             return [Stage(CONDITIONALS, left, tables)]
@@ -89,7 +93,7 @@ class PrivBayes(GraphicalSynthesizer):
     def model(self, settings: PrivBayesSettings, measurer: Measurer) -> Model:
         domain = measurer.domain
         first = 0 if self.schema.target_column is None else target_index(self.schema)
-        fine = measurer.terms(CONDITIONALS).noise_multiplier * math.sqrt(len(domain))
+        fine = _deviation(measurer.terms(CONDITIONALS), len(domain))
         useful = measurer.encoding.records / max(1e-9, _USEFUL * fine)
         limit = min(float(settings.max_cells), max(useful, 1.0))
         families = [Family(first, ())]
@@ -112,6 +116,12 @@ class PrivBayes(GraphicalSynthesizer):
             factors[clique] = factors.get(clique, np.zeros(factor.shape)) + factor
         tree = JunctionTree.of(domain, factors)
         return Model(tree, factors, measurer.encoding.records)
+
+
+def _deviation(terms: Terms, tables: int) -> float:
+    """Of the noise in each count of so many tables that are asked alike."""
+    each = 1 / tables if terms.norm == "l1" else tables**-0.5
+    return terms.noise.deviation(terms.noise_multiplier) / each
 
 
 def _sums(measurer: Measurer, most: int) -> Array:

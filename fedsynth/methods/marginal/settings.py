@@ -169,9 +169,20 @@ class PrivBayesSettings(GraphicalSettings):
         degree: parents of a column, at the most; fewer where tables would drown in noise.
         structure: from noisy sums of all pairs (sums), or by a noisy majority vote of the clients
             (votes), which takes hundreds of clients to outweigh its noise.
+        mechanism: gaussian noise; or laplace as first published, by which each release has an
+            epsilon of its own without any delta, one over its noise multiplier. Its noise grows
+            with the number of tables, the Gaussian's with its root: for few columns.
     """
 
     method: ClassVar[str] = "privbayes"
 
     degree: Annotated[int, Field(ge=1, le=5, description="a whole number from 1 to 5")] = 2
     structure: Annotated[Literal["sums", "votes"], Field(description="sums or votes")] = "sums"
+    mechanism: Annotated[
+        Literal["gaussian", "laplace"], Field(description="gaussian or laplace")
+    ] = "gaussian"
+
+    def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> PrivBayesSettings:
+        if self.mechanism == "laplace" and self.structure == "votes":
+            raise ConfigError("privbayes: votes take gaussian noise: use structure sums")
+        return self

@@ -91,6 +91,32 @@ def test_votes_are_one_row_a_client_and_charged_to_records_at_half_their_noise()
     assert whole == pytest.approx(sum(1 / e.terms.noise_multiplier**2 for e in sums), rel=1e-3)
 
 
+def test_by_laplace_noise_epsilon_is_the_releases_own_and_hardly_needs_a_delta():
+    budget = Budget(epsilon=4.0, delta=1e-9, trust="central")
+    plan = PrivBayes(SCHEMA, mechanism="laplace").plan(budget, 3)
+    assert [release.terms.mechanism for release in plan.releases] == ["laplace"] * 3
+    # The histogram's ones, and tables whose weights sum to one, in the L1 norm.
+    clips = [release.terms.clip / (1 + 1e-5) for release in plan.releases]
+    assert clips == pytest.approx([7, 1, 1])
+    pure = sum(1 / release.terms.noise_multiplier for release in plan.releases)
+    assert pure <= 4.0
+    assert plan.epsilon() == pytest.approx(pure, rel=1e-3)
+    assert pure == pytest.approx(4.0, rel=1e-3)
+
+
+@pytest.mark.parametrize("trust", ["central", "local"])
+def test_laplace_noise_keeps_a_chain(trust):
+    synth = PrivBayes(CHAIN, degree=1, mechanism="laplace").fit(
+        [chained(400, seed) for seed in range(10)],
+        Budget(epsilon=40.0, delta=1e-5, trust=trust),
+        insecure_noise_seed=1,
+    )
+    rows = synth.sample(5000, seed=0)
+    assert (rows["c0"] == rows["c1"]).mean() == pytest.approx(0.9, abs=0.04)
+    with pytest.raises(ConfigError, match="votes take gaussian"):
+        PrivBayes(CHAIN, mechanism="laplace", structure="votes").plan(Budget(epsilon=1.0), 3)
+
+
 @pytest.mark.parametrize(
     ("settings_", "said"), [({"degree": 0}, "1 to 5"), ({"structure": "vote"}, "sums or votes")]
 )
