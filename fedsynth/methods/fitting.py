@@ -14,7 +14,6 @@ from fedsynth.demands import demand_flag, demand_kind, demand_path
 from fedsynth.encoding.resolution import resolution_cautions
 from fedsynth.errors import Caution, ConfigError, PrivacyError, warn_of
 from fedsynth.federation.runtime import Federation
-from fedsynth.federation.runtimes.rules import account_cautions
 from fedsynth.federation.simulation.simulation import Owners
 from fedsynth.methods.fitted import FittedModel, L
 from fedsynth.methods.overview import overview
@@ -22,6 +21,7 @@ from fedsynth.methods.persons import demand_joined, demand_persons, person_cauti
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.job import Planned
 from fedsynth.privacy.trail.ledger import Ledger
+from fedsynth.privacy.trail.owning import account_cautions
 from fedsynth.privacy.trail.repeats import cost_together
 from fedsynth.queries.arguments import budget_of, demand_none
 from fedsynth.queries.counting import question

@@ -9,13 +9,9 @@ from fedsynth.errors import ConfigError, FederationError, FedsynthError
 from fedsynth.federation.client.floor import Floor, Tally
 from fedsynth.federation.secure.rules import Rules as Sums
 from fedsynth.federation.wire import MOST_BYTES
-from fedsynth.privacy.accounting import charged, spent, unsampled
+from fedsynth.privacy.accounting import charged, spent
 from fedsynth.privacy.budget import Budget
-from fedsynth.privacy.filters import admits
-from fedsynth.privacy.sampling import Everyone
-from fedsynth.privacy.terms import Terms
-from fedsynth.privacy.trail.job import Job, count_terms, unclipped
-from fedsynth.privacy.trail.ledger import Ledger
+from fedsynth.privacy.trail.job import Job, count_terms
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,51 +118,6 @@ def _fits(job: Job) -> bool:
         return spent(counts, budget.resolved_delta).epsilon <= budget.epsilon
     except FedsynthError:
         return False
-
-
-def carries(ledger: Ledger, job: Job) -> bool:
-    """Whether an owner's account would admit all that is left of a job's plan."""
-    budget = ledger.job.budget
-    if not budget.private:
-        return True
-    done: dict[Terms, int] = {}
-    for event in ledger.events:
-        if event.job == job.job:
-            done[event.terms] = done.get(event.terms, 0) + event.steps
-    wanted, done = unclipped(ledger.counts), unclipped(done)
-    for terms, count in unclipped(_known_to_owner(job)).items():
-        wanted[terms] = wanted.get(terms, 0) + max(0, count - done.get(terms, 0))
-    try:
-        for terms in wanted:
-            ledger.admit(terms)
-        cost = charged(wanted, None, budget.unit)
-        return admits(cost, budget.epsilon, budget.resolved_delta)
-    except FedsynthError:
-        return False
-
-
-def account_cautions(ledgers: Mapping[str, Ledger], job: Job) -> tuple[str, ...]:
-    """Whose own accounts will not admit all that a job asks, in a sentence; else nothing."""
-    short = sorted(name for name, ledger in ledgers.items() if not carries(ledger, job))
-    if not short:
-        return ()
-    return (
-        f"the own account of {', '.join(short)} does not admit all that this job plans: it will "
-        "refuse rounds, and what the others answered before is charged all the same. `fedsynth "
-        "budget` tells what is left",
-    )
-
-
-def _known_to_owner(job: Job) -> Mapping[Terms, int]:
-    """A plan as an owner is charged for it: one that is drawn knows that it was, and is so in no
-    more rounds than the job says."""
-    counts: dict[Terms, int] = {}
-    for terms, count in count_terms(job.plan).items():
-        drawn = not terms.protects.per_record and terms.sampling != Everyone()
-        most = min(count, job.participations) if drawn and job.participations else count
-        own = terms if terms.protects.per_record else unsampled(terms)
-        counts[own] = counts.get(own, 0) + most
-    return counts
 
 
 def read_job(plain: Mapping[str, object]) -> Job:

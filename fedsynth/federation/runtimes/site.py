@@ -37,7 +37,7 @@ from fedsynth.federation.kept import Kept
 from fedsynth.federation.request import PLAN, Answer, Incident, Request
 from fedsynth.federation.runtimes.codes import code_of, fault_of
 from fedsynth.federation.runtimes.journal import Journal
-from fedsynth.federation.runtimes.rules import Rules, carries, read_job
+from fedsynth.federation.runtimes.rules import Rules, read_job
 from fedsynth.federation.runtimes.state_file import StateFile
 from fedsynth.federation.secure.masks import identity_of
 from fedsynth.federation.secure.party import Party
@@ -56,6 +56,7 @@ from fedsynth.federation.wire import (
 from fedsynth.files import read_plain
 from fedsynth.privacy.trail.chain import START, digest
 from fedsynth.privacy.trail.job import Job
+from fedsynth.privacy.trail.owning import carries
 
 _LOG, _EVENTS = logging.getLogger("fedsynth.client"), logging.getLogger("fedsynth.site")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
