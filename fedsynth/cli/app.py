@@ -345,6 +345,7 @@ def sample(
     from fedsynth.data.images import Images, write_images
     from fedsynth.data.tables import table_text, write_table
     from fedsynth.jobs.loading import load
+    from fedsynth.methods.persons import tell_invented
     from fedsynth.schema import ImageSchema, Schema
 
     on_stdout = str(output) == "-"
@@ -365,6 +366,8 @@ def sample(
             write_table(sampled, output, synth.schema, excel_safe=excel_safe)
     whose = f" of {sampled[synth.schema.person].nunique():,} invented persons" if persons else ""
     print_note(f"{'stdout' if on_stdout else output}: {rows:,} synthetic rows{whose}")
+    if persons:
+        print_note(tell_invented(synth.schema))
 
 
 @schema_app.command("draft")

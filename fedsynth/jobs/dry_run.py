@@ -38,7 +38,7 @@ def dry_run(config: Config, base: Path, caution: Caution) -> Forecast:
     if config.method == AUTO:
         choice = choose(data.schema, config.privacy.budget)
         config, reason = config.model_copy(update={"method": choice.method}), choice.reason
-    check_sample(config, data)
+    check_sample(config, data, caution)
     agreed = config.federation
     outside = 1.0 if config.outside == "allow" else config.outside
     runtime = Simulation(data.owners, data.schema).open(

@@ -28,7 +28,7 @@ from fedsynth.jobs.folder import demand_new, demand_verified, forget_job, write_
 from fedsynth.jobs.inputs import expand_path
 from fedsynth.jobs.scoring import Scores, score_classifier, score_rows
 from fedsynth.methods.fitting import Method
-from fedsynth.methods.persons import demand_invented, demand_sizes
+from fedsynth.methods.persons import demand_invented, demand_sizes, tell_invented
 from fedsynth.methods.synthesizer import Synthesizer
 from fedsynth.privacy.trail.agreement import agreement_of
 from fedsynth.privacy.trail.certificate import CONFIG, LEDGER, SCHEMA, Certificate, not_covered
@@ -99,7 +99,7 @@ def start(
         reason = choice.reason
         config = config.model_copy(update={"method": choice.method})
     resolved = _resolve(config, data, folder, base)
-    check_sample(resolved, data)
+    check_sample(resolved, data, caution)
     with ExitStack() as held:
         try:
             held.enter_context(hold(folder))
@@ -167,7 +167,7 @@ def resume(
             return _finished(folder, changes)
         config, base = load_config(folder / CONFIG, changes)
         data = _read(config, base, caution, federation)
-        check_sample(config, data, folder)
+        check_sample(config, data, caution, folder)
         if changes:
             write_job(folder, config, data.schema)
         begun = has_begun(folder / LEDGER)
@@ -209,8 +209,11 @@ def _resolve(config: Config, data: JobData, folder: Path, base: Path) -> Config:
     return Config(**content)
 
 
-def check_sample(config: Config, data: JobData, resumed: Path | None = None) -> None:
-    """Raises ConfigError for rows that could not be drawn or written, whatever is learned."""
+def check_sample(
+    config: Config, data: JobData, caution: Caution, resumed: Path | None = None
+) -> None:
+    """Raises ConfigError for rows that could not be drawn or written, whatever is learned, and says
+    what those of invented persons will not keep."""
     if not config.makes_rows:
         return
     sample = config.sample
@@ -226,6 +229,8 @@ def check_sample(config: Config, data: JobData, resumed: Path | None = None) -> 
             raise ConfigError("format: this pyarrow cannot write parquet: install it whole, or csv")
     except ConfigError as error:
         raise ConfigError(f"sample: {error}{'' if resumed is None else _mend(resumed)}") from None
+    if sample.persons and isinstance(data.schema, Schema):
+        caution(tell_invented(data.schema))
 
 
 def _mend(folder: Path) -> str:

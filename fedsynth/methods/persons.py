@@ -91,6 +91,19 @@ def demand_sizes(budget: Budget) -> None:
         )
 
 
+def tell_invented(schema: Schema) -> str:
+    """What rows of invented persons keep, and what they do not."""
+    if not schema.of_person:
+        return (
+            "rows of an invented person share its key and nothing else: no column is `of: person`. "
+            "Declare those that have one value in all rows of a person"
+        )
+    return (
+        f"rows of an invented person share {', '.join(schema.of_person)}, and are independent "
+        "given these: their order, and what else of them hangs together, is not kept"
+    )
+
+
 def person_cautions(schema: Schema | ImageSchema, budget: Budget) -> tuple[str, ...]:
     """That rows are protected one by one though the schema says whose they are; by these alone."""
     protects = budget.protects

@@ -9,7 +9,7 @@ import pytest
 import fedsynth as fs
 from fedsynth.cli import app as cli
 from fedsynth.errors import ConfigError
-from fedsynth.methods.persons import demand_invented, demand_sizes
+from fedsynth.methods.persons import demand_invented, demand_sizes, tell_invented
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.verify.verification import require
 from fedsynth.registry import SYNTHESIZERS
@@ -134,9 +134,15 @@ def test_a_job_makes_rows_of_persons_or_is_refused_before_anything_is_asked(tmp_
     assert "private-fusion cannot draw further rows" in capsys.readouterr().err
     assert not out.exists()
     assert cli.run([*run, str(out)]) == 0
+    assert "rows of an invented person share sex, and are independent" in capsys.readouterr().err
     assert pd.read_csv(out / "rows.csv")["who"].nunique() < 290
-    capsys.readouterr()
     more = str(tmp_path / "more.csv")
     assert cli.run(["sample", str(out), "-n", "50", "--persons", "--seed", "1", "-o", more]) == 0
     count = pd.read_csv(more)["who"].nunique()
-    assert f"50 synthetic rows of {count} invented persons" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert f"50 synthetic rows of {count} invented persons" in told
+    assert "rows of an invented person share sex" in told
+
+
+def test_that_persons_share_nothing_is_told():
+    assert "no column is `of: person`" in tell_invented(SCHEMA.edit("sex", of=None))

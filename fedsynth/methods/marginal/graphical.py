@@ -23,12 +23,12 @@ from fedsynth.methods.marginal.clipped import count_clipped
 from fedsynth.methods.marginal.errors import tabulate_errors
 from fedsynth.methods.marginal.expecting import Asked, expect_tables
 from fedsynth.methods.marginal.measurer import Measurer
+from fedsynth.methods.marginal.persons import draw_further
 from fedsynth.methods.marginal.sense import find_outside
 from fedsynth.methods.marginal.settings import GraphicalSettings
 from fedsynth.methods.sampling.following import route, sources_of
 from fedsynth.methods.sampling.gaps import Known
 from fedsynth.methods.sampling.labels import label_shares
-from fedsynth.methods.sampling.persons import deal_sizes
 from fedsynth.methods.synthesizer import Synthesizer
 from fedsynth.privacy.budget import Budget
 from fedsynth.queries.arguments import demand_draw, demand_rows, demand_seed, rename
@@ -116,13 +116,9 @@ class Learned(Outlined):
         rng = np.random.default_rng(seed)
         model, given = self.condition(where, proportions)
         whole = self.sample_inside(model, len(sizes), rng)
-        names = [one.name for one in self.schema.modelled]
-        own = np.isin(names, self.schema.of_person)
-        persons = np.repeat(np.arange(len(sizes)), deal_sizes(sizes, whole[:, own], rng))
-        further = np.diff(persons, prepend=-1) == 0
-        codes = whole[persons]
-        codes[np.ix_(further, ~own)] = -1
-        return self.encoding.decode(model.impute(codes, rng), rng, given, persons)
+        own = np.isin([one.name for one in self.schema.modelled], self.schema.of_person)
+        codes, persons = draw_further(model, whole, sizes, own, self.empty, rng)
+        return self.encoding.decode(codes, rng, given, persons)
 
     def sample_codes(
         self,

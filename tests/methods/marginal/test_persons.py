@@ -13,6 +13,7 @@ import pytest
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.marginals import Domain, JunctionTree, Model
 from fedsynth.methods.marginal.graphical import Learned
+from fedsynth.methods.marginal.persons import draw_further
 from fedsynth.methods.sampling.persons import draw_sizes
 from fedsynth.schema import Categorical, Identifier, Integer, Schema
 
@@ -98,6 +99,21 @@ def test_conditions_and_proportions_hold_for_the_rows_of_persons(learned):
     assert abs((rows["sex"] == "f").mean() - 0.2 / 0.35) < 0.02
     _, rows = draw(learned, 20_000, None, {"clinic": 0.7, "home": 0.3})
     assert abs((rows["place"] == "clinic").mean() - 0.7) < 0.02
+
+
+def test_further_rows_keep_out_of_cells_that_are_next_to_empty(learned):
+    rng = np.random.default_rng(0)
+    whole, sizes = learned.model.sample(500, rng), np.full(500, 4)
+    at_home = np.array([[False, False], [True, False]])
+    own = np.array([False, True, True, False])
+    further = {}
+    for name, empty in (("free", []), ("led", [((0, 1), at_home)])):
+        codes, persons = draw_further(learned.model, whole, sizes, own, empty, rng)
+        assert (codes[::4] == whole).all()
+        assert (persons == np.repeat(np.arange(500), 4)).all()
+        further[name] = (np.delete(codes, np.s_[::4], axis=0)[:, :2] == [1, 0]).all(axis=1).sum()
+    assert further["free"] > 50
+    assert further["led"] == 0
 
 
 def test_a_draw_is_repeatable(learned):
