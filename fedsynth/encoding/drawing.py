@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -143,8 +142,13 @@ def order(
             for name in constraint.ordered if attempt < _REDRAWS else ():
                 columns[name][own] = draws[name].values(own, rng)
     # A code's values without weight are as possible as the others: the model counts on them.
-    for widen in (lambda own: own, methodcaller("widen_to_codes"), methodcaller("widen_to_bounds")):
-        spaces: dict[str, Draws] = {name: widen(draws[name]) for name in names}
+    wider: tuple[Callable[[Draws], Draws], ...] = (
+        lambda own: own,
+        lambda own: own.widen_to_codes(),
+        lambda own: own.widen_to_bounds(),
+    )
+    for widen in wider:
+        spaces = {name: widen(draws[name]) for name in names}
         _move(columns, constraints, kinds, spaces, rows)
         left = [_find_unordered(columns, c, kinds, rows) for c in constraints]
         rows = rows[np.logical_or.reduce(left)]

@@ -67,8 +67,8 @@ def draw_sizes(shares: Floats, rows: int, rng: np.random.Generator) -> Whole:
     sizes, cut = sizes[: last + 1], int(sums[last]) - rows
     sizes[-1] -= cut
     if cut:
-        other = rng.integers(len(sizes))
-        sizes[[other, -1]] = sizes[[-1, other]]
+        other = int(rng.integers(len(sizes)))
+        sizes[other], sizes[-1] = sizes[-1], sizes[other]
     return sizes.astype(np.int64)
 
 
