@@ -354,19 +354,15 @@ def full_server(world: World) -> str:
     return "it stopped before it asked or released, and was resumed when there was room"
 
 
-@contextmanager
-def small_disk(folder: Path) -> Iterator[Path]:
-    """A file system of its own, of 128 KiB, and a file that fills it up while it is there."""
+def small_disk(world: World) -> Path:
+    """A file system of its own, of 128 KiB: a file there that may fill it up."""
+    folder = world.folder / "disk"
     folder.mkdir()
-    mounted = shutil.which("mount") and subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", folder], capture_output=True
-    )
-    if not mounted or mounted.returncode:
+    given = ["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(folder)]
+    if not shutil.which("mount") or subprocess.run(given, capture_output=True).returncode:
         pytest.skip("file systems are mounted by the superuser alone, and not everywhere")
-    try:
-        yield folder / "full"
-    finally:
-        subprocess.run(["umount", folder], check=True)
+    world.closing.callback(subprocess.run, ["umount", "--lazy", str(folder)], check=True)
+    return folder / "full"
 
 
 def fill(path: Path) -> None:
@@ -377,53 +373,53 @@ def fill(path: Path) -> None:
 
 @fault("a site's disk that is really full for two rounds")
 def filled_site(world: World) -> str:
-    with small_disk(world.folder / "disk") as filler:
-        world.homes["south"] = "disk"
-        world.write_site("south")
+    filler = small_disk(world)
+    world.homes["south"] = "disk"
+    world.write_site("south")
 
-        def before(name: str, frame: Frame) -> None:
-            # What is left of a page that a file has still takes an entry or two.
-            if name == "south" and asks(frame, 0):
-                fill(filler)
-            elif name == "south" and asks(frame, 2):
-                filler.unlink()
+    def before(name: str, frame: Frame) -> None:
+        # What is left of a page that a file has still takes an entry or two.
+        if name == "south" and asks(frame, 0):
+            fill(filler)
+        elif name == "south" and asks(frame, 2):
+            filler.unlink()
 
-        world.before = before
-        world.join(*NAMES)
-        world.serve()
-        world.wait()
-        world.demand_nothing_lost({"south": set(world.charged("south")) - world.answered("south")})
-        codes = happened(world, "fail") + happened(world, "refuse")
-        assert codes and set(codes) <= {"file", "ledger"} and 2 in world.answered("south")
+    world.before = before
+    world.join(*NAMES)
+    world.serve()
+    world.wait()
+    world.demand_nothing_lost({"south": set(world.charged("south")) - world.answered("south")})
+    codes = happened(world, "fail") + happened(world, "refuse")
+    assert codes and set(codes) <= {"file", "ledger"} and 2 in world.answered("south")
     return f"code `{codes[0]}`; nothing left it; rounds went on without it, and it was in the third"
 
 
 @fault("a server's disk that is really full, before a job and within it")
 def filled_server(world: World) -> str:
-    with small_disk(world.folder / "disk") as filler:
-        world.out = filler.parent / "out"
+    filler = small_disk(world)
+    world.out = filler.parent / "out"
 
-        def before(name: str, frame: Frame) -> None:
-            if asks(frame, 1):
-                fill(filler)
-
-        world.join(*NAMES)
-        fill(filler)
-        with pytest.raises(FedsynthError, match="No space left on device") as caught:
-            world.serve()
-        world.told.append(str(caught.value))
-        assert not any(map(world.charged, NAMES))
-        filler.unlink()
-        world.before = before
-        shutil.rmtree(world.out, ignore_errors=True)
+    def stops() -> None:
         with pytest.raises(FedsynthError, match="No space left on device") as caught:
             world.serve()
         world.told.append(str(caught.value))
         filler.unlink()
-        world.before = nothing
-        world.serve(resume=True)
-        world.wait()
-        world.demand_nothing_lost()
+
+    def before(name: str, frame: Frame) -> None:
+        if asks(frame, 1):
+            fill(filler)
+
+    world.join(*NAMES)
+    fill(filler)
+    stops()
+    assert not any(map(world.charged, NAMES))
+    shutil.rmtree(world.out, ignore_errors=True)
+    world.before = before
+    stops()
+    world.before = nothing
+    world.serve(resume=True)
+    world.wait()
+    world.demand_nothing_lost()
     return "it stopped, with nothing asked or released that it had not written, and was resumed"
 
 

@@ -88,6 +88,7 @@ class World:
         after: called with a site's name, a frame and its reply; brings what leaves in its place.
         flushing: called with a file that is to be on disk now; what it raises, the disk does.
         errors: that ended sites.
+        closing: what is undone at the end.
         homes: folders of accounts that lie elsewhere than the others, by their owners.
         events: of the server's log.
     """
@@ -102,6 +103,7 @@ class World:
     errors: dict[str, FedsynthError] = field(default_factory=dict)
     events: Events = field(default_factory=Events)
     hub: Hub | None = None
+    closing: ExitStack = field(default_factory=ExitStack)
     homes: dict[str, str] = field(default_factory=dict)
     authority: Any = None
     out: Path = field(init=False)
@@ -320,7 +322,7 @@ def in_thread(name: str) -> bool:
 def world(folder: Path) -> Iterator[World]:
     """Files written, and nobody started."""
     made = World(folder)
-    with ExitStack() as closing:
+    with made.closing as closing:
         for name in NAMES:
             made.ways[name] = Way()
             closing.callback(made.ways[name].close)
