@@ -77,7 +77,7 @@ mutate: .venv/installed-dev
 	OMP_NUM_THREADS=1 $(BIN)/mutmut run --max-children 2 $(if $(ONLY),'$(ONLY)')
 
 # The site, in build/site: a link that leads nowhere is an error, and so is a notebook that fails.
-# Search needs it served: $(BIN)/python -m http.server -d build/site
+# It works opened from a disk, search too: build/site/index.html.
 docs: .venv/installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	FEDSYNTH_SITE=build/site $(PYTEST) tests/docs/test_site.py

@@ -1,4 +1,4 @@
-"""The stopwatch: lines and CPU seconds from a DataFrame to synthetic rows, beside SDV.
+"""Lines and CPU seconds from a DataFrame to synthetic rows, beside SDV.
 
     python evaluation/bench/first_rows.py
 

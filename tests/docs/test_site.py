@@ -69,3 +69,16 @@ def test_a_page_loads_nothing_from_a_network_fits_a_phone_and_axe_finds_nothing(
     found = axe.Axe().run(page, options=options).response["violations"]
     assert [(each["id"], each["nodes"][0]["html"][:200]) for each in found] == []
     page.close()
+
+
+def test_a_search_finds_pages_that_were_opened_from_a_disk(browser):
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.goto((SITE / "index.html").as_uri())
+    page.click(".md-search__input")
+    page.type(".md-search__input", "cohort")
+    page.wait_for_selector(".md-search-result__link", timeout=60_000)
+    links = [
+        link.get_attribute("href") for link in page.query_selector_all("a.md-search-result__link")
+    ]
+    assert any("deploying.html" in link for link in links)
+    page.close()
