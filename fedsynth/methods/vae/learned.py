@@ -77,6 +77,13 @@ class Learned(Outlined):
         demand_shares(self.frequencies, conditions(self.schema))
         if (self.encoding is None) != isinstance(self.schema, ImageSchema):
             raise ReleaseError("the model's encoding is not of the schema's kind")
+        numbers, spec = self._numbers, self.model.spec
+        if numbers is not None:
+            sizes = numbers.sizes
+            if self.model.labelled:
+                sizes = sizes[: numbers.target] + sizes[numbers.target + 1 :]
+            if (spec.numbers, spec.sizes) != (len(numbers.numeric), sizes):
+                raise ReleaseError("the model's networks are not of its encoding's columns")
 
     def draw(
         self,

@@ -1,6 +1,7 @@
 """A Gaussian likelihood: rows as numbers of unit variance and codes, and back within bounds."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,7 @@ import pytest
 from fedsynth.data.tables import conform
 from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.encoding.table import TableEncoding
-from fedsynth.errors import ConfigError
+from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.methods.vae.numbers import Numbers
 from fedsynth.methods.vae.synthesizer import FedVAE
 from fedsynth.privacy.budget import Budget
@@ -133,6 +134,17 @@ def test_a_client_s_decoder_has_the_paper_s_number_of_weights():
     assert synth.learned.theta.shape == (2 * 34_082,)
     again = FedVAE.from_state(schema, *synth.model_state())
     pd.testing.assert_frame_equal(again.sample(5, seed=1), synth.sample(5, seed=1))
+
+
+def test_networks_of_other_columns_are_no_release():
+    synth = FedVAE(SCHEMA, likelihood="gaussian", rounds=1, hidden=(4,), latent=2)
+    learned = synth.fit(owners(60), FREE, seed=0).learned
+    learned.check()
+    spec = learned.model.spec
+    # As many weights, for other columns.
+    other = replace(spec, sizes=(spec.sizes[0] - 1, *spec.sizes[1:-1], spec.sizes[-1] + 1))
+    with pytest.raises(ReleaseError, match="not of its encoding's columns"):
+        replace(learned, model=replace(learned.model, spec=other)).check()
 
 
 @pytest.mark.parametrize(
