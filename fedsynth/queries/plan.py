@@ -130,6 +130,14 @@ class Plan(Shown):
         ]
         head = ("question", "times", "noise", "multiplier", "clip", "asked each time")
         parts: list[Grid | Said] = [Grid(head, rows, figures=(1, 3, 4))]
+        if budget.chooses_clip:
+            parts.append(
+                Said(
+                    "Clips are of one row. A person's rows are clipped to so many times that as "
+                    f"{ROWS_A_PERSON.name}, which is asked first, will tell; noise goes with the "
+                    "clip, and epsilon stays."
+                )
+            )
         if self.participations is not None:
             parts.append(Said(f"A client refuses after {self.participations:,} rounds."))
         parts.append(adversary_grid(map(asdict, self.adversaries())))

@@ -167,6 +167,7 @@ def test_groups_and_the_histogram_itself_keep_their_clip():
         alone = before.label == "rows-a-person" or in_groups(before.label)
         assert after.terms.clip == before.terms.clip * (1.0 if alone else 3.0)
         assert replace(after.terms, clip=1.0) == replace(before.terms, clip=1.0)
+    assert "Clips are of one row" in str(plan) and "of one row" not in str(clipped)
     assert clipped.epsilon() == plan.epsilon() and clipped.budget.person_clip == 3.0
     assert any(in_groups(label) for label in plan.labels)
 

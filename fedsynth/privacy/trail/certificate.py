@@ -7,7 +7,7 @@ import importlib.metadata
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from fedsynth.privacy.adversaries import (
 )
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.chain import parse_strictly
-from fedsynth.privacy.trail.job import Event
+from fedsynth.privacy.trail.job import Event, chosen_clip
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.trail.spelling import spell
 from fedsynth.privacy.trust import SECURED
@@ -296,29 +296,13 @@ def _persons(ledger: Ledger) -> tuple[str, ...]:
     }
     clip, chosen = budget.person_clip, ""
     if clip is None:
-        clip = _chosen_clip(ledger)
+        clip = chosen_clip(ledger.job, ledger.events)
         chosen = ", a number chosen from the released histogram of rows a person"
     return (
         budget.protects.several[1],
         f"The release describes {described[budget.weigh or 'person']} (weigh: {budget.weigh}). A "
         f"person's rows together move a sum no further than {clip:g} rows could{chosen}.",
     )
-
-
-def _chosen_clip(ledger: Ledger) -> float:
-    """How many rows' worth a person's were clipped to, where the plan left that open: so many times
-    its clips were asked."""
-    clips = [1.0]
-    for event in ledger.events:
-        alike = [one for one in ledger.job.plan if _open(one.terms) == _open(event.terms)]
-        # Of a plan's stages that differ by their clips alone each has its task's name.
-        named = [one for one in alike if one.label == event.label] or alike
-        clips += [event.terms.clip / one.terms.clip for one in named[:1]]
-    return max(clips)
-
-
-def _open(terms: Terms) -> Terms:
-    return replace(terms, clip=1.0)
 
 
 def _mechanisms(ledger: Ledger) -> Iterator[str]:

@@ -208,3 +208,16 @@ class Job:
         if job.secure not in ("", *SECURED):
             raise PrivacyError("a job of secure sums that this fedsynth does not know")
         return job
+
+
+def chosen_clip(job: Job, events: Iterable[Event]) -> float:
+    """How many rows' worth a person's were clipped to, where the plan left that open: so many times
+    its clips were asked."""
+    clips = [1.0]
+    for event in events:
+        noise = replace(event.terms, clip=1.0)
+        alike = [one for one in job.plan if replace(one.terms, clip=1.0) == noise]
+        # Of a plan's stages that differ by their clips alone each has its task's name.
+        named = [one for one in alike if one.label == event.label] or alike
+        clips += [event.terms.clip / one.terms.clip for one in named[:1]]
+    return max(clips)

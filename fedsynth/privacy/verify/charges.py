@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from fedsynth.errors import ReleaseError
 from fedsynth.files import LINES, read_plain
+from fedsynth.privacy.verify.clips import clipped_alike, clips_open
 
 Line = Mapping[str, Any]
 
@@ -136,7 +137,7 @@ def structure(lines: Sequence[Line]) -> Iterator[tuple[str, bool, str]]:
         yield "rounds", True, f"0 to {rounds[-1]}, in order"
     planned = [release["terms"] for release in job["plan"]]
     strange = [event["label"] for event in events if event["terms"] not in planned]
-    if strange and _open(job["budget"]) and _clipped_alike(events, planned):
+    if strange and clips_open(job["budget"]) and clipped_alike(events, planned):
         strange = []
     if not planned:
         yield "plan", False, "nothing was planned, so the noise was calibrated for nothing"
@@ -144,29 +145,6 @@ def structure(lines: Sequence[Line]) -> Iterator[tuple[str, bool, str]]:
         yield "plan", False, f"{strange[0]}: released under terms that were not planned"
     else:
         yield "plan", True, "every release is under planned terms"
-
-
-def _open(budget: Line) -> bool:
-    """Whether a person's clip was to be chosen from what the job's first release told."""
-    return bool(budget["unit"] == "person" and budget.get("person_clip") is None)
-
-
-def _clipped_alike(events: Sequence[Line], planned: Sequence[Line]) -> bool:
-    """Whether all releases are planned but for their clips, each of which is the planned one or
-    that times one number, the same for all."""
-    found = [
-        [
-            event["terms"]["clip"] / terms["clip"]
-            for terms in planned
-            if {**terms, "clip": 0} == {**event["terms"], "clip": 0}
-        ]
-        for event in events
-    ]
-    factors = {round(one, 9) for own in found for one in own}
-    fits = (
-        all(any(round(one, 9) in (1, factor) for one in own) for own in found) for factor in factors
-    )
-    return any(fits)
 
 
 def charge(lines: Sequence[Line], colluding: int | None = None) -> Charges:

@@ -21,7 +21,7 @@ from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.job import Event, Job, Planned
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.trust import TRUSTS
-from fedsynth.privacy.verify import charges, gaussian, moments, pure
+from fedsynth.privacy.verify import charges, clips, gaussian, moments, pure
 from fedsynth.privacy.verify.charges import Charge, charge, structure
 from tests.charges import charges_of
 
@@ -342,7 +342,7 @@ def test_a_ledger_of_an_earlier_version_is_read(tmp_path: Path):
     assert all(passed for _, passed, _ in structure(raw))
 
 
-@pytest.mark.parametrize("module", [charges, gaussian, moments, pure])
+@pytest.mark.parametrize("module", [charges, clips, gaussian, moments, pure])
 def test_the_second_accountant_imports_nothing_of_the_first(module):
     """Whatever modules there will be: import-linter is told by name."""
     tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
@@ -359,4 +359,5 @@ def test_the_second_accountant_imports_nothing_of_the_first(module):
         "fedsynth.files",
         verify,
         f"{verify}.charges",
+        f"{verify}.clips",
     }
