@@ -60,7 +60,9 @@ def demand_invented(
         learned: the class of what the method learns.
         where: conditions on what is drawn.
     """
-    if isinstance(schema, ImageSchema) or schema.person is None:
+    if isinstance(schema, ImageSchema):
+        raise ConfigError("persons: images are not drawn by person, tables' rows may be")
+    if schema.person is None:
         raise ConfigError(
             "persons: rows can be those of invented persons where the schema says whose a row is "
             "(`person`), which this one does not"
@@ -72,8 +74,8 @@ def demand_invented(
         )
     if totals := route(schema, where)[1]:
         raise ConfigError(
-            f"persons: a condition on {', '.join(totals)}, which is a total, is met by single rows "
-            "that are drawn again, and not by persons: leave one of the two out"
+            f"persons: a condition on {', '.join(totals)}, which follows from other columns, is "
+            "met by single rows that are drawn again, and not by persons: leave one of the two out"
         )
 
 

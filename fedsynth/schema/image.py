@@ -48,7 +48,7 @@ class ImageSchema(Document):
         if self.target is not None and self.target.missing:
             raise ValueError("`target` may not be missing: drop the images without a label")
         if self.target is not None and self.target.of is not None:
-            raise ValueError("`of: person` is for tables: nothing says whose an image is")
+            raise ValueError("`of: person` is for columns of tables: take it out of the target")
         return self
 
     def _view(self) -> View:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from fedsynth.agreed import suggestion
 from fedsynth.schema.columns import Identifier
 from fedsynth.schema.constraints import Equal, Sum
+from fedsynth.schema.determining import Determines
 
 if TYPE_CHECKING:
     from fedsynth.schema.table import Schema
@@ -47,12 +48,14 @@ def demand_person(schema: Schema) -> None:
 def _demand_alike(schema: Schema) -> None:
     """Raises ValueError where a column would have to be of a person by a constraint, and is not."""
     for number, one in enumerate(schema.constraints, 1):
-        if not isinstance(one, Equal | Sum):
+        if not isinstance(one, Equal | Sum | Determines):
             continue
-        own = [name for name in one.names() if schema.column(name).of == "person"]
-        rest = [name for name in one.names() if name not in own]
-        if own and rest and (isinstance(one, Equal) or one.total in own):
-            told = own[0] if isinstance(one, Equal) else one.total
+        names = one.names()
+        own = [name for name in names if schema.column(name).of == "person"]
+        rest = [name for name in names if name not in own]
+        # Of sums and what a column settles the last follows from the others.
+        if own and rest and (isinstance(one, Equal) or names[-1] in own):
+            told = own[-1]
             raise ValueError(
                 f"constraint {number}: {told!r} is `of: person`, which invented rows keep only if "
                 f"{rest[0]!r} is, too: say `of: person` there as well"

@@ -50,7 +50,7 @@ def test_what_cannot_be_of_a_person_is_refused(columns, person, said):
 def test_of_is_of_a_person_alone():
     with pytest.raises(SchemaError, match=r"column 'born' .* `of` must be person, not 'persons'"):
         Integer(name="born", lower=0, upper=99, of="persons")
-    with pytest.raises(SchemaError, match="nothing says whose an image is"):
+    with pytest.raises(SchemaError, match="is for columns of tables"):
         ImageSchema(shape=(2, 2), target=Categorical(name="y", values=["a"], of="person"))
 
 
@@ -69,6 +69,17 @@ def test_a_total_is_of_a_person_only_if_its_parts_are():
     assert free.of_person == ("born",)
     with pytest.raises(SchemaError, match=r"'all' is `of: person`, .* only if 'cost' is"):
         free.edit("all", of="person")
+
+
+def test_what_a_column_settles_is_of_a_person_only_if_that_is():
+    kind = Categorical(name="kind", values=["a", "b"])
+    word = Categorical(name="word", values=["x", "y"])
+    table = {"source": "kind", "column": "word", "values": {"a": "x", "b": "y"}}
+    columns, rule = [KEY, BORN, kind, word], {"determines": table}
+    free = Schema(columns=columns, person="key", constraints=[rule])
+    with pytest.raises(SchemaError, match=r"'word' is `of: person`, .* only if 'kind' is"):
+        free.edit("word", of="person")
+    assert free.edit("kind", of="person").of_person == ("born", "kind")
 
 
 @given(
