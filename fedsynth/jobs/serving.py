@@ -89,6 +89,7 @@ def by_streams(keys: Path | None, tell: Tell = print) -> Carry:
         owners = federation.owners or ()
         with Streams(owners, federation.listen or LISTEN, own, tell) as streams:
             yield config.carried_by(STREAM), streams
+            tell(streams.hub.words)
 
     return carry
 
@@ -128,6 +129,7 @@ def by_messages(
             # Sites say that they are done once their streams are closed.
             with starter, streams:
                 yield config.carried_by(STREAM), streams
+                tell(streams.hub.words)
             return
         with Messages(owners, mail, plain=insecure, pinned=pinned) as messages:
             yield config.carried_by(MESSAGES), messages

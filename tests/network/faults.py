@@ -81,6 +81,8 @@ def undisturbed(world: World) -> str:
     world.serve()
     world.wait()
     world.demand_nothing_lost()
+    (told,) = [one for one in world.told if one.startswith("bytes to and from all owners")]
+    assert told.endswith("(3 rounds)")
     return "finished"
 
 

@@ -48,6 +48,7 @@ from fedsynth.federation.wire import (
     write,
 )
 from fedsynth.privacy.trail.job import Job
+from fedsynth.views import spell_bytes
 
 _LOG = logging.getLogger("fedsynth.hub")
 
@@ -113,7 +114,8 @@ class Hub:
     Attributes:
         begun: whether the job to come asked something before: it goes on with those who are there.
         spared: whether it asks nothing any more, and waits for nobody.
-        counts: bytes `down` and `up`, frames `asked` and `answered`, and those `late` or `bad`.
+        counts: bytes `down` and `up`, frames `asked` and `answered`, those `late` or `bad`, and
+            `rounds`.
 
     Raises:
         ConfigError: no owners, or two of one name.
@@ -228,6 +230,14 @@ class Hub:
     @property
     def insecure(self) -> bool:
         return self._plain or bool(self._known)
+
+    @property
+    def words(self) -> str:
+        """What all sites were sent, and sent, since this server was started."""
+        counts = self.counts
+        size, rounds = counts["down"] + counts["up"], counts["rounds"]
+        each = f", {spell_bytes(size / rounds)} a round ({rounds:,} rounds)" if rounds else ""
+        return f"bytes to and from all owners since the start: {spell_bytes(size)}{each}"
 
     def agree(
         self,
@@ -464,6 +474,7 @@ class Hub:
     def _log_round(self, request: Request, began: float) -> None:
         told = {"job": request.job, "round": request.round, "task": request.task}
         took, size = time.monotonic() - began, self.counts["down"] + self.counts["up"]
+        self.counts["rounds"] += 1
         self._log("round", "", **told, took=round(took, 4), bytes=size)
 
     def _ask(self, asked: _Asked, within: float | None = None) -> _Asked:
