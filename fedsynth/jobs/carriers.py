@@ -12,9 +12,9 @@ from fedsynth.queries.plan import Plan
 from fedsynth.registry import choose, make
 
 MESSAGES, STREAM = "messages", "stream"
-MOST_MESSAGES, SECURE = 40, 4
+MOST_MESSAGES = 40
 """Messages to a site by which a job goes unless it says otherwise: each starts a process there,
-which takes 6 to 25 seconds before any work. And those of a question under secure sums."""
+which takes 6 to 25 seconds before any work."""
 
 
 def choose_carrier(config: Config, base: Path) -> tuple[str, str]:
@@ -31,6 +31,14 @@ def choose_carrier(config: Config, base: Path) -> tuple[str, str]:
     return carrier_of(agreed.carrier, method, plan)
 
 
+def count_messages(plan: Plan) -> int:
+    """To a site: a question each; of secure sums the exchanges behind the first (docs/
+    secure-sums.md), of which the first round has more, since no round before brought its keys."""
+    if plan.secure is None or not plan.total:
+        return plan.total
+    return plan.total + 2 if plan.secure.needs_all else 3 * plan.total + 3
+
+
 def carrier_of(asked: str | None, method: str, plan: Plan) -> tuple[str, str]:
     """What carries a plan, and why.
 
@@ -41,7 +49,7 @@ def carrier_of(asked: str | None, method: str, plan: Plan) -> tuple[str, str]:
         ConfigError: by messages a site's process ends with each, and the method's tasks keep
             something in memory from one to the next.
     """
-    messages = plan.total * (1 if plan.secure is None else SECURE)
+    messages = count_messages(plan)
     questions = f"{plan.total:,} question{'' if plan.total == 1 else 's'}"
     questions += f" in {messages:,} messages" if messages > plan.total else ""
     remembers = any(knows(one) and isinstance(lookup(one), GroupTask) for one in plan.labels)

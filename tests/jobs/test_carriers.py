@@ -28,7 +28,7 @@ def job(method: str, trust: str = "central", **federation: object) -> Config:
     ("method", "trust", "carrier", "why"),
     [
         ("aim", "central", "messages", "35 questions"),
-        ("aim", "distributed", "messages", "6 questions in 24 messages"),
+        ("aim", "distributed", "messages", "6 questions in 8 messages"),
         ("privbayes", "central", "messages", "3 questions"),
         ("auto", "local", "messages", "6 questions"),
         ("fedinfer", "central", "messages", "1 question"),
