@@ -98,10 +98,14 @@ class Generator(nn.Module):
             nn.init.constant_(self.line.weight, _GAIN)
             nn.init.constant_(self.line.bias, -_GAIN * _MIDDLE)
 
-    def forward(self, classes: Tensor, generator: torch.Generator, spread: float = 1.0) -> Tensor:
-        """Records [n, width] of classes [n], from noise of the standard deviation `spread`."""
+    def forward(
+        self, classes: Tensor, generator: torch.Generator, spreads: Tensor | None = None
+    ) -> Tensor:
+        """Records [n, width] of classes [n], from noise of standard deviations [n], or of 1."""
         rows, components = len(classes), self.means.shape[1]
-        noise = spread * torch.randn((rows, components), generator=generator)
+        noise = torch.randn((rows, components), generator=generator)
+        if spreads is not None:
+            noise = noise * spreads[:, None]
         drawn = self.means[classes] + torch.einsum("nk,nik->ni", noise, self.roots[classes])
         drawn = self._bound(drawn, classes)
         one_hot = functional.one_hot(classes, len(self.means)).to(torch.float32)
@@ -149,14 +153,22 @@ class Generator(nn.Module):
         return refined.permute(0, 2, 3, 1).flatten(1)
 
     def draw(
-        self, classes: NDArray[np.int64], seed: int, spread: float = 1.0
+        self, classes: NDArray[np.int64], seed: int, spreads: NDArray[np.float32] | None = None
     ) -> NDArray[np.float64]:
-        """Records float64 [n, width] of classes [n], the same for a seed."""
+        """Records float64 [n, width] of classes [n], the same for a seed.
+
+        Args:
+            spreads: of each one's noise, [n]; 1 as in the training by default.
+        """
         generator = torch.Generator().manual_seed(seed)
+        if spreads is None:
+            spreads = np.ones(len(classes), np.float32)
         records = [np.zeros((0, self.embedding.coding.width))]
         with torch.no_grad():
-            for part in torch.split(torch.from_numpy(classes), _SAMPLED):
-                records.append(self(part, generator, spread).double().numpy())
+            for start in range(0, len(classes), _SAMPLED):
+                part = slice(start, start + _SAMPLED)
+                chosen = torch.from_numpy(classes[part]), generator, torch.from_numpy(spreads[part])
+                records.append(self(*chosen).double().numpy())
         return np.concatenate(records)
 
     def vector(self) -> NDArray[np.float32]:
