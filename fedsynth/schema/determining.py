@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field
 
 from fedsynth.agreed import Agreed, plain, suggestion
 from fedsynth.errors import SchemaError
-from fedsynth.schema.cells import read_cells, violations
+from fedsynth.schema.cells import Cells, read_cells, violations
 from fedsynth.schema.columns import Boolean, Categorical, Identifier, Modelled, text_of
 from fedsynth.schema.rounding import round_to_grid
 
@@ -113,10 +113,10 @@ class Determines(Agreed):
         """Conformed values of the column by code of the source, [categories]."""
         source, column = (columns[name] for name in self.names())
         assert isinstance(source, Categorical | Boolean) and not isinstance(column, Identifier)
-        values = self._cells(column).values
+        values: NDArray[Any] = self._cells(column).values
         if not isinstance(column, Categorical | Boolean):
             values = round_to_grid(np.asarray(values, np.float64), column)
-        by_code = np.empty_like(values)
+        by_code: NDArray[Any] = np.empty_like(values)
         by_code[self._codes(source)] = values
         return by_code
 
@@ -132,7 +132,7 @@ class Determines(Agreed):
         keys = pd.Series(list(self.determines.values), dtype=object)
         return np.asarray(read_cells(keys, source, ()).values, np.int64)
 
-    def _cells(self, column: Modelled) -> Any:
+    def _cells(self, column: Modelled) -> Cells:
         import pandas as pd
 
         values = pd.Series(list(self.determines.values.values()), dtype=object)
