@@ -59,6 +59,13 @@ def amount(value: object) -> str:
     return f"{value:.4g}".replace("-", _MINUS)
 
 
+def seconds(value: object) -> str:
+    """In two significant digits: what is measured once is not known better."""
+    if not known(value):
+        return DASH
+    return count(value) if value >= 10 else f"{value:.2g}"
+
+
 def metric_value(metric: str, value: object) -> str:
     """A value of a named metric: errors are amounts, everything else is a score."""
     return amount(value) if metric == "mae" else score(value)

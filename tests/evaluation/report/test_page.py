@@ -17,7 +17,7 @@ import tests.evaluation.report.report_contents as contents
 from fedsynth.errors import ConfigError, MachineError
 from fedsynth.evaluation.report import page, save
 from fedsynth.evaluation.report.sections.summary import belief_after
-from fedsynth.evaluation.report.wording import amount, capital, one_in, percent, score
+from fedsynth.evaluation.report.wording import amount, capital, one_in, percent, score, seconds
 from tests.evaluation.report.report_reading import Element, read
 
 MAKERS = {"table": contents.table, "images": contents.images, "minimal": contents.minimal}
@@ -503,6 +503,11 @@ def test_clients_are_weighed_by_rows_and_may_bring_their_error():
     assert rows["c"] == ["\u2013", "\u2013", "no answer"]
     assert rows["Mean, weighted by rows"][:2] == ["400 in all", "0.800"]
     assert rows["Range"][:2] == ["100 to 300", "0.500 to 0.900"]
+
+
+def test_seconds_have_two_significant_digits():
+    shown = [seconds(value) for value in (0.04213, 2.349, 9.96, 48.27, 1234.5, None)]
+    assert shown == ["0.042", "2.3", "10", "48", "1,234", "\u2013"]
 
 
 def test_numbers_are_written_for_readers():

@@ -19,7 +19,6 @@ from fedsynth.evaluation.report.layout import (
 )
 from fedsynth.evaluation.report.wording import (
     DASH,
-    amount,
     capital,
     count,
     interval,
@@ -27,6 +26,7 @@ from fedsynth.evaluation.report.wording import (
     metric_name,
     metric_value,
     score,
+    seconds,
 )
 from fedsynth.markup import Html, name, tag
 
@@ -118,7 +118,7 @@ def _everything(utility: Content, kinds: list[str]) -> Html:
             rows.append(
                 [capital(str(model.get("name"))), _TITLES[kind], number]
                 + [metric_value(metric, scores.get(metric)) for metric in metrics]
-                + [amount(model.get("seconds")) if kind == kinds[0] else ""]
+                + [seconds(model.get("seconds")) if kind == kinds[0] else ""]
             )
     for base in utility.get("baselines") or []:
         scores = base.get("scores") or {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fedsynth.evaluation.report.content import Content
 from fedsynth.evaluation.report.layout import Section, lede, section, table
-from fedsynth.evaluation.report.wording import amount, metric_name, percent, score
+from fedsynth.evaluation.report.wording import metric_name, percent, score, seconds
 from fedsynth.markup import name
 
 _TITLE = "Yardsticks: what would rows without privacy reach?"
@@ -36,7 +36,7 @@ def yardsticks_section(content: Content) -> Section | None:
             score(one.get("told")),
             score(one.get("score")),
             percent(one.get("incoherent")),
-            amount(one.get("seconds")),
+            seconds(one.get("seconds")),
         ]
         for place, one in enumerate(found)
     ]
