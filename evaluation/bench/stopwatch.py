@@ -5,7 +5,8 @@
 For fedsynth and, beside it, SDV and the Synthetic Data SDK (mostlyai) in its local mode: a fresh
 virtual environment each, what pip says to install, and the shortest code that reads a table and
 writes 1,000 synthetic rows, each in a process of its own, with one thread. Environments stay in
-FOLDER and are used again; a tool that cannot be installed or fails is told with its last line.
+FOLDER and are used again; processor seconds are of what a tool waits for (mostlyai trains in a
+process that it leaves alone); a tool that cannot be installed or fails is told with its last line.
 Peers do not promise what fedsynth does: what each bounds stands beside it. `--first` is installed
 before each tool, the same for all (such as `torch==2.13.0` of an index with builds for processors);
 `--without` is taken out of environments again, where a machine has no build that fits.
@@ -22,7 +23,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from fedsynth.data.datasets import load_builtin
+import pandas as pd
+
+from fedsynth.data.datasets import builtin_schema, load_builtin
+from fedsynth.evaluation.measures.marginals import marginal_error
 
 HERE = Path(__file__).resolve().parents[2]
 READ = 'import pandas as pd\ntable = pd.read_csv("own.csv")\n'
@@ -98,6 +102,11 @@ def timed(command: list[str], folder: Path) -> tuple[float, float, float, str]:
     return time.perf_counter() - begun, spent, peak / 1024, " ".join(said)
 
 
+def pairs_apart(rows: Path, own: pd.DataFrame) -> float:
+    """Mean total variation of pairs of columns, between the rows and the table they came from."""
+    return marginal_error(own, pd.read_csv(rows), builtin_schema("health"), 2).mean
+
+
 def install(tool: Tool, folder: Path, first: list[str], without: list[str]) -> dict[str, float]:
     """Make a tool's environment, unless it stands there."""
     told = folder / "installed.json"
@@ -136,6 +145,9 @@ def main() -> None:
     out = given.out.absolute()
     out.mkdir(parents=True, exist_ok=True)
     load_builtin("health").drop(columns="site").to_csv(out / "own.csv", index=False)
+    own = pd.read_csv(out / "own.csv")
+    own.sample(1_000, random_state=0).to_csv(out / "real.csv", index=False)
+    print(json.dumps({"tool": "real rows", "pairs_apart": pairs_apart(out / "real.csv", own)}))
     for name in given.tools or TOOLS:
         tool = TOOLS[name]
         code = READ + tool.code + WRITE.format(name=name)
@@ -148,6 +160,7 @@ def main() -> None:
             continue
         found |= {"run_s": wall, "run_cpu_s": spent, "peak_MiB": peak}
         told = {key: round(value, 1) for key, value in found.items()}
+        told["pairs_apart"] = round(pairs_apart(out / f"{name}.csv", own), 3)
         lines = len(code.splitlines())
         print(json.dumps({"tool": name, "lines": lines, "bounds": tool.bounds, **told}), flush=True)
 
