@@ -11,7 +11,7 @@ from fedsynth.federation.client.tasks import joins, knows
 from fedsynth.methods.sampling.following import route
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.job import Planned
-from fedsynth.queries.persons import RowsAPerson
+from fedsynth.queries.persons import LABEL, RowsAPerson
 from fedsynth.schema import ImageSchema, Schema
 
 
@@ -49,6 +49,10 @@ def demand_joined(releases: Sequence[Planned], budget: Budget, method: str) -> N
                 f"{method} cannot protect persons: what it asks as {planned.label} has no rows "
                 "that can be added up by person. AIM, for one, can"
             )
+    if budget.chooses_clip and LABEL not in [planned.label for planned in releases]:
+        raise ConfigError(
+            f"{method} does not ask how many rows persons have, so weigh: row needs person_clip"
+        )
 
 
 def demand_invented(

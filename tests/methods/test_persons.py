@@ -114,6 +114,9 @@ def test_a_task_that_does_not_keep_the_order_of_rows_is_not_planned_for_persons(
     other = replace(releases[0], label=scores.TASK.name)
     with pytest.raises(ConfigError, match="added up by person"):
         demand_joined([other], BUDGET, "aim")
+    # Nor is a clip chosen by what nobody asks.
+    with pytest.raises(ConfigError, match="weigh: row needs person_clip"):
+        demand_joined(releases[1:], replace(BUDGET, weigh="row", person_clip=None), "aim")
 
 
 def test_somebody_must_say_whose_a_row_is():

@@ -256,7 +256,7 @@ def test_a_server_that_died_at_an_exchange_ends_with_the_same_model_and_costs(
 
 def test_a_clip_that_was_chosen_is_the_same_for_the_successor_of_a_server(tmp_path):
     whole = learned(tmp_path / "whole", persons=True)
-    for place, sites_too in ((1, True), (2, False)):
+    for place, sites_too in ((1, True), (3, False)):
         folder = tmp_path / f"dead at {place}"
         assert learned(folder, place, "behind", sites_too, persons=True) == whole
     assert whole[1] == [[0, 1, 2, 3, 4, 5, 6]] * 3
