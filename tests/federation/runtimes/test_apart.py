@@ -130,12 +130,15 @@ def apart(folder: Path, rules: Rules = INSISTING, job: Job = JOB) -> Iterator[Ap
         made.stop(*NAMES)
 
 
-@pytest.mark.parametrize("job, exchanges", [(JOB, 3), (ALL, 1)])
-def test_a_sum_over_sites_is_the_plain_one_to_the_last_bit_and_costs_once(job, exchanges, tmp_path):
+@pytest.mark.parametrize("job, first, exchanges", [(JOB, 6, 3), (ALL, 3, 1)])
+def test_a_sum_over_sites_is_the_plain_one_to_the_last_bit_and_costs_once(
+    job, first, exchanges, tmp_path
+):
     with apart(tmp_path, job=job) as four:
         summed = four.hub.sum(ask(), NAMES)
         assert summed.answered == 4 and not summed.incidents
         assert summed.total.tobytes() == exact().tobytes() and summed.total.any()
+        assert {len(link.seen) for link in four.links.values()} == {1 + first}
         # Keys of the next round came with it, and its numbers come with the answer to the question.
         counts = []
         for number in (1, 2):
