@@ -6,7 +6,7 @@ in every row because nothing else can be written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -222,16 +222,38 @@ def settle(
         total = known[one.name]
         left = total - np.sum([moved[name] for name in one.sources], axis=0)
         left = np.where(is_gap(total), 0.0, left)
+        free = {name: is_gap(known[name]) for name in one.sources}
+        left = _move(moved, left, one.sources, free, of)
+        # A coarse part may have been rounded by more than finer ones have room for.
         for name in one.sources:
-            column = of[name]
-            assert not isinstance(column, Categorical | Boolean | Identifier)
-            free = is_gap(known[name])
-            wanted = round_to_grid(moved[name] + left, column)
-            left = np.where(free, left - (wanted - moved[name]), left)
-            moved[name] = np.where(free, wanted, moved[name])
+            step = np.where(np.abs(left) > 1e-9, np.sign(left), 0.0) * _unit(of[name])
+            left = left - step + _move(moved, step, [name], free, of)
+            left = _move(moved, left, [*reversed(one.sources)], free, of)
+        for name in one.sources:
             # What sums to it in turn has to keep to it.
             known[name] = np.where(is_gap(total), known[name], moved[name])
     return moved
+
+
+def _move(
+    moved: Arrays,
+    left: NDArray[np.float64],
+    names: Sequence[str],
+    free: Mapping[str, NDArray[np.bool_]],
+    of: Columns,
+) -> NDArray[np.float64]:
+    """Add to each free cell in turn as much of what is left [n] as it may hold; what then is."""
+    for name in names:
+        column = of[name]
+        assert not isinstance(column, Categorical | Boolean | Identifier)
+        wanted = np.where(free[name], round_to_grid(moved[name] + left, column), moved[name])
+        left, moved[name] = left - (wanted - moved[name]), wanted
+    return left
+
+
+def _unit(column: Modelled | Identifier) -> float:
+    assert not isinstance(column, Categorical | Boolean | Identifier)
+    return float(column.unit)
 
 
 def _read_back(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import fedsynth as fs
@@ -153,6 +153,7 @@ _ROW = st.tuples(st.integers(0, 1000), st.integers(-500, 2000), st.sets(st.integ
 
 
 @given(st.lists(_ROW, min_size=1, max_size=20), st.integers(0, 2**32 - 1))
+@example([(0, 0, set())] * 2 + [(0, -1, {0, 1})] + [(0, 0, set())] * 6, 74_006)
 def test_gaps_of_parts_are_filled_so_that_a_known_total_holds(rows, seed):
     """Whatever is drawn for gaps, a total that is told is met: by the one unknown part, or by
     several that are moved."""
