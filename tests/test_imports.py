@@ -88,9 +88,10 @@ def test_verifying_needs_no_tables_planning_no_learning_and_an_aim_job_no_torch(
     call, tmp_path, exact_costs
 ):
     release, path = tmp_path / "release", str(job(tmp_path / "job"))
-    # Of samples, about which the PRV accountant is asked.
+    # Of samples, about which the PRV accountant is asked, and the same for all adversaries.
     noisy = {**SETTINGS, "noise_multiplier": 3.0}
-    sampled = write_job(tmp_path / "sampled", holdout=0.0, settings=noisy)
+    privacy = {"epsilon": 5.0, "delta": 1e-4, "trust": "central"}
+    sampled = write_job(tmp_path / "sampled", holdout=0.0, settings=noisy, privacy=privacy)
     assert call("run", sampled, "--out", release, "--quiet")[0] == 0
     held_out = str(job(tmp_path / "held out", holdout=0.2))
     verified, planned, ran, scored = loaded_after([
@@ -127,6 +128,11 @@ def declared_modules(requirements: list[str]) -> dict[str, set[str]]:
     return {name: MODULES.get(name, {name}) for name in names if name != "fedsynth"}
 
 
+def _called(node: ast.Call) -> str:
+    """The name of what is called, without what it belongs to."""
+    return str(getattr(node.func, "attr", getattr(node.func, "id", "")))
+
+
 def imported_modules() -> set[str]:
     """Top-level modules of others that the product imports anywhere, by name or by text."""
     modules = set()
@@ -136,7 +142,7 @@ def imported_modules() -> set[str]:
                 modules |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 modules.add(str(node.module))
-            elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            elif isinstance(node, ast.Call) and _called(node) == "import_module":
                 modules |= {str(a.value) for a in node.args if isinstance(a, ast.Constant)}
     tops = {name.partition(".")[0] for name in modules}
     return tops - set(sys.stdlib_module_names) - {"fedsynth"}

@@ -26,7 +26,7 @@ _contents = st.recursive(
 
 
 @given(st.dictionaries(st.text(min_size=1, max_size=5), _contents, max_size=4))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_what_is_written_reads_back_equal_in_value_and_type(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("yaml") / "file.yaml"
     write_yaml(content, path)

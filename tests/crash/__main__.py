@@ -14,8 +14,8 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from fedsynth.registry import ENTRIES
-from tests.conftest import quick_costs
 from tests.crash.trials import Trial, kill_all, preload, to_line
+from tests.running import quick_costs
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "evaluation" / "results" / "crash.jsonl"

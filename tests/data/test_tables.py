@@ -18,7 +18,7 @@ SCHEMA = Schema(columns=[Integer(name="a", lower=0, upper=9, missing=True)])
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
 @given(schema=schemas(), rows=st.integers(0, 20), seed=st.integers(0, 2**32))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_a_written_table_reads_back_the_same(tmp_path_factory, suffix, schema, rows, seed):
     rng = np.random.default_rng(seed)
     frame = restore(arrays(schema, rows, rng), schema, rng)

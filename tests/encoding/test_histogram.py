@@ -16,7 +16,7 @@ from tests.encoding.encoding_strategies import frames, schemas
 
 
 @given(schemas(), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_every_record_touches_each_of_its_levels_exactly_once(schema, data):
     layout = HistogramLayout.of(schema)
     positions = layout.positions(conform(data.draw(frames(schema)), schema))

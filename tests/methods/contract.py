@@ -42,11 +42,17 @@ from tests.methods.small import SCHEMA, table
 
 # Nobody is drawn: losses of drawn records take the accountant seconds.
 _NETWORKS = {"rounds": 2, "hidden": (6,), "latent": 2, "rate": 1.0}
+_GAN = {
+    **_NETWORKS,
+    "discriminator_hidden": (6,),
+    "generator_batch": 16,
+    "generator_steps": 2,
+}
 QUICK: dict[str, dict[str, Any]] = {
     "aim": {"messages": 1, "marginals": 4},
     "fedvae": _NETWORKS,
-    "fedgan": {**_NETWORKS, "discriminator_hidden": (6,), "generator_batch": 16},
-    "fedctgan": {**_NETWORKS, "discriminator_hidden": (6,), "generator_batch": 16},
+    "fedgan": _GAN,
+    "fedctgan": _GAN,
     "mean-embedding": {"components": 4, "random_features": 10, "steps": 2, "hidden": 6},
     "fusion": {"effort": "quick", "points": 40},
     "hybrid-fusion": {"effort": "quick", "points": 40, "epochs": 1},

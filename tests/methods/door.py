@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import itertools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -80,6 +80,17 @@ class Heard:
         self.exact: list[Floats] = []
         self.answers: list[Floats] = []
         self.noise: dict[str, list[Floats]] = defaultdict(list)
+        # Numbers judged so far, of a task under some terms at some place.
+        self.judged: Counter[tuple[str, Terms, str]] = Counter()
+
+    def judge(self, request: Request, where: str, noise: Floats) -> None:
+        demand_noise(request, where, noise)
+        self.judged[request.task, request.terms, where] += len(noise)
+
+    def enough(self, request: Request, where: str, count: int) -> bool:
+        """Whether so many more numbers can be told from half of the noise, or none: beside those of
+        the same task's rounds before."""
+        return count + self.judged[request.task, request.terms, where] >= FEWEST
 
     def say(self, what: str, value: Any) -> None:
         self.said.append((what, digest(value)))
@@ -122,9 +133,10 @@ def _listen_at_clients(heard: Heard, patch: pytest.MonkeyPatch) -> None:
                 assert len(heard.exact) == len(heard.answers) > 0, "an answer is no clipped sum"
                 for total, values in zip(heard.exact, heard.answers, strict=True):
                     heard.noise[CLIENTS].append(values - total[request.kept :])
-            counts = [sum(map(len, parts)) for parts in heard.noise.values()]
+            counts = {where: sum(map(len, parts)) for where, parts in heard.noise.items()}
             assert counts, "an answer is made of no noisy sum"
-            if min(counts) >= FEWEST or heard.instead is not None:
+            enough = (heard.enough(request, where, count) for where, count in counts.items())
+            if heard.instead is not None or all(enough):
                 break
             # Too few numbers to judge by: clients as they were, with other coins, answer again.
             asked = copy.deepcopy(before)
@@ -134,7 +146,7 @@ def _listen_at_clients(heard: Heard, patch: pytest.MonkeyPatch) -> None:
             heard.answers = [reply.values for reply in answer(asked, request)]
         heard.answers = answers
         for where, parts in heard.noise.items():
-            demand_noise(request, where, np.concatenate(parts))
+            heard.judge(request, where, np.concatenate(parts))
 
     def keep_exact_sums(genuine):
         def sums(*arguments):
@@ -193,9 +205,11 @@ def _listen_at_door(heard: Heard, patch: pytest.MonkeyPatch) -> None:
                 demand_choices(request, *scores, total, choices)
             elif isinstance(released, Released):
                 noise = [released.value - total]
-                while len(noise) * request.dim < FEWEST and heard.instead is None:
+                while heard.instead is None and not heard.enough(
+                    request, DOOR, len(noise) * request.dim
+                ):
                     noise.append(genuine(again, request).value - total)
-                demand_noise(request, DOOR, np.concatenate(noise))
+                heard.judge(request, DOOR, np.concatenate(noise))
             return heard.release(released)
 
         return release

@@ -64,7 +64,7 @@ def test_every_value_outside_is_listed_with_its_count():
 
 
 @given(schemas(), st.integers(1, 10), st.integers(0, 2**32))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_a_table_of_the_schema_has_no_findings(schema, rows, seed):
     rng = np.random.default_rng(seed)
     assert check(restore(arrays(schema, rows, rng), schema, rng), schema) == []

@@ -70,7 +70,7 @@ def named(findings):
 
 
 @given(_cells | _dirty)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_a_drafted_schema_allows_every_row_but_for_the_cells_named(cells):
     frame = pd.DataFrame({"a": pd.Series(cells)}).assign(b=True)
     found = draft_naming_all(frame)
@@ -498,7 +498,9 @@ def test_an_empty_or_ambiguous_table_is_refused():
     ],
 )
 def test_real_tables_are_drafted_without_a_value_outside(file, target, shared_data):
+    # Of the larger every seventh row.
     table = read_table(shared_data / f"{file}.csv.gz")
+    table = table.iloc[:: max(len(table) // 5_000, 1)]
     schema = fs.draft(table, target).schema
     assert check(table, schema) == []
     assert schema.classes == table[target].nunique()
@@ -716,7 +718,7 @@ def test_keys_that_each_owner_counts_from_one_stay_identifiers():
 
 
 @given(st.lists(_cells | _dirty, min_size=2, max_size=3))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_a_draft_of_several_owners_allows_all_their_rows_but_for_the_cells_named(owners):
     frames = {
         f"owner {place}": pd.DataFrame({"a": pd.Series(cells)}).assign(b=True)

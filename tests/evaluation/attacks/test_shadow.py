@@ -91,9 +91,9 @@ def test_a_method_that_ignores_its_rows_is_as_rarely_caught_as_promised():
 
     found = [
         shadow_attack(others, people(30, s), SCHEMA, shadows=6, targets=15, seed=s)
-        for s in range(40)
+        for s in range(25)
     ]
-    # At 0.001, the same in every run: one alarm or more has chance 0.04.
+    # At 0.001, the same in every run: one alarm or more has chance 0.03.
     assert not any(attack.caught for attack in found)
     assert np.mean([attack.auroc for attack in found]) == pytest.approx(0.5, abs=0.03)
     covered = np.mean([attack.auroc_low <= 0.5 <= attack.auroc_high for attack in found])

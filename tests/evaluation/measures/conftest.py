@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fedsynth.evaluation.measures import fidelity, quality
-from tests.conftest import EVERY_COLUMN
+from tests.running import EVERY_COLUMN
 
 
 @pytest.fixture(autouse=True)

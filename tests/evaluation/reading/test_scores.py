@@ -26,7 +26,7 @@ def test_auroc_of_the_textbook_case():
     assert found.average_precision == pytest.approx(5 / 6)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     classes=st.integers(2, 6),
     rows=st.integers(1, 40),

@@ -46,7 +46,7 @@ def sizes(parts: dict[str, pd.DataFrame], clients: int) -> np.ndarray:
     return np.array([len(parts.get(f"client-{k:02d}", ())) for k in range(clients)])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     scheme=st.sampled_from(NUMBERED),
     clients=st.integers(1, 9),
@@ -163,7 +163,7 @@ def test_geometric_sizes_follow_the_truncated_law(a):
 
 
 def test_dirichlet_shares_of_a_label_have_the_dirichlet_mean_and_variance():
-    clients, beta, draws = 4, 0.5, 800
+    clients, beta, draws = 4, 0.5, 400
     whole = pd.DataFrame({"label": np.repeat([0, 1], 400)})
     shares = []
     for seed in range(draws):

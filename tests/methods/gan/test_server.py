@@ -299,7 +299,8 @@ def test_a_resumed_job_ends_with_the_generator_of_an_uninterrupted_one(
 ):
     method, budget, settings = KINDS[kind]
     expected = quick(method, **settings).fit(owners(20, 15), budget, insecure_noise_seed=4)
-    for saves in (1, 3):
+    # Before the first round one of those that begin alike, and one that has a centre.
+    for saves in (1, 3) if kind in ("record", "quadratic") else (3,):
         folder = tmp_path / str(saves)
         at = interrupted(monkeypatch, folder, kind, saves)
         assert at == 2 * (saves - 1)

@@ -46,8 +46,12 @@ def test_what_depends_is_measured_first(budget):
     assert (rows["c0"] == rows["c1"]).mean() > 0.97
 
 
-@pytest.mark.parametrize("budget", [CENTRAL, APART], ids=["central", "distributed"])
-def test_a_dependence_of_three_columns_needs_their_marginal(budget):
+@pytest.mark.parametrize(
+    ("budget", "workload"),
+    [(CENTRAL, [["c2", "c3", "c4"]]), (APART, "triples")],
+    ids=["central", "distributed"],
+)
+def test_a_dependence_of_three_columns_needs_their_marginal(budget, workload):
     frame, schema = coupled()
 
     def parity(**settings):
@@ -55,8 +59,7 @@ def test_a_dependence_of_three_columns_needs_their_marginal(budget):
         bits = rows[["c2", "c3", "c4"]].eq("y").sum(axis=1)
         return (bits % 2 == 0).mean()
 
-    assert parity(workload="triples") > 0.95
-    assert parity(workload=[["c2", "c3", "c4"]]) > 0.95
+    assert parity(workload=workload) > 0.95
     assert parity(workload="pairs") == pytest.approx(0.5, abs=0.1)
 
 
@@ -81,8 +84,9 @@ def test_a_trusted_server_chooses_by_the_exponential_mechanism():
     assert all(event.terms.mechanism == "gaussian" for event in sums.ledger.events)
 
 
-@pytest.mark.parametrize("cells", [60, 500])
-@pytest.mark.parametrize("budget", [CENTRAL, TWO], ids=["central", "distributed"])
+@pytest.mark.parametrize(
+    ("cells", "budget"), [(60, CENTRAL), (500, TWO)], ids=["central", "distributed"]
+)
 def test_the_models_size_stays_within_its_cap(cells, budget):
     synth = AIM(SCHEMA, max_cells=cells, bins=10).fit(owners(800, 400), budget)
     assert synth.learned.model.tree.cells <= cells
@@ -178,7 +182,7 @@ def draw_columns(frame, schema, epsilon, seed):
     return encoding.decode(np.stack(codes, axis=1), rng)
 
 
-@pytest.mark.parametrize(("rows", "tie"), [(300, 0.9), (800, 0.0), (1200, 0.0)])
+@pytest.mark.parametrize(("rows", "tie"), [(300, 0.9), (1200, 0.0)])
 def test_pairs_are_no_further_off_than_columns_alone_leave_them(rows, tie):
     """Whether there is much to tell or nothing, for many records or few."""
     categories = (Categorical(name=f"c{k}", values=(0, 1, 2)) for k in range(4))

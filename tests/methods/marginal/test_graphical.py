@@ -341,8 +341,7 @@ def test_choices_of_a_fit_that_was_cut_off_are_not_made_again(method, tmp_path, 
 
 
 @pytest.mark.parametrize("method", [AIM, MST], ids=lambda method: method.name)
-@pytest.mark.parametrize("trust", ["central", "distributed"])
-@pytest.mark.parametrize("call", [2, 4])
+@pytest.mark.parametrize(("call", "trust"), [(4, "central"), (2, "distributed")])
 def test_an_answer_that_was_lost_stays_charged_and_the_fit_ends_early(
     method, trust, call, tmp_path, monkeypatch
 ):

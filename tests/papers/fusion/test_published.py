@@ -314,7 +314,8 @@ def test_a_class_absent_at_a_client_comes_from_the_others():
     assert (synth.sample(100, where={"outcome": "ill"}, seed=0)["outcome"] == "ill").all()
 
 
-def test_a_class_that_nobody_has_is_refused_in_words():
+def test_a_class_that_nobody_has_is_refused_in_words(monkeypatch):
+    monkeypatch.setattr("fedsynth.methods.sampling.drawing._LEAST_DRAWS", 5_000)
     synth = fitted(odd(outcome="well"), points=200)
     with pytest.raises(ConfigError, match="hardly ever"):
         synth.sample(5, where={"outcome": "ill"}, seed=0)

@@ -46,7 +46,7 @@ def write_out(rows) -> np.ndarray:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 2**31), sizes=st.lists(st.integers(1, 9), min_size=1, max_size=6))
 def test_the_norm_of_a_persons_sum_is_that_of_its_rows_written_out_and_added(form, seed, sizes):
     rng = np.random.default_rng(seed)

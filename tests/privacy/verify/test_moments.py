@@ -53,7 +53,7 @@ def test_sampled_gaussian_equals_dp_accounting_at_integer_orders(sigma: float, r
     np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-12)
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(sigma=SIGMAS, size=st.integers(1, 50), rest=st.integers(1, 2000))
 def test_fixed_size_gaussian_equals_dp_accounting_at_integer_orders(
     sigma: float, size: int, rest: int
@@ -116,7 +116,7 @@ def test_no_order_beats_a_quadrature_by_another_library(sigma: float, rate: floa
     assert ours == pytest.approx(math.log(value), rel=1e-6, abs=1e-9)
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(sigma=st.floats(0.4, 20), rate=st.floats(1e-3, 0.99))
 def test_divergence_grows_with_the_order_and_stays_below_the_unsampled(sigma: float, rate: float):
     sampled = [moments.poisson_gaussian(sigma, rate, a) for a in moments.ORDERS]

@@ -1,0 +1,195 @@
+"""What all tests share where they run: data, command lines, chance, the accountant's answers."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import hashlib
+import os
+import pickle
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+from fedsynth.cli import app as cli
+from fedsynth.evaluation.measures import agreement, fidelity, quality, utility
+from fedsynth.evaluation.models import classifiers, regressors
+from fedsynth.federation.simulation import repeats
+from fedsynth.planning import selecting as pricing
+from fedsynth.privacy import accounting, curves, filters, noise, selecting
+from fedsynth.privacy.mechanisms import laplace, pure
+from fedsynth.privacy.verify import opinions
+
+ROOT = Path(__file__).resolve().parent.parent
+EVERY_COLUMN = quality.MOST_COLUMNS
+
+
+@contextmanager
+def _noise_of(name, node):
+    """What stands for the operating system's entropy where noise is not the matter: drawn from a
+    seed that is a test's or fixture's name. Nothing else knows of it, so releases are not void."""
+    fresh = settings.get_current_profile_name() == "explore"
+    if fresh or node.get_closest_marker("fresh_noise"):
+        yield
+        return
+
+    @functools.cache
+    def generator():
+        return np.random.default_rng(list(name.encode()))
+
+    before, noise.os = noise.os, SimpleNamespace(urandom=lambda count: generator().bytes(count))
+    try:
+        yield
+    finally:
+        noise.os = before
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup():
+    # A process of its own, which remembers no rows.
+    repeats._JOBS.clear()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    with _noise_of(item.nodeid, item):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef, request):
+    with _noise_of(f"{fixturedef.baseid}::{fixturedef.argname}", request.node):
+        return (yield)
+
+
+def pytest_configure():
+    """What is promised of classifiers and their scores is promised of an eighth of the trees, and
+    of three of the settings that a tuner would try: twelve take longer than everything else.
+    SDMetrics is told of two columns, and of all where its scores are the matter."""
+    # Looked for in what is young a tenth as often: half of the time that it takes.
+    gc.set_threshold(10_000, 20, 20)
+    classifiers.TREES = regressors.TREES = 12
+    agreement._ROUNDS = 30
+    quality.MOST_COLUMNS = fidelity.MOST_COLUMNS = 2
+    utility.SETTINGS = utility.SETTINGS[::5]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _little_garbage():
+    """What is there stays: no collection, which tests of crashes ask for, looks at it again."""
+    gc.collect()
+    gc.freeze()
+
+
+COSTLY = ((accounting, "tight"), (accounting, "_curve"), (opinions, "prv"))
+CACHES = (accounting._spent, accounting._curve)
+# Wider than the accountant's own 1e-4: a bound as sound, less than 0.1 % above, ten times as soon.
+MESH, EXACT_MESH = 1e-3, curves.MESH
+MESHED = (curves, laplace)
+# A Renyi bound at fewer orders is as sound too, less than 1 % above, ten times as soon: those above
+# 128, which only an epsilon below 0.2 would need, take most of the time.
+ORDERED, EXACT_ORDERS = (accounting, curves, filters, pure, selecting, pricing), curves.orders
+
+
+@functools.cache
+def _few_orders():
+    every = EXACT_ORDERS()
+    return np.append(every[4:-4:5], every[-4])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_costs(tmp_path_factory):
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "costs"
+    folder.mkdir(exist_ok=True)
+    with quick_costs(folder):
+        yield
+
+
+@contextmanager
+def quick_costs(folder):
+    """Accounting takes seconds: on a wide mesh, at few orders, and each composition once a run.
+
+    The answers lie in the run's own temporary folder, where its processes share them and no later
+    run finds them.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for module in MESHED:
+            patch.setattr(module, "MESH", MESH)
+        for module in ORDERED:
+            patch.setattr(module, "orders", _few_orders)
+        for module, name in COSTLY:
+            patch.setattr(module, name, _remembered(getattr(module, name), folder))
+        yield
+
+
+def _remembered(compute, folder):
+    """The same function, its answers in memory and in files, by the repr of its arguments."""
+    memory = {}
+
+    @functools.wraps(compute)
+    def known(*arguments):
+        question = f"{compute.__module__}.{compute.__qualname__}{arguments!r}"
+        if question not in memory:
+            answer = folder / hashlib.sha256(question.encode()).hexdigest()
+            if not answer.exists():
+                fresh = answer.with_suffix(f".{os.getpid()}")
+                fresh.write_bytes(pickle.dumps(compute(*arguments)))
+                fresh.replace(answer)
+            memory[question] = pickle.loads(answer.read_bytes())
+        return memory[question]
+
+    return known
+
+
+@pytest.fixture(scope="module")
+def exact_costs():
+    """The accountant as it is, for tests of what it says."""
+    _forget()
+    with pytest.MonkeyPatch.context() as patch:
+        for module in MESHED:
+            patch.setattr(module, "MESH", EXACT_MESH)
+        for module in ORDERED:
+            patch.setattr(module, "orders", EXACT_ORDERS)
+        for module, name in COSTLY:
+            patch.setattr(module, name, getattr(module, name).__wrapped__)
+        yield
+    _forget()
+
+
+def _forget():
+    for cached in CACHES:
+        cached.cache_clear()
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of the papers' data sets (adult/adult.csv.gz, mnist/mnist.npz, ..)."""
+    path = Path(os.environ.get("FEDSYNTH_DATA", ROOT.parent / "shared" / "data"))
+    if not path.is_dir():
+        pytest.skip(f"no data in {path}: set FEDSYNTH_DATA to the folder with adult/, mnist/, ..")
+    return path
+
+
+@pytest.fixture(scope="session")
+def configs() -> Path:
+    """The repository's configs/ folder."""
+    return ROOT / "configs"
+
+
+@pytest.fixture
+def call(capsys):
+    """Runs a command line; its exit code, stdout and stderr."""
+
+    def run(*arguments):
+        # A process of its own, which remembers no rows.
+        repeats._JOBS.clear()
+        code = cli.run([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
