@@ -84,15 +84,15 @@ def test_the_cells_of_a_tree_agree(mbi, model):
 def test_fitted_models_agree(mbi):
     """Different weights, a table within another, noise, and the total unknown."""
     rng = np.random.default_rng(1)
-    domain = Domain((2, 3, 4))
-    joint = rng.dirichlet(np.full(24, 2.0)).reshape(domain.sizes) * 5000
+    domain = Domain((2, 3, 4, 2))
+    joint = rng.dirichlet(np.full(48, 2.0)).reshape(domain.sizes) * 5000
     measured = []
-    for clique, sigma in [((0, 1), 20.0), ((1, 2), 40.0), ((1,), 5.0)]:
-        exact = joint.sum(axis=tuple(k for k in range(3) if k not in clique))
+    for clique, sigma in [((0, 1), 20.0), ((1, 2), 40.0), ((2, 3), 10.0), ((1,), 5.0)]:
+        exact = joint.sum(axis=tuple(k for k in range(4) if k not in clique))
         noisy = exact + rng.normal(0, sigma, exact.shape)
         measured.append(Measurement(clique, noisy, sigma))
     ours = fit(domain, measured, iterations=3000, tolerance=0.0)
-    theirs = mbi.Domain(names_of(range(3)), domain.sizes)
+    theirs = mbi.Domain(names_of(range(4)), domain.sizes)
     linear = [
         mbi.LinearMeasurement(m.values.ravel(), names_of(m.clique), m.sigma) for m in measured
     ]
@@ -100,7 +100,7 @@ def test_fitted_models_agree(mbi):
     assert ours.total == pytest.approx(total, rel=1e-9)
     loss = mbi.losses.from_linear_measurements(linear, theirs)
     fitted = mbi.fits.MirrorDescent().estimate(theirs, loss, known_total=total, iters=3000)
-    for clique in [(0, 1), (1, 2), (0, 2)]:
+    for clique in [(0, 1), (1, 2), (2, 3), (0, 3), (1, 3)]:
         np.testing.assert_allclose(
             ours.total * ours.marginal(clique),
             fitted.project(names_of(clique)).datavector(flatten=False),
