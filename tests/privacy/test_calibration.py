@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fedsynth.errors import PrivacyError
 from fedsynth.privacy.accounting import spent
-from fedsynth.privacy.calibration import calibrate, optimal_gaussian_sigma
+from fedsynth.privacy.calibration import _least, calibrate, optimal_gaussian_sigma
 from fedsynth.privacy.sampling import FixedSize, Poisson, Sampling
 from tests.privacy.test_accounting import DELTA, delta_of, terms
 
@@ -91,3 +91,25 @@ def test_a_plan_that_only_the_tight_bound_admits_is_not_refused():
 
 def test_an_infinite_budget_asks_for_no_noise():
     assert calibrate(lambda m: {terms(m): 1}, math.inf, DELTA) == 0
+
+
+@given(
+    root=st.floats(-4, 13),
+    steep=st.floats(0.1, 3),
+    bend=st.floats(0, 1),
+    start=st.floats(-4.6, 13.8),
+    jump=st.sampled_from([0.0, 0.01]),
+)
+def test_the_point_that_is_sought_is_never_above_and_hardly_below(root, steep, bend, start, jump):
+    """Of bent lines, which are soon followed, and of lines that fall at a step."""
+    asked = []
+
+    def gap(point):
+        asked.append(point)
+        line = steep * (root - point)
+        return line + bend * max(line, 0) ** 2 / 50 - (jump if point >= root else 0)
+
+    found = _least(gap, start, -4.7, 13.9, 3e-4)
+    assert gap(found) <= 0
+    assert gap(found) >= -3e-4 or (jump and found - root < 1e-7)
+    assert gap(found - 1e-6) > 0 if jump else len(asked) < 30
