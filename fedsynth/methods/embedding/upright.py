@@ -63,4 +63,5 @@ def _middles(weights: Floats) -> Floats:
     rows, total = weights.sum(axis=2), weights.sum(axis=(1, 2))
     middle = np.full(len(weights), (weights.shape[1] - 1) / 2)
     place = rows @ np.arange(weights.shape[1], dtype=np.float64)
-    return np.divide(place, total, out=middle, where=total > 1e-12)
+    np.divide(place, total, out=middle, where=total > 1e-12)
+    return middle

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -111,3 +113,19 @@ def test_no_global_randomness_is_used():
         train(generator, targets, coins, lambda done, total: None)
         result.append(generator.vector())
     np.testing.assert_array_equal(*result)
+
+
+def test_records_are_as_far_apart_as_their_noise_spreads():
+    """About a mean that is not 0: of images of a class all have the same norm."""
+    made, targets, _ = setting()
+    start = Start.of(replace(targets, means=np.full((1, 5), 0.3)))
+    generator = Generator(made, start, torch.Generator().manual_seed(0))
+    classes = np.zeros(300, np.int64)
+
+    def apart(spread):
+        return generator.draw(classes, 3, np.full(300, spread, np.float32)).std(axis=0).mean()
+
+    assert apart(0.0) < 1e-6 < apart(0.5) < apart(1.0)
+    np.testing.assert_array_equal(
+        generator.draw(classes, 3), generator.draw(classes, 3, np.ones(300, np.float32))
+    )
