@@ -98,6 +98,16 @@ def test_a_changed_page_fails_its_release_and_one_of_another_version_is_not_beli
     assert PAGE not in {one.name for one in verify(folder)}
 
 
+def test_every_section_that_is_said_to_answer_a_privacy_officer_is_on_it(tmp_path):
+    told = (ROOT / "docs/certificate.md").read_text(encoding="utf-8").split("Ten questions")[1]
+    questions = [line for line in told.split("\n\n")[1].splitlines() if line.endswith("|")][2:]
+    assert len(questions) == 10
+    written = page_of(release(tmp_path / "r", SITES))
+    for question in questions:
+        places = re.findall(r"`#([\w-]+)`", question)
+        assert places and all(f'id="{place}"' in written for place in places), question
+
+
 def test_who_signed_stands_on_it_once_it_is_written_anew(tmp_path):
     folder, (private, _) = release(tmp_path / "r"), make_key(tmp_path / "north")
     assert "Nobody signed it" in text_of(folder)
