@@ -43,7 +43,7 @@ class Rounds(Protocol):
     @property
     def noise_multiplier(self) -> float | None: ...
     @property
-    def histogram_share(self) -> float: ...
+    def histogram_share(self) -> float | None: ...
     @property
     def label_table_share(self) -> float | None: ...
 
@@ -91,7 +91,7 @@ def plan_rounds(
     def counting(task: str, ones: int, share: float) -> Planned:
         return Planned(task, counting_terms(ones, alone / math.sqrt(share), budget, whole), 1)
 
-    before = [counting(first.name, len(starts), settings.histogram_share)]
+    before = [counting(first.name, len(starts), settings.histogram_share or 1.0)]
     if budget.sizes_share:
         noise = alone / math.sqrt(budget.sizes_share)
         terms = person_terms(budget, noise, whole, before[0].terms)

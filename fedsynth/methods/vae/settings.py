@@ -52,7 +52,8 @@ class FedVAESettings(AggregationSettings):
             the training costs.
         histogram_share, label_table_share: what the histogram and the tables of columns by label
             may use of the budget, as shares of the squared signal-to-noise ratio that a single
-            Gaussian release could have. A label_table_share of 0 asks for no tables.
+            Gaussian release could have. A label_table_share of 0 asks for no tables. By default the
+            histogram has .03; at the record level gaussians, which have no tables, .2.
     """
 
     method: ClassVar[str] = "fedvae"
@@ -89,7 +90,9 @@ class FedVAESettings(AggregationSettings):
     noise_multiplier: Annotated[float | None, Field(ge=0, description="a number of at least 0")] = (
         None
     )
-    histogram_share: Annotated[float, Field(gt=0, lt=1, description="a share in (0, 1)")] = 0.03
+    histogram_share: Annotated[float | None, Field(gt=0, lt=1, description="a share in (0, 1)")] = (
+        None
+    )
     label_table_share: Share = None
 
     def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> FedVAESettings:
@@ -99,7 +102,7 @@ class FedVAESettings(AggregationSettings):
             ConfigError: settings that contradict the unit or the schema.
         """
         images = isinstance(schema, ImageSchema)
-        defaults = dict(_DEFAULTS[budget.protects.per_record, images])
+        defaults = {"histogram_share": 0.03, **_DEFAULTS[budget.protects.per_record, images]}
         if isinstance(schema, ImageSchema) and min(schema.shape[:2]) < 16:
             defaults["architecture"] = "mlp"
         if not conditions(schema):
@@ -107,7 +110,10 @@ class FedVAESettings(AggregationSettings):
         elif "sep" in (defaults["scheme"], self.scheme):
             defaults.update(label_table_share=0.0, classifier_weight=0.0)
         if self.likelihood == "gaussian":
-            defaults.update(_GAUSSIAN[budget.protects.per_record])
+            defaults.update(label_table_share=0.0, classifier_weight=0.0)
+            if budget.protects.per_record:
+                # What tables by label would have: all that numbers are scaled by is the histogram.
+                defaults["histogram_share"] = _SCALED
         given = {k: v for k, v in self.model_dump().items() if v is not None}
         known = self.aggregated(record=budget.protects.per_record)
         full = FedVAESettings(**{**defaults, **given, **known})
@@ -149,11 +155,8 @@ class FedVAESettings(AggregationSettings):
                 raise ConfigError(f"fedvae: {problem}")
 
 
-# Beside those of a table, by whether rows are records'.
-_GAUSSIAN: dict[bool, dict[str, Any]] = {
-    True: {"label_table_share": 0.0, "classifier_weight": 0.0},
-    False: {"learning_rate": 1e-3},
-}
+_SCALED = 0.2
+"""Share of the histogram by which numbers are scaled, where records are protected."""
 
 # By whether rows are records', and whether the data are images.
 _DEFAULTS: dict[tuple[bool, bool], dict[str, Any]] = {

@@ -136,6 +136,20 @@ def test_a_client_s_decoder_has_the_paper_s_number_of_weights():
     pd.testing.assert_frame_equal(again.sample(5, seed=1), synth.sample(5, seed=1))
 
 
+def test_the_histogram_that_gaussians_are_scaled_by_has_the_tables_part_unless_told():
+    def shares(**settings):
+        plan = FedVAE(SCHEMA, **settings).plan(Budget(epsilon=1.0), 3)
+        inverse = [one.count / one.terms.noise_multiplier**2 for one in plan.releases]
+        return plan.labels[:-1], inverse[0]
+
+    labels, bins = shares()
+    assert len(labels) == 2
+    labels, scaled = shares(likelihood="gaussian")
+    assert len(labels) == 1
+    assert scaled / bins == pytest.approx(0.2 / 0.03)
+    assert shares(likelihood="gaussian", histogram_share=0.03)[1] == pytest.approx(bins)
+
+
 def test_networks_of_other_columns_are_no_release():
     synth = FedVAE(SCHEMA, likelihood="gaussian", rounds=1, hidden=(4,), latent=2)
     learned = synth.fit(owners(60), FREE, seed=0).learned
