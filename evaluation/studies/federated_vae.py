@@ -120,7 +120,7 @@ def run(likelihood, scheme, cut, noise, rounds, rate, sigma, seed):
     }
 
 
-def run_records(data, likelihood, epsilon, seed):
+def run_records(data, likelihood, epsilon, seed, share):
     name, path = TABLES[data]
     schema = fs.Schema.load(HOME / f"configs/schemas/{name}.yaml")
     table = fs.read_table(DATA / path, schema)
@@ -128,7 +128,7 @@ def run_records(data, likelihood, epsilon, seed):
     cut = int(0.8 * len(order))
     train, test = (table.iloc[part].reset_index(drop=True) for part in (order[:cut], order[cut:]))
     start = time.process_time()
-    synth = fs.FedVAE(schema, likelihood=likelihood)
+    synth = fs.FedVAE(schema, likelihood=likelihood, histogram_share=share)
     synth.fit(train, epsilon=epsilon, delta=1e-5, trust="central", seed=seed, outside="allow")
     seconds = time.process_time() - start
     rows = synth.sample(len(train), seed=seed)
@@ -136,6 +136,7 @@ def run_records(data, likelihood, epsilon, seed):
     return {
         "data": data,
         "likelihood": likelihood,
+        "histogram_share": share,
         "epsilon": round(synth.ledger.spent().epsilon, 4),
         "seed": seed,
         "weights": len(synth.learned.theta),
@@ -159,6 +160,7 @@ def main():
     parser.add_argument("--seeds", type=int, nargs="*", default=[1])
     parser.add_argument("--out", type=Path, default=HOME / "evaluation/results/federated_vae.jsonl")
     parser.add_argument("--tables", nargs="*", choices=TABLES, help="records protected")
+    parser.add_argument("--histogram-share", type=float, default=None)
     parser.add_argument("--epsilons", type=float, nargs="*", default=[1.0])
     options = parser.parse_args()
 
@@ -170,7 +172,7 @@ def main():
     if options.tables:
         for data, epsilon, seed in product(options.tables, options.epsilons, options.seeds):
             for likelihood in options.likelihoods:
-                tell(run_records(data, likelihood, epsilon, seed))
+                tell(run_records(data, likelihood, epsilon, seed, options.histogram_share))
         return
     for seed in options.seeds:
         tell({"likelihood": "real", "seed": seed, **score(tables(seed)[1], seed)})

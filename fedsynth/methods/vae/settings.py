@@ -33,9 +33,9 @@ class FedVAESettings(AggregationSettings):
             take their labels from it. 0 for none.
         likelihood: what a table's numbers are to the decoder: bins, each a code with a softmax
             over all; or gaussian, a linear output each, taken off the mean and divided by the
-            deviation that the histogram shows (paper 001, section 4.4.3). A gaussian has a tenth of
-            the weights or fewer, so less noise; bins tell of shapes. Categories have their softmax
-            either way.
+            deviation that the histogram shows (paper 001, section 4.4.3). A gaussian has fewer
+            weights; bins tell of shapes, and are far ahead where records are protected and few.
+            Categories have their softmax either way.
         sigma: gaussian: the deviation of all numbers about the decoder's outputs, in deviations of
             their columns; rows are drawn with it. By default each column's is learned.
         bins: bins wanted for a numeric column.
