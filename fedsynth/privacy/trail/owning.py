@@ -42,7 +42,7 @@ def account_cautions(ledgers: Mapping[str, Ledger], job: Job) -> tuple[str, ...]
     return (
         f"the own account of {', '.join(short)} does not admit all that this job plans: it will "
         "refuse rounds, and what the others answered before is charged all the same. `fedsynth "
-        "budget` tells what is left",
+        "account` tells what is left",
     )
 
 
