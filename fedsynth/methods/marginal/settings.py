@@ -30,7 +30,8 @@ class GraphicalSettings(MethodSettings):
 
     Attributes:
         bins: bins wanted for a numeric column; of AIM the most in tables of several columns, fewer
-            where records are few for the noise. By itself a column is counted in 24 at the least.
+            where records are few for the noise, or where the target is a number and max_cells
+            leaves no room for tables of three. By itself a column is counted in 24 at the least.
         rare: values of a category whose noisy count is below so many standard deviations of its
             noise are counted as one value, and told apart again by their noisy counts when rows
             are drawn. 0 keeps all apart.
