@@ -71,7 +71,9 @@ TOOLS = {
     "sdv": Tool("sdv>=2", NOTHING, SDV.format("GaussianCopulaSynthesizer")),
     "sdv-ctgan": Tool("sdv>=2", NOTHING, SDV.format("CTGANSynthesizer")),
     "mostlyai": Tool("mostlyai[local]", NOTHING, MOSTLY.format("data=table")),
-    "mostlyai-dp": Tool("mostlyai[local]", "epsilon 1 of its training", MOSTLY.format(PRIVATELY)),
+    "mostlyai-dp": Tool(
+        "mostlyai[local]", "epsilon 1 of training, 1 of values", MOSTLY.format(PRIVATELY)
+    ),
 }
 
 
