@@ -235,7 +235,7 @@ def plan(
         clients: how many take part. Of two who add shares of the noise, where the budget does not
             say how many are curious, one is taken to be: a job would have it said.
         records: that all of them have together, where that may be published.
-        rows_a_person: where persons are protected, how many are taken to have 1, 2, 3 to 4, 5 to 8,
+        rows_a_person: where persons are protected, how many are taken to have 1, 2, 3, 4, 5 to 8,
             .. rows, or their shares: public figures, or a guess. By default, of known numbers of
             persons (the budget's units) and records, each row more is as likely as the one before.
         survivors: share of the clients that is sure to answer, in (0, 1].

@@ -11,7 +11,7 @@ from fedsynth.agreed import shown
 from fedsynth.errors import ConfigError
 from fedsynth.queries.persons import LABEL, RowsAPerson, price_for
 from fedsynth.queries.plan import Plan
-from fedsynth.queries.tasks.persons import BINS, bins_of
+from fedsynth.queries.tasks.persons import BINS, ENDS, bins_of
 
 
 def expect_persons(
@@ -21,7 +21,7 @@ def expect_persons(
 
     Args:
         records: of all clients together.
-        rows_a_person: persons, or their shares, of 1, 2, 3 to 4, 5 to 8, .. rows. By default, of
+        rows_a_person: persons, or their shares, of 1, 2, 3, 4, 5 to 8, .. rows. By default, of
             known numbers of persons and records, each row more is as likely as the one before.
 
     Raises:
@@ -35,7 +35,7 @@ def expect_persons(
     going_on = 1 - persons / records
     # All but a millionth of them, and one more.
     most = 1 + math.ceil(math.log(1e-6) / math.log(going_on)) if going_on > 0 else 1
-    rows = np.arange(1, min(most, 2 ** (BINS - 1)) + 1)
+    rows = np.arange(1, min(most, int(ENDS[-1])) + 1)
     counts = np.bincount(bins_of(rows), going_on ** (rows - 1), BINS)
     return RowsAPerson(tuple((counts * persons / counts.sum()).tolist()), 0.0)
 
@@ -50,7 +50,7 @@ def _read(plan: Plan, rows_a_person: Sequence[float]) -> RowsAPerson:
     fits = all(math.isfinite(one) and one >= 0 for one in counts) and sum(counts) > 0
     if not fits or len(counts) > BINS:
         raise ConfigError(
-            f"rows_a_person must be at most {BINS} numbers of persons, of 1, 2, 3 to 4, 5 to 8, .. "
+            f"rows_a_person must be at most {BINS} numbers of persons, of 1, 2, 3, 4, 5 to 8, .. "
             f"rows, not {shown(rows_a_person)}"
         )
     return RowsAPerson((*counts, *[0.0] * (BINS - len(counts))), 0.0)
@@ -79,7 +79,7 @@ def say_price(plan: Plan, known: RowsAPerson | None) -> Iterator[str]:
         noise = plan.terms(LABEL).noise.deviation(plan.terms(LABEL).summed_scale(plan.clients))
         share = budget.sizes_share
         yield (
-            f"How many persons have 1, 2, 3 to 4, .. rows is asked first, at {share:g} of the "
+            f"How many persons have 1, 2, 3, 4, 5 to 8, .. rows is asked first, at {share:g} of the "
             f"budget: all other noise is {1 / math.sqrt(1 - share):.4g} times what it were "
             f"without. Each count is off by {noise:,.3g} (its noise's deviation)."
         )

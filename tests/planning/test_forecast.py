@@ -190,9 +190,9 @@ def of_persons(budget: dict, **known) -> tuple[fs.Forecast, str]:
 
 
 def test_the_price_of_a_clip_is_named_before_it_is_spent():
-    """Of 300, 200 and 100 persons of 1, 2 and 4 rows; the histogram has them as 1, 2 and 3 to 4."""
-    rows = {"rows_a_person": [300, 200, 100]}
-    known = RowsAPerson((300.0, 200.0, 100.0, *[0.0] * 14), 0.0)
+    """Of 300, 200 and 100 persons of 1, 2 and 4 rows."""
+    rows = {"rows_a_person": [300, 200, 0, 100]}
+    known = RowsAPerson((300.0, 200.0, 0.0, 100.0, *[0.0] * 14), 0.0)
     given, told = of_persons({"weigh": "row", "person_clip": 2}, **rows)
     assert f"would be {2 * 600 / (300 + 2 * 300):.3g}." in told  # 1.33
     open_one, untold = of_persons({"weigh": "row"})
@@ -204,7 +204,7 @@ def test_the_price_of_a_clip_is_named_before_it_is_spent():
     assert chosen.plan == open_one.plan and chosen.epsilon == open_one.epsilon
     assert chosen.questions[1].noise == pytest.approx(clip * open_one.questions[1].noise)
     assert chosen.questions[0].noise == open_one.questions[0].noise
-    assert chosen.questions[0].bytes_up == 8 * 17
+    assert chosen.questions[0].bytes_up == 8 * 18
     assert given.questions[1].noise == pytest.approx(2 * open_one.questions[1].noise)
 
 
@@ -218,7 +218,7 @@ def test_rows_a_person_are_guessed_from_persons_and_records():
 @pytest.mark.parametrize(
     ("rows", "said"),
     [([], "numbers of persons"), ([-1], "numbers of"), ([0, 0], "numbers of"), ("x", "numbers of"),
-     ([1] * 18, "at most 17"), (3, "numbers of")],
+     ([1] * 19, "at most 18"), (3, "numbers of")],
 )  # fmt: skip
 def test_persons_that_are_none_are_refused(rows, said):
     with pytest.raises(ConfigError, match=said):

@@ -1,4 +1,4 @@
-"""Rows a person, the client half: in which bin, of doubling width, each one's number of rows is."""
+"""Rows a person, the client half: in which bin each one's number of rows is."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from fedsynth.queries.tasks.counting import CountTask
 
 Whole = NDArray[np.int64]
 
-BINS = 17
-"""Persons of 1, 2, 3 to 4, 5 to 8, .. and of 32,769 rows and more."""
+ENDS = np.array([1, 2, 3, *2 ** np.arange(2, 17)])
+"""The most rows in each bin: 1, 2, 3, 4, 5 to 8, 9 to 16, .. and 32,769 and more."""
+
+BINS = len(ENDS)
 
 KEY = "rows_a_person"
 """Of what was released, in checkpoints and models."""
@@ -21,8 +23,7 @@ KEY = "rows_a_person"
 
 def bins_of(rows: Whole) -> Whole:
     """The bin of each number of rows, which are at least 1."""
-    ends = 2 ** np.arange(BINS - 1)
-    return np.searchsorted(ends, rows).astype(np.int64)
+    return np.searchsorted(ENDS[:-1], rows).astype(np.int64)
 
 
 def _bins(client: View) -> Whole:
