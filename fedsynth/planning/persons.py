@@ -79,8 +79,8 @@ def say_price(plan: Plan, known: RowsAPerson | None) -> Iterator[str]:
         noise = plan.terms(LABEL).noise.deviation(plan.terms(LABEL).summed_scale(plan.clients))
         share = budget.sizes_share
         yield (
-            f"How many persons have 1, 2, 3, 4, 5 to 8, .. rows is asked first, at {share:g} of the "
-            f"budget: all other noise is {1 / math.sqrt(1 - share):.4g} times what it were "
+            f"How many persons have 1, 2, 3, 4, 5 to 8, .. rows is asked first, at {share:g} of "
+            f"the budget: all other noise is {1 / math.sqrt(1 - share):.4g} times what it were "
             f"without. Each count is off by {noise:,.3g} (its noise's deviation)."
         )
 

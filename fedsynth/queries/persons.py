@@ -113,7 +113,7 @@ class RowsAPerson:
 
     @property
     def rows(self) -> float:
-        """How many rows all persons have, estimated: beyond 4 a bin's are known to a factor of 2."""
+        """How many rows all persons have, estimated: beyond 4 a bin's are known to a half."""
         return self.persons * self.mean
 
     @property
