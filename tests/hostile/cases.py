@@ -252,7 +252,7 @@ HOSTILE: dict[str, tuple[Make, int]] = {
     "signatures: bytes": (_release("signatures.json", _write(b"\0\1\2")), 6),
     "account: a folder": (
         _after(lambda f: (f / "acc" / "n.jsonl").mkdir(parents=True),
-               lambda f: ["budget", f / "acc"]), 6),
+               lambda f: ["account", f / "acc"]), 6),
     "key: a device": (lambda f: ["sign", f / "r", "--key", "/dev/zero"], 2),
 }  # fmt: skip
 MEMORY = {"256 MB": 256 << 20, "16 MB": 16 << 20}

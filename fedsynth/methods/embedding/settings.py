@@ -54,7 +54,7 @@ class MeanEmbeddingSettings(MethodSettings):
     components: Annotated[int | None, Field(ge=1, description="a whole number of at least 1")] = (
         None
     )
-    upright: bool | None = None
+    upright: Annotated[bool | None, Field(description="true or false")] = None
     tilt: Annotated[float, Field(ge=0, le=4, description="a number from 0 to 4")] = 0.75
     constant_share: Annotated[float, Field(gt=0, lt=1, description="a share in (0, 1)")] = 0.1
     random_features: Annotated[int, Field(ge=2, description="a whole number of at least 2")] = 1000
