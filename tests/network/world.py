@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -257,6 +258,8 @@ class World:
 
     def charged(self, name: str) -> list[int]:
         path = self.account(name)
+        while path.exists() and not path.read_bytes().endswith(b"\n"):
+            time.sleep(0.01)  # its owner is at it
         return [event.round for event in Ledger.read(path).events] if path.exists() else []
 
     def costs(self) -> tuple[float, float, float]:
