@@ -146,7 +146,7 @@ def person_remarks(known: RowsAPerson | None, budget: Budget) -> tuple[str, ...]
                 "person_clip: 1 it would count whole, at more noise"
             )
         return (told,)
-    clip = known.choose_clip(budget.epsilon)
+    clip = known.choose_clip()
     return (
         told,
         f"a person's rows were clipped to {clip:g} rows' worth (person_clip), chosen from that: "

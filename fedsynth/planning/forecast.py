@@ -270,7 +270,7 @@ def plan(
     known = expect_persons(made, records, rows_a_person)
     asked = made
     if known is not None and made.budget.chooses_clip:
-        asked = made.clipped(known.choose_clip(made.budget.epsilon))
+        asked = made.clipped(known.choose_clip())
     expected = what.expect(settings, asked, made.budget.units if persons else records)
     if LABEL in made.labels:
         expected = expected.beside(LABEL, float(BINS))

@@ -9,7 +9,7 @@ import numpy as np
 
 from fedsynth.agreed import shown
 from fedsynth.errors import ConfigError
-from fedsynth.queries.persons import LABEL, RowsAPerson, price_for
+from fedsynth.queries.persons import LABEL, PRICE, RowsAPerson
 from fedsynth.queries.plan import Plan
 from fedsynth.queries.tasks.persons import BINS, ENDS, bins_of
 
@@ -87,7 +87,7 @@ def say_price(plan: Plan, known: RowsAPerson | None) -> Iterator[str]:
 
 def _say_rows(plan: Plan, known: RowsAPerson | None) -> Iterator[str]:
     """Of rows that weigh alike."""
-    budget, clip = plan.budget, plan.budget.person_clip
+    clip = plan.budget.person_clip
     named = "C" if clip is None else f"{clip:g}"
     rule = f"{named} x persons / sum of min(k, {named}) times that of one row a person, of k rows"
     yield (
@@ -96,10 +96,9 @@ def _say_rows(plan: Plan, known: RowsAPerson | None) -> Iterator[str]:
         f"at most {rule}."
     )
     if clip is None:
-        wanted = price_for(budget.epsilon)
         yield (
             "C is chosen once the histogram of rows a person is released: as large as keeps that "
-            f"at {wanted:.3g} at the most."
+            f"at {PRICE:g} at the most."
         )
         if known is None:
             yield (
@@ -107,12 +106,12 @@ def _say_rows(plan: Plan, known: RowsAPerson | None) -> Iterator[str]:
                 "how many persons and records there are, for those of the C that is to be expected."
             )
         else:
-            clip = known.choose_clip(budget.epsilon)
+            clip = known.choose_clip()
             yield f"Of persons as they are taken to be C would be {clip:g}: figures are for that."
     elif known is None:
         yield (
             f"From 1, where all have {named} rows and more, to {named}, where each has one. Where "
-            "it is 1.2 to 1.5, more has not helped."
+            f"it is {PRICE:g}, more has hardly helped."
         )
     if known is not None and clip is not None:
         yield (

@@ -36,9 +36,9 @@ _MIDDLES = np.append(ENDS - (_WIDTHS - 1) / 2, 1.5 * ENDS[-1] + 0.5)
 # Deviations of its noise from which on the last bin counts: of eighteen bins of noise alone one in
 # 1,700 histograms shows one, and a bin of many rows that is none would weigh much.
 _SHOWN = 4.0
-# Noise of rows clipped to C beside that of one row a person, at an epsilon of 1 and at one of 3:
-# between them the error of tables was flat.
-_LEAST_PRICE, _MOST_PRICE = 1.2, 1.5
+PRICE = 1.2
+"""Noise of rows clipped to C, beside that of one row a person, at which C is chosen: up to it the
+error of tables hardly rose (`evaluation/studies/person_units.py`)."""
 
 
 @dataclass(frozen=True)
@@ -127,15 +127,14 @@ class RowsAPerson:
         counted = self.sizes @ np.minimum(np.arange(1, self.most + 1), clip)
         return float(clip / counted)
 
-    def choose_clip(self, epsilon: float) -> float:
+    def choose_clip(self) -> float:
         """To how many rows' worth a person's are clipped where rows weigh alike: as many as make
-        :meth:`price` 1.2, or of a larger epsilon up to 1.5, in tenths of a row."""
+        :meth:`price` 1.2, in tenths of a row."""
         from scipy.optimize import brentq
 
-        wanted = price_for(epsilon)
-        if self.price(self.most) <= wanted:
+        if self.price(self.most) <= PRICE:
             return float(self.most)
-        clip = float(brentq(lambda clip: self.price(clip) - wanted, 1.0, self.most))
+        clip = float(brentq(lambda clip: self.price(clip) - PRICE, 1.0, self.most))
         return max(1.0, math.floor(clip * 10) / 10)
 
     def to_dict(self) -> dict[str, Any]:
@@ -153,11 +152,6 @@ class RowsAPerson:
 
 def _finite(number: object) -> bool:
     return isinstance(number, int | float) and math.isfinite(number)
-
-
-def price_for(epsilon: float) -> float:
-    """What noise may cost beside that of one row a person, so that more rows of each count."""
-    return min(_MOST_PRICE, max(_LEAST_PRICE, _LEAST_PRICE + 0.15 * (epsilon - 1)))
 
 
 def person_terms(budget: Budget, noise_multiplier: float, survivors: int, like: Terms) -> Terms:
@@ -211,4 +205,4 @@ def settle_persons(session: Session) -> None:
         known = RowsAPerson.from_dict(told)
     session.rows_a_person = known
     if plan.budget.chooses_clip:
-        session.plan = plan.clipped(known.choose_clip(plan.budget.epsilon))
+        session.plan = plan.clipped(known.choose_clip())

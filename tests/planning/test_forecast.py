@@ -198,7 +198,7 @@ def test_the_price_of_a_clip_is_named_before_it_is_spent():
     open_one, untold = of_persons({"weigh": "row"})
     assert "as large as keeps that at 1.2" in untold and "All figures here are for C = 1" in untold
     chosen, told = of_persons({"weigh": "row"}, **rows)
-    clip = known.choose_clip(1)
+    clip = known.choose_clip()
     assert f"C would be {clip:g}" in told and f"would be {known.price(clip):.3g}." in told
     # Figures are for that; the plan, and what it costs, are as they were.
     assert chosen.plan == open_one.plan and chosen.epsilon == open_one.epsilon

@@ -15,7 +15,7 @@ from fedsynth.federation.client.tasks import in_groups
 from fedsynth.methods.persons import count_all, person_remarks
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.ledger import Ledger
-from fedsynth.queries.persons import RowsAPerson, price_for
+from fedsynth.queries.persons import PRICE, RowsAPerson
 from fedsynth.queries.tasks.persons import BINS, bins_of
 
 # Persons of one to fifteen rows, six on average.
@@ -54,7 +54,7 @@ def test_bins_within_the_noise_are_empty_and_noise_alone_is_one_row_each():
     nobody = RowsAPerson((-5.0,) * BINS, 20.0)
     assert known.told and not nobody.told
     assert "not known" in person_remarks(nobody, ROWS)[0]
-    assert (nobody.persons, nobody.sizes.tolist(), nobody.choose_clip(1)) == (1.0, [1.0], 1.0)
+    assert (nobody.persons, nobody.sizes.tolist(), nobody.choose_clip()) == (1.0, [1.0], 1.0)
 
 
 def test_the_price_is_what_a_clip_of_so_many_rows_costs_beside_one_row_a_person():
@@ -64,17 +64,15 @@ def test_the_price_is_what_a_clip_of_so_many_rows_costs_beside_one_row_a_person(
     assert every.price(9) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize(("epsilon", "wanted"), [(0.1, 1.2), (1, 1.2), (2, 1.35), (9, 1.5)])
-def test_a_clip_is_raised_until_its_price_is_reached(epsilon, wanted):
-    assert price_for(epsilon) == pytest.approx(wanted)
+def test_a_clip_is_raised_until_its_price_is_reached():
     known = histogram(MANY)
-    clip = known.choose_clip(epsilon)
-    assert clip == round(clip, 1) and known.price(clip) <= wanted < known.price(clip + 0.11)
+    clip = known.choose_clip()
+    assert clip == round(clip, 1) and known.price(clip) <= PRICE < known.price(clip + 0.11)
 
 
 def test_a_clip_is_not_above_what_anybody_has():
     four = histogram(np.array([0, 0, 0, 500]))
-    assert 1 <= four.choose_clip(1) <= four.choose_clip(9) <= 4
+    assert 1 <= four.choose_clip() <= 4
 
 
 def test_a_damaged_histogram_is_refused_and_a_whole_one_read():
@@ -125,7 +123,7 @@ def test_a_person_of_a_thousand_rows_is_one_in_one_bin():
 def test_a_clip_is_chosen_after_the_plan_and_all_noise_goes_with_it(tmp_path):
     synth = fitted([1, 2, 3, 4, 8] * 200, ROWS, folder=tmp_path / "job")
     known, budget = synth.rows_a_person, synth.ledger.job.budget
-    clip = known.choose_clip(1)
+    clip = known.choose_clip()
     assert budget.chooses_clip and 1.5 < clip < 3
     planned = {one.label: one.terms for one in synth.ledger.job.plan}
     first, histogram, *_ = synth.ledger.events
