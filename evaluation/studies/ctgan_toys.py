@@ -1,4 +1,4 @@
-"""CTGAN on the two small tables of Sempere 2024 (section 4.1), scored by single columns.
+"""CTGAN on the two small tables of Sempere 2024 (section 4.2), scored by single columns.
 
     python evaluation/studies/ctgan_toys.py [--seeds 1 2 3]     # with the extra `sdv`
 
