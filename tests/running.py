@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import gc
 import hashlib
+import importlib
 import os
 import pickle
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -46,6 +47,22 @@ def _noise_of(name, node):
         yield
     finally:
         noise.os = before
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session):
+    """Where several processes collect the same files, each first imports its share of them: pytest
+    rewrites their assertions, half of collecting, and keeps what came of it for the others."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None:
+        return
+    asked = {Path(argument.partition("::")[0]).resolve() for argument in session.config.args}
+    every = sorted((ROOT / "tests").rglob("test_*.py"))
+    files = [path for path in every if asked & {path, *path.parents}]
+    for path in files[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]:
+        # What is wrong with a file is told where it is collected.
+        with suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
 
 
 @pytest.hookimpl(tryfirst=True)
