@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fedsynth.evaluation.evaluating import Evaluation, evaluate
     from fedsynth.evaluation.federated import federated_scores
     from fedsynth.federation.simulation.partitions import partition
+    from fedsynth.jobs.drifting import Drift, drift
     from fedsynth.jobs.loading import load
     from fedsynth.methods.classifier.federated import FederatedClassifier
     from fedsynth.methods.copula.private import PrivateFusion
@@ -67,6 +68,7 @@ __all__ = [
     "Continuous",
     "Datetime",
     "Draft",
+    "Drift",
     "Evaluation",
     "FedCTGAN",
     "FedGAN",
@@ -92,6 +94,7 @@ __all__ = [
     "builtin_schema",
     "choose",
     "draft",
+    "drift",
     "evaluate",
     "federated_scores",
     "load",
@@ -133,6 +136,7 @@ _HOMES = {
     "fedsynth.privacy.budget": ("Budget",),
     "fedsynth.privacy.verify.verification": ("verify",),
     "fedsynth.queries.plan": ("Plan",),
+    "fedsynth.jobs.drifting": ("Drift", "drift"),
     "fedsynth.jobs.loading": ("load",),
     "fedsynth.schema.drafting": ("Draft", "draft"),
     "fedsynth.schema": ("ImageSchema", "Schema", "load_schema"),

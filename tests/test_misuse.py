@@ -256,6 +256,12 @@ MISUSES: dict[str, tuple[Use, type[Exception], tuple[str, ...]]] = {
     "partition(path)": (
         lambda w: fs.partition("t.csv", 3, "uniform"), DataError, ("path", "fs.read_table"),
     ),
+    "drift(swapped)": (
+        lambda w: fs.drift(w.table, w.release), ConfigError, ("release must be a path",),
+    ),
+    "drift(classifier)": (
+        lambda w: fs.drift(w.folder / "classifier", w.table), ReleaseError, ("without rows",),
+    ),
     "evaluate()": (lambda w: fs.evaluate(), DataError, ("real", "evaluate(release, real=..)")),
     "evaluate(release)": (
         lambda w: fs.evaluate(w.release), ConfigError, ("evaluate(release, real=held_out)",),
@@ -367,6 +373,10 @@ def calls(w: World) -> dict[str, tuple[Callable[..., object], dict[str, object]]
         "choose": (fs.choose, {"schema": schema, "budget": BUDGET}),
         "synthesizer": (fs.synthesizer, {"method": "mst", "schema": schema, "settings": {}}),
         "load": (fs.load, {"folder": w.release}),
+        "drift": (
+            fs.drift,
+            {"release": w.release, "rows": table, "least": 0.1, "alpha": 0.1, "seed": 0},
+        ),
         "verify": (fs.verify, {"folder": w.release, "head": "x"}),
         "verify: trust": (fs.verify, {"folder": w.csv, "trust": w.csv}),
         "load_schema": (fs.load_schema, {"path": w.yaml}),

@@ -16,6 +16,7 @@ import typer
 
 from fedsynth.cli.accounts import account
 from fedsynth.cli.card import card
+from fedsynth.cli.drift import drift
 from fedsynth.cli.evaluate import evaluate
 from fedsynth.cli.init import init
 from fedsynth.cli.methods import methods
@@ -83,6 +84,7 @@ app.command()(serve)
 app.command()(join)
 app.command()(status)
 app.command()(evaluate)
+app.command()(drift)
 app.command()(tune)
 app.command()(select_privately)
 app.command()(count)
