@@ -37,11 +37,13 @@ LIBRARIES = ("numpy", "pandas", "scikit-learn", "torch")
 QUICK = {
     "studies/adult": "--seeds 1",
     "studies/adversaries": "",
+    "studies/aggregations": "--cuts uniform --functions fedavg scaffold-2 --seeds 1 --rounds 2",
     "studies/coherence": "--seeds 1",
     "studies/federated_vae": "--likelihoods gaussian --schemes sep/central --cuts uniform "
     "--noises .2 --rounds 2",
     "studies/federated_classifier": "--data adult --epsilons 1 --seeds 1 --rows 4000",
     "studies/fedinfer": "--trials 1",
+    "studies/frontier": "--tables randhie --methods aim columns --epsilons 1",
     "studies/leaks": "--records 100 --reservoirs 0 --rounds 500",
     "studies/marginals": "--table peers --seeds 1",
     "studies/mean_embedding": "--what epilepsy --epsilon 1 --seeds 1",
@@ -52,6 +54,7 @@ QUICK = {
     "studies/planning": "--data bank_marketing --seeds 1",
     "studies/private_fusion": "noise --seeds 1",
     "studies/private_selection": "--seeds 1",
+    "studies/stable_noise": "--only thesis",
     "studies/transcript_audit": "--only releases --seconds 1",
     "bench/adversarial": "--repeats 1",
     "bench/integers": "--draws 100000 --repeats 1",

@@ -20,16 +20,26 @@ m coordinates, by convolution of losses. A mechanism for vectors costs the large
 learning", tables 4.1 and 4.3), which claims less epsilon for stable noise of alpha 1.999 than for
 Gaussian noise of its scale. What the same steps cost with Gaussian noise of that scale, which
 stable noise comes to as a shift is spread; and the pure epsilon of one step before sampling.
+
+`equal`: the same steps at truly equal epsilon, the thesis' targets: the mean magnitude that noise
+has in one coordinate, for a clip of 1. `number`: the query is one number, as the thesis reckons
+(stable noise by convolution of losses, `--only equal` checks it on Gaussian noise first). `vector`:
+a gradient clipped in L2: Laplace noise must cover an L1 norm of sqrt(parameters), and stable noise
+a shift that is spread, for which no less than Gaussian noise will do.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
+from functools import cache
 
 import numpy as np
 from dp_accounting.pld import privacy_loss_distribution as pld
-from scipy.special import ndtri
+from scipy.interpolate import CubicSpline
+from scipy.optimize import brentq
+from scipy.special import ndtr, ndtri
 
 from fedsynth.privacy.accounting import spent
 from fedsynth.privacy.calibration import calibrate
@@ -190,7 +200,101 @@ def thesis():
             yield row
 
 
+def equal():
+    """Mean magnitudes of one coordinate's noise at equal epsilon."""
+    check = terms("gaussian", None, 1.0, 1.06 / math.sqrt(2), sampling=Poisson(64 / 60_000))
+    given = 64 / 60_000, 9375
+    yield {
+        "table": "equal",
+        "check": "Gaussian noise, MNIST, scale 1.06",
+        "accountant": spent({check: 9375}, DELTA).epsilon,
+        "by_losses": sampled_epsilon(2.0, 1.06, *given),
+    }
+    for data, parameters, rate, steps, rows in THESIS:
+        for claimed, _, heavy in rows:
+            yield {
+                "table": "equal",
+                "data": data,
+                "epsilon": claimed,
+                **magnitudes(claimed, rate, steps, parameters),
+                "thesis_stable_row_as_one_number": sampled_epsilon(1.999, heavy, rate, steps),
+            }
+
+
+def magnitudes(epsilon, rate, steps, parameters):
+    """Mean magnitudes by mechanism, of one number and of a vector."""
+
+    def own(multiplier):
+        return {terms("gaussian", None, 1.0, multiplier, sampling=Poisson(rate)): steps}
+
+    gaussian = calibrate(own, epsilon, DELTA) * mean_magnitude("gaussian", None)
+    number = {"gaussian": gaussian}
+    number["laplace"] = at(epsilon, lambda scale: laplace_epsilon(scale, rate, steps))
+    for alpha in (1.999, 1.9):
+        scale = at(epsilon, lambda scale, a=alpha: sampled_epsilon(a, scale, rate, steps))
+        number[f"stable {alpha}"] = scale * mean_magnitude("stable", alpha)
+    vector = {"gaussian": gaussian, "stable": gaussian}
+    if parameters:
+        vector["laplace"] = number["laplace"] * math.sqrt(parameters)
+    return {"number": number, "vector": vector}
+
+
+def at(epsilon, costs):
+    """The scale that costs so much."""
+    return brentq(lambda scale: costs(scale) - epsilon, 0.3, 60.0, xtol=1e-3)
+
+
+def laplace_epsilon(scale, rate, steps):
+    one = pld.from_laplace_mechanism(
+        scale, sampling_prob=rate, value_discretization_interval=MESH, use_connect_dots=False
+    )
+    return float(one.self_compose(steps).get_epsilon_for_delta(DELTA))
+
+
+MESH = 2e-5
+
+
+def sampled_epsilon(alpha, scale, rate, steps):
+    """Epsilon of so many releases of one number, each record drawn by coins: the larger of both
+    directions, losses to the nearest mesh point."""
+    middles, without, log_density = law(alpha)
+    shifted = log_density(np.arcsinh(np.abs(middles - 1 / scale)))
+    ratio = np.exp(shifted - log_density(np.arcsinh(np.abs(middles))))
+    mixed, loss = without * (1 - rate + rate * ratio), np.log1p(rate * (ratio - 1))
+    found = []
+    for masses, losses in ((mixed, loss), (without, -loss)):
+        places = np.rint(losses / MESH).astype(int)
+        low = int(places.min())
+        summed = np.bincount(places - low, masses)
+        kept = {low + int(k): float(summed[k]) for k in np.flatnonzero(summed)}
+        lost = max(0.0, 1 - float(masses.sum()))
+        one = pld.PrivacyLossDistribution.create_from_rounded_probability(kept, lost, MESH)
+        found.append(float(one.self_compose(steps).get_epsilon_for_delta(DELTA)))
+    return max(found)
+
+
+@cache
+def law(alpha):
+    """Cells of an outcome of scale 1: middles and masses [cells], and the logarithm of the density
+    by the inverse hyperbolic sine of a magnitude."""
+    edges = np.sinh(np.linspace(-12, 12, 60_001))
+    nodes = np.linspace(0, 12.5, 4_001)
+    if alpha == 2:
+        # Normal with variance 2.
+        tails = ndtr(-np.abs(edges) / math.sqrt(2))
+        known = -(np.sinh(nodes) ** 2) / 4
+    else:
+        tails = stable.survival(np.maximum(np.abs(edges), 1e-9), alpha)
+        known = np.log(stable.density(np.sinh(nodes), alpha))
+    masses, middles = np.diff(np.where(edges > 0, 1 - tails, tails)), (edges[1:] + edges[:-1]) / 2
+    likely = masses > 1e-20
+    return middles[likely], masses[likely], CubicSpline(nodes, known)
+
+
 if __name__ == "__main__":
-    for table in (errors, products, spread, thesis):
-        for found in table():
+    tables = {one.__name__: one for one in (errors, products, spread, thesis, equal)}
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="*", choices=tables, default=list(tables))
+    for name in parser.parse_args().only:
+        for found in tables[name]():
             print(json.dumps(found), flush=True)

@@ -210,12 +210,20 @@ def split(
     return train, test
 
 
-def draw_columns(train: pd.DataFrame, schema: fs.Schema, epsilon: float, seed: int) -> pd.DataFrame:
+def draw_columns(
+    train: pd.DataFrame,
+    schema: fs.Schema,
+    epsilon: float,
+    seed: int,
+    weights: np.ndarray | float = 1.0,
+) -> pd.DataFrame:
+    """Every column on its own; `weights` of rows, of which those of a unit add up to 1."""
     rng = np.random.default_rng(seed)
     layout = HistogramLayout.of(schema)
     sigma = optimal_gaussian_sigma(epsilon, DELTA) * layout.per_record**0.5
-    touched = layout.positions(conform(train, schema)).ravel()
-    counts = np.bincount(touched, minlength=layout.dim) + rng.normal(0, sigma, layout.dim)
+    touched = layout.positions(conform(train, schema))
+    each = np.broadcast_to(np.reshape(weights, (-1, 1)), touched.shape).ravel()
+    counts = np.bincount(touched.ravel(), each, layout.dim) + rng.normal(0, sigma, layout.dim)
     encoding = TableEncoding.from_histogram(schema, counts, sigma)
     codes = [rng.choice(len(f), len(train), p=f / f.sum()) for f in encoding.frequencies]
     return encoding.decode(np.stack(codes, axis=1), rng)
