@@ -185,7 +185,7 @@ class _WhenUsed(Mapping[str, Any]):
         return self._load(ENTRIES[name])
 
     def __contains__(self, name: object) -> bool:
-        return name in ENTRIES
+        return isinstance(name, str) and name in ENTRIES
 
     def __iter__(self) -> Iterator[str]:
         return iter(ENTRIES)

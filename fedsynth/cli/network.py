@@ -187,8 +187,10 @@ def status(
         (name, *(f"{one.get(name, 0):,}" for one in (found.asked, found.planned))) for name in names
     ]
     console, state = on_stdout(), "finished" if found.finished else "not finished"
-    console.print(Grid(("question", "asked", "planned"), rows, figures=(1, 2), most=len(rows)))
-    console.print(Said(f"{state}; epsilon {found.epsilon:.4g} of {found.of:g}"))
+    spent = f"epsilon {found.epsilon:.4g} of {found.of:g}" if found.of else "nobody was asked yet"
+    if rows:
+        console.print(Grid(("question", "asked", "planned"), rows, figures=(1, 2), most=len(rows)))
+    console.print(Said(f"{state}; {spent}"))
     for name, there in found.owners.items():
         console.print(Said(f"{name}: {'there' if there else 'away'}"))
     if found.seconds is not None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -279,8 +280,10 @@ def _find_job(source: str | Path) -> Path:
     jobs = builtin_jobs()
     if str(source) in jobs:
         return Path(str(resources.files("fedsynth") / "configs" / f"{source}.yaml"))
+    beside = [str(one) for one in path.parent.glob("*.yaml")]
+    near = get_close_matches(str(source), [*jobs, *beside], n=1)
     raise ConfigError(
-        f"{source}: no such file, nor a job that comes along{suggestion(source, jobs)}"
+        f"{source}: no such file, nor a job that comes along{suggestion(source, near or jobs)}"
     )
 
 

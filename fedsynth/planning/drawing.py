@@ -47,7 +47,7 @@ def draw_lines(
         across, up: names of the axes.
         label: text alternative.
         at: a figure on the first axis to be marked.
-        log: False for two linear axes from 0 to at least 1, with whole numbers on the first.
+        log: False for two linear axes from 0, the first one of whole numbers.
     """
     kept = {name: [one for one in points if _can_be(one, log)] for name, points in lines.items()}
     kept = {name: points for name, points in kept.items() if points}
@@ -55,7 +55,7 @@ def draw_lines(
         raise ConfigError("there is nothing to plot: no figure of this plan is finite")
     everything = [point for points in kept.values() for point in points]
     x = Scale(0, max(1.0, *(point[0] for point in everything)), _LEFT, _RIGHT)
-    y = Scale(0, max(1.0, *(point[1] for point in everything)), _FOOT, _TOP)
+    y = Scale(0, max(point[1] for point in everything) or 1.0, _FOOT, _TOP)
     if log:
         x = _scale([point[0] for point in everything], _LEFT, _RIGHT)
         y = _scale([point[1] for point in everything], _FOOT, _TOP)
@@ -134,7 +134,7 @@ def _scale(values: Sequence[float], start: float, end: float) -> Scale:
 
 def _axes(x: Scale, y: Scale, across: str, up: str) -> list[Html]:
     parts = []
-    for value in _ticks(x):
+    for value in _ticks(x) if x.log else [one for one in _ticks(x) if one == int(one)]:
         parts.append(line(x(value), _TOP, x(value), _FOOT, "grid"))
         parts.append(words(x(value), _FOOT + 16, _spell(value), "middle", "quiet"))
     for value in _ticks(y):
@@ -147,10 +147,10 @@ def _axes(x: Scale, y: Scale, across: str, up: str) -> list[Html]:
 
 
 def _ticks(scale: Scale) -> list[float]:
-    """Decades; where there are fewer than three, their multiples of 1, 2 and 5 as well."""
+    """Round values. Of logarithms decades; where there are fewer than three, their multiples of 1,
+    2 and 5 as well."""
     if not scale.log:
-        about = round_values(scale.low, scale.high, 5)
-        return about if scale.high <= 1 else [value for value in about if value == int(value)]
+        return round_values(scale.low, scale.high, 5)
     decades = range(math.floor(math.log10(scale.low)), math.ceil(math.log10(scale.high)) + 1)
     steps = (1,) if len(decades) > 5 else (1, 3) if len(decades) > 3 else (1, 2, 5)
     values = [step * 10.0**power for power in decades for step in steps]
@@ -158,4 +158,5 @@ def _ticks(scale: Scale) -> list[float]:
 
 
 def _spell(value: float) -> str:
-    return f"{value:,.0f}" if value == 0 or 1 <= value < 1e6 else f"{value:g}".replace("e+0", "e")
+    whole = value == int(value) and value < 1e6
+    return f"{value:,.0f}" if whole else f"{value:g}".replace("e+0", "e")

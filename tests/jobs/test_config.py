@@ -74,6 +74,7 @@ def test_no_privacy_is_said_in_one_word(tmp_path):
             "job: give one of `data.path`, `data.url`, `data.builtin` and `sites.paths`",
         ),
         ("method=aimm", "`method` 'aimm' is not known; did you mean 'aim'?"),
+        ("method={name: aim}", "`method` must be a method's name"),
         ("sites=5", "sites: holds no keys"),
         ("holdout=1", "`holdout` must be a share from 0 to below 1"),
         ("privacy.epsilon.x=1", "--set privacy.epsilon.x=1: privacy.epsilon holds no keys"),
@@ -118,6 +119,14 @@ def test_what_is_set_is_what_is_read(epsilon, rows, unit):
 @pytest.mark.parametrize("name", builtin_jobs())
 def test_builtin_jobs_load_by_name(name):
     assert load(name).data.builtin is not None
+
+
+@pytest.mark.parametrize(("named", "meant"), [("{}/jbo.yaml", "{}/job.yaml"), ("demmo", "demo")])
+def test_of_a_job_that_is_not_there_the_nearest_is_named(tmp_path, named, meant):
+    write_job(tmp_path)
+    with pytest.raises(ConfigError) as caught:
+        load(named.format(tmp_path))
+    assert f"did you mean {meant.format(tmp_path)!r}?" in str(caught.value)
 
 
 @pytest.mark.parametrize("path", sorted((Path(__file__).parents[2] / "configs").glob("*.yaml")))

@@ -29,6 +29,24 @@ def test_a_plot_is_xml_that_names_its_lines_and_stays_in_its_frame(log):
             assert 0 <= float(x) <= width and 0 <= float(y) <= height
 
 
+@pytest.mark.parametrize("jobs", [1, 2, 7])
+@pytest.mark.parametrize("most", [0.03, 0.4, 1.0, 1.4, 30.0])
+def test_linear_axes_have_ticks_enough_whatever_is_drawn(jobs, most):
+    """On the first whole numbers alone, each spelled as it stands: three heights at the least."""
+    points = [(float(job), most * job / jobs) for job in range(jobs + 1)]
+    root = ElementTree.fromstring(draw_lines({"a": points}, **AXES, log=False))
+    texts = [one for one in root.iter() if one.get("class", "").endswith("quiet")]
+    across, up = (
+        {float(one.text): float(one.get(place)) for one in texts if one.get("class") == kind}
+        for place, kind in (("x", "mid quiet"), ("y", "end quiet"))
+    )
+    assert len(across) >= 2 and all(value.is_integer() for value in across)
+    assert len(up) >= 3 and max(up) <= most
+    top = max(up)
+    for value, height in up.items():
+        assert height == pytest.approx(up[0] + value / top * (up[top] - up[0]), abs=0.2)
+
+
 def test_nothing_finite_is_nothing_to_plot():
     with pytest.raises(ConfigError, match="nothing to plot"):
         draw_lines({"a": [(1.0, math.inf)]}, **AXES)
