@@ -114,7 +114,7 @@ class Drift(Shown):
     def sentence(self) -> str:
         """The answer, and how far it reaches."""
         beyond = f"by more than {self.least:g} and the release's own error"
-        if self.columns[0].error is None:
+        if all(one.error is None for one in self.columns):
             beyond = f"by more than {self.least:g}; this release does not tell its own error, so "
             beyond += "that may be it"
         if self.differs:

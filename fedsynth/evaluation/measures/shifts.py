@@ -53,17 +53,17 @@ def codes_apart(
             the least that it can be when so much of the difference is taken off. At 0 this is
             SciPy's test of the 2 x k table, without Yates's correction.
 
-    Rare cells are one, in the distance too: among few values they differ by chance.
+    To the test rare cells are one: among few values they differ by chance, as does the distance.
     """
     from scipy.stats import chi2
 
     shares = [side / side.sum() for side in (first, second)]
+    distance = float(np.abs(shares[0] - shares[1]).sum() / 2)
     pooled = (sizes[0] * shares[0] + sizes[1] * shares[1]) / sum(sizes)
     rare = pooled * min(sizes) < _EXPECTED
     left, right, pooled = (np.append(side[~rare], side[rare].sum()) for side in (*shares, pooled))
     held = pooled > 0
     apart, pooled = (left - right)[held], pooled[held]
-    distance = float(np.abs(apart).sum() / 2)
     worth = sizes[0] * sizes[1] / sum(sizes)
     least = sum(
         float((_take_off(side, pooled, tolerance) ** 2 / pooled).sum())

@@ -43,12 +43,13 @@ def test_without_tolerance_categories_are_told_apart_as_scipy_does():
     assert p == pytest.approx(chi2_contingency(table, correction=False).pvalue)
 
 
-def test_rare_cells_are_one():
+def test_to_the_test_rare_cells_are_one():
+    # The last two are expected 1.5 times and once in each.
     many = codes_apart(np.array([50.0, 48, 1, 1]), np.array([40.0, 57, 2, 1]), (100, 100), 0)
     few = codes_apart(np.array([50.0, 48, 2]), np.array([40.0, 57, 3]), (100, 100), 0)
-    # Together they are expected 2.5 times, in both, and so are one with nothing else.
     assert many == pytest.approx(few)
     assert many[0] == pytest.approx(0.1)
+    assert codes_apart(np.array([3.0, 0]), np.array([0.0, 90]), (3, 90), 0) == (1, 1)
 
 
 def test_what_is_let_pass_is_taken_off_where_that_helps_most():
