@@ -113,7 +113,7 @@ ENTRIES = by_name(
             "fedctgan",
             "FedCTGAN",
             "fedsynth.methods.gan.synthesizer",
-            "FedGAN with CTGAN's networks, losses and conditions",
+            "FedGAN with CTGAN's generator, loss and conditions",
         ),
         Entry(
             "mean-embedding",

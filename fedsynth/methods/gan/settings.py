@@ -256,7 +256,7 @@ class FedGANSettings(AggregationSettings):
 
 
 class FedCTGANSettings(FedGANSettings):
-    """Settings of FedCTGAN: those of FedGAN, with CTGAN's networks, losses and conditions."""
+    """Settings of FedCTGAN: those of FedGAN, with CTGAN's generator, loss and conditions."""
 
     method: ClassVar[str] = "fedctgan"
     _defaults: ClassVar[Mapping[tuple[bool, bool], Mapping[str, Any]]] = CTGAN

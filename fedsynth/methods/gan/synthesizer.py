@@ -44,11 +44,12 @@ class FedGAN(RoundsSynthesizer[Learned]):
 
 
 class FedCTGAN(FedGAN):
-    """Federated DP-CTGAN: CTGAN's networks, losses and conditions (Xu et al. 2019) for tables.
+    """Federated DP-CTGAN: generator, loss and conditions of CTGAN (Xu et al. 2019) for tables.
 
     Cells are those of a fixed encoding, from the schema and a noisy histogram, so the networks of
     all clients have the same shape and their sums mean something. Records are sampled first and a
     condition is then read off each; the generator's conditions come from released frequencies.
+    Numbers are bins, not modes, and rows are judged one by one: docs/methods.md has what differs.
     """
 
     name: ClassVar[str] = "fedctgan"
