@@ -89,7 +89,7 @@ def test_verifying_needs_no_tables_planning_no_learning_and_an_aim_job_no_torch(
 ):
     release, path = tmp_path / "release", str(job(tmp_path / "job"))
     # Of samples, about which the PRV accountant is asked, and the same for all adversaries.
-    noisy = {**SETTINGS, "noise_multiplier": 3.0}
+    noisy = {**SETTINGS, "rounds": 2, "noise_multiplier": 3.0}
     privacy = {"epsilon": 5.0, "delta": 1e-4, "trust": "central"}
     sampled = write_job(tmp_path / "sampled", holdout=0.0, settings=noisy, privacy=privacy)
     assert call("run", sampled, "--out", release, "--quiet")[0] == 0

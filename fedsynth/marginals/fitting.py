@@ -219,12 +219,11 @@ def _extrapolate(factors: Factors, last: Factors, share: float) -> Factors:
     """``factors`` moved on by a share of the way from ``last``; structural zeros stay."""
     if share == 0:
         return factors
-    extrapolated = {}
-    for clique, now in factors.items():
-        with np.errstate(invalid="ignore"):
-            moved = now + share * (now - last[clique])
-        extrapolated[clique] = np.where(np.isneginf(now), now, moved)
-    return extrapolated
+    with np.errstate(invalid="ignore"):
+        return {
+            clique: np.where(now == -np.inf, now, now + share * (now - last[clique]))
+            for clique, now in factors.items()
+        }
 
 
 def _step(losses: Loss, factors: Factors, step: float) -> tuple[Factors, float, float]:

@@ -77,8 +77,16 @@ class JunctionTree:
 
     def home(self, clique: Clique) -> int | None:
         """Position of the smallest clique that holds all of ``clique``'s columns, if one does."""
-        wanted = set(clique)
-        return next((i for i in self._by_size if wanted <= self._sets[i]), None)
+        if clique not in self._homes:
+            wanted = set(clique)
+            found = next((i for i in self._by_size if wanted <= self._sets[i]), None)
+            self._homes[clique] = found
+        return self._homes[clique]
+
+    @cached_property
+    def _homes(self) -> dict[Clique, int | None]:
+        """Those that were asked for, which every step of a fit asks for again."""
+        return {}
 
     @cached_property
     def _by_size(self) -> list[int]:

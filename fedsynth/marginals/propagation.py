@@ -41,15 +41,15 @@ def propagate(tree: JunctionTree, potentials: Sequence[Array]) -> tuple[list[Arr
     logs = [potential.copy() for potential in potentials]
     masses: list[Array] = [np.empty(0)] * len(cliques)
     sums: list[Array] = [np.empty(0)] * len(tree.edges)
-    for number in range(len(tree.edges) - 1, -1, -1):
-        parent, child = tree.edges[number]
-        separator = tree.separators[number]
-        axes = rest(cliques[child], separator)
-        masses[child], peaks = _scale(logs[child], axes)
-        sums[number] = masses[child].sum(axis=axes)
-        with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore"):
+        for number in range(len(tree.edges) - 1, -1, -1):
+            parent, child = tree.edges[number]
+            separator = tree.separators[number]
+            axes = rest(cliques[child], separator)
+            masses[child], peaks = _scale(logs[child], axes)
+            sums[number] = masses[child].sum(axis=axes)
             message = np.log(sums[number]) + peaks
-        logs[parent] += spread(domain, message, separator, cliques[parent])
+            logs[parent] += spread(domain, message, separator, cliques[parent])
     masses[0], peak = _scale(logs[0], tuple(range(logs[0].ndim)))
     total = float(masses[0].sum())
     if total == 0:
@@ -69,5 +69,5 @@ def propagate(tree: JunctionTree, potentials: Sequence[Array]) -> tuple[list[Arr
 def _scale(logs: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:
     """``exp(logs - peaks)``, the peaks being the largest entries along ``axes``."""
     peaks = logs.max(axis=axes, keepdims=True)
-    peaks[np.isneginf(peaks)] = 0.0
+    peaks[peaks == -np.inf] = 0.0
     return np.exp(logs - peaks), peaks.squeeze(axes)

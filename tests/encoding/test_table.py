@@ -190,7 +190,7 @@ def test_frequent_single_values_survive_the_noise(sigma, slack):
 def test_one_way_marginals_survive_the_noise(sigma, limit):
     frame = claims()
     encoding = encoding_of(frame, CLAIMS, sigma)
-    independent = draw_rows(encoding, 200_000)
+    independent = draw_rows(encoding, 100_000)
     for name in ("amount", "hours", "age"):
         edges = np.unique(np.quantile(frame[name], np.linspace(0, 1, 21))[1:-1])
         real, ours = (

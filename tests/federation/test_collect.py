@@ -71,11 +71,11 @@ def test_each_message_is_its_clients_own_sum():
 
 
 def test_each_message_carries_the_whole_noise():
-    collected = channel(clients(2000, value=0.0), seed=1).collect(
+    collected = channel(clients(800, value=0.0), seed=1).collect(
         "test-vectors", terms(trust="local", clip=2.0, noise_multiplier=3.0), 3
     )
-    # 6,000 draws of a standard deviation of 6: within five standard errors.
-    assert abs(collected.values.std() - 6.0) < 5 * 6.0 / math.sqrt(2 * 6000)
+    # 2,400 draws of a standard deviation of 6: within five standard errors.
+    assert abs(collected.values.std() - 6.0) < 5 * 6.0 / math.sqrt(2 * 2400)
 
 
 @pytest.mark.parametrize("trust", ["central", "distributed"])
@@ -157,12 +157,12 @@ def test_steps_draw_records_by_coin_flips_and_an_empty_sample_is_noised():
 
 def test_a_steps_noise_has_the_accounted_deviation_and_clips_every_row():
     promised = terms(**LOCAL, clip=0.5, noise_multiplier=2.0)
-    owners = clients(3000, records=1, value=100.0)
+    owners = clients(1000, records=1, value=100.0)
     collected = channel(owners, seed=5, account=ledger("record", insecure=True)).collect(
         "test-walk", promised, 3, steps=1
     )
-    assert abs(collected.values.std() - 1.0) < 5 / math.sqrt(2 * 9000)
-    assert np.allclose(collected.values.mean(axis=0), 0.5 / math.sqrt(3), atol=5 / math.sqrt(3000))
+    assert abs(collected.values.std() - 1.0) < 5 / math.sqrt(2 * 3000)
+    assert np.allclose(collected.values.mean(axis=0), 0.5 / math.sqrt(3), atol=5 / math.sqrt(1000))
 
 
 def test_a_step_with_more_rows_than_records_is_refused():

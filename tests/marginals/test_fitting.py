@@ -96,7 +96,7 @@ def test_a_table_within_another_pulls_by_its_own_weight():
     rng = np.random.default_rng(4)
     joint = table(4)
     pair, single = measure(joint, [(0, 1)], 100.0, rng)[0], measure(joint, [(0,)], 1.0, rng)[0]
-    model = fit(DOMAIN, [pair, single], total=1000.0, iterations=2000, tolerance=0.0)
+    model = fit(DOMAIN, [pair, single], total=1000.0, iterations=500, tolerance=0.0)
     poor = np.abs(fit(DOMAIN, [pair], total=1000.0).marginal((0,)) * 1000 - sum_onto(joint, (0,)))
     good = np.abs(model.marginal((0,)) * 1000 - sum_onto(joint, (0,)))
     assert good.max() < 5 < poor.max()

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 
 from fedsynth.marginals import Domain, JunctionTree, Measurement, Model, fit
 
@@ -70,9 +71,12 @@ def test_marginals_of_columns_far_apart_agree(mbi, model):
         )
 
 
-def test_log_partition_agrees(mbi, model):
-    joint = sum(vector(mbi, model.domain, model.factors).tables.values())
-    assert model.log_partition == pytest.approx(float(joint.logsumexp().values), rel=1e-12)
+def test_the_log_partition_is_that_of_all_cells_written_out(model):
+    joint = sum(
+        factor.reshape([SIZES[k] if k in clique else 1 for k in range(len(SIZES))])
+        for clique, factor in model.factors.items()
+    )
+    assert model.log_partition == pytest.approx(logsumexp(joint), rel=1e-12)
 
 
 def test_the_cells_of_a_tree_agree(mbi, model):
@@ -91,7 +95,7 @@ def test_fitted_models_agree(mbi):
         exact = joint.sum(axis=tuple(k for k in range(4) if k not in clique))
         noisy = exact + rng.normal(0, sigma, exact.shape)
         measured.append(Measurement(clique, noisy, sigma))
-    ours = fit(domain, measured, iterations=3000, tolerance=0.0)
+    ours = fit(domain, measured, iterations=1000, tolerance=0.0)
     theirs = mbi.Domain(names_of(range(4)), domain.sizes)
     linear = [
         mbi.LinearMeasurement(m.values.ravel(), names_of(m.clique), m.sigma) for m in measured

@@ -24,8 +24,8 @@ from tests.methods.contract import SCHEMA as SMALL
 REFUSED = {"fedinfer", "fusion", "hybrid-fusion", "fusion-gan"}
 BUDGET = Budget(epsilon=2.0, delta=1e-4, unit="person", curious=1)
 AUDITED = [
-    ("aim", {"iterations": 10, "marginals": 4}, "central"),
-    ("aim", {"iterations": 10, "marginals": 4}, "distributed"),
+    ("aim", {"iterations": 5, "marginals": 2}, "central"),
+    ("aim", {"iterations": 5, "marginals": 2}, "distributed"),
     ("privbayes", {"structure": "votes"}, "distributed"),
     ("private-fusion", {"mechanism": "laplace"}, "local"),
     ("mean-embedding", {"components": 4, "random_features": 20, "steps": 2, "hidden": 6}, "local"),

@@ -95,7 +95,7 @@ def test_descent_finds_the_classifier_that_logistic_regression_finds():
     x, _, noise = records(600)
     y = torch.where(torch.rand(600, generator=torch.Generator().manual_seed(1)) < 0.8, x[:, 0], 2)
     phi, theta = vae.initial(SPEC, torch.Generator().manual_seed(0))
-    for _ in range(200):
+    for _ in range(120):
         gradient = grad(lambda t: vae.loss(SPEC, phi, t, x, y, noise).mean())(theta)
         theta[SPEC.classifier_at] -= gradient[SPEC.classifier_at]
     cells = torch.cat([torch.nn.functional.one_hot(x[:, j], s) for j, s in enumerate(SIZES)], 1)

@@ -213,7 +213,7 @@ def test_several_sensitive_columns_give_the_worst_of_each():
 
 @needs_pycanon
 def test_k_and_l_by_a_group_by_with_gaps_as_a_value():
-    frame = people(300, 2)
+    frame = people(100, 2)
     found = anonymity({"t": frame}, SCHEMA, ("colour", "flag"), ("day",)).tables["t"]
     groups = frame.groupby(["colour", "flag"], dropna=False)
     assert frame["colour"].isna().any()

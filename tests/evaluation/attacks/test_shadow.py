@@ -91,11 +91,11 @@ def test_a_method_that_ignores_its_rows_is_as_rarely_caught_as_promised():
 
     found = [
         shadow_attack(others, people(30, s), SCHEMA, shadows=6, targets=15, seed=s)
-        for s in range(25)
+        for s in range(15)
     ]
-    # At 0.001, the same in every run: one alarm or more has chance 0.03.
+    # At 0.001, the same in every run: one alarm or more has chance 0.02.
     assert not any(attack.caught for attack in found)
-    assert np.mean([attack.auroc for attack in found]) == pytest.approx(0.5, abs=0.03)
+    assert np.mean([attack.auroc for attack in found]) == pytest.approx(0.5, abs=0.04)
     covered = np.mean([attack.auroc_low <= 0.5 <= attack.auroc_high for attack in found])
     assert covered > 0.92
 
@@ -119,11 +119,11 @@ def test_intervals_cover_the_mean_of_repetitions(monkeypatch):
     monkeypatch.setattr(shadow, "_REDRAWS", 1)
     found = [
         shadow_attack(partly, people(60, 100 + s), SCHEMA, shadows=8, targets=30, seed=s)
-        for s in range(15)
+        for s in range(10)
     ]
     mean = np.mean([attack.auroc for attack in found])
     assert 0.55 < mean < 0.75
-    assert sum(a.auroc_low <= mean <= a.auroc_high for a in found) >= 12
+    assert sum(a.auroc_low <= mean <= a.auroc_high for a in found) >= 8
     assert np.mean([a.auroc_high - a.auroc_low for a in found]) < 0.35
 
 

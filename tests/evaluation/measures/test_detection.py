@@ -69,12 +69,12 @@ def test_pmse_of_one_binary_column_by_hand():
 def test_two_samples_of_one_population_have_a_ratio_of_one_on_average(monkeypatch):
     monkeypatch.setattr(module, "_boost", lambda *_: None)
     ratios = [
-        attempt_all(pair(250, seed), pair(250, 1000 + seed))[0].pmse_ratio for seed in range(60)
+        attempt_all(pair(250, seed), pair(250, 1000 + seed))[0].pmse_ratio for seed in range(40)
     ]
-    # A ratio is about a chi square of 4 degrees over 4: its deviation is .71, that of the mean .09.
+    # A ratio is about a chi square of 4 degrees over 4: its deviation is .71, that of the mean .11.
     assert np.mean(ratios) == pytest.approx(1, abs=0.3)
     # Columns with gaps, spikes and categories.
-    mixed = [attempt_all(people(300, s), people(300, 1000 + s))[0].pmse_ratio for s in range(30)]
+    mixed = [attempt_all(people(300, s), people(300, 1000 + s))[0].pmse_ratio for s in range(20)]
     assert np.mean(mixed) == pytest.approx(1, abs=0.3)
 
 

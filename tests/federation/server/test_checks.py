@@ -87,7 +87,7 @@ def test_a_sum_over_records_has_no_bound_to_break():
 def test_honest_noise_is_never_taken_for_a_fault(promised: Terms, dim: int):
     source = NoiseSource()
     asked = request(promised, dim)
-    for _ in range(50):
+    for _ in range(20):
         values = promised.client_noised(np.eye(dim)[0] * promised.clip, source)
         assert fault(answer(values), asked) is None
     huge = np.full(dim, 100.0 * promised.scale)

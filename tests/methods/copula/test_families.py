@@ -81,7 +81,8 @@ def own_statistic(name, rows):
         return stats.ks_1samp(rows, family.cdf, args=family.fit(rows)).statistic
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+# Of those that are the same family one.
+@pytest.mark.parametrize("name", sorted({*FAMILIES} - {"erlang", "chi2", "pearson3", "lomax"}))
 def test_the_family_that_made_the_rows_is_found_or_one_as_near(name):
     """One that holds it, or else one as near as scipy's own fit of it to every row.
 
@@ -138,7 +139,7 @@ def test_screening_is_hardly_worse_than_every_family_in_full():
     rng = np.random.default_rng(0)
     mixed = np.where(rng.random(70) < 0.3, 0.0, rng.lognormal(3, 1, 70))
     coarse = np.round(rng.gamma(2, 2, 70))
-    for rows in (mixed, coarse, np.append(rng.normal(size=50), 1e6)):
+    for rows in (mixed, np.append(coarse, 1e6)):
         fast, full = (fit_feature(rows, e).fit for e in (Effort(), Effort(10**6, 10**6, 25)))
         ordered = np.sort(rows)
         gaps = [distance(fit.family, fit.parameters, ordered) for fit in (fast, full)]
@@ -199,13 +200,13 @@ def test_spaced_points_leave_out_half_a_spacing_at_either_end():
 
 def test_processes_change_nothing(monkeypatch):
     rng = np.random.default_rng(0)
-    features = [rng.gamma(2, size=40) for _ in range(3)] + [np.ones(4), np.zeros(0)]
+    features = [rng.gamma(2, size=40) for _ in range(2)] + [np.ones(4), np.zeros(0)]
     # Searches that are cut short are as good to compare.
     effort = Effort(20, 30, 1, 3)
     alone = fits.fit_features(features, effort, processes=1)
     assert fits.fit_features(features, effort, processes=2) == alone
-    assert [one.fit is None for one in alone] == [False] * 4 + [True]
-    assert len({one.fit for one in alone}) == 5
+    assert [one.fit is None for one in alone] == [False] * 3 + [True]
+    assert len({one.fit for one in alone}) == 4
     for stranger in ("/does/not/exist", "/bin/false", "/bin/echo"):
         # The last answers, with something else.
         monkeypatch.setattr(fits.sys, "executable", stranger)

@@ -286,7 +286,7 @@ def test_a_state_whose_parts_do_not_fit_is_refused():
 @pytest.mark.parametrize("rate", [1.0, 1e6])
 def test_a_run_never_ends_in_nan(unit, name, rate):
     synth = quick(
-        rounds=12, discriminator="mlp", look_every=4, clip=100.0, average=0.5, **{name: rate}
+        rounds=8, discriminator="mlp", look_every=4, clip=100.0, average=0.5, **{name: rate}
     )
     synth.fit(owners(40, 40), budget_of(unit, epsilon=0.05))
     assert np.isfinite(synth.learned.generators).all()
@@ -472,7 +472,7 @@ def test_images_keep_their_shape_range_and_labels(unit, settings, tmp_path):
 
 def test_images_are_learned_where_no_noise_hides_them():
     synth = FedGAN(
-        SMALL, rounds=80, noise_multiplier=0.0, rate=1.0, hidden=(16,), latent=4,
+        SMALL, rounds=50, noise_multiplier=0.0, rate=1.0, hidden=(16,), latent=4,
         discriminator_hidden=(16,), classifier_hidden=(16,), learning_rate=1e-2, average=0.9,
         discriminator_learning_rate=1e-2,
     )  # fmt: skip

@@ -162,14 +162,14 @@ def simulated(rows, epsilon, seed):
 @pytest.mark.parametrize(("rows", "epsilon"), [(40, math.inf), (1000, 2.0), (1000, 0.7)])
 def test_intervals_cover_the_truth_as_often_as_they_say(rows, epsilon):
     hits, ends = np.zeros(3), 0
-    for seed in range(160):
+    for seed in range(80):
         intervals = simulated(rows, epsilon, seed).regression("y").intervals(0.9)
         hits += (intervals["low"] <= TRUTH) & (intervals["high"] >= TRUTH)
         ends += np.isfinite(intervals["low"]).all()
-    # 90 % of 160 is 144, with a standard deviation of 4.
-    assert (hits >= 131).all()
+    # 90 % of 80 is 72, with a standard deviation of 2.7.
+    assert (hits >= 63).all()
     if epsilon != 0.7:
-        assert (hits <= 157).all() and ends == 160
+        assert (hits <= 79).all() and ends == 80
 
 
 def test_means_are_within_their_errors_as_often_as_they_say():

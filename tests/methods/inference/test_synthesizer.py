@@ -61,11 +61,11 @@ def test_noise_in_the_sum_is_what_the_estimates_count_on(trust):
     tables = owners(50, 30, 20)
     exact = FedInfer(SCHEMA).fit(tables, EXACT).estimate.values
     z = []
-    for seed in range(20):
+    for seed in range(10):
         estimate = FedInfer(SCHEMA).fit(tables, budget, insecure_noise_seed=seed).estimate
         z.append((estimate.values - exact) / estimate.sigma)
-    assert np.std(z) == pytest.approx(1, abs=0.03)
-    assert abs(np.mean(z)) < 0.06
+    assert np.std(z) == pytest.approx(1, abs=0.04)
+    assert abs(np.mean(z)) < 0.08
 
 
 def test_rows_have_the_schemas_columns_types_and_values(fitted):

@@ -305,7 +305,7 @@ def test_constraints_of_the_schema_hold_in_every_row(method, epsilon):
         }
     )
     synth = method(CONSTRAINED).fit([frame], Budget(epsilon=epsilon))
-    for rows in (synth.sample(2000, seed=0), synth.sample(300, where={"age": 17}, seed=0)):
+    for rows in (synth.sample(500, seed=0), synth.sample(100, where={"age": 17}, seed=0)):
         child = rows["status"] == "child"
         assert (child == (rows["age"] < 18)).all()
         both = rows["since"].notna()

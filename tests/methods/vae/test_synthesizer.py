@@ -49,7 +49,7 @@ def test_every_scheme_trust_and_unit_gives_rows_of_the_schema_within_its_budget(
 
 
 def test_the_tables_structure_is_learned_where_no_noise_hides_it():
-    synth = FedVAE(SCHEMA, rounds=150, rate=0.5, noise_multiplier=0.0)
+    synth = FedVAE(SCHEMA, rounds=100, rate=0.5, noise_multiplier=0.0)
     rows = synth.fit(owners(800, 800), FREE).sample(4000, seed=0)
     real = table(4000, seed=7)
     for frame in (rows, real):

@@ -232,7 +232,7 @@ def test_images_without_privacy_alone():
     labels = rng.integers(0, 2, 80)
     pixels = (rng.integers(0, 5, (80, 2, 2)) + labels[:, None, None] * 9).astype(np.uint8)
     images = [Images(pixels[:50], labels[:50]), Images(pixels[50:], labels[50:])]
-    synth = fitted(images, schema=schema, epochs=20)
+    synth = fitted(images, schema=schema, epochs=8)
     assert (synth.probabilities(images[0]).argmax(1) == labels[:50]).mean() > 0.9
     assert synth.sample(6, seed=0).pixels.shape == (6, 2, 2)
     with pytest.raises((ConfigError, PrivacyError), match="tables"):

@@ -45,14 +45,14 @@ def test_the_inverse_distribution_function_alone_would_have_no_digits():
 def test_one_share_is_a_difference_of_gammas(shares: int):
     """Its variance is 2/n, its fourth cumulant 12/n; its characteristic function (1 + t^2)^(-1/n),
     by cosines, which unlike fourth powers have small errors: their variance is its own too."""
-    draws = Laplace().share(100_000, shares, NoiseSource(2)) / math.sqrt(shares)
+    draws = Laplace().share(50_000, shares, NoiseSource(2)) / math.sqrt(shares)
     variance, fourth = 2 / shares, 12 / shares + 3 * (2 / shares) ** 2
-    error = math.sqrt((fourth - variance**2) / 100_000)
+    error = math.sqrt((fourth - variance**2) / 50_000)
     assert abs((draws**2).mean() - variance) < 6 * error
-    assert abs(draws.mean()) < 6 * math.sqrt(variance / 100_000)
+    assert abs(draws.mean()) < 6 * math.sqrt(variance / 50_000)
     for t in (0.5, 1.0, 3.0, 10.0):
         mean, double = ((1 + u**2) ** (-1 / shares) for u in (t, 2 * t))
-        error = math.sqrt(((1 + double) / 2 - mean**2) / 100_000)
+        error = math.sqrt(((1 + double) / 2 - mean**2) / 50_000)
         assert abs(np.cos(t * draws).mean() - mean) < 6 * error
 
 

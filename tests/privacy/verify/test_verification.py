@@ -96,7 +96,7 @@ def failed(folder: Path) -> set[str]:
         (60, Everyone(), 1, "record", "central", "gaussian"),
         (0.3, Everyone(), 1, "record", "central", "gaussian"),
         (0.12, Everyone(), 1, "record", "central", "gaussian"),
-        (1, Poisson(1 / 300), 500, "client", "central", "gaussian"),
+        (1, Poisson(1 / 300), 50, "client", "central", "gaussian"),
         (0.5, Poisson(0.01), 20, "record", "distributed", "gaussian"),
         (2, Poisson(1e-4), 100, "record", "central", "gaussian"),
         (2, Poisson(0.5), 3, "client", "distributed", "gaussian"),
