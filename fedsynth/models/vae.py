@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -23,6 +23,9 @@ __all__ = [
     "sample",
     "unflatten",
 ]
+
+Anew = Callable[[Tensor, Tensor, Tensor | None, torch.Generator], Tensor]
+"""From drawn codes [n, d], their logits [n, width] and labels [n] to other codes."""
 
 # Beyond this a record's gradient has overflowed or soon would; squares and products stay finite.
 GRADIENT_BOUND = 1e8
@@ -257,6 +260,7 @@ def sample(
     y: Tensor | None,
     generator: torch.Generator,
     rows: int | None = None,
+    anew: Anew | None = None,
 ) -> Tensor:
     """Draws records: u from N(0, I), the label given, through the decoder.
 
@@ -266,6 +270,7 @@ def sample(
         y: labels [n], one for each record; None for a model without classes.
         generator: the only source of randomness.
         rows: how many records, for a model without classes.
+        anew: what replaces drawn codes, of a table without numbers.
 
     Returns:
         Codes, int32 [n, d]; of a table with numbers, numbers and codes, float32 [n, d]; or pixel
@@ -290,6 +295,8 @@ def sample(
                 continue
             own = logits[..., spec.numbers :]
             codes = likelihood.draw_codes(own, spec.sizes, generator) if spec.sizes else own.int()
+            if anew is not None:
+                codes = anew(codes, logits, labels, generator)
             if spec.numbers:
                 spread = log_deviations(spec, unflatten(theta, spec.decoder_layers), u)
                 means = logits[..., : spec.numbers]

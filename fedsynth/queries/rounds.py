@@ -20,6 +20,7 @@ from fedsynth.privacy.trail.job import Planned, count_terms
 from fedsynth.queries.counting import CountQuestion, counting_terms
 from fedsynth.queries.persons import LABEL, person_terms
 from fedsynth.queries.plan import count_survivors
+from fedsynth.queries.tables import PAIRS, table_terms
 from fedsynth.queries.tasks.counting import LABEL_TABLES
 from fedsynth.queries.terms import count_on
 from fedsynth.schema import ImageSchema, Schema
@@ -70,8 +71,10 @@ def plan_rounds(
     survivors: float,
     task: str,
     counted: CountQuestion,
+    pair_share: float = 0.0,
 ) -> tuple[Planned, ...]:
-    """What is counted, perhaps the label tables, and the training, all calibrated together.
+    """What is counted, perhaps tables by label and of pairs, and the training, all calibrated
+    together.
 
     Args:
         settings: resolved.
@@ -79,6 +82,7 @@ def plan_rounds(
         survivors: share of the asked clients that is sure to answer.
         task: that the training's rounds ask.
         counted: the first question.
+        pair_share: of the budget, of tables of two columns; 0 for none.
 
     Raises:
         PrivacyError: the budget cannot carry the plan.
@@ -99,6 +103,8 @@ def plan_rounds(
     if settings.label_table_share and isinstance(schema, Schema):
         columns = len(schema.modelled) - 1
         before.append(counting(LABEL_TABLES.name, columns, settings.label_table_share))
+    if pair_share:
+        before.append(Planned(PAIRS, table_terms(budget, alone / math.sqrt(pair_share), whole), 1))
 
     def counts(multiplier: float) -> Mapping[Terms, int]:
         planned = count_terms((*before, training(multiplier)))

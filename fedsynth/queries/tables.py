@@ -16,6 +16,9 @@ from fedsynth.queries.counting import deviation_of
 from fedsynth.queries.tasks.marginals import MARGINALS
 from fedsynth.queries.terms import terms_for_everyone
 
+PAIRS = "marginals: pairs"
+"""Label of tables of two columns that are asked before a training of many rounds."""
+
 
 def table_terms(
     budget: Budget, noise_multiplier: float, survivors: int, mechanism: str = "gaussian"

@@ -47,11 +47,12 @@ def keep_sense(model: Model, measurer: Measurer) -> Model:
     pairs = sorted({pair for clique in model.tree.cliques for pair in combinations(clique, 2)})
     zeros = find_empty(evidence, pairs, model.total, target)
     outside = find_outside(model, measurer.measurements, measurer.schema)
+    names = [column.name for column in measurer.schema.modelled]
     if outside:
         measurer.remarks.append(
             "rows that drew a combination of values that released counts show next to nobody in "
             "exchange values with others, where such are found: "
-            f"{_tell(outside, measurer)}"
+            f"{tell_empty(outside, names)}"
         )
     if not zeros:
         return model
@@ -70,13 +71,13 @@ def keep_sense(model: Model, measurer: Measurer) -> Model:
         return model
     measurer.remarks.append(
         "combinations of values that released counts show next to nobody in are never drawn: "
-        f"{_tell(zeros, measurer)}"
+        f"{tell_empty(zeros, names)}"
     )
     return kept
 
 
-def _tell(empty: Sequence[tuple[Clique, Mask]], measurer: Measurer) -> str:
-    names = [column.name for column in measurer.schema.modelled]
+def tell_empty(empty: Sequence[tuple[Clique, Mask]], names: Sequence[str]) -> str:
+    """How many combinations of which columns' values, these by position among the names."""
     told = [
         f"{int(mask.sum()):,} of {' with '.join(names[k] for k in clique)}"
         for clique, mask in empty
@@ -100,11 +101,19 @@ def _target(schema: Schema) -> int | None:
 
 
 def find_empty(
-    evidence: Evidence, pairs: Sequence[Clique], total: float, target: int | None = None
+    evidence: Evidence,
+    pairs: Sequence[Clique],
+    total: float,
+    target: int | None = None,
+    whole: tuple[float, float] = _TABLE,
 ) -> list[tuple[Clique, Mask]]:
     """Of these pairs of columns, those that were measured and have cells next to empty, and these.
 
     The largest cell of every value stays, whatever it holds.
+
+    Args:
+        whole: of a table that is next to empty but for one cell a value, the most that its other
+            cells hold of what independent columns would put there, and deviations to spare.
     """
     found = []
     for pair in pairs:
@@ -114,13 +123,15 @@ def find_empty(
             continue
         shares = [np.maximum(one.values, 0.0) for one in columns if one is not None]
         shares = [one / max(one.sum(), 1.0) for one in shares]
-        mask = _find_cells(known, np.outer(*shares) * total, strictly=target in pair)
+        mask = _find_cells(known, np.outer(*shares) * total, target in pair, whole)
         if mask.any():
             found.append((pair, mask))
     return found
 
 
-def _find_cells(known: Measurement, expected: Array, strictly: bool) -> Mask:
+def _find_cells(
+    known: Measurement, expected: Array, strictly: bool, most: tuple[float, float]
+) -> Mask:
     values = known.values
     noise = np.broadcast_to(np.asarray(known.deviations, np.float64), values.shape)
     mask = values <= _HIDDEN * noise
@@ -135,7 +146,7 @@ def _find_cells(known: Measurement, expected: Array, strictly: bool) -> Mask:
         settled = _are_empty(sums[0], np.sqrt(sums[1]), sums[2], *(_STRICT if strictly else _VALUE))
         found |= others & settled[:, None] & (table <= _HIDDEN * own)
         whole = [np.array(one.sum()) for one in sums]
-        if _are_empty(whole[0], np.sqrt(whole[1]), whole[2], *_TABLE):
+        if _are_empty(whole[0], np.sqrt(whole[1]), whole[2], *most):
             found |= others & (table <= _SETTLED * own)
     mask[np.arange(len(values)), values.argmax(axis=1)] = False
     mask[values.argmax(axis=0), np.arange(values.shape[1])] = False

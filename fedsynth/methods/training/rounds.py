@@ -35,11 +35,16 @@ class InRounds(Method[L]):
         """What is counted before the training: of how many records, at the least."""
         return question(self.schema)
 
+    def pair_share(self, settings: Any) -> float:
+        """Of the budget, what tables of two columns are asked by; 0 for none."""
+        return 0.0
+
     def releases(
         self, settings: Any, budget: Budget, clients: int, survivors: float
     ) -> tuple[Planned, ...]:
         task, counted = self.task(budget), self.first_question(settings)
-        return plan_rounds(settings, self.schema, budget, clients, survivors, task, counted)
+        pairs = self.pair_share(settings)
+        return plan_rounds(settings, self.schema, budget, clients, survivors, task, counted, pairs)
 
     def participations(self, settings: Any, budget: Budget, clients: int) -> int | None:
         return participations_of(settings, budget, clients)

@@ -18,8 +18,10 @@ from fedsynth.encoding import image
 from fedsynth.encoding.resolution import undivided_remarks
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ReleaseError
+from fedsynth.methods.marginal.sense import tell_empty
 from fedsynth.methods.sampling.drawing import Columns, draw_table
 from fedsynth.methods.sampling.labels import demand_shares, draw_codes, draw_labels
+from fedsynth.methods.vae.coupling import Potential, draw_anew
 from fedsynth.methods.vae.mending import mend_codes
 from fedsynth.methods.vae.numbers import Numbers
 from fedsynth.methods.vae.records import Model
@@ -44,6 +46,7 @@ class Learned(Outlined):
         frequencies: estimated share of each class, [classes]; empty without classes.
         encoding: bins of a table; None for images.
         schema: of the rows.
+        potentials: by which drawn columns are led to go together; none where nothing tells.
     """
 
     model: Model
@@ -51,13 +54,14 @@ class Learned(Outlined):
     frequencies: NDArray[np.float64]
     encoding: TableEncoding | None
     schema: Annotated[Schema | ImageSchema, GIVEN]
+    potentials: tuple[Potential, ...] = ()
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """What could not be learned, and what drawn rows are not, in sentences."""
         numbers = self._numbers
         if numbers is None:
-            return undivided_remarks(self.encoding)
+            return (*undivided_remarks(self.encoding), *self._empty_remarks())
         rng, generator = np.random.default_rng(0), torch.Generator().manual_seed(0)
         labels = draw_labels(self.schema, self.frequencies, _ROWS, None, None, rng)
         drawn = self._decode(labels, _ROWS, generator)
@@ -69,6 +73,18 @@ class Learned(Outlined):
         """How rows are made of what the decoder draws; None of images, and where all are codes."""
         return Numbers(self.encoding) if self.encoding and self.model.spec.numbers else None
 
+    def _empty_remarks(self) -> list[str]:
+        never = [(one.clique, one.never) for one in self.potentials if one.never.any()]
+        if not never or not isinstance(self.schema, Schema):
+            return []
+        names = [column.name for column in self.schema.modelled]
+        if self.model.labelled:
+            names.remove(str(self.schema.target))
+        return [
+            "combinations of values that released counts show next to nobody in are hardly ever "
+            f"drawn: {tell_empty(never, names)}"
+        ]
+
     def check(self) -> None:
         if self.theta.shape != (self.model.parts * self.model.spec.decoder_dim,):
             raise ReleaseError("the model's weights are not of the length that its spec says")
@@ -77,6 +93,8 @@ class Learned(Outlined):
         demand_shares(self.frequencies, conditions(self.schema))
         if (self.encoding is None) != isinstance(self.schema, ImageSchema):
             raise ReleaseError("the model's encoding is not of the schema's kind")
+        for one in self.potentials:
+            one.check(self.model.spec)
         numbers, spec = self._numbers, self.model.spec
         if numbers is not None:
             sizes = numbers.sizes
@@ -163,7 +181,11 @@ class Learned(Outlined):
             classes = None
             if model.spec.classes and labels is not None:
                 classes = torch.from_numpy(labels)
-            drawn: NDArray[Any] = vae.sample(model.spec, theta, classes, generator, rows).numpy()
+            anew = None
+            if self.potentials:
+                anew = partial(draw_anew, model.spec.sizes, self.potentials)
+            codes = vae.sample(model.spec, theta, classes, generator, rows, anew)
+            drawn: NDArray[Any] = codes.numpy()
             return drawn
         assert labels is not None
         codes = model.spec.table and not model.spec.numbers

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -12,8 +13,10 @@ from numpy.typing import NDArray
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.federation.client.tasks import Task
 from fedsynth.federation.request import Released
+from fedsynth.marginals import Clique, Domain, Measurement
 from fedsynth.methods.training.aggregation.choosing import aggregation_of
 from fedsynth.methods.training.descent import Descent, Pace, Rounds
+from fedsynth.methods.vae.coupling import Potential, learn_potentials
 from fedsynth.methods.vae.learned import Learned
 from fedsynth.methods.vae.numbers import Numbers
 from fedsynth.methods.vae.records import Model
@@ -28,6 +31,7 @@ from fedsynth.queries.estimates import naive_bayes
 from fedsynth.queries.preliminaries import ask_preliminaries
 from fedsynth.queries.rounds import expected_units
 from fedsynth.queries.session import Session
+from fedsynth.queries.tables import PAIRS, ask_marginals
 from fedsynth.queries.tasks.counting import LABEL_TABLES
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.schema.target import conditions, target_index
@@ -35,6 +39,9 @@ from fedsynth.schema.target import conditions, target_index
 Floats = NDArray[np.float32]
 
 _STEADY, _FASTEST = 0.65, 2.0
+
+# Numbers that tables of pairs may have together: 16 MB. The largest tables are left out.
+_MOST_COUNTS = 2**21
 
 
 def training_task(budget: Budget) -> Task:
@@ -51,6 +58,16 @@ class State:
     profiles: NDArray[np.float64] | None
     phi: Floats
     descent: Descent
+    pairs: tuple[Measurement, ...] = ()
+
+
+def decoded_pairs(schema: Schema, domain: Domain) -> list[Clique]:
+    """Pairs of columns that tables are asked of: of all that a decoder has, the smallest first."""
+    target = target_index(schema) if conditions(schema) else None
+    pairs = [p for p in itertools.combinations(range(len(domain)), 2) if target not in p]
+    pairs.sort(key=lambda pair: (domain.cells(pair), pair))
+    room = np.cumsum([domain.cells(pair) for pair in pairs]) <= _MOST_COUNTS
+    return [pair for pair, fits in zip(pairs, room, strict=True) if fits]
 
 
 def model_of(
@@ -126,7 +143,21 @@ class Training:
         model = self._model(state.encoding)
         if state.profiles is not None:
             theta = self._match(model.spec, theta, state.profiles)
-        return Learned(model, theta, state.frequencies, state.encoding, self.schema)
+        potentials = self._couple(state, model.spec, theta)
+        return Learned(model, theta, state.frequencies, state.encoding, self.schema, potentials)
+
+    def _couple(self, state: State, spec: VAESpec, theta: Floats) -> tuple[Potential, ...]:
+        """What leads rows to go together as the tables of pairs have it."""
+        if not state.pairs or state.encoding is None:
+            return ()
+        known = [one * state.encoding.records for one in state.encoding.frequencies]
+        tables = list(state.pairs)
+        if spec.classes:
+            target = target_index(state.encoding.schema)
+            del known[target]
+            tables = [replace(one, clique=_without(one.clique, target)) for one in tables]
+        seed = self.session.options.seed
+        return learn_potentials(spec, theta, state.frequencies, known, tables, seed)
 
     def _match(self, spec: VAESpec, theta: Floats, profiles: NDArray[np.float64]) -> Floats:
         """The decoder with each class's one-way distributions as the label tables have them."""
@@ -141,14 +172,28 @@ class Training:
         scaled = self.settings.likelihood == "gaussian"
         known = ask_preliminaries(self.session, self.schema, self.settings.bins, scaled=scaled)
         encoding, frequencies, profiles = known.encoding, known.frequencies, known.profiles
+        pairs = self._ask_pairs(encoding)
         phi, theta = self._initial(encoding, profiles, frequencies)
         units = known.records if self.rounds.record else self.channel.clients
         expected = expected_units(self.rounds.terms.sampling, units)
         weights = theta if self.settings.encoder != "shared" else np.concatenate([phi, theta])
         descent = Descent.start(weights, expected, self.aggregation)
-        state = State(encoding, frequencies, profiles, phi, descent)
+        state = State(encoding, frequencies, profiles, phi, descent, pairs)
         self.session.save(state)
         return state
+
+    def _ask_pairs(self, encoding: TableEncoding | None) -> tuple[Measurement, ...]:
+        if PAIRS not in self.session.plan.labels or encoding is None:
+            return ()
+        domain = Domain(encoding.sizes)
+        pairs = decoded_pairs(encoding.schema, domain)
+        if not pairs:
+            return ()
+        self.session.progress(PAIRS, 0, 1)
+        terms, alike = self.session.plan.terms(PAIRS), [1.0] * len(pairs)
+        asked = ask_marginals(self.channel, terms, domain, pairs, alike)
+        self.session.progress(PAIRS, 1, 1)
+        return tuple(asked)
 
     def _model(self, encoding: TableEncoding | None) -> Model:
         tables = LABEL_TABLES.name in self.session.plan.labels
@@ -198,3 +243,8 @@ class Training:
 
     def _theta(self, state: State, weights: Floats) -> Floats:
         return weights[len(state.phi) :] if self.settings.encoder == "shared" else weights
+
+
+def _without(clique: Clique, target: int) -> Clique:
+    """Columns of a table as the decoder has them, which has no target."""
+    return tuple(column - (column > target) for column in clique)

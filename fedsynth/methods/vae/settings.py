@@ -54,6 +54,9 @@ class FedVAESettings(AggregationSettings):
             may use of the budget, as shares of the squared signal-to-noise ratio that a single
             Gaussian release could have. A label_table_share of 0 asks for no tables. By default the
             histogram has .03; at the record level gaussians, which have no tables, .2.
+        pair_share: record level, tables: the same of tables of any two columns, by which rows are
+            led to go together (:mod:`fedsynth.methods.vae.coupling`). 0 asks for none; by default
+            .1 where there are 2 to 25 columns beside the classes: more leave each too much noise.
     """
 
     method: ClassVar[str] = "fedvae"
@@ -94,6 +97,7 @@ class FedVAESettings(AggregationSettings):
         None
     )
     label_table_share: Share = None
+    pair_share: Share = None
 
     def resolved(self, budget: Budget, schema: Schema | ImageSchema) -> FedVAESettings:
         """All defaults filled in.
@@ -109,8 +113,11 @@ class FedVAESettings(AggregationSettings):
             defaults.update(scheme="uni", label_table_share=0.0, classifier_weight=0.0)
         elif "sep" in (defaults["scheme"], self.scheme):
             defaults.update(label_table_share=0.0, classifier_weight=0.0)
+        sep = "sep" in (defaults["scheme"], self.scheme)
+        if sep or not 2 <= _decoded(schema) <= _MOST_PAIRED:
+            defaults.update(pair_share=0.0)
         if self.likelihood == "gaussian":
-            defaults.update(label_table_share=0.0, classifier_weight=0.0)
+            defaults.update(label_table_share=0.0, classifier_weight=0.0, pair_share=0.0)
             if budget.protects.per_record:
                 # What tables by label would have: all that numbers are scaled by is the histogram.
                 defaults["histogram_share"] = _SCALED
@@ -149,12 +156,28 @@ class FedVAESettings(AggregationSettings):
                 self.label_table_share
             )
             and (self.scheme == "sep" or isinstance(schema, ImageSchema) or not conditions(schema)),
+            "pair_share needs records, scheme uni, likelihood bins, and a table of two columns "
+            "beside the classes": bool(self.pair_share)
+            and (
+                not record
+                or self.scheme == "sep"
+                or self.likelihood == "gaussian"
+                or _decoded(schema) < 2
+            ),
         }
         for problem, present in problems.items():
             if present:
                 raise ConfigError(f"fedvae: {problem}")
 
 
+def _decoded(schema: Schema | ImageSchema) -> int:
+    """How many columns a table's decoder has; 0 of images."""
+    if isinstance(schema, ImageSchema):
+        return 0
+    return len(schema.modelled) - bool(conditions(schema))
+
+
+_MOST_PAIRED = 25
 _SCALED = 0.2
 """Share of the histogram by which numbers are scaled, where records are protected."""
 
@@ -170,6 +193,7 @@ _DEFAULTS: dict[tuple[bool, bool], dict[str, Any]] = {
         "rate": 0.1,
         "clip": 1.0,
         "label_table_share": 0.2,
+        "pair_share": 0.1,
         "activation": "tanh",
         "classifier_weight": 10.0,
     },
@@ -183,6 +207,7 @@ _DEFAULTS: dict[tuple[bool, bool], dict[str, Any]] = {
         "rate": 0.3,
         "clip": 1.0,
         "label_table_share": 0.0,
+        "pair_share": 0.0,
         "activation": "relu",
         "classifier_weight": 0.0,
     },
@@ -198,6 +223,7 @@ _DEFAULTS: dict[tuple[bool, bool], dict[str, Any]] = {
         "clip": 0.5,
         "learning_rate": 1e-3,
         "label_table_share": 0.0,
+        "pair_share": 0.0,
         "activation": "relu",
         "classifier_weight": 0.0,
     },
@@ -212,6 +238,7 @@ _DEFAULTS: dict[tuple[bool, bool], dict[str, Any]] = {
         "clip": 0.5,
         "learning_rate": 2e-3,
         "label_table_share": 0.0,
+        "pair_share": 0.0,
         "activation": "relu",
         "classifier_weight": 0.0,
     },

@@ -15,15 +15,17 @@ import numpy as np
 
 from fedsynth.encoding.nominal import document_bytes, nominal_encoding
 from fedsynth.federation.server.traffic import plain_bytes
+from fedsynth.marginals import Domain
 from fedsynth.methods.sampling.labels import draw_labels
 from fedsynth.methods.training.rounds import RoundsSynthesizer
 from fedsynth.methods.vae.learned import Learned
-from fedsynth.methods.vae.server import Training, model_of, training_task
+from fedsynth.methods.vae.server import Training, decoded_pairs, model_of, training_task
 from fedsynth.methods.vae.settings import FedVAESettings
 from fedsynth.privacy.budget import Budget
 from fedsynth.queries.expected import Expected
 from fedsynth.queries.plan import Plan
 from fedsynth.queries.session import Session
+from fedsynth.queries.tables import PAIRS, table_arrays
 from fedsynth.queries.tasks.counting import LABEL_TABLES, pair_starts
 from fedsynth.schema import Schema
 from fedsynth.schema.target import target_index
@@ -53,6 +55,9 @@ class FedVAE(RoundsSynthesizer[Learned]):
     def task(self, budget: Budget) -> str:
         return training_task(budget).name
 
+    def pair_share(self, settings: FedVAESettings) -> float:
+        return settings.pair_share or 0.0
+
     def expect(self, settings: FedVAESettings, plan: Plan, records: int | None = None) -> Expected:
         """Networks of a table are as large as their columns have codes: as many as bins wanted."""
         first = super().expect(settings, plan, records)
@@ -65,6 +70,12 @@ class FedVAE(RoundsSynthesizer[Learned]):
                 target = target_index(self.schema)
                 sizes[LABEL_TABLES.name] = float(pair_starts(encoding.sizes, target)[1])
                 arrays[LABEL_TABLES.name] = 0.0
+            if PAIRS in plan.labels:
+                domain = Domain(encoding.sizes)
+                pairs = decoded_pairs(self.schema, domain)
+                sizes[PAIRS] = float(sum(map(domain.cells, pairs)))
+                asked = table_arrays(pairs, np.ones(len(pairs)))
+                arrays[PAIRS] = float(sum(one.nbytes for one in asked.values()))
             announced += document_bytes(encoding)
         model = model_of(self.schema, settings, encoding, label_bias=tables)
         encoder = model.spec.encoder_dim if settings.encoder == "shared" else 0
