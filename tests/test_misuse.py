@@ -373,6 +373,13 @@ def calls(w: World) -> dict[str, tuple[Callable[..., object], dict[str, object]]
         "choose": (fs.choose, {"schema": schema, "budget": BUDGET}),
         "synthesizer": (fs.synthesizer, {"method": "mst", "schema": schema, "settings": {}}),
         "load": (fs.load, {"folder": w.release}),
+        "personalise": (
+            w.classifier.personalise,
+            {
+                "data": table, "epochs": 1, "learning_rate": 0.1, "batch_size": 9, "proximal": 0.0,
+                "seed": 0,
+            },
+        ),
         "drift": (
             fs.drift,
             {"release": w.release, "rows": table, "least": 0.1, "alpha": 0.1, "seed": 0},
@@ -545,7 +552,16 @@ def test_objects_that_are_no_arguments_get_an_error_of_ours_that_quotes_no_cell(
 
 def test_no_public_function_is_left_out(world: World) -> None:
     """Results, which users do not make, and methods, of which one stands for all, aside."""
-    results = {"Certificate", "Draft", "Evaluation", "Forecast", "Plan", "Selected", "Tuned"}
+    results = {
+        "Certificate",
+        "Draft",
+        "Drift",
+        "Evaluation",
+        "Forecast",
+        "Plan",
+        "Selected",
+        "Tuned",
+    }
     results |= {"PrivatelySelected"}
     methods = {entry.kind for entry in ENTRIES.values()}
     tried = {name.partition(":")[0].partition(".")[0] for name in calls(world)}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,12 +13,14 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
+from fedsynth.agreed import demand_whole
 from fedsynth.data.conforming import Conformed, conform_all
 from fedsynth.data.images import Images, check_images
-from fedsynth.demands import demand_path
+from fedsynth.demands import demand_number, demand_path
 from fedsynth.errors import ConfigError, PrivacyError
 from fedsynth.methods.classifier.features import Cuts, cuts_by_bounds, cuts_by_rows
 from fedsynth.methods.classifier.learned import Learned
+from fedsynth.methods.classifier.personal import PersonalClassifier, Tuning, fine_tune
 from fedsynth.methods.classifier.server import first_question, model_of, train, training_task
 from fedsynth.methods.classifier.settings import (
     BY_HISTOGRAM,
@@ -135,15 +139,54 @@ class FederatedClassifier(InRounds[Learned]):
             DataError: data without labels, or that the schema does not fit.
         """
         learned = self.learned
-        # It says what is wrong with rows that are none.
-        conform_unlabelled(data, self.schema)
-        known: Conformed | Images
-        if isinstance(data, Images):
-            known = check_images(data, self.schema, "images to score on")
-        else:
-            known = conform_all(data, self.schema, "rows to score on")
+        known = self._labelled(data, "rows to score on")
         answers = learned.probabilities(known).argmax(axis=1)
         return float((answers == learned.model.features.labels(known)).mean())
+
+    def personalise(
+        self,
+        data: pd.DataFrame | Images,
+        *,
+        epochs: int = 10,
+        learning_rate: float = 0.1,
+        batch_size: int = 32,
+        proximal: float = 0.0,
+        seed: int = 0,
+    ) -> PersonalClassifier:
+        """Go on with it at one owner, on that owner's rows; nothing is asked, sent or charged.
+
+        Args:
+            data: labelled rows, or images.
+            epochs: passes over them. batch_size: rows of a step of SGD.
+            proximal: pull towards the released weights, at least 0: of rows that are few.
+            seed: of the rows' order.
+
+        Returns:
+            What predicts at that owner, and cannot be released: it is as private as the rows.
+
+        Raises:
+            ConfigError: nothing was fitted, or settings that are none.
+            DataError: data without labels, or that the schema does not fit.
+        """
+        learned = self.learned
+        how = Tuning(
+            demand_whole("epochs", epochs, 1),
+            demand_whole("batch_size", batch_size, 1),
+            demand_number("learning_rate", learning_rate, "a positive number", _positive),
+            demand_number("proximal", proximal, "a number of at least 0", _not_negative),
+        )
+        seed, own = demand_whole("seed", seed, 0), self._labelled(data, "rows to go on with")
+        model = type(self)(self.schema, self.settings)
+        weights = fine_tune(learned, own, how, seed)
+        model._learned = replace(learned, weights=weights)  # noqa: SLF001
+        return PersonalClassifier(model, own.rows if isinstance(own, Conformed) else len(own))
+
+    def _labelled(self, data: pd.DataFrame | Images, what: str) -> Conformed | Images:
+        # It says what is wrong with rows that are none.
+        conform_unlabelled(data, self.schema)
+        if isinstance(data, Images):
+            return check_images(data, self.schema, what.replace("rows", "images"))
+        return conform_all(data, self.schema, what)
 
     def release(self, folder: str | Path) -> Certificate:
         """Write the model, its account and their certificate.
@@ -157,6 +200,14 @@ class FederatedClassifier(InRounds[Learned]):
         """
         _ = self.learned, self.ledger
         return write_model_release(demand_path("folder", folder), self)
+
+
+def _positive(given: float) -> bool:
+    return 0 < given < math.inf
+
+
+def _not_negative(given: float) -> bool:
+    return 0 <= given < math.inf
 
 
 def _demand_classes(schema: Schema | ImageSchema) -> None:
