@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from fedsynth.federation.client.client import Client
 from fedsynth.federation.kept import Kept
 from fedsynth.federation.request import Request
-from fedsynth.federation.runtimes.local import LocalRuntime
+from fedsynth.federation.runtimes.local import ANSWERS, LocalRuntime, kept_of
 from fedsynth.federation.runtimes.secure import SecureRuntime
 from fedsynth.federation.secure.rules import Rules
 from fedsynth.privacy.budget import Budget
+from fedsynth.privacy.trail.job import Event
 from fedsynth.privacy.trail.ledger import Ledger
 from tests.federation.vectors import OBEDIENT, Vectors, terms
 
@@ -118,3 +119,15 @@ def test_what_may_have_left_something_at_its_client_is_not_made_again(tmp_path, 
     assert (client.consent(request) is None) is (kept == 0)
     assert [event.round for event in ledgers[0].events] == [0]
     runtime.close("job", finished=True)
+
+
+def test_answers_are_kept_anew_only_of_a_job_that_no_account_knows(tmp_path):
+    """Where an account knows it and the file is gone, what was given is not known."""
+    ledgers = [Ledger.of_owner(tmp_path / f"{name}.jsonl", OWN) for name in "cd"]
+    owners = [Client(f"c{i}", np.zeros((2, 3)), 2, one) for i, one in enumerate([None, *ledgers])]
+    ledgers[1].charge(Event("vectors", 0, NOISY["local"], "job"))
+    assert kept_of(owners, "job", ANSWERS) is None
+    new = kept_of(owners, "another", ANSWERS)
+    assert new is not None
+    new.close(delete=True)
+    assert kept_of(owners[:1], "another", ANSWERS) is None

@@ -65,6 +65,14 @@ def test_the_norm_of_a_persons_sum_is_that_of_its_rows_written_out_and_added(for
     np.testing.assert_allclose(joined.weighted_sum(each), each @ sums, rtol=1e-6, atol=1e-6)
 
 
+def test_rows_that_are_short_together_are_not_taken_for_longer_ones():
+    """Else they would be scaled down, and nothing would say so."""
+    rows, starts = DenseRows(np.array([[0.3, 0.4], [-0.3, 0.1], [0.003, 0.004]])), np.array([0, 2])
+    joined = JoinedRows(rows, starts, np.ones(3))
+    np.testing.assert_allclose(joined.norms("l2"), [0.5, 0.005], rtol=1e-5)
+    np.testing.assert_allclose(clip_and_sum(joined, 0.6, "l2"), [0.003, 0.504], rtol=1e-6)
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_a_person_of_a_thousand_rows_moves_a_sum_by_the_clip_at_most(form, norm):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from itertools import chain
@@ -106,6 +107,23 @@ def test_every_section_that_is_said_to_answer_a_privacy_officer_is_on_it(tmp_pat
     for question in questions:
         places = re.findall(r"`#([\w-]+)`", question)
         assert places and all(f'id="{place}"' in written for place in places), question
+
+
+def test_every_adversary_stands_on_it_with_what_the_certificate_says(tmp_path):
+    """How sure it can be is worked out anew."""
+    folder = release(tmp_path / "r")
+    content = json.loads((folder / "certificate.json").read_text())
+    table = re.search('(?s)id="against".*?<table.*?</table>', page_of(folder))[0]
+    rows = [re.sub("<[^>]*>", "|", row).strip("|") for row in table.split("<tr>")[2:]]
+    assert len(rows) == len(content["adversaries"]) > 2
+    for row, one in zip(rows, content["adversaries"], strict=True):
+        who, knows, epsilon, sure, promised = re.split(r"\s*\|+\s*", row)
+        assert (who, knows) == (one["who"], one["knows"])
+        assert epsilon == f"{one['epsilon']:.4g}"
+        grown = math.exp(one["epsilon"])
+        exact = 100 * (grown + 1e-5) / (1 + grown)
+        assert abs(float(sure.removesuffix(" %")) - exact) <= 0.0501
+        assert promised == ("yes" if one["promised"] else "no")
 
 
 def test_who_signed_stands_on_it_once_it_is_written_anew(tmp_path):
