@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from email import message_from_bytes
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = "import setuptools.build_meta as b, sys; print(b.build_wheel(sys.argv[1]))"
@@ -52,3 +54,15 @@ def test_a_wheel_says_its_licence_and_brings_it(wheel):
     assert said["License-Expression"] == "Apache-2.0"
     assert said["Author"] == "fedsynth contributors"
     assert said.get_all("Project-URL") is None and said["Home-page"] is None
+
+
+def test_that_every_extra_can_be_had_is_tried_elsewhere_and_told():
+    """In the hosted workflow, each by itself; `dev` brings what the tests run on."""
+    extras = set(
+        tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    )
+    extras -= {"dev"}
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "tests.yml").read_text())
+    assert set(workflow["jobs"]["extras"]["strategy"]["matrix"]["extra"]) == extras
+    told = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    assert all(f"`{extra}`" in told for extra in extras - {"all"}) and ".[all]" in told
