@@ -74,7 +74,7 @@ def test_the_released_decoder_has_the_label_tables_one_way_distributions(monkeyp
         return after
 
     monkeypatch.setattr(server.Training, "_match", watched)
-    synth = FedVAE(SCHEMA, rounds=6, hidden=(8,), latent=2, learning_rate=3.0)
+    synth = FedVAE(SCHEMA, rounds=6, hidden=(8,), latent=2, learning_rate=3.0, pair_share=0.0)
     synth.fit(owners(200, 100), Budget(epsilon=1.0, curious=1))
     ((spec, before, profiles, after),) = seen
     np.testing.assert_array_equal(synth.learned.theta, after)
@@ -88,7 +88,8 @@ def test_the_released_decoder_has_the_label_tables_one_way_distributions(monkeyp
 
 
 def test_a_failed_fit_lets_go_of_its_ledger_in_the_same_process(monkeypatch, tmp_path):
-    made, budget = FedVAE(SCHEMA, rounds=3, hidden=(4,), latent=2), Budget(epsilon=math.inf)
+    made = FedVAE(SCHEMA, rounds=3, hidden=(4,), latent=2, pair_share=0.0)
+    budget = Budget(epsilon=math.inf)
     with monkeypatch.context() as few, pytest.raises(FederationError):
         answering(few, 1)
         made.fit(owners(20, 20, 20), budget, folder=tmp_path)

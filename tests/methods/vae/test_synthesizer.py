@@ -16,7 +16,7 @@ from fedsynth.schema.checking import check
 from tests.methods.small import SCHEMA, owners, table
 
 FREE = Budget(epsilon=math.inf, trust="central")
-QUICK = {"rounds": 4, "hidden": (8,), "latent": 2}
+QUICK = {"rounds": 4, "hidden": (8,), "latent": 2, "pair_share": 0.0}
 
 
 def quick(**settings):
