@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 _FLOOR = 0.002
 # Draws of a Gaussian are more alike than what it was fitted to: noise of more than its own spread
 # reaches images that a classifier would otherwise never see.
-_SPREADS = (1.0, 1.4, 1.8)
+_SPREADS = (1.0, 1.5, 1.9)
 _AGAIN = 6
 
 
@@ -73,6 +73,23 @@ class Teacher:
         return np.asarray(self.scores(vectors).argmax(axis=1), np.int64)
 
 
+def draw_spreads(
+    generator: Generator, classes: NDArray[np.int64], rng: np.random.Generator
+) -> NDArray[np.float32]:
+    """Factors at least 1 of the noise of draws, float32 [n], of classes [n].
+
+    Coordinates have norm below 1, so a class's variance and its mean's square sum to less than 1.
+    Released ones may exceed that by their noise, and draws are then wide already: the factors are
+    lower by as much.
+    """
+    squares = (generator.means.double() ** 2).sum(dim=1).numpy()
+    told = (generator.roots.double() ** 2).sum(dim=(1, 2)).numpy()
+    room = np.sqrt(np.maximum(1 - squares, 0.0) / np.maximum(told, 1e-9)).clip(max=1)
+    spreads = rng.choice(np.array(_SPREADS), len(classes))
+    widened: NDArray[np.float32] = np.maximum(1, spreads * room[classes]).astype(np.float32)
+    return widened
+
+
 def draw_told(
     generator: Generator, teacher: Teacher, classes: NDArray[np.int64], rng: np.random.Generator
 ) -> Floats:
@@ -81,7 +98,7 @@ def draw_told(
     At most `_AGAIN` times: a class that told nothing of its own may never be taken for itself.
     """
     embedding = generator.embedding
-    spreads = rng.choice(np.array(_SPREADS, np.float32), len(classes))
+    spreads = draw_spreads(generator, classes, rng)
     records = generator.draw(classes, int(rng.integers(2**62)), spreads)
     doubtful = np.arange(len(classes))
     for _ in range(_AGAIN):
