@@ -39,6 +39,7 @@ QUICK = {
     "studies/adversaries": "",
     "studies/aggregations": "--cuts uniform --functions fedavg scaffold-2 --seeds 1 --rounds 2",
     "studies/coherence": "--seeds 1",
+    "studies/coming_and_going": "--units record --cases everybody gone --seeds 1",
     "studies/federated_vae": "--likelihoods gaussian --schemes sep/central --cuts uniform "
     "--noises .2 --rounds 2",
     "studies/federated_classifier": "--data adult --epsilons 1 --seeds 1 --rows 4000",
@@ -50,6 +51,7 @@ QUICK = {
     "studies/odd_tables": "codes",
     "studies/person_units": "--tables randhie --epsilons 1 --seeds 1 --only record",
     "studies/persons": "--seeds 1 --attacks 1",
+    "studies/personal": "--data adult --seeds 1",
     "studies/pate": "--only adult-records --epsilons 1 --seeds 1",
     "studies/planning": "--data bank_marketing --seeds 1",
     "studies/private_fusion": "noise --seeds 1",

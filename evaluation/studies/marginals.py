@@ -15,7 +15,10 @@ owners but one cost, by how many there are. `bins`: the real training rows throu
 AIM's bins and back, for what these lose alone. `messages`: AIM's finer marginals in 1
 to 25 messages. `selection`: with a trusted server, choices among exact scores or among noisy sums.
 `datasets`: all methods on four more data sets. `epilepsy`: paper 001's comparison with PrivBayes:
-179 columns, 20 clients, record level.
+179 columns, 20 clients, record level. `ways`: PrivBayes by every way of federating that paper 001
+names, the last being each owner's own model, noised and released alone, and rows of all of them by
+the numbers of records that they estimate (`apart`: every owner is a job of its own, trusted by
+itself; a record is in one of them).
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from fedsynth.data.datasets import builtin_schema, load_builtin
 from fedsynth.data.persons import people_of, split_people
@@ -59,6 +63,15 @@ TABLES = {
         {"method": "privbayes", **SILOS, "settings": {"degree": 3}},
         {"method": "privbayes", **SILOS, "settings": {"structure": "votes"}},
         {"method": "fedvae", **SILOS},
+    ],
+    "ways": [
+        {"method": "privbayes", "clients": 10, "trust": trust, "settings": settings, "apart": apart}
+        for trust, settings, apart in (
+            ("distributed", {}, False),
+            ("distributed", {"structure": "votes"}, False),
+            ("local", {}, False),
+            ("central", {}, True),
+        )
     ],
     "peers": [{"method": "aim", **SILOS}, {"method": "aim", **ONE}],
     "epsilons": [
@@ -128,6 +141,7 @@ def run(
     scheme="dirichlet",
     bins_alone=False,
     curious=None,
+    apart=False,
 ):
     table, schema = rows_of(data)
     # By person, where a table tells whose its rows are; else every row is somebody's own.
@@ -138,12 +152,20 @@ def run(
     if clients > 1:
         options = {"beta": 0.5} if scheme == "dirichlet" else {}
         sites = partition(train, clients, scheme, schema=schema, seed=seed, **options)
-    synth = METHODS[method](schema, **(settings or {}))
     start = time.perf_counter()
     insecure = {} if np.isfinite(epsilon) else {"insecure_noise_seed": 0}
     budget = Budget(epsilon=epsilon, delta=1e-5, trust=trust, curious=curious)
-    synth.fit(sites, budget, seed=seed, outside="allow", **insecure)
-    rows = synth.sample(len(train), seed=seed)
+    jobs = [{name: own} for name, own in sites.items()] if apart else [sites]
+    synths = [METHODS[method](schema, **(settings or {})) for _ in jobs]
+    for one, job in zip(synths, jobs, strict=True):
+        one.fit(job, budget, seed=seed, outside="allow", **insecure)
+    known = np.array([one.learned.records if apart else 1.0 for one in synths])
+    counts = np.round(len(train) * known / known.sum()).astype(int)
+    rows = pd.concat(
+        [one.sample(int(n), seed=seed) for one, n in zip(synths, counts, strict=True) if n],
+        ignore_index=True,
+    )
+    synth = max(synths, key=lambda one: one.ledger.spent().epsilon)
     seconds = time.perf_counter() - start
     if bins_alone:
         encoding = synth.learned.encoding
@@ -162,6 +184,7 @@ def run(
         "trust": trust,
         "scheme": scheme,
         **({} if curious is None else {"curious": curious}),
+        **({"apart": True} if apart else {}),
         "settings": settings or {},
         "seed": seed,
         "target": str(epsilon),
