@@ -33,12 +33,12 @@ def numbers_apart(
             two-sample test with its asymptotic p-value. Above it the distribution of the noise is
             taken to be that of two samples of one population. Ties make p larger than it is.
     """
-    from scipy.stats import ks_2samp
+    from scipy.stats import ks_2samp, kstwo
 
     low = min((np.nanmin(side) for side in (first, second) if not np.isnan(side).all()), default=0)
     known = (np.nan_to_num(side, nan=low - 1) for side in (first, second))
     distance = float(ks_2samp(*known, method="asymp").statistic)
-    return distance, float(_kolmogorov(sizes).sf(max(distance - tolerance, 0.0)))
+    return distance, float(kstwo.sf(max(distance - tolerance, 0.0), _pairs(sizes)))
 
 
 def codes_apart(
@@ -119,11 +119,11 @@ def correct_holm(values: Sequence[float]) -> list[float]:
 
 def find_detectable(sizes: tuple[float, float], alpha: float, tolerance: float) -> float:
     """About the least Kolmogorov-Smirnov distance of two samples that has p < alpha."""
-    return min(1.0, tolerance + float(_kolmogorov(sizes).isf(alpha)))
-
-
-def _kolmogorov(sizes: tuple[float, float]) -> Any:
-    """The distribution of the distance of two samples of one population."""
     from scipy.stats import kstwo
 
-    return kstwo(max(1, round(sizes[0] * sizes[1] / sum(sizes))))
+    return min(1.0, tolerance + float(kstwo.isf(alpha, _pairs(sizes))))
+
+
+def _pairs(sizes: tuple[float, float]) -> int:
+    """How many values one sample would have whose distance from its population is spread alike."""
+    return max(1, round(sizes[0] * sizes[1] / sum(sizes)))

@@ -96,7 +96,7 @@ schedules = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     schedules, st.sampled_from([("central", 1, 0), ("distributed", 3, 1), ("distributed", 2, 0)])
 )
