@@ -125,7 +125,7 @@ def draw_table(
     labels = conditioning.labels(rows, rng)
     columns = _draw(schema, draw, labels, rows, rng)
     pending = np.flatnonzero(~_meets(conditioning, columns))
-    left = max(_DRAWS * rows, _LEAST_DRAWS)
+    left, most = max(_DRAWS * rows, _LEAST_DRAWS), 1
     while len(pending):
         if left <= 0:
             raise ConfigError(
@@ -133,7 +133,9 @@ def draw_table(
                 "draws: hardly a row that this model draws meets the conditions; ask for fewer "
                 "rows, or use a method that conditions exactly, such as aim"
             )
-        tries = max(1, min(_BATCH, left) // len(pending))
+        # Few at first, for most conditions are met soon.
+        most *= 4
+        tries = max(1, min(most, min(_BATCH, left) // len(pending)))
         count = tries * len(pending)
         kept = (
             np.repeat(labels[pending], tries) if conditioning.fixed and labels is not None else None

@@ -68,6 +68,13 @@ def unscored(monkeypatch):
     leave_reports_out(monkeypatch)
 
 
+@pytest.fixture
+def two_columns(monkeypatch):
+    """SDMetrics is told of two, where its scores are not looked at."""
+    for each in (module, scores):
+        monkeypatch.setattr(each, "MOST_COLUMNS", 2)
+
+
 def leave_reports_out(monkeypatch):
     monkeypatch.setattr(module, "quality", lambda *_: Quality(*[None] * 5))
     monkeypatch.setattr(module, "diagnostic", lambda *_: Diagnostic(*[None] * 3))
@@ -138,6 +145,7 @@ def test_single_columns_alone_and_without_values(name):
     assert f"SDMetrics: left out columns without a value: {name}." in noted
 
 
+@pytest.mark.usefixtures("two_columns")
 def test_few_rows_and_one_row():
     for sizes in ((10, 10, 10), (2, 2, 2), (1, 1, 1), (1, 60, 60), (60, 60, 1), (60, 1, 60)):
         found = checked(*[people(n, seed) for seed, n in enumerate(sizes)])
@@ -258,6 +266,7 @@ def test_yardsticks_are_other_real_rows_and_their_columns_shuffled():
     assert found.pairs.names == real.names
 
 
+@pytest.mark.usefixtures("two_columns")
 def test_the_order_of_rows_changes_no_distance():
     parts = [people(150, seed, 0.1 * seed) for seed in range(3)]
     order = np.random.default_rng(0).permutation(150)

@@ -58,6 +58,18 @@ def test_a_condition_on_another_column_changes_the_classes_as_bayes_says():
     assert abs((rows.sick == "yes").mean() - share) < 5 * np.sqrt(share * (1 - share) / 4000)
 
 
+def test_not_many_more_rows_are_drawn_than_a_condition_takes():
+    asked = []
+
+    def counted(labels, rows, rng):
+        asked.append(rows)
+        return draw(labels, rows, rng)
+
+    # About two rows in five meet it.
+    draw_table(PEOPLE, SHARES, 50, {"age": {"to": 40}}, None, 0, counted)
+    assert sum(asked) < 500
+
+
 def test_proportions_hold_whatever_else_is_asked():
     rows = drawn(where={"age": {"from": 50, "to": 69}}, proportions={"yes": 0.9, "no": 0.1})
     assert rows.age.between(50, 69).all()
