@@ -17,13 +17,16 @@ import pytest
 from hypothesis import settings
 
 from fedsynth.cli import app as cli
+from fedsynth.data.tables import read_table
 from fedsynth.evaluation.measures import agreement, fidelity, quality, utility
 from fedsynth.evaluation.models import classifiers, regressors
+from fedsynth.evaluation.reading.rows import read_rows
 from fedsynth.federation.simulation import repeats
 from fedsynth.planning import selecting as pricing
 from fedsynth.privacy import accounting, curves, filters, noise, selecting
 from fedsynth.privacy.mechanisms import laplace, pure
 from fedsynth.privacy.verify import opinions
+from fedsynth.schema import Schema
 
 ROOT = Path(__file__).resolve().parent.parent
 EVERY_COLUMN = quality.MOST_COLUMNS
@@ -49,14 +52,24 @@ def _noise_of(name, node):
         noise.os = before
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection(session):
     """Where several processes collect the same files, each first imports its share of them: pytest
     rewrites their assertions, half of collecting, and keeps what came of it for the others."""
-    worker = getattr(session.config, "workerinput", None)
+    # What is imported and collected stays: no garbage is looked for.
+    gc.disable()
+    try:
+        _import_share(session.config)
+        return (yield)
+    finally:
+        gc.enable()
+
+
+def _import_share(config):
+    worker = getattr(config, "workerinput", None)
     if worker is None:
         return
-    asked = {Path(argument.partition("::")[0]).resolve() for argument in session.config.args}
+    asked = {Path(argument.partition("::")[0]).resolve() for argument in config.args}
     every = sorted((ROOT / "tests").rglob("test_*.py"))
     files = [path for path in every if asked & {path, *path.parents}]
     for path in files[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]:
@@ -196,6 +209,19 @@ def shared_data() -> Path:
 def configs() -> Path:
     """The repository's configs/ folder."""
     return ROOT / "configs"
+
+
+@pytest.fixture(scope="session")
+def adult_table(shared_data, configs):
+    """Adult as its schema reads it, and the schema; whoever changes rows takes a copy."""
+    schema = Schema.load(configs / "schemas" / "adult.yaml")
+    return read_table(shared_data / "adult" / "adult.csv.gz", schema), schema
+
+
+@pytest.fixture(scope="session")
+def adult_rows(adult_table):
+    """The same as numbers."""
+    return read_rows(*adult_table, "adult")
 
 
 @pytest.fixture

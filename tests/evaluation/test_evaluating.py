@@ -376,10 +376,9 @@ def test_an_independent_sample_is_caught_by_none(look, seed):
     assert "No attack told training rows from others." in found.summary.verdict
 
 
-@pytest.fixture(scope="module")
-def adult(shared_data, configs):
-    schema = fs.load_schema(configs / "schemas" / "adult.yaml")
-    return fs.read_table(shared_data / "adult" / "adult.csv.gz", schema), schema
+@pytest.fixture
+def adult(adult_table):
+    return adult_table
 
 
 def parts(adult, seed):

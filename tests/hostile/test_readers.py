@@ -28,7 +28,7 @@ from tests.small_jobs import SCHEMA, table, write_job
 
 MOST = settings().max_examples
 FEW = settings(
-    max_examples=MOST if MOST > 100 else min(MOST, 40), suppress_health_check=list(HealthCheck)
+    max_examples=MOST if MOST > 100 else min(MOST, 15), suppress_health_check=list(HealthCheck)
 )
 """Of what is slow, unless many are asked for."""
 

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fedsynth.data.tables import read_table
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.evaluation.attacks import vectors
 from fedsynth.evaluation.attacks.inference import inference
@@ -18,10 +17,9 @@ from fedsynth.schema import Boolean, Categorical, Continuous, Schema
 from tests.evaluation.attacked_people import SCHEMA, drawn_rows, people
 
 
-@pytest.fixture(scope="module")
-def adult(shared_data, configs) -> Rows:
-    schema = Schema.load(configs / "schemas" / "adult.yaml")
-    return read_rows(read_table(shared_data / "adult" / "adult.csv.gz", schema), schema, "adult")
+@pytest.fixture
+def adult(adult_rows) -> Rows:
+    return adult_rows
 
 
 def parts(rows: Rows, seed: int, *sizes: int) -> list[Rows]:

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 from scipy.stats import fisher_exact, mannwhitneyu
 
-from fedsynth.data.tables import read_table
 from fedsynth.errors import DataError
 from fedsynth.evaluation.attacks import membership as module
 from fedsynth.evaluation.attacks import scoring as scoring_module
@@ -25,12 +24,10 @@ NAMES = ["density ratio", "nearest row", "matching cells", "equal rows"]
 
 
 @pytest.fixture(scope="module")
-def adult(shared_data, configs) -> list[Rows]:
+def adult(adult_rows) -> list[Rows]:
     """Training rows, held-out rows and others of the same population."""
-    schema = Schema.load(configs / "schemas" / "adult.yaml")
-    rows = read_rows(read_table(shared_data / "adult" / "adult.csv.gz", schema), schema, "adult")
-    order = np.random.default_rng(4).permutation(len(rows))
-    return [rows.take(part) for part in np.split(order[:7000], [3000, 4000])]
+    order = np.random.default_rng(4).permutation(len(adult_rows))
+    return [adult_rows.take(part) for part in np.split(order[:7000], [3000, 4000])]
 
 
 def together(*tables: Rows) -> Rows:

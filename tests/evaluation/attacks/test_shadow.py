@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from fedsynth.data.tables import read_table
 from fedsynth.errors import ConfigError, DataError
 from fedsynth.evaluation.attacks import shadow
 from fedsynth.evaluation.attacks.reading import Reading
@@ -57,11 +56,8 @@ def test_a_copy_is_told_perfectly(few_redraws, rows):
     assert found.members == found.others == 8 * min(rows, 100)
 
 
-def test_a_copy_of_real_rows_is_caught_and_other_real_rows_are_not(
-    shared_data, configs, few_redraws
-):
-    schema = Schema.load(configs / "schemas" / "adult.yaml")
-    frame = read_table(shared_data / "adult" / "adult.csv.gz", schema)
+def test_a_copy_of_real_rows_is_caught_and_other_real_rows_are_not(adult_table, few_redraws):
+    frame, schema = adult_table
     frame = frame.sample(5000, random_state=2).reset_index(drop=True)
     pool, rest = frame[:200], frame[200:]
 

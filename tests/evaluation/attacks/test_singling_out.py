@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import hypergeom
 
-from fedsynth.data.tables import read_table
 from fedsynth.evaluation.attacks.predicates import (
     LARGEST,
     Indexed,
@@ -33,10 +32,9 @@ NUMBER_AND_LETTER = Schema(
 )
 
 
-@pytest.fixture(scope="module")
-def adult(shared_data, configs) -> Rows:
-    schema = Schema.load(configs / "schemas" / "adult.yaml")
-    return read_rows(read_table(shared_data / "adult" / "adult.csv.gz", schema), schema, "adult")
+@pytest.fixture
+def adult(adult_rows) -> Rows:
+    return adult_rows
 
 
 def parts(rows: Rows, seed: int, *sizes: int) -> list[Rows]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,7 +17,6 @@ from sdmetrics.single_column import (
     TVComplement,
 )
 
-import fedsynth as fs
 from fedsynth.evaluation.measures.columns import (
     ColumnScore,
     Histogram,
@@ -80,10 +78,8 @@ def test_scores_and_coverage_are_sdmetrics_on_a_mixed_table_with_gaps_and_values
     assert_sdmetrics_agrees(people(400), odd.take(np.arange(299)))
 
 
-def test_scores_and_coverage_are_sdmetrics_on_adult(shared_data: Path, configs: Path):
-    schema = fs.Schema.load(configs / "schemas/adult.yaml")
-    table = fs.read_table(shared_data / "adult/adult.csv.gz", schema).iloc[:6000]
-    rows = read_rows(table, schema, "adult")
+def test_scores_and_coverage_are_sdmetrics_on_adult(adult_rows: Rows):
+    rows = adult_rows.take(np.arange(6000))
     rich = rows.values[:, -1] == 1
     assert_sdmetrics_agrees(rows.take(rich), rows.take(~rich))
 

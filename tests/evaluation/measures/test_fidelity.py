@@ -7,7 +7,6 @@ import itertools
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,6 @@ import pytest
 from sdmetrics.column_pairs import ContingencySimilarity, CorrelationSimilarity
 from sdmetrics.errors import ConstantInputError
 
-import fedsynth as fs
 import fedsynth.evaluation.measures.fidelity as module
 import fedsynth.evaluation.measures.quality as scores
 from fedsynth.evaluation.measures.fidelity import Fidelity, correlation_similarity, fidelity
@@ -194,10 +192,8 @@ def test_correlation_and_contingency_are_sdmetrics_with_gaps_and_undeclared_valu
     assert_sdmetrics_agrees(people(80), people(80, 1, count=3))
 
 
-def test_correlation_and_contingency_are_sdmetrics_on_adult(shared_data: Path, configs: Path):
-    schema = fs.Schema.load(configs / "schemas/adult.yaml")
-    frame = fs.read_table(shared_data / "adult/adult.csv.gz", schema).iloc[:2000]
-    rows = read_rows(frame, schema, "adult")
+def test_correlation_and_contingency_are_sdmetrics_on_adult(adult_rows: Rows):
+    rows = adult_rows.take(np.arange(2000))
     young = rows.values[:, 0] < 35
     assert_sdmetrics_agrees(rows.take(~young), rows.take(young))
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from sdmetrics.reports.single_table import DiagnosticReport, QualityReport
 
-import fedsynth as fs
 import fedsynth.evaluation.measures.quality as module
 from fedsynth.evaluation.measures.quality import diagnostic, metadata, plain_frame, quality
 from fedsynth.evaluation.reading.rows import read_rows, shuffle_columns
@@ -50,10 +48,9 @@ def test_figures_are_those_of_the_reports_on_a_users_frames():
     assert mine == pytest.approx(expected)
 
 
-def test_figures_are_those_of_the_reports_on_adult(shared_data: Path, configs: Path):
-    schema = fs.Schema.load(configs / "schemas/adult.yaml")
-    frame = fs.read_table(shared_data / "adult/adult.csv.gz", schema).iloc[:1500]
-    frame = frame[["age", "workclass", "education", "education-num", "sex", "income"]]
+def test_figures_are_those_of_the_reports_on_adult(adult_table):
+    frame, schema = adult_table
+    frame = frame.iloc[:1500][["age", "workclass", "education", "education-num", "sex", "income"]]
     kinds = dict.fromkeys(frame.columns, "categorical")
     kinds |= {"age": "numerical", "education-num": "numerical"}
     meta = {"columns": {name: {"sdtype": kind} for name, kind in kinds.items()}}
