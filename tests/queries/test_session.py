@@ -50,7 +50,9 @@ def crash_at(label, round_):
 
 
 def synth(**settings):
-    return FedVAE(SCHEMA, **{"rounds": 12, "hidden": (8,), "latent": 2, "pair_share": 0.0, **settings})
+    return FedVAE(
+        SCHEMA, **{"rounds": 12, "hidden": (8,), "latent": 2, "pair_share": 0.0, **settings}
+    )
 
 
 def interrupted(folder, label, round_, budget=BUDGET, **settings):

@@ -17,8 +17,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.marginals import Clique, Domain, Evidence, JunctionTree, Measurement, Model
-from fedsynth.methods.marginal.candidates import gain
+from fedsynth.marginals import Clique, Domain, Evidence, JunctionTree, Measurement, Model, gain
 from fedsynth.methods.marginal.expecting import Asked, fitting_pairs
 from fedsynth.methods.marginal.graphical import GraphicalSynthesizer
 from fedsynth.methods.marginal.measurer import Measurer

@@ -18,11 +18,12 @@ from fedsynth.marginals import (
     Model,
     count,
     fit,
+    gain,
     grown_cells,
     model_cells,
 )
 from fedsynth.methods.marginal.allowing import COARSE, FINE, SELECT, Tier, allow
-from fedsynth.methods.marginal.candidates import gain, maximal, workload_of
+from fedsynth.methods.marginal.candidates import maximal, workload_of
 from fedsynth.methods.marginal.measurer import Measurer
 from fedsynth.methods.marginal.settings import FEW, AIMSettings
 from fedsynth.schema import Schema

@@ -21,9 +21,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from fedsynth.errors import ConfigError, ReleaseError
-from fedsynth.marginals import Clique, Domain, Evidence, Measurement, count, fit
-from fedsynth.methods.marginal.candidates import gain
-from fedsynth.methods.marginal.sense import find_empty
+from fedsynth.marginals import (
+    Clique,
+    Domain,
+    Evidence,
+    Measurement,
+    count,
+    find_empty,
+    fit,
+    gain,
+)
 from fedsynth.models import likelihood, vae
 from fedsynth.models.spec import VAESpec
 
@@ -282,10 +289,10 @@ class _Fit:
         kinds = np.zeros(len(codes), np.int64) if labels is None else labels.numpy()
         for k, table in self.by_class.items():
             cells = kinds * table.shape[1] + codes[:, k]
-            found = np.bincount(cells, minlength=table.size).reshape(table.shape)
-            rows = np.maximum(found.sum(axis=1, keepdims=True), 1)
+            counts = np.bincount(cells, minlength=table.size).reshape(table.shape)
+            rows = np.maximum(counts.sum(axis=1, keepdims=True), 1)
             few = 0.5 / len(codes)
-            moved = self.values[k,] + step * np.log((table + few) / (found / rows + few))
+            moved = self.values[k,] + step * np.log((table + few) / (counts / rows + few))
             self.values[k,] = moved.clip(-_LEANING, _LEANING)
         self._forbid()
 

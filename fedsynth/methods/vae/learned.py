@@ -18,7 +18,7 @@ from fedsynth.encoding import image
 from fedsynth.encoding.resolution import undivided_remarks
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ReleaseError
-from fedsynth.methods.marginal.sense import tell_empty
+from fedsynth.marginals import tell_empty
 from fedsynth.methods.sampling.drawing import Columns, draw_table
 from fedsynth.methods.sampling.labels import demand_shares, draw_codes, draw_labels
 from fedsynth.methods.vae.coupling import Potential, draw_anew
@@ -184,9 +184,8 @@ class Learned(Outlined):
             anew = None
             if self.potentials:
                 anew = partial(draw_anew, model.spec.sizes, self.potentials)
-            codes = vae.sample(model.spec, theta, classes, generator, rows, anew)
-            drawn: NDArray[Any] = codes.numpy()
-            return drawn
+            drawn = vae.sample(model.spec, theta, classes, generator, rows, anew)
+            return np.asarray(drawn.numpy())
         assert labels is not None
         codes = model.spec.table and not model.spec.numbers
         records = np.zeros((rows, model.spec.columns), np.int32 if codes else np.float32)

@@ -11,9 +11,8 @@ from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError
 from fedsynth.evaluation.measures.marginals import marginal_error
-from fedsynth.marginals import Measurement
+from fedsynth.marginals import Measurement, gain
 from fedsynth.methods.marginal.aim import AIM
-from fedsynth.methods.marginal.candidates import gain
 from fedsynth.methods.marginal.settings import AIMSettings
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.calibration import optimal_gaussian_sigma

@@ -8,9 +8,8 @@ import pytest
 
 import fedsynth as fs
 from fedsynth.encoding.table import TableEncoding
-from fedsynth.marginals import Domain, Evidence, JunctionTree, Measurement, Model
+from fedsynth.marginals import Domain, Evidence, JunctionTree, Measurement, Model, find_empty
 from fedsynth.methods.marginal.graphical import Learned
-from fedsynth.methods.marginal.sense import find_empty
 
 SIGMA = 10.0
 
