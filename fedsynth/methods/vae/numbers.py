@@ -141,7 +141,8 @@ class Numbers:
 
 
 def _moments(bins: Bins, shares: NDArray[np.float64]) -> tuple[float, float]:
-    """Mean and deviation of the values that noisy bins describe, even within a piece."""
+    """Mean and deviation of the values that noisy bins describe: even within a piece, but in the
+    outermost, which reach to the bounds, however far nobody's values lie from these."""
     total = np.bincount(bins.codes, bins.weights)
     held = shares.sum()
     # A column that the noise has emptied is as wide as its bounds.
@@ -150,8 +151,28 @@ def _moments(bins: Bins, shares: NDArray[np.float64]) -> tuple[float, float]:
     first = bins.grid.values(bins.starts)
     last = bins.grid.values(bins.starts + bins.lengths - 1)
     middles, within = (first + last) / 2, (last - first) ** 2 / 12
+    known = np.flatnonzero(masses > 0)
+    if len(known) > 2:
+        ends = ((known[0], known[1], last, -1), (known[-1], known[-2], first, 1))
+        for place, beside, edge, way in ends:
+            far = _tail(masses[[place, beside]], (last - first)[[place, beside]])
+            if far is not None:
+                middles[place], within[place] = edge[place] + way * far, far**2
     mean = float(masses @ middles)
     return mean, float(masses @ ((middles - mean) ** 2 + within)) ** 0.5
+
+
+def _tail(masses: NDArray[np.float64], lengths: NDArray[np.float64]) -> float | None:
+    """How far from its inner edge an outermost piece's values lie on average if they thin out
+    exponentially, as dense there as the piece beside it; None if it is no sparser than that.
+
+    Args:
+        masses, lengths: of the outermost piece and of the one beside it.
+    """
+    if not (lengths > 0).all():
+        return None
+    far = float(masses[0] * lengths[1] / masses[1])
+    return far if far < lengths[0] / 2 else None
 
 
 def rows_of(client: View, rows: NDArray[np.int64], model: Model) -> Batch:

@@ -53,7 +53,7 @@ class FedVAESettings(AggregationSettings):
         histogram_share, label_table_share: what the histogram and the tables of columns by label
             may use of the budget, as shares of the squared signal-to-noise ratio that a single
             Gaussian release could have. A label_table_share of 0 asks for no tables. By default the
-            histogram has .03; at the record level gaussians, which have no tables, .2.
+            histogram has .03; of gaussians, which have no tables, .2.
         pair_share: record level, tables: the same of tables of any two columns, by which rows are
             led to go together (:mod:`fedsynth.methods.vae.coupling`). 0 asks for none; by default
             .1 where there are 2 to 25 columns beside the classes: more leave each too much noise.
@@ -118,9 +118,8 @@ class FedVAESettings(AggregationSettings):
             defaults.update(pair_share=0.0)
         if self.likelihood == "gaussian":
             defaults.update(label_table_share=0.0, classifier_weight=0.0, pair_share=0.0)
-            if budget.protects.per_record:
-                # What tables by label would have: all that numbers are scaled by is the histogram.
-                defaults["histogram_share"] = _SCALED
+            # What tables by label would have: all that numbers are scaled by is the histogram.
+            defaults["histogram_share"] = _SCALED
         given = {k: v for k, v in self.model_dump().items() if v is not None}
         known = self.aggregated(record=budget.protects.per_record)
         full = FedVAESettings(**{**defaults, **given, **known})
@@ -179,7 +178,7 @@ def _decoded(schema: Schema | ImageSchema) -> int:
 
 _MOST_PAIRED = 25
 _SCALED = 0.2
-"""Share of the histogram by which numbers are scaled, where records are protected."""
+"""Share of the histogram by which numbers are scaled."""
 
 # By whether rows are records', and whether the data are images.
 _DEFAULTS: dict[tuple[bool, bool], dict[str, Any]] = {

@@ -6,12 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from fedsynth.data.tables import conform
+from fedsynth.encoding.bins import Bins
+from fedsynth.encoding.grid import Grid
 from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError, ReleaseError
-from fedsynth.methods.vae.numbers import Numbers
+from fedsynth.methods.vae.numbers import Numbers, _moments
 from fedsynth.methods.vae.synthesizer import FedVAE
 from fedsynth.privacy.budget import Budget
 from fedsynth.schema import Categorical, Continuous, ImageSchema, Integer, Schema
@@ -84,6 +87,28 @@ def test_a_column_of_one_value_is_scaled_by_half_its_unit():
     assert np.isfinite(numbers.vectors(data)[:, 1]).all()
 
 
+@pytest.mark.parametrize("shape", ["normal", "laplace", "even"])
+def test_bounds_far_from_all_values_do_not_widen_a_column_that_few_bins_tell(shape):
+    # Four bins of a quarter each, as noise leaves them, on a range of 24 deviations.
+    grid = Grid(-2000, 2000)
+    laws = {
+        "normal": stats.norm(scale=165),
+        "laplace": stats.laplace(scale=165 / 2**0.5),
+        "even": stats.uniform(-286, 572),
+    }
+    cuts = np.rint(laws[shape].ppf([0.25, 0.5, 0.75])).astype(np.int64) + 2000
+    bins = Bins(grid, np.array([0, *cuts]), np.arange(4), np.full(4, 0.25))
+    mean, deviation = _moments(bins, np.full(4, 0.25))
+    assert mean == pytest.approx(0, abs=2)
+    assert 0.7 < deviation / 165 < 1.5
+
+
+def test_even_values_over_all_of_a_range_have_its_deviation():
+    bins = Bins(Grid(0, 399), np.arange(0, 400, 100), np.arange(4), np.full(4, 0.25))
+    mean, deviation = _moments(bins, np.full(4, 0.25))
+    assert (mean, deviation) == pytest.approx((199.5, 400 / 12**0.5), rel=0.01)
+
+
 @pytest.mark.parametrize("scheme", ["uni", "sep"])
 def test_gaussians_learn_where_each_class_s_numbers_lie(scheme):
     settings = {"rounds": 40, "rate": 1.0, "hidden": (16,), "learning_rate": 1.0}
@@ -136,18 +161,18 @@ def test_a_client_s_decoder_has_the_paper_s_number_of_weights():
     pd.testing.assert_frame_equal(again.sample(5, seed=1), synth.sample(5, seed=1))
 
 
-def test_the_histogram_that_gaussians_are_scaled_by_has_the_tables_part_unless_told():
-    def shares(**settings):
-        plan = FedVAE(SCHEMA, **settings).plan(Budget(epsilon=1.0), 3)
-        inverse = [one.count / one.terms.noise_multiplier**2 for one in plan.releases]
-        return plan.labels[:-1], inverse[0]
+@pytest.mark.parametrize("unit", ["record", "client"])
+def test_the_histogram_that_gaussians_are_scaled_by_has_the_tables_part_unless_told(unit):
+    def first(**settings):
+        budget = Budget(epsilon=1.0, unit=unit, trust="central")
+        plan = FedVAE(SCHEMA, rounds=10, **settings).plan(budget, 3)
+        return plan.labels[:-1], 1 / plan.releases[0].terms.noise_multiplier ** 2
 
-    labels, bins = shares()
-    assert len(labels) == 2
-    labels, scaled = shares(likelihood="gaussian")
-    assert len(labels) == 1
+    bins = first()[1]
+    labels, scaled = first(likelihood="gaussian")
+    assert labels == ("histogram",)
     assert scaled / bins == pytest.approx(0.2 / 0.03)
-    assert shares(likelihood="gaussian", histogram_share=0.03)[1] == pytest.approx(bins)
+    assert first(likelihood="gaussian", histogram_share=0.03)[1] == pytest.approx(bins)
 
 
 def test_networks_of_other_columns_are_no_release():
