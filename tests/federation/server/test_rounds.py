@@ -12,8 +12,10 @@ from fedsynth.errors import BudgetExceeded, FederationError
 from fedsynth.federation.kept import Kept
 from fedsynth.federation.runtimes.local import LocalRuntime
 from fedsynth.federation.server.channel import Channel
+from fedsynth.privacy.accounting import spent
 from fedsynth.privacy.noise import NoiseSource
 from fedsynth.privacy.sampling import Poisson
+from fedsynth.privacy.trail.job import Planned
 from fedsynth.privacy.trail.ledger import Ledger
 from tests.federation.vectors import Watched, clients, ledger, terms
 
@@ -100,6 +102,26 @@ def test_the_last_round_is_asked_again_under_its_charge(job, monkeypatch):
     assert again.affords(CENTRAL)
     again.sum(TASK, CENTRAL, 3)
     assert lines(again) == 1
+
+
+def test_the_last_round_is_asked_again_where_to_pay_again_would_leave_too_little(
+    tmp_path, monkeypatch
+):
+    """Its charge stands, so what comes after it is paid as planned."""
+    plan = (Planned(TASK, CENTRAL, 1), Planned("after", CENTRAL, 1))
+    costs = spent({CENTRAL: 2}, 1e-5).epsilon
+    account = ledger(epsilon=costs * 1.01, path=tmp_path / "ledger.jsonl", plan=plan)
+    asking = {"kept": tmp_path / "kept", "done": 0}
+    channel = Channel(LocalRuntime(clients()), account, NoiseSource(), **asking)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        killed(patch, before=True)
+        channel.sum(TASK, CENTRAL, 3)
+    account.close()
+    again = Channel(LocalRuntime(clients()), Ledger.open(account.path), NoiseSource(), **asking)
+    assert again.sum(TASK, CENTRAL, 3).answered == 4
+    assert again.affords(CENTRAL) and lines(again) == 1
+    with pytest.raises(BudgetExceeded):
+        again.sum(TASK, CENTRAL, 3), again.sum(TASK, CENTRAL, 3)
 
 
 @pytest.mark.parametrize("before", [True, False])
