@@ -8,6 +8,7 @@ import hashlib
 import importlib
 import os
 import pickle
+import warnings
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -72,10 +73,11 @@ def _import_share(config):
     asked = {Path(argument.partition("::")[0]).resolve() for argument in config.args}
     every = sorted((ROOT / "tests").rglob("test_*.py"))
     files = [path for path in every if asked & {path, *path.parents}]
-    for path in files[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]:
-        # What is wrong with a file is told where it is collected.
-        with suppress(Exception, pytest.skip.Exception):
-            importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    # What is wrong with a file is told where it is collected.
+    with warnings.catch_warnings(action="ignore"):
+        for path in files[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]:
+            with suppress(Exception, pytest.skip.Exception):
+                importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
 
 
 @pytest.hookimpl(tryfirst=True)
