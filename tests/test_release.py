@@ -353,7 +353,8 @@ def test_weights_that_do_not_fit_the_spec_are_refused(release):
     """Even with hashes that agree: whoever forges a release can forge those."""
     from fedsynth.privacy.trail.certificate import sha256
 
-    weights = save({"theta": np.zeros(3, np.float32), "frequencies": np.ones(2)})
+    arrays = load_file(release / "model.safetensors")
+    weights = save({**arrays, "theta": np.zeros(3, np.float32)})
     (release / "model.safetensors").write_bytes(weights)
     certificate = json.loads((release / "certificate.json").read_text())
     certificate["files"]["model.safetensors"] = sha256(release / "model.safetensors")
