@@ -184,7 +184,8 @@ def main() -> int:
     )
     done = {one["mutant"]: one for one in known}
     set_mutant_under_test("")
-    PytestRunner().warm_up()
+    with contextlib.redirect_stdout(io.StringIO()):  # .. a line a file, again
+        PytestRunner().warm_up()
     left = [name for name in drawn if name not in done]
     with RESULTS.open("a") as file:
         for one in try_all(left, given.workers):
