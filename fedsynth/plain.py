@@ -7,6 +7,7 @@ import json
 import math
 import sys
 from collections.abc import Mapping
+from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
 from fedsynth.views import clean, wrap
@@ -38,6 +39,14 @@ def spell_infinite(content: Any) -> Any:
     if isinstance(content, float) and math.isinf(content):
         return "inf"
     return content
+
+
+def round_up(value: float, digits: int) -> str:
+    """A bound in so many significant digits that it still holds, as `3.01` for 3.001 in three."""
+    # What sums of floating numbers leave in their last digits is no reason for the next one.
+    exact = Decimal(value) * (1 - Decimal("1e-12"))
+    held = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(exact)
+    return f"{float(held):.{digits}g}"
 
 
 def hash_plain(content: Mapping[str, Any]) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.files import FIGURES, read_plain
+from fedsynth.plain import round_up
 from fedsynth.privacy.trail.certificate import CONFIG, LEDGER, Certificate
 from fedsynth.privacy.trail.chain import parse_strictly
 from fedsynth.privacy.trail.ledger import Ledger
@@ -140,7 +141,7 @@ def _facts(certificate: Certificate, ledger: Ledger, config: Mapping[str, Any]) 
     ]
     for one in content.get("adversaries", ()) if certificate.void is None else ():
         epsilon = float(one["epsilon"])
-        cost = "no bound" if math.isinf(epsilon) else f"{epsilon:.3g}"
+        cost = "no bound" if math.isinf(epsilon) else round_up(epsilon, 4)
         promised = "" if one["promised"] else ", not promised"
         rows.append((f"epsilon against {one['who']}", f"{cost}{promised}"))
     yield "\n".join(
@@ -162,11 +163,11 @@ def _bound(name: str, certificate: Certificate, ledger: Ledger) -> str:
     if name == "Inference":
         return (
             f"Whether {held} changes the probability of any conclusion by a factor of "
-            f"e^{epsilon:.3g} at most, but for a probability of {delta:.3g}, where epsilon is "
-            "promised. What holds of people at large is not bounded: it can be concluded of those "
-            "who took no part, too."
+            f"e^{round_up(epsilon, 4)} at most, but for a probability of {delta:.3g}, where "
+            "epsilon is promised. What holds of people at large is not bounded: it can be "
+            "concluded of those who took no part, too."
         )
-    sure = f"{most_right(epsilon, delta):.1%}".replace("%", " %")
+    sure = f"{round_up(100 * most_right(epsilon, delta), 3)} %"
     return (
         f"Where epsilon is promised: whoever thinks it as likely as not that {held}, and then "
         f"studies all that was released, is right about it {sure} of the time at most, whatever "

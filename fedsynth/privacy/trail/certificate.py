@@ -15,6 +15,7 @@ from fedsynth.demands import demand_path
 from fedsynth.durable import write_whole
 from fedsynth.errors import ReleaseError
 from fedsynth.files import FIGURES, open_plain, read_plain
+from fedsynth.plain import round_up
 from fedsynth.privacy.accounting import Spent, replaces_one
 from fedsynth.privacy.adversaries import (
     Adversary,
@@ -210,10 +211,10 @@ def _sentence(ledger: Ledger, cost: Spent) -> str:
     change = _CHANGE[_neighbours(ledger)]
     against = f", for {name_promised(_adversaries(ledger))}" if ledger.job.format > 1 else ""
     factor = math.exp(cost.epsilon) if cost.epsilon < 700 else math.inf
-    shown = f"{factor:.3g}" if math.isfinite(factor) else "an astronomical number"
+    shown = round_up(factor, 3) if math.isfinite(factor) else "an astronomical number"
     return (
         f"{change} any one {budget.protects.words} changes the probability of any outcome by at "
-        f"most a factor of {shown} (epsilon {cost.epsilon:.4g}), except with probability "
+        f"most a factor of {shown} (epsilon {round_up(cost.epsilon, 4)}), except with probability "
         f"{budget.resolved_delta:g} (delta){against}."
         + (" This holds of the model: the rows were edited." if _edited(ledger) else "")
     )

@@ -20,6 +20,7 @@ from fedsynth.durable import write_whole
 from fedsynth.errors import ReleaseError
 from fedsynth.files import writing
 from fedsynth.markup import Html, join, tag
+from fedsynth.plain import round_up
 from fedsynth.privacy.trail.certificate import CONFIG, LEDGER, PAGE, Certificate
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.trail.signatures import Signature, read_signatures
@@ -159,7 +160,7 @@ def _promise(certificate: Certificate) -> list[Html]:
         f"guesses at most {sure} are right, by whatever method they are made."
     )
     weak = "" if share < 0.99 else " By itself, that is hardly a promise."
-    how = f"(e^ε + δ) / (1 + e^ε), with ε = {epsilon:.4g} and δ = {delta:g}: "
+    how = f"(e^ε + δ) / (1 + e^ε), with ε = {round_up(epsilon, 4)} and δ = {delta:g}: "
     source = "the best that any test of one hypothesis against another can do (Kairouz, Oh and "
     source += "Viswanath 2015)."
     return [
@@ -212,7 +213,9 @@ def _facts(certificate: Certificate, ledger: Ledger, config: Mapping[str, Any]) 
         ("Protected is", "nobody" if void else f"one {job.budget.protects.words}{what}"),
         (
             "Epsilon",
-            "void" if void else f"{certificate.epsilon:.4g}, of {job.budget.epsilon:g} allowed",
+            "void"
+            if void
+            else f"{round_up(certificate.epsilon, 4)}, of {job.budget.epsilon:g} allowed",
         ),
         ("Delta", f"{delta:g} (one in {1 / delta:,.0f})"),
         ("Holds rows", "yes" if any(n.startswith("rows.") for n in content["files"]) else "no"),
@@ -245,7 +248,7 @@ def _adversaries(content: Mapping[str, Any]) -> Html:
             (
                 one["who"],
                 one["knows"],
-                f"{epsilon:.4g}" if known else "no bound",
+                round_up(epsilon, 4) if known else "no bound",
                 _percent(most_right(epsilon, delta)) if known else "no bound",
                 "yes" if one["promised"] else "no",
             )
@@ -349,8 +352,8 @@ def _table(
 
 
 def _percent(share: float) -> str:
-    """As in a report; what falls short of certainty never reads 100 %."""
-    return "more than 99.9 %" if 0.9995 <= share < 1 else f"{share * 100:.1f} %"
+    """A bound; what falls short of certainty never reads 100 %."""
+    return "more than 99.9 %" if 0.999 < share < 1 else f"{round_up(100 * share, 3)} %"
 
 
 def _said(words: object) -> Html:

@@ -132,7 +132,7 @@ def test_the_first_screen_says_verdict_guarantee_and_figures():
     content = contents.table()
     assert content["summary"]["verdict"] in summary.text
     assert content["certificate"]["sentence"] in summary.text
-    assert "at most 73.1\u202f% sure of it (leaving aside delta, 1 in 100,000)." in summary.text
+    assert "at most 73.2\u202f% sure of it (leaving aside delta, 1 in 100,000)." in summary.text
     for entry in content["summary"]["headlines"]:
         card = next(e for e in summary.all("li") if entry["name"] in e.text)
         assert f"{entry['value']:.3f}" in card.text
@@ -154,7 +154,7 @@ def test_belief_follows_the_odds():
     [
         (442.0, "can become practically certain of it"),
         (None, "sets no limit on what anybody can come to believe"),
-        (5.0, "at most 99.3\u202f% sure of it"),
+        (5.0, "at most 99.4\u202f% sure of it"),
     ],
 )
 def test_a_large_epsilon_is_said_to_promise_little(epsilon, said):

@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 
 from fedsynth.errors import ReleaseError
+from fedsynth.plain import round_up
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson, Sampling
 from fedsynth.privacy.terms import Terms
@@ -179,7 +180,7 @@ def test_the_sentence_says_which_neighbours_its_epsilon_is_about(
     certificate = certify(ledger_of(unit, trust, sampling=sampling), FILES)
     assert certificate.content["guarantee"]["neighbours"] == relation
     assert word in certificate.sentence
-    assert f"epsilon {certificate.epsilon:.4g}" in certificate.sentence
+    assert f"epsilon {round_up(certificate.epsilon, 4)}" in certificate.sentence
 
 
 def test_a_certificate_of_format_1_says_what_it_said():

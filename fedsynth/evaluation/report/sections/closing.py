@@ -17,6 +17,7 @@ from fedsynth.evaluation.report.layout import (
 )
 from fedsynth.evaluation.report.wording import DASH, cell, count, known, one_in, sentence
 from fedsynth.markup import Html, tag
+from fedsynth.plain import round_up
 
 _TRUST = {
     "central": "central: the server is trusted with what clients send before it adds noise",
@@ -39,7 +40,10 @@ def certificate_section(content: Content) -> Section:
     chance = f"{delta:g} ({one_in(delta)})" if known(delta) and delta else cell(delta)
     facts = pairs_of(
         [
-            ("Epsilon", "void" if void else f"{epsilon:.4g}" if known(epsilon) else "none finite"),
+            (
+                "Epsilon",
+                "void" if void else round_up(epsilon, 4) if known(epsilon) else "none finite",
+            ),
             ("Delta", "void" if void else chance),
             ("Protects", "nobody" if void else f"one {certificate.get('unit') or DASH}"),
             ("Trust", _TRUST.get(str(certificate.get("trust")), certificate.get("trust") or DASH)),
@@ -80,7 +84,7 @@ def _adversaries(adversaries: Sequence[Content]) -> Part | None:
         (
             one["who"],
             one["knows"],
-            f"{one['epsilon']:.4g}" if known(one["epsilon"]) else "no bound",
+            round_up(one["epsilon"], 4) if known(one["epsilon"]) else "no bound",
             "yes" if one["promised"] else "no",
         )
         for one in adversaries

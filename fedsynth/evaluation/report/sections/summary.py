@@ -20,6 +20,7 @@ from fedsynth.evaluation.report.wording import (
     sentence,
 )
 from fedsynth.markup import Html, join, name, tag
+from fedsynth.plain import round_up
 
 
 def banner(content: Content) -> Html | None:
@@ -71,7 +72,7 @@ def _released(content: Content) -> Html | None:
     owners = certificate.get("owners")
     parts = ["epsilon: no finite one"]
     if known(epsilon) and not is_void(certificate):
-        parts = [f"epsilon {epsilon:.4g}, delta {delta:g}" if known(delta) else f"{epsilon:.4g}"]
+        parts = [f"epsilon {round_up(epsilon, 4)}" + (f", delta {delta:g}" if known(delta) else "")]
         parts.append(f"for one {certificate.get('unit') or 'record'}")
     if certificate.get("method"):
         parts.append(f"method {certificate['method']}")
@@ -158,15 +159,16 @@ def _meaning(certificate: Content) -> list[Html]:
         )
         return [tag("p", words, class_="void")]
     after = belief_after(epsilon)
-    sure = f"at most {percent(after)} sure" if after < 0.9995 else "practically certain"
+    share = percent(float(round_up(after, 3)))
+    sure = f"at most {share} sure" if after <= 0.999 else "practically certain"
     words = (
         f"Somebody who thinks it as likely as not (50 %) that a {unit} among the data, and who "
         f"then studies all that the certificate covers, can become {sure} of it"
     )
     aside = f" (leaving aside delta, {one_in(delta)})" if known(delta) and delta else ""
     ends = "." if after < 0.99 else ": by itself, that is hardly a promise."
-    how = tag("span", f" (e^ε / (1 + e^ε) with ε = {epsilon:.4g})", class_="quiet")
-    most = f"at most {percent(after)}" if after < 0.9995 else "up to certainty"
+    how = tag("span", f" (e^ε / (1 + e^ε) with ε = {round_up(epsilon, 4)})", class_="quiet")
+    most = f"at most {share}" if after <= 0.999 else "up to certainty"
     chart = belief(0.5, after, most, f"Belief before: 50 %. Belief after: {most}")
     several = (
         "A record is not a person: for k records of one person, epsilon is up to k times as large."
