@@ -123,7 +123,8 @@ def test_every_adversary_stands_on_it_with_what_the_certificate_says(tmp_path):
         assert epsilon == round_up(one["epsilon"], 4)
         grown = math.exp(one["epsilon"])
         exact = 100 * (grown + 1e-5) / (1 + grown)
-        assert abs(float(sure.removesuffix(" %")) - exact) <= 0.0501
+        # A bound: never below what it bounds, and told to a tenth.
+        assert -1e-9 <= float(sure.removesuffix(" %")) - exact <= 0.1
         assert promised == ("yes" if one["promised"] else "no")
 
 
