@@ -10,7 +10,7 @@ and not beside each round.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -25,8 +25,15 @@ from fedsynth.models.classifier import losses
 from fedsynth.models.vae import unflatten
 from fedsynth.views import Said, Shown, View
 
-if TYPE_CHECKING:
-    from fedsynth.methods.classifier.federated import FederatedClassifier
+
+class Predicting(Protocol):
+    """What :class:`~fedsynth.FederatedClassifier` predicts by."""
+
+    def predict_proba(self, data: pd.DataFrame | Images) -> NDArray[np.float64]: ...
+
+    def predict(self, data: pd.DataFrame | Images) -> NDArray[Any]: ...
+
+    def score(self, data: pd.DataFrame | Images) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -47,7 +54,7 @@ class PersonalClassifier(Shown):
     `score` are those of :class:`~fedsynth.FederatedClassifier`.
     """
 
-    def __init__(self, model: FederatedClassifier, rows: int) -> None:
+    def __init__(self, model: Predicting, rows: int) -> None:
         self._model, self.rows = model, rows
 
     def predict_proba(self, data: pd.DataFrame | Images) -> NDArray[np.float64]:
