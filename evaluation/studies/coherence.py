@@ -54,7 +54,7 @@ def run(seed, method, scored):
         aim.keep_sense, graphical.find_outside = lambda model, _: model, lambda *_: []
     synth = aim.AIM(schema)
     if method.startswith("fedvae"):
-        synth = FedVAE(schema, **({} if method == "fedvae" else {"pair_share": 0.0}))
+        synth = FedVAE(schema, **({"pair_share": 0.0} if method.endswith("pairs") else {}))
     sites = partition(train, 10, "dirichlet", schema=schema, beta=0.5, seed=seed)
     began = time.process_time()
     synth.fit(sites, Budget(epsilon=1.0, delta=1e-5), seed=seed, progress=False)
