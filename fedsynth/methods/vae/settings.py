@@ -57,6 +57,7 @@ class FedVAESettings(AggregationSettings):
         pair_share: record level, tables: the same of tables of any two columns, by which rows are
             led to go together (:mod:`fedsynth.methods.vae.coupling`). 0 asks for none; by default
             .1 where there are 2 to 25 columns beside the classes: more leave each too much noise.
+            Of tables that have more than 2,097,152 counts together the largest are left out.
     """
 
     method: ClassVar[str] = "fedvae"
