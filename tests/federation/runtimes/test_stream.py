@@ -100,7 +100,9 @@ def test_a_server_that_starts_its_sites_takes_no_other(trial, sites):
             late = Dialled(sites["c1"], address, trial["c1"], closing, token)
             late.thread.join()
             assert "was not started by this run of the server" in str(late.error)
-        assert hub.present == ("c0",)
+            assert "c1" not in hub.present
+        Dialled(sites["c1"], address, trial["c1"], closing, "t1")
+        assert hub.wait() == ()
 
 
 @pytest.mark.parametrize(
