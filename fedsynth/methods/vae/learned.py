@@ -47,6 +47,7 @@ class Learned(Outlined):
         encoding: bins of a table; None for images.
         schema: of the rows.
         potentials: by which drawn columns are led to go together; none where nothing tells.
+        left_out: what was not asked, in sentences.
     """
 
     model: Model
@@ -55,13 +56,15 @@ class Learned(Outlined):
     encoding: TableEncoding | None
     schema: Annotated[Schema | ImageSchema, GIVEN]
     potentials: tuple[Potential, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """What could not be learned, and what drawn rows are not, in sentences."""
         numbers = self._numbers
         if numbers is None:
-            return (*undivided_remarks(self.encoding), *self._empty_remarks())
+            told = undivided_remarks(self.encoding)
+            return (*told, *self.left_out, *self._empty_remarks())
         rng, generator = np.random.default_rng(0), torch.Generator().manual_seed(0)
         labels = draw_labels(self.schema, self.frequencies, _ROWS, None, None, rng)
         drawn = self._decode(labels, _ROWS, generator)

@@ -42,6 +42,8 @@ _STEADY, _FASTEST = 0.65, 2.0
 
 # Numbers that tables of pairs may have together: 16 MB. The largest tables are left out.
 _MOST_COUNTS = 2**21
+# Of pairs that are left out, those that are named.
+_NAMED = 5
 
 
 def training_task(budget: Budget) -> Task:
@@ -61,13 +63,29 @@ class State:
     pairs: tuple[Measurement, ...] = ()
 
 
-def decoded_pairs(schema: Schema, domain: Domain) -> list[Clique]:
-    """Pairs of columns that tables are asked of: of all that a decoder has, the smallest first."""
+def decoded_pairs(schema: Schema, domain: Domain) -> tuple[list[Clique], list[Clique]]:
+    """Pairs of columns that tables are asked of, the smallest first; and those left out, whose
+    tables are the largest of all that a decoder has."""
     target = target_index(schema) if conditions(schema) else None
     pairs = [p for p in itertools.combinations(range(len(domain)), 2) if target not in p]
     pairs.sort(key=lambda pair: (domain.cells(pair), pair))
-    room = np.cumsum([domain.cells(pair) for pair in pairs]) <= _MOST_COUNTS
-    return [pair for pair, fits in zip(pairs, room, strict=True) if fits]
+    held = int((np.cumsum([domain.cells(pair) for pair in pairs]) <= _MOST_COUNTS).sum())
+    return pairs[:held], pairs[held:]
+
+
+def tell_left_out(schema: Schema, domain: Domain) -> tuple[str, ...]:
+    """That tables of some pairs are not asked, in a sentence; else nothing."""
+    asked, left = decoded_pairs(schema, domain)
+    if not left:
+        return ()
+    names = [column.name for column in schema.modelled]
+    told = [f"{names[a]} with {names[b]}" for a, b in left]
+    more = f", and {len(told) - _NAMED:,} more" if len(told) > _NAMED else ""
+    return (
+        f"of {len(asked) + len(left):,} pairs of columns the largest tables are not asked, since "
+        f"all have more than {_MOST_COUNTS:,} counts together, so that rows keep less of how these "
+        f"go together: {', '.join(told[:_NAMED])}{more}. Fewer values or bins leave room for them",
+    )
 
 
 def model_of(
@@ -144,7 +162,8 @@ class Training:
         if state.profiles is not None:
             theta = self._match(model.spec, theta, state.profiles)
         potentials = self._couple(state, model.spec, theta)
-        return Learned(model, theta, state.frequencies, state.encoding, self.schema, potentials)
+        known = state.frequencies, state.encoding, self.schema
+        return Learned(model, theta, *known, potentials, self._left_out(state.encoding))
 
     def _couple(self, state: State, spec: VAESpec, theta: Floats) -> tuple[Potential, ...]:
         """What leads rows to go together as the tables of pairs have it."""
@@ -182,11 +201,19 @@ class Training:
         self.session.save(state)
         return state
 
+    def _left_out(self, encoding: TableEncoding | None) -> tuple[str, ...]:
+        if PAIRS not in self.session.plan.labels or encoding is None:
+            return ()
+        return tell_left_out(encoding.schema, Domain(encoding.sizes))
+
     def _ask_pairs(self, encoding: TableEncoding | None) -> tuple[Measurement, ...]:
         if PAIRS not in self.session.plan.labels or encoding is None:
             return ()
+        for sentence in self._left_out(encoding):
+            # Before the training is paid for, which is most of the budget.
+            self.session.options.caution(sentence)
         domain = Domain(encoding.sizes)
-        pairs = decoded_pairs(encoding.schema, domain)
+        pairs, _ = decoded_pairs(encoding.schema, domain)
         if not pairs:
             return ()
         self.session.progress(PAIRS, 0, 1)

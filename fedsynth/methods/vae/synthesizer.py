@@ -19,7 +19,13 @@ from fedsynth.marginals import Domain
 from fedsynth.methods.sampling.labels import draw_labels
 from fedsynth.methods.training.rounds import RoundsSynthesizer
 from fedsynth.methods.vae.learned import Learned
-from fedsynth.methods.vae.server import Training, decoded_pairs, model_of, training_task
+from fedsynth.methods.vae.server import (
+    Training,
+    decoded_pairs,
+    model_of,
+    tell_left_out,
+    training_task,
+)
 from fedsynth.methods.vae.settings import FedVAESettings
 from fedsynth.privacy.budget import Budget
 from fedsynth.queries.expected import Expected
@@ -62,7 +68,7 @@ class FedVAE(RoundsSynthesizer[Learned]):
         """Networks of a table are as large as their columns have codes: as many as bins wanted."""
         first = super().expect(settings, plan, records)
         sizes, arrays, announced = dict(first.sizes), dict(first.arrays), 0.0
-        encoding = None
+        encoding, notes = None, first.notes
         tables = LABEL_TABLES.name in plan.labels
         if isinstance(self.schema, Schema):
             encoding = nominal_encoding(self.schema, settings.bins)
@@ -72,7 +78,11 @@ class FedVAE(RoundsSynthesizer[Learned]):
                 arrays[LABEL_TABLES.name] = 0.0
             if PAIRS in plan.labels:
                 domain = Domain(encoding.sizes)
-                pairs = decoded_pairs(self.schema, domain)
+                pairs, _ = decoded_pairs(self.schema, domain)
+                told = tell_left_out(self.schema, domain)
+                notes += tuple(
+                    f"Unless values are so rare that they share a code, {t}" for t in told
+                )
                 sizes[PAIRS] = float(sum(map(domain.cells, pairs)))
                 asked = table_arrays(pairs, np.ones(len(pairs)))
                 arrays[PAIRS] = float(sum(one.nbytes for one in asked.values()))
@@ -84,7 +94,8 @@ class FedVAE(RoundsSynthesizer[Learned]):
         arrays[plan.labels[-1]] = (
             4.0 * model.parts * (model.spec.decoder_dim + model.spec.encoder_dim)
         )
-        return Expected(sizes, arrays, announced + plain_bytes(model.to_dict()))
+        announced += plain_bytes(model.to_dict())
+        return Expected(sizes, arrays, announced, notes=notes)
 
     def train(self, session: Session) -> Learned:
         return Training(self.schema, session).run()

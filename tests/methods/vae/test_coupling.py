@@ -9,11 +9,13 @@ import torch
 
 from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.marginals import Domain, Measurement, count
+from fedsynth.methods.vae import server
 from fedsynth.methods.vae.coupling import Potential, draw_anew, learn_potentials
 from fedsynth.methods.vae.settings import FedVAESettings
 from fedsynth.methods.vae.synthesizer import FedVAE
 from fedsynth.models import vae
 from fedsynth.models.spec import VAESpec
+from fedsynth.planning.forecast import plan
 from fedsynth.privacy.budget import Budget
 from fedsynth.queries.tables import PAIRS
 from fedsynth.schema import Categorical, Integer, Schema
@@ -176,3 +178,28 @@ def test_pairs_are_asked_of_few_columns_only(columns):
 def test_pairs_need_codes_of_all_records_together(settings):
     with pytest.raises(ConfigError, match="pair_share needs"):
         FedVAE(SCHEMA, pair_share=0.1, **settings).fit(owners(20), Budget(epsilon=1.0))
+
+
+def test_pairs_without_a_table_are_told_before_the_budget_and_in_the_release(monkeypatch, tmp_path):
+    # 4 x 4 counts of role and mark; of years with either, at least 4 more.
+    monkeypatch.setattr(server, "_MOST_COUNTS", 19)
+    synth = FedVAE(ROLES, rounds=2, hidden=(8,), latent=2)
+    said = []
+    budget = Budget(epsilon=1.0, curious=0)
+    tables = {"a": roles(400, 0), "b": roles(400, 1)}
+    synth.fit(tables, budget, seed=0, insecure_noise_seed=0, caution=said.append)
+    sentences = [one for one in said if "not asked" in one]
+    assert len(sentences) == 1
+    assert "of 3 pairs" in sentences[0] and "role with years, mark with years." in sentences[0]
+    assert sentences[0] in synth.remarks
+    synth.save(tmp_path / "model")
+    assert sentences[0] in FedVAE.load(tmp_path / "model").remarks
+    # The plan knows schema and settings alone.
+    (told,) = (n for n in plan(FedVAE(ROLES, rounds=2), budget, 2).notes if "not asked" in n)
+    assert told.startswith("Unless values are so rare") and told.endswith(sentences[0])
+
+
+def test_pairs_that_all_have_tables_leave_nothing_to_tell():
+    assert server.tell_left_out(ROLES, Domain((1_000, 1_000, 9, 2))) == ()
+    (told,) = server.tell_left_out(ROLES, Domain((2_000, 2_000, 9, 2)))
+    assert "role with mark" in told and "years" not in told
