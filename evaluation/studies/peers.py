@@ -1,16 +1,18 @@
-"""Peers on Adult: the splits and the scores of `adult.py` for tools in environments of their own.
+"""Peers beside fedsynth in one run: the same training rows of several tables, the same scores.
 
-    FEDSYNTH_DATA=../shared/data python evaluation/studies/peers.py dpmm mst DPMM/bin/python
-    FEDSYNTH_DATA=../shared/data python evaluation/studies/peers.py smartnoise aim SN/bin/python \\
-        --limit 1500 -- --bounds public
-    FEDSYNTH_DATA=../shared/data python evaluation/studies/peers.py ctgan ctgan CTGAN/bin/python \\
-        -- --epochs 50
+    export FEDSYNTH_TABLES=FOLDER FEDSYNTH_DATA=../shared/data
+    python evaluation/studies/peers.py --tables adult hmda rotterdam \\
+        --dpmm DPMM/bin/python --smartnoise SN/bin/python
+    python evaluation/studies/peers.py --ours --ctgan CTGAN/bin/python -- --epochs 50
 
-`peers_TOOL.py` says how to make its environment; what follows `--` goes to it as it stands. It gets
-the raw training rows, gaps as "?", and the public domain (bounds and values of the schema), and
-writes 39,073 rows, which are read back and scored by fedsynth; numbers outside the schema's bounds
-are clamped and fractions rounded by that. A tool that runs past `--limit` seconds is stopped. The
-tool runs on one core. A line for every CSV is added to results/adult_peers.jsonl.
+One split of each table of `uneven_tables.py`, all rows up to `--most`; total epsilon 1, delta 1e-5.
+fedsynth's AIM has five owners and trusts nobody; `columns` are one histogram by the whole budget.
+The tools have all rows in one place; `peers_TOOL.py` says how to make an environment and what is
+outside of a tool's epsilon; what follows `--` goes to it as it stands. It gets the training rows,
+gaps as "?", and the public domain (bounds and values of the schema), and writes as many rows, which
+are read back and scored by fedsynth; numbers outside the bounds are clamped and fractions rounded
+by that. A tool is stopped after `--limit` seconds of a processor, and the results say so. tv1 to
+tv3: mean total variation against the training rows, 20 quantile bins (at most 500 triples).
 """
 
 from __future__ import annotations
@@ -18,23 +20,24 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
+from uneven_tables import DELTA, HOME, draw_columns, learn_from, rows_of, split
 
-from fedsynth.data.tables import read_table
-from fedsynth.evaluation.measures import marginals, utility
-from fedsynth.schema import Categorical, Schema
+import fedsynth as fs
+from fedsynth.evaluation.measures import marginals
+from fedsynth.federation.simulation.partitions import partition
+from fedsynth.registry import METHODS
+from fedsynth.schema import Categorical
 
-HOME = Path(__file__).resolve().parents[2]
-DATA = Path(os.environ.get("FEDSYNTH_DATA", HOME.parent / "shared/data"))
-ROWS = 39_073
-METHODS = {
+OURS = ("real", "aim", "columns")
+THEIRS = {
     "dpmm": ("mst", "aim"),
     "smartnoise": ("mst", "aim", "dpctgan", "patectgan"),
     "ctgan": ("ctgan",),
@@ -51,7 +54,7 @@ ONE_THREAD = {
 def domain_of(schema):
     """What is public of each column, for a tool that knows nothing of fedsynth."""
     return {
-        column.name: {"categories": [*column.values, *(["?"] if column.missing else [])]}
+        column.name: {"categories": [*map(str, column.values), *(["?"] if column.missing else [])]}
         if isinstance(column, Categorical)
         else {"lower": column.lower, "upper": column.upper}
         for column in schema.modelled
@@ -59,80 +62,106 @@ def domain_of(schema):
 
 
 def score(train, test, rows, schema):
-    scores = utility.compare(train, test, rows, schema, seed=0)
-    errors = [marginals.marginal_error(train, rows, schema, order).mean for order in (1, 2, 3)]
+    errors = [
+        marginals.marginal_error(train, rows, schema, order, limit=500).mean for order in (1, 2, 3)
+    ]
     return {
-        "auroc": round(scores.synthetic.auroc, 4),
-        "auroc_real": round(scores.real.auroc, 4),
-        "f1": round(scores.synthetic.f1_positive, 4),
-        "accuracy": round(scores.synthetic.accuracy, 4),
+        "score": round(learn_from(rows, test, schema, 0), 4),
         **{f"tv{order}": round(error, 4) for order, error in enumerate(errors, start=1)},
     }
 
 
-def run(options, seed):
-    """One fit: a dictionary for every CSV that the tool wrote, or one that says why it has none."""
-    schema = Schema.load(HOME / "configs/schemas/adult.yaml")
-    path = DATA / "adult/adult.csv.gz"
-    table, raw = read_table(path, schema), pd.read_csv(path, dtype=str, keep_default_na=False)
-    order = np.random.default_rng(seed).permutation(len(table))
-    cut = int(0.8 * len(table))
-    train = table.iloc[order[:cut]].reset_index(drop=True)
-    test = table.iloc[order[cut:]].reset_index(drop=True)
-    case = {"tool": options.tool, "method": options.method, "options": options.rest, "seed": seed}
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        raw.iloc[order[:cut]].to_csv(folder / "train.csv", index=False)
+def run_ours(method, train, schema, seed):
+    """fedsynth's rows, and the seconds of a processor for fit and rows together."""
+    start = time.process_time()
+    if method == "real":
+        rows = train
+    elif method == "columns":
+        rows = draw_columns(train, schema, 1.0, seed)
+    else:
+        synth = METHODS[method](schema)
+        owners = partition(train, 5, "uniform", schema=schema, seed=seed)
+        budget = fs.Budget(epsilon=1.0, delta=DELTA, trust="distributed", curious=0)
+        quiet = {"progress": False, "caution": lambda _: None}
+        synth.fit(owners, budget, seed=seed, outside="allow", **quiet)
+        rows = synth.sample(len(train), seed=seed)
+    return rows, round(time.process_time() - start, 1)
+
+
+def run_theirs(tool, method, python, train, schema, options):
+    """A pair of rows and facts for every CSV that the tool wrote; no rows where it has none."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        train.to_csv(folder / "train.csv", index=False, na_rep="?")
         (folder / "domain.json").write_text(json.dumps(domain_of(schema)))
         files = [folder / each for each in ("train.csv", "domain.json", "synthetic.csv")]
-        driver = Path(__file__).with_name(f"peers_{options.tool}.py")
-        command = [options.python, driver, options.method, *files]
-        command += ["--rows", str(ROWS), "--seed", str(seed), *options.rest]
-        core = max(os.sched_getaffinity(0))
-        start = time.perf_counter()
-        try:
-            done = subprocess.run(
-                list(map(str, command)),
-                env={**os.environ, **ONE_THREAD},
-                stdout=subprocess.PIPE,
-                text=True,
-                timeout=options.limit,
-                preexec_fn=lambda: os.sched_setaffinity(0, {core}),
-            )
-        except subprocess.TimeoutExpired:
-            return [{**case, "stopped": f"after {time.perf_counter() - start:.0f} s"}]
+        driver = Path(__file__).with_name(f"peers_{tool}.py")
+        command = [python, driver, method, *files, "--rows", len(train), "--seed", options.seed]
+        limits = (options.limit, options.limit + 5)
+        done = subprocess.run(
+            list(map(str, [*command, *options.rest])),
+            env={**os.environ, **ONE_THREAD},
+            stdout=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, limits),
+        )
+        if done.returncode == -signal.SIGXCPU:
+            return [(None, {"stopped": f"after {options.limit} CPU seconds"})]
         if done.returncode:
-            return [{**case, "stopped": f"exit status {done.returncode}"}]
-        found = json.loads(done.stdout.splitlines()[-1])
+            return [(None, {"stopped": f"exit status {done.returncode}"})]
+        facts = json.loads(done.stdout.splitlines()[-1])
         return [
-            {
-                **case,
-                "sampling": file.stem.removeprefix("synthetic").lstrip("_") or "shipped",
-                **score(train, test, read_table(file, schema), schema),
-                **found,
-            }
+            (
+                fs.read_table(file, schema),
+                {"sampling": file.stem.removeprefix("synthetic").lstrip("_") or "shipped", **facts},
+            )
             for file in sorted(folder.glob("synthetic*.csv"))
         ]
+
+
+def compare(name, options):
+    """A dictionary for every tool, method and way of sampling on that table, one after another."""
+    table, schema = rows_of(name)
+    train, test = split(table, options.seed, len(table), options.most)
+    case = {"data": name, "seed": options.seed, "rows": len(train), "columns": len(schema.modelled)}
+    for method in options.ours:
+        rows, cpu = run_ours(method, train, schema, options.seed)
+        found = {"tool": "fedsynth", "method": method, **score(train, test, rows, schema)}
+        yield {**case, **found, "cpu_seconds": cpu}
+    for tool, methods in THEIRS.items():
+        for method in methods:
+            python = getattr(options, tool)
+            if not python or method not in options.methods:
+                continue
+            which = {**case, "tool": tool, "method": method, "options": options.rest}
+            for rows, facts in run_theirs(tool, method, python, train, schema, options):
+                found = {} if rows is None else score(train, test, rows, schema)
+                yield {**which, **found, **facts}
 
 
 def main():
     arguments = sys.argv[1:]
     rest = arguments[arguments.index("--") + 1 :] if "--" in arguments else []
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("tool", choices=METHODS)
-    parser.add_argument("method", choices=sorted({m for of in METHODS.values() for m in of}))
-    parser.add_argument("python", help="the interpreter of the tool's environment")
-    parser.add_argument("--seeds", type=int, nargs="*", default=[1])
-    parser.add_argument("--limit", type=float, default=1500.0)
+    parser.add_argument("--tables", nargs="*", default=["adult"])
+    parser.add_argument("--ours", nargs="*", choices=OURS, default=OURS)
+    for tool in THEIRS:
+        parser.add_argument(
+            f"--{tool}", metavar="PYTHON", help="the interpreter of its environment"
+        )
+    parser.add_argument(
+        "--methods", nargs="*", default=["mst", "aim", "ctgan"], help="of the tools"
+    )
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--most", type=int, default=60_000, help="rows of a table")
+    parser.add_argument("--limit", type=int, default=1500, help="seconds of a processor")
     options = parser.parse_args(arguments[: len(arguments) - len(rest) - ("--" in arguments)])
-    if options.method not in METHODS[options.tool]:
-        parser.error(f"{options.tool} has {', '.join(METHODS[options.tool])}")
     options.rest = rest
-    for seed in options.seeds:
-        for found in run(options, seed):
+    for name in options.tables:
+        for found in compare(name, options):
             line = json.dumps(found)
             print(line, flush=True)
-            with (HOME / "evaluation/results/adult_peers.jsonl").open("a") as file:
+            with (HOME / "evaluation/results/peers.jsonl").open("a") as file:
                 file.write(line + "\n")
 
 

@@ -36,7 +36,9 @@ def main():
     parser.add_argument("--bins-epsilon", type=float, default=0.1, help="of it, for the bins")
     parser.add_argument("--model-size", type=float, help="MB of a model at most")
     options = parser.parse_args()
-    train = pd.read_csv(options.train, keep_default_na=False)
+    domain = json.loads(options.domain.read_text())
+    texts = {name: str for name, column in domain.items() if "categories" in column}
+    train = pd.read_csv(options.train, keep_default_na=False, dtype=texts)
     pipeline = METHODS[options.method](
         epsilon=options.epsilon - options.bins_epsilon,
         delta=options.delta,
@@ -45,7 +47,7 @@ def main():
         n_jobs=1,
     )
     start, cpu = time.perf_counter(), time.process_time()
-    pipeline.fit(train, domain=json.loads(options.domain.read_text()), random_state=options.seed)
+    pipeline.fit(train, domain=domain, random_state=options.seed)
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     start = time.perf_counter()
     rows = pipeline.generate(n_records=options.rows, random_state=options.seed)

@@ -124,7 +124,9 @@ def main():
     parser.add_argument("--bounds", choices=("inferred", "public"), default="inferred")
     parser.add_argument("--rounds", type=int, help="of AIM at first; 16 a column as shipped")
     options = parser.parse_args()
-    train = pd.read_csv(options.train, keep_default_na=False)
+    domain = json.loads(options.domain.read_text())
+    texts = {name: str for name, column in domain.items() if "categories" in column}
+    train = pd.read_csv(options.train, keep_default_na=False, dtype=texts)
     np.random.seed(options.seed)  # noqa: NPY002 (the library draws from the global generator)
     gan = options.method in GANS
     settings = {"aim": {"rounds": options.rounds}, "mst": {}}.get(
@@ -133,7 +135,6 @@ def main():
     synth = METHODS[options.method](epsilon=options.epsilon, delta=options.delta, **settings)
     start, cpu = time.perf_counter(), time.process_time()
     if options.bounds == "public":
-        domain = json.loads(options.domain.read_text())
         synth.fit(train, transformer=public_transformer(domain, gan))
     else:
         synth.fit(train, preprocessor_eps=0.1)
