@@ -101,8 +101,15 @@ class Grid:
         return join([tag("table", *lines), more])
 
     def _line(self, name: str, cells: Sequence[str]) -> Html:
-        kinds = ((place, "figure" if place in self.figures else None) for place in self.places)
-        return tag("tr", *(tag(name, clean(cells[place]), class_=kind) for place, kind in kinds))
+        shown = [(clean(cells[place]), place in self.figures) for place in self.places]
+        # A corner without a title is no heading.
+        return tag(
+            "tr",
+            *(
+                tag(name if text else "td", text, class_=figure and "figure")
+                for text, figure in shown
+            ),
+        )
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.table import Table

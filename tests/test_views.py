@@ -73,6 +73,11 @@ def test_a_column_without_a_text_is_left_out():
     assert "missing" not in view.text() and "missing" not in view.html()
 
 
+def test_a_corner_without_a_title_is_no_heading():
+    shown = View("t", [Grid(("", "real"), [("age", "1")])]).html()
+    assert "<th></th>" not in shown and "<td></td><th>real</th>" in shown
+
+
 def test_what_warns_stands_out_without_colours():
     shown = View("t", [Said("plain"), Said("beware", "caution"), Said("broken", "void")]).text()
     assert shown == "t\nplain\n! beware\n! broken"

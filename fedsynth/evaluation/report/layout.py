@@ -76,13 +76,18 @@ def table(
     """A table that fits a desk, and on a phone becomes a list of cards, a row each.
 
     Args:
-        head: titles; one that is markup, as the axis of a column of charts, labels no cells.
+        head: titles; one that is markup, as the axis of a column of charts, is no heading.
         rows: the first cell of each is its heading.
         texts: places of the columns that hold text or charts; the others hold figures.
         below: a sentence for each row, which stands under it across the whole table; or None.
     """
     kinds = ["text" if place == 0 or place in texts else "num" for place in range(len(head))]
-    top = [tag("th", title, scope="col", class_=kinds[i]) for i, title in enumerate(head)]
+    top = [
+        tag("td", title, class_=kinds[i])
+        if isinstance(title, Html)
+        else tag("th", title, scope="col", class_=kinds[i])
+        for i, title in enumerate(head)
+    ]
     lines = [_line(row, head, kinds) for row in rows]
     if below is None:
         bodies = [tag("tbody", *lines)]

@@ -36,7 +36,10 @@ ARGUMENTS = [
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 ]
 RULES = {
-    "light": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]},
+    "light": {
+        "type": "tag",
+        "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "cat.name-role-value"],
+    },
     "dark": {"type": "rule", "values": ["color-contrast"]},
 }
 """Of the rules only the one on contrast can tell the themes apart."""
