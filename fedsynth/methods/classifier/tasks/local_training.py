@@ -72,6 +72,7 @@ def _train(
     owned = [model.records_of(client, np.arange(client.records)) for client in clients]
     coins = [client.coins.generator() for client in clients]
     weights, steps = start.repeat(len(clients), 1), torch.zeros(len(clients), 1)
+    penalty = decay * model.network.decayed
     for _ in range(whole(settings, "local_epochs")):
         orders = [
             torch.from_numpy(rng.permutation(len(y)))
@@ -85,12 +86,15 @@ def _train(
             active = torch.tensor([[float(len(y) > 0)] for _, y in batch])
             gradients = _gradients(model, weights, batch)
             # Apart from the loss, whose mean has nothing to say of who has no records.
-            gradients += decay * model.network.decayed * weights + proximal * (weights - start)
+            if decay:
+                gradients += penalty * weights
+            if proximal:
+                gradients += proximal * (weights - start)
             weights = rule.step(weights, gradients, active)
             steps += active
 
     def full(at: torch.Tensor) -> torch.Tensor:
-        return _gradients(model, at, owned) + decay * model.network.decayed * at
+        return _gradients(model, at, owned) + penalty * at
 
     return rule.rows(weights - start, steps, full)
 
