@@ -95,7 +95,7 @@ class Server:
         u = torch.randn(rows, LATENT, generator=self.generator)
         decoder = vae.unflatten(self.thetas[kind], self.spec.decoder_layers)
         means = vae.decode_dense(self.spec, decoder, u, u.new_zeros(rows, 0))
-        spread = torch.as_tensor(vae.log_deviations(self.spec, decoder, u)).exp()
+        spread = torch.as_tensor(vae.log_deviations(self.spec, decoder, u[:, :0])).exp()
         return means.double().numpy(), spread.double().numpy()
 
 

@@ -64,8 +64,8 @@ class VAESpec:
         kl_weight: factor of the KL term, 0 to 1e6; 1 is the evidence lower bound.
         loss_bound: a record's loss in nats is clamped to this, and teaches nothing beyond it;
             None is ten times the loss of a uniform guess, and 1,000 nats for each number.
-        sigma: standard deviation of the numbers' Gaussians, 0.01 to 100; None learns one for each,
-            a weight more.
+        sigma: standard deviation of the numbers' Gaussians, 0.01 to 100; None learns one for
+            each and for each class.
 
     Raises:
         ValueError: if the fields contradict one another.
@@ -135,6 +135,11 @@ class VAESpec:
         return bool(self.numbers or self.sizes)
 
     @property
+    def learns_deviations(self) -> bool:
+        """Whether the deviations of numbers are the decoder's weights."""
+        return bool(self.numbers) and self.sigma is None
+
+    @property
     def columns(self) -> int:
         """Length of a record as it is given: numbers and codes, or pixels times channels."""
         return self.numbers + len(self.sizes) if self.table else self.width
@@ -181,11 +186,11 @@ class VAESpec:
         """The decoder's affine maps in the order of its flat vector.
 
         A label bias comes behind the networks' layers, then the auxiliary classifier; or the
-        logarithms of the numbers' deviations, a layer that has no inputs.
+        logarithms of the numbers' deviations, from the one-hot label, if there is one.
         """
-        if self.numbers and self.sigma is None:
+        if self.learns_deviations:
             plain = _dense(self.latent + self.classes, *reversed(self.hidden), self.width)
-            return (*plain, Layer(self.numbers, 0))
+            return (*plain, Layer(self.numbers, self.classes))
         label = (Layer(self.width, self.classes, bias=False),) if self.label_bias else ()
         if self.classifier_weight:
             label = (*label, Layer(self.classes, self.width))

@@ -55,6 +55,8 @@ def initial(
 ) -> tuple[Tensor, Tensor]:
     """Draws weights uniformly within +-1/sqrt(fan in), torch's own rule for its layers.
 
+    Deviations that are learned start as those of the numbers: 1.
+
     Args:
         spec: the model.
         generator: the only source of randomness.
@@ -69,6 +71,8 @@ def initial(
     """
     phi = _draw_weights(spec.encoder_layers, generator)
     theta = _draw_weights(spec.decoder_layers, generator)
+    if spec.learns_deviations:
+        theta[-spec.decoder_layers[-1].size :] = 0.0
     bias, tail = theta[spec.label_bias_at], theta[spec.classifier_at]
     tail.copy_(torch.zeros_like(tail) if classifier is None else classifier.float().flatten())
     if spec.label_bias:
@@ -83,8 +87,7 @@ def initial(
 
 def _draw_weights(layers: Sequence[Layer], generator: torch.Generator) -> Tensor:
     draws = [torch.rand(layer.size, generator=generator) for layer in layers]
-    # Deviations, which have no inputs, start as those of the numbers: 1.
-    scales = [layer.inputs**-0.5 if layer.inputs else 0.0 for layer in layers]
+    scales = [max(1, layer.inputs) ** -0.5 for layer in layers]
     return torch.cat([(2 * d - 1) * scale for d, scale in zip(draws, scales, strict=True)])
 
 
@@ -170,7 +173,7 @@ def negative_elbo(
     if spec.shape:
         total = total + likelihood.image_loss(logits, cells)
     if spec.numbers:
-        spread = log_deviations(spec, decoder, u, tape)
+        spread = log_deviations(spec, decoder, labels, tape)
         total = total + likelihood.number_loss(logits[..., : spec.numbers], numbers, spread)
     if spec.sizes:
         own = cells[..., spec.numbers :]
@@ -195,8 +198,7 @@ def decode_dense(
 
     Of numbers they are the means.
     """
-    learned = spec.numbers and spec.sigma is None
-    decoder = decoder[:-2] if spec.classifier_weight or learned else decoder
+    decoder = decoder[:-2] if spec.classifier_weight or spec.learns_deviations else decoder
     layers = decoder[:-1] if spec.label_bias else decoder
     inputs = torch.cat([u, labels], dim=-1)
     if spec.kind == "conv":
@@ -212,16 +214,15 @@ def decode_dense(
 
 
 def log_deviations(
-    spec: VAESpec, decoder: Sequence[Tensor], u: Tensor, tape: mlp.Tape | None = None
+    spec: VAESpec, decoder: Sequence[Tensor], labels: Tensor, tape: mlp.Tape | None = None
 ) -> Tensor:
-    """Logarithms of the numbers' deviations: learned ones for each record [..., numbers], or the
-    spec's own [1]."""
+    """Logarithms of the numbers' deviations: learned ones for each one-hot label
+    [..., numbers], or the spec's own [1]."""
     if spec.sigma is not None:
-        return u.new_tensor([math.log(spec.sigma)])
-    nothing = u[..., :0]
-    spread = mlp.affine(decoder[-2], decoder[-1], nothing)
+        return labels.new_tensor([math.log(spec.sigma)])
+    spread = mlp.affine(decoder[-2], decoder[-1], labels)
     if tape is not None:
-        tape.record(nothing, spread, mlp.dense_factors)
+        tape.record(labels, spread, mlp.dense_factors)
     return spread
 
 
@@ -298,7 +299,8 @@ def sample(
             if anew is not None:
                 codes = anew(codes, logits, labels, generator)
             if spec.numbers:
-                spread = log_deviations(spec, unflatten(theta, spec.decoder_layers), u)
+                decoder = unflatten(theta, spec.decoder_layers)
+                spread = log_deviations(spec, decoder, dense_labels(spec, labels, u))
                 means = logits[..., : spec.numbers]
                 numbers = likelihood.draw_numbers(means, spread, generator)
                 codes = torch.cat([numbers, codes], dim=-1)
@@ -325,10 +327,9 @@ def record_gradients(
 
     Returns:
         Pairs on the CPU. A dense layer's: left [b, outputs], right [b, inputs + 1] with the
-        constant one last; learned deviations have the constant alone. A label bias's: left
-        [b, width], right [b, classes], one-hot. A convolution's: left ones [b, 1], right
-        [b, layer.size]. All are finite for finite parameters, and so are norms taken in float32:
-        what overflowed is cut off at +-1e8.
+        constant one last. A label bias's: left [b, width], right [b, classes], one-hot. A
+        convolution's: left ones [b, 1], right [b, layer.size]. All are finite for finite
+        parameters, and so are norms taken in float32: what overflowed is cut off at +-1e8.
 
     Raises:
         ValueError: if a record has the wrong width or a code lies outside its column.

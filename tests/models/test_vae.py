@@ -178,6 +178,17 @@ def test_drawn_numbers_have_the_decoder_s_means_and_the_deviations_learned_or_gi
         assert (drawn[:, 2] == 2).all()
 
 
+def test_drawn_numbers_have_the_deviations_of_their_class():
+    # False alarm below 1e-8 (six standard errors).
+    rows, spec = 20_000, VAESpec("mlp", 1, numbers=1, classes=2)
+    theta = torch.zeros(spec.decoder_dim)
+    theta[-3:] = torch.tensor([math.log(0.2), math.log(3.0), math.log(2.0)])
+    generator = torch.Generator().manual_seed(4)
+    for label, deviation in ((0, 0.4), (1, 6.0)):
+        drawn = vae.sample(spec, theta, torch.full((rows,), label), generator)
+        assert abs(float(drawn.std()) / deviation - 1) < 6 / (2 * rows) ** 0.5
+
+
 def test_samples_follow_the_decoder_s_probabilities():
     # Zero weights leave the label bias alone; false alarm below 1e-9 (six standard deviations).
     spec = VAESpec("mlp", 2, sizes=(3, 2), hidden=(4,), classes=2, label_bias=True)

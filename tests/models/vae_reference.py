@@ -17,6 +17,7 @@ SPECS = {
     "labelled table": VAESpec("mlp", 2, sizes=(3, 3, 4), hidden=(8,), classes=3, label_bias=True),
     "linear table": VAESpec("mlp", 1, sizes=(2,), classes=2, kl_weight=0.3),
     "numbers": VAESpec("mlp", 2, numbers=4, hidden=(6,), classes=2, sigma=0.5),
+    "numbers by class": VAESpec("mlp", 2, numbers=3, sizes=(2,), hidden=(5,), classes=2),
     "numbers and codes": VAESpec("mlp", 3, numbers=3, sizes=(2, 4), hidden=(5,)),
     "dense image": VAESpec("mlp", 2, shape=(3, 5), hidden=(7,), classes=2),
     "image": VAESpec("conv", 3, shape=(8, 12), classes=2),
@@ -36,16 +37,14 @@ class ReferenceVAE(nn.Module):
             self.decoder = dense(latent + spec.classes, *reversed(spec.hidden), width)
         else:
             self.encoder, self.decoder = image_encoder(spec), image_decoder(spec)
-        learned = spec.numbers and spec.sigma is None
-        spreads = torch.full((spec.numbers,), spec.sigma or 1.0).log()
-        self.spreads = nn.Parameter(spreads) if learned else spreads
+        self.spreads = nn.Linear(spec.classes, spec.numbers) if spec.learns_deviations else None
         self.label = nn.Linear(spec.classes, width, bias=False) if spec.label_bias else None
         read(self.encoder, phi)
         used = read(self.decoder, theta)
         if self.label is not None:
             self.label.weight.data.copy_(theta[used:].view(width, spec.classes))
-        elif learned:
-            self.spreads.data.copy_(theta[used:])
+        elif self.spreads is not None:
+            read([self.spreads], theta[used:])
 
     def loss(self, x, y, noise):
         spec = self.spec
@@ -69,7 +68,10 @@ class ReferenceVAE(nn.Module):
                 functional.cross_entropy(group, x[:, j].long(), reduction="none")
                 for j, group in enumerate(groups)
             )
-            density = Normal(means, self.spreads.exp()).log_prob(numbers)
+            spreads = torch.tensor(spec.sigma or 1.0)
+            if self.spreads is not None:
+                spreads = self.spreads(labels.float()).exp()
+            density = Normal(means, spreads).log_prob(numbers)
             total = total - (density + 0.5 * math.log(2 * math.pi)).sum(1)
         else:
             total = functional.binary_cross_entropy(logits.sigmoid(), x, reduction="none").sum(1)
@@ -81,8 +83,8 @@ class ReferenceVAE(nn.Module):
         theta = written(self.decoder)
         if self.label is not None:
             theta = torch.cat([theta, self.label.weight.detach().flatten()])
-        elif self.spec.numbers and self.spec.sigma is None:
-            theta = torch.cat([theta, self.spreads.detach()])
+        elif self.spreads is not None:
+            theta = torch.cat([theta, written([self.spreads])])
         return written(self.encoder), theta
 
 

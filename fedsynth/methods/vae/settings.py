@@ -37,7 +37,7 @@ class FedVAESettings(AggregationSettings):
             weights; bins tell of shapes, and are far ahead where records are protected and few.
             Categories have their softmax either way.
         sigma: gaussian: the deviation of all numbers about the decoder's outputs, in deviations of
-            their columns; rows are drawn with it. By default each column's is learned.
+            their columns; rows are drawn with it. By default each column's and class's is learned.
         bins: bins wanted for a numeric column.
         rounds: releases of the training.
         rate: share of the units that takes part in a round.
