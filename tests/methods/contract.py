@@ -28,6 +28,7 @@ from fedsynth.methods.copula import private
 from fedsynth.methods.copula.families import Effort
 from fedsynth.methods.pate import student
 from fedsynth.methods.sampling import classifier, drawing
+from fedsynth.methods.vae import coupling
 from fedsynth.papers.fusion import published
 from fedsynth.privacy.budget import Budget
 from fedsynth.queries.session import Session
@@ -185,6 +186,9 @@ def check_synthesizer(name: str, folder: Path) -> None:
         patch.setattr(classifier, "_LEAST_STEPS", 5)
         patch.setattr(classifier, "_EPOCHS", 1)
         patch.setattr(drawing, "_LEAST_DRAWS", 5_000)
+        patch.setattr(coupling, "_ROWS", 600)
+        patch.setattr(coupling, "_COMPARED", 600)
+        patch.setattr(coupling, "_STEPS", 4)
         patch.setattr(private, "_LEAST_ROWS", 50)
         patch.setattr(published, "effort_of", lambda settings: Effort(10, 10, 1, 2))
         check_tables(name)

@@ -21,6 +21,8 @@ CONTEXT.set_forkserver_preload(
         "fedsynth.methods.vae.synthesizer",
         "fedsynth.cli.network",
         "tests.federation.runtimes.processes",
+        # What an accountant imports when it is first asked.
+        "dp_accounting",
     ]
 )
 
