@@ -22,6 +22,7 @@ from unittest.mock import patch
 
 from fedsynth.errors import FedsynthError
 from fedsynth.federation import keys as papers
+from fedsynth.federation.runtimes import stream
 from fedsynth.federation.runtimes.hub import Hub
 from fedsynth.federation.runtimes.site import Site
 from fedsynth.federation.wire import Frame, FrameError, read
@@ -40,6 +41,8 @@ NAMES = ("north", "south", "west")
 ROUNDS = {0, 1, 2}
 CANARY = "Zeppelin-4711"
 EPSILON = 5.0
+AGAIN = 0.05
+"""Seconds after which a site whose stream broke off dials again, at first."""
 
 
 class Died(BaseException):
@@ -246,6 +249,7 @@ class World:
             closing.enter_context(patch.object(Site, "receive", receive))
             closing.enter_context(patch.object(Hub, "agree", agree))
             closing.enter_context(patch("os.fsync", fsync))
+            closing.enter_context(patch.object(stream, "_BACK_OFF", AGAIN))
             closing.callback(lambda: self.leave(*list(self._threads)))
             yield
 
