@@ -213,9 +213,10 @@ def test_a_frame_above_the_limit_is_not_looked_at():
         {"arrays": {"x": np.array(["text"])}},
         {"arrays": {"x": np.array([object()])}},
         {"arrays": {"x": np.zeros(2, complex)}},
+        {"arrays": {"x": np.zeros(2, np.complex64)}},
         {"arrays": {"x": np.zeros(wire.MOST_BYTES // 8)}},
     ],
-    ids=["no number", "no value", "texts", "objects", "complex", "too many"],
+    ids=["no number", "no value", "texts", "objects", "complex", "short complex", "too many"],
 )
 def test_what_no_frame_holds_is_not_written(changes):
     with pytest.raises(FederationError):

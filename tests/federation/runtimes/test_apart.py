@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from threading import Timer
 
 import numpy as np
 import pytest
@@ -149,6 +150,25 @@ def test_a_sum_over_sites_is_the_plain_one_to_the_last_bit_and_costs_once(
         assert four.charged() == [[0, 1, 2]] * 4
         four.hub.close("job", finished=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"{n}.jsonl" for n in NAMES]
+
+
+def test_a_sum_whose_cap_is_public_has_numbers_of_32_bits_at_all_and_comes_out_alike(tmp_path):
+    asked = replace(ask(), most_records=2)
+    assert (grid_of(asked, 4).kind, grid_of(ask(), 4).kind) == ("<u4", "<u8")
+    with apart(tmp_path) as four:
+        summed = four.hub.sum(asked, NAMES)
+    assert summed.answered == 4 and summed.total.tobytes() == exact().tobytes()
+
+
+def test_who_answers_before_the_deadline_is_waited_for(tmp_path):
+    with apart(tmp_path) as four:
+        four.hub.agree(120.0, None, Sums(*JOB.sums))
+        slow = four.links["c0"]
+        at_once = slow.send
+        slow.send = lambda body: Timer(0.02, at_once, [body]).start()
+        summed = four.hub.sum(ask(), NAMES)
+        slow.send = at_once
+    assert summed.answered == 4 and summed.total.tobytes() == exact().tobytes()
 
 
 def test_no_share_leaves_a_site_whatever_it_is_asked(tmp_path):

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from fedsynth.errors import ConfigError, PrivacyError
 from fedsynth.federation.client.client import Client
 from fedsynth.federation.request import Request
-from fedsynth.federation.runtimes.courier import Courier
+from fedsynth.federation.runtimes.courier import FIRST, LONGEST, Courier
 from fedsynth.federation.runtimes.hub import Hub
 from fedsynth.federation.runtimes.messages import Messages, Starter, open_parcel
 from fedsynth.federation.runtimes.site import Site
@@ -271,6 +271,22 @@ def test_a_node_that_fails_is_told_of_once_and_greeted_again(tmp_path, caplog):
     now[0] = 100.0
     owners.courier.turn()
     assert list(owners.hub.present) == ["north", "south", "west"]
+
+
+def test_what_cannot_be_sent_is_due_again_later_each_time(tmp_path):
+    owners, now = Owners(tmp_path), [0.0]
+    owners.serve(clock=lambda: now[0])
+    owners.courier.turn()
+    box, pauses = owners.courier._boxes[101][1], []
+    box.send(offer())
+    owners.post.send = lambda parcels: [None] * len(parcels)
+    for _ in range(12):
+        owners.courier.turn()
+        pauses.append(box.due - now[0])
+        now[0] = box.due
+    assert pauses == [min(FIRST * 2.0**number, LONGEST) for number in range(12)]
+    counts = owners.courier.counts
+    assert (counts["sent"], counts["failed"], counts["again"]) == (3 + 12, 12, 11)
 
 
 @pytest.mark.parametrize("reply", [[b"x"], [b"", b""], [write(Frame("receipt", {"job": "job"}))],

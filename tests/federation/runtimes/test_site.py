@@ -179,6 +179,13 @@ def test_a_question_against_the_rules_is_refused_with_its_code_and_costs_nothing
     assert charged(tmp_path) == [0]
 
 
+def test_as_much_as_the_rules_allow_is_answered(tmp_path):
+    most = replace(RULES, most_numbers=3, most_rounds=sum(planned.count for planned in JOB.plan))
+    with site(tmp_path, most) as north:
+        assert told(north.receive(offer())) == ("accept", "")
+        assert told(north.receive(ask())) == ("answer", "")
+
+
 def test_what_went_wrong_is_told_at_the_site_and_a_code_to_the_server(tmp_path, caplog):
     caplog.set_level(logging.INFO, "fedsynth.client")
     with site(tmp_path) as north:

@@ -10,6 +10,7 @@ from threading import Event, Thread
 
 import numpy as np
 import pytest
+from cryptography.x509 import BasicConstraints, load_pem_x509_certificate
 
 from fedsynth.errors import ConfigError, FederationError, PrivacyError
 from fedsynth.federation import keys as papers
@@ -56,6 +57,16 @@ def listening(keys: Keys | None, token: str = ""):
         yield hub, listener.address
     finally:
         listener.close()
+
+
+def test_authorities_alone_sign_and_whoever_reads_their_certificates_must_know(trial):
+    """RFC 5280, section 4.2.1.9: critical where it says that others may be signed by it."""
+    for keys in trial.values():
+        for body, signs in ((keys.authority, True), (keys.certificate, False)):
+            told = load_pem_x509_certificate(body).extensions.get_extension_for_class(
+                BasicConstraints
+            )
+            assert told.critical and told.value.ca is signs
 
 
 class Dialled:

@@ -78,6 +78,7 @@ def test_it_is_derived_from_the_release_and_rewritten_alike(tmp_path):
     folder = release(tmp_path / "r", SITES)
     written = (folder / PAGE).read_text()
     assert written == page_of(folder)
+    assert "fedsynth certificate RELEASE" in written.split("<footer>")[1]
     moved = folder.rename(tmp_path / "elsewhere")
     assert write_page(moved).read_text() == written
 
