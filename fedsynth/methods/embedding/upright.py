@@ -16,12 +16,16 @@ Floats = NDArray[np.float64]
 LARGEST = 1.0
 """Columns that an image is sheared by a row, at most."""
 
+_FAINT = 0.05
+"""Intensities up to this may be moved beyond the edge."""
+
 
 def slants_of(images: Floats) -> Floats:
     """Columns that the intensities move right by a row down, [n] in [-LARGEST, LARGEST].
 
     The slope of the regression of columns on rows, weighted by intensity; 0 of an image without
-    any, or of one row.
+    any, or of one row. No more than what can be taken back: a shape as wide as its image, such as
+    a shoe's, is no lean one, and would lose its ends.
 
     Args:
         images: [n, height, width, channels], not negative.
@@ -32,7 +36,25 @@ def slants_of(images: Floats) -> Floats:
     moved = (weights @ across * down).sum(axis=1)
     spread = (weights.sum(axis=2) * down**2).sum(axis=1)
     slopes = np.divide(moved, spread, out=np.zeros(len(images)), where=spread > 1e-12)
-    return np.asarray(slopes.clip(-LARGEST, LARGEST), np.float64)
+    left, right = _room(weights, down)
+    return np.asarray(slopes.clip(-np.minimum(right, LARGEST), np.minimum(left, LARGEST)))
+
+
+def _room(weights: Floats, down: Floats) -> tuple[Floats, Floats]:
+    """Columns a row, [n] each, that what lies below the middle may move left, and right, and what
+    lies above it the other way, until something would leave the image.
+
+    Args:
+        weights: [n, height, width]; down: rows below the middle, [n, height].
+    """
+    shown = weights > _FAINT
+    before = np.where(shown.any(axis=2), shown.argmax(axis=2), np.inf)
+    behind = np.where(shown.any(axis=2), shown[:, :, ::-1].argmax(axis=2), np.inf)
+    far = np.maximum(np.abs(down), 1e-12)
+    below = down > 0
+    left = np.where(below, before, behind) / far
+    right = np.where(below, behind, before) / far
+    return left.min(axis=1), right.min(axis=1)
 
 
 def shear(images: Floats, slants: NDArray[np.floating[Any]]) -> Floats:

@@ -30,6 +30,27 @@ def test_a_leaning_stroke_stands_and_leans_again(lean):
     np.testing.assert_allclose(shear(stood, slants_of(image)), image, atol=1e-12)
 
 
+@settings(max_examples=30, deadline=None)
+@given(
+    shape=st.tuples(st.integers(1, 7), st.integers(1, 7)),
+    seed=st.integers(0, 99),
+    dark=st.floats(0, 1),
+)
+def test_nothing_leaves_an_image_that_is_sheared_upright(shape, seed, dark):
+    images = np.random.default_rng(seed).random((4, *shape, 1)) >= dark
+    weights = images.astype(np.float64)
+    stood = shear(weights, -slants_of(weights))
+    np.testing.assert_allclose(stood.sum(axis=(1, 2, 3)), weights.sum(axis=(1, 2, 3)), atol=1e-9)
+
+
+def test_a_shape_as_wide_as_its_image_is_not_taken_for_a_lean_one():
+    """A shoe: its toe is in front, below the middle; with room before and behind it may lean."""
+    shoe = np.zeros((1, 4, 6, 1))
+    shoe[0, 1, :3, 0] = shoe[0, 2, :, 0] = 1
+    np.testing.assert_array_equal(slants_of(shoe), 0)
+    assert slants_of(np.pad(shoe, ((0, 0), (0, 0), (2, 2), (0, 0)))) == 1
+
+
 def test_intensities_between_two_places_are_shared_by_distance():
     image = np.zeros((1, 3, 5, 1))
     image[0, :, 2, 0] = 1
