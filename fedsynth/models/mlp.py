@@ -25,6 +25,11 @@ def dense_factors(gradient: Tensor, inputs: Tensor) -> tuple[Tensor, Tensor]:
     return gradient, functional.pad(inputs, (0, 1), value=1.0)
 
 
+def plain_factors(gradient: Tensor, inputs: Tensor) -> tuple[Tensor, Tensor]:
+    """Left [b, out] and right [b, in] of a map without bias."""
+    return gradient, inputs
+
+
 @dataclass
 class Tape:
     """What a forward pass saw: each layer's input and its pre-activation.

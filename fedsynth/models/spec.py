@@ -186,11 +186,11 @@ class VAESpec:
         """The decoder's affine maps in the order of its flat vector.
 
         A label bias comes behind the networks' layers, then the auxiliary classifier; or the
-        logarithms of the numbers' deviations, from the one-hot label, if there is one.
+        logarithms of the numbers' deviations, a column a class.
         """
         if self.learns_deviations:
             plain = _dense(self.latent + self.classes, *reversed(self.hidden), self.width)
-            return (*plain, Layer(self.numbers, self.classes))
+            return (*plain, Layer(self.numbers, max(1, self.classes), bias=False))
         label = (Layer(self.width, self.classes, bias=False),) if self.label_bias else ()
         if self.classifier_weight:
             label = (*label, Layer(self.classes, self.width))

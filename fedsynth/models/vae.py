@@ -87,7 +87,7 @@ def initial(
 
 def _draw_weights(layers: Sequence[Layer], generator: torch.Generator) -> Tensor:
     draws = [torch.rand(layer.size, generator=generator) for layer in layers]
-    scales = [max(1, layer.inputs) ** -0.5 for layer in layers]
+    scales = [layer.inputs**-0.5 for layer in layers]
     return torch.cat([(2 * d - 1) * scale for d, scale in zip(draws, scales, strict=True)])
 
 
@@ -198,8 +198,8 @@ def decode_dense(
 
     Of numbers they are the means.
     """
-    decoder = decoder[:-2] if spec.classifier_weight or spec.learns_deviations else decoder
-    layers = decoder[:-1] if spec.label_bias else decoder
+    decoder = decoder[:-2] if spec.classifier_weight else decoder
+    layers = decoder[:-1] if spec.label_bias or spec.learns_deviations else decoder
     inputs = torch.cat([u, labels], dim=-1)
     if spec.kind == "conv":
         logits = conv.decode(layers, inputs, spec.shape, tape)
@@ -209,7 +209,7 @@ def decode_dense(
         return logits
     direct = labels @ decoder[-1].mT
     if tape is not None:
-        tape.record(labels, direct, lambda gradient, onehot: (gradient, onehot))
+        tape.record(labels, direct, mlp.plain_factors)
     return logits + mlp.bound(direct)
 
 
@@ -220,9 +220,11 @@ def log_deviations(
     [..., numbers], or the spec's own [1]."""
     if spec.sigma is not None:
         return labels.new_tensor([math.log(spec.sigma)])
-    spread = mlp.affine(decoder[-2], decoder[-1], labels)
+    if not spec.classes:
+        labels = labels.new_ones(*labels.shape[:-1], 1)
+    spread = labels @ decoder[-1].mT
     if tape is not None:
-        tape.record(labels, spread, mlp.dense_factors)
+        tape.record(labels, spread, mlp.plain_factors)
     return spread
 
 
@@ -327,9 +329,10 @@ def record_gradients(
 
     Returns:
         Pairs on the CPU. A dense layer's: left [b, outputs], right [b, inputs + 1] with the
-        constant one last. A label bias's: left [b, width], right [b, classes], one-hot. A
-        convolution's: left ones [b, 1], right [b, layer.size]. All are finite for finite
-        parameters, and so are norms taken in float32: what overflowed is cut off at +-1e8.
+        constant one last. A label bias's, or learned deviations': left [b, width or numbers],
+        right [b, classes], one-hot. A convolution's: left ones [b, 1], right [b, layer.size]. All
+        are finite for finite parameters, and so are norms taken in float32: what overflowed is
+        cut off at +-1e8.
 
     Raises:
         ValueError: if a record has the wrong width or a code lies outside its column.

@@ -37,14 +37,16 @@ class ReferenceVAE(nn.Module):
             self.decoder = dense(latent + spec.classes, *reversed(spec.hidden), width)
         else:
             self.encoder, self.decoder = image_encoder(spec), image_decoder(spec)
-        self.spreads = nn.Linear(spec.classes, spec.numbers) if spec.learns_deviations else None
+        self.spreads = None
+        if spec.learns_deviations:
+            self.spreads = nn.Linear(max(1, spec.classes), spec.numbers, bias=False)
         self.label = nn.Linear(spec.classes, width, bias=False) if spec.label_bias else None
         read(self.encoder, phi)
         used = read(self.decoder, theta)
         if self.label is not None:
             self.label.weight.data.copy_(theta[used:].view(width, spec.classes))
         elif self.spreads is not None:
-            read([self.spreads], theta[used:])
+            self.spreads.weight.data.copy_(theta[used:].view(self.spreads.weight.shape))
 
     def loss(self, x, y, noise):
         spec = self.spec
@@ -70,7 +72,8 @@ class ReferenceVAE(nn.Module):
             )
             spreads = torch.tensor(spec.sigma or 1.0)
             if self.spreads is not None:
-                spreads = self.spreads(labels.float()).exp()
+                given = labels.float() if spec.classes else u.new_ones(len(x), 1)
+                spreads = self.spreads(given).exp()
             density = Normal(means, spreads).log_prob(numbers)
             total = total - (density + 0.5 * math.log(2 * math.pi)).sum(1)
         else:
@@ -84,7 +87,7 @@ class ReferenceVAE(nn.Module):
         if self.label is not None:
             theta = torch.cat([theta, self.label.weight.detach().flatten()])
         elif self.spreads is not None:
-            theta = torch.cat([theta, written([self.spreads])])
+            theta = torch.cat([theta, self.spreads.weight.detach().flatten()])
         return written(self.encoder), theta
 
 
