@@ -38,8 +38,8 @@ _TRIED = 200
 _FITTED = 0.3
 # Of a message's squared weights, the share of columns alone that are asked beside tables.
 ALONE = 0.35
-# Steps of a fit between two messages.
-_STEPS = 100
+# Steps of a fit between two messages, and between two turns of choosing for one.
+_STEPS, _BETWEEN = 100, 20
 _TOLERANCE = 1e-3
 
 
@@ -56,6 +56,7 @@ class Search:
         self.target = None if target is None else target_index(schema)
         self.base = self._base(schema)
         self.workload = workload_of(schema, settings, self.domain)
+        self.in_turns = self.target is not None and not 0 < schema.classes <= FEW
         self.allowed = allow(schema, settings, measurer.plan, measurer.encoding.records)
         self.evidence = Evidence()
         self.chosen: list[Clique] = []
@@ -205,19 +206,40 @@ class Search:
     ) -> list[Clique]:
         """Up to ``number`` cliques to ask finely, by what each would bring.
 
+        Several may differ from the model by the same thing: a grade that goes with a length goes
+        with a width, too. Of a target of many values, where each takes much of the model's room,
+        they are picked in turns, in which no two share a column but the target, and after each the
+        model learns what the coarse sums tell of those picked.
+
         Args:
             price: of the noise that a fine message would bring, what counts against it.
         """
         noise = self.measurer.terms(FINE).summed_scale(self.measurer.plan.clients)
-        return self._choose(candidates, number, price * noise * math.sqrt(number))
+        brought = price * noise * math.sqrt(number)
+        if not self.in_turns:
+            return self._choose(candidates, number, brought)
+        picked: list[Clique] = []
+        while turn := self._choose(candidates, number - len(picked), brought, apart=True):
+            picked += turn
+            self.chosen += turn
+            if len(picked) == number:
+                break
+            self.model = self.fit_model(_BETWEEN)
+        return picked
 
     def _choose(
-        self, candidates: Sequence[Measurement], number: int, noise: float | None
+        self,
+        candidates: Sequence[Measurement],
+        number: int,
+        noise: float | None,
+        *,
+        apart: bool = False,
     ) -> list[Clique]:
         """Up to ``number`` cliques by score that the model can hold together.
 
         Args:
             noise: that each would bring; None for its own.
+            apart: whether no two of them may share a column but the target.
         """
         assert self.model is not None
         codes, total = self.model.sample(_DRAWN, self.rng), self.model.total
@@ -237,6 +259,8 @@ class Search:
             if len(picked) == number:
                 break
             inside = any(set(clique) <= set(c) or set(c) <= set(clique) for c in picked)
+            if apart and any(set(clique) & set(c) - {self.target} for c in picked):
+                continue
             if not inside and self._fits([*held, *picked, clique]):
                 picked.append(clique)
             elif not inside:

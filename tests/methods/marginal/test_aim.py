@@ -202,6 +202,32 @@ def test_tables_that_the_model_cannot_hold_are_told_of():
     assert any("max_cells (60)" in remark for remark in synth.remarks)
 
 
+def test_of_a_number_to_predict_no_two_tables_are_picked_for_one_difference():
+    """What a grade has to do with a length it has to do with its copy, which the two tell."""
+    rng = np.random.default_rng(0)
+    length = rng.integers(0, 8, 6_000)
+    grade = np.where(rng.random(6_000) < 0.5, length // 4, rng.integers(0, 2, 6_000))
+    frame = pd.DataFrame({"length": length, "copy": length, "grade": grade})
+    frame = frame.astype(str).assign(worth=rng.integers(0, 50, 6_000))
+    columns = [
+        Categorical(name=name, values=list(map(str, range(8)))) for name in ("length", "copy")
+    ]
+    columns += [
+        Categorical(name="grade", values=["0", "1"]),
+        Integer(name="worth", lower=0, upper=49),
+    ]
+    schema = Schema(columns=columns, target="worth")
+    budget = Budget(epsilon=1.0, delta=1e-5, curious=0)
+    synth = AIM(schema, marginals=3, messages=1).fit([frame], budget, seed=0, insecure_noise_seed=0)
+    again = [m.clique for m in synth.learned.measurements if len(m.clique) == 2][6:]
+    assert (0, 1) in again and len({(0, 2), (1, 2)} & set(again)) == 1
+    # The model has them both.
+    for clique in ((0, 2), (1, 2)):
+        table = synth.learned.model.marginal(clique)
+        truth = np.histogram2d(length, grade, (8, 2))[0] / 6_000
+        assert np.abs(table - truth).sum() < 0.03
+
+
 def test_a_resumed_fit_decides_the_same_to_the_bit(tmp_path):
     """All answers are in the checkpoint; what follows from them is worked out anew."""
     tables, budget = owners(400, 300), Budget(epsilon=2.0, delta=1e-5, curious=1)
