@@ -219,48 +219,59 @@ class Search:
         if not self.in_turns:
             return self._choose(candidates, number, brought)
         picked: list[Clique] = []
-        while turn := self._choose(candidates, number - len(picked), brought, apart=True):
+        left = candidates
+        while True:
+            scored = self._score(left, brought, len(candidates))
+            turn = self._take(scored, number - len(picked), apart=True)
             picked += turn
             self.chosen += turn
-            if len(picked) == number:
-                break
-            self.model = self.fit_model(_BETWEEN)
-        return picked
+            if not turn or len(picked) == number:
+                return picked
+            self.model, left = self.fit_model(_BETWEEN), [m for _, m in scored]
 
     def _choose(
-        self,
-        candidates: Sequence[Measurement],
-        number: int,
-        noise: float | None,
-        *,
-        apart: bool = False,
+        self, candidates: Sequence[Measurement], number: int, noise: float | None
     ) -> list[Clique]:
         """Up to ``number`` cliques by score that the model can hold together.
 
         Args:
             noise: that each would bring; None for its own.
-            apart: whether no two of them may share a column but the target.
         """
+        return self._take(self._score(candidates, noise, len(candidates)), number)
+
+    def _score(
+        self, candidates: Sequence[Measurement], noise: float | None, among: int
+    ) -> list[tuple[float, Measurement]]:
+        """Those that would bring something, the most first, of so many that might have."""
         assert self.model is not None
         codes, total = self.model.sample(_DRAWN, self.rng), self.model.total
         scored = []
         # Of candidates that differ by their noise alone, one would pass.
-        sure = max(1.0, NormalDist().inv_cdf(1 - 1 / max(2, len(candidates))))
+        sure = max(1.0, NormalDist().inv_cdf(1 - 1 / max(2, among)))
         for m in candidates:
             if m.clique not in self.chosen:
                 expected = count(self.domain, codes, m.clique) * (total / _DRAWN)
                 brought = _FITTED * m.deviations if noise is None else noise
                 score = self._weight(m.clique) * gain(m, expected, total / _DRAWN, brought, sure)
-                scored += [(score, m.clique)] if score > 0 else []
-        scored.sort(key=lambda one: (-one[0], one[1]))
+                scored += [(score, m)] if score > 0 else []
+        return sorted(scored, key=lambda one: (-one[0], one[1].clique))
+
+    def _take(
+        self, scored: Sequence[tuple[float, Measurement]], number: int, *, apart: bool = False
+    ) -> list[Clique]:
+        """The first that the model can hold together.
+
+        Args:
+            apart: whether no two of them may share a column but the target.
+        """
         picked: list[Clique] = []
         held = self._model_cliques()
-        for _, clique in scored[:_TRIED]:
+        for clique in (m.clique for _, m in scored[:_TRIED]):
             if len(picked) == number:
                 break
-            inside = any(set(clique) <= set(c) or set(c) <= set(clique) for c in picked)
             if apart and any(set(clique) & set(c) - {self.target} for c in picked):
                 continue
+            inside = any(set(clique) <= set(c) or set(c) <= set(clique) for c in picked)
             if not inside and self._fits([*held, *picked, clique]):
                 picked.append(clique)
             elif not inside:
