@@ -36,7 +36,7 @@ class Tally:
 class _Shares:
     """Which code has what share of each finest cell [entries], and the code of each extra.
 
-    A cell that several codes cut has an entry for each, by the units that it has there.
+    A cell that several codes cut has an entry for each piece, by the units that it has there.
     """
 
     cells: Whole
@@ -107,7 +107,9 @@ def _gather_codes(
     of them: its variance falls by the square of their covariance (a Kalman update).
     """
     values = _sum_by(of.codes, of.shares * levels[-1][of.cells], size)
-    variances = _sum_by(of.codes, of.shares**2, size)
+    # A cell of which a code has several pieces tells of them by one count.
+    pieces, own = np.unique(of.cells * size + of.codes, return_inverse=True)
+    variances = _sum_by(pieces % size, _sum_by(own, of.shares, len(pieces)) ** 2, size)
     if len(levels) > 1:
         nodes = len(levels[-2])
         at = (of.cells // BRANCHING) * size + of.codes

@@ -11,7 +11,7 @@ from fedsynth.data.tables import conform
 from fedsynth.encoding.histogram import HistogramLayout
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.encoding.tallies import tally
-from fedsynth.schema import Categorical, Integer, Schema
+from fedsynth.schema import Categorical, Continuous, Integer, Schema
 
 SCHEMA = Schema(
     columns=[
@@ -111,3 +111,20 @@ def test_without_noise_a_tally_is_exact():
             own.values, np.bincount(codes[:, k], minlength=len(own.values)), atol=1e-9
         )
         assert not own.deviations.any()
+
+
+@pytest.mark.parametrize("bins", [1, 2, 5])
+def test_deviations_are_those_of_sums_of_noise_where_spikes_lie_within_cells(bins):
+    """A tally is linear in the counts, so a code's variance is its row's squares, each count's."""
+    dose = Continuous(
+        name="dose", lower=0, upper=100, decimals=0, edges=[0, 20, 60, 100], spikes=[30, 31, 80]
+    )
+    schema = Schema(columns=[dose, Categorical(name="town", values=list("ab"))])
+    layout = HistogramLayout.of(schema)
+    noisy = np.random.default_rng(0).uniform(200, 900, layout.dim)
+    encoding = TableEncoding.from_histogram(schema, noisy, 1.0, bins)
+    columns = zip(*(tally(encoding, unit, 2.0) for unit in np.eye(layout.dim)), strict=True)
+    for several, known in zip(columns, tally(encoding, noisy, 2.0), strict=True):
+        rows = np.stack([one.values for one in several], axis=1)
+        np.testing.assert_allclose(known.values, rows @ noisy)
+        np.testing.assert_allclose(known.deviations, 2 * np.linalg.norm(rows, axis=1))
