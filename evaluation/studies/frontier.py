@@ -174,6 +174,7 @@ STROKES = dict(
 STYLE = (
     "text{font:12px system-ui,sans-serif;fill:#222}.quiet{fill:#555}.mid{text-anchor:middle}"
     ".end{text-anchor:end}.grid{stroke:#ddd;stroke-width:1;fill:none}"
+    ".dot{fill:#fff;stroke-dasharray:none}"
 )
 WIDTH, HEIGHT, GAP = 220.0, 150.0, 52.0
 
@@ -201,8 +202,14 @@ def draw(tables, known) -> Html:
                     points = [(e, own[method, None]) for e in (EPSILONS[0], EPSILONS[-1])]
                 if points:
                     told = tag("title", f"{method}, {table}: {said}")
-                    curve = path([(x(a), y(b)) for a, b in points], "line")
-                    parts.append(tag("g", told, curve, style=stroke(method)))
+                    places = [(x(a), y(b)) for a, b in points]
+                    curve = path(places, "line")
+                    # Fits; one that stands alone is no line.
+                    dots = [] if (method, None) in own else [
+                        tag("circle", cx=px(a), cy=px(b), r="2.5", class_="dot")
+                        for a, b in places
+                    ]  # fmt: skip
+                    parts.append(tag("g", told, curve, *dots, style=stroke(method)))
     drawn = {method for _, method, _ in known}
     for place, method in enumerate(one for one in STROKES if one in drawn):
         height = 44 + 20 * place
