@@ -67,7 +67,8 @@ def decoded_pairs(schema: Schema, domain: Domain) -> tuple[list[Clique], list[Cl
     """Pairs of columns that tables are asked of, the smallest first; and those left out, whose
     tables are the largest of all that a decoder has."""
     target = target_index(schema) if conditions(schema) else None
-    pairs = [p for p in itertools.combinations(range(len(domain)), 2) if target not in p]
+    every = itertools.combinations(range(len(domain)), 2)
+    pairs: list[Clique] = [pair for pair in every if target not in pair]
     pairs.sort(key=lambda pair: (domain.cells(pair), pair))
     held = int((np.cumsum([domain.cells(pair) for pair in pairs]) <= _MOST_COUNTS).sum())
     return pairs[:held], pairs[held:]
