@@ -38,7 +38,7 @@ QUICK = {
     "studies/adult": "--seeds 1",
     "studies/adversaries": "",
     "studies/aggregations": "--cuts uniform --functions fedavg scaffold-2 --seeds 1 --rounds 2",
-    "studies/coherence": "--seeds 1",
+    "studies/coherence": "--seeds 1 --methods aim fedvae --unscored",
     "studies/coming_and_going": "--units record --cases everybody gone --seeds 1",
     "studies/federated_vae": "--likelihoods gaussian --schemes sep/central --cuts uniform "
     "--noises .2 --rounds 2",
