@@ -59,7 +59,9 @@ def test_fits_leave_neither_memory_nor_handles_behind(tmp_path, monkeypatch):
     def fit(number: int) -> None:
         account = Ledger.of_owner(tmp_path / f"{number}.jsonl", own)
         try:
-            fs.FedVAE(SCHEMA, rounds=2, hidden=(8,), latent=2, rate=1.0, pair_share=0.0, encoder="private").fit(
+            fs.FedVAE(
+                SCHEMA, rounds=2, hidden=(8,), latent=2, rate=1.0, pair_share=0.0, encoder="private"
+            ).fit(
                 owners(20, 20), BUDGET, folder=tmp_path / str(number), progress=False,
                 owners_ledgers={"site-0": account},
             )  # fmt: skip
