@@ -157,7 +157,7 @@ def run(
     if clients > 1:
         options = {"beta": 0.5} if scheme == "dirichlet" else {}
         sites = partition(train, clients, scheme, schema=schema, seed=seed, **options)
-    start = time.perf_counter()
+    start = time.process_time()
     insecure = {} if np.isfinite(epsilon) else {"insecure_noise_seed": 0}
     budget = Budget(epsilon=epsilon, delta=1e-5, trust=trust, curious=curious)
     jobs = [{name: own} for name, own in sites.items()] if apart else [sites]
@@ -171,7 +171,7 @@ def run(
         ignore_index=True,
     )
     synth = max(synths, key=lambda one: one.ledger.spent().epsilon)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     if bins_alone:
         encoding = synth.learned.encoding
         codes = encoding.encode(conform(train, schema))
