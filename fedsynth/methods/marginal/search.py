@@ -118,11 +118,15 @@ class Search:
                 "with the target, and not how the others go together"
             )
         refused = {clique for clique in self.refused if not self._holds(clique)}
-        if refused and self.allowed.cells == self.settings.max_cells:
+        if refused:
+            most = self.settings.max_cells
+            limit, way = f"max_cells ({most:,})", "fewer bins or more max_cells"
+            if self.allowed.cells < most:
+                limit = f"the {self.allowed.cells:,} cells that {about} tell of"
+                way = "fewer bins"
             found.append(
                 f"{len(refused)} tables would have told more than their noise, but the model would "
-                f"exceed max_cells ({self.settings.max_cells:,}) with them: fewer bins or more "
-                "max_cells may keep more"
+                f"exceed {limit} with them: {way} may keep more"
             )
 
     def _holds(self, clique: Clique) -> bool:

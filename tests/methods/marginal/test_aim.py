@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +14,7 @@ from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError
 from fedsynth.evaluation.measures.marginals import marginal_error
 from fedsynth.marginals import Measurement, gain
+from fedsynth.methods.marginal import allowing
 from fedsynth.methods.marginal.aim import AIM
 from fedsynth.methods.marginal.settings import AIMSettings
 from fedsynth.privacy.budget import Budget
@@ -90,6 +93,17 @@ def test_the_models_size_stays_within_its_cap(cells, budget):
     synth = AIM(SCHEMA, max_cells=cells, bins=10).fit(owners(800, 400), budget)
     assert synth.learned.model.tree.cells <= cells
     assert len(synth.sample(30, seed=0)) == 30
+
+
+def test_tables_that_the_model_has_no_room_for_are_told(monkeypatch):
+    few = {"max_cells": 250, "bins": 10, "marginals": 2}
+    (said,) = [r for r in AIM(SCHEMA, **few).fit(owners(800, 400), TWO).remarks if "exceed" in r]
+    assert re.match(r"\d+ tables would have told more .* exceed max_cells \(250\) with them", said)
+    monkeypatch.setattr(allowing, "_CELLS", 0.0)
+    monkeypatch.setattr(allowing, "_LEAST_CELLS", 250)
+    few["max_cells"] = 10_000
+    (said,) = [r for r in AIM(SCHEMA, **few).fit(owners(800, 400), TWO).remarks if "exceed" in r]
+    assert re.search(r"exceed the 250 cells that about 1,\d{3} records tell of", said)
 
 
 @pytest.mark.parametrize(
