@@ -42,14 +42,18 @@ def find_empty(
             cells hold of what independent columns would put there, and deviations to spare.
     """
     found = []
+    shares = {}
+    # Once a column, of which every table with it tells.
+    for k in sorted({k for pair in pairs for k in pair}):
+        if (alone := evidence.estimate((k,))) is not None:
+            counts = np.maximum(alone.values, 0.0)
+            shares[k] = counts / max(counts.sum(), 1.0)
     for pair in pairs:
         known = evidence.estimate(pair)
-        columns = [evidence.estimate((k,)) for k in pair]
-        if known is None or columns[0] is None or columns[1] is None:
+        if known is None or not shares.keys() >= set(pair):
             continue
-        shares = [np.maximum(one.values, 0.0) for one in columns if one is not None]
-        shares = [one / max(one.sum(), 1.0) for one in shares]
-        mask = _find_cells(known, np.outer(*shares) * total, target in pair, whole)
+        by_chance = np.outer(*(shares[k] for k in pair)) * total
+        mask = _find_cells(known, by_chance, target in pair, whole)
         if mask.any():
             found.append((pair, mask))
     return found

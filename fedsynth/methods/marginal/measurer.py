@@ -204,11 +204,14 @@ class Measurer:
                 self.schema, counts.values, sigma, bins, self.settings.rare
             )
 
-        self.encoding, self.refinement = learned(self.settings.bins, counts.sigma), None
-        if self._bins is not None:
-            # What is counted again may be told apart where it may be noise.
+        self.refinement = None
+        if self._bins is None:
+            self.encoding = learned(self.settings.bins, counts.sigma)
+        else:
+            # What is counted again may be told apart where it may be noise. The number of records
+            # hangs on neither.
             narrow = learned(max(FINEST, self.settings.bins), counts.sigma / 2)
-            self.encoding = learned(self._bins(self.encoding.records), counts.sigma)
+            self.encoding = learned(self._bins(narrow.records), counts.sigma)
             refinement = Refinement.of(self.encoding, narrow)
             self.refinement = refinement if refinement.columns else None
         self._sigma = counts.sigma
