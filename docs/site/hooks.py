@@ -73,7 +73,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Docstrings name what they speak of by roles; notebooks link as the project does."""
+    """Docstrings name what they speak of by roles; notebooks link as the project does; an empty
+    corner of a table is no heading of anything."""
     if page.file.src_uri.endswith(".ipynb"):
         for link in _NOTEBOOK_LINK.findall(html):
             there = posixpath.normpath(posixpath.join(posixpath.dirname(page.file.src_uri), link))
@@ -84,7 +85,7 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
             '<div class="highlight-ipynb', '<div tabindex="0" class="highlight-ipynb'
         )
         html = _NOTEBOOK_LINK.sub(r'href="\1.html', html)
-    return _ROLE.sub(r"\1", html)
+    return _ROLE.sub(r"\1", html).replace("<th></th>", "<td></td>")
 
 
 def on_post_build(config: MkDocsConfig) -> None:
