@@ -18,7 +18,7 @@ SCHEMA = {
         {"kind": "categorical", "name": "income", "values": ["low", "high"]},
     ],
 }
-# Tables of pairs, which take a fit longer than all else, have tests of their own.
+# Tables of pairs are asked in the contract of all methods, and between sites in `test_equal.py`.
 SETTINGS = {"hidden": [8], "latent": 2, "rounds": 6, "rate": 0.5, "pair_share": 0.0}
 
 
