@@ -86,12 +86,14 @@ class _Cut:
 
 
 def suggestion(word: object, known: Iterable[str]) -> str:
-    """`"; did you mean 'lower'?"` where a known word is near, else the list of known words."""
+    """`"; did you mean 'lower'?"` where a known word is near, in whatever case, else the
+    list of known words."""
     import difflib
 
     words = sorted(known)
-    near = difflib.get_close_matches(str(word), words, n=1, cutoff=0.6)
-    return f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(words)}"
+    folded = {each.casefold(): each for each in words}
+    near = difflib.get_close_matches(str(word).casefold(), folded, n=1, cutoff=0.6)
+    return f"; did you mean {folded[near[0]]!r}?" if near else f"; known are {', '.join(words)}"
 
 
 def demand_whole(name: str, value: object, least: int) -> int:

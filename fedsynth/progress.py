@@ -139,6 +139,8 @@ class Display:
             return
         now = time.monotonic()
         self._spent = self._spent if math.isnan(epsilon) else epsilon
+        if self._spent > 0 and not isinstance(self._screen, _Lines):
+            epsilon = self._spent  # the last that was computed, until the next
         begun = self._steps.setdefault(step, now)
         # What was expected and did not come true is no news.
         expected = self._expected if now - self._began <= self._most else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fedsynth.agreed import suggestion
 from fedsynth.errors import ConfigError
 from fedsynth.methods.gan.settings import FedCTGANSettings, FedGANSettings
 from fedsynth.papers.fusion_gan.settings import FusionGANSettings
@@ -24,3 +25,8 @@ def test_an_old_name_beside_the_new_one_is_refused():
 def test_an_unknown_name_is_still_an_error_with_a_suggestion():
     with pytest.raises(ConfigError, match="did you mean 'auxiliary_loss'"):
         FedGANSettings(auxilary_loss=1.0)
+
+
+def test_a_name_in_another_case_is_near():
+    assert suggestion("AIM", ["aim", "mst"]) == "; did you mean 'aim'?"
+    assert suggestion("AGE", ["Age", "sex"]) == "; did you mean 'Age'?"

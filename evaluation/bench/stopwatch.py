@@ -96,7 +96,12 @@ def timed(command: list[str], folder: Path) -> tuple[float, float, float, str]:
         text=True,
         check=True,
         cwd=folder,
-        env={**clean, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"},
+        env={
+            **clean,
+            "OMP_NUM_THREADS": "1",
+            "PYTHONWARNINGS": "ignore",
+            "PIP_NO_CACHE_DIR": "1",  # as on a machine that never installed it
+        },
     )
     code, spent, peak, said = json.loads(done.stdout)
     if code:
@@ -117,14 +122,15 @@ def install(tool: Tool, folder: Path, first: list[str], without: list[str]) -> d
     pip = [str(folder / "bin/python"), "-m", "pip"]
     timed([sys.executable, "-m", "venv", str(folder)], folder.parent)
     wanted = [[*pip, "install", "--quiet", one] for one in (*first, tool.package)]
-    seconds = sum(timed(one, folder)[0] for one in wanted)
+    took = [timed(one, folder)[:2] for one in wanted]
+    seconds, spent = (sum(part) for part in zip(*took, strict=True))
     if without:
         timed([*pip, "uninstall", "--quiet", "--yes", *without], folder)
     (library,) = folder.glob("lib/python*/site-packages")
     files = (file.lstat() for file in library.rglob("*") if not file.is_symlink())
     size = sum(file.st_blocks for file in files) * 512 / 2**20
     packages = len([*library.glob("*.dist-info")])
-    found = {"install_s": seconds, "size_MiB": size, "packages": packages}
+    found = {"install_s": seconds, "install_cpu_s": spent, "size_MiB": size, "packages": packages}
     told.write_text(json.dumps(found))
     return found
 

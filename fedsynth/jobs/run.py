@@ -81,7 +81,8 @@ def start(
 
     Args:
         base: what the job's paths are relative to.
-        progress: called with a step's name, rounds done and in all, and the epsilon spent.
+        progress: called with a step's name, rounds done and in all, and the epsilon spent
+            (NaN where it was not computed).
         caution: called with how owners' files were read, what epsilon will not cover, what a budget
             promises little by, and what of owners' tables is outside the schema, before anything is
             asked.

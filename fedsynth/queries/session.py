@@ -74,7 +74,7 @@ class Session:
     settings: Any
     restored: Restored | None = None
     rows_a_person: RowsAPerson | None = None
-    _shown: tuple[float, float] = (-math.inf, 0.0)
+    _computed: float = -math.inf
     _showing: ExitStack = field(default_factory=ExitStack)
     _held: ExitStack = field(default_factory=ExitStack)
     _report: Progress | None = None
@@ -84,13 +84,14 @@ class Session:
         return self.channel.ledger
 
     def progress(self, label: str, done: int, total: int) -> None:
-        """Report, computing the epsilon spent anew every few seconds and at the end."""
-        now = time.monotonic()
-        if done == total or now - self._shown[0] > _SHOW_EPSILON_EVERY:
-            self._shown = (now, self.ledger.spent().epsilon)
+        """Report, with the epsilon spent every few seconds and at the end: an old one would be too
+        low, and computing it takes long."""
+        now, epsilon = time.monotonic(), math.nan
+        if done == total or now - self._computed > _SHOW_EPSILON_EVERY:
+            self._computed, epsilon = now, self.ledger.spent().epsilon
         if self._report is None:
             self._report = self._showing.enter_context(showing(self.options.progress))
-        self._report(label, done, total, self._shown[1])
+        self._report(label, done, total, epsilon)
 
     def checkpoint(self, arrays: Arrays, meta: Mapping[str, Any]) -> None:
         """Save the state of the fit, all of it or nothing."""

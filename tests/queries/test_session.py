@@ -67,6 +67,17 @@ def interrupted(folder, label, round_, budget=BUDGET, **settings):
     gc.collect()
 
 
+def test_progress_tells_no_epsilon_that_was_passed_already():
+    told = []
+    synth(rounds=3).fit(
+        owners(30, 30), BUDGET, progress=lambda *report: told.append((report[:3], report[3]))
+    )
+    known = [epsilon for _, epsilon in told if not np.isnan(epsilon)]
+    assert known == sorted(set(known)) and known[0] == 0
+    assert all(np.isnan(epsilon) for (_, done, of), epsilon in told[1:] if done < of)
+    assert ("training", 3, 3) in dict(told)
+
+
 @pytest.mark.parametrize(
     ("label", "round_", "lost"),
     [

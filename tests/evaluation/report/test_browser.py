@@ -308,6 +308,9 @@ def test_the_choice_of_a_theme_lasts(opened):
     page, button = one.page, one.page.locator("#theme")
     dark = _paper(page)
     assert button.get_attribute("aria-pressed") == "true"
+    # Whoever sees it is told, too.
+    shown = "element => getComputedStyle(element).backgroundColor"
+    assert button.evaluate(shown) != dark
     button.press("Enter")
     assert _paper(page) == "rgb(255, 255, 255)" != dark
     page.reload()

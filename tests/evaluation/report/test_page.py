@@ -329,6 +329,13 @@ def test_a_missing_part_quotes_the_reasons_recorded_under_its_key_and_no_others(
     assert ("Utility: not in this report. The target has one class. Nothing was measured.") in lines
 
 
+def test_a_quality_score_of_columns_alone_is_called_that():
+    said = "No pair of columns hangs together"
+    assert said not in PAGES["table"]
+    content = _without("fidelity.quality.column_pair_trends")
+    assert said in read(page(content)).text
+
+
 def test_a_part_that_is_there_quotes_no_reasons():
     content = contents.table()
     content["reasons"] = {"risks": ["never said"], "utility": ["never said"]}

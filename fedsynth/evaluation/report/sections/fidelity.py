@@ -244,6 +244,8 @@ def _quality(content: Content, fidelity: Content) -> Part:
         else "Independent columns, which keep no relation whatever, score high here too"
     )
     words = "The scores that other tools quote, from 0 to 1. "
+    if known(quality.get("score")) and not known(quality.get("column_pair_trends")):
+        words += "No pair of columns hangs together as SDMetrics asks: it is of single columns. "
     more = f"{caution}: read this figure only against that one."
     shown = table("SDMetrics quality score", head, [row], texts=(1,))
     keys = legend("synthetic", "real", "trivial", trivial="independent columns")
