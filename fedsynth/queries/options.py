@@ -18,8 +18,8 @@ OUTSIDE = 0.05
 """The share of a column's cells that may be outside the schema, where nobody says otherwise."""
 
 Progress = Callable[[str, int, int, float], None]
-"""Called with the step's name, rounds done, rounds in all, and the epsilon spent so far; NaN where it
-was not computed for this report."""
+"""Called with the step's name, rounds done, rounds in all, and the epsilon spent so far; NaN where
+it was not computed for this report."""
 
 
 _WHOLE = {"seed": 0, "checkpoint_every": 1, "most_records": 1, "insecure_noise_seed": 0}

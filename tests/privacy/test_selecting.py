@@ -178,12 +178,20 @@ def test_the_second_accountant_has_no_rule_for_a_selection_without_its_condition
         ({"noise_multiplier": 0.0}, "without noise"),
         ({"trust": "shared"}, "shared trust"),
         ({"mechanism": "selection"}, "no trials, parts|no parts"),
+        ({"sampling": {"kind": "fixed-size", "size": 2, "population": 9}}, "of a fixed size"),
     ],
 )
 def test_the_second_accountant_reads_what_a_trial_releases(change, said):
     job, event = lines(selecting())
     event["terms"]["parts"][0][0]["terms"] |= change
     with pytest.raises(charges.ReleaseError, match=said):
+        charges.charge([job, event])
+
+
+def test_the_second_accountant_reads_no_part_that_says_more_than_it_knows():
+    job, event = lines(selecting())
+    event["terms"]["parts"][0][0]["more"] = 1
+    with pytest.raises(charges.ReleaseError, match="a part that is none"):
         charges.charge([job, event])
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,8 +18,10 @@ from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.calibration import optimal_gaussian_sigma
 from fedsynth.privacy.sampling import Everyone, FixedSize, Poisson, Sampling
 from fedsynth.privacy.terms import Terms
+from fedsynth.privacy.trail import chain
 from fedsynth.privacy.trail.job import Event, Job, Planned
 from fedsynth.privacy.trail.ledger import Ledger
+from fedsynth.privacy.trail.owning import carries
 
 BUDGET = Budget(epsilon=2.0, delta=1e-5, unit="record", trust="central")
 EVERYONE = Everyone()
@@ -201,6 +205,26 @@ def test_two_cannot_write_one_ledger(tmp_path: Path):
     with pytest.raises(PrivacyError, match="another process"):
         Ledger.open(path)
     second.close()
+
+
+def test_a_ledger_that_was_replaced_while_it_was_opened_is_not_written(tmp_path: Path, monkeypatch):
+    path = tmp_path / "ledger.jsonl"
+    filled(path)
+    lock = chain.fcntl.flock
+
+    def late(file, how):
+        shutil.copy(path, tmp_path / "new").replace(path)
+        lock(file, how)
+
+    monkeypatch.setattr(chain.fcntl, "flock", late)
+    with pytest.raises(PrivacyError, match="another process"):
+        Ledger.open(path)
+
+
+def test_an_account_of_another_unit_carries_no_job():
+    job = Job(budget=BUDGET, plan=(Planned("task", terms(), 1),))
+    assert carries(Ledger.create(Job(budget=BUDGET)), job)
+    assert not carries(Ledger.create(Job(budget=replace(BUDGET, unit="client"))), job)
 
 
 def test_a_closed_ledger_takes_no_event(tmp_path: Path):

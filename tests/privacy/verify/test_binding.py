@@ -22,6 +22,7 @@ from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.privacy.trail.sealing import seal
 from fedsynth.privacy.trail.signatures import NAME as SIGNATURES
 from fedsynth.privacy.trail.signatures import make_key, sign
+from fedsynth.privacy.verify import charges
 from fedsynth.privacy.verify.verification import verify
 from fedsynth.release import read_release
 from fedsynth.yaml_files import read_yaml, write_yaml
@@ -302,3 +303,9 @@ def test_epsilon_of_adversaries_is_held_against_shares_that_are_counted_a_second
     (tmp_path / "rows.csv").write_text("a\n1\n")
     seal(tmp_path, ledger, ["rows.csv"])
     assert ("adversaries" in failed(tmp_path)) is (fault < 1 or mechanism == "laplace")
+
+
+def test_adversaries_that_the_second_accountant_counts_otherwise_are_refused(folder, monkeypatch):
+    assert not failed(folder)
+    monkeypatch.setattr(charges, "colluders", lambda lines: [1])
+    assert failed(folder) == {"adversaries"}
