@@ -101,7 +101,7 @@ ENTRIES = by_name(
             "fedvae",
             "FedVAE",
             "fedsynth.methods.vae.synthesizer",
-            "variational autoencoders that share their decoders alone",
+            "variational autoencoders that share decoders; at the record level encoders too",
         ),
         Entry(
             "fedgan",

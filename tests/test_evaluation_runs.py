@@ -66,6 +66,17 @@ def test_all_quick_forms_run_one_after_another_and_who_fails_is_named(folder, mo
     assert "failed: studies/counting" in capsys.readouterr().err
 
 
+def test_a_quick_form_whose_tables_are_elsewhere_is_left_out_and_named(folder, monkeypatch, capsys):
+    with (folder / "studies/counting.py").open("a") as file:
+        file.write("# FEDSYNTH_DATA\n")
+    monkeypatch.setitem(runner.QUICK, "studies/counting", "6")
+    monkeypatch.setenv("FEDSYNTH_DATA", str(folder / "nowhere"))
+    assert runner.main(["--quick"]) == 0
+    assert "left out, for FEDSYNTH_DATA is not there: studies/counting" in capsys.readouterr().err
+    monkeypatch.setenv("FEDSYNTH_DATA", str(folder))
+    assert runner.main(["--quick"]) == 1
+
+
 def test_an_unknown_name_ends_with_a_sentence(folder):
     with pytest.raises(SystemExit, match="nothing of that name"):
         runner.main(["countng"])

@@ -31,11 +31,17 @@ from uneven_tables import DELTA, SHARED, draw_columns, rows_of
 import fedsynth as fs
 from fedsynth.data.datasets import builtin_schema, load_builtin
 from fedsynth.data.persons import people_of, split_people
-from fedsynth.evaluation.measures.fidelity import fidelity
-from fedsynth.evaluation.measures.utility import utility
-from fedsynth.evaluation.reading.rows import read_real_rows, read_rows
+from fedsynth.evaluation.measures.coherence import coherence
+from fedsynth.evaluation.measures.marginals import marginal_errors
+from fedsynth.evaluation.models.classifiers import CLASSIFIERS
+from fedsynth.evaluation.models.learners import answer, fit
+from fedsynth.evaluation.models.trials import Pool
+from fedsynth.evaluation.reading import scores
+from fedsynth.evaluation.reading.codes import encode_tables
+from fedsynth.evaluation.reading.labelled import label_rows
+from fedsynth.evaluation.reading.rows import read_real_rows, read_rows, shuffle_columns
 from fedsynth.evaluation.report.charts.drawing import Scale, line, path, px, spread, words
-from fedsynth.evaluation.yardsticks import YARDSTICKS, describe, measure_yardsticks
+from fedsynth.evaluation.yardsticks import YARDSTICKS, measure_yardsticks
 from fedsynth.federation.simulation.partitions import partition
 from fedsynth.markup import Html, tag
 from fedsynth.registry import METHODS
@@ -86,9 +92,21 @@ def make(name, epsilon, train, schema, counts, seed):
     return synth.sample(len(train), seed=seed)
 
 
-def figures(found, useful, seconds) -> dict[str, float]:
-    told = describe("", found, useful)
-    given = {"auroc": told.score, "pairs": told.pairs, "incoherent": told.incoherent}
+def figures(rows, learned, real) -> dict[str, float]:
+    """What an evaluation says of them, by the three of its figures that are told here."""
+    codes = encode_tables([real, rows, learned, shuffle_columns(learned, 0)])
+    test = label_rows(real, "test")
+    (learner,) = (one for one in CLASSIFIERS if one.name == MODEL)
+    pool = Pool.of(label_rows(rows, "rows"), 0)
+    answers = answer(fit(learner, pool.part(learner.rows(pool.examples)), 0), test)
+    return {
+        "auroc": scores.score(answers, test.y.astype(np.int64)).auroc,
+        "pairs": marginal_errors(codes, real.names, 2, seed=0)[0].mean,
+        "incoherent": coherence(rows, learned, real, 0).synthetic,
+    }
+
+
+def rounded(given: dict[str, float], seconds: float) -> dict[str, float]:
     return {**{k: round(float(v), 4) for k, v in given.items()}, "cpu_seconds": round(seconds, 1)}
 
 
@@ -119,14 +137,11 @@ def measure(name: str, options) -> None:
             method, epsilon, train, schema, counts, options.seed
         )  # fmt: skip
         seconds = time.process_time() - start
-        rows = read_rows(made, schema, "rows")
-        useful = utility(rows, learned, real, models=[MODEL], augment=False, seed=0)
-        found = figures(fidelity(rows, learned, real, seed=0), useful, seconds)
+        found = rounded(figures(read_rows(made, schema, "rows"), learned, real), seconds)
         write({**key, "method": method, "epsilon": epsilon, **found})
     for stick in measure_yardsticks(sticks, learned, real, len(train), MODEL, options.seed):
         found = {"auroc": stick.score, "pairs": stick.pairs, "incoherent": stick.incoherent}
-        found = {k: round(float(v), 4) for k, v in found.items()}
-        found["cpu_seconds"] = round(stick.seconds, 1)
+        found = rounded(found, stick.seconds)
         write({**key, "method": stick.name, "epsilon": None, **found})
 
 

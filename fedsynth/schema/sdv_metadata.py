@@ -43,10 +43,16 @@ def columns_from_sdv(
     return [_read_column(name, entry, key, table) for name, entry in columns.items()]
 
 
-def sdv_content(columns: tuple[Modelled | Identifier, ...], version: str) -> dict[str, Any]:
-    """Metadata (`Metadata.load_from_dict`) of SDV's version "V1" or "V2"."""
+def sdv_content(
+    columns: tuple[Modelled | Identifier, ...], version: str, person: str | None = None
+) -> dict[str, Any]:
+    """Metadata (`Metadata.load_from_dict`) of SDV's version "V1" or "V2".
+
+    Args:
+        person: the identifier that has several rows, and so is no key of SDV's.
+    """
     entries = {column.name: _describe(column) for column in columns}
-    keys = [column.name for column in columns if isinstance(column, Identifier)]
+    keys = [one.name for one in columns if isinstance(one, Identifier) and one.name != person]
     if version == "V1":
         entries = {
             name: {key: value for key, value in entry.items() if key in _V1_KEYS}
@@ -123,11 +129,12 @@ def _describe(column: Modelled | Identifier) -> dict[str, Any]:
             "range_max": column.upper.replace(tzinfo=column.clock).strftime(column.pattern),
             **entry,
         }
-    decimals = column.decimals if isinstance(column, Continuous) else 0
+    # SDV refuses cells of more decimals, which are rounded here.
+    whole = {} if isinstance(column, Continuous) else {"decimal_places": 0}
     return {
         "sdtype": "numerical",
         "range_min": column.lower,
         "range_max": column.upper,
-        "decimal_places": decimals,
+        **whole,
         **entry,
     }

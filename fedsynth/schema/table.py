@@ -233,7 +233,8 @@ class Schema(Document):
 
         SDV knows no notation: what is written as $1,234.50 or 1:30 is described as the number that
         it is (`edit` with `dtype=None` gives it back as one), and moments by their offset from UTC.
-        Steps and constraints have no place in it.
+        Steps and constraints have no place in it, nor has whose rows are together; decimals are a
+        rule there that cells must keep, and are left out.
 
         Raises:
             DataError: if sdv is not installed.
@@ -245,7 +246,9 @@ class Schema(Document):
         from fedsynth.schema.sdv_metadata import sdv_content
 
         version = "V1" if Metadata.METADATA_SPEC_VERSION == "V1" else "V2"
-        metadata: SDVMetadata = Metadata.load_from_dict(sdv_content(self.columns, version))
+        metadata: SDVMetadata = Metadata.load_from_dict(
+            sdv_content(self.columns, version, self.person)
+        )
         return metadata
 
     def to_dict(self) -> dict[str, Any]:

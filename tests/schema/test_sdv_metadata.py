@@ -4,7 +4,9 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 
+from fedsynth.data.datasets import builtin_schema, load_builtin
 from fedsynth.errors import SchemaError
+from fedsynth.methods.marginal.mst import MST
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Identifier, Integer, Schema
 from fedsynth.schema.sdv_metadata import sdv_content
 from tests.schemas import schemas
@@ -39,7 +41,6 @@ def test_the_second_version_says_all_that_sdv_can_hold():
             "sdtype": "numerical",
             "range_min": 0,
             "range_max": 2.5,
-            "decimal_places": 2,
             "range_is_nullable": False,
         },
         "c": {"sdtype": "categorical", "range_values": ["b", "a"], "range_is_nullable": False},
@@ -80,7 +81,8 @@ def test_numbers_in_a_notation_are_described_as_numbers_and_moments_by_their_off
 
 def test_what_sdv_can_hold_comes_back():
     copy = Schema.from_sdv(sdv_content(SCHEMA.columns, "V2"))
-    assert copy.columns == SCHEMA.columns
+    # But for decimals, which SDV takes for a rule of cells.
+    assert copy.edit("x", decimals=2).columns == SCHEMA.columns
     assert copy.provenance == "private-data"
 
 
@@ -146,6 +148,12 @@ def test_several_tables_are_refused():
         Schema.from_sdv({"tables": {"a": {}, "b": {}}})
 
 
+def test_whose_rows_are_together_is_no_key_for_it_repeats():
+    content = sdv_content(SCHEMA.columns, "V2", person="id")["tables"]["table"]
+    assert "primary_key" not in content
+    assert content["columns"]["id"] == {"sdtype": "id"}
+
+
 def test_sdv_itself_accepts_and_returns_the_metadata():
     pytest.importorskip("sdv", reason="needs the extra fedsynth[sdv]")
     metadata = SCHEMA.to_sdv()
@@ -154,3 +162,28 @@ def test_sdv_itself_accepts_and_returns_the_metadata():
         "id",
         *"ixcbt",
     ]
+
+
+def test_sdv_fits_the_built_in_table_by_its_schema_and_a_method_by_what_sdv_detects():
+    reason = "needs the extras fedsynth[sdv] and fedsynth[randhie]"
+    single_table = pytest.importorskip("sdv.single_table", reason=reason)
+    pytest.importorskip("statsmodels", reason=reason)
+    from sdv.metadata import Metadata
+
+    table = load_builtin("randhie").head(300)
+    metadata = builtin_schema("randhie").to_sdv()
+    second = Metadata.METADATA_SPEC_VERSION != "V1"
+    given = {"table": table} if second else table
+    copula = single_table.GaussianCopulaSynthesizer(metadata)
+    gan = single_table.CTGANSynthesizer(metadata, epochs=1)
+    for synthesizer in (copula, gan):
+        synthesizer.fit(given)
+        drawn = synthesizer.sample(20)
+        drawn = drawn["table"] if second else drawn
+        assert list(drawn) == list(table)
+        assert drawn["chronic_diseases"].between(0, 100).all()
+
+    detected = Metadata.detect_from_dataframes({"table": table})
+    schema = Schema.from_sdv(detected, table).drop("person")
+    rows = MST(schema).fit(table.drop(columns="person"), epsilon=1.0, seed=0).sample(20, seed=0)
+    assert set(rows["health"]) <= set(table["health"])

@@ -1,4 +1,4 @@
-"""FedVAE: variational autoencoders trained across clients that share decoders alone.
+"""FedVAE: variational autoencoders across clients that share decoders, of records encoders too.
 
 Client half: `gradient` (record level) and `local_training` (client level), on what `records` gives
 them. Server half: `server` and the class, `synthesizer`.
