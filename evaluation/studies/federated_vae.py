@@ -16,6 +16,8 @@ one run where the thesis takes the mean of ten. The thesis' rate is 1e-5 (its ta
 not say how its columns were scaled. Here they have unit variance, where 1e-5 moves nothing in so
 many rounds: `rate` says what was taken instead. They are scaled, or cut into bins, by a histogram
 of clients' shares that is noisy as well: `--histogram-share` of what the training costs.
+`--hidden`: other widths of the encoder than the thesis', the decoder's reversed. `gan` in the place
+of a likelihood: fs.FedGAN at its own widths and rates, one a class (`sep`) or one for both.
 
 `--tables wdbc voice ..`: which likelihood is better where records are protected. One owner, trust
 central, delta 1e-5, everything in epsilon, FedVAE's defaults; AUROC of gradient boosting trained on
@@ -92,17 +94,29 @@ def deviations(rows):
     return [round(float(part.std()), 1) for part in numbers]
 
 
-def run(likelihood, scheme, cut, noise, rounds, rate, sigma, share, seed):
+def weights_of(learned):
+    """How many a client trains and sends: the decoders', or the discriminators'."""
+    if hasattr(learned, "game"):
+        return learned.game.discriminator.dim * learned.game.parts
+    return len(learned.theta)
+
+
+def run(likelihood, scheme, cut, noise, rounds, rate, sigma, share, hidden, seed):
     schema, train, _ = tables(seed)
     sites = partition(train, CLIENTS, cut, schema=schema, seed=seed)
     kind, trust = scheme.split("/")
-    settings = {"likelihood": likelihood, "scheme": kind, "rounds": rounds, "learning_rate": rate}
+    settings = {"scheme": kind, "rounds": rounds}
+    if likelihood != "gan":
+        settings |= {"likelihood": likelihood, "learning_rate": rate}
+    if hidden is not None:
+        settings["hidden"] = hidden
     if sigma is not None and likelihood == "gaussian":
         settings["sigma"] = sigma
     if share is not None:
         settings["histogram_share"] = share
     budget = fs.Budget(epsilon=math.inf, unit="client", trust=trust, units=CLIENTS, delta=1e-5)
-    synth = fs.FedVAE(schema, noise_multiplier=noise, rate=PER_ROUND / CLIENTS, **settings)
+    method = fs.FedGAN if likelihood == "gan" else fs.FedVAE
+    synth = method(schema, noise_multiplier=noise, rate=PER_ROUND / CLIENTS, **settings)
     start = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
@@ -120,8 +134,9 @@ def run(likelihood, scheme, cut, noise, rounds, rate, sigma, share, seed):
         "rate": rate,
         "sigma": sigma,
         "histogram_share": share,
+        "hidden": hidden,
         "seed": seed,
-        "weights": len(synth.learned.theta),
+        "weights": weights_of(synth.learned),
         **score(rows, seed),
         "deviations": deviations(rows),
         "paper_f1": PAPER.get((cut, noise)) if published else None,
@@ -172,6 +187,7 @@ def main():
     parser.add_argument("--out", type=Path, default=HOME / "evaluation/results/federated_vae.jsonl")
     parser.add_argument("--tables", nargs="*", choices=TABLES, help="records protected")
     parser.add_argument("--histogram-share", type=float, default=None)
+    parser.add_argument("--hidden", type=int, nargs="*", default=None)
     parser.add_argument("--epsilons", type=float, nargs="*", default=[1.0])
     options = parser.parse_args()
 
@@ -194,7 +210,7 @@ def main():
                 for cut in options.cuts:
                     for noise in options.noises:
                         given = options.rounds, options.rate, options.sigma
-                        given = *given, options.histogram_share, seed
+                        given = *given, options.histogram_share, options.hidden, seed
                         tell(run(likelihood, scheme, cut, noise, *given))
 
 
