@@ -11,7 +11,40 @@ from functools import cached_property
 import numpy as np
 
 from fedsynth.errors import ConfigError
-from fedsynth.marginals.domain import Array, Clique, Domain
+from fedsynth.marginals.domain import Array, Clique, Domain, rest
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What a message along an edge needs: it is worked out once, and sent in every step of a fit.
+
+    Attributes:
+        parent, child: positions of the two cliques.
+        parent_rest, child_rest: axes of their tables that are not of the separator.
+        parent_shape, child_shape: of a table over the separator, to broadcast against theirs.
+    """
+
+    parent: int
+    child: int
+    parent_rest: tuple[int, ...]
+    child_rest: tuple[int, ...]
+    parent_shape: tuple[int, ...]
+    child_shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in a tree a clique lies.
+
+    Attributes:
+        home: position of the smallest clique that holds all of its columns.
+        rest: axes of the home's table that are not of it.
+        shape: of a table over it, to broadcast against the home's.
+    """
+
+    home: int
+    rest: tuple[int, ...]
+    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -75,16 +108,46 @@ class JunctionTree:
         """Entries of all cliques' tables together: what inference takes, in time and memory."""
         return sum(self.domain.cells(clique) for clique in self.cliques)
 
-    def home(self, clique: Clique) -> int | None:
-        """Position of the smallest clique that holds all of ``clique``'s columns, if one does."""
-        if clique not in self._homes:
-            wanted = set(clique)
-            found = next((i for i in self._by_size if wanted <= self._sets[i]), None)
-            self._homes[clique] = found
-        return self._homes[clique]
+    @cached_property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Of each clique's table."""
+        return tuple(map(self.domain.shape, self.cliques))
 
     @cached_property
-    def _homes(self) -> dict[Clique, int | None]:
+    def passes(self) -> tuple[Pass, ...]:
+        """Of each edge."""
+        return tuple(
+            Pass(
+                *edge,
+                *(rest(self.cliques[end], separator) for end in edge),
+                *(self._against(separator, end) for end in edge),
+            )
+            for edge, separator in zip(self.edges, self.separators, strict=True)
+        )
+
+    def _against(self, clique: Clique, index: int) -> tuple[int, ...]:
+        """Shape of a table over some of a clique's columns, to broadcast against the clique's."""
+        return tuple(self.domain.sizes[k] if k in clique else 1 for k in self.cliques[index])
+
+    def home(self, clique: Clique) -> int | None:
+        """Position of the smallest clique that holds all of ``clique``'s columns, if one does."""
+        place = self.place(clique)
+        return None if place is None else place.home
+
+    def place(self, clique: Clique) -> Place | None:
+        """Where ``clique`` lies, if a clique holds all of its columns."""
+        if clique not in self._places:
+            wanted = set(clique)
+            home = next((i for i in self._by_size if wanted <= self._sets[i]), None)
+            self._places[clique] = (
+                None
+                if home is None
+                else Place(home, rest(self.cliques[home], clique), self._against(clique, home))
+            )
+        return self._places[clique]
+
+    @cached_property
+    def _places(self) -> dict[Clique, Place | None]:
         """Those that were asked for, which every step of a fit asks for again."""
         return {}
 

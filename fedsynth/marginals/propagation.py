@@ -7,18 +7,18 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from fedsynth.errors import ConfigError
-from fedsynth.marginals.domain import Array, Clique, rest, spread
+from fedsynth.marginals.domain import Array, Clique
 from fedsynth.marginals.junction_tree import JunctionTree
 
 
 def potentials_of(tree: JunctionTree, factors: Mapping[Clique, Array]) -> list[Array]:
     """Log-potential of every clique of the tree: the sum of the log-factors that it is home to."""
-    potentials = [np.zeros(tree.domain.shape(clique)) for clique in tree.cliques]
+    potentials = [np.zeros(shape) for shape in tree.shapes]
     for clique, factor in factors.items():
-        home = tree.home(clique)
-        if home is None:
+        place = tree.place(clique)
+        if place is None:
             raise ConfigError(f"the factor over columns {list(clique)} lies in no clique")
-        potentials[home] += spread(tree.domain, factor, clique, tree.cliques[home])
+        potentials[place.home] += factor.reshape(place.shape)
     return potentials
 
 
@@ -37,37 +37,31 @@ def propagate(tree: JunctionTree, potentials: Sequence[Array]) -> tuple[list[Arr
     Raises:
         ConfigError: every cell is impossible.
     """
-    domain, cliques = tree.domain, tree.cliques
     logs = [potential.copy() for potential in potentials]
-    masses: list[Array] = [np.empty(0)] * len(cliques)
-    sums: list[Array] = [np.empty(0)] * len(tree.edges)
+    masses: list[Array] = [np.empty(0)] * len(logs)
+    sums: list[Array] = []
     with np.errstate(divide="ignore"):
-        for number in range(len(tree.edges) - 1, -1, -1):
-            parent, child = tree.edges[number]
-            separator = tree.separators[number]
-            axes = rest(cliques[child], separator)
-            masses[child], peaks = _scale(logs[child], axes)
-            sums[number] = masses[child].sum(axis=axes)
-            message = np.log(sums[number]) + peaks
-            logs[parent] += spread(domain, message, separator, cliques[parent])
-    masses[0], peak = _scale(logs[0], tuple(range(logs[0].ndim)))
+        for edge in reversed(tree.passes):
+            mass, peaks = _scale(logs[edge.child], edge.child_rest)
+            masses[edge.child] = mass
+            held = np.add.reduce(mass, edge.child_rest, keepdims=True)
+            sums.append(held)
+            logs[edge.parent] += (np.log(held) + peaks).reshape(edge.parent_shape)
+    masses[0], peak = _scale(logs[0], None)
     total = float(masses[0].sum())
     if total == 0:
         raise ConfigError(
             "no combination of values is possible: the conditions together have probability zero"
         )
     masses[0] /= total
-    for number, (parent, child) in enumerate(tree.edges):
-        separator = tree.separators[number]
-        above = masses[parent].sum(axis=rest(cliques[parent], separator))
-        below = sums[number]
-        scale = np.divide(above, below, out=np.zeros_like(below), where=below > 0)
-        masses[child] *= spread(domain, scale, separator, cliques[child])
-    return masses, float(np.log(total) + peak)
+    for edge, below in zip(tree.passes, reversed(sums), strict=True):
+        above = np.add.reduce(masses[edge.parent], edge.parent_rest).reshape(edge.child_shape)
+        masses[edge.child] *= np.divide(above, below, out=np.zeros(below.shape), where=below > 0)
+    return masses, float(np.log(total) + float(peak.item()))
 
 
-def _scale(logs: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:
+def _scale(logs: Array, axes: tuple[int, ...] | None) -> tuple[Array, Array]:
     """``exp(logs - peaks)``, the peaks being the largest entries along ``axes``."""
-    peaks = logs.max(axis=axes, keepdims=True)
+    peaks: Array = np.maximum.reduce(logs, axes, keepdims=True)
     peaks[peaks == -np.inf] = 0.0
-    return np.exp(logs - peaks), peaks.squeeze(axes)
+    return np.exp(logs - peaks), peaks

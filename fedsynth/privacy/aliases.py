@@ -16,6 +16,8 @@ Words = NDArray[np.uint64]
 
 _BITS, _SLOTS = 300, 13
 """Bits of a weight while a table is made; those of a word that name a slot of it."""
+_AT_ONCE = 2**14
+"""Words looked up together: as many as stay near the processor."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,15 +41,28 @@ class DiscreteGaussian:
 
     def draw(self, count: int, source: NoiseSource) -> Steps:
         """Independent draws, shape [count]."""
-        words = source.words(count)
-        slots = (words & np.uint64(2**_SLOTS - 1)).astype(np.int64)
-        upper, high = words >> np.uint64(_SLOTS + 1), self.high[slots]
-        beyond = upper >= high
+        words, drawn, tied = source.words(count), np.empty(count, np.int64), [np.empty(0, np.int64)]
+        for start in range(0, count, _AT_ONCE):
+            part = words[start : start + _AT_ONCE]
+            slots = _slots(part)
+            upper, high = part >> np.uint64(_SLOTS + 1), self.high.take(slots)
+            sizes = np.where(upper >= high, self.alias.take(slots), slots)
+            drawn[start : start + _AT_ONCE] = _signed(part, sizes)
+            tied.append(start + np.flatnonzero(upper == high))
         # Where the upper bits are the threshold's the lower ones decide: one draw in 2**50.
-        tied = np.flatnonzero(upper == high)
-        beyond[tied] = source.words(len(tied)) >= self.low[slots[tied]]
-        sizes = np.where(beyond, self.alias[slots], slots)
-        return np.where(words & np.uint64(2**_SLOTS), -sizes, sizes)
+        equal = np.concatenate(tied)
+        slots = _slots(words[equal])
+        below = source.words(len(equal)) < self.low[slots]
+        drawn[equal[below]] = _signed(words[equal], slots)[below]
+        return drawn
+
+
+def _slots(words: Words) -> Steps:
+    return (words & np.uint64(2**_SLOTS - 1)).astype(np.int64)
+
+
+def _signed(words: Words, sizes: Steps) -> Steps:
+    return np.where(words & np.uint64(2**_SLOTS), -sizes, sizes)
 
 
 @cache

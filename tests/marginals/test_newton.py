@@ -43,8 +43,9 @@ def test_products_with_the_covariance_equal_the_enumerated_ones(problem):
     for clique, values in direction.items():
         lifted += values.reshape([s if k in clique else 1 for k, s in enumerate(domain.sizes)])
     change = joint * (lifted - (joint * lifted).sum())
-    products = Covariance(losses, losses.point(factors).masses).times(direction)
-    for clique, values in products.items():
+    covariance = Covariance(losses, losses.point(factors).masses)
+    products = covariance.times(losses.flatten(direction))
+    for clique, values in losses.split(products).items():
         axes = tuple(k for k in range(len(domain)) if k not in clique)
         np.testing.assert_allclose(values, change.sum(axis=axes), atol=1e-12)
 
