@@ -26,7 +26,9 @@ STYLE = Html(
     ".fedsynth table{border-collapse:collapse;margin:.4em 0;font-size:inherit}"
     ".fedsynth table th,.fedsynth table td{padding:.2em 1.2em .2em 0;text-align:left;"
     "vertical-align:top;border:0;border-bottom:1px solid rgba(128,128,128,.35);"
-    "background:none;color:inherit;white-space:normal;max-width:34em;overflow-wrap:anywhere}"
+    "background:none;color:inherit;white-space:normal;max-width:34em;overflow-wrap:break-word}"
+    # Short words stay whole; a hash, which stands last, is broken.
+    ".fedsynth table td:last-child{overflow-wrap:anywhere}"
     ".fedsynth table th{font-weight:600}"
     ".fedsynth table .figure{text-align:right;font-variant-numeric:tabular-nums}"
     ".fedsynth .quiet{opacity:.75}"

@@ -10,7 +10,9 @@ from pathlib import Path
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
+from mkdocs.utils.templates import TemplateContext
 from product import REFERENCE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,6 +28,7 @@ ELSEWHERE = {
 _LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 _FENCE = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
 _NOTEBOOK_LINK = re.compile(r'href="([^":]+)\.md(?=["#])')
+_WARNED = 'data-mime-type="application/vnd.jupyter.stderr"'
 _ROLE = re.compile(r":\w+:(<code>)[.~]?")
 _LOADS = re.compile(
     r"""<(?:script|img|iframe|source|video)\b[^>]*\bsrc=["']?(?:https?:)?//"""
@@ -76,6 +79,8 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
     """Docstrings name what they speak of by roles; notebooks link as the project does; an empty
     corner of a table is no heading of anything."""
     if page.file.src_uri.endswith(".ipynb"):
+        if _WARNED in html:
+            raise PluginError(f"{page.file.src_uri}: a cell wrote to stderr")
         for link in _NOTEBOOK_LINK.findall(html):
             there = posixpath.normpath(posixpath.join(posixpath.dirname(page.file.src_uri), link))
             if files.get_file_from_path(f"{there}.md") is None:
@@ -86,6 +91,17 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
         )
         html = _NOTEBOOK_LINK.sub(r'href="\1.html', html)
     return _ROLE.sub(r"\1", html).replace("<th></th>", "<td></td>")
+
+
+def on_page_context(
+    context: TemplateContext, page: Page, config: MkDocsConfig, nav: Navigation
+) -> TemplateContext:
+    """No bar at a side that would be empty: the text, and its code, are the wider for it."""
+    if page.file.src_uri == "index.md":
+        page.meta["hide"] = ["navigation"]
+    elif page.file.src_uri.endswith(".ipynb"):
+        page.meta["hide"] = ["toc"]
+    return context
 
 
 def on_post_build(config: MkDocsConfig) -> None:

@@ -124,8 +124,8 @@ class Forecast(Shown):
         budget = self.plan.budget
         because = "" if self.reason is None else f", because {self.reason}"
         title = (
-            f"Forecast of {self.method} for {self.plan.clients:,} clients: epsilon "
-            f"{figure(self.epsilon, 6)}, delta {budget.resolved_delta:.3g}, for one "
+            f"Forecast of {self.method} for {self.plan.clients:,} "
+            f"client{'s' * (self.plan.clients != 1)}: epsilon {figure(self.epsilon, 6)}, delta {budget.resolved_delta:.3g}, for one "
             f"{budget.protects.words}"
         )
         parts: list[Grid | Said] = [

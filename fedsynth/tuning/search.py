@@ -209,9 +209,12 @@ def _demand_finite(scores: list[float]) -> list[float]:
 
 
 def import_optuna() -> Any:
-    """Optuna, silenced. Raises ConfigError where it is not installed."""
+    """Optuna, silenced: in notebooks its import warns of widgets that nothing here uses. Raises
+    ConfigError where it is not installed."""
     try:
-        import optuna
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import optuna
     except ImportError:
         raise ConfigError("tuning needs optuna: pip install 'fedsynth[tune]'") from None
     optuna.logging.set_verbosity(optuna.logging.ERROR)

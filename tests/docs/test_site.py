@@ -71,6 +71,17 @@ def test_a_page_loads_nothing_from_a_network_fits_a_phone_and_axe_finds_nothing(
     page.close()
 
 
+@pytest.mark.parametrize("name", ["index", "notebooks/three-hospitals"])
+def test_code_and_short_words_are_read_on_a_desk_without_scrolling(browser, name):
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.goto((SITE / f"{name}.html").as_uri())
+    wide = "all => all.filter(one => one.scrollWidth > one.clientWidth + 1).length"
+    assert page.eval_on_selector_all("pre, pre > code, .highlight-ipynb", wide) == 0
+    tall = "all => all.filter(one => one.innerText == 'ok').map(one => one.clientHeight)"
+    assert min(page.eval_on_selector_all("td", tall), default=0) < 45
+    page.close()
+
+
 def test_a_search_finds_pages_that_were_opened_from_a_disk(browser):
     page = browser.new_page(viewport={"width": 1280, "height": 800})
     page.goto((SITE / "index.html").as_uri())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -160,6 +161,8 @@ def test_a_forecast_is_shown_like_a_plan():
     assert "A client sends" in shown and "and receives" in shown
     assert "pairs, asked coarsely" in shown and "records in a cell" in shown
     assert "<table>" in forecast._repr_html_()
+    alone = replace(forecast, plan=replace(forecast.plan, clients=1))
+    assert repr(alone).startswith("Forecast of mst for 1 client: epsilon")
 
 
 @pytest.mark.parametrize("what", [None, "aim", table()])

@@ -8,6 +8,7 @@ import os
 import signal
 import sqlite3
 import sys
+import warnings
 from pathlib import Path
 
 import optuna
@@ -27,6 +28,19 @@ from tests.crash.trials import fork, wait
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 SPACE = Space("a model", lambda schema, seed: None, {"depth": (1, 9), "rate": (0.01, 1.0, "log")})
 OWN = {"depth": 3, "rate": 0.1}
+
+
+def test_what_the_library_says_when_it_is_imported_reaches_nobody(tmp_path, monkeypatch):
+    (tmp_path / "optuna.py").write_text(
+        "import warnings\nwarnings.warn('no widgets')\n"
+        "class logging:\n    ERROR, set_verbosity = 1, staticmethod(print)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "optuna")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert searching.import_optuna().__file__ == str(tmp_path / "optuna.py")
+    assert said == []
 
 
 class Crash(BaseException):
