@@ -28,7 +28,7 @@ ELSEWHERE = {
 _LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 _FENCE = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
 _NOTEBOOK_LINK = re.compile(r'href="([^":]+)\.md(?=["#])')
-_WARNED = 'data-mime-type="application/vnd.jupyter.stderr"'
+_WARNED = re.compile('<div [^>]*data-mime-type="application/vnd.jupyter.stderr"')
 _ROLE = re.compile(r":\w+:(<code>)[.~]?")
 _LOADS = re.compile(
     r"""<(?:script|img|iframe|source|video)\b[^>]*\bsrc=["']?(?:https?:)?//"""
@@ -79,7 +79,7 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
     """Docstrings name what they speak of by roles; notebooks link as the project does; an empty
     corner of a table is no heading of anything."""
     if page.file.src_uri.endswith(".ipynb"):
-        if _WARNED in html:
+        if _WARNED.search(html):
             raise PluginError(f"{page.file.src_uri}: a cell wrote to stderr")
         for link in _NOTEBOOK_LINK.findall(html):
             there = posixpath.normpath(posixpath.join(posixpath.dirname(page.file.src_uri), link))

@@ -125,8 +125,8 @@ class Forecast(Shown):
         because = "" if self.reason is None else f", because {self.reason}"
         title = (
             f"Forecast of {self.method} for {self.plan.clients:,} "
-            f"client{'s' * (self.plan.clients != 1)}: epsilon {figure(self.epsilon, 6)}, delta {budget.resolved_delta:.3g}, for one "
-            f"{budget.protects.words}"
+            f"client{'s' * (self.plan.clients != 1)}: epsilon {figure(self.epsilon, 6)}, delta "
+            f"{budget.resolved_delta:.3g}, for one {budget.protects.words}"
         )
         parts: list[Grid | Said] = [
             Said(f"{self.method}{because}. Solved for: {self.solved}."),
