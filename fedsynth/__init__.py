@@ -155,8 +155,9 @@ def __getattr__(name: str) -> Any:
     if home is None:
         import difflib
 
-        near = [] if name.startswith("_") else difflib.get_close_matches(name, __all__, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        known = {} if name.startswith("_") else {each.casefold(): each for each in __all__}
+        near = difflib.get_close_matches(name.casefold(), known, n=1)
+        hint = f"; did you mean {known[near[0]]!r}?" if near else ""
         raise AttributeError(f"module 'fedsynth' has no attribute {name!r}{hint}")
     return getattr(importlib.import_module(home), name)
 

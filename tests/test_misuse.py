@@ -202,6 +202,7 @@ MISUSES: dict[str, tuple[Use, type[Exception], tuple[str, ...]]] = {
     "marginal twice": (lambda w: w.synth.marginal(["age"] * 2), ConfigError, ("twice",)),
     "regression(typo)": (lambda w: w.infer.regression("visit"), ConfigError, ("'visits'",)),
     "synth.fit_transform": (lambda w: w.synth.fit_transform, AttributeError, ("fit, plan",)),
+    "fs.aim": (lambda w: fs.aim, AttributeError, ("did you mean 'AIM'",)),
     "fs.choos": (lambda w: fs.choos, AttributeError, ("did you mean 'choose'",)),
     "synth.sampel": (lambda w: w.synth.sampel, AttributeError, ("did you mean 'sample'",)),
     # A classifier.

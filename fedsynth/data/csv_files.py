@@ -90,21 +90,22 @@ def _read(
         if dialect.separator is None:
             separator = _find_separator(path, sample, names)
         header = _read_header(path, sample, separator)
-        table = arrow_csv.read_csv(
-            pa.PythonFile(_open(path), mode="r"),
-            read_options=arrow_csv.ReadOptions(
-                use_threads=False,
-                block_size=1 << 24,
-                # Which is read as it is.
-                encoding="utf8" if _canonical(encoding) == "utf-8" else encoding,
-            ),
-            parse_options=arrow_csv.ParseOptions(
-                delimiter=separator, newlines_in_values=True, invalid_row_handler=refuse
-            ),
-            convert_options=arrow_csv.ConvertOptions(
-                strings_can_be_null=False, column_types=dict.fromkeys(header, pa.string())
-            ),
-        )
+        with _open(path) as file:
+            table = arrow_csv.read_csv(
+                pa.PythonFile(file, mode="r"),
+                read_options=arrow_csv.ReadOptions(
+                    use_threads=False,
+                    block_size=1 << 24,
+                    # Which is read as it is.
+                    encoding="utf8" if _canonical(encoding) == "utf-8" else encoding,
+                ),
+                parse_options=arrow_csv.ParseOptions(
+                    delimiter=separator, newlines_in_values=True, invalid_row_handler=refuse
+                ),
+                convert_options=arrow_csv.ConvertOptions(
+                    strings_can_be_null=False, column_types=dict.fromkeys(header, pa.string())
+                ),
+            )
     except UnicodeDecodeError:
         raise
     except (EOFError, zlib.error, OSError):

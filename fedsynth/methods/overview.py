@@ -75,6 +75,7 @@ def _cost(synth: FittedModel[Any]) -> list[tuple[str, str]]:
     except FedsynthError as error:
         return [("spent", str(error))]
     job, budget, spent = ledger.job, ledger.job.budget, ledger.spent().epsilon
+    clients = "one client" if job.clients == 1 else f"{job.clients:,} clients"
     insecure = ", void: a known seed, or nothing encrypted" if job.insecure else ""
     return [
         (
@@ -82,6 +83,6 @@ def _cost(synth: FittedModel[Any]) -> list[tuple[str, str]]:
             f"epsilon {spent:.4g} of {budget.epsilon:g}, delta {budget.resolved_delta:.3g}, "
             f"for one {budget.protects.words}, {budget.trust} trust{insecure}",
         ),
-        ("asked", f"{len(ledger.events):,} questions, of {job.clients:,} clients"),
+        ("asked", f"{len(ledger.events):,} questions, of {clients}"),
         ("messages", synth.traffic.words),
     ]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import gc
 import gzip
 import io
+import warnings
 
 import pytest
 from hypothesis import given, settings
@@ -209,6 +211,15 @@ def test_a_header_longer_than_any_sample_is_read_whole(tmp_path):
         table, found, guessed = read_csv(tmp_path / "t.csv", Dialect())
         assert table.column_names == names and found == separator
         assert guessed == ({"separator": ";"} if separator == ";" else {})
+
+
+def test_a_file_is_closed_when_it_was_read(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"a;b\n1;2\n")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        read_table(tmp_path / "a.csv", separator=";")
+        gc.collect()
+    assert [one.message for one in said] == []
 
 
 def test_tabs_have_a_name(tmp_path):
