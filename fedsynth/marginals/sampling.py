@@ -24,7 +24,8 @@ def sample(
     average, and which row gets which cell is random. So marginals carry far less sampling noise
     than those of independent draws, and neither columns nor neighbouring rows are coupled.
     """
-    codes = np.zeros((rows, len(tree.domain)), np.int32)
+    # A column lies in one piece, since columns are what is read and written.
+    codes = np.zeros((rows, len(tree.domain)), np.int32, order="F")
     drawn: set[int] = set()
     for index in (0, *(child for _, child in tree.edges)):
         clique = tree.cliques[index]
