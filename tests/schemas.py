@@ -101,7 +101,7 @@ def schemas(draw):
             max_size=5,
         )
     )
-    columns = [Boolean(name="first", missing=draw(st.booleans()))]
+    columns = [Boolean(name="self", missing=draw(st.booleans()))]
     for place, kind in enumerate(kinds):
         name = f"column {place}"
         if kind == "boolean":

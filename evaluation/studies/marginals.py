@@ -55,7 +55,7 @@ FILES = {
     "epilepsy": ("seizure", "epilepsy/epilepsy.csv.gz"),
 }
 SILOS = {"clients": 10, "trust": "distributed"}
-ONE = {"clients": 1, "trust": "central"}
+ONE = {"clients": 1, "trust": "central", "settings": {"selection": "exponential"}}
 EPILEPSY = {"data": "epilepsy", "clients": 20, "trust": "distributed"}
 TABLES = {
     "adult": [

@@ -252,9 +252,14 @@ def learn_from(rows, test, schema, seed):
     return 1 - float(((answers - truth.y) ** 2).mean() / truth.y.var())
 
 
-def run(name, method, seed, epsilon=1.0, settings=None, trust="distributed", rows=MOST):
+def run(
+    name, method, seed, epsilon=1.0, settings=None, trust="distributed", rows=MOST, predict=True
+):
     of, _, most = name.partition("@")
     table, schema = rows_of(of)
+    answered = schema
+    if not predict:
+        schema = schema.model_copy(update={"target": None})
     train, test = split(table, seed, int(most or rows), rows)
     start, remarks = time.process_time(), ()
     if method == "real":
@@ -281,7 +286,8 @@ def run(name, method, seed, epsilon=1.0, settings=None, trust="distributed", row
         "settings": settings or {},
         "rows": len(train),
         "columns": len(schema.modelled),
-        "score": round(learn_from(rows, test, schema, 0), 4),
+        "predict": predict,
+        "score": round(learn_from(rows, test, answered, 0), 4),
         "cpu": round(spent, 1),
         "remarks": list(remarks),
     }
@@ -301,6 +307,7 @@ def main():
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--epsilons", type=float, nargs="*", default=[1.0])
     parser.add_argument("--trust", default="distributed")
+    parser.add_argument("--no-target", action="store_true", help="fit as if nothing is predicted")
     parser.add_argument("--most", type=int, default=MOST, help="rows of a table")
     parser.add_argument("--settings", type=json.loads, default={})
     parser.add_argument("--out", type=Path, default=HOME / "evaluation/results/uneven_tables.jsonl")
@@ -319,6 +326,7 @@ def main():
                     options.settings,
                     options.trust,
                     options.most,
+                    not options.no_target,
                 )
                 for seed in options.seeds
             ]

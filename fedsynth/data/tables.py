@@ -26,6 +26,7 @@ from fedsynth.schema import Schema
 from fedsynth.schema.cells import missing_text, read_cells, violations
 from fedsynth.schema.columns import Boolean, Categorical, Continuous, Datetime, Integer, Modelled
 from fedsynth.schema.columns.declaration import FLOATS, INTEGERS
+from fedsynth.schema.frames import with_columns
 from fedsynth.schema.rounding import round_to_grid
 from fedsynth.schema.spelling import cast_numbers, spell, write_texts
 
@@ -174,7 +175,7 @@ def _apply(schema: Schema, frame: pd.DataFrame) -> pd.DataFrame:
         for column in schema.observed
         if column.name in frame
     }
-    return frame.assign(**typed)
+    return with_columns(frame, typed)
 
 
 def write_table(
@@ -209,7 +210,7 @@ def write_table(
                 for column in schema.observed
                 if pd.api.types.infer_dtype(plain[column.name]).startswith("mixed")
             }
-            plain.assign(**mixed).to_parquet(path, index=False)
+            with_columns(plain, mixed).to_parquet(path, index=False)
             return
         # A time stamp in the gzip header would change the bytes from run to run.
         packing = {"method": "gzip", "mtime": 0} if kind == ".csv.gz" else None
@@ -233,7 +234,7 @@ def _as_texts(plain: pd.DataFrame, schema: Schema, *, excel_safe: bool) -> pd.Da
         )
         for column in schema.observed
     }
-    written = plain.assign(**texts)
+    written = with_columns(plain, texts)
     return spell_safely(written) if excel_safe else written
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,14 @@ def demand_frame(table: object, where: str) -> pd.DataFrame:
             f"{where}: several columns are called {', '.join(map(repr, repeated))}; rename them"
         )
     return frame
+
+
+def with_columns(frame: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:
+    """The frame with columns of any names set: `DataFrame.assign` takes none called `self`."""
+    changed = frame.copy(deep=False)
+    for name, values in columns.items():
+        changed[name] = values
+    return changed
 
 
 def is_foreign(table: object) -> bool:

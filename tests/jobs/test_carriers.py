@@ -27,7 +27,7 @@ def job(method: str, trust: str = "central", **federation: object) -> Config:
 @pytest.mark.parametrize(
     ("method", "trust", "carrier", "why"),
     [
-        ("aim", "central", "messages", "35 questions"),
+        ("aim", "central", "messages", "6 questions"),
         ("aim", "distributed", "messages", "6 questions in 8 messages"),
         ("privbayes", "central", "messages", "3 questions"),
         ("auto", "local", "messages", "6 questions"),
@@ -81,5 +81,5 @@ def test_a_plan_says_what_carries_it_on_flower(tmp_path, capsys):
     assert cli.run(["plan", str(path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["carrier"] == "messages"
     assert cli.run(["plan", str(path), "--set", "federation.carrier=messages"]) == 0
-    told = "On Flower it goes by messages (the job says so, of 35 questions)"
+    told = "On Flower it goes by messages (the job says so, of 6 questions)"
     assert told in capsys.readouterr().out

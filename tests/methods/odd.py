@@ -43,11 +43,13 @@ ODD = {
         schema_of(Categorical(name="t", values=["x", "y"]), target="t"),
         pd.DataFrame({"t": ["x", "y"]}),
     ),
-    "one class": (
+    "one class, in a column that is called as methods of pandas call their own": (
         schema_of(
-            Integer(name="a", lower=0, upper=9), Categorical(name="t", values=["x"]), target="t"
+            Integer(name="name", lower=0, upper=9),
+            Categorical(name="self", values=["x"]),
+            target="self",
         ),
-        pd.DataFrame({"a": [1, 2], "t": ["x", "x"]}),
+        pd.DataFrame({"name": [1, 2], "self": ["x", "x"]}),
     ),
     "a single row": (
         schema_of(Integer(name="a", lower=0, upper=9), Boolean(name="b"), target="b"),
@@ -62,8 +64,8 @@ ODD = {
         pd.DataFrame({"a": [None, None], "b": [True, False]}),
     ),
     "a numeric target": (
-        schema_of(Integer(name="a", lower=0, upper=9), Boolean(name="b"), target="a"),
-        pd.DataFrame({"a": [1, 2], "b": [True, False]}),
+        schema_of(Integer(name="index", lower=0, upper=9), Boolean(name="count"), target="index"),
+        pd.DataFrame({"index": [1, 2], "count": [True, False]}),
     ),
     "dates and keys": (
         schema_of(

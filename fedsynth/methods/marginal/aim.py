@@ -103,7 +103,10 @@ class AIM(GraphicalSynthesizer):
             return [Asked(label, len(alone), alone, "", len(alone)) for label in (COARSE, FINE)]
         total = min(settings.marginals or 1, len(workload))
         if settings.selection == "exponential":
-            return [Asked(FINE, 1, workload, "asked one by one", total, small_first=True)]
+            beside = ALONE if self.schema.target_column is None else 0.0
+            return [
+                Asked(FINE, 1, workload, "asked one by one", total, small_first=True, alone=beside)
+            ]
         again = Asked(
             FINE,
             total / settings.messages,

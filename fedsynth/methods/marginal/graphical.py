@@ -317,7 +317,8 @@ class GraphicalSynthesizer(Synthesizer[Learned]):
 
         Returns:
             A row a combination: the values, `count` (the model's), `low` and `high` (from the
-            unbiased noisy tables that hold these columns; not a number where none was asked).
+            unbiased noisy tables that hold these columns; not a number where none was asked). A
+            column of the table that is called like one of these is `column count` here.
 
         Raises:
             ConfigError: no such column, or too many together.
@@ -336,15 +337,16 @@ class GraphicalSynthesizer(Synthesizer[Learned]):
         table = (model.marginal(clique) * model.total).ravel()
         labels = [learned.encoding.labels(names[k]) for k in clique]
         index = pd.MultiIndex.from_product(labels, names=[names[k] for k in clique])
-        rows = index.to_frame(index=False).assign(count=table, low=np.nan, high=np.nan)
+        rows = index.to_frame(index=False)
+        told = pd.DataFrame({"count": table, "low": np.nan, "high": np.nan})
         known = None if evidence else estimate_marginal(learned.measurements, clique)
         if known is not None:
             noise = np.broadcast_to(known.deviations, known.values.shape).ravel()
             reach = NormalDist().inv_cdf(0.5 + level / 2) * noise
-            rows["low"] = np.maximum(known.values.ravel() - reach, 0.0)
-            rows["high"] = np.maximum(known.values.ravel() + reach, 0.0)
-        shown = rows[[*columns, "count", "low", "high"]]
-        return shown.rename(columns=dict(zip(columns, asked, strict=True)))
+            told["low"] = np.maximum(known.values.ravel() - reach, 0.0)
+            told["high"] = np.maximum(known.values.ravel() + reach, 0.0)
+        shown = [f"column {name}" if name in told else name for name in asked]
+        return pd.concat([rows[list(columns)].set_axis(shown, axis=1), told], axis=1)
 
 
 def _absent(values: NDArray[Any]) -> NDArray[np.bool_]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 
 import numpy as np
@@ -38,6 +38,10 @@ _TRIED = 200
 _FITTED = 0.3
 # Of a message's squared weights, the share of columns alone that are asked beside tables.
 ALONE = 0.35
+# Choices by the exponential mechanism that bring nothing, one after another, that end choosing.
+_IDLE = 3
+# Models that these choices are made by, at the most: of more choices several are made by each.
+_MODELS = 40
 # Steps of a fit between two messages, and between two turns of choosing for one.
 _STEPS, _BETWEEN = 100, 20
 _TOLERANCE = 1e-3
@@ -286,37 +290,65 @@ class Search:
         return self.settings.target_weight if self.target in clique else 1.0
 
     def by_exponential_mechanism(self) -> None:
-        """AIM's rounds: choose among exact scores, measure, fit."""
-        terms = self.measurer.terms(FINE)
-        heaviest = max(self._weight(clique) for clique in self.workload)
-        for _ in range(self.settings.marginals or 0):
-            if not self.measurer.affordable(SELECT):
-                break
+        """AIM's rounds: choose among exact scores, measure, fit.
+
+        Where nothing is to be predicted, columns are asked beside each choice, and what turns out
+        to differ from the model by its noise alone stays out of it: after a few such, what is left
+        of the budget tells more of what is modelled already. Of many columns several are chosen by
+        one model.
+        """
+        most, limit = self.settings.marginals or 0, self.settings.max_cells
+        measured, idle, wary = 0, 0, self.target is None
+        while measured < most and idle < _IDLE:
             self.model = self.fit_model(_STEPS)
-            limit = self.settings.max_cells
             left = [clique for clique in self.workload if clique not in self.chosen]
             grown = grown_cells(self.domain, self._model_cliques(), left, limit)
             open_ = [clique for clique, cells in zip(left, grown, strict=True) if cells <= limit]
-            if not open_:
-                break
             codes, scale = self.model.sample(_DRAWN, self.rng), self.model.total / _DRAWN
-            tables = [count(self.domain, codes, c).ravel() * scale for c in open_]
-            weights = np.array([self._weight(c) / heaviest for c in open_])
-            cells = np.array([len(table) for table in tables])
-            picked = open_[
-                self.measurer.choose(
-                    SELECT,
-                    open_,
-                    np.concatenate(tables),
-                    weights,
-                    # What measuring it costs in expected error (AIM, Algorithm 2).
-                    math.sqrt(2 / math.pi) * terms.scale * cells,
-                )
-            ]
-            if not self.measurer.affordable(FINE):
+            tables = {clique: count(self.domain, codes, clique) * scale for clique in open_}
+            before = measured
+            for _ in range(min(-(-most // _MODELS), most - measured)):
+                if not tables or not self.measurer.affordable(SELECT):
+                    break
+                clique = self._choose_exactly(tables)
+                expected = tables.pop(clique)
+                if not self._fits([*self._model_cliques(), clique]):
+                    continue
+                if not self.measurer.affordable(FINE):
+                    break
+                self._ask(FINE, [clique], beside=wary)
+                measured += 1
+                if wary and not self._told(clique, expected, scale):
+                    idle += 1
+                else:
+                    self.chosen.append(clique)
+                    idle = 0
+            if measured == before:
                 break
-            self.evidence.add(self.measurer.ask(FINE, [picked], [1.0]))
-            self.chosen.append(picked)
+        for _ in range(measured, most):
+            if self.measurer.affordable(FINE):
+                self._ask(FINE, maximal(self._known_cliques()), by_size=True, beside=True)
+        self._remark()
+
+    def _told(self, clique: Clique, expected: Array, scale: float) -> bool:
+        """Whether what was measured differs from the model by more than its noise."""
+        found = self.evidence.estimate(clique)
+        assert found is not None
+        return gain(found, expected, scale, _FITTED * found.deviations) > 0
+
+    def _choose_exactly(self, tables: Mapping[Clique, Array]) -> Clique:
+        """The clique that differs most from the model's tables, by the exponential mechanism. What
+        measuring it costs in expected error is taken off (AIM, Algorithm 2)."""
+        cliques, heaviest = list(tables), max(self._weight(clique) for clique in self.workload)
+        noise = self.measurer.terms(FINE).scale / math.sqrt(1 - ALONE * (self.target is None))
+        place = self.measurer.choose(
+            SELECT,
+            cliques,
+            np.concatenate([table.ravel() for table in tables.values()]),
+            np.array([self._weight(clique) / heaviest for clique in cliques]),
+            math.sqrt(2 / math.pi) * noise * np.array([table.size for table in tables.values()]),
+        )
+        return cliques[place]
 
     def fit_model(self, steps: int) -> Model:
         """The model of everything known so far, on the cliques chosen so far."""

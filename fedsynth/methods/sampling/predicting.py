@@ -12,6 +12,7 @@ from fedsynth.data.conforming import Conformed, conform_all
 from fedsynth.data.images import Images, check_images, demand_rows
 from fedsynth.errors import ConfigError
 from fedsynth.schema import Boolean, Categorical, ImageSchema, Schema
+from fedsynth.schema.frames import with_columns
 
 
 @runtime_checkable
@@ -57,5 +58,5 @@ def conform_unlabelled(
         )
     if isinstance(data, Images):
         raise ConfigError("the schema describes a table, and images were given")
-    labelled = data.assign(**{target.name: target.categories[0]})
+    labelled = with_columns(data, {target.name: target.categories[0]})
     return conform_all(labelled, schema, "table to classify")

@@ -15,6 +15,7 @@ from fedsynth.methods.marginal.privbayes import PrivBayes
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.schema import (
+    Boolean,
     Categorical,
     Continuous,
     Datetime,
@@ -131,6 +132,15 @@ def test_a_marginal_answers_with_intervals_that_hold_the_truth(fitted):
         fitted.marginal(["outcom"])
     with pytest.raises(ConfigError, match="each once"):
         fitted.marginal(["age", "age"])
+
+
+def test_columns_that_are_called_as_the_answers_of_a_marginal_are_told_from_them():
+    schema = Schema(columns=[Boolean(name="count"), Boolean(name="self")])
+    frame = pd.DataFrame({"count": [True] * 300 + [False] * 100, "self": [True] * 400})
+    answer = AIM(schema).fit(frame, Budget(epsilon=8.0)).marginal(["count", "self"])
+    assert list(answer) == ["column count", "self", "count", "low", "high"]
+    row = answer[(answer["column count"] == "True") & (answer["self"] == "True")].iloc[0]
+    assert row["low"] <= 300 <= row["high"] and row["count"] == pytest.approx(300, abs=20)
 
 
 def test_a_release_can_be_sampled_from_again(fitted, tmp_path):
@@ -328,11 +338,12 @@ def test_choices_of_a_fit_that_was_cut_off_are_not_made_again(method, tmp_path, 
 
     monkeypatch.setattr(Channel, "select", failing)
     tables, budget = owners(90, 60), Budget(epsilon=2.0, delta=1e-5, trust="central")
+    settings = {"selection": "exponential"}
     with pytest.raises(RuntimeError):
-        method(SCHEMA).fit(tables, budget, folder=tmp_path)
+        method(SCHEMA, settings).fit(tables, budget, folder=tmp_path)
     before = [event.terms for event in Ledger.read(tmp_path / "ledger.jsonl").events]
     made = sum(terms.mechanism == "exponential" for terms in before)
-    synth = method(SCHEMA).fit(tables, budget, folder=tmp_path, resume=True)
+    synth = method(SCHEMA, settings).fit(tables, budget, folder=tmp_path, resume=True)
     after = [event.terms for event in synth.ledger.events]
     assert made == 2 and after[: len(before)] == before
     planned = sum(p.count for p in synth.ledger.job.plan)

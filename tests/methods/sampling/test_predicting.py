@@ -17,10 +17,13 @@ PICTURES = ImageSchema(shape=(2, 3), target=CLASS)
 PIXELS = np.zeros((4, 2, 3), np.uint8)
 
 
-def test_labels_are_not_looked_at_and_may_be_absent():
-    frame = pd.DataFrame({"a": [1, 2], "t": ["x", "nonsense"]})
+@pytest.mark.parametrize("target", ["t", "self"])
+def test_labels_are_not_looked_at_and_may_be_absent(target):
+    frame = pd.DataFrame({"a": [1, 2], target: ["x", "nonsense"]})
+    known = Categorical(name=target, values=["x", "y"])
+    schema = Schema(columns=[TABLE.columns[0], known], target=target)
     for given in (frame, frame[["a"]]):
-        assert conform_unlabelled(given, TABLE).columns["a"].tolist() == [1, 2]
+        assert conform_unlabelled(given, schema).columns["a"].tolist() == [1, 2]
     for labels in (None, np.array([0, 1, 9, 0])):
         known = conform_unlabelled(Images(PIXELS, labels), PICTURES)
         assert known.labels is None and known.pixels is PIXELS
