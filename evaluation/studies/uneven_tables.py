@@ -253,7 +253,15 @@ def learn_from(rows, test, schema, seed):
 
 
 def run(
-    name, method, seed, epsilon=1.0, settings=None, trust="distributed", rows=MOST, predict=True
+    name,
+    method,
+    seed,
+    epsilon=1.0,
+    settings=None,
+    trust="distributed",
+    rows=MOST,
+    predict=True,
+    noise=None,
 ):
     of, _, most = name.partition("@")
     table, schema = rows_of(of)
@@ -270,7 +278,8 @@ def run(
         chosen = fs.choose(schema, epsilon).method if method == "auto" else method
         synth = METHODS[chosen](schema, **(settings or {}))
         owners = partition(train, 5, "uniform", schema=schema, seed=seed)
-        insecure = {} if np.isfinite(epsilon) else {"insecure_noise_seed": 0}
+        noise = 0 if noise is None and not np.isfinite(epsilon) else noise
+        insecure = {} if noise is None else {"insecure_noise_seed": noise}
         curious = {"curious": 0} if trust == "distributed" else {}
         budget = fs.Budget(epsilon=epsilon, delta=DELTA, trust=trust, **curious)
         quiet = {"progress": False, "caution": lambda _: None}
@@ -283,6 +292,7 @@ def run(
         "epsilon": str(epsilon),
         "trust": trust,
         "seed": seed,
+        **({} if noise is None else {"noise": noise}),
         "settings": settings or {},
         "rows": len(train),
         "columns": len(schema.modelled),
@@ -305,6 +315,9 @@ def main():
     parser.add_argument("--label", help="in the results, of the code that was run")
     parser.add_argument("--tables", nargs="*", default=[*CHOSEN_ON, *HELD_OUT, *UNSEEN, *FRESH])
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2])
+    parser.add_argument(
+        "--noise", type=int, nargs="*", default=[None], help="seeds of the noise, for like draws"
+    )
     parser.add_argument("--epsilons", type=float, nargs="*", default=[1.0])
     parser.add_argument("--trust", default="distributed")
     parser.add_argument("--no-target", action="store_true", help="fit as if nothing is predicted")
@@ -327,8 +340,10 @@ def main():
                     options.trust,
                     options.most,
                     not options.no_target,
+                    noise,
                 )
                 for seed in options.seeds
+                for noise in options.noise
             ]
             with options.out.open("a") as file:
                 for one in found:
