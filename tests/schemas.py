@@ -76,11 +76,16 @@ def continuouses(draw, name="x"):
 
 @st.composite
 def datetimes(draw, name="t"):
-    resolution, unit = draw(
-        st.sampled_from([("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1)])
-    )
-    lower = datetime(1902, 1, 1) + draw(st.integers(0, 10**4)) * timedelta(seconds=unit)
-    upper = lower + draw(st.integers(0, 10**5)) * timedelta(seconds=unit)
+    seconds = {"year": 0, "month": 0, "day": 86_400, "hour": 3_600, "minute": 60, "second": 1}
+    resolution = draw(st.sampled_from(list(seconds)))
+    if unit := seconds[resolution]:
+        lower = datetime(1902, 1, 1) + draw(st.integers(0, 10**4)) * timedelta(seconds=unit)
+        upper = lower + draw(st.integers(0, 10**5)) * timedelta(seconds=unit)
+    else:
+        first, last = sorted(draw(st.lists(st.integers(0, 3000), min_size=2, max_size=2)))
+        months = 12 if resolution == "year" else 1
+        first, last = (month // months * months for month in (first, last))
+        lower, upper = (datetime(1902 + m // 12, m % 12 + 1, 1) for m in (first, last))
     return Datetime(
         name=name,
         lower=lower,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 import numpy as np
@@ -147,8 +147,8 @@ def _spell(value: float, column: Numeric) -> str:
     if not isinstance(column, Datetime):
         return f"{value:.15g}"
     try:
-        moment = column.origin + timedelta(seconds=value * column.seconds)
-        if column.resolution != "day":
+        moment = column.moment_at(value)
+        if not column.calendar:
             moment = moment.replace(tzinfo=UTC).astimezone(column.clock).replace(tzinfo=None)
         return _moment(moment, column)
     except OverflowError:
@@ -156,7 +156,7 @@ def _spell(value: float, column: Numeric) -> str:
 
 
 def _moment(moment: datetime, column: Datetime) -> str:
-    return str(moment.date()) if column.resolution == "day" else str(moment)
+    return str(moment.date()) if column.calendar else str(moment)
 
 
 def check(frame: pd.DataFrame, schema: Schema) -> list[Violation]:

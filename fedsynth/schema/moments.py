@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 
 import numpy as np
 import pandas as pd
@@ -32,7 +32,7 @@ def read_units(series: pd.Series, column: Datetime) -> NDArray[np.float64]:
 
 def moments(units: NDArray[np.float64], column: Datetime) -> pd.Series:
     """Units since `lower` [n] as datetime64 by the column's clock, without a zone; NaN as NaT."""
-    if column.zone is None or column.resolution == "day":
+    if column.zone is None or column.calendar:
         return _count_on(units, column)
     clock: pd.Series = zoned_moments(units, column).dt.tz_localize(None)
     return clock
@@ -41,7 +41,7 @@ def moments(units: NDArray[np.float64], column: Datetime) -> pd.Series:
 def zoned_moments(units: NDArray[np.float64], column: Datetime) -> pd.Series:
     """Units since `lower` [n] as moments of the column's zone, UTC where it names none."""
     series = _count_on(units, column)
-    if column.resolution == "day":
+    if column.calendar:
         return _localize(series, column)
     zoned: pd.Series = series.dt.tz_localize("UTC").dt.tz_convert(column.zone or "UTC")
     return zoned
@@ -49,8 +49,11 @@ def zoned_moments(units: NDArray[np.float64], column: Datetime) -> pd.Series:
 
 def _count_on(units: NDArray[np.float64], column: Datetime) -> pd.Series:
     known = np.where(np.isnan(units), 0, units).astype(np.int64)
-    since = known * np.timedelta64(column.seconds, "s")
-    series = pd.Series(np.datetime64(column.origin, "s") + since, name=column.name)
+    if column.calendar:
+        moments = np.datetime64(column.lower, column.calendar) + known
+    else:
+        moments = np.datetime64(column.origin, "s") + known * np.timedelta64(column.seconds, "s")
+    series = pd.Series(moments.astype("datetime64[s]"), name=column.name)
     return series.mask(np.isnan(units))
 
 
@@ -82,14 +85,19 @@ def _parse(texts: pd.Series, column: Datetime, pattern: str) -> pd.Series:
 def _count_units(series: pd.Series, column: Datetime) -> NDArray[np.float64]:
     if column.zone is not None:
         placed = series if series.dt.tz is not None else _localize(series, column)
-        zone = column.zone if column.resolution == "day" else "UTC"
+        zone = column.zone if column.calendar else "UTC"
         series = placed.dt.tz_convert(zone).dt.tz_localize(None)
     elif series.dt.tz is not None:
         series = series.dt.tz_convert("UTC").dt.tz_localize(None)
     # In microseconds, since pandas' nanoseconds overflow at differences of 292 years.
-    since = series.to_numpy(dtype="datetime64[us]") - np.datetime64(column.origin, "us")
-    units = since.astype(np.int64) // (column.seconds * 1_000_000)
-    return np.where(np.isnat(since), np.nan, units)
+    moments = series.to_numpy(dtype="datetime64[us]")
+    if column.calendar:
+        kind = f"datetime64[{column.calendar}]"
+        units = (moments.astype(kind) - np.datetime64(column.lower, column.calendar)).astype(int)
+    else:
+        since = moments - np.datetime64(column.origin, "us")
+        units = since.astype(np.int64) // (column.seconds * 1_000_000)
+    return np.where(np.isnat(moments), np.nan, units)
 
 
 def _parse_far_units(text: str, column: Datetime) -> float:
@@ -103,5 +111,4 @@ def _parse_far_units(text: str, column: Datetime) -> float:
             moment = datetime.strptime(text, column.format)
         except ValueError:
             return math.nan
-    since = moment.replace(tzinfo=None) - column.lower
-    return float(since // timedelta(seconds=column.seconds))
+    return float(column.units_to(moment.replace(tzinfo=None)))

@@ -27,7 +27,7 @@ def demand_comparable(columns: Sequence[Modelled | Identifier]) -> list[Numeric]
     if len({column.seconds is None for column in numbers}) > 1:
         told = ", ".join(f"{one.name!r} is {one.format or 'a plain number'}" for one in numbers)
         raise SchemaError(f"needs numbers of one unit, or durations alone, but {told}")
-    finer = [one for one in dates if one.resolution != "day"]
+    finer = [one for one in dates if not one.calendar]
     if finer and len(finer) < len(dates):
         for one in finer:
             if one.clock.utcoffset(None) is None:
@@ -44,18 +44,44 @@ def most(low: Numeric, high: Numeric, values: Array) -> Array:
     if not isinstance(low, Datetime) or not isinstance(high, Datetime):
         return _scale(values, high, low, np.inf)
     if high.seconds <= low.seconds:
-        shifted = (values * high.seconds + _origin(high, low) - _origin(low, high)) / low.seconds
+        shifted = _place(_begin(values, high, low), low, high)
         return shifted if high.seconds == low.seconds else np.floor(shifted)
-    after = (values + 1) * high.seconds + _origin(high, low) - _origin(low, high)
-    return np.asarray(np.ceil(after / low.seconds) - 1)
+    after = _place(_begin(values + 1, high, low), low, high)
+    return np.asarray(np.ceil(after) - 1)
 
 
 def least(low: Numeric, high: Numeric, values: Array) -> Array:
     """The smallest number that a value of `high` may be where `low` has these."""
     if not isinstance(low, Datetime) or not isinstance(high, Datetime):
         return _scale(values, low, high, -np.inf)
-    shifted = (values * low.seconds + _origin(low, high) - _origin(high, low)) / high.seconds
+    shifted = _place(_begin(values, low, high), high, low)
     return np.floor(shifted) if high.seconds > low.seconds else shifted
+
+
+def _begin(values: Array, column: Datetime, other: Datetime) -> Array:
+    """Seconds from 1970 to where units of a column begin, on a clock that both share."""
+    if column.calendar in (None, "D"):
+        return values * column.seconds + _origin(column, other)
+    found = np.array(values, np.float64)
+    known = np.isfinite(found)
+    whole = np.datetime64(column.lower, column.calendar) + np.floor(found[known]).astype(np.int64)
+    found[known] = whole.astype("datetime64[s]").astype(np.int64)
+    return found
+
+
+def _place(seconds: Array, column: Datetime, other: Datetime) -> Array:
+    """The column's unit in which so many seconds from 1970 lie, with what of it has passed; whole
+    where units differ in length."""
+    if column.calendar in (None, "D"):
+        return (seconds - _origin(column, other)) / column.seconds
+    found = np.array(seconds, np.float64)
+    known = np.isfinite(found)
+    moments = np.floor(found[known]).astype(np.int64).astype("datetime64[s]")
+    since = moments.astype(f"datetime64[{column.calendar}]") - np.datetime64(
+        column.lower, column.calendar
+    )
+    found[known] = since.astype(np.int64)
+    return found
 
 
 def _scale(values: Array, given: Numeric, wanted: Numeric, towards: float) -> Array:
@@ -69,7 +95,7 @@ def _origin(column: Datetime, other: Datetime) -> float:
     """Seconds from 1970 to what the column's units are counted from, on a clock that it shares with
     the other."""
     seconds = float(np.datetime64(column.origin, "s").astype(np.int64))
-    if column.resolution != "day" and other.resolution == "day":
+    if not column.calendar and other.calendar:
         # Days are those of each column's own clock, finer units are counted in UTC.
         offset = column.clock.utcoffset(None)
         return seconds + (0.0 if offset is None else offset.total_seconds())

@@ -172,17 +172,21 @@ def _propose_datetime(read: Reading, name: str, missing: bool) -> Datetime:
     column = Datetime(name=name, lower=lower, upper=lower, resolution="second", zone=zone)
     seconds = local.dt.hour * 3_600 + local.dt.minute * 60 + local.dt.second
     if not seconds.any():
-        resolution = "day"
+        # Of two dates it may be chance that they begin a month.
+        begin = (local.dt.day == 1).all() and local.nunique() > 2
+        resolution = "day" if not begin else "month" if (local.dt.month > 1).any() else "year"
     else:
         # Of a clock that is put forward and back, hours are those that passed.
         moments = read.values.dt.tz_localize(None).to_numpy("datetime64[s]")
         passed = (moments - np.datetime64(column.origin, "s")).astype(np.int64)
         hours, minutes = passed % 3_600 == 0, passed % 60 == 0
         resolution = "hour" if hours.all() else "minute" if minutes.all() else "second"
-    unit = {"second": "s", "minute": "min", "hour": "h", "day": "D"}[resolution]
+    last = {"year": upper.to_period("Y"), "month": upper.to_period("M")}
+    unit = {"second": "s", "minute": "min", "hour": "h", "day": "D"}
+    upper = last[resolution].start_time if resolution in last else upper.floor(unit[resolution])
     entry = {
         **column.model_dump(),
-        "upper": upper.floor(unit).to_pydatetime(),
+        "upper": upper.to_pydatetime(),
         "resolution": resolution,
         "missing": missing,
     }

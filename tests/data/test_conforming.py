@@ -13,6 +13,7 @@ from fedsynth.data.conforming import conform, conform_all, restore
 from fedsynth.errors import DataError
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Identifier, Integer, Schema
 from fedsynth.schema.checking import check
+from fedsynth.schema.moments import moments, read_units
 from fedsynth.schema.spelling import spell
 from tests.schemas import arrays, schemas
 
@@ -425,3 +426,25 @@ def test_arrays_that_the_schema_does_not_allow_are_refused(columns, words):
     )
     with pytest.raises(DataError, match=words):
         restore(columns, schema, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("resolution", ["month", "year"])
+def test_months_and_years_are_those_of_the_calendar(resolution):
+    """Whatever the day, before the lower bound and far beyond every clock, and in a zone."""
+    column = Datetime(
+        name="t", lower="2019-01-01", upper="2024-01-01", resolution=resolution, missing=True
+    )
+    days = ["2019-01-01", "2020-02-29", "2023-12-31", "1968-12-31", "2150-07-04", None]
+    found = read_units(pd.Series(days), column)
+    expected = [0, 13, 59, -601, 1578] if resolution == "month" else [0, 1, 4, -51, 131]
+    assert found[:5].tolist() == expected and np.isnan(found[5])
+    assert read_units(pd.Series(["9999-03-01"]), column)[0] == (
+        12 * 7980 + 2 if resolution == "month" else 7980
+    )
+    back = moments(found[:3], column).astype(str).tolist()
+    first = ["2019-01-01", "2020-02-01", "2023-12-01"]
+    assert back == [day if resolution == "month" else f"{day[:4]}-01-01" for day in first]
+    # By the clock of the zone it is another month, and another year.
+    zoned = column.model_copy(update={"zone": "Asia/Kolkata"})
+    late = pd.Series(pd.to_datetime(["2019-12-31 23:00"], utc=True))
+    assert read_units(late, zoned)[0] == (12 if resolution == "month" else 1)

@@ -57,7 +57,15 @@ from fedsynth.schema.columns import (
         (lambda: Datetime(name="t", lower="2020-01-01Z", upper="2020-01-02"), ["`lower`"]),
         (
             lambda: Datetime(name="t", lower="2020-01-01", upper="2020-01-02", resolution="week"),
-            ["`resolution`", "day, hour"],
+            ["`resolution`", "year, month, day, hour"],
+        ),
+        (
+            lambda: Datetime(name="t", lower="2020-01-02", upper="2021-01-01", resolution="month"),
+            ["whole month"],
+        ),
+        (
+            lambda: Datetime(name="t", lower="2020-02-01", upper="2021-01-01", resolution="year"),
+            ["whole year"],
         ),
         (lambda: Identifier(name="id", prefix="P", dtype="int64"), ["'id'", "int64"]),
         (lambda: Identifier(name="id", width=4, dtype="int64"), ["'id'", "int64"]),

@@ -25,6 +25,8 @@ from fedsynth.schema import (
     load_schema,
 )
 from fedsynth.schema.checking import Violation, check
+from fedsynth.schema.moments import moments
+from fedsynth.schema.ordering import least, most
 
 COLUMNS = (
     Identifier(name="id"),
@@ -197,6 +199,33 @@ def test_moments_are_ordered_by_the_coarser_of_two_resolutions(low, high):
     places = [np.floor((told[name] - begin) / grid) for name in (low, high)]
     assert schema.broken(values).tolist() == (places[0] > places[1]).tolist()
     assert 100 < schema.broken(values).sum() < 400
+
+
+CALENDAR = {
+    "year": Datetime(name="year", lower="2018-01-01", upper="2022-01-01", resolution="year"),
+    "month": Datetime(name="month", lower="2018-11-01", upper="2021-06-01", resolution="month"),
+    "day": Datetime(name="day", lower="2019-01-15", upper="2021-03-03"),
+    "hour": Datetime(name="hour", lower="2019-02-01", upper="2021-02-01", resolution="hour"),
+}
+
+
+@pytest.mark.parametrize(("low", "high"), list(itertools.permutations(CALENDAR, 2)))
+def test_years_and_months_are_ordered_as_pandas_periods_are(low, high):
+    rng = np.random.default_rng(4)
+    columns = CALENDAR[low], CALENDAR[high]
+    schema = schema_of({"ordered": [low, high]}, columns=columns)
+    values = {one.name: rng.integers(0, int(one.high) + 1, 500) * 1.0 for one in columns}
+    coarse = max(columns, key=lambda one: one.seconds).resolution
+    period = {"year": "Y", "month": "M", "day": "D"}[coarse]
+    first, then = (moments(values[one.name], one).dt.to_period(period) for one in columns)
+    assert schema.broken(values).tolist() == (first > then).tolist()
+    assert 50 < schema.broken(values).sum() < 450
+    # Where one value is as far as it may be, the other still has a place.
+    for one, other, bound in ((*columns, least), (*columns[::-1], most)):
+        ends = np.array([0.0, one.high, np.nan, np.inf])
+        found = bound(*columns, ends)
+        assert np.isnan(found[2]) and found[3] == np.inf
+        assert (found[:2] == np.floor(found[:2])).all() or one.resolution == other.resolution
 
 
 def test_durations_of_different_units_are_ordered_by_their_length():

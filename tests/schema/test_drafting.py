@@ -457,6 +457,11 @@ def test_truth_values_are_boolean(dtype):
         (["01/31/20", "03/01/20"], "day", "%m/%d/%y"),
         (["01/31/69", "03/01/68"], "day", "%m/%d/%y"),
         ([datetime.date(2020, 1, 1), datetime.date(2020, 3, 1)], "day", None),
+        (["2020-01-01", "2020-03-01", "2020-04-01"], "month", None),
+        (["2020-01", "2020-03", "2021-04"], "month", None),
+        (["01/02/2019", "01/03/2020", "01/04/2024"], "month", "%d/%m/%Y"),
+        (["2016-01-01", "2020-01-01", "2021-01-01"], "year", None),
+        (["2020-01-01", "2020-03-01", "2020-04-02"], "day", None),
     ],
 )
 def test_dates_get_their_resolution_and_format(cells, resolution, pattern):

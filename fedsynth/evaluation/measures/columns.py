@@ -257,6 +257,6 @@ def _precision(column: Numeric, width: float) -> str:
         decimals = column.decimals if isinstance(column, Continuous) else 0
         return f".{min(decimals, max(0, 2 - math.floor(math.log10(width))))}f"
     days = width * column.seconds / 86_400
-    if column.resolution == "day" or days >= 2:
-        return "%Y-%m-%d"
+    if column.calendar or days >= 2:
+        return {"year": "%Y", "month": "%Y-%m"}.get(column.resolution, "%Y-%m-%d")
     return "%Y-%m-%d %H:%M:%S" if days * 1_440 < 2 else "%Y-%m-%d %H:%M"

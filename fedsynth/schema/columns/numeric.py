@@ -195,14 +195,27 @@ class Continuous(_Number):
         return pandas_name(self.dtype or "float64")
 
 
-Resolution = Literal["day", "hour", "minute", "second"]
-_SECONDS: dict[str, int] = {"day": 86_400, "hour": 3_600, "minute": 60, "second": 1}
+Resolution = Literal["year", "month", "day", "hour", "minute", "second"]
+# Of years and months on average, by the Gregorian calendar.
+_SECONDS: dict[str, int] = {
+    "year": 31_556_952,
+    "month": 2_629_746,
+    "day": 86_400,
+    "hour": 3_600,
+    "minute": 60,
+    "second": 1,
+}
 _PATTERNS: dict[str, str] = {
+    "year": "%Y-%m-%d",
+    "month": "%Y-%m-%d",
     "day": "%Y-%m-%d",
     "hour": "%Y-%m-%d %H:00",
     "minute": "%Y-%m-%d %H:%M",
     "second": "%Y-%m-%d %H:%M:%S",
 }
+
+
+_CALENDAR: dict[str, Literal["Y", "M", "D"]] = {"year": "Y", "month": "M", "day": "D"}
 
 
 def _refuse_number(value: object) -> object:
@@ -218,8 +231,9 @@ class Datetime(Declaration):
     Text is read as ISO 8601, or as `format` (strptime) says: without one, a date such as 03/04/2020
     is unreadable, because two clients may mean different days by it. Bounds, and cells that name no
     zone, are on the column's clock; others are turned to it. Conformed arrays hold whole units of
-    the resolution since `lower`: days of the calendar; hours, minutes or seconds that passed. With
-    a `step` they are whole steps of so many of these.
+    the resolution since `lower`: years, months or days of the calendar, a year or month being its
+    first day; hours, minutes or seconds that passed. With a `step` they are whole steps of so many
+    of these.
     """
 
     kind: Literal["datetime"] = "datetime"
@@ -229,7 +243,9 @@ class Datetime(Declaration):
     upper: Annotated[
         datetime, BeforeValidator(_refuse_number), Field(description="a date such as 2024-01-31")
     ]
-    resolution: Annotated[Resolution, Field(description="day, hour, minute or second")] = "day"
+    resolution: Annotated[
+        Resolution, Field(description="year, month, day, hour, minute or second")
+    ] = "day"
     format: Annotated[str | None, Field(description="a strptime format such as %d/%m/%Y")] = None
     zone: Annotated[
         str | None, Field(description="a time zone such as Europe/Berlin, UTC or '+02:00'")
@@ -245,7 +261,7 @@ class Datetime(Declaration):
     @property
     def high(self) -> float:
         """Highest value in conformed arrays: units from `lower` to `upper`."""
-        return float((self._count_from(self.upper) - self.origin) // self._step)
+        return float(self.units_to(self.upper))
 
     @property
     def origin(self) -> datetime:
@@ -258,11 +274,36 @@ class Datetime(Declaration):
         return find_zone(self.zone or "UTC")
 
     @property
-    def _step(self) -> timedelta:
-        return timedelta(seconds=self.seconds)
+    def calendar(self) -> Literal["Y", "M", "D"] | None:
+        """Years, months and days by NumPy's letter; None of units that pass on a clock."""
+        return _CALENDAR.get(self.resolution)
+
+    def units_to(self, moment: datetime) -> int:
+        """Whole units from `lower` to a moment of the column's clock, of no zone."""
+        years, months = moment.year - self.lower.year, moment.month - self.lower.month
+        if self.calendar == "Y":
+            return years
+        if self.calendar == "M":
+            return 12 * years + months
+        return (self._count_from(moment) - self.origin) // timedelta(seconds=self.seconds)
+
+    def moment_at(self, units: float) -> datetime:
+        """So many units after :attr:`origin`. Raises OverflowError out of a datetime's reach."""
+        if self.calendar in (None, "D"):
+            return self.origin + timedelta(seconds=units * self.seconds)
+        months = int(units) * (12 if self.calendar == "Y" else 1) + self.lower.month - 1
+        year = self.lower.year + months // 12
+        if not 1 <= year <= 9999:
+            raise OverflowError(f"the year {year}")
+        return datetime(year, months % 12 + 1, 1)
+
+    def _is_whole(self, bound: datetime) -> bool:
+        if self.calendar in (None, "D"):
+            return not (bound - datetime(1678, 1, 1)) % timedelta(seconds=self.seconds)
+        return bound == datetime(bound.year, 1 if self.calendar == "Y" else bound.month, 1)
 
     def _count_from(self, bound: datetime) -> datetime:
-        if self.resolution == "day":
+        if self.calendar:
             return bound
         offset = bound.replace(tzinfo=self.clock).utcoffset() or timedelta()
         # As pandas does, whose zones have no seconds.
@@ -280,7 +321,7 @@ class Datetime(Declaration):
 
     @property
     def seconds(self) -> int:
-        """Seconds in one unit of the resolution."""
+        """Seconds in one unit of the resolution, of years and months on average."""
         return _SECONDS[self.resolution]
 
     @property
@@ -288,7 +329,7 @@ class Datetime(Declaration):
         """The strftime pattern in which the column is written."""
         if self.format is not None:
             return self.format
-        if self.zone is None or self.resolution == "day":
+        if self.zone is None or self.calendar:
             return _PATTERNS[self.resolution]
         # Where a clock is put back, the offset tells the two hours apart. It may be by minutes.
         pattern = _PATTERNS["minute" if self.resolution == "hour" else self.resolution]
@@ -320,11 +361,11 @@ class Datetime(Declaration):
                 f"`zone` {self.zone!r} is known from 1902 on: raise `lower`, or drop it"
             )
         for bound in (self.lower, self.upper):
-            if (bound - datetime(1678, 1, 1)) % self._step:
+            if not self._is_whole(bound):
                 raise ValueError(f"{bound} is not a whole {self.resolution} (the `resolution`)")
         _demand_steps(int(self.high), self.stride, self)
         self.demand_dtype((*MOMENTS, *TEXTS, *DATES), self.missing)
-        if self.dtype in DATES and (self.resolution != "day" or self.zone is not None):
+        if self.dtype in DATES and (not self.calendar or self.zone is not None):
             raise ValueError(f"`dtype` {self.dtype!r} holds days alone, of no zone")
         return self
 
