@@ -59,11 +59,11 @@ def _describe(column: Modelled) -> str:
 
 
 def undivided_remarks(encoding: TableEncoding | None, *, scaled: bool = False) -> tuple[str, ...]:
-    """That most columns of numbers have one bin each, in a sentence; else nothing.
+    """That most columns of numbers have one bin each, and which have one value, in sentences.
 
-    What learns codes sees a constant in their place. Where nearly all values are one, that is what
-    they are; where the bin holds most of the range, the histogram told nothing. A function of what
-    is released.
+    What learns codes sees a constant in their place. Where the bin holds most of the range, the
+    histogram told nothing; where it holds one value, rows have no other, though records may.
+    A function of what is released.
 
     Args:
         scaled: whether numbers are only scaled by their bins, and not learned as these.
@@ -75,21 +75,34 @@ def undivided_remarks(encoding: TableEncoding | None, *, scaled: bool = False) -
         for column, bins in zip(encoding.schema.modelled, encoding.bins, strict=True)
         if isinstance(bins, Bins) and bins.grid.units > 1
     }
-    single = [name for name, bins in several.items() if bins.size == 1 and _is_spread(bins)]
+    whole = {name: bins for name, bins in several.items() if bins.size == 1}
+    single = [name for name, bins in whole.items() if _is_spread(bins)]
+    alone = [name for name, bins in whole.items() if bins.lengths[bins.weights > 0].sum() == 1]
+    told: tuple[str, ...] = ()
+    if alone:
+        told = (
+            f"{_list(alone)}: one value alone stands out from the noise of the histogram, and rows "
+            "have no other",
+        )
     if 2 * len(single) <= len(several):
-        return ()
-    more = f" and {len(single) - _TOLD} more" if len(single) > _TOLD else ""
-    named = ", ".join(single[:_TOLD]) + more
+        return told
+    named = _list(single)
     lost = (
         f"{named} are taken to be as wide as their bounds"
         if scaled
         else f"nothing is learned of {named} but the range"
     )
     return (
+        *told,
         f"{len(single)} of {len(several)} columns of numbers have one bin each, since the noise of "
         f"the histogram hides how their values lie: {lost}. A larger histogram_share or epsilon, "
         "or more units, tell more",
     )
+
+
+def _list(names: list[str]) -> str:
+    more = f" and {len(names) - _TOLD} more" if len(names) > _TOLD else ""
+    return ", ".join(names[:_TOLD]) + more
 
 
 def _is_spread(bins: Bins) -> bool:

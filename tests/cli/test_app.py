@@ -418,7 +418,9 @@ def test_odd_tables_become_correct_releases(call, tmp_path, frame, changes):
     assert code == 0 and err.startswith(told)
     # Of a row or two nothing can be told within so little.
     few = "Caution: 1 of 1 columns of numbers have one bin each" in err
-    assert few == (len(frame) <= 2) and err.count("\n") == bool(told) + few
+    alone = "Caution: age: one value alone stands out" in err
+    assert (few, alone) == (len(frame) <= 2, frame["age"].nunique() == 1 and len(frame) > 2)
+    assert err.count("\n") == bool(told) + few + alone
     rows = pd.read_csv(tmp_path / "r" / "rows.csv")
     assert len(rows) == 50
     assert rows["age"].between(0, 63).all()

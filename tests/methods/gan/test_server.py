@@ -376,7 +376,7 @@ def test_a_job_that_lost_rounds_is_looked_at_once_more_before_it_ends(monkeypatc
     assert told[-1] == ("training", 7)
     assert len(Ledger.read(tmp_path / "ledger.jsonl").events) == 2 + 9
     assert np.isfinite(resumed.learned.generators).all()
-    assert "diverged by round 7" in resumed.remarks[0]
+    assert any("diverged by round 7" in one for one in resumed.remarks)
     assert resumed.ledger.spent().epsilon <= 2.0
 
 
