@@ -21,6 +21,8 @@ COARSE, FINE, SELECT = "marginals: coarse", "marginals: fine", "marginals: selec
 # Chosen on the tables that evaluation/studies/uneven_tables.py names.
 # Records that a pair's cell holds on average, over the noise in it, and the fewest bins.
 _CLEAR = 1.2
+# .. where a number is to be predicted: what columns tell of it shows in few bins already.
+_CLEAR_NUMBER = 2.4
 _FEWEST = 4
 # Records over a candidate's noise below which the target's pairs are all that is asked at first.
 _WIDE = 100.0
@@ -89,12 +91,13 @@ def allow(schema: Schema, settings: AIMSettings, plan: Plan, records: float) -> 
         return Allowance(bins, tier, cells, best)
     most = _bins_together(schema, cells, most)
     noise = unit * math.sqrt(_tables(settings, columns))
+    clear = _CLEAR if schema.target_column is None else _CLEAR_NUMBER
     if _tells(records, noise, _CLEAR) or isinstance(settings.workload, tuple):
-        return Allowance(_bins(records, noise, most), "workload", cells)
+        return Allowance(_bins(records, noise, most, clear), "workload", cells)
     # The target's pairs alone have less noise.
     alone = unit * math.sqrt(columns - 1)
     if schema.target_column is not None and _tells(records, alone, _FAINT_NUMBER):
-        return Allowance(_bins(records, alone, most), "target", cells)
+        return Allowance(_bins(records, alone, most, clear), "target", cells)
     return Allowance(_bins(records, noise, most), "columns", cells)
 
 
@@ -177,8 +180,8 @@ def _tells(records: float, noise: float, least: float) -> bool:
     return records >= least * noise * _FEWEST**2
 
 
-def _bins(records: float, noise: float, most: int) -> int:
+def _bins(records: float, noise: float, most: int, clear: float = _CLEAR) -> int:
     """The most bins by which the cells of a pair of numbers stand above their noise."""
     if noise <= 0:
         return most
-    return min(most, max(_FEWEST, int(math.sqrt(records / (_CLEAR * noise)))))
+    return min(most, max(_FEWEST, int(math.sqrt(records / (clear * noise)))))
