@@ -170,12 +170,17 @@ MOMENTS = {
 }
 
 
+def drawn_in_order(columns, seed):
+    """The schema in which the first is at most the second, and 500 values of each at random."""
+    rng = np.random.default_rng(seed)
+    schema = schema_of({"ordered": [one.name for one in columns]}, columns=columns)
+    return schema, {one.name: rng.integers(0, int(one.high) + 1, 500) * 1.0 for one in columns}
+
+
 @pytest.mark.parametrize(("low", "high"), list(itertools.permutations(MOMENTS, 2)))
 def test_moments_are_ordered_by_the_coarser_of_two_resolutions(low, high):
-    rng = np.random.default_rng(3)
     columns = MOMENTS[low], MOMENTS[high]
-    schema = schema_of({"ordered": [low, high]}, columns=columns)
-    values = {one.name: rng.integers(0, int(one.high) + 1, 500) * 1.0 for one in columns}
+    schema, values = drawn_in_order(columns, 3)
     starts = {"day": "2020-02-27", "hour": "2020-02-27 05:00+05:30", "minute": "2020-02-28"}
     moments = {
         name: pd.Timestamp(starts[name]) + pd.to_timedelta(units, name)
@@ -211,10 +216,8 @@ CALENDAR = {
 
 @pytest.mark.parametrize(("low", "high"), list(itertools.permutations(CALENDAR, 2)))
 def test_years_and_months_are_ordered_as_pandas_periods_are(low, high):
-    rng = np.random.default_rng(4)
     columns = CALENDAR[low], CALENDAR[high]
-    schema = schema_of({"ordered": [low, high]}, columns=columns)
-    values = {one.name: rng.integers(0, int(one.high) + 1, 500) * 1.0 for one in columns}
+    schema, values = drawn_in_order(columns, 4)
     coarse = max(columns, key=lambda one: one.seconds).resolution
     period = {"year": "Y", "month": "M", "day": "D"}[coarse]
     first, then = (moments(values[one.name], one).dt.to_period(period) for one in columns)
