@@ -313,6 +313,7 @@ class Search:
                 clique = self._choose_exactly(tables)
                 expected = tables.pop(clique)
                 if not self._fits([*self._model_cliques(), clique]):
+                    self.refused.add(clique)
                     continue
                 if not self.measurer.affordable(FINE):
                     break

@@ -269,11 +269,14 @@ def test_of_a_number_to_predict_no_two_tables_are_picked_for_one_difference():
         assert np.abs(table - truth).sum() < 0.03
 
 
-def test_a_resumed_fit_decides_the_same_to_the_bit(tmp_path):
+@pytest.mark.parametrize("trust", ["distributed", "central"])
+def test_a_resumed_fit_decides_the_same_to_the_bit(trust, tmp_path):
     """All answers are in the checkpoint; what follows from them is worked out anew."""
-    tables, budget = owners(400, 300), Budget(epsilon=2.0, delta=1e-5, curious=1)
-    first = AIM(SCHEMA).fit(tables, budget, folder=tmp_path)
-    second = AIM(SCHEMA).fit(tables, budget, folder=tmp_path, resume=True)
+    schema = SCHEMA if trust == "distributed" else Schema(columns=SCHEMA.columns)
+    curious = {"curious": 1} if trust == "distributed" else {}
+    tables, budget = owners(400, 300), Budget(epsilon=2.0, delta=1e-5, trust=trust, **curious)
+    first = AIM(schema).fit(tables, budget, folder=tmp_path)
+    second = AIM(schema).fit(tables, budget, folder=tmp_path, resume=True)
     assert len(second.ledger.events) == len(first.ledger.events)
     (arrays, plain), (again, told) = first.model_state(), second.model_state()
     assert plain == told and arrays.keys() == again.keys()
