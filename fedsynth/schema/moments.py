@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
 import numpy as np
 import pandas as pd
@@ -111,4 +111,8 @@ def _parse_far_units(text: str, column: Datetime) -> float:
             moment = datetime.strptime(text, column.format)
         except ValueError:
             return math.nan
-    return float(column.units_to(moment.replace(tzinfo=None)))
+    clock = moment.replace(tzinfo=None)
+    if column.calendar:
+        return float(column.units_to(clock))
+    # By the clock alone: in UTC it may be beyond what a datetime holds.
+    return float((clock - column.lower) // timedelta(seconds=column.seconds))

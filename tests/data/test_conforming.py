@@ -448,3 +448,14 @@ def test_months_and_years_are_those_of_the_calendar(resolution):
     zoned = column.model_copy(update={"zone": "Asia/Kolkata"})
     late = pd.Series(pd.to_datetime(["2019-12-31 23:00"], utc=True))
     assert read_units(late, zoned)[0] == (12 if resolution == "month" else 1)
+
+
+@pytest.mark.parametrize("resolution", ["year", "month", "day", "hour", "second"])
+def test_the_last_moment_of_all_is_far_in_any_zone(resolution):
+    """As which many systems write that there is no end."""
+    for zone in (None, "America/New_York", "Asia/Tokyo"):
+        column = Datetime(
+            name="t", lower="2020-01-01", upper="2021-01-01", resolution=resolution, zone=zone
+        )
+        units = read_units(pd.Series(["9999-12-31 23:59:59"]), column)
+        assert column.high < units[0] < np.inf
