@@ -13,12 +13,10 @@ from fedsynth.encoding.grid import MAX_CELLS
 from fedsynth.encoding.histogram import grid_of
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.schema import Boolean, Categorical, Datetime, ImageSchema, Modelled, Schema
+from fedsynth.views import listed
 
 _WIDE = 1_000
 """From so many values for each cell that there may be on, bounds are cautioned of."""
-
-_TOLD = 8
-"""Columns named in a sentence."""
 
 _FEW = 64
 """Cells that hold all of a table's values, where these are more: methods learn about 32 bins."""
@@ -81,12 +79,12 @@ def undivided_remarks(encoding: TableEncoding | None, *, scaled: bool = False) -
     told: tuple[str, ...] = ()
     if alone:
         told = (
-            f"{_list(alone)}: one value alone stands out from the noise of the histogram, and rows "
-            "have no other",
+            f"{listed(alone)}: one value alone stands out from the noise of the histogram, and "
+            "rows have no other",
         )
     if 2 * len(single) <= len(several):
         return told
-    named = _list(single)
+    named = listed(single)
     lost = (
         f"{named} are taken to be as wide as their bounds"
         if scaled
@@ -98,11 +96,6 @@ def undivided_remarks(encoding: TableEncoding | None, *, scaled: bool = False) -
         f"the histogram hides how their values lie: {lost}. A larger histogram_share or epsilon, "
         "or more units, tell more",
     )
-
-
-def _list(names: list[str]) -> str:
-    more = f" and {len(names) - _TOLD} more" if len(names) > _TOLD else ""
-    return ", ".join(names[:_TOLD]) + more
 
 
 def _is_spread(bins: Bins) -> bool:

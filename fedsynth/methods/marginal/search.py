@@ -58,6 +58,8 @@ class Search:
         self.domain, self.rng = measurer.domain, measurer.rng
         target = schema.target_column
         self.target = None if target is None else target_index(schema)
+        # Of what is chosen by the exponential mechanism; beside a target all of it is believed.
+        self.wary = self.target is None
         self.base = self._base(schema)
         self.workload = workload_of(schema, settings, self.domain)
         self.in_turns = self.target is not None and not 0 < schema.classes <= FEW
@@ -129,7 +131,7 @@ class Search:
                 limit = f"the {self.allowed.cells:,} cells that {about} tell of"
                 way = "fewer bins"
             found.append(
-                f"{len(refused)} tables would have told more than their noise, but the model would "
+                f"{len(refused)} tables seemed to tell more than their noise, but the model would "
                 f"exceed {limit} with them: {way} may keep more"
             )
 
@@ -298,7 +300,7 @@ class Search:
         one model.
         """
         most, limit = self.settings.marginals or 0, self.settings.max_cells
-        measured, idle, wary = 0, 0, self.target is None
+        measured = idle = 0
         while measured < most and idle < _IDLE:
             self.model = self.fit_model(_STEPS)
             left = [clique for clique in self.workload if clique not in self.chosen]
@@ -317,9 +319,9 @@ class Search:
                     continue
                 if not self.measurer.affordable(FINE):
                     break
-                self._ask(FINE, [clique], beside=wary)
+                self._ask(FINE, [clique], beside=self.wary)
                 measured += 1
-                if wary and not self._told(clique, expected, scale):
+                if self.wary and not self._told(clique, expected, scale):
                     idle += 1
                 else:
                     self.chosen.append(clique)
@@ -341,7 +343,7 @@ class Search:
         """The clique that differs most from the model's tables, by the exponential mechanism. What
         measuring it costs in expected error is taken off (AIM, Algorithm 2)."""
         cliques, heaviest = list(tables), max(self._weight(clique) for clique in self.workload)
-        noise = self.measurer.terms(FINE).scale / math.sqrt(1 - ALONE * (self.target is None))
+        noise = self.measurer.terms(FINE).scale / math.sqrt(1 - ALONE * self.wary)
         place = self.measurer.choose(
             SELECT,
             cliques,

@@ -59,7 +59,7 @@ class GraphicalSettings(MethodSettings):
 
 
 def selection_for(
-    given: Selection, budget: Budget, default: bool = True
+    given: Selection, budget: Budget, *, default: bool = True
 ) -> Literal["exponential", "sums"]:
     """The selection in force: exponential needs somebody who may see exact scores.
 
@@ -114,7 +114,7 @@ class AIMSettings(GraphicalSettings):
         super().resolved(budget, schema)
         assert isinstance(schema, Schema)
         self._check(schema)
-        selection = selection_for(self.selection, budget, schema.target_column is None)
+        selection = selection_for(self.selection, budget, default=schema.target_column is None)
         # Public: the number of columns, and how far noise lets details show.
         reach = min(2.0, max(0.6, math.sqrt(budget.epsilon)))
         wanted = max(1, round(5 / 3 * len(schema.modelled) * reach))

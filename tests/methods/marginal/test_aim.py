@@ -15,7 +15,7 @@ from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import ConfigError
 from fedsynth.evaluation.measures.marginals import marginal_error
 from fedsynth.marginals import Measurement, gain
-from fedsynth.methods.marginal import allowing
+from fedsynth.methods.marginal import allowing, search
 from fedsynth.methods.marginal.aim import AIM
 from fedsynth.methods.marginal.settings import AIMSettings
 from fedsynth.privacy.budget import Budget
@@ -88,10 +88,14 @@ def test_a_trusted_server_may_choose_by_the_exponential_mechanism():
 
 
 @pytest.mark.parametrize(
-    ("cells", "budget"), [(60, CENTRAL), (500, TWO)], ids=["central", "distributed"]
+    ("cells", "budget", "selection"),
+    [(60, CENTRAL, "exponential"), (90, CENTRAL, "exponential"), (500, TWO, "sums")],
 )
-def test_the_models_size_stays_within_its_cap(cells, budget):
-    synth = AIM(SCHEMA, max_cells=cells, bins=10).fit(owners(800, 400), budget)
+def test_the_models_size_stays_within_its_cap(cells, budget, selection, monkeypatch):
+    # All that is chosen is chosen by one model, to which it is added one by one.
+    monkeypatch.setattr(search, "_MODELS", 1)
+    synth = AIM(SCHEMA, max_cells=cells, bins=10, selection=selection)
+    synth.fit(owners(800, 400), budget)
     assert synth.learned.model.tree.cells <= cells
     assert len(synth.sample(30, seed=0)) == 30
 
@@ -99,7 +103,7 @@ def test_the_models_size_stays_within_its_cap(cells, budget):
 def test_tables_that_the_model_has_no_room_for_are_told(monkeypatch):
     few = {"max_cells": 250, "bins": 10, "marginals": 2}
     (said,) = [r for r in AIM(SCHEMA, **few).fit(owners(800, 400), TWO).remarks if "exceed" in r]
-    assert re.match(r"\d+ tables would have told more .* exceed max_cells \(250\) with them", said)
+    assert re.match(r"\d+ tables seemed to tell more .* exceed max_cells \(250\) with them", said)
     monkeypatch.setattr(allowing, "_CELLS", 0.0)
     monkeypatch.setattr(allowing, "_LEAST_CELLS", 250)
     few["max_cells"] = 10_000
@@ -143,6 +147,18 @@ def test_defaults_follow_from_public_facts():
     assert AIMSettings().resolved(APART, schema).workload == "pairs"
     tight = AIMSettings().resolved(Budget(epsilon=0.1), SCHEMA)
     assert tight.marginals < few.marginals
+
+
+def test_where_a_number_is_to_be_predicted_numbers_have_fewer_bins():
+    """4,000 records in the cells of each of 66 pairs, at least 1.2 or 2.4 times their noise."""
+    columns = [Integer(name=f"x{k}", lower=0, upper=999) for k in range(12)]
+    budget = Budget(epsilon=1.0, delta=1e-5, curious=0)
+    for target, clear in ((None, 1.2), ("x0", 2.4)):
+        schema = Schema(columns=columns, target=target)
+        settings, plan = AIMSettings().resolved(budget, schema), AIM(schema).plan(budget, 5)
+        noise = plan.terms(allowing.COARSE).summed_scale(5) * 66**0.5
+        allowed = allowing.allow(schema, settings, plan, 4_000)
+        assert (allowed.tier, allowed.bins) == ("workload", int((4_000 / (clear * noise)) ** 0.5))
 
 
 def test_a_gain_is_the_distance_less_the_noise():
