@@ -62,6 +62,15 @@ def name(value: object, limit: int | None = None) -> Html:
     return tag("bdi", short(whole, limit), title=whole)
 
 
+def sentence(words: object) -> Html:
+    """A text with what stands between backticks as commands are written; one that does not close
+    is somebody's name, and stays."""
+    parts = [words] if isinstance(words, Html) else str(words).split("`")
+    if len(parts) % 2 == 0:
+        return text(words)
+    return join(tag("code", part) if k % 2 else part for k, part in enumerate(parts))
+
+
 def apart(value: object, limit: int = 60) -> str:
     """A name for use inside other plain text (an attribute), isolated as <bdi> isolates it."""
     return f"\u2068{short(str(value), limit)}\u2069"

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Literal
 
-from fedsynth.markup import Html, join, tag
+from fedsynth.markup import Html, join, sentence, tag
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -56,7 +56,7 @@ class Said:
     def html(self) -> Html:
         """For a notebook."""
         class_ = None if self.tone in ("plain", "strong") else self.tone
-        shown = clean(self.text)
+        shown = sentence(clean(self.text))
         return tag("p", tag("strong", shown) if self.tone == "strong" else shown, class_=class_)
 
     def __rich__(self) -> RenderableType:
@@ -103,7 +103,7 @@ class Grid:
         return join([tag("table", *lines), more])
 
     def _line(self, name: str, cells: Sequence[str]) -> Html:
-        shown = [(clean(cells[place]), place in self.figures) for place in self.places]
+        shown = [(sentence(clean(cells[place])), place in self.figures) for place in self.places]
         # A corner without a title is no heading.
         return tag(
             "tr",

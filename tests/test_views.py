@@ -62,6 +62,12 @@ def test_no_cell_is_cut_and_no_line_too_long(rows, width):
     assert shown == sorted("".join(told.split()))
 
 
+def test_commands_in_backticks_are_set_apart_and_names_with_one_are_left_as_they_are():
+    shown = Grid((), [("run `fedsynth verify <R>`", "a`b")]).html()
+    assert "run <code>fedsynth verify &lt;R&gt;</code>" in shown and ">a`b<" in shown
+    assert "<code>x</code>" in Said("`x`").html() and "<code" not in Said("``x`").html()
+
+
 def test_rows_that_are_not_shown_are_counted():
     view = View("t", [Grid(("n",), [(str(n),) for n in range(1000)])])
     assert "59\n" in view.text() and "\n60" not in view.text()

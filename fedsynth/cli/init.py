@@ -58,7 +58,9 @@ def init(
     if column is not None and len(owners) > 1:
         raise ConfigError("--column is of one table: of several, each is an owner's")
     reader = Reader(separator, decimal, encoding, sheet)
-    frames = {name: reader.read(path) for name, path in owners.items()}
+    frames, guesses = {}, {}
+    for name, path in owners.items():
+        frames[name], guesses[name] = reader.read_guessing(path)
     if column is not None:
         (only,) = frames
         if column not in frames[only]:
@@ -75,9 +77,8 @@ def init(
         epsilon = _ask("Epsilon of the whole job", 1.0) if asked else 1.0
     if rows is None:
         rows = _ask("Synthetic rows to release", 10_000) if asked else 10_000
-    said = {k: v for k, v in vars(reader).items() if v is not None}
     content = {
-        **_places(owners, column, out, said),
+        **_places(owners, column, out, reader.said, guesses),
         "schema": SCHEMA,
         "privacy": _privacy(len(owners), column, epsilon, found.schema.person),
         "sample": {"rows": rows},
@@ -107,12 +108,24 @@ def _ask(question: str, default: Any) -> Any:
 
 
 def _places(
-    owners: dict[str, Path], column: str | None, out: Path, said: dict[str, Any]
+    owners: dict[str, Path],
+    column: str | None,
+    out: Path,
+    said: dict[str, str],
+    guesses: dict[str, dict[str, str]],
 ) -> dict[str, Any]:
-    """Whose rows lie where, seen from the job file's folder."""
+    """Whose rows lie where, seen from the job file's folder, and how the files are written, so
+    that no run has to guess it anew: from other rows it might guess otherwise."""
     paths = {name: os.path.relpath(path, out) for name, path in owners.items()}
+    first, *others = guesses.values()
+    if all(guessed == first for guessed in others):
+        said, guesses = {**said, **first}, {}
     if len(paths) > 1:
-        return {**({"data": said} if said else {}), "sites": {"paths": paths}}
+        entries = {
+            name: {"path": path, **guesses[name]} if guesses.get(name) else path
+            for name, path in paths.items()
+        }
+        return {**({"data": said} if said else {}), "sites": {"paths": entries}}
     (path,) = paths.values()
     alone = {"clients": 1, "scheme": "uniform"}
     return {

@@ -54,6 +54,28 @@ class Reader:
     sheet: str | None = None
     query: str | None = None
 
+    @property
+    def said(self) -> dict[str, str]:
+        """How files are written, where it is not left open."""
+        keys = ("separator", "decimal", "encoding", "sheet")
+        return {key: value for key in keys if (value := getattr(self, key)) is not None}
+
+    def read_guessing(self, path: Path) -> tuple[pd.DataFrame, dict[str, str]]:
+        """A file's table, and what was guessed of how it is written, for a job file to say.
+
+        Raises:
+            ConfigError, DataError: as `read`.
+        """
+        from fedsynth.data.dialect import Dialect, describe_guesses
+        from fedsynth.data.tables import read_guessing
+        from fedsynth.progress import Display
+
+        caution = Display(quiet=True).caution
+        frame, guessed = read_guessing(path, Dialect(**self.said), caution=caution)
+        if guessed:
+            caution(f"{path}: {describe_guesses(guessed)}; the job file says so")
+        return frame, guessed
+
     def read(self, table: str | Path, schema: Schema | None = None) -> pd.DataFrame:
         """A table of a file or, with `query`, of the database at an address.
 
@@ -65,17 +87,12 @@ class Reader:
         from fedsynth.jobs.inputs import Origin, expand_url
         from fedsynth.progress import Display
 
-        said = {
-            key: value
-            for key in ("separator", "decimal", "encoding", "sheet")
-            if (value := getattr(self, key)) is not None
-        }
         if "://" in str(table):
             if self.query is None:
                 raise ConfigError("an address of a database needs --query 'SELECT ..'")
             # Shells keep what is typed, so a password has no more place here than in a job file.
-            origin = Origin(url=str(table), query=self.query, **said)
+            origin = Origin(url=str(table), query=self.query, **self.said)
             return read_sql(expand_url(str(origin.url), Path()), self.query, schema)
         if self.query is not None:
             raise ConfigError(f"--query is of a database, and {table} is a file: leave it away")
-        return read_table(table, schema, caution=Display(quiet=True).caution, **said)
+        return read_table(table, schema, caution=Display(quiet=True).caution, **self.said)

@@ -85,16 +85,16 @@ class Dialect(Agreed):
 
 
 def describe_guesses(guessed: Mapping[str, str]) -> str:
-    """What was found out of a file, and how to settle it, for its reader."""
+    """What was found out of a file, for its reader."""
     read = [_describe(key, text) for key, text in guessed.items()]
-    keys = ", ".join(f"{key}: {_quote(text)}" for key, text in guessed.items())
-    listed = " and ".join([", ".join(read[:-1]), read[-1]] if len(read) > 1 else read)
-    return f"read with {listed}; say `{keys}` to settle it"
+    return "read with " + " and ".join([", ".join(read[:-1]), read[-1]] if read[1:] else read)
 
 
 def _describe(key: str, text: str) -> str:
     if key == "separator":
         return f"{spell(text)} between cells"
+    if key == "sheet":
+        return f"its first sheet {text!r} of several"
     if key == "decimal":
         return "decimal commas" if text == "," else "decimal points"
     return f"{_ENCODINGS.get(text, text)} letters"
@@ -105,5 +105,6 @@ def spell(separator: str) -> str:
     return "tabs" if separator == "\t" else f"'{separator}'"
 
 
-def _quote(text: str) -> str:
+def quote(text: str) -> str:
+    """What was found out, as a job file may say it."""
     return "tab" if text == "\t" else text if text.isascii() and text[0].isalnum() else f'"{text}"'

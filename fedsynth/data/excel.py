@@ -21,8 +21,9 @@ _FORMULA = re.compile(r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 _SIGNED = re.compile(r"[-+]\d[\d.,' \u00a0\u202f]*(?:[eE][-+]?\d+)?")
 
 
-def read_excel(path: Path, sheet: str | None) -> tuple[pd.DataFrame, list[str]]:
-    """Read the table of one sheet, which begins in its first row, and what there is to tell of it.
+def read_excel(path: Path, sheet: str | None) -> tuple[pd.DataFrame, dict[str, str], list[str]]:
+    """Read the table of one sheet, which begins in its first row, which sheet was guessed among
+    several, and what else there is to tell of it.
 
     Formulas give the values that were computed last. Empty rows and columns behind the table are
     none of it; empty rows within are passed over, as in CSV.
@@ -33,7 +34,8 @@ def read_excel(path: Path, sheet: str | None) -> tuple[pd.DataFrame, list[str]]:
     Raises:
         DataError: naming the file, and what is wrong with it; openpyxl is not installed.
     """
-    page, told = _open_sheet(path, sheet, values=True)
+    page, guessed = _open_sheet(path, sheet, values=True)
+    told = []
     where = f"{path}: sheet {page.title!r}"
     if merged := sorted(map(str, page.merged_cells.ranges)):
         raise DataError(f"{where} has merged cells ({merged[0]}): unmerge them, and fill in each")
@@ -56,7 +58,7 @@ def read_excel(path: Path, sheet: str | None) -> tuple[pd.DataFrame, list[str]]:
     if len(kept) < len(body):
         told.append(f"{len(body) - len(kept)} rows without a single cell were passed over")
     columns = {name: type_column([row[k] for row in kept]) for k, name in enumerate(names)}
-    return pd.DataFrame(columns, columns=pd.Index(names, dtype=object)), told
+    return pd.DataFrame(columns, columns=pd.Index(names, dtype=object)), guessed, told
 
 
 def spell_safely(frame: pd.DataFrame) -> pd.DataFrame:
@@ -78,7 +80,7 @@ def _spell_safely(cell: Any) -> Any:
     return f"'{cell}"
 
 
-def _open_sheet(path: Path, sheet: str | None, *, values: bool) -> tuple[Any, list[str]]:
+def _open_sheet(path: Path, sheet: str | None, *, values: bool) -> tuple[Any, dict[str, str]]:
     try:
         from openpyxl import load_workbook
     except ImportError:
@@ -104,10 +106,8 @@ def _open_sheet(path: Path, sheet: str | None, *, values: bool) -> tuple[Any, li
     if sheet is not None and sheet not in pages:
         raise DataError(f"{path}: has no sheet {sheet!r}{suggestion(sheet, pages)}")
     first = next(iter(pages))
-    if sheet is None and len(pages) > 1:
-        told = [f"read is its first sheet of {len(pages)}; say `sheet: {first}` to settle it"]
-        return pages[first], told
-    return pages[sheet or first], []
+    guessed = {"sheet": first} if sheet is None and len(pages) > 1 else {}
+    return pages[sheet or first], guessed
 
 
 def _is_empty(row: list[Any]) -> bool:

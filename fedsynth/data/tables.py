@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fedsynth.data.conforming import Conformed, conform, demand_columns, restore
 from fedsynth.data.csv_files import read_csv
 from fedsynth.data.decimals import read_decimals
-from fedsynth.data.dialect import Dialect, describe_guesses
+from fedsynth.data.dialect import Dialect, describe_guesses, quote
 from fedsynth.data.excel import read_excel, spell_safely
 from fedsynth.data.images import Images, read_images, write_images
 from fedsynth.data.sql import read_query
@@ -87,25 +87,41 @@ def read_table(
     path = demand_path("path", path)
     _demand_options(schema, empty)
     dialect = Dialect(separator=separator, decimal=decimal, encoding=encoding, sheet=sheet)
+    frame, guessed = read_guessing(path, dialect, schema, empty=empty, caution=caution)
+    if guessed:
+        keys = ", ".join(f"{key}: {quote(text)}" for key, text in guessed.items())
+        caution(f"{path}: {describe_guesses(guessed)}; say `{keys}` to settle it")
+    return frame
+
+
+def read_guessing(
+    path: Path,
+    dialect: Dialect,
+    schema: Schema | None = None,
+    *,
+    empty: bool = False,
+    caution: Caution,
+) -> tuple[pd.DataFrame, dict[str, str]]:
+    """As `read_table`, and what was guessed, by the keys of `Dialect`, to be said or written."""
     kind = _format(path, _READ)
     _demand_meant(path, dialect)
     if not path.exists():
         raise DataError(f"{path}: no such file; check the path")
     demand_plain(path, DataError)
-    told: list[str] = []
+    guessed: dict[str, str] = {}
     if kind == ".xlsx":
-        frame, told = read_excel(path, dialect.sheet)
+        frame, guessed, told = read_excel(path, dialect.sheet)
+        for sentence in told:
+            caution(f"{path}: {sentence}")
     elif kind in _COLUMNAR:
         frame = _read_columnar(path, kind)
     else:
-        frame, told = _read_texts(path, dialect, schema)
-    for sentence in told:
-        caution(f"{path}: {sentence}")
+        frame, guessed = _read_texts(path, dialect, schema)
     if not (empty or len(frame)):
         raise DataError(f"{path}: has no rows")
     if schema is not None:
-        return _apply(schema, frame)
-    return frame if kind in _TYPED else frame.apply(_infer_dtype)
+        return _apply(schema, frame), guessed
+    return frame if kind in _TYPED else frame.apply(_infer_dtype), guessed
 
 
 def read_sql(
@@ -141,7 +157,7 @@ def _demand_options(schema: object, empty: object) -> None:
 
 def _read_texts(
     path: Path, dialect: Dialect, schema: Schema | None
-) -> tuple[pd.DataFrame, list[str]]:
+) -> tuple[pd.DataFrame, dict[str, str]]:
     """A CSV file's cells as texts, and what was guessed of it."""
     names = () if schema is None else [column.name for column in schema.observed]
     table, separator, guessed = read_csv(path, dialect, names)
@@ -149,7 +165,7 @@ def _read_texts(
     table, found = read_decimals(table, decimal, schema, str(path))
     if found != (decimal or "."):
         guessed = {"separator": separator, "decimal": found, **guessed}
-    return table.to_pandas(), [describe_guesses(guessed)] if guessed else []
+    return table.to_pandas(), guessed
 
 
 def keys_of(path: str | Path) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+import numpy as np
 import pytest
 
 from fedsynth.cli import init
@@ -29,7 +30,9 @@ def test_the_job_it_writes_runs_from_anywhere(call, owners, monkeypatch):
     assert (code, out) == (0, "") and "Review each" in err and "--dry-run" in err
     monkeypatch.chdir(owners / "new")
     config, base = load_config("job.yaml")
-    assert dict(config.sites.paths) == {"north": "../north.csv", "south": "../south.csv"}
+    north, south = config.sites.paths["north"], config.sites.paths["south"]
+    assert north == "../north.csv"
+    assert (south.path, south.said) == ("../south.csv", {"separator": ";"})
     assert (config.privacy.epsilon, config.privacy.trust, config.privacy.curious) == (
         1.0,
         "distributed",
@@ -49,6 +52,21 @@ def test_one_table_has_one_owner_or_those_that_a_column_names(call, owners):
     config, _ = load_config(column / "job.yaml")
     assert (config.sites.column, config.privacy.trust) == ("site", "distributed")
     assert "site" not in [one.name for one in Schema.load(column / "schema.yaml").columns]
+
+
+def test_how_files_are_written_is_guessed_once(call, owners):
+    rows = table(60, 2).assign(weight=np.arange(60) / 8)
+    for name in "ab":
+        rows.to_csv(owners / f"{name}.csv", index=False, sep=";", decimal=",")
+    for files, out in ((("a", "b"), "both"), (("a",), "alone")):
+        paths = [owners / f"{name}.csv" for name in files]
+        code, _, err = call("init", *paths, "--out", owners / out)
+        assert code == 0 and "decimal commas; the job file says so" in " ".join(err.split())
+        config, base = load_config(owners / out / "job.yaml")
+        assert config.data.said == {"separator": ";", "decimal": ","}
+        told = []
+        dry_run(config, base, told.append)
+        assert not [sentence for sentence in told if "read with" in sentence]
 
 
 @pytest.mark.parametrize("name", [init.JOB, init.SCHEMA])

@@ -85,7 +85,7 @@ def test_agrees_with_pandas(tmp_path):
 def test_the_first_sheet_is_read_and_that_is_said(tmp_path):
     path = save(tmp_path / "t.xlsx", ("A", [["a"], [1]]), ("B", [["b"], [2]]))
     frame, said = read(path)
-    assert list(frame) == ["a"] and "first sheet of 2; say `sheet: A`" in said[0]
+    assert list(frame) == ["a"] and "first sheet 'A' of several; say `sheet: A`" in said[0]
     assert read(path, sheet="A")[1] == [] and list(read(path, sheet="B")[0]) == ["b"]
     with pytest.raises(DataError, match="no sheet 'C'; known are A, B"):
         read(path, sheet="C")

@@ -19,7 +19,7 @@ from typing import Any
 from fedsynth.durable import write_whole
 from fedsynth.errors import ReleaseError
 from fedsynth.files import writing
-from fedsynth.markup import Html, join, tag
+from fedsynth.markup import Html, sentence, tag
 from fedsynth.plain import round_up
 from fedsynth.privacy.trail.certificate import CONFIG, LEDGER, PAGE, Certificate
 from fedsynth.privacy.trail.ledger import Ledger
@@ -125,7 +125,7 @@ def _page(
         _section("against", "Against whom", _adversaries(content)),
         _section("rests-on", "What it rests on", _list(resting)),
         _section("limits", "What it leaves out", _list([*not_covered, *limits_of(ledger)])),
-        _section("before", "Releases before this one", tag("p", _said(before(ledger, config)))),
+        _section("before", "Releases before this one", tag("p", sentence(before(ledger, config)))),
         _section("vouch", "Who stands for it, and how to check", *_vouching(ledger, signed)),
         _section("asked", "What was asked of the owners", *_asked(content)),
         _section("files", "Files", _files(content)),
@@ -268,7 +268,7 @@ def _vouching(ledger: Ledger, signed: Sequence[Signature]) -> list[Html]:
     )
     head = f"fedsynth verify RELEASE --head {ledger.head}"
     return [
-        tag("p", _said(who)),
+        tag("p", sentence(who)),
         tag(
             "p",
             "This page is no proof. The head below fixes every file of the release: get it "
@@ -311,11 +311,11 @@ def _footer(content: Mapping[str, Any]) -> Html:
         f"fedsynth {content['fedsynth']}. Everything here follows from certificate.json and the "
         "files that it names; `fedsynth certificate RELEASE` writes this page anew."
     )
-    return tag("footer", tag("p", _said(words)))
+    return tag("footer", tag("p", sentence(words)))
 
 
 def _list(rows: Iterable[tuple[object, object]]) -> Html:
-    cells = (tag("div", tag("dt", name), tag("dd", _said(value))) for name, value in rows)
+    cells = (tag("div", tag("dt", name), tag("dd", sentence(value))) for name, value in rows)
     return tag("dl", *cells)
 
 
@@ -354,11 +354,3 @@ def _table(
 def _percent(share: float) -> str:
     """A bound; what falls short of certainty never reads 100 %."""
     return "more than 99.9 %" if 0.999 < share < 1 else f"{round_up(100 * share, 3)} %"
-
-
-def _said(words: object) -> Html:
-    """A text with what stands between backticks as commands are written."""
-    if isinstance(words, Html):
-        return words
-    parts = str(words).split("`")
-    return join(tag("code", part) if k % 2 else part for k, part in enumerate(parts))
