@@ -9,6 +9,9 @@ from collections.abc import Iterable
 _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 """Control characters and lone surrogates: no HTML document may hold them."""
 
+_COMMAND = re.compile(r"(?<![`\w])`([^`\s][^`]*)`(?![`\w])")
+"""Of a sentence; other backticks are somebody's, and stay."""
+
 _VOID = frozenset({"meta", "img", "input", "br", "hr", "col"})
 
 
@@ -63,11 +66,10 @@ def name(value: object, limit: int | None = None) -> Html:
 
 
 def sentence(words: object) -> Html:
-    """A text with what stands between backticks as commands are written; one that does not close
-    is somebody's name, and stays."""
-    parts = [words] if isinstance(words, Html) else str(words).split("`")
-    if len(parts) % 2 == 0:
-        return text(words)
+    """A text with what stands between backticks as commands are written."""
+    if isinstance(words, Html):
+        return words
+    parts = _COMMAND.split(str(words))
     return join(tag("code", part) if k % 2 else part for k, part in enumerate(parts))
 
 

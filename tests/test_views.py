@@ -39,9 +39,9 @@ class Reader(HTMLParser):
 def test_no_text_is_markup(title, said, cell):
     view = View(title, [Said(said, "caution"), Grid(("head",), [(cell or "x",)])])
     read = Reader(view.html())
-    assert set(read.tags) == {"div", "style", "p", "strong", "table", "tr", "th", "td"}
-    shown = "".join(read.texts)
-    assert all(clean(text) in shown for text in (title, said, cell))
+    assert set(read.tags) - {"code"} == {"div", "style", "p", "strong", "table", "tr", "th", "td"}
+    shown = "".join(read.texts).replace("`", "")
+    assert all(clean(text).replace("`", "") in shown for text in (title, said, cell))
 
 
 @given(TEXTS)
@@ -63,9 +63,9 @@ def test_no_cell_is_cut_and_no_line_too_long(rows, width):
 
 
 def test_commands_in_backticks_are_set_apart_and_names_with_one_are_left_as_they_are():
-    shown = Grid((), [("run `fedsynth verify <R>`", "a`b")]).html()
-    assert "run <code>fedsynth verify &lt;R&gt;</code>" in shown and ">a`b<" in shown
-    assert "<code>x</code>" in Said("`x`").html() and "<code" not in Said("``x`").html()
+    shown = Grid((), [("run `fedsynth verify <R>`", "a`b`c")]).html()
+    assert "run <code>fedsynth verify &lt;R&gt;</code>" in shown and ">a`b`c<" in shown
+    assert "<code>x</code>" in Said("`x`").html() and "<code" not in Said("``x`` and `y").html()
 
 
 def test_rows_that_are_not_shown_are_counted():
