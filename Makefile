@@ -4,7 +4,7 @@ BIN := .venv/bin
 # has left: nobody waits for a long file at the end. As many as there are cores, and eight at the
 # most, for each takes more than a gigabyte. What is compiled is kept, wherever else it would not
 # be: rewriting the tests' assertions is half of collecting them.
-PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -q -n auto --maxprocesses 8 --dist worksteal
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --maxprocesses 8 --dist worksteal
 
 .PHONY: demo demo-images picture quick test test-network explore load slow crash lint types contracts build docs coverage mutate clean
 

@@ -11,6 +11,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+# Before anything is imported that reads it, however the tests are started: several processes share
+# the cores, and one that was copied (`fork`) beside threads of OpenMP may wait for them for ever.
+os.environ |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # Machines differ; no test has a time limit. Chance has no part in a run: examples are the same in

@@ -93,7 +93,7 @@ def scatter(group: Mapping[str, Any], label: str) -> Html:
         said = tag("title", f"{title}: real {score(real)}, synthetic {score(synthetic)}")
         dot = tag("circle", said, cx=px(x(real)), cy=px(y(synthetic)), r="4", class_="point")
         parts.append(dot)
-    return svg(400 if named else 324, 306, *parts, label=label, class_="chart scatter")
+    return svg(452 if named else 324, 306, *parts, label=label, class_="chart scatter")
 
 
 def _grid(x: Scale, y: Scale) -> list[Html]:
@@ -127,7 +127,7 @@ def _names(points: Sequence[tuple[str, float, float]], x: Scale, y: Scale) -> li
     for (title, real, synthetic), height in zip(order, heights, strict=True):
         corner = [(x(real), y(synthetic)), (x.end + 6, height), (x.end + 10, height)]
         parts.append(path(corner, "lead"))
-        shown = tag("title", title), short(title, 20)
+        shown = tag("title", title), short(title, 30)
         parts.append(tag("text", *shown, x=px(x.end + 13), y=px(height + 4)))
     return parts
 
