@@ -10,7 +10,7 @@ from fedsynth.evaluation.report.charts.drawing import Scale, line, path, px, spr
 from fedsynth.evaluation.report.wording import known, score, tick
 from fedsynth.markup import Html, short, tag
 
-_LEFT, _RIGHT, _TOP, _FOOT = 44.0, 312.0, 10.0, 262.0
+_LEFT, _RIGHT, _TOP, _FOOT = 54.0, 322.0, 10.0, 262.0
 NAMED = 16
 """Points of a scatter that fit a name each."""
 
@@ -41,7 +41,7 @@ def roc(curves: Sequence[Curve], label: str, *, floor: float | None = None) -> H
         if len(points) > 1:
             drawn = path([(x(a), y(b)) for a, b in points], f"line {curve.stroke}")
             parts.append(tag("g", tag("title", curve.name), drawn))
-    return svg(324, 306, *parts, label=label, class_="chart square")
+    return svg(334, 306, *parts, label=label, class_="chart square")
 
 
 def _points(curve: Curve, low: float) -> list[tuple[float, float]]:
@@ -83,7 +83,7 @@ def scatter(group: Mapping[str, Any], label: str) -> Html:
     ]
     low, high = spread([value for point in points for value in point[1:]])
     named = len(points) <= NAMED
-    right = 250.0 if named else _RIGHT
+    right = 252.0 if named else _RIGHT
     x, y = Scale(low, high, _LEFT, right), Scale(low, high, _FOOT, _TOP)
     parts = _grid(x, y)
     parts.append(line(x(low), y(low), x(high), y(high), "line guess"))
@@ -93,7 +93,7 @@ def scatter(group: Mapping[str, Any], label: str) -> Html:
         said = tag("title", f"{title}: real {score(real)}, synthetic {score(synthetic)}")
         dot = tag("circle", said, cx=px(x(real)), cy=px(y(synthetic)), r="4", class_="point")
         parts.append(dot)
-    return svg(452 if named else 324, 306, *parts, label=label, class_="chart scatter")
+    return svg(453 if named else 334, 306, *parts, label=label, class_="chart scatter")
 
 
 def _grid(x: Scale, y: Scale) -> list[Html]:

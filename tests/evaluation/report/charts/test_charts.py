@@ -203,9 +203,9 @@ def test_belief_moves_from_before_to_after():
 
 def test_a_roc_curve_runs_through_its_rates():
     chart = roc([Curve("attack", "attack0", [0, 0.5, 1], [0, 0.75, 1])], "label")
-    # 44 to 312 across, 262 up to 10.
-    assert _d(chart, "line attack0") == "M44 262L178 73L312 10"
-    assert _d(chart, "line guess") == "M44 262L312 10"
+    # 54 to 322 across, 262 up to 10.
+    assert _d(chart, "line attack0") == "M54 262L188 73L322 10"
+    assert _d(chart, "line guess") == "M54 262L322 10"
     assert read(chart).all("g")[0].all("title")[0].text == "attack"
 
 
@@ -213,7 +213,7 @@ def test_a_logarithmic_roc_curve_starts_at_its_floor():
     fpr, tpr = [0, 1e-3, 0.1, 1], [0.01, 0.01, 0.1, 1]
     chart = roc([Curve("attack", "attack0", fpr, tpr)], "label", floor=1e-4)
     # Decades are 67 pixels wide and 63 high; at fpr 0 a hundredth of the members is found.
-    assert _d(chart, "line attack0") == "M44 136L111 136L245 73L312 10"
+    assert _d(chart, "line attack0") == "M54 136L121 136L255 73L322 10"
     silent = roc([Curve("attack", "attack0", [0, 1], [0, 1])], "label", floor=1e-4)
     assert "line attack0" not in silent
 
@@ -223,12 +223,12 @@ def test_a_scatter_uses_one_range_for_both_axes_and_ties_names_to_points():
     chart = scatter(group, "label")
     points = read(chart).all("circle")
     low, high = spread([0, 0.5, 1, 1])
-    x, y = Scale(low, high, 44, 250), Scale(low, high, 262, 10)
+    x, y = Scale(low, high, 54, 252), Scale(low, high, 262, 10)
     across, up = ([float(p.attributes[key]) for p in points] for key in ("cx", "cy"))
     assert across == pytest.approx([x(0), x(1)], abs=0.06)
     assert up == pytest.approx([y(0.5), y(1)], abs=0.06)
     assert points[0].text == "low: real 0, synthetic 0.500"
-    assert _d(chart, "line guess") == "M44 262L250 10"
+    assert _d(chart, "line guess") == "M54 262L252 10"
     names = [e for e in read(chart).all("text") if e.all("title")]
     assert len(names) == 2
 
