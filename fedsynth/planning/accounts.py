@@ -90,7 +90,10 @@ def read_accounts(folder: Path, runs: Path | None = None) -> tuple[OwnersAccount
         )
     files = sorted(folder.glob("*.jsonl"))
     if not files:
-        raise ConfigError(f"{folder} holds no owner's ledger (NAME.jsonl)")
+        near = (folder / "accounts", folder.parent / "accounts")
+        found = next((place for place in near if any(place.glob("*.jsonl"))), None)
+        meant = "" if found is None else f"; did you mean {found}?"
+        raise ConfigError(f"{folder} holds no owner's ledger (NAME.jsonl){meant}")
     names = {} if runs is None else _names(runs)
     return tuple(_read(file, names) for file in files)
 

@@ -66,6 +66,12 @@ def test_a_folder_without_accounts_is_refused(tmp_path):
         read_accounts(tmp_path / "none")
     with pytest.raises(ConfigError, match="holds no owner's ledger"):
         read_accounts(tmp_path)
+    (tmp_path / "accounts").mkdir()
+    (tmp_path / "accounts" / "a.jsonl").write_text("{}\n")
+    (tmp_path / "runs").mkdir()
+    for folder in (tmp_path, tmp_path / "runs"):
+        with pytest.raises(ConfigError, match=r"did you mean .*accounts\?"):
+            read_accounts(folder)
     (tmp_path / "x.jsonl").write_text("{}\n")
     with pytest.raises(ReleaseError, match=r"x\.jsonl"):
         read_accounts(tmp_path)
