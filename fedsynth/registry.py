@@ -251,6 +251,7 @@ def make(
     schema: Schema | ImageSchema,
     settings: Settings | None = None,
     public: pd.DataFrame | Images | None = None,
+    **overrides: Any,
 ) -> Method[Any]:
     """A method by its name, whether or not rows are drawn from it; see :func:`synthesizer`."""
     from fedsynth.agreed import suggestion
@@ -262,7 +263,7 @@ def make(
     more = {} if public is None else {"public": public}
     if more and method not in LABEL_PUBLIC:
         raise ConfigError(f"public rows are for the method {', '.join(LABEL_PUBLIC)}, not {method}")
-    made: Method[Any] = METHODS[method](schema, settings, **more)
+    made: Method[Any] = METHODS[method](schema, settings, **more, **overrides)
     return made
 
 
@@ -271,19 +272,23 @@ def synthesizer(
     schema: Schema | ImageSchema,
     settings: Settings | None = None,
     public: pd.DataFrame | Images | None = None,
+    **overrides: Any,
 ) -> Synthesizer[Any]:
-    """A synthesizer by its method's name.
+    """A synthesizer by its method's name, or by "auto" what :func:`choose` takes for the schema.
 
     Args:
+        settings, overrides: as of its class: `fedsynth methods NAME` lists them.
         public: rows that anybody may see, for methods that label them.
 
     Raises:
-        ConfigError: there is no such method, no rows are drawn from it, or it is not for this kind
-            of data.
+        ConfigError: there is no such method or setting, no rows are drawn from it, or it is not
+            for this kind of data.
     """
+    if isinstance(method, str) and method == "auto":
+        method = choose(schema).method
     if isinstance(method, str) and method in ENTRIES and not ENTRIES[method].rows:
         kind = ENTRIES[method].kind
         raise ConfigError(f"{method} makes no rows: it is made by fs.{kind}(schema)")
-    made: Any = make(method, schema, settings, public)
+    made: Any = make(method, schema, settings, public, **overrides)
     synth: Synthesizer[Any] = made
     return synth

@@ -56,6 +56,13 @@ def test_a_misspelt_method_is_told_the_right_one(tmp_path):
         _ = METHODS["aims"]
 
 
+def test_a_synthesizer_by_name_takes_the_settings_of_its_class():
+    assert synthesizer("aim", SCHEMA, bins=9).settings.bins == 9
+    assert synthesizer("auto", SCHEMA).name == choose(SCHEMA).method
+    with pytest.raises(ConfigError, match="unknown key 'bin'; did you mean 'bins'"):
+        synthesizer("aim", SCHEMA, bin=9)
+
+
 def test_what_makes_no_rows_is_no_synthesizer():
     with pytest.raises(ConfigError, match="makes no rows"):
         synthesizer("federated-classifier", SCHEMA)

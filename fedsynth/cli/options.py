@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -55,7 +55,7 @@ class Reader:
     query: str | None = None
 
     @property
-    def said(self) -> dict[str, str]:
+    def said(self) -> dict[str, Any]:
         """How files are written, where it is not left open."""
         keys = ("separator", "decimal", "encoding", "sheet")
         return {key: value for key in keys if (value := getattr(self, key)) is not None}

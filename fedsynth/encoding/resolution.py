@@ -57,33 +57,16 @@ def _describe(column: Modelled) -> str:
 
 
 def undivided_remarks(encoding: TableEncoding | None, *, scaled: bool = False) -> tuple[str, ...]:
-    """That most columns of numbers have one bin each, and which have one value, in sentences.
-
-    What learns codes sees a constant in their place. Where the bin holds most of the range, the
-    histogram told nothing; where it holds one value, rows have no other, though records may.
-    A function of what is released.
+    """That most columns of numbers have one bin each, which holds most of the range: the histogram
+    told nothing of them, and what learns codes sees a constant. A function of what is released.
 
     Args:
         scaled: whether numbers are only scaled by their bins, and not learned as these.
     """
-    if encoding is None:
+    several = _numbers(encoding)
+    single = [name for name, bins in several.items() if bins.size == 1 and _is_spread(bins)]
+    if not single or 2 * len(single) <= len(several):
         return ()
-    several = {
-        column.name: bins
-        for column, bins in zip(encoding.schema.modelled, encoding.bins, strict=True)
-        if isinstance(bins, Bins) and bins.grid.units > 1
-    }
-    whole = {name: bins for name, bins in several.items() if bins.size == 1}
-    single = [name for name, bins in whole.items() if _is_spread(bins)]
-    alone = [name for name, bins in whole.items() if bins.lengths[bins.weights > 0].sum() == 1]
-    told: tuple[str, ...] = ()
-    if alone:
-        told = (
-            f"{listed(alone)}: one value alone stands out from the noise of the histogram, and "
-            "rows have no other",
-        )
-    if 2 * len(single) <= len(several):
-        return told
     named = listed(single)
     lost = (
         f"{named} are taken to be as wide as their bounds"
@@ -91,11 +74,37 @@ def undivided_remarks(encoding: TableEncoding | None, *, scaled: bool = False) -
         else f"nothing is learned of {named} but the range"
     )
     return (
-        *told,
         f"{len(single)} of {len(several)} columns of numbers have one bin each, since the noise of "
         f"the histogram hides how their values lie: {lost}. A larger histogram_share or epsilon, "
         "or more units, tell more",
     )
+
+
+def alone_remarks(encoding: TableEncoding) -> tuple[str, ...]:
+    """Which columns of numbers will have one value: it alone stands out of the histogram's noise.
+    For who is about to pay for a training; `Synthesizer.remarks` tells of all columns after it."""
+    names = [
+        name
+        for name, bins in _numbers(encoding).items()
+        if bins.size == 1 and bins.lengths[bins.weights > 0].sum() == 1
+    ]
+    if not names:
+        return ()
+    return (
+        f"{listed(names)}: one value alone stands out from the noise of the histogram, and rows "
+        "will have no other",
+    )
+
+
+def _numbers(encoding: TableEncoding | None) -> dict[str, Bins]:
+    """The bins of columns that have several values."""
+    if encoding is None:
+        return {}
+    return {
+        column.name: bins
+        for column, bins in zip(encoding.schema.modelled, encoding.bins, strict=True)
+        if isinstance(bins, Bins) and bins.grid.units > 1
+    }
 
 
 def _is_spread(bins: Bins) -> bool:

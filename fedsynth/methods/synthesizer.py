@@ -21,6 +21,7 @@ from fedsynth.methods.persons import demand_invented
 from fedsynth.methods.sampling.drawing import Conditioning
 from fedsynth.methods.sampling.following import draw_following, route
 from fedsynth.methods.sampling.labels import draw_labels
+from fedsynth.methods.sampling.lost import lost_remarks
 from fedsynth.methods.sampling.persons import DrawsPersons, draw_sizes
 from fedsynth.privacy.trail.certificate import Certificate
 from fedsynth.queries.arguments import demand_draw, demand_rows, rename
@@ -64,10 +65,22 @@ class Synthesizer(Method[G]):
     ) -> None:
         super().__init__(schema, settings, **overrides)
         self._drawn: set[str] = set()
+        self._lost: tuple[str, ...] | None = None
 
     def _forget(self) -> None:
         super()._forget()
-        self._drawn = set()
+        self._drawn, self._lost = set(), None
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        if self._learned is None or isinstance(self.schema, ImageSchema):
+            return super().remarks
+        if self._lost is None:
+            with self.using():
+                drawn = self.learned.draw(_ROWS, None, None, 0)
+            assert isinstance(drawn, pd.DataFrame)
+            self._lost = lost_remarks(drawn, self.schema)
+        return (*super().remarks, *self._lost)
 
     @property
     def classes(self) -> int:

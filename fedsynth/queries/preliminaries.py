@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fedsynth.encoding.resolution import undivided_remarks
+from fedsynth.encoding.resolution import alone_remarks, undivided_remarks
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.queries.counting import ask_counts, question
 from fedsynth.queries.estimates import class_profiles, label_frequencies
@@ -54,7 +54,7 @@ def ask_preliminaries(
         return Preliminaries(None, frequencies if conditions(schema) else np.zeros(0), total, None)
     encoding = TableEncoding.from_histogram(schema, counts.values, counts.sigma, bins)
     channel.announce("encoding", encoding.to_dict())
-    for sentence in undivided_remarks(encoding, scaled=scaled):
+    for sentence in (*alone_remarks(encoding), *undivided_remarks(encoding, scaled=scaled)):
         # Before the training is paid for, which is most of the budget.
         session.options.caution(sentence)
     frequencies, profiles = np.zeros(0), None

@@ -8,7 +8,12 @@ import pytest
 
 from fedsynth.data.conforming import conform
 from fedsynth.encoding.histogram import HistogramLayout
-from fedsynth.encoding.resolution import find_crowded, resolution_cautions, undivided_remarks
+from fedsynth.encoding.resolution import (
+    alone_remarks,
+    find_crowded,
+    resolution_cautions,
+    undivided_remarks,
+)
 from fedsynth.encoding.table import TableEncoding
 from fedsynth.errors import PrivacyWarning
 from fedsynth.methods.marginal.mst import MST
@@ -102,8 +107,10 @@ def test_columns_that_noise_leaves_in_one_bin_are_named_where_they_are_most():
         schema,
     )
     counts = np.bincount(layout.positions(rows).ravel(), minlength=layout.dim).astype(float)
-    (alone,) = undivided_remarks(TableEncoding.from_histogram(schema, counts, 5.0))
+    clear = TableEncoding.from_histogram(schema, counts, 5.0)
+    (alone,) = alone_remarks(clear)
     assert alone.startswith("hidden, lost: one value alone stands out from the noise")
+    assert undivided_remarks(clear) == ()
     (told,) = undivided_remarks(TableEncoding.from_histogram(schema, counts, 1e6))
     assert told.startswith("3 of 3 columns of numbers have one bin each")
     assert "nothing is learned of spread, hidden, lost but the range" in told
