@@ -388,7 +388,10 @@ def audited():
 
 GAN = {"rounds": 6, "hidden": (8,), "latent": 2, "discriminator_hidden": (8,), "generator_batch": 8}
 METHOD_CASES = {
-    "aim": [({"iterations": 10, "marginals": 6}, None, None)],
+    "aim": [
+        ({"iterations": 10, "marginals": 6}, None, None),
+        ({"iterations": 10, "marginals": 6, "selection": "exponential"}, None, ("central",)),
+    ],
     "mst": [({"iterations": 10}, ("record",), None)],
     "privbayes": [
         ({}, ("record",), ("central", "local")),
@@ -474,7 +477,7 @@ def audit_method(name, settings, unit, trust, seconds, weigh=None, least=5):
                 number = 2 * runs + truth
                 federation = BothWorlds(worlds, truth, [case, number])
                 known = {"plan": plan, "seed": runs, "insecure_noise_seed": case + number}
-                known |= {"again": True, "progress": False}
+                known |= {"again": True, "progress": False, "caution": lambda sentence: None}
                 synthesizer.fit(federation, budget, **known)
             ratios[truth].append(sum(seen.llr for seen in audit.seen))
             used = max(used, audit.used())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -13,7 +14,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from fedsynth.models import mlp
+from fedsynth.models.adversarial import record_gradients
+from fedsynth.models.gan import flatten, leaves
 from fedsynth.models.spec import Layer
+from fedsynth.models.vae import unflatten
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,36 @@ class Network:
     ) -> Tensor:
         """Logits [b, classes] of records [b, inputs]; the tape notes what factors need."""
         return mlp.forward(weights, cells, tape, self.activation)
+
+    @property
+    def floats(self) -> int:
+        """Numbers that a record's gradient takes."""
+        return self.inputs + sum(self.hidden)
+
+    def answers(self, flat: Tensor, x: Tensor) -> Tensor:
+        """Logits [b, classes] of records [b, inputs], by a flat vector [dim]."""
+        return self.logits(unflatten(flat, self.layers), x)
+
+    def factors(self, flat: Tensor, x: Tensor, y: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Each record's gradient of its cross-entropy, as factors, one pair a layer.
+
+        Args:
+            x, y: records [b, inputs] and labels [b].
+        """
+        return record_gradients(self, unflatten(flat, self.layers), x, partial(losses, labels=y))
+
+    def client_gradients(self, weights: Tensor, x: Tensor, y: Tensor, shares: Tensor) -> Tensor:
+        """Of each client's loss at its own weights, [clients, dim].
+
+        Args:
+            weights: [clients, dim]. x, y, shares: records [clients, b, inputs], labels and weights
+                of their losses [clients, b].
+        """
+        parts = leaves(weights, self.layers)
+        with torch.enable_grad():
+            found = losses(self.logits(parts, x).flatten(0, 1), y.flatten())
+            gradients = torch.autograd.grad((found * shares.flatten()).sum(), parts)
+        return flatten(gradients)
 
     def initial(self, shares: Tensor, source: torch.Generator) -> Tensor:
         """A flat vector that answers every record with the classes' shares, [classes], positive.

@@ -84,8 +84,11 @@ class FederatedClassifier(InRounds[Learned]):
         if isinstance(scaled_by, str) and scaled_by not in (BY_HISTOGRAM, BY_SCHEMA):
             scaled_by = dict(_cuts_by_release(scaled_by, self.schema))
             self.settings = self.settings.model_copy(update={"scaled_by": scaled_by})
-        if not isinstance(scaled_by, str):
-            model_of(self.settings, self.schema, scaled_by)
+        try:
+            known = cuts_by_bounds(self.schema) if isinstance(scaled_by, str) else scaled_by
+            model_of(self.settings, self.schema, known)
+        except ValueError as error:
+            raise ConfigError(f"{self.name}: {error}") from None
 
     def task(self, budget: Budget) -> str:
         return training_task(budget).name

@@ -12,7 +12,6 @@ from fedsynth.data.conforming import Conformed
 from fedsynth.data.images import Images
 from fedsynth.errors import ReleaseError
 from fedsynth.methods.classifier.records import Model
-from fedsynth.models.vae import unflatten
 from fedsynth.views import Outlined
 
 _CHUNK = 8192
@@ -45,12 +44,12 @@ class Learned(Outlined):
     def probabilities(self, data: Conformed | Images) -> NDArray[np.float64]:
         """Of every class, float64 [n, classes], rows summing to 1."""
         features, network = self.model.features, self.model.network
-        weights = unflatten(torch.from_numpy(self.weights), network.layers)
+        weights = torch.from_numpy(self.weights)
         rows = np.arange(len(data) if isinstance(data, Images) else data.rows)
         found = np.zeros((len(rows), network.classes))
         with torch.no_grad():
             for start in range(0, len(rows), _CHUNK):
                 at = rows[start : start + _CHUNK]
                 x = torch.from_numpy(features.vectors(data.take(at)))
-                found[at] = torch.softmax(network.logits(weights, x).double(), 1).numpy()
+                found[at] = torch.softmax(network.answers(weights, x).double(), 1).numpy()
         return found

@@ -22,7 +22,6 @@ from fedsynth.data.images import Images
 from fedsynth.errors import ConfigError
 from fedsynth.methods.classifier.learned import Learned
 from fedsynth.models.classifier import losses
-from fedsynth.models.vae import unflatten
 from fedsynth.views import Said, Shown, View
 
 
@@ -91,7 +90,7 @@ def fine_tune(
         order = torch.from_numpy(rng.permutation(len(y)))
         for at in torch.split(order, how.batch_size):
             moving = weights.requires_grad_()
-            logits = network.logits(unflatten(moving, network.layers), x[at])
+            logits = network.answers(moving, x[at])
             (slope,) = torch.autograd.grad(losses(logits, y[at]).mean(), moving)
             weights = weights.detach()
             weights = weights - how.learning_rate * (slope + how.proximal * (weights - start))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fedsynth.federation.client.view import View
 from fedsynth.methods.classifier.features import Features
 from fedsynth.models.classifier import Network
+from fedsynth.models.layers import Stack
 
 # Records whose gradients are computed at once: their factors stay within 128 MB.
 _CHUNK, _FLOATS = 2048, 2**25
@@ -23,7 +24,7 @@ class Model:
     """What the server announces: how a row becomes numbers, and the network that sees them."""
 
     features: Features
-    network: Network
+    network: Network | Stack
 
     def __post_init__(self) -> None:
         if (self.features.width, self.features.schema.classes) != (
@@ -35,8 +36,7 @@ class Model:
     @property
     def chunk(self) -> int:
         """Records whose gradients fit in memory together."""
-        each = self.network.inputs + sum(self.network.hidden)
-        return max(1, min(_CHUNK, _FLOATS // each))
+        return max(1, min(_CHUNK, _FLOATS // self.network.floats))
 
     def records_of(
         self, client: View, rows: NDArray[np.int64]
@@ -52,4 +52,6 @@ class Model:
     @staticmethod
     def from_dict(plain: Mapping[str, Any]) -> Model:
         features = Features.from_dict(plain["features"])
-        return Model(features, Network.from_dict(plain["network"]))
+        network = plain["network"]
+        kind: type[Network | Stack] = Stack if "layers" in network else Network
+        return Model(features, kind.from_dict(network))

@@ -23,6 +23,7 @@ from fedsynth.methods.classifier.tasks.local_training import TRAINING
 from fedsynth.methods.training.aggregation.choosing import LOCAL, aggregation_of
 from fedsynth.methods.training.descent import Descent, Pace, Rounds
 from fedsynth.models.classifier import Network
+from fedsynth.models.layers import Stack
 from fedsynth.privacy.budget import Budget
 from fedsynth.queries.counting import CountQuestion, ask_counts, label_question, question
 from fedsynth.queries.estimates import label_frequencies
@@ -64,10 +65,26 @@ def first_question(
 def model_of(
     settings: FederatedClassifierSettings, schema: Schema | ImageSchema, cuts: Cuts
 ) -> Model:
-    """The network for rows that are scaled by these cut points."""
+    """The network for rows that are scaled by these cut points.
+
+    Raises:
+        ValueError: layers that do not go together, or not with the schema.
+    """
     features = Features(schema, cuts)
-    network = Network(features.width, settings.hidden, schema.classes, settings.activation)
+    network: Network | Stack
+    if settings.layers is None:
+        network = Network(features.width, settings.hidden, schema.classes, settings.activation)
+    else:
+        network = Stack(_shape(schema, features), schema.classes, settings.layers)
     return Model(features, network)
+
+
+def _shape(schema: Schema | ImageSchema, features: Features) -> tuple[int, ...]:
+    """Of a record, as layers take it."""
+    if isinstance(schema, Schema):
+        return (features.width,)
+    height, width, *channels = schema.shape
+    return (channels[0] if channels else 1, height, width)
 
 
 def train(session: Session, schema: Schema | ImageSchema) -> Learned:

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field
 
 from fedsynth.errors import ConfigError
 from fedsynth.methods.training.aggregation.choosing import AggregationSettings
+from fedsynth.models.kinds import describe
 from fedsynth.privacy.budget import Budget
 from fedsynth.schema import ImageSchema, Schema
 
@@ -26,6 +27,9 @@ class FederatedClassifierSettings(AggregationSettings):
     Attributes:
         hidden: widths of the hidden layers; none for logistic regression.
         activation: of the hidden layers.
+        layers: another network, in their place: layers of `torch.nn` one behind another, from
+            numbers [inputs] or an image [channels, height, width] to a logit a class. In Python
+            also a `torch.nn.Sequential`.
         scaled_by: what numbers and dates are scaled by: "histogram", asked within the budget before
             the training; "schema", the declared bounds; the folder of a release, quantiles of whose
             rows are taken, which costs nothing more; or cut points that anybody may know, by
@@ -52,6 +56,14 @@ class FederatedClassifierSettings(AggregationSettings):
         Field(description="a list of layer widths, such as [32]; [] for logistic regression"),
     ] = ()
     activation: Annotated[Literal["relu", "tanh"], Field(description="relu or tanh")] = "tanh"
+    layers: Annotated[
+        tuple[tuple[str, dict[str, Any]], ...] | None,
+        BeforeValidator(lambda given: None if given is None else describe(given)),
+        Field(
+            description="a list of layers, such as [Flatten, {LazyLinear: 32}, ReLU, {LazyLinear: "
+            "10}]"
+        ),
+    ] = None
     scaled_by: Annotated[
         str | _Cuts,
         BeforeValidator(lambda given: str(given) if isinstance(given, Path) else given),
@@ -93,6 +105,8 @@ class FederatedClassifierSettings(AggregationSettings):
             ConfigError: settings that contradict the unit.
         """
         record = budget.protects.per_record
+        if self.layers is not None and (self.hidden or self.activation != "tanh"):
+            raise ConfigError(f"{self.method}: layers stand in the place of hidden and activation")
         if record and self.sampling == "fixed":
             raise ConfigError(
                 f"{self.method}: sampling fixed is for clients; records are Poisson-sampled"

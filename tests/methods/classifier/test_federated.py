@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from torch import nn
 
 import fedsynth as fs
 from fedsynth.data.conforming import conform
@@ -326,3 +327,39 @@ def test_it_shows_what_it_is_and_can_do():
     assert "FederatedClassifier for the schema, fitted" in told
     assert "predict (the class of rows)" in told and "with a certificate" in told
     assert "sample" not in told
+
+
+@pytest.mark.parametrize(
+    "budget", [FREE, fs.Budget(epsilon=math.inf, unit="client", trust="central")]
+)
+def test_layers_of_pytorch_learn_what_there_is_to_learn(budget, tmp_path):
+    layers = [{"LazyLinear": 6}, {"LayerNorm": 6}, "Tanh", {"LazyLinear": 2}]
+    more = {"learning_rate": 2.0} if budget is FREE else {"local_epochs": 3, "clip": 100.0}
+    tables = owners(60, 60)
+    model = made(layers=layers, rounds=30, **more).fit(tables, budget, seed=1)
+    frame = pd.concat([*tables.values()])
+    assert model.score(frame) > 0.05 + max(shares_of(frame), 1 - shares_of(frame))
+    model.save(tmp_path)
+    loaded = fs.FederatedClassifier.load(tmp_path)
+    np.testing.assert_array_equal(loaded.predict_proba(frame), model.predict_proba(frame))
+    again = made(layers=model.settings.layers, rounds=30, **more)
+    assert again.settings.layers == model.settings.layers
+    personal = model.personalise(next(iter(tables.values())))
+    assert personal.predict_proba(frame).shape == (len(frame), 2)
+
+
+def test_layers_are_read_from_a_module_and_refused_in_words():
+    schema = fs.builtin_schema("digits")
+    module = nn.Sequential(nn.LazyConv2d(4, 3), nn.ReLU(), nn.Flatten(), nn.LazyLinear(10))
+    model = fs.FederatedClassifier(schema, layers=module)
+    assert [name for name, _ in model.settings.layers] == [
+        "LazyConv2d", "ReLU", "Flatten", "LazyLinear",
+    ]  # fmt: skip
+    plan = model.plan(fs.Budget(epsilon=1.0), clients=3)
+    assert plan.total > 1
+    with pytest.raises(ConfigError, match=r"layer 1, Linear does not take a record of shape \(1,"):
+        fs.FederatedClassifier(schema, layers=[{"Linear": [64, 10]}])
+    with pytest.raises(ConfigError, match="BatchNorm2d is no layer"):
+        fs.FederatedClassifier(schema, layers=[nn.BatchNorm2d(1), nn.Flatten(), nn.LazyLinear(10)])
+    with pytest.raises(ConfigError, match="in the place of hidden and activation"):
+        fs.FederatedClassifier(schema, layers=module, hidden=[3]).plan(fs.Budget(epsilon=1.0), 3)

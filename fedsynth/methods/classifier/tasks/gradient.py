@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 import numpy as np
 import torch
@@ -16,9 +15,6 @@ from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Request
 from fedsynth.methods.classifier.records import Model
 from fedsynth.methods.training.batches import cut_by_owner, tensor
-from fedsynth.models.adversarial import record_gradients
-from fedsynth.models.classifier import losses
-from fedsynth.models.vae import unflatten
 from fedsynth.privacy.rows.clipping import Rows
 from fedsynth.privacy.rows.factored import FactoredRows
 
@@ -35,7 +31,7 @@ class GradientTask:
         if not request.terms.protects.per_record:
             raise PrivacyError(f"{self.name} gives a row a record, not a {request.terms.unit}")
         model = clients[0].board.read("classifier", Model.from_dict)
-        weights = unflatten(tensor(request.arrays["weights"]), model.network.layers)
+        weights = tensor(request.arrays["weights"])
         owners = np.repeat(np.arange(len(clients)), [len(sample) for sample in samples])
         drawn = np.concatenate(samples)
         for at in pieces(clients, samples, request, model.chunk):
@@ -45,7 +41,7 @@ class GradientTask:
                 for index in np.unique(members).tolist()
             ]
             x, y = (torch.cat(parts) for parts in zip(*several, strict=True))
-            factors = record_gradients(model.network, weights, x, partial(losses, labels=y))
+            factors = model.network.factors(weights, x, y)
             rows = FactoredRows([(left.numpy(), right.numpy()) for left, right in factors])
             yield from cut_by_owner(rows, members)
 

@@ -19,8 +19,6 @@ from fedsynth.federation.request import Request, number, whole
 from fedsynth.methods.classifier.records import Model
 from fedsynth.methods.training.aggregation.local import local_rule
 from fedsynth.methods.training.batches import tensor
-from fedsynth.models.classifier import losses
-from fedsynth.models.gan import flatten, leaves
 from fedsynth.privacy.rows.clipping import Rows
 from fedsynth.privacy.rows.dense import DenseRows
 
@@ -110,11 +108,7 @@ def _gradients(
     for place, (own_x, own_y) in enumerate(batch):
         x[place, : len(own_y)], y[place, : len(own_y)] = own_x, own_y
         shares[place, : len(own_y)] = 1 / max(1, len(own_y))
-    parts = leaves(weights, model.network.layers)
-    with torch.enable_grad():
-        found = losses(model.network.logits(parts, x).flatten(0, 1), y.flatten())
-        gradients = torch.autograd.grad((found * shares.flatten()).sum(), parts)
-    return flatten(gradients)
+    return model.network.client_gradients(weights, x, y, shares)
 
 
 TRAINING = register(TrainingTask())
