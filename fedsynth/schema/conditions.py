@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -98,6 +98,18 @@ def condition_on(column: Modelled | Identifier, given: object) -> Condition:
             f"{where}: give one value, one list of values, or one range; not one within a list"
         )
     return _parse_values(column, entries)
+
+
+def demand_modelled(
+    name: str, columns: Sequence[Modelled | Identifier], modelled: Sequence[str]
+) -> None:
+    """Raises ConfigError for a column of which a model knows nothing: none, or an identifier."""
+    if name in modelled:
+        return
+    for column in columns:
+        if column.name == name:
+            condition_on(column, None)
+    raise ConfigError(f"cannot condition on {name!r}{suggestion(name, modelled)}")
 
 
 def _parse_values(column: Modelled, entries: list[object]) -> Condition:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fedsynth.errors import ConfigError
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Identifier, Integer
-from fedsynth.schema.conditions import condition_on
+from fedsynth.schema.conditions import condition_on, demand_modelled
 
 AGE = Integer(name="age", lower=0, upper=90, missing=True)
 SHARE = Continuous(name="share", lower=-1, upper=1, decimals=1)
@@ -143,3 +143,12 @@ def test_a_fraction_of_a_large_whole_number_is_no_value():
     column = Integer(name="n", lower=0, upper=2 * 10**9)
     with pytest.raises(ConfigError, match="no value"):
         condition_on(column, 1_234_567_890.5)
+
+
+def test_what_no_model_knows_is_told_apart_from_what_is_misspelt():
+    columns = (AGE, Identifier(name="id"))
+    demand_modelled("age", columns, ["age"])
+    with pytest.raises(ConfigError, match="'id' is an identifier: it is made anew"):
+        demand_modelled("id", columns, ["age"])
+    with pytest.raises(ConfigError, match="cannot condition on 'agee'; did you mean 'age'"):
+        demand_modelled("agee", columns, ["age"])

@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fedsynth.agreed import suggestion
 from fedsynth.codec import Named
 from fedsynth.demands import demand_names, demand_number
 from fedsynth.encoding.table import TableEncoding
@@ -39,7 +38,7 @@ from fedsynth.queries.session import Session
 from fedsynth.queries.shares import Stage
 from fedsynth.queries.tasks.counting import HISTOGRAM
 from fedsynth.schema import Schema
-from fedsynth.schema.conditions import Condition, condition_on
+from fedsynth.schema.conditions import Condition, condition_on, demand_modelled
 from fedsynth.schema.frames import demand_frame
 from fedsynth.schema.target import target_index
 from fedsynth.views import Outlined
@@ -164,8 +163,7 @@ class Learned(Outlined):
         given, evidence = {}, {}
         direct, totals = route(self.schema, where)
         for name, value in (*(direct or {}).items(), *totals.items()):
-            if name not in names:
-                raise ConfigError(f"cannot condition on {name!r}{suggestion(name, names)}")
+            demand_modelled(name, self.schema.columns, names)
             condition = condition_on(self.schema.column(name), value)
             given[name] = condition
             evidence[names.index(name)] = self.encoding.likelihood(name, condition)

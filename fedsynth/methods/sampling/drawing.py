@@ -14,13 +14,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fedsynth.agreed import suggestion
 from fedsynth.data.conforming import restore
 from fedsynth.errors import ConfigError
 from fedsynth.methods.sampling.labels import label_shares
 from fedsynth.methods.sampling.mending import Rows, Rules, mend
 from fedsynth.schema import Boolean, Categorical, Schema
-from fedsynth.schema.conditions import Condition, condition_on
+from fedsynth.schema.conditions import Condition, condition_on, demand_modelled
 from fedsynth.schema.constraints import Never, tie
 from fedsynth.schema.rounding import round_to_grid
 
@@ -62,8 +61,7 @@ class Conditioning:
         names = [column.name for column in schema.modelled]
         conditions = {}
         for name, value in (where or {}).items():
-            if name not in names:
-                raise ConfigError(f"cannot condition on {name!r}{suggestion(name, names)}")
+            demand_modelled(name, schema.columns, names)
             conditions[name] = condition_on(schema.column(name), value)
         columns = {column.name: column for column in schema.modelled}
         for constraint in schema.rules:
