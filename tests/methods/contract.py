@@ -452,14 +452,13 @@ def check_door(name: str) -> None:
 
 
 def ways(name: str) -> Iterator[tuple[Any, Any]]:
-    """Synthesizers, and plans for three owners: of every trust for records, of one for clients and
-    for persons, and with settings under which something else is asked."""
+    """Synthesizers, and plans for three owners: of every unit and every trust, each with one of the
+    other, and with settings under which something else is asked."""
     budget, found = budget_for(name), 0
     # Noise that is given need not be calibrated.
     given = {"noise_multiplier": 20.0} if "noise_multiplier" in SETTINGS[name].model_fields else {}
-    wanted = [("record", trust, {}) for trust in ("distributed", "central", "local")]
-    wanted += [("client", "distributed", {})]
-    wanted += [] if METHODS[name].no_persons else [("person", "distributed", {})]
+    last = "record" if METHODS[name].no_persons else "person"
+    wanted = [("record", "distributed", {}), ("client", "central", {}), (last, "local", {})]
     wanted += [("record", "distributed", settings) for settings in OTHERWISE.get(name, ())]
     for unit, trust, settings in wanted if budget.private else [("record", budget.trust, {})]:
         synth = made(name, OF_PERSONS if unit == "person" else SCHEMA, **given, **settings)

@@ -76,8 +76,10 @@ class Heard:
         self.instead = instead
         self.said: list[tuple[str, str]] = []
         self.released: list[Any] = []
-        # Of the request that is being answered: clients' exact sums and answers, noise by place.
+        # Of the request that is being answered: clients' exact sums, those of them that are to be
+        # answered again, answers, and noise by place.
         self.exact: list[Floats] = []
+        self.again: list[Floats] | None = None
         self.answers: list[Floats] = []
         self.noise: dict[str, list[Floats]] = defaultdict(list)
         # Numbers judged so far, of a task under some terms at some place.
@@ -138,21 +140,22 @@ def _listen_at_clients(heard: Heard, patch: pytest.MonkeyPatch) -> None:
             enough = (heard.enough(request, where, count) for where, count in counts.items())
             if heard.instead is not None or all(enough):
                 break
-            # Too few numbers to judge by: clients as they were, with other coins, answer again.
+            # Too few numbers to judge by: clients as they were, with other coins, answer again:
+            # of the same exact sums, which take longest, but where they train by themselves.
             asked = copy.deepcopy(before)
             for client in asked:
                 client.coins = NoiseSource(again)
-            heard.exact = []
+            heard.again, heard.exact = list(heard.exact), []
             heard.answers = [reply.values for reply in answer(asked, request)]
-        heard.answers = answers
+        heard.answers, heard.again = answers, None
         for where, parts in heard.noise.items():
             heard.judge(request, where, np.concatenate(parts))
 
     def keep_exact_sums(genuine):
         def sums(*arguments):
-            for total in genuine(*arguments):
+            for total in heard.again or genuine(*arguments):
                 heard.exact.append(total.copy())
-                yield total
+                yield total.copy()
 
         return sums
 
