@@ -60,8 +60,13 @@ ODD = {
         pd.DataFrame({"a": [5, 5], "b": [True, False]}),
     ),
     "all missing": (
-        schema_of(Integer(name="a", lower=0, upper=9, missing=True), Boolean(name="b"), target="b"),
-        pd.DataFrame({"a": [None, None], "b": [True, False]}),
+        schema_of(
+            Integer(name="a", lower=0, upper=9, missing=True),
+            Categorical(name="c", values=["x", "y", "z"], missing=True),
+            Boolean(name="b"),
+            target="b",
+        ),
+        pd.DataFrame({"a": [None, None], "c": [None, None], "b": [True, False]}),
     ),
     "a numeric target": (
         schema_of(Integer(name="index", lower=0, upper=9), Boolean(name="count"), target="index"),
@@ -83,13 +88,5 @@ ODD = {
             target="t",
         ),
         pd.DataFrame({"a": [np.inf, -np.inf, 1e300], "t": ["x", "y", "y"]}),
-    ),
-    "categories all missing": (
-        schema_of(
-            Categorical(name="a", values=["x", "y", "z"], missing=True),
-            Boolean(name="b"),
-            target="b",
-        ),
-        pd.DataFrame({"a": [None, None, None], "b": [True, False, True]}),
     ),
 }
