@@ -9,7 +9,7 @@ import torch
 
 from fedsynth.errors import ConfigError, ReleaseError
 from fedsynth.marginals import Domain, Measurement, count
-from fedsynth.methods.vae import server
+from fedsynth.methods.vae import coupling, server
 from fedsynth.methods.vae.coupling import Potential, draw_anew, learn_potentials
 from fedsynth.methods.vae.settings import FedVAESettings
 from fedsynth.methods.vae.synthesizer import FedVAE
@@ -183,6 +183,8 @@ def test_pairs_need_codes_of_all_records_together(settings):
 def test_pairs_without_a_table_are_told_before_the_budget_and_in_the_release(monkeypatch, tmp_path):
     # 4 x 4 counts of role and mark; of years with either, at least 4 more.
     monkeypatch.setattr(server, "_MOST_COUNTS", 19)
+    # How well the others are learned is not the matter.
+    monkeypatch.setattr(coupling, "_STEPS", 4)
     synth = FedVAE(ROLES, rounds=2, hidden=(8,), latent=2)
     said = []
     budget = Budget(epsilon=1.0, curious=0)

@@ -8,6 +8,7 @@ import pytest
 
 from fedsynth.data.tables import conform
 from fedsynth.errors import ConfigError
+from fedsynth.methods.sampling import mending
 from fedsynth.methods.vae.synthesizer import FedVAE
 from fedsynth.privacy.budget import Budget
 from fedsynth.schema import Categorical, Integer, Schema
@@ -59,14 +60,16 @@ def test_no_sampled_row_breaks_a_constraint_and_conditions_still_hold():
     pd.testing.assert_frame_equal(synth.sample(50, seed=3), synth.sample(50, seed=3))
 
 
-def test_a_forbidden_label_is_given_to_no_row_and_refused_as_a_condition():
+def test_a_forbidden_label_is_given_to_no_row_and_refused_as_a_condition(monkeypatch):
+    monkeypatch.setattr(mending, "_ROUNDS", 4)
     synth = fitted(schema_of({"never": {"sex": "f"}}))
     assert (synth.sample(300, seed=0)["sex"] == "m").all()
     with pytest.raises(ConfigError, match="constraints and the condition on its target"):
         synth.sample(300, where={"sex": "f"}, seed=0)
 
 
-def test_a_table_that_nothing_meets_is_refused():
+def test_a_table_that_nothing_meets_is_refused(monkeypatch):
+    monkeypatch.setattr(mending, "_ROUNDS", 4)
     synth = fitted(schema_of({"never": {"sex": ["f", "m"]}}, target=None))
     with pytest.raises(ConfigError, match="meets the schema's constraints"):
         synth.sample(20, seed=0)

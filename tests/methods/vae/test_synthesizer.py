@@ -49,8 +49,8 @@ def test_every_scheme_trust_and_unit_gives_rows_of_the_schema_within_its_budget(
 
 
 def test_the_tables_structure_is_learned_where_no_noise_hides_it():
-    synth = FedVAE(SCHEMA, rounds=100, rate=0.5, noise_multiplier=0.0)
-    rows = synth.fit(owners(800, 800), FREE).sample(4000, seed=0)
+    synth = FedVAE(SCHEMA, rounds=30, rate=0.5, noise_multiplier=0.0, pair_share=0.0)
+    rows = synth.fit(owners(400, 400), FREE).sample(4000, seed=0)
     real = table(4000, seed=7)
     for frame in (rows, real):
         ill = frame["outcome"] == "ill"
@@ -63,8 +63,10 @@ def test_the_tables_structure_is_learned_where_no_noise_hides_it():
 
 def test_client_level_training_learns_as_well():
     budget = Budget(epsilon=math.inf, unit="client", trust="central")
-    synth = FedVAE(SCHEMA, scheme="sep", rounds=20, rate=1.0, clip=10.0, learning_rate=0.02)
-    rows = synth.fit(owners(300, 300), budget).sample(2000, seed=0)
+    synth = FedVAE(
+        SCHEMA, scheme="sep", rounds=14, rate=1.0, clip=10.0, learning_rate=0.1, hidden=(32,)
+    )
+    rows = synth.fit(owners(100, 100), budget).sample(2000, seed=0)
     ill = rows["outcome"] == "ill"
     assert rows.loc[ill, "dose"].mean() > rows.loc[~ill, "dose"].mean() + 2
 
@@ -101,7 +103,7 @@ def test_a_state_whose_parts_do_not_fit_is_refused():
 @pytest.mark.parametrize("unit", ["record", "client"])
 def test_a_run_never_ends_in_nan(unit):
     budget = Budget(epsilon=0.05, unit=unit, trust="central", units=2 if unit == "client" else None)
-    synth = quick(learning_rate=1e4, rate=1.0, rounds=30, clip=100.0)
+    synth = quick(learning_rate=1e4, rate=1.0, rounds=12, clip=100.0)
     synth.fit(owners(40, 40), budget)
     assert np.isfinite(synth.learned.theta).all()
     assert check(synth.sample(100, seed=0), SCHEMA) == []
@@ -169,8 +171,8 @@ def test_images_keep_their_shape_range_and_labels(unit, scheme):
 
 
 def test_images_are_learned_where_no_noise_hides_them():
-    synth = FedVAE(PIXELS, rounds=100, noise_multiplier=0.0)
-    drawn = synth.fit(pictures(500), FREE).sample(200, seed=0)
+    synth = FedVAE(PIXELS, rounds=50, noise_multiplier=0.0)
+    drawn = synth.fit(pictures(300), FREE).sample(200, seed=0)
     left = drawn.pixels[:, :, :2].mean((1, 2))
     right = drawn.pixels[:, :, 2:].mean((1, 2))
     assert (left > right)[drawn.labels == 0].all()
