@@ -32,7 +32,7 @@ def fitted(schema, owners, budget=OPEN, seed=0, **settings):
 @pytest.fixture(scope="module")
 def learned():
     """As published, trained long enough to have learned something."""
-    return fitted(small.SCHEMA, small.owners(400, 300), steps=200, union=2000, union_steps=150)
+    return fitted(small.SCHEMA, small.owners(400, 300), steps=100, union=1000, union_steps=80)
 
 
 def test_the_global_classifier_learned_what_the_clients_know(learned):
@@ -104,7 +104,7 @@ def test_a_private_job_spends_its_budget_in_one_message():
 
 
 def test_estimated_counts_come_near_the_true_ones():
-    synth = fitted(small.SCHEMA, small.owners(3000), PRIVATE, steps=60, batch=16)
+    synth = fitted(small.SCHEMA, small.owners(3000), PRIVATE, steps=30, batch=16)
     true = [(small.table(3000)["outcome"] == v).sum() for v in ("well", "ill")]
     # Noise of the marks and of the samples: some tens of records.
     assert np.allclose(synth.learned.counts[0], true, atol=250)
@@ -236,7 +236,7 @@ def test_a_client_without_rows_sends_untrained_networks():
 def test_with_little_noise_released_counts_are_the_rows_of_each_class():
     tables = small.owners(400, 250)
     generous = Budget(epsilon=400.0, delta=1e-5, trust="local")
-    synth = fitted(small.SCHEMA, tables, generous, steps=60, rate=0.5)
+    synth = fitted(small.SCHEMA, tables, generous, steps=25, rate=0.5)
     for counts, frame in zip(synth.learned.counts, tables.values(), strict=True):
         true = [(frame["outcome"] == label).sum() for label in ("well", "ill")]
         np.testing.assert_allclose(counts, true, rtol=0.15)
