@@ -17,6 +17,7 @@ import typer
 
 import fedsynth
 from fedsynth.cli import app as cli
+from fedsynth.methods.copula import families
 from fedsynth.methods.sampling import classifier
 from fedsynth.privacy.trail.ledger import Ledger
 from fedsynth.queries import session
@@ -668,7 +669,11 @@ PUBLISHED = {"privacy": {"epsilon": "inf"}, "settings": {"effort": "quick", "poi
 
 @pytest.fixture
 def briefly(monkeypatch):
-    """Classifiers of a few steps, which tables of one threshold need."""
+    """Classifiers of a few steps, which tables of one threshold need, and few families."""
+    holds, tried = families._holds, ("norm", "uniform", "logistic", "beta")
+    monkeypatch.setattr(
+        families, "_holds", lambda k, own: families.FAMILIES[k] in tried and holds(k, own)
+    )
     monkeypatch.setattr(classifier, "_EPOCHS", 5)
     monkeypatch.setattr(classifier, "_LEAST_STEPS", 100)
 

@@ -32,6 +32,13 @@ DIGITS = ImageSchema(shape=(4, 4), maximum=16, target=Categorical(name="d", valu
 
 @pytest.fixture(autouse=True)
 def brief(monkeypatch):
+    monkeypatch.setattr(student_module, "_STEPS", 30)
+    monkeypatch.setattr(synthesizer_module, "_OTHERS", 100)
+
+
+@pytest.fixture
+def longer(monkeypatch):
+    """What a student needs to learn something."""
     monkeypatch.setattr(student_module, "_STEPS", 150)
     monkeypatch.setattr(synthesizer_module, "_OTHERS", 300)
 
@@ -119,6 +126,7 @@ def test_laplace_noise_costs_its_budget_too(trust):
     assert {event.terms.mechanism for event in synth.ledger.events} == {"laplace"}
 
 
+@pytest.mark.usefixtures("longer")
 def test_public_rows_are_labelled_and_the_votes_have_the_whole_budget():
     public = small.table(150, seed=40).drop(columns="outcome")
     budget = Budget(epsilon=5.0, delta=1e-5, curious=1)
@@ -158,6 +166,7 @@ def test_public_rows_survive_a_release():
         PATE.from_state(small.SCHEMA, {**arrays, "public:colour": broken}, meta)
 
 
+@pytest.mark.usefixtures("longer")
 @pytest.mark.parametrize("unit", ["record", "client"])
 def test_public_images_teach_a_student(unit):
     owners = [images(60, seed) for seed in range(12)]
@@ -217,6 +226,7 @@ def test_without_classes_there_is_nothing_to_vote_on(schema):
         PATE(schema)
 
 
+@pytest.mark.usefixtures("longer")
 def test_labels_of_most_votes_teach_as_published():
     synth = fitted(small.SCHEMA, small.owners(500, 400), labels="argmax")
     assert right(synth) > 0.85

@@ -49,7 +49,8 @@ def fitted(schema, owners, budget=OPEN, **settings):
 def learned():
     """Without noise, long enough to learn something."""
     owners = small.owners(400, 300)
-    return fitted(small.SCHEMA, owners, rounds=30, teachers=4, queries=64, generator_steps=5)
+    settings = {"teachers": 4, "queries": 64, "generator_steps": 5, "learning_rate": 5e-3}
+    return fitted(small.SCHEMA, owners, rounds=12, **settings)
 
 
 def test_rows_keep_what_the_clients_rows_have_in_common(learned):
@@ -97,13 +98,13 @@ def test_the_student_learns_the_shares_of_the_votes(monkeypatch):
     fitted(
         small.SCHEMA,
         small.owners(100),
-        rounds=40,
+        rounds=20,
         queries=256,
         student_steps=10,
         smoothing=0.0,
         generator_steps=1,
         learning_rate=1e-9,
-        discriminator_learning_rate=1e-2,
+        discriminator_learning_rate=2e-2,
     )
     training = seen["training"]
     rows, labels = training.trainer.rows(400)
