@@ -145,7 +145,7 @@ def test_no_number_of_records_is_seen_beside_the_release(call, tmp_path, holdout
     monkeypatch.setattr(session, "_SHOW_EPSILON_EVERY", math.inf)
     first, *others = [
         shown_of(call, tmp_path / f"{north}-{south}", {"north": north, "south": south}, holdout)
-        for north, south in ((0, 0), (0, 1), (20, 0), (20, 2))
+        for north, south in ((0, 0), (0, 1), (20, 2))
     ]
     assert first[0] == 0 and all(other == first for other in others)
 
