@@ -6,8 +6,11 @@ import html
 import re
 from collections.abc import Iterable
 
-_UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+_UNFITTING = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"
+_UNFIT = re.compile(f"[{_UNFITTING}]")
 """Control characters and lone surrogates: no HTML document may hold them."""
+
+_NOT_PLAIN = re.compile(f"[&<>\"'{_UNFITTING}]")
 
 _COMMAND = re.compile(r"(?<![`\w])`([^`\s][^`]*)`(?![`\w])")
 """Of a sentence; other backticks are somebody's, and stay."""
@@ -25,7 +28,10 @@ def text(value: object) -> Html:
     """Any value as escaped text; characters that HTML cannot hold become U+FFFD."""
     if isinstance(value, Html):
         return value
-    return Html(html.escape(_UNFIT.sub("\ufffd", str(value)), quote=True))
+    words = str(value)
+    if _NOT_PLAIN.search(words):
+        words = html.escape(_UNFIT.sub("\ufffd", words), quote=True)
+    return Html(words)
 
 
 def join(parts: Iterable[object], between: str = "") -> Html:

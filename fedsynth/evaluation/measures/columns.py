@@ -233,22 +233,24 @@ def _number_bars(
     first, last = (math.floor(cell / unit) * unit for cell in (cells.min(), cells.max()))
     ends = [first, *starts.tolist(), last + unit]
     shown = _precision(column, width)
-    labels = [_label(column, start, stop - unit, shown) for start, stop in itertools.pairwise(ends)]
+    labels = _labels(column, [(a, b - unit) for a, b in itertools.pairwise(ends)], shown)
     return labels, lambda numbers: np.searchsorted(starts, numbers, side="right")
 
 
 def spell_range(column: Numeric, first: float, last: float) -> str:
     """The lowest and the highest of some values of a column, as a reader knows them."""
-    return _label(column, first, last, _precision(column, max(last - first, column.unit)))
+    precision = _precision(column, max(last - first, column.unit))
+    return _labels(column, [(first, last)], precision)[0]
 
 
-def _label(column: Numeric, first: float, last: float, precision: str) -> str:
+def _labels(column: Numeric, spans: list[tuple[float, float]], precision: str) -> list[str]:
+    values = [value for span in spans for value in span]
     if isinstance(column, Datetime):
-        moment = moments(np.array([first, last]), column).dt.strftime(precision)
-        start, stop = str(moment.iloc[0]), str(moment.iloc[1])
+        texts = moments(np.array(values), column).dt.strftime(precision).tolist()
     else:
-        start, stop = (f"{value + 0.0:{precision}}" for value in (first, last))
-    return start if start == stop else f"{start} to {stop}"
+        texts = [f"{value + 0.0:{precision}}" for value in values]
+    pairs = zip(texts[::2], texts[1::2], strict=True)
+    return [start if start == stop else f"{start} to {stop}" for start, stop in pairs]
 
 
 def _precision(column: Numeric, width: float) -> str:

@@ -157,12 +157,14 @@ def _deal(
     At place j one of the first j + 1 ranks is drawn, and if it is taken, the one at j instead.
     """
     places, starts = np.arange(len(ranks) - few, len(ranks)), np.arange(deals) * len(ranks)
-    taken, sums = np.zeros(deals * len(ranks), bool), np.zeros(deals)
+    taken = np.zeros(deals * len(ranks), bool)
+    # Each deal has a row of `taken`, of which these are places.
     drawn = np.ascontiguousarray(rng.integers(places + 1, size=(deals, few)).T)
+    drawn += starts
     for place, chosen in zip(places, drawn, strict=True):
-        np.putmask(chosen, taken.take(chosen + starts), place)
-        taken[chosen + starts] = True
-        sums += ranks.take(chosen)
+        np.putmask(chosen, taken.take(chosen), starts + place)
+        taken[chosen] = True
+    sums: NDArray[np.float64] = ranks.take(drawn - starts).sum(axis=0)
     return sums
 
 

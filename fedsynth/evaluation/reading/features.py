@@ -85,7 +85,9 @@ def nearest(
     step = max(1, _CELLS // max(len(among), wanted * among.shape[1]))
     for start in range(0, len(queries), step):
         block = queries[start : start + step].astype(np.float64)
-        rough = norms - 2 * (block @ exactly.T)
+        rough = block @ exactly.T
+        rough *= -2
+        rough += norms
         near = np.argpartition(rough, wanted - 1, axis=1)[:, :wanted]
         gaps = block[:, None, :] - exactly[near]
         exact = np.sqrt(np.einsum("qkp,qkp->qk", gaps, gaps))
