@@ -26,9 +26,11 @@ SINGLING = {"singling out, one column", "singling out, several columns"}
 
 @pytest.fixture
 def unscored(monkeypatch):
-    """Without SDMetrics' reports, half of an evaluation, where tables are ordinary ones."""
+    """Without SDMetrics' reports and ranks of settings, half of an evaluation, where tables are
+    ordinary ones or these not looked at."""
     nothing = Quality(None, None, None, None, None)
     monkeypatch.setattr("fedsynth.evaluation.measures.fidelity.quality", lambda *_: nothing)
+    monkeypatch.setattr("fedsynth.evaluation.measures.utility.SETTINGS", ())
 
 
 @pytest.fixture
@@ -129,6 +131,7 @@ def test_synthetic_rows_of_one_class_teach_nothing(look):
     assert "Models learn little" in found.summary.verdict
 
 
+@pytest.mark.usefixtures("unscored")
 @pytest.mark.parametrize("columns", [("colour", "count", "day"), ("flag",)], ids=" ".join)
 @pytest.mark.parametrize("side", ["real", "synthetic", "train"])
 def test_a_column_without_a_value_is_counted_as_missing(look, columns, side):
@@ -356,8 +359,8 @@ def attributes(names):
 
 @pytest.mark.usefixtures("unscored")
 def test_a_copy_is_caught_by_every_attack_and_must_not_be_handed_out(look):
-    train = people(600, 2)
-    found = look(people(600, 0), train.sample(frac=1, random_state=0), SCHEMA, train=train)
+    train = people(300, 2)
+    found = look(people(300, 0), train.sample(frac=1, random_state=0), SCHEMA, train=train)
     secrets = [one.column for one in found.privacy.attributes]
     assert set(found.caught) == MEMBERSHIP | SINGLING | {"linkability"} | attributes(secrets)
     assert found.summary.verdict.startswith(
@@ -370,7 +373,7 @@ def test_a_copy_is_caught_by_every_attack_and_must_not_be_handed_out(look):
 @pytest.mark.usefixtures("unscored")
 @pytest.mark.parametrize("seed", range(2))
 def test_an_independent_sample_is_caught_by_none(look, seed):
-    tables = [people(300, 10 * seed + k) for k in (3, 4, 5)]
+    tables = [people(200, 10 * seed + k) for k in (3, 4, 5)]
     found = look(tables[0], tables[1], SCHEMA, train=tables[2], seed=seed)
     assert found.caught == []
     assert "No attack told training rows from others." in found.summary.verdict
@@ -382,10 +385,10 @@ def adult(adult_table):
 
 
 def parts(adult, seed):
-    """600 rows never seen, 1,000 to learn from, and 1,000 others."""
+    """300 rows never seen, 600 to learn from, and 600 others."""
     frame, schema = adult
     order = np.random.default_rng(seed).permutation(len(frame))
-    cuts = order[:600], order[600:1600], order[1600:2600]
+    cuts = order[:300], order[300:900], order[900:1500]
     return (*(frame.iloc[cut].reset_index(drop=True) for cut in cuts), schema)
 
 
@@ -410,18 +413,18 @@ def test_an_independent_sample_of_adult_is_caught_by_none(look, adult, seed):
 
 @pytest.mark.usefixtures("unscored")
 def test_real_rows_that_were_learned_from_are_refused_or_told(look):
-    train, fresh = people(400, 0), people(400, 1)
+    train, fresh = people(200, 0), people(200, 1)
     with pytest.raises(DataError, match="most of these rows equal a training row") as refused:
         look(train, fresh, SCHEMA, train=train)
     # Errors end in logs: no share of private rows.
     assert not re.search(r"\d", str(refused.value))
-    mixed = pd.concat([train[:80], people(320, 2)], ignore_index=True)
+    mixed = pd.concat([train[:40], people(160, 2)], ignore_index=True)
     found = look(mixed, fresh, SCHEMA, train=train)
     assert "of the real rows equal a training row" in found.summary.beware[0]
     assert "say nothing" in found.summary.verdict
     assert (
         "equal a training row"
-        not in look(people(400, 2), fresh, SCHEMA, train=train).summary.beware[0]
+        not in look(people(200, 2), fresh, SCHEMA, train=train).summary.beware[0]
     )
 
 

@@ -41,13 +41,13 @@ def share_interval(hits: float, n: int, level: float = LEVEL) -> tuple[float, fl
 
     Exact: it covers at least `level` at every n. `hits` need not be whole.
     """
-    from scipy.stats import beta
+    from scipy.special import betaincinv
 
     if n == 0:
         return 0.0, 1.0
     tail = (1 - level) / 2
-    low = float(beta.ppf(tail, hits, n - hits + 1)) if hits > 0 else 0.0
-    high = float(beta.ppf(1 - tail, hits + 1, n - hits)) if hits < n else 1.0
+    low = float(betaincinv(hits, n - hits + 1, tail)) if hits > 0 else 0.0
+    high = float(betaincinv(hits + 1, n - hits, 1 - tail)) if hits < n else 1.0
     return low, high
 
 
@@ -85,8 +85,7 @@ def auroc_interval(
     Raises:
         DataError: no score of one kind, or one that is not a number.
     """
-    from scipy.special import expit, logit
-    from scipy.stats import norm
+    from scipy.special import expit, logit, ndtri
 
     pos, neg = _pair(scores_pos, scores_neg)
     above, below = _placements(pos, neg)
@@ -96,7 +95,7 @@ def auroc_interval(
         variance = float(above.var(ddof=1) / len(pos) + below.var(ddof=1) / len(neg))
     if variance <= 1e-15 or not 0 < area < 1:
         return share_interval(area * fewer, fewer, level)
-    reach = norm.ppf((1 + level) / 2) * np.sqrt(variance) / (area * (1 - area))
+    reach = ndtri((1 + level) / 2) * np.sqrt(variance) / (area * (1 - area))
     return float(expit(logit(area) - reach)), float(expit(logit(area) + reach))
 
 
@@ -212,7 +211,7 @@ def tpr_at(
     Raises:
         DataError: no score of one kind, or one that is not a number.
     """
-    from scipy.stats import beta
+    from scipy.special import betainc
 
     pos, neg = _pair(scores_pos, scores_neg)
     places, falling = np.arange(1, len(neg) + 1), np.sort(neg)[::-1]
@@ -223,7 +222,7 @@ def tpr_at(
         return 1.0, *share_interval(len(pos), len(pos), level)
     error = (1 - level) / 2
     # The chance that the rate at each place is at most fpr: it falls from place to place.
-    within = np.asarray(beta.cdf(fpr, places, places[::-1]))
+    within = np.asarray(betainc(places, places[::-1], fpr))
     strict = int(np.count_nonzero(within >= 1 - _OF_THRESHOLD * error))
     loose = int(np.count_nonzero(within > _OF_THRESHOLD * error))
     rest = 1 - 2 * (1 - _OF_THRESHOLD) * error

@@ -47,9 +47,9 @@ def pairs(numbers, letters) -> Rows:
     return read_rows(frame, NUMBER_AND_LETTER, "pairs")
 
 
-@pytest.mark.parametrize("held", [300, 3000])
+@pytest.mark.parametrize("held", [150, 1500])
 def test_a_copy_of_real_training_rows_is_caught_by_both(adult, held):
-    train, real = parts(adult, 1, 3000, held)
+    train, real = parts(adult, 1, 1500, held)
     risks = singling_out(train, train, real)
     assert [risk.name for risk in risks] == [
         "singling out, one column",
@@ -65,9 +65,9 @@ def test_a_copy_of_real_training_rows_is_caught_by_both(adult, held):
         assert "given away" in risk.sentence
 
 
-@pytest.mark.parametrize(("seed", "held"), [(0, 500), (1, 3000)])
+@pytest.mark.parametrize(("seed", "held"), [(0, 250), (1, 1500)])
 def test_an_independent_sample_of_real_rows_is_caught_by_neither(adult, seed, held):
-    train, real, other = parts(adult, seed, 3000, held, 3000)
+    train, real, other = parts(adult, seed, 1500, held, 1500)
     for risk in singling_out(other, train, real, seed=seed):
         assert not risk.caught
         assert risk.attempts > 500
@@ -97,8 +97,8 @@ def test_the_alarm_seldom_rings_by_chance():
 
 
 def test_the_risk_of_a_part_that_is_copied_lies_between(adult):
-    train, real, other = parts(adult, 5, 4000, 1000, 4000)
-    half = np.arange(2000)
+    train, real, other = parts(adult, 5, 2000, 500, 2000)
+    half = np.arange(1000)
     mixed = Rows(
         train.schema,
         np.concatenate([train.values[half], other.values[half]]),
@@ -194,7 +194,7 @@ def test_the_permutation_test_by_hand():
 
 
 def test_neither_row_order_nor_names_of_categories_matter(adult):
-    train, real, other = parts(adult, 7, 1500, 1500, 1500)
+    train, real, other = parts(adult, 7, 700, 700, 700)
     rng = np.random.default_rng(0)
     renamed = []
     maps = {j: rng.permutation(size) for j, size in enumerate(train.sizes) if size}
@@ -207,11 +207,8 @@ def test_neither_row_order_nor_names_of_categories_matter(adult):
     shuffled = [rows.take(rng.permutation(len(rows))) for rows in (other, train, real)]
     risks = singling_out(other, train, real, attempts=5000)
     for risk, same in zip(risks, singling_out(*renamed, attempts=5000), strict=True):
-        assert (risk.attempts, risk.attack, risk.control) == (
-            same.attempts,
-            same.attack,
-            same.control,
-        )
+        assert (risk.attempts, risk.attack) == (same.attempts, same.attack)
+        assert risk.control == pytest.approx(same.control, abs=1e-12)
     again = singling_out(*shuffled, attempts=5000)
     assert (again[0].attack, again[0].control) == (risks[0].attack, risks[0].control)
     assert again[1].attack == pytest.approx(risks[1].attack, abs=0.05)
