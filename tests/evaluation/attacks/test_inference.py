@@ -27,8 +27,8 @@ def parts(rows: Rows, seed: int, *sizes: int) -> list[Rows]:
 
 
 def test_a_copy_of_real_training_rows_is_caught_in_every_secret(adult):
-    train, real = parts(adult, 1, 3000, 600)
-    found = inference(train, train, real, attempts=600)
+    train, real = parts(adult, 1, 1500, 400)
+    found = inference(train, train, real, attempts=400)
     assert [risk.column for risk in found.risks] == [each.column for each in found.attributes]
     assert found.risks[0].column == "income"
     assert len(found.risks) == 6
@@ -47,8 +47,8 @@ def test_a_copy_of_real_training_rows_is_caught_in_every_secret(adult):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_an_independent_sample_of_real_rows_is_caught_in_none(adult, seed):
-    train, real, other = parts(adult, seed, 2000, 600, 2000)
-    found = inference(other, train, real, attempts=600, seed=seed)
+    train, real, other = parts(adult, seed, 1200, 400, 1200)
+    found = inference(other, train, real, attempts=400, seed=seed)
     for risk, each in zip(found.risks, found.attributes, strict=True):
         assert not risk.caught
         assert not each.caught

@@ -276,7 +276,9 @@ def test_curves_are_scikit_learns_and_at_most_200_points():
 
 def test_what_a_tuner_sees_is_validated_on_synthetic_rows_alone():
     made, train, test = rows(200, seed=2), rows(100), rows(100, seed=1)
-    found = judged(made, train, test, models=["decision tree", "naive Bayes", "linear discriminant"], seed=5)
+    found = judged(
+        made, train, test, models=["decision tree", "naive Bayes", "linear discriminant"], seed=5
+    )
     group = found.agreement.classifiers
     assert group.names == ("decision tree", "naive Bayes", "linear discriminant")
     assert group.real == tuple(model.real["auroc"] for model in found.models)

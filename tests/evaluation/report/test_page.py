@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import functools
 import hashlib
 import itertools
 import json
@@ -33,9 +34,15 @@ NASTY = {
 }
 
 
+@functools.cache
+def shown(name: str) -> Element:
+    """What is on one of the pages; nobody changes it."""
+    return read(PAGES[name])
+
+
 @pytest.fixture(params=PAGES, scope="module")
 def root(request: pytest.FixtureRequest) -> Element:
-    return read(PAGES[request.param])
+    return shown(request.param)
 
 
 def test_addresses_are_unique_and_every_link_within_the_page_leads_somewhere(root):
@@ -126,9 +133,7 @@ def test_null_for_every_figure_still_makes_a_page(name):
 
 
 def test_the_first_screen_says_verdict_guarantee_and_figures():
-    summary = next(
-        e for e in read(PAGES["table"]).all("section") if e.attributes["id"] == "summary"
-    )
+    summary = next(e for e in shown("table").all("section") if e.attributes["id"] == "summary")
     content = contents.table()
     assert content["summary"]["verdict"] in summary.text
     assert content["certificate"]["sentence"] in summary.text
@@ -190,10 +195,10 @@ def test_an_infinite_epsilon_is_not_called_void():
 
 
 def test_the_promise_is_about_records_of_which_a_person_may_have_several():
-    promise = read(PAGES["table"]).classed("promise")[0].text
+    promise = shown("table").classed("promise")[0].text
     assert "(50 %) that a record was among the data" in promise
     assert "A record is not a person" in promise and "person's record" not in promise
-    clients = read(PAGES["images"]).classed("promise")[0].text
+    clients = shown("images").classed("promise")[0].text
     assert "that a client's records were among the data" in clients
     assert "A record is not a person" not in clients
 
@@ -210,46 +215,45 @@ def test_each_adversary_has_its_epsilon_and_none_where_nothing_is_guaranteed():
 
 
 def test_rows_without_a_certificate_have_no_guarantee():
-    text = read(PAGES["minimal"]).text
+    text = shown("minimal").text
     assert "There is no certificate with these rows: no limit is known" in text
     assert "Certificate: not in this report." in text
 
 
-def _words(content: contents.Content) -> str:
+def _words(root: Element) -> str:
     """All that a page says, its labels and hints too."""
-    root = read(page(content))
     said = [value or "" for e in root.everything() for value in e.attributes.values()]
     return " ".join([root.all("body")[0].text, *said])
 
 
-@pytest.mark.parametrize(("make", "what"), [(contents.table, "rows"), (contents.images, "images")])
-def test_real_rows_are_called_unseen_as_the_user_says(make, what):
-    content = make()
-    rows = content["data"]["rows"]
+@pytest.mark.parametrize(("name", "what"), [("table", "rows"), ("images", "images")])
+def test_real_rows_are_called_unseen_as_the_user_says(name, what):
+    rows = MAKERS[name]()["data"]["rows"]
     assert (
         f"measured against {rows['real']:,} real {what}, said to be unseen by the generator, "
         f"and the {rows['train']:,} it learned from"
-    ) in _words(content)
+    ) in _words(shown(name))
 
 
 def test_without_training_rows_none_are_spoken_of_and_half_of_the_real_ones_judge():
-    content = contents.table()
-    assert _words(content).lower().count("real training rows") == 6
+    content = contents.table(contents.FEW)
+    assert _words(read(page(content))).lower().count("real training rows") == 6
     content["data"]["rows"]["train"] = None
-    words = _words(content)
+    root = read(page(content))
+    words = _words(root)
     assert (
         "measured against one half of 9,769 real rows, the other half standing for other real rows"
     ) in words
     assert "real training" not in words.lower()
     assert words.lower().count("other real rows") == 6 + 1
-    assert "unseen" not in read(page(content)).classed("about")[0].text
+    assert "unseen" not in root.classed("about")[0].text
 
 
 def test_a_report_that_is_not_public_says_so_first():
-    banner = read(PAGES["table"]).classed("banner")[0]
+    banner = shown("table").classed("banner")[0]
     assert banner.text.startswith("Confidential. Computed on real data: not covered by epsilon")
-    assert not read(PAGES["minimal"]).classed("banner")
-    content = contents.table()
+    assert not shown("minimal").classed("banner")
+    content = contents.table(contents.FEW)
     del content["disclosure"]
     assert "Confidential." in read(page(content)).classed("banner")[0].text
 
@@ -337,14 +341,14 @@ def test_a_quality_score_of_columns_alone_is_called_that():
 
 
 def test_a_part_that_is_there_quotes_no_reasons():
-    content = contents.table()
+    content = contents.table(contents.FEW)
     content["reasons"] = {"risks": ["never said"], "utility": ["never said"]}
     assert "never said" not in page(content)
 
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_the_table_of_contents_is_that_of_the_sections_in_their_order(name):
-    root = read(PAGES[name])
+    root = shown(name)
     links = [e.attributes["href"][1:] for e in root.all("nav")[0].all("a")]
     sections = [e.attributes["id"] for e in root.all("section")]
     assert [link for link in links if link in sections] == sections
@@ -397,17 +401,18 @@ def _replaced(value: Any, nasty: str) -> Any:
 
 
 def test_a_long_name_is_cut_where_it_stands_and_whole_where_it_is_explained():
-    content = contents.table()
+    content = contents.table(contents.FEW)
     content["fidelity"]["columns"][0]["name"] = "x" * 200
-    cell = read(page(content)).classed("columns")[-1].all("tbody")[0].all("th")[0]
+    root = read(page(content))
+    cell = root.classed("columns")[-1].all("tbody")[0].all("th")[0]
     assert cell.text == "x" * 59 + "\u2026"
     assert cell.all("bdi")[0].attributes["title"] == "x" * 200
-    assert "x" * 200 in {e.text for e in read(page(content)).all("dd")}
+    assert "x" * 200 in {e.text for e in root.all("dd")}
 
 
 def test_the_table_of_columns_holds_every_column_with_its_figures():
     content = contents.table()
-    bodies = read(PAGES["table"]).classed("columns")[-1].all("tbody")
+    bodies = shown("table").classed("columns")[-1].all("tbody")
     assert [b.all("th")[0].text for b in bodies] == contents.NAMES
     for body, entry in zip(bodies, content["fidelity"]["columns"], strict=True):
         cells = {e.attributes.get("data-head"): e for e in body.all("td")}
@@ -422,16 +427,16 @@ def test_the_table_of_columns_holds_every_column_with_its_figures():
 
 
 def test_leaks_come_first_and_are_marked_by_words_and_shape():
-    tables = read(PAGES["table"]).classed("attacks")
+    tables = shown("table").classed("attacks")
     attacks = next(t for t in tables if "Singling out" in t.all("caption")[0].text)
     first, *others = attacks.all("tbody")
     assert "Inference of income" in first.text and "leak found" in first.text
     assert all("none found" in row.text and "leak found" not in row.text for row in others)
-    assert "1 of 7 attacks found a leak." in read(PAGES["table"]).text
+    assert "1 of 7 attacks found a leak." in shown("table").text
 
 
 def test_errors_of_counts_are_shares_of_all_records_by_column_and_pair():
-    root = read(PAGES["table"])
+    root = shown("table")
     counts = next(e for e in root.all("section") if e.attributes["id"] == "errors")
     columns, pairs = counts.all("table")
     cells = [[cell.text for cell in row.all("td")] for row in columns.all("tr")[1:]]
@@ -482,22 +487,20 @@ def test_attacks_say_what_they_presuppose():
         "presuppose that both are drawn at random from the same people, not parted by time, "
         "place or person; otherwise leaks may be called or missed."
     )
-    assert read(PAGES["table"]).text.count(said) == 1
-    assert said not in read(PAGES["minimal"]).text
+    assert shown("table").text.count(said) == 1
+    assert said not in shown("minimal").text
 
 
 def test_the_family_of_k_anonymity_shows_where_another_library_differs():
     rows = {
-        e.children[0].text: e.text
-        for e in read(PAGES["table"]).all("tr")
-        if e.children[0].tag == "th"
+        e.children[0].text: e.text for e in shown("table").all("tr") if e.children[0].tag == "th"
     }
     assert "pyCANON" not in rows["k: rows of the smallest class"]
     assert "none finitepyCANON: 1.43" in rows["Enhanced \u03b2-likeness"]
 
 
 def test_clients_are_weighed_by_rows_and_may_bring_their_error():
-    content = contents.table()
+    content = contents.table(contents.FEW)
     content["clients"] = [
         {"name": "a", "records": {"value": 300, "error": 4.2}, "accuracy": {"value": 0.9}},
         {"name": "b", "records": {"value": 100, "error": 0}, "accuracy": {"value": 0.5}},
@@ -565,7 +568,7 @@ def test_page_and_figures_are_saved_side_by_side_and_replace_older_ones(tmp_path
     folder = tmp_path / "new" / "report"
     first = save(contents.minimal(), str(folder))
     assert first == (folder / "report.html", folder / "report.json")
-    content = contents.table()
+    content = contents.table(contents.FEW)
     shown, figures = save(content, folder)
     assert shown.read_text(encoding="utf-8") == page(content)
     assert json.loads(figures.read_text(encoding="utf-8")) == content
@@ -579,7 +582,7 @@ def test_a_folder_that_cannot_be_written_to_is_named(tmp_path: Path):
 
 
 def test_making_a_page_leaves_the_content_alone_and_gives_the_same_page_again():
-    content = contents.table()
+    content = contents.table(contents.FEW)
     before = copy.deepcopy(content)
     assert page(content) == page(content)
     assert content == before
