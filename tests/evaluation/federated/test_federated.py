@@ -602,7 +602,7 @@ def test_without_noise_clients_scores_are_averaged_and_capped():
 
 
 def test_noisy_means_over_clients_are_unbiased_with_their_errors():
-    owners = many(30)
+    owners = many(20)
     exact = scored(owners, Budget(epsilon=math.inf, unit="client", trust="central"))
     budget = Budget(epsilon=16.0, unit="client", trust="central")
     pulls = []

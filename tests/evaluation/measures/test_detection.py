@@ -68,14 +68,16 @@ def test_pmse_of_one_binary_column_by_hand():
 
 def test_two_samples_of_one_population_have_a_ratio_of_one_on_average(monkeypatch):
     monkeypatch.setattr(module, "_boost", lambda *_: None)
-    ratios = [
-        attempt_all(pair(250, seed), pair(250, 1000 + seed))[0].pmse_ratio for seed in range(40)
-    ]
+
+    def ratios(rows: Rows, times: int) -> list[float]:
+        """Of so many pairs of samples."""
+        drawn = np.arange(len(rows)).reshape(times, 2, -1)
+        return [attempt_all(*map(rows.take, parts))[0].pmse_ratio for parts in drawn]
+
     # A ratio is about a chi square of 4 degrees over 4: its deviation is .71, that of the mean .11.
-    assert np.mean(ratios) == pytest.approx(1, abs=0.3)
+    assert np.mean(ratios(pair(40 * 500, 0), 40)) == pytest.approx(1, abs=0.3)
     # Columns with gaps, spikes and categories.
-    mixed = [attempt_all(people(300, s), people(300, 1000 + s))[0].pmse_ratio for s in range(20)]
-    assert np.mean(mixed) == pytest.approx(1, abs=0.3)
+    assert np.mean(ratios(people(20 * 600), 20)) == pytest.approx(1, abs=0.3)
 
 
 def test_one_population_is_not_told_apart_and_two_are():
