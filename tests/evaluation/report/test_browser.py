@@ -55,6 +55,9 @@ RULES = {
 }
 """Of the rules only the one on contrast can tell the themes apart."""
 
+FOLLOWS = """scheme => (scheme === 'light')
+  === (getComputedStyle(document.body).backgroundColor === 'rgb(255, 255, 255)')"""
+
 ONE_OF_A_KIND = """() => {
   const all = new Set();
   const kind = e => `${e.tagName}.${e.className}[${e.getAttributeNames()}]`
@@ -207,7 +210,8 @@ def violations() -> Any:
         page.evaluate(ONE_OF_A_KIND)
         for scheme in RULES:
             page.emulate_media(color_scheme=scheme)
-            assert (_paper(page) == "rgb(255, 255, 255)") is (scheme == "light")
+            # It follows when it is drawn the next time.
+            page.wait_for_function(FOLLOWS, arg=scheme)
             found += find(page, runOnly=RULES["dark"])
         return found
 
