@@ -9,7 +9,7 @@ magnitude at alpha 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -34,19 +34,19 @@ _BLOCK = 512
 
 def density(x: Floats, alpha: float) -> Floats:
     """The density of scale 1, to ten digits relative to itself, far tails included. Any shape."""
-    return _integral(np.abs(x), alpha, lambda t: np.ones_like(t))
+    return _integrals(np.abs(x), alpha, _one)[0]
 
 
 def survival(x: Floats, alpha: float) -> Floats:
     """``P(X > x)`` at scale 1, for x > 0. Any shape."""
-    return _integral(np.asarray(x, np.float64), alpha, lambda t: 1j / t)
+    return _integrals(np.asarray(x, np.float64), alpha, lambda t: 1j / t)[0]
 
 
 def score(x: Floats, alpha: float) -> Floats:
     """``-p'(x) / p(x)`` at scale 1: odd in x, positive for x > 0. Any shape."""
     away = np.abs(x)
-    slope = _integral(away, alpha, lambda t: -1j * t)
-    found: Floats = np.sign(x) * slope / density(away, alpha)
+    slope, here = _integrals(away, alpha, lambda t: -1j * t, _one)
+    found: Floats = np.sign(x) * slope / here
     return found
 
 
@@ -122,8 +122,12 @@ def reach(alpha: float, probability: float) -> float:
     return math.exp(brentq(gap, -10.0, 100.0, xtol=1e-9))
 
 
-def _integral(x: Floats, alpha: float, factor: Factor) -> Floats:
-    """``Re int_0^oo factor(t) exp(-t^alpha + i t x) dt / pi`` for x >= 0.
+def _one(t: Complexes) -> Complexes:
+    return np.ones_like(t)
+
+
+def _integrals(x: Floats, alpha: float, *factors: Factor) -> list[Floats]:
+    """``Re int_0^oo factor(t) exp(-t^alpha + i t x) dt / pi`` for x >= 0, of each factor.
 
     The path goes from 0 up the imaginary axis to ``i x / 2`` and from there to the right. On the
     first part lies the heavy tail, without the cancellation that the real line has: its integrand
@@ -133,24 +137,31 @@ def _integral(x: Floats, alpha: float, factor: Factor) -> Floats:
     """
     given = np.asarray(x, np.float64)
     parts = np.array_split(given.ravel(), 1 + given.size // _BLOCK)
-    return np.concatenate([_block(part, alpha, factor) for part in parts]).reshape(given.shape)
+    found = zip(*(_block(part, alpha, factors) for part in parts), strict=True)
+    return [np.concatenate(blocks).reshape(given.shape) for blocks in found]
 
 
-def _block(x: Floats, alpha: float, factor: Factor) -> Floats:
-    given, found = x[:, None], np.zeros(len(x))
+def _block(x: Floats, alpha: float, factors: Sequence[Factor]) -> list[Floats]:
+    given = x[:, None]
     nodes, weights = _rule()
     # Beyond 80 / x the first part has decayed; beyond x = 40 the second is nothing.
     height = np.minimum(given / 2, 80 / np.maximum(given, 1e-3))
-    rising = 1j * _integrand(0.0, height * nodes, given, alpha, factor)
-    found += (height * rising.real) @ weights
     near = x < _TAIL
-    level = _integrand(_REACH * nodes, given[near] / 2, given[near], alpha, factor)
-    found[near] += (_REACH * level.real) @ weights
-    return found / math.pi
+    rising = _integrands(0.0, height * nodes, given, alpha, factors)
+    level = _integrands(_REACH * nodes, given[near] / 2, given[near], alpha, factors)
+    every = []
+    for up, right in zip(rising, level, strict=True):
+        found = np.zeros(len(x))
+        found += (height * (1j * up).real) @ weights
+        found[near] += (_REACH * right.real) @ weights
+        every.append(found / math.pi)
+    return every
 
 
-def _integrand(a: Floats | float, b: Floats, x: Floats, alpha: float, factor: Factor) -> Complexes:
-    """The integrand at ``t = a + i b``, by real powers and angles.
+def _integrands(
+    a: Floats | float, b: Floats, x: Floats, alpha: float, factors: Sequence[Factor]
+) -> list[Complexes]:
+    """The integrands at ``t = a + i b``, by real powers and angles.
 
     Angles are those from the imaginary axis, where ``t^alpha`` is ``-|t|^alpha exp(-i lift)`` with
     a lift of ``pi (2 - alpha) / 2`` that near alpha 2 keeps its digits; complex powers lose them.
@@ -159,7 +170,7 @@ def _integrand(a: Floats | float, b: Floats, x: Floats, alpha: float, factor: Fa
     fall, turn = np.exp(size * np.cos(angle) - b * x), a * x - size * np.sin(angle)
     wave = fall * np.cos(turn) + 1j * (fall * np.sin(turn))
     at = np.asarray(a + 1j * b, np.complex128)
-    return np.asarray(factor(at) * wave, np.complex128)
+    return [np.asarray(factor(at) * wave, np.complex128) for factor in factors]
 
 
 @lru_cache(maxsize=1)
