@@ -61,11 +61,8 @@ def test_two_of_three_see_what_the_third_alone_adds():
     assert exact(next(iter(found)).noise_multiplier) == pytest.approx(1.835, abs=0.005)
 
 
-@pytest.mark.parametrize("clients", [2, 3, 5, 10])
-@pytest.mark.parametrize("curious", [1, 2])
+@pytest.mark.parametrize(("clients", "curious"), [(2, 1), (3, 2), (5, 1), (10, 2)])
 def test_shares_for_the_honest_keep_the_promise_to_the_curious(clients: int, curious: int):
-    if curious == clients:
-        pytest.skip("nobody is left to protect")
     made = calibrated(1.0, clients, curious)
     budget = Budget(epsilon=1.0, delta=DELTA, curious=curious)
     found = adversaries({made: 1}, budget, clients, None)

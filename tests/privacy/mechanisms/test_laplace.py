@@ -56,8 +56,7 @@ def test_one_share_is_a_difference_of_gammas(shares: int):
         assert abs(np.cos(t * draws).mean() - mean) < 6 * error
 
 
-@pytest.mark.parametrize("shares", [2, 12])
-@pytest.mark.parametrize("more", [0, 3])
+@pytest.mark.parametrize(("shares", "more"), [(12, 0), (2, 3)])
 def test_shares_add_up_to_laplace_noise_and_more_of_them_to_more(shares: int, more: int):
     """By the characteristic function: ``(1 + t^2)^-(answered / shares)``."""
     source, total, count = NoiseSource(3), np.zeros(10_000), 10_000

