@@ -12,6 +12,8 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from threading import Event, Thread
 
+# As in `tests/running.py`, which takes long to import.
+MESH = 1e-3
 # Forked from one process that has imported all of it once; gRPC, which must not be forked, not yet.
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(
@@ -30,7 +32,10 @@ CONTEXT.set_forkserver_preload(
 def run(arguments: Sequence[str], out: str) -> None:
     """One command line, its output in a file."""
     from fedsynth.cli import app
+    from fedsynth.privacy import curves
 
+    # The accountant as it is in the process of the tests.
+    curves.MESH = MESH
     descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for stream in (1, 2):
         os.dup2(descriptor, stream)

@@ -54,7 +54,7 @@ def write_files(folder: Path, port: int) -> None:
         "schema": "schema.yaml",
         "privacy": {"epsilon": 5.0, "trust": "distributed"},
         "method": "fedvae",
-        "settings": {**SETTINGS, "rounds": 24, "rate": 1.0},
+        "settings": {**SETTINGS, "rounds": 16, "rate": 1.0},
         "federation": {
             "runtime": "stream",
             "owners": list(NAMES),
@@ -137,11 +137,11 @@ def test_a_killed_site_and_a_killed_server_come_back_and_the_job_ends_as_it_was_
 
         server = started("serve", tmp_path / "job.yaml", "--out", out, *serve)
         sites = {name: start(name, "join", tmp_path / f"{name}.yaml") for name in NAMES}
-        server.until(lambda: asked(8), *sites.values())
+        server.until(lambda: asked(3), *sites.values())
         sites["south"].kill()
         sites["south"] = start("south", "join", tmp_path / "south.yaml")
         rounds = len(charged(out / "ledger.jsonl"))
-        server.until(lambda: asked(rounds + 4), *sites.values())
+        server.until(lambda: asked(rounds + 2), *sites.values())
         way.lead_to(None)
         server.kill()
         (tmp_path / "server.out").unlink()

@@ -37,6 +37,9 @@ ELSEWHERE = {
     ("secure", _MEMORY),
     # A site that dies takes no server with it.
     ("streams", "makes_under_its_charge_what_never_left"),
+    # What sites keep of a job, whatever carries it: looked at in "sites".
+    ("streams", "serves_two_jobs_apart"),
+    ("streams", "forgets_a_finished_job_and_no_other"),
 }
 
 
