@@ -104,8 +104,8 @@ def test_missing_noise_shares_cost_what_was_measured(survive: float, epsilon: fl
     assert spent({terms(4 * math.sqrt(survive)): 20}, DELTA).epsilon == near(epsilon, 2)
 
 
-# Rows of paper 001's epsilon table, delta = 1/N^1.1: one that protects nobody, and the least epsilon
-# and the largest of the others. As the paper computed it (sensitivity S), honestly for that
+# Rows of paper 001's epsilon table, delta = 1/N^1.1: one that protects nobody, and the least
+# epsilon and the largest of the others. As the paper computed it (sensitivity S), honestly for that
 # sampling (2S), and under Poisson sampling by RDP and by PLD. At 2S twice the noise multiplier
 # gives the figure that S would give.
 TABLE = [
