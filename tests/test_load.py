@@ -22,7 +22,7 @@ from tests.methods.small import SCHEMA, owners
 from tests.small_jobs import write_job
 
 WHOLE = "FEDSYNTH_LOAD" in os.environ
-JOBS, FITS, SAMPLES = (20, 50, 1_000) if WHOLE else (3, 4, 40)
+JOBS, FITS, SAMPLES = (20, 50, 1_000) if WHOLE else (3, 2, 20)
 BUDGET = fs.Budget(epsilon=1.0, curious=1)
 
 

@@ -128,12 +128,15 @@ def test_line_ends_stay_and_a_last_line_may_lack_one():
 
 @pytest.mark.parametrize("style", [True, False, None])
 def test_all_subsets_of_columns_and_values_come_out_of_every_layout(style):
-    """Against PyYAML's own reading of what was edited, and the one text of all that is left."""
+    """Against PyYAML's own reading of what was edited, and the one text of all that is left. All
+    values where all columns are left, and some where some are."""
     text = yaml.safe_dump(OLD, default_flow_style=style, sort_keys=False)
     for kept, values in itertools.product(
         [c for n in (1, 2, 3) for c in itertools.combinations(range(3), n)],
         [list(v) for n in (1, 2, 3) for v in itertools.permutations(["red", "blue", "new"], n)],
     ):
+        if len(kept) < 3 and values not in (["red"], ["new", "blue"]):
+            continue
         columns = [dict(OLD["columns"][k]) for k in kept]
         if values != ["red"] and "colour" not in (column["name"] for column in columns):
             continue
