@@ -146,8 +146,12 @@ def test_choices_beside_a_sum_cost_what_an_integral_says(multiplier, sigma, coun
     def delta_at(epsilon):
         law = norm(1 / (2 * sigma**2), 1 / sigma)
         reach = count * eps0
+
+        def density(x):
+            return sigma * math.exp(-((sigma * x - 0.5 / sigma) ** 2) / 2) / math.sqrt(math.tau)
+
         inside, _ = quad(
-            lambda x: law.pdf(x) * curve(epsilon - x), epsilon - reach, epsilon + reach, limit=200
+            lambda x: density(x) * curve(epsilon - x), epsilon - reach, epsilon + reach, limit=200
         )
         # Beyond that the choices cannot matter: 1 - e^(epsilon - l).
         beyond = law.sf(epsilon + reach)
