@@ -95,8 +95,7 @@ LAWS = {
 }
 
 
-@pytest.mark.parametrize("part", [0.0, 0.3141])
-@pytest.mark.parametrize("scale", [1.0, 1.9])
+@pytest.mark.parametrize(("scale", "part"), [(1.0, 0.0), (1.9, 0.3141)])
 @pytest.mark.parametrize(
     ("mechanism", "depths", "close"),
     [

@@ -68,7 +68,7 @@ def combinations():
             continue
         if mechanism == "exponential" and (trust != "central" or sampling != Everyone()):
             continue
-        if unit != "client" and isinstance(sampling, FixedSize):
+        if unit != "client" and (isinstance(sampling, FixedSize) or not multiplier):
             continue
         yield unit, trust, mechanism, sampling, multiplier
 

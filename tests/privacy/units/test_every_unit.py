@@ -82,7 +82,7 @@ def check_moves(unit: Unit) -> None:
     assert unit.moved[unit.name] == 1
     for other in units.names():
         furthest = 0.0
-        for trial in range(60):
+        for trial in range(25):
             scale = 10.0 ** rng.integers(-2, 2)
             persons = np.array([0, 1, 1])
             clients = [(rng.normal(0, scale, (3, DIM)), persons) for _ in range(3)]
