@@ -59,7 +59,7 @@ def parametric_shares(column: ColumnCells, shares: Floats, fitted: Fitted) -> Fl
     cells = smooth_cells(column)
     smoothed = shares.copy()
     with ignore_warnings():
-        held, _ = _conditional(fitted.family, fitted.parameters, column)
+        held, _ = _conditional(fitted.family, fitted.parameters, _Smooth.of(column))
     smoothed[cells] = shares[cells].sum() * held
     return smoothed
 
@@ -93,19 +93,33 @@ def fit_family(
         return None
     with ignore_warnings():
         points = _quantiles(column, shares)
+        smooth = _Smooth.of(column)
         guesses = [(name, _guess(name, points)) for name in families]
         scored = sorted(
-            (_distance(name, p, column, noisy, total, sigma), k, name, p)
+            (_distance(name, p, smooth, noisy, total, sigma), k, name, p)
             for k, (name, p) in enumerate(guesses)
             if p is not None
         )
         finals = [
-            _polish(name, p, column, noisy, total, sigma) for _, _, name, p in scored[:_FINALISTS]
+            _polish(name, p, smooth, noisy, total, sigma) for _, _, name, p in scored[:_FINALISTS]
         ]
         if not finals or min(finals)[0] >= _BAD:
             return None
         distance, name, parameters = min(finals)
         return Fitted(name, parameters, distance, _critical_value(len(cells), len(parameters)))
+
+
+@dataclass(frozen=True)
+class _Smooth:
+    """The cells of :func:`smooth_cells` by their place among those of numbers, and the edges of all
+    of these: looked up once for the hundreds of distances of a search."""
+
+    cells: NDArray[np.int64]
+    edges: Floats
+
+    @staticmethod
+    def of(column: ColumnCells) -> _Smooth:
+        return _Smooth(smooth_cells(column) - column.missing, column.edges)
 
 
 def _critical_value(cells: int, parameters: int) -> float:
@@ -145,26 +159,23 @@ def _guess(name: str, points: Floats) -> tuple[float, ...] | None:
     return parameters if np.isfinite(parameters).all() and parameters[-1] > 0 else None
 
 
-def _conditional(
-    name: str, parameters: Sequence[float], column: ColumnCells
-) -> tuple[Floats, bool]:
+def _conditional(name: str, parameters: Sequence[float], smooth: _Smooth) -> tuple[Floats, bool]:
     """Shares of the smooth cells within them by a family, and whether it has any there."""
     from scipy import stats
 
-    cells = smooth_cells(column) - column.missing
     # Scipy's vonmises goes on around the circle.
-    reached = np.clip(getattr(stats, name).cdf(column.edges, *parameters), 0.0, 1.0)
-    held = np.maximum(np.diff(reached)[cells], 0.0)
+    reached = np.clip(getattr(stats, name).cdf(smooth.edges, *parameters), 0.0, 1.0)
+    held = np.maximum(np.diff(reached)[smooth.cells], 0.0)
     total = held.sum()
     if not (np.isfinite(total) and total > 1e-12):
-        return np.full(len(cells), 1.0 / len(cells)), False
+        return np.full(len(held), 1.0 / len(held)), False
     return held / total, True
 
 
 def _distance(
     name: str,
     parameters: Sequence[float],
-    column: ColumnCells,
+    smooth: _Smooth,
     noisy: Floats,
     total: float,
     sigma: float,
@@ -172,7 +183,7 @@ def _distance(
     """Chi-square distance of noisy counts and those that a family expects."""
     if not (np.isfinite(parameters).all() and parameters[-1] > 0):
         return _BAD
-    held, known = _conditional(name, parameters, column)
+    held, known = _conditional(name, parameters, smooth)
     if not known:
         return _BAD
     expected = total * held
@@ -183,7 +194,7 @@ def _distance(
 def _polish(
     name: str,
     guess: tuple[float, ...],
-    column: ColumnCells,
+    smooth: _Smooth,
     noisy: Floats,
     total: float,
     sigma: float,
@@ -191,10 +202,10 @@ def _polish(
     """Parameters of the least distance near a guess, by Nelder and Mead's simplex."""
     from scipy import optimize
 
-    before = _distance(name, guess, column, noisy, total, sigma)
+    before = _distance(name, guess, smooth, noisy, total, sigma)
     search: Any = optimize.fmin
     parameters, after, *_ = search(
-        lambda p: _distance(name, p, column, noisy, total, sigma),
+        lambda p: _distance(name, p, smooth, noisy, total, sigma),
         np.array(guess),
         maxiter=_STEPS,
         ftol=1e-3,
