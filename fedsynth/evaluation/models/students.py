@@ -24,6 +24,7 @@ from fedsynth.errors import ConfigError
 from fedsynth.evaluation.reading.labelled import Labelled, features_of, label_features
 from fedsynth.evaluation.reading.scores import Scores, answer_always, score
 from fedsynth.models.adam import Adam
+from fedsynth.models.allocating import allocate
 from fedsynth.schema import Boolean, Categorical, ImageSchema, Schema
 
 _CHUNK = 2000
@@ -203,7 +204,7 @@ def _initialise(net: nn.Module, generator: torch.Generator) -> None:
 
     Layers made on the meta device have drawn nothing from torch's global generator.
     """
-    net.to_empty(device="cpu")
+    allocate(net)
     for name, parameter in net.named_parameters():
         if name.endswith("bias"):
             nn.init.zeros_(parameter)

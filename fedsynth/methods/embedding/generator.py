@@ -15,6 +15,7 @@ from torch.nn import functional
 from fedsynth.methods.embedding.coding import ImageCoding
 from fedsynth.methods.embedding.features import Embedding
 from fedsynth.methods.embedding.targets import Targets
+from fedsynth.models.allocating import allocate
 
 # How logits follow from intensities, and from one-hot coordinates, before training.
 _GAIN, _MIDDLE, _SHARPNESS = 6.0, 0.5, 6.0
@@ -87,7 +88,7 @@ class Generator(nn.Module):
         for layer in self.children():
             if not isinstance(layer, nn.Linear | nn.Conv2d):
                 continue
-            layer.to_empty(device="cpu")
+            allocate(layer)
             nn.init.xavier_uniform_(layer.weight, generator=generator)
             assert layer.bias is not None
             nn.init.zeros_(layer.bias)

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from torch.func import grad
 
 from fedsynth.errors import PrivacyError
 from fedsynth.federation.client.answering import answer
@@ -58,8 +57,9 @@ def gradients_of(client, model, weights):
         logits = last[0] @ row + last[1]
         return torch.logsumexp(logits, 0) - logits[label]
 
-    flat = torch.from_numpy(weights)
-    return np.array([grad(loss)(flat, x[i], y[i]).numpy() for i in range(len(x))])
+    flat = torch.from_numpy(weights).requires_grad_()
+    losses = [loss(flat, x[i], y[i]) for i in range(len(x))]
+    return np.array([torch.autograd.grad(one, flat)[0].numpy() for one in losses])
 
 
 @pytest.mark.parametrize("hidden", [(), (5,), (4, 3)])
