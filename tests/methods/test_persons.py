@@ -23,19 +23,24 @@ from tests.methods.contract import SCHEMA as SMALL
 
 REFUSED = {"fedinfer", "fusion", "hybrid-fusion", "fusion-gan"}
 BUDGET = Budget(epsilon=2.0, delta=1e-4, unit="person", curious=1)
+PERSON, ROW, CHOSEN = audit.WEIGHED
+EMBEDDING = {"components": 4, "random_features": 20, "steps": 2, "hidden": 6}
 AUDITED = [
-    ("aim", {"iterations": 5, "marginals": 2}, "central"),
-    ("aim", {"iterations": 5, "marginals": 2}, "distributed"),
-    ("privbayes", {"structure": "votes"}, "distributed"),
-    ("private-fusion", {"mechanism": "laplace"}, "local"),
-    ("mean-embedding", {"components": 4, "random_features": 20, "steps": 2, "hidden": 6}, "local"),
-    ("pate", {"teachers": 2, "queries": 20, "steps": 2}, "distributed"),
+    ("aim", {"iterations": 5, "marginals": 2}, "central", (PERSON, ROW, CHOSEN)),
+    ("aim", {"iterations": 5, "marginals": 2}, "distributed", (CHOSEN,)),
+    ("privbayes", {"structure": "votes"}, "distributed", (PERSON, ROW)),
+    ("private-fusion", {"mechanism": "laplace"}, "local", (PERSON, ROW, CHOSEN)),
+    ("mean-embedding", EMBEDDING, "local", (PERSON, ROW, CHOSEN)),
+    ("pate", {"teachers": 2, "queries": 20, "steps": 2}, "distributed", (PERSON, ROW)),
 ]
-"""The others are in the study's own table (evaluation/studies/transcript_audit.py)."""
+"""Each method's rows weighed by person, by row, or by row under a clip that is asked for. Others
+are in the study's own table (evaluation/studies/transcript_audit.py)."""
 
 
-@pytest.mark.parametrize("weigh", audit.WEIGHED, ids=["person", "row", "chosen"])
-@pytest.mark.parametrize(("name", "settings", "trust"), AUDITED)
+@pytest.mark.parametrize(
+    ("name", "settings", "trust", "weigh"),
+    [(*case, weigh) for *case, weighed in AUDITED for weigh in weighed],
+)
 def test_a_person_with_all_its_rows_gives_away_no_more_than_is_claimed(
     name, settings, trust, weigh
 ):
@@ -65,7 +70,7 @@ def writers(other: int, _: str) -> dict[str, fs.Images]:
 @pytest.mark.parametrize(
     ("name", "settings"),
     [
-        ("mean-embedding", {"components": 4, "random_features": 20, "steps": 2, "hidden": 6}),
+        ("mean-embedding", EMBEDDING),
         ("fedvae", {"rounds": 2, "latent": 2, "hidden": (6,), "rate": 1.0, "architecture": "mlp"}),
     ],
 )
