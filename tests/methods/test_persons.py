@@ -33,7 +33,7 @@ AUDITED = [
     ("mean-embedding", EMBEDDING, "local", (PERSON, ROW, CHOSEN)),
     ("pate", {"teachers": 2, "queries": 20, "steps": 2}, "distributed", (PERSON, ROW)),
 ]
-"""Each method's rows weighed by person, by row, or by row under a clip that is asked for. Others
+"""A method's rows are weighed by person, by row, or by row under a clip asked for. The others
 are in the study's own table (evaluation/studies/transcript_audit.py)."""
 
 

@@ -25,6 +25,8 @@ from tests.methods.small import SCHEMA, owners
 
 CENTRAL = Budget(epsilon=5.0, delta=1e-5, trust="central")
 APART = Budget(epsilon=20.0, delta=1e-5, trust="distributed")
+# Where a fit only has to be made, it is no good one.
+QUICK = {"iterations": 10}
 TWO = Budget(epsilon=20.0, delta=1e-5, trust="distributed", curious=1)
 
 
@@ -42,7 +44,7 @@ def coupled(rows=3000, seed=0):
 @pytest.mark.parametrize("budget", [CENTRAL, APART], ids=["central", "distributed"])
 def test_what_depends_is_measured_first(budget):
     frame, schema = coupled()
-    synth = AIM(schema, marginals=1, messages=1).fit([frame], budget)
+    synth = AIM(schema, marginals=1, messages=1, iterations=50).fit([frame], budget)
     asked = [m.clique for m in synth.learned.measurements if len(m.clique) > 1]
     assert asked[-1] == (0, 1)
     rows = synth.sample(1000, seed=0)
@@ -58,7 +60,8 @@ def test_a_dependence_of_three_columns_needs_their_marginal(budget, workload):
     frame, schema = coupled()
 
     def parity(**settings):
-        rows = AIM(schema, **settings).fit([frame], budget).sample(2000, seed=0)
+        settings |= {"iterations": 50}
+        rows = AIM(schema, settings).fit([frame], budget).sample(2000, seed=0)
         bits = rows[["c2", "c3", "c4"]].eq("y").sum(axis=1)
         return (bits % 2 == 0).mean()
 
@@ -67,23 +70,24 @@ def test_a_dependence_of_three_columns_needs_their_marginal(budget, workload):
 
 
 def test_without_anybody_trusted_six_messages_are_the_most():
-    synth = AIM(SCHEMA).fit(owners(300, 200), TWO)
+    synth = AIM(SCHEMA, QUICK).fit(owners(300, 200), TWO)
     assert len(synth.ledger.events) <= 6
     assert {event.terms.trust for event in synth.ledger.events} == {"distributed"}
     assert all(event.terms.mechanism == "gaussian" for event in synth.ledger.events)
 
 
 def test_every_column_is_modelled_with_the_target_whatever_is_chosen():
-    synth = AIM(SCHEMA, marginals=1, messages=1).fit(owners(300, 200), TWO)
+    synth = AIM(SCHEMA, marginals=1, messages=1, iterations=10).fit(owners(300, 200), TWO)
     tree = synth.learned.model.tree
     assert all(tree.home((k, 4)) is not None for k in range(4))
 
 
 def test_a_trusted_server_may_choose_by_the_exponential_mechanism():
-    synth = AIM(SCHEMA, marginals=3, selection="exponential").fit(owners(300, 200), CENTRAL)
+    settings = {**QUICK, "marginals": 3, "selection": "exponential"}
+    synth = AIM(SCHEMA, settings).fit(owners(300, 200), CENTRAL)
     mechanisms = [event.terms.mechanism for event in synth.ledger.events]
     assert mechanisms[:3] == ["gaussian", "exponential", "gaussian"]
-    sums = AIM(SCHEMA).fit(owners(300, 200), CENTRAL)
+    sums = AIM(SCHEMA, QUICK).fit(owners(300, 200), CENTRAL)
     assert all(event.terms.mechanism == "gaussian" for event in sums.ledger.events)
 
 
@@ -94,14 +98,14 @@ def test_a_trusted_server_may_choose_by_the_exponential_mechanism():
 def test_the_models_size_stays_within_its_cap(cells, budget, selection, monkeypatch):
     # All that is chosen is chosen by one model, to which it is added one by one.
     monkeypatch.setattr(search, "_MODELS", 1)
-    synth = AIM(SCHEMA, max_cells=cells, bins=10, selection=selection)
+    synth = AIM(SCHEMA, max_cells=cells, bins=10, selection=selection, iterations=10)
     synth.fit(owners(800, 400), budget)
     assert synth.learned.model.tree.cells <= cells
     assert len(synth.sample(30, seed=0)) == 30
 
 
 def test_tables_that_the_model_has_no_room_for_are_told(monkeypatch):
-    few = {"max_cells": 250, "bins": 10, "marginals": 2}
+    few = {**QUICK, "max_cells": 250, "bins": 10, "marginals": 2}
     (said,) = [r for r in AIM(SCHEMA, **few).fit(owners(800, 400), TWO).remarks if "exceed" in r]
     assert re.match(r"\d+ tables seemed to tell more .* exceed max_cells \(250\) with them", said)
     monkeypatch.setattr(allowing, "_CELLS", 0.0)
@@ -255,7 +259,7 @@ def test_where_choosing_brings_nothing_the_budget_goes_to_what_is_known():
 
 
 def test_tables_that_the_model_cannot_hold_are_told_of():
-    synth = AIM(SCHEMA, max_cells=60, bins=10).fit(owners(800, 400), TWO)
+    synth = AIM(SCHEMA, max_cells=60, bins=10, iterations=10).fit(owners(800, 400), TWO)
     assert any("max_cells (60)" in remark for remark in synth.remarks)
 
 
@@ -291,8 +295,8 @@ def test_a_resumed_fit_decides_the_same_to_the_bit(trust, tmp_path):
     schema = SCHEMA if trust == "distributed" else Schema(columns=SCHEMA.columns)
     curious = {"curious": 1} if trust == "distributed" else {}
     tables, budget = owners(400, 300), Budget(epsilon=2.0, delta=1e-5, trust=trust, **curious)
-    first = AIM(schema).fit(tables, budget, folder=tmp_path)
-    second = AIM(schema).fit(tables, budget, folder=tmp_path, resume=True)
+    first = AIM(schema, QUICK).fit(tables, budget, folder=tmp_path)
+    second = AIM(schema, QUICK).fit(tables, budget, folder=tmp_path, resume=True)
     assert len(second.ledger.events) == len(first.ledger.events)
     (arrays, plain), (again, told) = first.model_state(), second.model_state()
     assert plain == told and arrays.keys() == again.keys()
