@@ -26,14 +26,15 @@ from fedsynth.tuning.tuned import Candidate, Tuned
 from tests.methods.small import SCHEMA, table
 from tests.tuning.conftest import release
 
-OPTIONS = {"trials": 4, "rows": 250, "seed": 3}
+OPTIONS = {"trials": 3, "rows": 250, "seed": 3}
+FEW = {**OPTIONS, "trials": 2}
 NEIGHBOURS = "k nearest neighbours"
 
 
 @pytest.fixture(scope="module")
 def found(releases: list[Path]) -> Tuned:
     """A search whose settings do for some dozens of real rows."""
-    return fs.tune(releases[0], NEIGHBOURS, {"n_neighbors": (1, 50)}, **OPTIONS)
+    return fs.tune(releases[0], NEIGHBOURS, {"n_neighbors": (1, 50)}, **FEW)
 
 
 def test_the_same_search_finds_the_same(releases: list[Path]):
@@ -66,11 +67,11 @@ def test_a_search_that_was_cut_off_goes_on_as_if_it_had_not_been(
 
 def test_searches_in_one_storage_are_kept_apart(releases: list[Path], tmp_path: Path):
     kept = tmp_path / "search.db"
-    first = fs.tune(releases[0], NEIGHBOURS, **OPTIONS, storage=kept)
-    other = fs.tune(releases[1], NEIGHBOURS, **OPTIONS, storage=kept)
-    assert len(first.candidates) == len(other.candidates) == OPTIONS["trials"]
+    first = fs.tune(releases[0], NEIGHBOURS, **FEW, storage=kept)
+    other = fs.tune(releases[1], NEIGHBOURS, **FEW, storage=kept)
+    assert len(first.candidates) == len(other.candidates) == FEW["trials"]
     assert (first.releases, other.releases) == tuple((str(one),) for one in releases)
-    wider = fs.tune(releases[0], NEIGHBOURS, {"n_neighbors": (1, 3)}, **OPTIONS, storage=kept)
+    wider = fs.tune(releases[0], NEIGHBOURS, {"n_neighbors": (1, 3)}, **FEW, storage=kept)
     assert {one.settings["model__n_neighbors"] for one in wider.candidates} <= {1, 2, 3}
 
 
@@ -80,7 +81,7 @@ def test_of_several_releases_the_mean_rank_decides(releases: list[Path]):
     ranks = scores.rank(ascending=False).mean(axis=1)
     assert found.table()["rank"].tolist() == ranks.tolist() == sorted(ranks)
     assert found.best.scores == tuple(scores[found.table().trial == found.best.number].iloc[0])
-    alone = [fs.tune(one, NEIGHBOURS, **OPTIONS).defaults for one in releases]
+    alone = [fs.tune(one, NEIGHBOURS, **{**OPTIONS, "trials": 1}).defaults for one in releases]
     assert found.defaults == tuple(own for (own,) in alone)
     gains = np.subtract(found.best.scores, found.defaults)
     assert found.gains == tuple(gains)
@@ -92,10 +93,10 @@ def test_every_model_is_searched_and_trains_on_real_rows(releases: list[Path]):
     real = table(80, 7)
     for name in ("gradient boosting", "logistic regression", "random forest"):
         found = fs.tune(releases[0], name, trials=1, rows=100)
-        model = found.train(real)
-        assert set(model.predict(supervise(real, SCHEMA).x)) <= {"well", "ill"}
         # The table tells outcomes by dose alone.
         assert found.compare(table(150, 8), table(150, 9)).tuned > 0.95
+    model = found.train(real)
+    assert set(model.predict(supervise(real, SCHEMA).x)) <= {"well", "ill"}
 
 
 def test_a_target_of_numbers_is_searched_by_r2(tmp_path: Path):
@@ -183,7 +184,7 @@ def test_two_estimators_of_one_class_are_two_searches(releases: list[Path], tmp_
     kept, space = tmp_path / "search.db", {"C": (0.01, 1.0, "log")}
     for weight in (None, "balanced"):
         model = LogisticRegression(class_weight=weight)
-        fs.tune(releases[0], model, space, trials=1, rows=100, storage=kept)
+        fs.tune(releases[0], model, space, trials=1, rows=60, storage=kept)
     import optuna
 
     assert len(optuna.get_all_study_names(f"sqlite:///{kept}")) == 2
@@ -285,7 +286,7 @@ def test_draws_of_one_class_are_told():
 
 def test_scores_of_real_rows_stay_out_of_the_search(releases: list[Path], tmp_path: Path):
     kept = tmp_path / "search.db"
-    found = fs.tune(releases[0], NEIGHBOURS, {"n_neighbors": (1, 50)}, **OPTIONS, storage=kept)
+    found = fs.tune(releases[0], NEIGHBOURS, {"n_neighbors": (1, 50)}, **FEW, storage=kept)
     before = kept.read_bytes()
     scores = found.compare(table(100, 5), table(100, 6), candidates=True)
     assert kept.read_bytes() == before
@@ -294,7 +295,7 @@ def test_scores_of_real_rows_stay_out_of_the_search(releases: list[Path], tmp_pa
 
 def test_settings_are_also_chosen_by_cross_validation_on_real_rows(found: Tuned):
     train, test = table(120, 5), table(100, 6)
-    private = found.compare(train, test, folds=3)
+    private = found.compare(train, test, folds=2)
     assert private.best is None
     # scikit-learn's own search among the same settings, and the default.
     known, others = supervise(train, SCHEMA), supervise(test, SCHEMA)
@@ -302,7 +303,7 @@ def test_settings_are_also_chosen_by_cross_validation_on_real_rows(found: Tuned)
     names = list(found.settings)
     grid = [{name: [own[name]] for name in names}]
     grid += [{name: [one.settings[name]] for name in names} for one in found.candidates]
-    folds = StratifiedKFold(3, shuffle=True, random_state=OPTIONS["seed"])
+    folds = StratifiedKFold(2, shuffle=True, random_state=OPTIONS["seed"])
     search = GridSearchCV(found.build(), grid, scoring="roc_auc", cv=folds)
     search.fit(known.x, known.y)
     assert private.searched == pytest.approx(search.score(others.x, others.y))
@@ -349,7 +350,7 @@ def test_the_code_to_paste_makes_the_model_that_was_found(name: str, target: str
 
 
 def test_a_search_is_saved_as_a_page_without_real_scores(releases: list[Path], tmp_path: Path):
-    found = fs.tune(releases, NEIGHBOURS, **OPTIONS)
+    found = fs.tune(releases, NEIGHBOURS, **FEW)
     found.compare(table(250, 5), table(100, 6))
     found.save(tmp_path / "found")
     files = {file.name: file.read_text() for file in (tmp_path / "found").iterdir()}
@@ -381,9 +382,9 @@ def test_values_of_settings_that_no_file_has_are_written_as_text(
 
 
 def test_a_folder_of_releases_stands_for_all_in_it(releases: list[Path], tmp_path: Path):
-    found = fs.tune(releases[0].parent, NEIGHBOURS, **OPTIONS)
+    found = fs.tune(releases[0].parent, NEIGHBOURS, **FEW)
     assert found.releases == tuple(map(str, releases))
-    assert found.candidates == fs.tune(releases, NEIGHBOURS, **OPTIONS).candidates
+    assert found.candidates == fs.tune(releases, NEIGHBOURS, **FEW).candidates
     with pytest.raises(ReleaseError, match="no complete release"):
         fs.tune(tmp_path)
     # A release of a model that makes no rows is none to tune on.
@@ -396,7 +397,7 @@ def test_a_folder_of_releases_stands_for_all_in_it(releases: list[Path], tmp_pat
 
 
 def test_pairs_are_draws_that_every_candidate_is_tried_on(releases: list[Path]):
-    one, two = (fs.tune(releases[0], NEIGHBOURS, **OPTIONS, pairs=n) for n in (1, 2))
+    one, two = (fs.tune(releases[0], NEIGHBOURS, **FEW, pairs=n) for n in (1, 2))
     assert one.default != two.default
     assert [each.settings for each in one.candidates if each.number == 0] == [
         each.settings for each in two.candidates if each.number == 0
