@@ -182,12 +182,17 @@ def test_numpy_values_and_bounds_are_taken_as_pythons_own():
 
 
 @pytest.mark.parametrize("name", ["adult", "epilepsy"])
-def test_the_shipped_schemas_allow_every_value_of_the_real_tables(name, configs, shared_data):
+def test_the_shipped_schemas_allow_every_value_of_the_real_tables(
+    name, configs, shared_data, adult_table
+):
     from fedsynth.data.tables import read_table
     from fedsynth.schema.checking import check
 
-    schema = Schema.load(configs / "schemas" / f"{name}.yaml")
-    table = read_table(shared_data / name / f"{name}.csv.gz", schema)
+    if name == "adult":
+        table, schema = adult_table
+    else:
+        schema = Schema.load(configs / "schemas" / f"{name}.yaml")
+        table = read_table(shared_data / name / f"{name}.csv.gz", schema)
     assert check(table, schema) == []
     assert schema.provenance == "declared"
 
