@@ -68,27 +68,25 @@ def interrupted(folder, label, round_, budget=BUDGET, **settings):
 
 
 @pytest.mark.parametrize(
-    ("label", "round_", "lost"),
+    ("label", "round_"),
     [
-        ("histogram", 0, 0),
-        ("histogram", 1, 1),
-        ("label-tables", 0, 1),
-        ("label-tables", 1, 2),
-        ("training", 1, 1),
-        ("training", 4, 4),
-        ("training", 7, 3),
-        ("training", 12, 4),
+        ("histogram", 0),
+        ("histogram", 1),
+        ("label-tables", 1),
+        ("training", 4),
+        ("training", 7),
+        ("training", 12),
     ],
 )
-def test_a_resumed_job_spends_no_more_than_its_budget_and_forgets_nothing(
-    tmp_path, label, round_, lost
-):
+def test_a_resumed_job_spends_no_more_than_its_budget_and_forgets_nothing(tmp_path, label, round_):
+    """Nor does anything of a lost round come back for free."""
     interrupted(tmp_path, label, round_)
     before = Ledger.read(tmp_path / "ledger.jsonl")
     resumed = synth().fit(owners(30, 30), BUDGET, folder=tmp_path, resume=True)
     after = Ledger.read(tmp_path / "ledger.jsonl")
     assert after.events[: len(before.events)] == before.events
     assert resumed.ledger.spent().epsilon <= 1.0
+    assert [event.round for event in after.events] == list(range(len(after.events)))
     training = [e for e in after.events if e.label == "vae-gradient"]
     asked_again = [e for e in after.events if e.label != "vae-gradient"]
     if label == "training":
@@ -98,31 +96,24 @@ def test_a_resumed_job_spends_no_more_than_its_budget_and_forgets_nothing(
     assert len(resumed.sample(10)) == 10
 
 
-def test_nothing_of_a_lost_round_comes_back_for_free(tmp_path):
-    interrupted(tmp_path, "training", 7)
-    kept = len(Ledger.read(tmp_path / "ledger.jsonl").events)
-    synth().fit(owners(30, 30), BUDGET, folder=tmp_path, resume=True)
-    events = Ledger.read(tmp_path / "ledger.jsonl").events
-    rounds = [event.round for event in events]
-    assert rounds == list(range(len(events)))
-    assert len(events) == kept + 5
-
-
-def test_a_checkpoint_holds_no_private_vector_and_the_job_deletes_them(tmp_path):
-    interrupted(tmp_path, "training", 8, encoder="private")
-    (vectors,) = (tmp_path / CHECKPOINT).glob(f"*{PRIVATE}")
-    assert vectors.stat().st_mode & 0o077 == 0
-    synth(encoder="private").fit(owners(30, 30), BUDGET, folder=tmp_path, resume=True)
-    assert not list(tmp_path.rglob(f"*{PRIVATE}"))
-
-
-def test_private_encoders_survive_an_interruption(tmp_path):
+def test_private_encoders_survive_an_interruption_and_the_job_deletes_them(tmp_path):
     interrupted(tmp_path, "training", 8, encoder="private")
     (path,) = (tmp_path / CHECKPOINT).glob(f"*{PRIVATE}")
+    assert path.stat().st_mode & 0o077 == 0
     file = StateFile(path)
     assert np.abs(file.read(0)).max() > 0
     assert not np.array_equal(file.read(0), file.read(1))
     file.close()
+    synth(encoder="private").fit(owners(30, 30), BUDGET, folder=tmp_path, resume=True)
+    assert not list(tmp_path.rglob(f"*{PRIVATE}"))
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory):
+    """The folder of a job that a crash ended in its fifth round, which nobody resumes."""
+    folder = tmp_path_factory.mktemp("begun") / "job"
+    interrupted(folder, "training", 5)
+    return folder
 
 
 @pytest.mark.parametrize(
@@ -137,13 +128,14 @@ def test_private_encoders_survive_an_interruption(tmp_path):
         ({"outside": 0.5}, "another seed, .* limit"),
     ],
 )
-def test_a_job_is_resumed_as_it_was_begun_or_not_at_all(tmp_path, changed, said):
-    interrupted(tmp_path, "training", 5)
+def test_a_job_is_resumed_as_it_was_begun_or_not_at_all(begun, changed, said):
+    before = (begun / "ledger.jsonl").read_bytes()
     options = {k: v for k, v in changed.items() if k not in ("budget", "settings")}
     with pytest.raises(ConfigError, match=said):
         synth(**changed.get("settings", {})).fit(
-            owners(30, 30), changed.get("budget", BUDGET), folder=tmp_path, resume=True, **options
+            owners(30, 30), changed.get("budget", BUDGET), folder=begun, resume=True, **options
         )
+    assert (begun / "ledger.jsonl").read_bytes() == before
 
 
 @pytest.mark.parametrize(("label", "round_"), [("histogram", 0), ("label-tables", 0)])
