@@ -119,7 +119,7 @@ def test_rows_are_unbiased_and_independent_columns_stay_so():
     factors = {(0,): np.log([0.5, 0.3, 0.2]), (1,): np.log([0.1, 0.2, 0.3, 0.4])}
     model = Model(JunctionTree.of(domain, factors), factors, 1.0)
     rng = np.random.default_rng(0)
-    draws = np.zeros((4000, 3, 4))
+    draws = np.zeros((1500, 3, 4))
     for one in draws:
         np.add.at(one, tuple(model.sample(7, rng).T), 1)
     wanted = 7 * np.outer([0.5, 0.3, 0.2], [0.1, 0.2, 0.3, 0.4])

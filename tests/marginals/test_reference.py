@@ -20,12 +20,15 @@ CLIQUES = [(0, 1), (1, 2), (2, 3), (0, 3), (1, 2, 4), (5,)]
 
 @pytest.fixture(scope="module")
 def mbi():
-    """The library in double precision, which it is not by default."""
-    with warnings.catch_warnings():
+    """The library in double precision, which it is not by default; compiling takes most of the
+    time, and most of that goes to making fast what is run once."""
+    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")
+        patch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")
         import jax
 
         jax.config.update("jax_enable_x64", True)
+        jax.devices()
         import mbi
         from mbi import estimation, marginal_loss, marginal_oracles
     return SimpleNamespace(
@@ -64,7 +67,7 @@ def test_marginals_agree(mbi, model):
 
 def test_marginals_of_columns_far_apart_agree(mbi, model):
     theirs = vector(mbi, model.domain, model.factors)
-    for columns in [(0, 4), (3, 4, 5), (0, 2, 5)]:
+    for columns in [(0, 4), (3, 4, 5)]:
         wanted = mbi.oracles.variable_elimination(theirs, names_of(columns), 1.0)
         np.testing.assert_allclose(
             model.marginal(columns), wanted.datavector(flatten=False), rtol=1e-9
@@ -88,23 +91,25 @@ def test_the_cells_of_a_tree_agree(mbi, model):
 def test_fitted_models_agree(mbi):
     """Different weights, a table within another, noise, and the total unknown."""
     rng = np.random.default_rng(1)
-    domain = Domain((2, 3, 4, 2))
-    joint = rng.dirichlet(np.full(48, 2.0)).reshape(domain.sizes) * 5000
+    domain = Domain((2, 3, 4))
+    joint = rng.dirichlet(np.full(24, 2.0)).reshape(domain.sizes) * 5000
     measured = []
-    for clique, sigma in [((0, 1), 20.0), ((1, 2), 40.0), ((2, 3), 10.0), ((1,), 5.0)]:
-        exact = joint.sum(axis=tuple(k for k in range(4) if k not in clique))
+    for clique, sigma in [((0, 1), 20.0), ((1, 2), 40.0), ((1,), 5.0)]:
+        exact = joint.sum(axis=tuple(k for k in range(3) if k not in clique))
         noisy = exact + rng.normal(0, sigma, exact.shape)
         measured.append(Measurement(clique, noisy, sigma))
     ours = fit(domain, measured, iterations=1000, tolerance=0.0)
-    theirs = mbi.Domain(names_of(range(4)), domain.sizes)
+    theirs = mbi.Domain(names_of(range(3)), domain.sizes)
     linear = [
         mbi.LinearMeasurement(m.values.ravel(), names_of(m.clique), m.sigma) for m in measured
     ]
     total = mbi.fits.minimum_variance_unbiased_total(linear)
     assert ours.total == pytest.approx(total, rel=1e-9)
     loss = mbi.losses.from_linear_measurements(linear, theirs)
-    fitted = mbi.fits.MirrorDescent().estimate(theirs, loss, known_total=total, iters=3000)
-    for clique in [(0, 1), (1, 2), (2, 3), (0, 3), (1, 3)]:
+    # Steps of one length compile four times as soon as those that are searched for.
+    descent = mbi.fits.MirrorDescent(stepsize=8 / (loss.lipschitz * total))
+    fitted = descent.estimate(theirs, loss, known_total=total, iters=10_000)
+    for clique in [(0, 1), (1, 2), (0, 2)]:
         np.testing.assert_allclose(
             ours.total * ours.marginal(clique),
             fitted.project(names_of(clique)).datavector(flatten=False),

@@ -45,7 +45,7 @@ def test_every_cell_of_every_clique_is_right_on_average(sizes, rows, seed):
     domain = Domain(tuple(sizes))
     cliques = [(k, k + 1) for k in range(len(sizes) - 1)]
     model = build(domain.sizes, {c: rng.normal(0, 1, domain.shape(c)) for c in cliques})
-    times = 300
+    times = 150
     means = {c: np.zeros(domain.shape(c)) for c in cliques}
     for _ in range(times):
         codes = model.sample(rows, rng)
