@@ -76,7 +76,7 @@ CLAIMS = Schema(
 
 
 @given(schemas(), st.data(), st.sampled_from((0.0, 0.3, 30.0)), st.integers(0, 2**32 - 1))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_any_table_goes_there_and_back(schema, data, sigma, seed):
     frame = data.draw(frames(schema))
     encoding = encoding_of(frame, schema, sigma, seed, bins=data.draw(st.integers(1, 30)))
@@ -110,7 +110,7 @@ def test_any_code_decodes_to_a_row_of_the_schema(schema, data, sigma):
 
 
 @given(schemas(), st.integers(0, 2**32 - 1), st.floats(0, 1e3), st.floats(-1e3, 1e3))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_any_histogram_gives_a_valid_encoding(schema, seed, sigma, shift):
     """Negative counts, zero totals, counts that contradict each other: noise may do all of it."""
     dim = HistogramLayout.of(schema).dim
@@ -264,14 +264,14 @@ def adult(shared_data):
 
 def test_a_classifier_learns_from_adult_after_the_round_trip(adult):
     frame, schema = adult
-    train, test = frame[:12_000], frame[39_073:]
+    train, test = frame[:10_000], frame[-5_000:]
 
     def features(rows):
         codes = conform(rows, schema).columns
         return np.stack([codes[name] for name in frame if name != "income"], axis=1)
 
     def auroc(rows):
-        model = HistGradientBoostingClassifier(random_state=0, max_iter=40)
+        model = HistGradientBoostingClassifier(random_state=0, max_iter=20)
         model.fit(features(rows), rows["income"])
         return roc_auc_score(test["income"], model.predict_proba(features(test))[:, 1])
 
