@@ -29,7 +29,7 @@ def conform_one(cells, column, missing_values=("",)):
 
 
 @given(schemas(), st.integers(1, 30), st.integers(0, 2**32))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_conform_undoes_restore(schema, rows, seed):
     rng = np.random.default_rng(seed)
     columns = arrays(schema, rows, rng)
@@ -62,7 +62,7 @@ def test_conform_undoes_restore(schema, rows, seed):
         max_size=8,
     )
 )
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_whatever_the_cells_the_arrays_are_within_the_schema(cells):
     columns = [
         Integer(name="i", lower=-3, upper=7),

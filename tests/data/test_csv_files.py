@@ -60,7 +60,7 @@ def file(tmp_path_factory):
     st.sampled_from(["utf-8", "utf-8-sig", "cp1252", "utf-16", "utf-16-le", "utf-32"]),
     st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
 )
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=20)
 def test_a_file_that_is_described_reads_back_as_it_was_written(
     file, table, separator, encoding, quoting
 ):
@@ -77,7 +77,7 @@ def test_a_file_that_is_described_reads_back_as_it_was_written(
     st.sampled_from(["utf-8", "utf-8-sig", "cp1252", "utf-16"]),
     st.booleans(),
 )
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 def test_what_is_found_out_of_a_file_is_right_or_refused(file, table, separator, encoding, known):
     header, rows = table
     file.write_bytes(written(header, rows, separator, encoding))

@@ -235,8 +235,7 @@ def test_a_table_that_is_not_the_schemas_is_not_written(tmp_path):
         write_table(pd.DataFrame({"a": [1]}), tmp_path / "no" / "t.csv", SCHEMA)
 
 
-def test_adult_reads_as_pandas_reads_it(configs, shared_data):
-    path = shared_data / "adult" / "adult.csv.gz"
-    frame = read_table(path, Schema.load(configs / "schemas" / "adult.yaml"))
+def test_adult_reads_as_pandas_reads_it(adult_table, shared_data):
+    path, (frame, _) = shared_data / "adult" / "adult.csv.gz", adult_table
     pd.testing.assert_frame_equal(frame, pd.read_csv(path, na_values="?"))
     pd.testing.assert_frame_equal(read_table(path), pd.read_csv(path, keep_default_na=False))

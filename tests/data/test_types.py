@@ -106,12 +106,16 @@ def assert_same(found, expected):
 
 
 @cache
+def draft_of_all():
+    return fs.draft(FRAME)
+
+
 def drafted():
-    return fs.draft(FRAME).schema
+    return draft_of_all().schema
 
 
 def test_every_dtype_comes_back_with_every_cell_and_nothing_is_said_to_be_lost():
-    draft = fs.draft(FRAME)
+    draft = draft_of_all()
     losses = {"dtype", "spelling", "rounded", "offsets", "unreadable", "cut"}
     assert [str(one) for one in draft.findings if one.kind in losses] == []
     assert check(FRAME, draft.schema) == []

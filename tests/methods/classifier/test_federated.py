@@ -142,8 +142,10 @@ def test_a_release_without_rows_is_none_to_draw_or_search_on(tmp_path):
         fs.MST.load(tmp_path / "release")
 
 
-@pytest.mark.parametrize("trust", ["central", "distributed", "local"])
-@pytest.mark.parametrize("scaled_by", ["histogram", "schema"])
+@pytest.mark.parametrize(
+    ("trust", "scaled_by"),
+    [("central", "schema"), ("distributed", "histogram"), ("local", "histogram")],
+)
 def test_whatever_leaves_a_client_is_noised_and_nothing_else_is_learned_from(trust, scaled_by):
     demand_closed_door(fs.Budget(epsilon=2.0, delta=1e-4, trust=trust, curious=1), scaled_by)
 

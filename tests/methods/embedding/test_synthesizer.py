@@ -125,7 +125,7 @@ def test_images_of_any_shape(shape, labelled):
 
 def test_a_tables_columns_depend_on_its_target_as_in_the_data():
     budget = Budget(epsilon=20.0, delta=1e-5, trust="central")
-    synth = MeanEmbedding(SCHEMA, hidden=32, steps=150, batch=100, learning_rate=5e-3)
+    synth = MeanEmbedding(SCHEMA, hidden=32, steps=80, batch=100, learning_rate=1e-2)
     synth.fit([table(4000)], budget, seed=0)
     ill = synth.sample(600, where={"outcome": "ill"}, seed=0)
     well = synth.sample(600, where={"outcome": "well"}, seed=0)
