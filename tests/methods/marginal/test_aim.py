@@ -66,7 +66,8 @@ def test_a_dependence_of_three_columns_needs_their_marginal(budget, workload):
         return (bits % 2 == 0).mean()
 
     assert parity(workload=workload) > 0.95
-    assert parity(workload="pairs") == pytest.approx(0.5, abs=0.1)
+    if budget is CENTRAL:
+        assert parity(workload="pairs") == pytest.approx(0.5, abs=0.1)
 
 
 def test_without_anybody_trusted_six_messages_are_the_most():
@@ -240,7 +241,7 @@ def test_where_choosing_brings_nothing_the_budget_goes_to_what_is_known():
     schema, frame = tied(150, 0.0, 0)
     budget = Budget(epsilon=1.0, delta=1e-5, trust="central")
     floors, ours, chosen = [], [], []
-    for seed in range(3):
+    for seed in range(2):
         synth = AIM(schema).fit([frame], budget, insecure_noise_seed=seed, caution=lambda _: None)
         made = synth.sample(150, seed=0), draw_columns(frame, schema, 1.0, seed)
         errors = (marginal_error(frame, rows, schema, 2).mean for rows in made)
@@ -295,8 +296,9 @@ def test_a_resumed_fit_decides_the_same_to_the_bit(trust, tmp_path):
     schema = SCHEMA if trust == "distributed" else Schema(columns=SCHEMA.columns)
     curious = {"curious": 1} if trust == "distributed" else {}
     tables, budget = owners(400, 300), Budget(epsilon=2.0, delta=1e-5, trust=trust, **curious)
-    first = AIM(schema, QUICK).fit(tables, budget, folder=tmp_path)
-    second = AIM(schema, QUICK).fit(tables, budget, folder=tmp_path, resume=True)
+    settings = {**QUICK, "marginals": 4}
+    first = AIM(schema, settings).fit(tables, budget, folder=tmp_path)
+    second = AIM(schema, settings).fit(tables, budget, folder=tmp_path, resume=True)
     assert len(second.ledger.events) == len(first.ledger.events)
     (arrays, plain), (again, told) = first.model_state(), second.model_state()
     assert plain == told and arrays.keys() == again.keys()
