@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 MISSING, UNREADABLE = -1, -2
 """Codes of a discrete cell that holds no category."""
 
+# Cells that tell whether a column of texts repeats itself.
+_LOOKED_AT = 1_000
+
 _TRUE = {"true", "yes", "t", "y", "1"}
 _FALSE = {"false", "no", "f", "n", "0"}
 
@@ -271,11 +274,23 @@ def _to_numbers(series: pd.Series, column: Numeric) -> NDArray[np.float64]:
         positions, uniques = _factorize(series)
         read = [read_number(cell, column.notation) for cell in uniques]
         return np.array([*read, np.nan], dtype=np.float64)[positions]
+    if _repeats(series):
+        positions, uniques = _factorize(series)
+        return _to_numbers(pd.Series(uniques, dtype=object), column)[positions]
     numbers = pd.to_numeric(series.astype(object), errors="coerce")
     if pd.api.types.is_complex_dtype(numbers.dtype):
         # One complex cell makes pandas fill the others with arbitrary memory.
         return np.array([_to_number(cell) for cell in series], dtype=np.float64)
     return numbers.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _repeats(series: pd.Series) -> bool:
+    """Whether these are texts most of which occur again, so that each is better read once."""
+    import pandas as pd
+
+    if len(series) < _LOOKED_AT or pd.api.types.infer_dtype(series, skipna=False) != "string":
+        return False
+    return bool(2 * series.iloc[:_LOOKED_AT].nunique() <= _LOOKED_AT)
 
 
 def read_number(cell: object, notation: Notation) -> float:

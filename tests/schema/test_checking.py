@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from fedsynth.data.conforming import conform, restore
 from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Identifier, Integer, Schema
+from fedsynth.schema.cells import read_cells
 from fedsynth.schema.checking import ColumnCheck, Violation, check, check_columns
 from tests.schemas import arrays, schemas
 
@@ -165,3 +166,27 @@ def test_a_line_tells_the_notation_and_the_zone():
     assert moment.allowed.endswith("in Europe/Berlin")
     # Two hours before UTC in July, one in January.
     assert moment.found == "2020-01-01 06:00:00 to 2020-07-01 07:00:00"
+
+
+def test_texts_that_repeat_are_read_as_each_would_be_alone():
+    texts = [
+        "1",
+        " 2 ",
+        "3.5",
+        "1e3",
+        "x",
+        "",
+        "NA",
+        "inf",
+        "-0",
+        "9007199254740993",
+        "0.1",
+        "True",
+    ]
+    column = Continuous(name="a", lower=-9, upper=1e4, decimals=1, missing=True)
+    alone = [read_cells(pd.Series([text], dtype=object), column, ["NA"]) for text in texts]
+    for times in (1, 100):
+        together = read_cells(pd.Series(texts * times, dtype=object), column, ["NA"])
+        for field in ("values", "missing", "unreadable"):
+            wanted = np.tile(np.concatenate([getattr(one, field) for one in alone]), times)
+            np.testing.assert_array_equal(getattr(together, field), wanted)

@@ -98,9 +98,9 @@ def test_the_family_that_made_the_rows_is_found_or_one_as_near(monkeypatch, name
     does not tell the choice from the rows.
     """
     rows = drawn(name)
-    if turn := ONE_EACH.index(name) % 5:
-        # All others at once are every fifth's rivals, elsewhere a quarter of them at a time.
-        rivals = HOLDING[name] | set(FAMILIES[turn - 1 :: 4])
+    if turn := ONE_EACH.index(name) % 7:
+        # All others at once are every seventh's rivals, elsewhere a sixth of them at a time.
+        rivals = HOLDING[name] | set(FAMILIES[turn - 1 :: 6])
         only_among(rivals, monkeypatch)
     fit = fit_feature(rows, Effort()).fit
     gap = distance(fit.family, fit.parameters, np.sort(rows))
