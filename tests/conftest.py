@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # every one, and so is noise, by `running.py`. `make explore` takes others, and what it finds
 # stays as an `@example`. `make quick` tries fewer of whatever names no number of its own.
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("whole", UNTIMED, derandomize=True, max_examples=25)
+settings.register_profile("whole", UNTIMED, derandomize=True, max_examples=20)
 settings.register_profile("quick", UNTIMED, derandomize=True, max_examples=10)
 settings.register_profile("explore", UNTIMED, max_examples=1000, print_blob=True)
 settings.load_profile("whole")

@@ -64,6 +64,7 @@ def pytest_collection(session):
         return (yield)
     finally:
         gc.enable()
+        gc.freeze()
 
 
 def _import_share(config):

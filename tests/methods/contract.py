@@ -447,12 +447,14 @@ def check_door(name: str) -> None:
 
 def ways(name: str) -> Iterator[tuple[Any, Any]]:
     """Synthesizers, and plans for three owners: of every unit and every trust, each with one of the
-    other, and with settings under which something else is asked."""
+    other, of records with a trusted server, too, and with settings under which something else is
+    asked."""
     budget, found = budget_for(name), 0
     # Noise that is given need not be calibrated.
     given = {"noise_multiplier": 20.0} if "noise_multiplier" in SETTINGS[name].model_fields else {}
     last = "record" if METHODS[name].no_persons else "person"
     wanted = [("record", "distributed", {}), ("client", "central", {}), (last, "local", {})]
+    wanted += [("record", "central", {})]
     wanted += [("record", "distributed", settings) for settings in OTHERWISE.get(name, ())]
     for unit, trust, settings in wanted if budget.private else [("record", budget.trust, {})]:
         synth = made(name, OF_PERSONS if unit == "person" else SCHEMA, **given, **settings)

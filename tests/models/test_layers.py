@@ -7,7 +7,6 @@ import json
 import numpy as np
 import pytest
 import torch
-from opacus.grad_sample import GradSampleModule
 from torch import nn
 from torch.nn import functional
 
@@ -46,6 +45,8 @@ def load(module, weights):
 
 @pytest.mark.filterwarnings("ignore:Full backward hook")
 def test_it_answers_as_the_module_and_its_gradients_are_those_of_opacus():
+    from opacus.grad_sample import GradSampleModule
+
     stack, weights, x, y = made(PICTURE, (2, 6, 5))
     pictures = x.view(7, 6, 5, 2).permute(0, 3, 1, 2).contiguous()
     # Opacus reads a convolution's input in the order of its memory, whatever the strides.

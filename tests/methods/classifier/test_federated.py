@@ -338,13 +338,13 @@ def test_layers_of_pytorch_learn_what_there_is_to_learn(budget, tmp_path):
     layers = [{"LazyLinear": 6}, {"LayerNorm": 6}, "Tanh", {"LazyLinear": 2}]
     more = {"learning_rate": 2.0} if budget is FREE else {"local_epochs": 3, "clip": 100.0}
     tables = owners(60, 60)
-    model = made(layers=layers, rounds=30, **more).fit(tables, budget, seed=1)
+    model = made(layers=layers, rounds=15, **more).fit(tables, budget, seed=1)
     frame = pd.concat([*tables.values()])
     assert model.score(frame) > 0.05 + max(shares_of(frame), 1 - shares_of(frame))
     model.save(tmp_path)
     loaded = fs.FederatedClassifier.load(tmp_path)
     np.testing.assert_array_equal(loaded.predict_proba(frame), model.predict_proba(frame))
-    again = made(layers=model.settings.layers, rounds=30, **more)
+    again = made(layers=model.settings.layers, rounds=15, **more)
     assert again.settings.layers == model.settings.layers
     personal = model.personalise(next(iter(tables.values())))
     assert personal.predict_proba(frame).shape == (len(frame), 2)

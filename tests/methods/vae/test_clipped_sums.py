@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from opacus import GradSampleModule
-from opacus.optimizers import DPOptimizer
 
 from fedsynth.models import vae
 from fedsynth.privacy.rows.clipping import clip_and_sum
@@ -29,6 +27,10 @@ class Losses(torch.nn.Module):
 @pytest.mark.filterwarnings("ignore:Full backward hook")
 @pytest.mark.parametrize("name", ["table", "numbers"])
 def test_clipped_sums_are_those_of_opacus(name):
+    # Which takes two seconds to import: here, and not wherever tests are collected.
+    from opacus import GradSampleModule
+    from opacus.optimizers import DPOptimizer
+
     spec, generator = SPECS[name], torch.Generator().manual_seed(2)
     phi, theta = vae.initial(spec, generator)
     x = torch.zeros(RECORDS, spec.columns)
