@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # In order, so that what a file fits is fitted once, and whoever is done takes half of what the other
-# has left: nobody waits for a long file at the end. As many as there are cores, and eight at the
+# has left: nobody waits for a long file at the end. About as many as there are cores, eight at the
 # most, for each takes more than a gigabyte. What is compiled is kept, wherever else it would not
 # be: rewriting the tests' assertions is half of collecting them.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --maxprocesses 8 --dist worksteal

@@ -42,6 +42,12 @@ def pytest_configure(config):
         config.pluginmanager.register(running)
 
 
+def pytest_xdist_auto_num_workers(config):
+    """One more than there are cores where all tests run: some wait, for a browser or for sites. Of
+    the fast ones none does, and each process collects them all."""
+    return (os.cpu_count() or 1) + (not config.option.markexpr)
+
+
 def pytest_addoption(parser):
     parser.addoption("--list-slow", action="store_true", help=f"write {SLOW.name} anew")
 
