@@ -42,6 +42,7 @@ def pytest_configure(config):
         config.pluginmanager.register(running)
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config):
     """One more than there are cores where all tests run: some wait, for a browser or for sites. Of
     the fast ones none does, and each process collects them all."""
