@@ -48,11 +48,10 @@ class Stack:
         made, x = nn.Sequential(), torch.zeros(_SEVERAL, *self.shape, device="meta")
         with torch.device("meta"):
             for place, (name, said) in enumerate(self.layers, 1):
-                words = {key: _listed(value) for key, value in said.items()}
                 shown, before = f"layers: layer {place}, {name}", tuple(x.shape[1:])
                 # Of a stranger's arguments PyTorch may complain in any way.
                 try:
-                    made.append(getattr(nn, name)(**words))
+                    made.append(_make(name, said))
                 except Exception:
                     raise ValueError(f"{shown}: {said or 'no'} arguments do not make one") from None
                 try:
@@ -144,14 +143,10 @@ class Stack:
     def initial(self, shares: Tensor, source: torch.Generator) -> Tensor:
         """A flat vector: PyTorch's own first weights; a last linear layer's are 0 and its biases
         answer every record with the classes' shares, [classes], positive."""
+        # PyTorch draws them from its global generator alone, which is put back afterwards.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(torch.randint(2**62, (1,), generator=source)))
-            made = nn.Sequential(
-                *(
-                    getattr(nn, name)(**{key: _listed(value) for key, value in said.items()})
-                    for name, said in self.layers
-                )
-            )
+            made = nn.Sequential(*(_make(name, said) for name, said in self.layers))
         last = made[-1]
         if isinstance(last, nn.Linear) and last.bias is not None:
             with torch.no_grad():
@@ -177,5 +172,8 @@ class Stack:
         return Stack(shape, int(plain["classes"]), describe(plain["layers"]))
 
 
-def _listed(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _make(name: str, said: Mapping[str, Any]) -> nn.Module:
+    """A layer; what came as a list, as JSON has it, is a tuple to PyTorch."""
+    words = {key: tuple(value) if isinstance(value, list) else value for key, value in said.items()}
+    made: nn.Module = getattr(nn, name)(**words)
+    return made
