@@ -17,6 +17,8 @@ from fedsynth.plain import print_note
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fedsynth.data.agreeing import Agreement
+
 JOB, SCHEMA = "job.yaml", "schema.yaml"
 _HEAD = """\
 # A job for fedsynth. Look at {schema} first. What it would ask, cost and be worth, asking nobody:
@@ -48,6 +50,7 @@ def init(
     tells: review it.
     """
     from fedsynth.cli.drafting import tell_draft
+    from fedsynth.data.agreeing import agree
     from fedsynth.jobs.config import Config
     from fedsynth.schema.drafting import draft
 
@@ -72,13 +75,16 @@ def init(
         names = ", ".join(map(str, next(iter(frames.values()))))
         print_note(f"Columns: {names}")
         target = _ask("Which column is to be predicted (none: leave empty)", "") or None
-    found = draft(frames, target)
+    agreement = agree(frames)
+    for sentence in agreement.told:
+        print_note(sentence)
+    found = draft(agreement.tables, target)
     if epsilon is None:
         epsilon = _ask("Epsilon of the whole job", 1.0) if asked else 1.0
     if rows is None:
         rows = _ask("Synthetic rows to release", 10_000) if asked else 10_000
     content = {
-        **_places(owners, column, out, reader.said, guesses),
+        **_places(owners, column, out, reader.said, guesses, agreement),
         "schema": SCHEMA,
         "privacy": _privacy(len(owners), column, epsilon, found.schema.person),
         "sample": {"rows": rows},
@@ -113,16 +119,20 @@ def _places(
     out: Path,
     said: dict[str, str],
     guesses: dict[str, dict[str, str]],
+    agreement: Agreement,
 ) -> dict[str, Any]:
-    """Whose rows lie where, seen from the job file's folder, and how the files are written, so
-    that no run has to guess it anew: from other rows it might guess otherwise."""
+    """Whose rows lie where, seen from the job file's folder, how the files are written, so that no
+    run has to guess it anew: from other rows it might guess otherwise; and in whose words."""
     paths = {name: os.path.relpath(path, out) for name, path in owners.items()}
     first, *others = guesses.values()
     if all(guessed == first for guessed in others):
         said, guesses = {**said, **first}, {}
     if len(paths) > 1:
+        words = {name: agreement.translation_of(name).translated for name in paths}
         entries = {
-            name: {"path": path, **guesses[name]} if guesses.get(name) else path
+            name: {"path": path, **told}
+            if (told := {**guesses.get(name, {}), **words[name]})
+            else path
             for name, path in paths.items()
         }
         return {**({"data": said} if said else {}), "sites": {"paths": entries}}

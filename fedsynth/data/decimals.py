@@ -6,6 +6,7 @@ where numbers of both kinds stand in it, it is not touched, or refused if it is 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fedsynth.errors import DataError
-from fedsynth.schema import Categorical, Schema
+from fedsynth.schema import Categorical
 from fedsynth.schema.columns import Continuous, Identifier, Integer, Modelled
 
 _HALF = 0.5
@@ -28,7 +29,10 @@ _LIST = r"\d+(?:,\d+){2,}"
 
 
 def read_decimals(
-    table: pa.Table, decimal: str | None, schema: Schema | None, where: str
+    table: pa.Table,
+    decimal: str | None,
+    declared: Mapping[str, Modelled | Identifier],
+    where: str,
 ) -> tuple[pa.Table, str]:
     """The table with every number's decimal comma turned into a point, and what its decimals are.
 
@@ -36,8 +40,8 @@ def read_decimals(
         table: columns of texts.
         decimal: "," or "."; None finds out, and takes commas only where some column's numbers have
             them, none of it says otherwise, and one cannot be a number with thousands parted.
-        schema: whose numbers are looked at, and whose dates and texts are let be. Columns that it
-            does not declare hold numbers if half of their cells do.
+        declared: columns, whose numbers are looked at, and whose dates and texts are let be. Those
+            that are not declared hold numbers if half of their cells do.
         where: how to call the table in messages.
 
     Raises:
@@ -46,7 +50,6 @@ def read_decimals(
     """
     if decimal == ".":
         return table, decimal
-    declared = {} if schema is None else {column.name: column for column in schema.columns}
     looked_at = {
         place: _Column(table.column(place), _is_number(declared.get(name)))
         for place, name in enumerate(table.column_names)

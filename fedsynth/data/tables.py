@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,13 @@ from fedsynth.data.dialect import Dialect, describe_guesses, quote
 from fedsynth.data.excel import read_excel, spell_safely
 from fedsynth.data.images import Images, read_images, write_images
 from fedsynth.data.sql import read_query
+from fedsynth.data.translation import (
+    Translation,
+    names_there,
+    place_columns,
+    translate_cells,
+    written_there,
+)
 from fedsynth.demands import demand_flag, demand_kind, demand_path
 from fedsynth.errors import Caution, ConfigError, DataError, warn_of
 from fedsynth.files import demand_plain, memory, too_large, writing
@@ -48,6 +56,7 @@ _TYPED = (*_COLUMNAR, ".xlsx")
 
 _READ = (".csv", ".csv.gz", ".tsv", ".tsv.gz", *_TYPED)
 _WRITTEN = (".csv", ".csv.gz", ".parquet")
+_PLAIN = Translation()
 _LEADING_ZERO = re.compile(r"\s*[-+]?0\d")
 
 
@@ -60,6 +69,10 @@ def read_table(
     decimal: str | None = None,
     encoding: str | None = None,
     sheet: str | None = None,
+    drop: Sequence[str] | None = None,
+    rename: Mapping[str, str] | None = None,
+    formats: Mapping[str, str] | None = None,
+    recode: Mapping[str, Mapping[Any, Any]] | None = None,
     caution: Caution = warn_of,
 ) -> pd.DataFrame:
     """Read a .csv or .tsv (also with .gz), .parquet, .feather or .xlsx file.
@@ -75,11 +88,16 @@ def read_table(
             What is not said is found out, and `caution` called unless it is as usual (commas or, in
             .tsv, tabs between cells, decimal points, UTF-8 or what a byte order mark declares).
         sheet: of an .xlsx file, by name; else the first.
+        drop: columns of the file that are not read.
+        rename, formats, recode: what this table has in other words than the schema: names of
+            columns ({"SEX": "sex"}), notations of dates and numbers ({"born": "%d.%m.%Y"}), values
+            ({"sex": {"female": "F"}}), see :class:`~fedsynth.data.translation.Translation`. The
+            last two need the schema.
         caution: called with what was guessed, in a sentence; warns by default.
 
     Raises:
         DataError: naming the file, and the row or column at fault.
-        ConfigError: options that no such file has.
+        ConfigError: options that no such file has, or translations that the schema does not know.
     """
     if isinstance(path, str) and "://" in path:
         # Not quoted: it may hold a password.
@@ -87,7 +105,8 @@ def read_table(
     path = demand_path("path", path)
     _demand_options(schema, empty)
     dialect = Dialect(separator=separator, decimal=decimal, encoding=encoding, sheet=sheet)
-    frame, guessed = read_guessing(path, dialect, schema, empty=empty, caution=caution)
+    translation = Translation(drop=drop, rename=rename, formats=formats, recode=recode)
+    frame, guessed = read_guessing(path, dialect, schema, translation, empty=empty, caution=caution)
     if guessed:
         keys = ", ".join(f"{key}: {quote(text)}" for key, text in guessed.items())
         caution(f"{path}: {describe_guesses(guessed)}; say `{keys}` to settle it")
@@ -98,6 +117,7 @@ def read_guessing(
     path: Path,
     dialect: Dialect,
     schema: Schema | None = None,
+    translation: Translation = _PLAIN,
     *,
     empty: bool = False,
     caution: Caution,
@@ -105,6 +125,7 @@ def read_guessing(
     """As `read_table`, and what was guessed, by the keys of `Dialect`, to be said or written."""
     kind = _format(path, _READ)
     _demand_meant(path, dialect)
+    _demand_schema(schema, translation)
     if not path.exists():
         raise DataError(f"{path}: no such file; check the path")
     demand_plain(path, DataError)
@@ -116,16 +137,26 @@ def read_guessing(
     elif kind in _COLUMNAR:
         frame = _read_columnar(path, kind)
     else:
-        frame, guessed = _read_texts(path, dialect, schema)
+        frame, guessed = _read_texts(path, dialect, schema, translation)
     if not (empty or len(frame)):
         raise DataError(f"{path}: has no rows")
+    if kind in _TYPED:
+        frame = _rename(frame, translation, str(path))
     if schema is not None:
-        return _apply(schema, frame), guessed
+        return _apply(schema, frame, translation), guessed
     return frame if kind in _TYPED else frame.apply(_infer_dtype), guessed
 
 
 def read_sql(
-    url: str, query: str, schema: Schema | None = None, *, empty: bool = False
+    url: str,
+    query: str,
+    schema: Schema | None = None,
+    *,
+    empty: bool = False,
+    drop: Sequence[str] | None = None,
+    rename: Mapping[str, str] | None = None,
+    formats: Mapping[str, str] | None = None,
+    recode: Mapping[str, Mapping[Any, Any]] | None = None,
 ) -> pd.DataFrame:
     """Read the rows that a query to a database gives (`pip install 'fedsynth[sql]'`).
 
@@ -136,17 +167,19 @@ def read_sql(
     Args:
         url: SQLAlchemy's, such as "sqlite:///clinic.db".
         query: a SELECT, as it is: nothing is filled in.
-        schema, empty: as in `read_table`.
+        schema, empty, drop, rename, formats, recode: as in `read_table`.
 
     Raises:
         DataError: no connection, a query that fails or gives no table.
-        ConfigError: no address of a database.
+        ConfigError: no address of a database, or translations that the schema does not know.
     """
     _demand_options(schema, empty)
-    frame = read_query(url, query)
+    translation = Translation(drop=drop, rename=rename, formats=formats, recode=recode)
+    _demand_schema(schema, translation)
+    frame = _rename(read_query(url, query), translation, "the query")
     if not (empty or len(frame)):
         raise DataError("the query gives no rows")
-    return frame if schema is None else _apply(schema, frame)
+    return frame if schema is None else _apply(schema, frame, translation)
 
 
 def _demand_options(schema: object, empty: object) -> None:
@@ -155,14 +188,28 @@ def _demand_options(schema: object, empty: object) -> None:
         demand_kind("schema", schema, Schema, "a table's Schema")
 
 
+def _rename(frame: pd.DataFrame, translation: Translation, where: str) -> pd.DataFrame:
+    places, names = place_columns(frame.columns, translation, where)
+    return frame.iloc[:, places].set_axis(names, axis=1)
+
+
+def _demand_schema(schema: Schema | None, translation: Translation) -> None:
+    """Raises ConfigError for cells to be translated into nobody knows what."""
+    if schema is None and (translation.formats or translation.recode):
+        raise ConfigError("`formats` and `recode` need the schema that cells are translated to")
+
+
 def _read_texts(
-    path: Path, dialect: Dialect, schema: Schema | None
+    path: Path, dialect: Dialect, schema: Schema | None, translation: Translation
 ) -> tuple[pd.DataFrame, dict[str, str]]:
-    """A CSV file's cells as texts, and what was guessed of it."""
-    names = () if schema is None else [column.name for column in schema.observed]
+    """A CSV file's cells as texts, its columns renamed, and what was guessed of it."""
+    names = () if schema is None else names_there(translation, schema)
     table, separator, guessed = read_csv(path, dialect, names)
     decimal = dialect.decimal or ("." if separator == "," else None)
-    table, found = read_decimals(table, decimal, schema, str(path))
+    places, renamed = place_columns(table.column_names, translation, str(path))
+    table = table.select(places).rename_columns(renamed)
+    there = {} if schema is None else written_there(translation, schema)
+    table, found = read_decimals(table, decimal, there, str(path))
     if found != (decimal or "."):
         guessed = {"separator": separator, "decimal": found, **guessed}
     return table.to_pandas(), guessed
@@ -184,8 +231,9 @@ def _demand_meant(path: Path, dialect: Dialect) -> None:
             raise ConfigError(f"{path}: `{key}` is of {named}: leave it away")
 
 
-def _apply(schema: Schema, frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with each declared column in its dtype."""
+def _apply(schema: Schema, frame: pd.DataFrame, translation: Translation) -> pd.DataFrame:
+    """The frame translated, with each declared column in its dtype."""
+    frame = translate_cells(frame, translation, schema)
     typed = {
         column.name: _read_column(frame[column.name], column, schema)
         for column in schema.observed

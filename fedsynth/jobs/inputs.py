@@ -18,6 +18,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from fedsynth.agreed import plain
 from fedsynth.data.dialect import Dialect
+from fedsynth.data.translation import Translation
 from fedsynth.demands import demand_path
 from fedsynth.errors import ConfigError
 from fedsynth.jobs.sections import Count, Section, Text
@@ -70,8 +71,8 @@ def _check_url(value: object) -> object:
 Place = Annotated[str | None, BeforeValidator(_check_path), Field(description="a path")]
 
 
-class Origin(Section, Dialect):
-    """Where a table comes from, a file or a query to a database, and how a file is written.
+class Origin(Section, Dialect, Translation):
+    """Where a table comes from, a file or a query to a database, and how it is written.
 
     Attributes:
         url: a database's address, as SQLAlchemy takes it; give an account that may only read.
@@ -99,8 +100,8 @@ class Data(Origin):
     """Where the rows are: a file, a database, or a data set that an install brings along.
 
     Attributes:
-        separator, decimal, encoding, sheet: beside `sites.paths`, of every file that does not say
-            otherwise.
+        separator, decimal, encoding, sheet, drop, rename, formats, recode: beside `sites.paths`, of
+            every table that does not say otherwise.
         keys: of pixels and labels in a .npz file.
         test_keys: of the test images there, which take the place of a holdout.
         source: where the data can be had, for the message when they are not there.
@@ -115,8 +116,10 @@ class Data(Origin):
 
     @model_validator(mode="after")
     def _check_builtin(self) -> Data:
-        if self.builtin is not None and self.said:
-            raise ValueError(f"`{next(iter(self.said))}` is of files: leave it away")
+        for key in self.said if self.builtin is not None else ():
+            raise ValueError(f"`{key}` is of files: leave it away")
+        for key in self.translated if self.builtin is not None else ():
+            raise ValueError(f"`{key}` is of tables of one's own: leave it away")
         return self
 
 

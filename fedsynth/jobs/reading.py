@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from fedsynth.data.dialect import Dialect
 from fedsynth.data.tables import keys_of, read_sql, read_table
 from fedsynth.errors import Caution, ConfigError, DataError
 from fedsynth.jobs.inputs import DATA_VARIABLE, Origin, expand_path, expand_url
@@ -21,7 +20,7 @@ def read_origin(
     *,
     source: str | None = None,
     key: str = "data.path",
-    beside: Dialect | None = None,
+    beside: Origin | None = None,
     empty: bool = False,
 ) -> pd.DataFrame:
     """Read a table.
@@ -35,12 +34,15 @@ def read_origin(
     Raises:
         ConfigError, DataError: the file or the database cannot be read.
     """
+    said = {**({} if beside is None else beside.translated), **origin.translated}
     if origin.url is not None and origin.query is not None:
-        return read_sql(expand_url(origin.url, base), origin.query, schema, empty=empty)
+        return read_sql(expand_url(origin.url, base), origin.query, schema, empty=empty, **said)
     path = find_file(origin.path or "", base, source, key)
     others = {} if beside is None else beside.said
     known = {name: value for name, value in others.items() if name in keys_of(path)}
-    return read_table(path, schema, empty=empty, caution=caution, **{**known, **origin.said})
+    return read_table(
+        path, schema, empty=empty, caution=caution, **{**known, **origin.said, **said}
+    )
 
 
 def find_images(
@@ -57,7 +59,7 @@ def find_images(
         ConfigError: what only a table has is said of it.
         DataError: it is not there.
     """
-    if origin.url is not None or origin.said:
+    if origin.url is not None or origin.said or origin.translated:
         raise ConfigError(
             f"images ({schema.shape[0]} x {schema.shape[1]} by the schema) come from .npz files: "
             "give `path` alone"

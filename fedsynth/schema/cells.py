@@ -34,8 +34,8 @@ MISSING, UNREADABLE = -1, -2
 # Cells that tell whether a column of texts repeats itself.
 _LOOKED_AT = 1_000
 
-_TRUE = {"true", "yes", "t", "y", "1"}
-_FALSE = {"false", "no", "f", "n", "0"}
+TRUE = {"true", "yes", "t", "y", "1"}
+FALSE = {"false", "no", "f", "n", "0"}
 
 
 Rule = Literal["missing", "undeclared", "unreadable", "below", "above", "fraction", "step"]
@@ -191,7 +191,7 @@ def _recognize_missing(code: int, cell: object, markers: set[str]) -> int:
 
 def _boolean_code(cell: object) -> int:
     text = text_of(cell).casefold()
-    return 1 if text in _TRUE else 0 if text in _FALSE else UNREADABLE
+    return 1 if text in TRUE else 0 if text in FALSE else UNREADABLE
 
 
 def _category_reader(column: Categorical) -> Callable[[object], int]:

@@ -5,6 +5,8 @@ Nothing is brought into line: a person decides which owner changes its table, or
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -34,20 +36,29 @@ what that range leaves out at either end."""
 _SHOWN = 5
 
 
+def fold_name(name: object) -> str:
+    """What names have in common that differ in case, spaces and signs alone."""
+    return re.sub(r"[\W_]+", "", unicodedata.normalize("NFKC", str(name)).casefold())
+
+
 def compare(
     name: str,
     columns: Mapping[str, Modelled | Identifier],
     readings: Mapping[str, Reading],
-    absent: list[str],
+    absent: Mapping[str, str | None],
 ) -> Iterator[Finding]:
     """How one column differs between owners, from what each one's rows alone would be drafted as.
 
     Args:
         columns: the drafted column of each owner that has it; `readings` likewise.
-        absent: the owners that lack it.
+        absent: the owners that lack it, and a column there whose name is nearly the same.
     """
     if absent:
-        text = f"absent at {_join(absent)}: add it there, or drop it from the schema"
+        near = {owner: theirs for owner, theirs in absent.items() if theirs is not None}
+        text = f"absent at {_join(list(absent))}: add it there, or drop it from the schema"
+        if near:
+            called = _join([f"{theirs!r} at {owner}" for owner, theirs in near.items()])
+            text += f"; rename what may be it: {called}"
         yield Finding(name, "absent", text)
     empty = [owner for owner, read in readings.items() if read.known.empty]
     filled = [owner for owner in readings if owner not in empty]
@@ -95,7 +106,10 @@ def _compare_values(
     own = texts[~texts.isin(known)]
     if len(own) >= _OWN * len(texts):
         share = percent(len(own) / len(texts))
-        text = f"{share} of the cells at {owner} have values that no other owner has"
+        text = (
+            f"{share} of the cells at {owner} have values that no other owner has: if they mean "
+            "the same in other words, `recode` them there"
+        )
         yield Finding(name, "values", text, tuple(own.value_counts().index[:_SHOWN]))
 
 

@@ -19,7 +19,7 @@ from fedsynth.demands import demand_kind
 from fedsynth.errors import DataError
 from fedsynth.schema.cells import without_storage
 from fedsynth.schema.columns import Categorical, Continuous, Identifier, Integer, Modelled
-from fedsynth.schema.differences import compare
+from fedsynth.schema.differences import compare, fold_name
 from fedsynth.schema.findings import Finding
 from fedsynth.schema.following import describe_following
 from fedsynth.schema.frames import demand_frame
@@ -142,7 +142,11 @@ def _propose_together(
     apart = {owner: propose(part, is_target=is_target, kind=kind) for owner, part in parts.items()}
     columns = {owner: one.column for owner, one in apart.items()}
     readings = {owner: one.read for owner, one in apart.items()}
-    absent = [owner for owner in owners if owner not in parts]
+    absent = {
+        owner: next((str(one) for one in frame if fold_name(one) == fold_name(name) != ""), None)
+        for owner, frame in owners.items()
+        if owner not in parts
+    }
     differences = list(compare(name, columns, readings, absent))
     together = pd.concat(list(parts.values()), ignore_index=True)
     # Keys of two owners may both count from 1.

@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from fedsynth.cli import init
 from fedsynth.jobs.config import load_config
+from fedsynth.jobs.data import prepare
 from fedsynth.jobs.dry_run import dry_run
 from fedsynth.schema import Schema
 from tests.small_jobs import table
@@ -67,6 +69,28 @@ def test_how_files_are_written_is_guessed_once(call, owners):
         told = []
         dry_run(config, base, told.append)
         assert not [sentence for sentence in told if "read with" in sentence]
+
+
+def test_owners_that_write_otherwise_are_read_alike(call, tmp_path):
+    """Names, dates, decimals and values of its own, and a column more."""
+    north = table(60, 0).assign(seen=pd.date_range("2020-01-01", periods=60, freq="9D"))
+    south = table(60, 1).assign(seen=north["seen"].dt.strftime("%d.%m.%Y"), ward="x")
+    south["income"] = south["income"].str.upper()
+    south.columns = [name.upper() for name in south.columns]
+    north.to_csv(tmp_path / "north.csv", index=False)
+    south.to_csv(tmp_path / "south.csv", index=False, sep=";")
+    files = tmp_path / "north.csv", tmp_path / "south.csv"
+    code, _, err = call("init", *files, "--target", "income", "--out", tmp_path / "new")
+    assert code == 0 and "left out, for north has no such column" in err
+    config, base = load_config(tmp_path / "new" / "job.yaml")
+    words = config.sites.paths["south"]
+    assert words.drop == ("WARD",) and words.formats == {"seen": "%d.%m.%Y"}
+    assert words.rename["INCOME"] == "income" and set(words.recode) == {"income"}
+    found = dry_run(config, base, lambda sentence: None)
+    assert found.plan.clients == 2
+    owners = prepare(config, base, lambda sentence: None).owners
+    assert list(owners["south"]["seen"]) == list(owners["north"]["seen"])
+    assert set(owners["south"]["income"]) == set(owners["north"]["income"])
 
 
 @pytest.mark.parametrize("name", [init.JOB, init.SCHEMA])

@@ -15,7 +15,8 @@ from fedsynth.schema import Boolean, Categorical, Continuous, Datetime, Integer,
 
 def convert(columns, decimal=None, schema=None):
     table = pa.table({name: pa.array(cells, pa.string()) for name, cells in columns.items()})
-    table, found = read_decimals(table, decimal, schema, "t.csv")
+    declared = {} if schema is None else {column.name: column for column in schema.columns}
+    table, found = read_decimals(table, decimal, declared, "t.csv")
     return table.to_pydict(), found
 
 

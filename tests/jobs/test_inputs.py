@@ -171,6 +171,9 @@ def test_a_database_in_a_file_lies_beside_the_job_file(tmp_path, monkeypatch):
         ({"path": "a.csv", "separater": ";"}, "did you mean 'separator'"),
         ({"path": "a.csv", "separator": "ab"}, "`separator` must be one character"),
         ({"builtin": "randhie", "encoding": "utf-8"}, "`encoding` is of files"),
+        ({"builtin": "randhie", "drop": ["a"]}, "`drop` is of tables of one's own"),
+        ({"path": "a.csv", "recode": {"a": "b"}}, "`recode` must have a mapping for each column"),
+        ({"path": "a.csv", "renames": {"a": "b"}}, "did you mean 'rename'"),
     ],
 )
 def test_a_fault_is_named_with_its_place(tmp_path, content, message):
@@ -188,6 +191,21 @@ def test_a_fault_is_named_with_its_place(tmp_path, content, message):
 def test_owners_without_a_table_are_refused(tmp_path, paths):
     with pytest.raises(ConfigError, match=r"sites: |scheme"):
         load(write_job(tmp_path, data=None, sites={"paths": paths}))
+
+
+def test_what_is_said_of_all_tables_holds_where_one_says_nothing_else(tmp_path):
+    rows = table(60)
+    rows.rename(columns={"age": "years"}).to_csv(tmp_path / "north.csv", index=False)
+    rows.rename(columns={"age": "Alter"}).to_csv(tmp_path / "south.csv", index=False)
+    south = {"path": "south.csv", "rename": {"Alter": "age"}}
+    write_job(
+        tmp_path,
+        data={"rename": {"years": "age"}},
+        sites={"paths": {"north": "north.csv", "south": south}},
+    )
+    config = load(tmp_path / "job.yaml")
+    owners = prepare(config, tmp_path, lambda told: None).owners
+    assert list(owners["north"]["age"]) == list(owners["south"]["age"])
 
 
 def test_a_sheets_name_may_look_like_a_number():

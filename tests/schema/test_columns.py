@@ -171,3 +171,28 @@ def test_equal_values_have_one_text_whatever_their_type():
     assert {text_of(value) for value in (1, 1.0, "1", " 1 ")} == {"1"}
     assert text_of(True) != text_of(1)
     assert text_of(0.5) == "0.5"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "resolution", "message"),
+    [
+        ("%Q", "day", "'%Q' is none of strptime's, such as %d/%m/%Y"),
+        ("%d/%m", "day", "names no year"),
+        ("%Y", "month", "names no month"),
+        ("%m/%Y", "day", "names no day"),
+        ("%H:%M", "minute", "names no year"),
+        ("%d/%m/%Y", "day", None),
+        ("%d %b %y %I:%M %p", "minute", None),
+        ("%Y-%m-%dT%H:%M%z", "minute", None),
+        ("%j of %Y", "day", None),
+        ("%m/%Y", "month", None),
+        ("%Y", "year", None),
+    ],
+)
+def test_a_format_of_dates_is_read_back_to_the_day_month_or_year(pattern, resolution, message):
+    ends = {"lower": "2020-01-01", "upper": "2022-01-01", "resolution": resolution}
+    if message is None:
+        assert Datetime(name="t", format=pattern, **ends).format == pattern
+        return
+    with pytest.raises(SchemaError, match=message):
+        Datetime(name="t", format=pattern, **ends)

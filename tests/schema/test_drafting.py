@@ -717,6 +717,16 @@ def test_owners_writing_a_column_otherwise_are_told():
     assert "numbers at north; numbers in texts at south" in found["type"].text
 
 
+def test_a_column_that_another_owner_spells_otherwise_is_named():
+    rows = list(range(40))
+    tables = {"north": pd.DataFrame({"a b": rows}), "south": pd.DataFrame({"A_B": rows})}
+    told = [str(one) for one in fs.draft(tables).differences]
+    assert [one.rpartition("rename what may be it: ")[2] for one in told] == [
+        "'A_B' at south",
+        "'a b' at north",
+    ]
+
+
 def test_columns_that_an_owner_lacks_are_told():
     schema, found = differences(north=["x", "y"] * 10, south=None, west=[None] * 20)
     assert "absent at south" in found["absent"].text and "at west" in found["empty"].text

@@ -225,6 +225,22 @@ def _refuse_number(value: object) -> object:
     return value
 
 
+_PROBE = datetime(1999, 11, 23, 13, 45, 56, tzinfo=UTC)
+"""A moment none of whose parts could be another."""
+
+
+def _demand_date_format(text: str, calendar: Literal["Y", "M", "D"] | None) -> None:
+    """Raises ValueError for a format that strptime does not know, or that would lose a date."""
+    try:
+        read = datetime.strptime(_PROBE.strftime(text), text)
+    except ValueError:
+        raise ValueError(f"`format` {text!r} is none of strptime's, such as %d/%m/%Y") from None
+    parts = {"Y": ("year",), "M": ("year", "month")}.get(calendar or "D", ("year", "month", "day"))
+    for part in parts:
+        if getattr(read, part) != getattr(_PROBE, part):
+            raise ValueError(f"`format` {text!r} names no {part}")
+
+
 class Datetime(Declaration):
     """A moment between public bounds, cut to a resolution, on the clock of a zone, UTC by default.
 
@@ -363,6 +379,8 @@ class Datetime(Declaration):
         for bound in (self.lower, self.upper):
             if not self._is_whole(bound):
                 raise ValueError(f"{bound} is not a whole {self.resolution} (the `resolution`)")
+        if self.format is not None:
+            _demand_date_format(self.format, self.calendar)
         _demand_steps(int(self.high), self.stride, self)
         self.demand_dtype((*MOMENTS, *TEXTS, *DATES), self.missing)
         if self.dtype in DATES and (not self.calendar or self.zone is not None):
