@@ -93,7 +93,8 @@ def _agree_on_names(found: Agreement) -> None:
         if count > 1
     } | {""}
     common = {
-        name: spelled.most_common(1)[0][0]
+        # Spaces before or behind a name are nobody's intent.
+        name: max(spelled, key=lambda one: (one == one.strip(), spelled[one]))
         for key, spelled in spellings.items()
         if key not in apart
         for name in spelled

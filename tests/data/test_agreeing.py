@@ -67,6 +67,14 @@ def test_what_differs_in_writing_alone_becomes_one_and_is_read_as_one(tmp_path):
         assert any(name in told for told in found.told)
 
 
+def test_a_name_is_spelled_as_most_have_it_without_spaces_about_it():
+    spelled = {"a": "AGE", "b": "Age", "c": "Age", "d": " age", "e": " age", "f": " age"}
+    found = agree({owner: one(**{name: range(40)}) for owner, name in spelled.items()})
+    assert found.rename == {
+        owner: {name: "Age"} for owner, name in spelled.items() if name != "Age"
+    }
+
+
 def test_dates_that_have_a_type_at_one_owner_are_dates_of_all(tmp_path):
     """As in a workbook beside a text file."""
     typed = NORTH.assign(seen=DAYS)
