@@ -22,6 +22,7 @@ from fedsynth.cli.init import init
 from fedsynth.cli.methods import methods
 from fedsynth.cli.network import join, keys_app, serve, status
 from fedsynth.cli.options import (
+    OWN_TABLE,
     TABLE,
     Decimal,
     Encoding,
@@ -398,7 +399,9 @@ def draft_schema(
 
 @schema_app.command("check")
 def check_schema(
-    table: Annotated[str, typer.Argument(help=f"{TABLE.capitalize()}, or a .npz with x and y.")],
+    table: Annotated[
+        str, typer.Argument(help=f"{OWN_TABLE.capitalize()}, or a .npz with x and y.")
+    ],
     schema: Annotated[
         Path, typer.Argument(help="A schema file, or a job file: its schema, owners and limit.")
     ],

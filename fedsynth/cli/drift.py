@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from fedsynth.cli.options import (
-    TABLE,
+    OWN_TABLE,
     Decimal,
     Encoding,
     Json,
@@ -22,7 +22,7 @@ from fedsynth.plain import print_json
 
 def drift(
     release: Release,
-    table: Annotated[str, typer.Argument(help=f"One's own rows: {TABLE}.")],
+    table: Annotated[str, typer.Argument(help=f"One's own rows: {OWN_TABLE}.")],
     least: Annotated[
         float,
         typer.Option(help="A column's distance that does not matter, at least 0 and below 1."),

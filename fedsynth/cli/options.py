@@ -28,6 +28,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on 
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 
 TABLE = "a .csv, .tsv (also .gz), .parquet, .feather or .xlsx file"
+OWN_TABLE = f"{TABLE}, or a site file (.yaml), whose `data` says how one is read"
 Separator = Annotated[
     str | None, typer.Option(help="What stands between a CSV file's cells, such as ';' or tab.")
 ]
@@ -77,7 +78,7 @@ class Reader:
         return frame, guessed
 
     def read(self, table: str | Path, schema: Schema | None = None) -> pd.DataFrame:
-        """A table of a file or, with `query`, of the database at an address.
+        """A table of a file, as a site file tells of it or, with `query`, of a database's address.
 
         Raises:
             ConfigError: options of another kind of table.
@@ -85,6 +86,7 @@ class Reader:
         """
         from fedsynth.data.tables import read_sql, read_table
         from fedsynth.jobs.inputs import Origin, expand_url
+        from fedsynth.jobs.reading import read_described
         from fedsynth.progress import Display
 
         if "://" in str(table):
@@ -95,4 +97,9 @@ class Reader:
             return read_sql(expand_url(str(origin.url), Path()), self.query, schema)
         if self.query is not None:
             raise ConfigError(f"--query is of a database, and {table} is a file: leave it away")
-        return read_table(table, schema, caution=Display(quiet=True).caution, **self.said)
+        caution = Display(quiet=True).caution
+        if str(table).lower().endswith((".yaml", ".yml")):
+            for key in self.said:
+                raise ConfigError(f"--{key} is of a table, and {table} says how to read one")
+            return read_described(Path(table), schema, caution)
+        return read_table(table, schema, caution=caution, **self.said)

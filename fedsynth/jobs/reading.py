@@ -10,6 +10,7 @@ from fedsynth.data.tables import keys_of, read_sql, read_table
 from fedsynth.errors import Caution, ConfigError, DataError
 from fedsynth.jobs.inputs import DATA_VARIABLE, Origin, expand_path, expand_url
 from fedsynth.schema import ImageSchema, Schema
+from fedsynth.yaml_files import read_yaml
 
 
 def read_origin(
@@ -43,6 +44,25 @@ def read_origin(
     return read_table(
         path, schema, empty=empty, caution=caution, **{**known, **origin.said, **said}
     )
+
+
+def read_described(path: Path, schema: Schema | None, caution: Caution) -> pd.DataFrame:
+    """Read the table that a YAML file tells of: a site file under `data`, or the same keys alone.
+
+    Raises:
+        ConfigError, DataError: the file, or the table, cannot be read.
+    """
+    content = read_yaml(path, ConfigError)
+    told = content.get("data", content)
+    if not isinstance(told, dict) or not {"path", "url"} & set(told):
+        raise ConfigError(
+            f"{path}: tells of no table: give `data` with `path`, or `url` and `query`"
+        )
+    try:
+        origin = Origin(**{str(key): value for key, value in told.items()})
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+    return read_origin(origin, schema, path.parent, caution)
 
 
 def find_images(

@@ -553,6 +553,23 @@ def test_schema_check_of_a_job_tells_its_owner_what_the_job_would_say(call, tmp_
     assert json.loads(call(*check, "--json")[1])["beyond"] == []
 
 
+def test_a_site_file_says_how_its_owners_table_is_read(call, tmp_path):
+    write_job(tmp_path)
+    rows = table(40).rename(columns={"age": "AGE"})
+    rows.to_csv(tmp_path / "own.csv", index=False, sep=";")
+    words = {"path": "own.csv", "separator": ";", "rename": {"AGE": "age"}}
+    write_yaml({"name": "north", "data": words}, tmp_path / "north.yaml")
+    write_yaml(words, tmp_path / "alone.yaml")
+    for name in ("north.yaml", "alone.yaml"):
+        check = ("schema", "check", tmp_path / name, tmp_path / "people.yaml")
+        code, out, err = call(*check)
+        assert (code, err) == (0, "") and "everything is within" in out
+    assert "alone.yaml says how to read one" in call(*check, "--decimal", ",")[2]
+    write_yaml({"name": "north"}, tmp_path / "none.yaml")
+    code, _, err = call("schema", "check", tmp_path / "none.yaml", tmp_path / "people.yaml")
+    assert code == 2 and "none.yaml: tells of no table" in err
+
+
 def test_schema_check_counts_rows_that_break_a_constraint(call, tmp_path):
     frame = table()
     frame.loc[:4, ["colour", "income"]] = ["red", "high"]
