@@ -1,6 +1,7 @@
 """Adult at the record level: what a federation of silos reaches, and what federating costs.
 
-    FEDSYNTH_DATA=../shared/data python evaluation/studies/adult.py [--table main|encoders|epsilons]
+    FEDSYNTH_DATA=../shared/data python evaluation/studies/adult.py
+        [--table main|encoders|client_encoders|epsilons]
 
 Every run cuts the 48,842 rows 80/20 by its seed, fits on the training rows within one total epsilon
 (bin edges, label frequencies and label tables included, delta 1e-5), draws 39,073 rows, and trains
@@ -9,8 +10,10 @@ errors are total variation over all 1- and 2-way marginals against the training 
 bins). Real rows' figures beside: the score of a model trained on the training rows.
 
 `main`: 10 silos (Dirichlet 0.5 over the label), nobody trusted, against one silo with a trusted
-server. `encoders`: shared, private and frozen encoders, one or one-per-class VAE. `epsilons`: 0.3
-and 3.
+server. `encoders`: shared, private and frozen encoders, one or one-per-class VAE.
+`client_encoders`: 4,000 clients of nine or ten records (cut evenly) that are protected whole,
+epsilon 3, of whom 200 or 20 take part in each of 200 rounds, so that one trains its own encoder in
+ten of them, or in one. `epsilons`: 0.3 and 3.
 """
 
 from __future__ import annotations
@@ -34,6 +37,8 @@ HOME = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("FEDSYNTH_DATA", HOME.parent / "shared/data"))
 ROWS = 39_073
 SILOS = {"clients": 10, "trust": "distributed"}
+CLIENTS = {"clients": 4_000, "trust": "central", "unit": "client", "epsilon": 3.0}
+WHOLE = {"scheme": "uni", "hidden": [64], "rounds": 200, "learning_rate": 0.1, "batch_size": 8}
 TABLES = {
     "main": [{**SILOS}, {"clients": 1, "trust": "central"}],
     "encoders": [
@@ -44,11 +49,16 @@ TABLES = {
         {**SILOS, "settings": {"classifier_weight": 0.0}},
         {**SILOS, "settings": {"rounds": 0}},
     ],
+    "client_encoders": [
+        {**CLIENTS, "settings": {**WHOLE, "rate": rate, "encoder": encoder}}
+        for rate in (0.05, 0.005)
+        for encoder in ("private", "shared")
+    ],
     "epsilons": [{**SILOS, "epsilon": 0.3}, {**SILOS, "epsilon": 3.0}],
 }
 
 
-def run(seed, clients, trust, epsilon=1.0, settings=None):
+def run(seed, clients, trust, epsilon=1.0, unit="record", settings=None):
     schema = Schema.load(HOME / "configs/schemas/adult.yaml")
     table = read_table(DATA / "adult/adult.csv.gz", schema)
     order = np.random.default_rng(seed).permutation(len(table))
@@ -56,11 +66,15 @@ def run(seed, clients, trust, epsilon=1.0, settings=None):
     train = table.iloc[order[:cut]].reset_index(drop=True)
     test = table.iloc[order[cut:]].reset_index(drop=True)
     sites = {"all": train}
-    if clients > 1:
+    if unit == "client":
+        sites = partition(train, clients, "uniform", schema=schema, seed=seed)
+    elif clients > 1:
         sites = partition(train, clients, "dirichlet", schema=schema, beta=0.5, seed=seed)
     start = time.process_time()
     synth = FedVAE(schema, **(settings or {}))
-    synth.fit(sites, Budget(epsilon=epsilon, delta=1e-5, trust=trust), seed=seed)
+    units = clients if unit == "client" else None
+    budget = Budget(epsilon=epsilon, delta=1e-5, unit=unit, trust=trust, units=units)
+    synth.fit(sites, budget, seed=seed)
     seconds = time.process_time() - start
     rows = synth.sample(ROWS, seed=seed)
     scores = utility.compare(train, test, rows, schema, seed=0)
@@ -68,6 +82,7 @@ def run(seed, clients, trust, epsilon=1.0, settings=None):
     return {
         "clients": clients,
         "trust": trust,
+        "unit": unit,
         "settings": settings or {},
         "seed": seed,
         "epsilon": round(synth.ledger.spent().epsilon, 4),

@@ -57,6 +57,19 @@ class _Rows:
         return cells, labels, self.noise[rows]
 
 
+@dataclass(frozen=True)
+class _Pull:
+    """FedProx: what pulls weights back to where a round began, and whether the encoder's, too."""
+
+    proximal: float
+    shared: bool
+
+    def weights(self, encoder: list[Tensor], decoder: list[Tensor]) -> list[Tensor]:
+        if not self.proximal:
+            return []
+        return encoder + decoder if self.shared else decoder
+
+
 def train_stacked(
     spec: VAESpec,
     phis: Tensor,
@@ -69,6 +82,7 @@ def train_stacked(
     batch_size: int,
     learning_rate: float,
     proximal: float = 0.0,
+    shared: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Trains K clients for one epoch of minibatch SGD each (paper 001, Algorithms 4 to 7).
 
@@ -87,6 +101,7 @@ def train_stacked(
         batch_size: rows of a minibatch.
         learning_rate: step size.
         proximal: half of it times the squared distance to `theta` is added to a batch's loss.
+        shared: whether the distance is to the encoders' first weights, too.
 
     Returns:
         New encoder weights [K, encoder_dim] and decoder weights [K, decoder_dim].
@@ -103,11 +118,12 @@ def train_stacked(
     lengths = lengths.cpu()
     rows = _Rows(x, y, noise, lengths.cumsum(0) - lengths, lengths)
     train = _train_alone if spec.kind == "conv" else _train_stack
+    pull = _Pull(proximal, shared)
 
     def work(clients: Tensor) -> None:
         encoder = vae.unflatten(phis[clients], spec.encoder_layers)
         decoder = vae.unflatten(thetas[clients], spec.decoder_layers)
-        train(spec, encoder, decoder, rows.of(clients), batch_size, learning_rate, proximal)
+        train(spec, encoder, decoder, rows.of(clients), batch_size, learning_rate, pull)
         trained[0][clients] = _flat(encoder, spec.encoder_layers)
         trained[1][clients] = _flat(decoder, spec.decoder_layers)
 
@@ -146,10 +162,11 @@ def _train_stack(
     rows: _Rows,
     batch_size: int,
     learning_rate: float,
-    proximal: float,
+    pull: _Pull,
 ) -> None:
     """Trains dense models side by side, in place; weights have a leading axis of clients."""
-    begun = [weight.clone() for weight in decoder] if proximal else []
+    pulled = pull.weights(encoder, decoder)
+    begun = [weight.clone() for weight in pulled]
     for batch, weights in rows.batches(batch_size):
         active = len(batch)
         tape = mlp.Tape()
@@ -161,8 +178,8 @@ def _train_stack(
             tape,
         )
         gradients = torch.autograd.grad((losses * weights).sum(), tape.outputs)
-        for weight, start in zip(decoder[: len(begun)], begun, strict=True):
-            weight[:active].lerp_(start[:active], learning_rate * proximal)
+        for weight, start in zip(pulled, begun, strict=True):
+            weight[:active].lerp_(start[:active], learning_rate * pull.proximal)
         targets = _matrices(encoder, spec.encoder_layers) + _matrices(decoder, spec.decoder_layers)
         for (matrix, bias), gradient, inputs in zip(targets, gradients, tape.inputs, strict=True):
             vae.make_finite(gradient)
@@ -178,7 +195,7 @@ def _train_alone(
     rows: _Rows,
     batch_size: int,
     learning_rate: float,
-    proximal: float,
+    pull: _Pull,
 ) -> None:
     """Trains one model of any kind, in place; weights have a leading axis of 1.
 
@@ -186,14 +203,15 @@ def _train_alone(
     """
     phi = [weight[0].requires_grad_() for weight in encoder]
     theta = [weight[0].requires_grad_() for weight in decoder]
-    begun = [weight.detach().clone() for weight in theta] if proximal else []
+    pulled = pull.weights(phi, theta)
+    begun = [weight.detach().clone() for weight in pulled]
     for batch, weights in rows.batches(batch_size):
         real = batch[0][weights[0] > 0]
         losses = vae.negative_elbo(spec, phi, theta, *rows.dense(spec, real))
         gradients = torch.autograd.grad(losses.mean(), phi + theta)
         with torch.no_grad():
-            for weight, start in zip(theta[: len(begun)], begun, strict=True):
-                weight.lerp_(start, learning_rate * proximal)
+            for weight, start in zip(pulled, begun, strict=True):
+                weight.lerp_(start, learning_rate * pull.proximal)
             for weight, gradient in zip(phi + theta, gradients, strict=True):
                 weight.sub_(vae.make_finite(gradient), alpha=learning_rate)
 

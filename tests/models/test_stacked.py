@@ -47,22 +47,27 @@ def test_stacked_training_equals_a_loop_over_torch_modules(spec, draw):
 
 
 @pytest.mark.parametrize("name", ["labelled table", "image"])
-def test_a_decoder_is_held_near_where_it_began_by_the_squared_distance(name, draw):
+def test_weights_are_held_near_where_they_began_by_the_squared_distance(name, draw):
     """A second batch leads on from where the first led: with a weight it is back by rate times
-    weight of how far that was. Encoders, and the first batch, are as without."""
+    weight of how far that was. The first batch is as without, and so are encoders unless shared."""
     spec = SPECS[name]
     phis, thetas = clients(spec, 1)
     x, y, noise = draw(spec, 8)
 
-    def moved(rows, proximal):
+    def moved(rows, proximal, shared=False):
         given = (x[:rows], y[:rows], torch.tensor([rows]), noise[:rows])
-        phi, theta = train_stacked(spec, phis, thetas, *given, **OPTIONS, proximal=proximal)
+        options = {**OPTIONS, "proximal": proximal, "shared": shared}
+        phi, theta = train_stacked(spec, phis, thetas, *given, **options)
         return phi - phis, theta - thetas
 
     near, far, first = moved(8, 4.0), moved(8, 0.0), moved(4, 4.0)
-    held = far[1] - OPTIONS["learning_rate"] * 4.0 * first[1]
-    torch.testing.assert_close(near[1], held, rtol=1e-4, atol=1e-6)
-    assert torch.equal(near[0], far[0]) and (near[1] - far[1]).abs().max() > 1e-4
+    both = moved(8, 4.0, shared=True)
+    # The second step goes back by this share of the first; an encoder's only where it is shared.
+    held = [far[i] - OPTIONS["learning_rate"] * 4.0 * first[i] for i in (0, 1)]
+    torch.testing.assert_close(near[1], held[1], rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(both[0], held[0], rtol=1e-4, atol=1e-6)
+    assert torch.equal(near[0], far[0]) and torch.equal(near[1], both[1])
+    assert all((a - b).abs().max() > 1e-4 for a, b in zip(both, far, strict=True))
 
 
 def test_one_decoder_for_all_is_the_same_as_a_copy_for_each(spec, draw):

@@ -21,8 +21,9 @@ class FedVAESettings(AggregationSettings):
 
     Attributes:
         scheme: one conditional VAE (uni) or one VAE a class (sep); paper 001, section 4.4.2.
-        encoder: record level only (at the client level encoders are private): shared, private or
-            frozen, see :mod:`fedsynth.methods.vae.tasks.gradient`.
+        encoder: shared, private or, record level, frozen: see
+            :mod:`fedsynth.methods.vae.tasks.gradient`. At the client level private, as in the
+            paper, where clients take part in many rounds: one is trained in its client's alone.
         architecture: dense layers, or for images the paper's convolutions.
         hidden: widths of the encoder's dense layers; the decoder has them reversed.
         latent: size of the latent vector.
@@ -137,8 +138,8 @@ class FedVAESettings(AggregationSettings):
             and budget.protects.joined,
             "architecture conv is for images": self.architecture == "conv"
             and isinstance(schema, Schema),
-            "encoder is a choice at the record level; whole clients keep theirs private": not record
-            and self.encoder != "private",
+            "encoder frozen is for records; whole clients' is private or shared": not record
+            and self.encoder == "frozen",
             "sampling fixed is for clients; records are Poisson-sampled": record
             and self.sampling == "fixed",
             "classifier_weight needs scheme uni, a table and a categorical target": bool(

@@ -32,7 +32,7 @@ def quick(**settings):
         ("record", "distributed", {"encoder": "frozen"}),
         ("record", "distributed", {"scheme": "sep"}),
         ("client", "central", {"scheme": "uni"}),
-        ("client", "local", {"scheme": "uni"}),
+        ("client", "local", {"scheme": "uni", "encoder": "shared"}),
         ("client", "distributed", {"scheme": "sep"}),
     ],
 )

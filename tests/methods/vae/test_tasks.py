@@ -199,6 +199,31 @@ def test_encoders_are_kept_from_round_to_round_at_the_client_level():
     assert not np.array_equal(first, vector(clients[0]))
 
 
+@pytest.mark.parametrize("parts", [1, 2])
+def test_a_shared_encoder_moves_with_its_decoder_and_nothing_of_it_stays(parts):
+    def moved(encoder, **settings):
+        clients, model = federation(owners(12), parts)
+        asked = request(TRAINING, model, CLIENT, encoder, batch_size=4, **settings)
+        (_, rows), *_ = TRAINING.contribute(views(clients), [np.arange(12)], asked)
+        kept = vector(clients[0])
+        return rows.values[0], kept, model.parts * model.spec.encoder_dim, asked.arrays["phi"]
+
+    # A rate so small that no clip is reached: a client's first round is the same either way.
+    both, nothing, size, begun = moved("shared", learning_rate=1e-4)
+    alone, kept, *_ = moved("private", learning_rate=1e-4)
+    assert nothing is None and len(both) == size + len(alone)
+    np.testing.assert_array_equal(both[size:], alone)
+    np.testing.assert_allclose(both[:size], kept - begun, atol=1e-7)
+    assert np.abs(both[:size]).max() > 0
+
+    far, *_ = moved("shared", learning_rate=50.0)
+    if parts > 1:
+        encoders, decoders = far[:size].reshape(parts, -1), far[size:].reshape(parts, -1)
+        norms = np.linalg.norm(np.concatenate([encoders, decoders], 1), axis=1)
+        assert (norms <= 0.5 / np.sqrt(parts) * (1 + 1e-6)).all()
+        assert norms.min() > 0.9 * 0.5 / np.sqrt(parts)
+
+
 def test_tasks_refuse_the_other_unit():
     clients, model = federation(owners(3))
     with pytest.raises(PrivacyError, match="a row a record"):

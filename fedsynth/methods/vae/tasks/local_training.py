@@ -28,7 +28,8 @@ class TrainingTask:
     """One epoch of local training; the row is how far the decoder moved (paper 001, ClientTrain).
 
     The encoder stays at the client, un-noised, from round to round: the whole client is the unit,
-    and its clipped difference is all that leaves.
+    and its clipped difference is all that leaves. A shared encoder starts from the round's, too,
+    and its difference is clipped together with the decoder's: nothing stays.
     """
 
     name = "vae-training"
@@ -39,16 +40,19 @@ class TrainingTask:
         if request.terms.protects.per_record:
             raise PrivacyError(f"{self.name} gives a row a client, not a {request.terms.unit}")
         model = clients[0].board.read("model", Model.from_dict)
+        shared = request.settings["encoder"] == "shared"
         theta = tensor(request.arrays["theta"])
         phi = tensor(request.arrays["phi"])
         encoders = []
         for client in clients:
-            kept = client.vector.load()
+            kept = None if shared else client.vector.load()
             encoders.append(phi if kept is None else torch.from_numpy(kept))
         phis = torch.stack(encoders)
-        moved = torch.empty(len(clients), len(theta))
+        E, D = model.spec.encoder_dim, model.spec.decoder_dim
+        sent = E if shared else 0
+        # By parts, since each is clipped by itself: a shared encoder's weights, then the decoder's.
+        moved = torch.empty(len(clients), model.parts, sent + D)
         for part in range(model.parts):
-            E, D = model.spec.encoder_dim, model.spec.decoder_dim
             at, to = slice(part * E, (part + 1) * E), slice(part * D, (part + 1) * D)
             epoch = _epoch(clients, model, part)
             trained, thetas = stacked.train_stacked(
@@ -62,14 +66,19 @@ class TrainingTask:
                 batch_size=whole(request.settings, "batch_size"),
                 learning_rate=number(request.settings, "learning_rate"),
                 proximal=number({"proximal": 0.0, **request.settings}, "proximal"),
+                shared=shared,
             )
             phis[:, at] = trained
-            moved[:, to] = thetas - theta[to]
-        rows = moved.numpy()
+            moved[:, part, :sent] = (trained - phi[at])[:, :sent]
+            moved[:, part, sent:] = thetas - theta[to]
         if model.parts > 1:
-            rows = clip_parts(rows, model.parts, request.terms.clip)
+            clipped = clip_parts(moved.flatten(1).numpy(), model.parts, request.terms.clip)
+            moved = torch.from_numpy(clipped).view_as(moved)
+        # In the order of the server's weights: all parts' encoders, then all parts' decoders.
+        rows = torch.cat([moved[..., :sent].flatten(1), moved[..., sent:].flatten(1)], 1).numpy()
         for index, client in enumerate(clients):
-            client.vector.save(phis[index].numpy())
+            if not shared:
+                client.vector.save(phis[index].numpy())
             yield index, DenseRows(rows[index : index + 1])
 
 
