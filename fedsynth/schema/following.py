@@ -1,9 +1,10 @@
-"""Columns that equal or sum others in all rows of some tables: for owners to declare, or not."""
+"""Columns that equal, sum or never exceed others in all rows of some tables: for owners to declare,
+or not."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from numpy.typing import NDArray
 
 from fedsynth.errors import SchemaError
 from fedsynth.schema.cells import read_cells
-from fedsynth.schema.columns import Continuous, Integer
+from fedsynth.schema.columns import Continuous, Integer, Modelled, Numeric
+from fedsynth.schema.constraints import Ordered
 from fedsynth.schema.deriving import is_gap
 from fedsynth.schema.findings import Finding
 from fedsynth.schema.table import Schema
@@ -20,6 +22,10 @@ from fedsynth.schema.table import Schema
 _FEWEST_ROWS, _FEWEST_APART = 50, 10
 """Rows, and those without a column's commonest value, from which it is no chance that columns
 agree in all rows."""
+_OFTEN = 0.05
+"""The share of rows that would break an order if cells were dealt out at random."""
+
+_SHOWN = 10
 _MOST = 60
 """Columns among which sums are sought: all pairs of them."""
 
@@ -27,8 +33,9 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def describe_following(schema: Schema, owners: Mapping[str, pd.DataFrame]) -> Iterator[Finding]:
-    """Columns that are the same, and numbers that are the sum of two others, in every row of all
-    tables. What holds in these rows need not hold in others: nothing is declared by it."""
+    """Columns that are the same, numbers that are the sum of two others, and numbers or dates that
+    are never above others, in every row of all tables. What holds in these rows need not hold in
+    others: nothing is declared by it."""
     frames = [frame for frame in owners.values() if set(_names(schema)) <= set(frame.columns)]
     if len(frames) < len(owners) or sum(map(len, frames)) < _FEWEST_ROWS:
         return
@@ -60,10 +67,22 @@ def describe_following(schema: Schema, owners: Mapping[str, pd.DataFrame]) -> It
         for name in varied
         if name not in copies and isinstance(schema.column(name), Integer | Continuous)
     }
-    yield from _describe_sums(numbers)
+    sums = list(_find_sums(numbers))
+    for *parts, total in sums:
+        text = (
+            f"is {parts[0]!r} + {parts[1]!r} in every row: if that is its nature, add `{{sum: "
+            f"{{total: {total}, parts: [{', '.join(parts)}]}}}}` to the constraints, with bounds "
+            "that hold all sums of the parts', and it is not asked about"
+        )
+        yield Finding(total, "sum", text)
+    # That a part is not above its sum says nothing more.
+    told = {(part, total) for *parts, total in sums for part in parts}
+    rest = {name: values for name, values in varied.items() if name not in copies}
+    yield from _describe_orders(schema, rest, told)
 
 
-def _describe_sums(numbers: Arrays) -> Iterator[Finding]:
+def _find_sums(numbers: Arrays) -> Iterator[tuple[str, str, str]]:
+    """Two columns and a third that is their sum in every row."""
     names = list(numbers)[:_MOST]
     if len(names) < 3:
         return
@@ -73,13 +92,74 @@ def _describe_sums(numbers: Arrays) -> Iterator[Finding]:
         sums = np.round(table[i, some] + table[j, some], 6)
         for k in np.flatnonzero((np.nan_to_num(sums) == np.nan_to_num(table[:, some])).all(axis=1)):
             if k not in (i, j) and _same(np.round(table[i] + table[j], 6), table[k]):
-                parts = f"[{names[i]}, {names[j]}]"
-                text = (
-                    f"is {names[i]!r} + {names[j]!r} in every row: if that is its nature, add "
-                    f"`{{sum: {{total: {names[k]}, parts: {parts}}}}}` to the constraints, with "
-                    "bounds that hold all sums of the parts', and it is not asked about"
-                )
-                yield Finding(names[k], "sum", text)
+                yield names[i], names[j], names[k]
+
+
+def _describe_orders(
+    schema: Schema, arrays: Arrays, told: set[tuple[str, str]]
+) -> Iterator[Finding]:
+    """Chains of columns each of which is at most the next, where dealt out at random they would
+    not be: that hardly any age is above any income says nothing."""
+    columns = {column.name: column for column in schema.observed}
+    names = [name for name in arrays if isinstance(columns[name], Numeric)][:_MOST]
+    rng = np.random.default_rng(0)
+    dealt = {name: rng.permutation(arrays[name]) for name in names}
+    some = {name: arrays[name][:_FEWEST_ROWS] for name in names}
+    rises: set[tuple[str, str]] = set()
+    for pair in permutations(names, 2):
+        order, (low, high) = Ordered(ordered=pair), pair
+        often = max(_FEWEST_APART, _OFTEN * len(arrays[low]))
+        if (
+            _can_be_ordered(order, columns)
+            and not order.broken(some, columns).any()
+            and not order.broken(arrays, columns).any()
+            and order.broken({low: arrays[low], high: dealt[high]}, columns).sum() >= often
+            and _fits(schema, {"ordered": list(pair)})
+        ):
+            rises.add(pair)
+    # Two that are never apart where neither is missing have no order.
+    rises -= {(high, low) for low, high in rises}
+    # What follows from two others is not told.
+    steps = [
+        (low, high)
+        for low, high in sorted(rises, key=lambda pair: [names.index(name) for name in pair])
+        if (low, high) not in told
+        and not any((low, name) in rises and (name, high) in rises for name in names)
+    ]
+    chains = list(_join_steps(steps))
+    for chain in chains[:_SHOWN]:
+        text = (
+            f"is never above {', nor that above '.join(map(repr, chain[1:]))}: if that is their "
+            f"nature, add `{{ordered: [{', '.join(chain)}]}}` to the constraints, and it holds in "
+            "every row"
+        )
+        yield Finding(chain[0], "ordered", text)
+    if chains[_SHOWN:]:
+        rest = len(chains) - _SHOWN
+        text = f"is the first of {rest} more columns or chains of them that are never above others"
+        yield Finding(chains[_SHOWN][0], "ordered", text)
+
+
+def _can_be_ordered(order: Ordered, columns: Mapping[str, Modelled]) -> bool:
+    try:
+        order.demand(columns)
+    except SchemaError:
+        return False
+    return True
+
+
+def _join_steps(steps: list[tuple[str, str]]) -> Iterator[list[str]]:
+    """Chains that go every step once."""
+    left = list(steps)
+    while left:
+        ends = {high for _, high in left}
+        first = next((step for step in left if step[0] not in ends), left[0])
+        left.remove(first)
+        chain = list(first)
+        while following := next((step for step in left if step[0] == chain[-1]), None):
+            left.remove(following)
+            chain.append(following[1])
+        yield chain
 
 
 def _same(first: NDArray[Any], second: NDArray[Any]) -> bool:

@@ -200,5 +200,52 @@ def test_a_draft_tells_of_columns_that_follow_and_declares_none():
     assert "`{equal: [net, copy]}`" in told["copy", "equal"]
     assert "`{sum: {total: gross, parts: [net, tax]}}`" in told["gross", "sum"]
     assert not drafted.schema.constraints
+    # A part is below its sum by itself.
+    assert {key for key in told if key[1] == "ordered"} == {("gross", "ordered")}
+    assert "[gross, near]" in told["gross", "ordered"]
     few = fs.draft(frame[:40]).findings
     assert not [one for one in few if one.kind in ("equal", "sum")]
+
+
+def orders(**columns):
+    found = fs.draft(pd.DataFrame(columns)).findings
+    return [one for one in found if one.kind == "ordered"]
+
+
+def test_a_draft_tells_of_columns_that_are_never_above_others_where_that_is_no_chance():
+    rng = np.random.default_rng(0)
+    came = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, 200), "D")
+    left = came + pd.to_timedelta(rng.integers(0, 30, 200), "D")
+    low, more = rng.integers(0, 50, 200), rng.integers(0, 20, 200)
+    stay, span = orders(
+        # Far below all others, which says nothing.
+        age=rng.integers(0, 90, 200),
+        price=rng.integers(1_000, 9_000, 200),
+        left=left,
+        high=low + more + rng.integers(1, 9, 200),
+        came=came,
+        middle=low + more,
+        low=low,
+        broken=np.where(np.arange(200) == 199, -5, low + 40),
+    )
+    assert span.column == "low" and "[low, middle, high]" in span.text
+    assert stay.column == "came" and "[came, left]" in stay.text
+
+
+def test_gaps_break_no_order_and_columns_that_are_equal_beside_them_have_none():
+    rng = np.random.default_rng(0)
+    low = rng.integers(0, 50, 200).astype(float)
+    high = low + rng.integers(0, 9, 200)
+    same, other = low.copy(), low.copy()
+    high[::5], same[::7], other[::3] = np.nan, np.nan, np.nan
+    assert ["[low, high]" in one.text for one in orders(low=low, high=high)] == [True]
+    assert not orders(same=same, other=other)
+
+
+def test_many_orders_are_counted():
+    rng = np.random.default_rng(0)
+    low = [rng.integers(0, 50, 200) for _ in range(12)]
+    pairs = {f"low{k}": one for k, one in enumerate(low)}
+    pairs |= {f"high{k}": one + rng.integers(0, 30, 200) for k, one in enumerate(low)}
+    found = orders(**pairs)
+    assert len(found) == 11 and "first of 2 more" in found[-1].text
