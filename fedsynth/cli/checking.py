@@ -12,6 +12,7 @@ from fedsynth.cli.options import Reader
 from fedsynth.data.conforming import conform
 from fedsynth.data.images import read_images
 from fedsynth.data.persons import describe_persons
+from fedsynth.data.suggesting import suggest
 from fedsynth.demands import demand_path
 from fedsynth.encoding.resolution import Crowded, find_crowded, resolution_cautions
 from fedsynth.errors import DataError, SchemaError
@@ -22,7 +23,7 @@ from fedsynth.queries.options import OUTSIDE, Options
 from fedsynth.schema import ImageSchema, Schema, load_schema
 from fedsynth.schema.checking import ColumnCheck, Violation, check, check_columns
 from fedsynth.schema.constraints import CONSTRAINTS
-from fedsynth.yaml_files import read_yaml
+from fedsynth.yaml_files import read_yaml, yaml_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,6 +50,7 @@ def check_table(table: str, agreed: Path, reader: Reader, *, as_json: bool) -> N
         frame = frame.drop(columns=[site], errors="ignore")
     violations = check(frame, schema)
     columns = check_columns(frame, schema, violations)
+    words, doubts = suggest(frame, schema)
     whole = not any(column.fault in ("absent", "extra") for column in columns) and not any(
         violation.rule == "missing" and violation.column == schema.person
         for violation in violations
@@ -58,11 +60,18 @@ def check_table(table: str, agreed: Path, reader: Reader, *, as_json: bool) -> N
     crowded = [] if conformed is None else find_crowded(conformed, schema)
     varying = {} if conformed is None else conformed.count_varying(schema)
     if as_json:
-        print_json(_content(columns, violations, left_out, beyond, crowded, varying))
+        content = _content(columns, violations, left_out, beyond, crowded, varying)
+        print_json({**content, "translation": words.translated})
     else:
         from fedsynth.cli.terminal import show_columns
 
         show_columns(columns, [v for v in violations if v.rule in CONSTRAINTS])
+        if words.translated:
+            print_note(f"{table}: what may mend it, beside its `path` in a job or site file:")
+            for line in yaml_text(words.translated).splitlines():
+                print_note(f"  {line}")
+        for doubt in doubts:
+            print_note(f"{table}: {doubt}")
     for caution in resolution_cautions(schema):
         print_note(f"{agreed}: {caution}")
     for one in crowded:

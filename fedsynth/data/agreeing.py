@@ -14,9 +14,9 @@ from datetime import datetime
 
 import pandas as pd
 
+from fedsynth.data.suggesting import truth
 from fedsynth.data.translation import Translation, respell, write_as
 from fedsynth.errors import DataError
-from fedsynth.schema.cells import FALSE, TRUE
 from fedsynth.schema.columns import Continuous, Datetime, text_of
 from fedsynth.schema.columns.notation import parse_notation
 from fedsynth.schema.differences import fold_name
@@ -231,7 +231,7 @@ def _fold_case(words: Mapping[str, Counter[str]]) -> dict[str, str]:
 
 def _fold_truth(words: Mapping[str, Counter[str]]) -> dict[str, str]:
     """The yes and no of the first owner that has both, by every other word for them."""
-    kinds = {word: _truth(word) for own in words.values() for word in own}
+    kinds = {word: truth(word) for own in words.values() for word in own}
     pairs = [sorted(own, key=lambda word: bool(kinds[word])) for own in words.values()]
     both = [own for own in pairs if [kinds[word] for word in own] == [False, True]]
     if None in kinds.values() or not both or any(len(own) > 2 for own in pairs):
@@ -239,11 +239,6 @@ def _fold_truth(words: Mapping[str, Counter[str]]) -> dict[str, str]:
     return {
         word: both[0][bool(truth)] for word, truth in kinds.items() if both[0][bool(truth)] != word
     }
-
-
-def _truth(word: str) -> bool | None:
-    folded = word.casefold()
-    return True if folded in TRUE else False if folded in FALSE else None
 
 
 def _say(changed: Mapping[str, str | None]) -> str:

@@ -14,6 +14,7 @@ from fedsynth.errors import DataError
 from fedsynth.schema import Schema
 from fedsynth.schema.cells import Cells, read_cells, violations
 from fedsynth.schema.columns import Boolean, Categorical, Discrete, Identifier
+from fedsynth.schema.differences import fold_name
 from fedsynth.schema.frames import demand_frame
 from fedsynth.schema.persons import count_varying
 from fedsynth.schema.rounding import round_to_grid
@@ -147,13 +148,13 @@ def demand_columns(
     if absent:
         raise DataError(
             f"{where}: lacks columns of the schema: {_join_names(absent)}. "
-            f"It has {_join_names(names)}"
+            f"It has {_join_names(names)}{_hint(absent, names)}"
         )
     extra = [name for name in names if name not in declared]
     if extra:
         raise DataError(
             f"{where}: has columns that the schema does not declare: {_join_names(extra)}. "
-            f"Drop them, or add them to the schema"
+            f"Drop them (`drop` in a job or site file), or add them to the schema"
         )
     return frame
 
@@ -203,6 +204,13 @@ def _conform_codes(cells: Cells, column: Discrete) -> NDArray[np.int64]:
     missing = -1 if column.missing else rest
     codes = np.where(cells.missing, missing, cells.values).astype(np.int64)
     return np.where(cells.unreadable, rest, codes)
+
+
+def _hint(absent: list[str], names: list[str]) -> str:
+    """Which columns may be those that are absent."""
+    folded = {fold_name(name) for name in absent}
+    near = [name for name in names if fold_name(name) in folded]
+    return f". Rename what may be one of them: {_join_names(near)}" if near else ""
 
 
 def _join_names(names: list[str]) -> str:
