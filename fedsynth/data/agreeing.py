@@ -17,6 +17,7 @@ import pandas as pd
 from fedsynth.data.suggesting import truth
 from fedsynth.data.translation import Translation, respell, write_as
 from fedsynth.errors import DataError
+from fedsynth.schema.cells import texts_of
 from fedsynth.schema.columns import Continuous, Datetime, text_of
 from fedsynth.schema.columns.notation import parse_notation
 from fedsynth.schema.differences import fold_name
@@ -80,27 +81,25 @@ def agree(tables: Mapping[str, pd.DataFrame]) -> Agreement:
 
 
 def _agree_on_names(found: Agreement) -> None:
-    """Of names that are one but for case, spaces and signs, the one that most owners have."""
-    spellings: dict[str, Counter[str]] = {}
+    """Of names that are one but for case, spaces and signs, the first owner's."""
+    common: dict[str, str] = {}
+    apart: set[str] = {""}
     for frame in found.tables.values():
-        for name in frame.columns:
-            spellings.setdefault(fold_name(name), Counter())[name] += 1
-    # Two of one owner's columns may differ by just that.
-    apart = {
-        key
-        for frame in found.tables.values()
-        for key, count in Counter(map(fold_name, frame.columns)).items()
-        if count > 1
-    } | {""}
-    common = {
-        # Spaces before or behind a name are nobody's intent.
-        name: max(spelled, key=lambda one: (one == one.strip(), spelled[one]))
-        for key, spelled in spellings.items()
-        if key not in apart
-        for name in spelled
-    }
+        folded = list(map(fold_name, frame.columns))
+        # Two of one owner's columns may differ by just that.
+        apart |= {key for key, count in Counter(folded).items() if count > 1}
+        for key, name in zip(folded, frame.columns, strict=True):
+            first = common.setdefault(key, name)
+            # Spaces before or behind a name are nobody's intent.
+            if first != first.strip() and name == name.strip():
+                common[key] = name
     for owner, frame in found.tables.items():
-        renamed = {name: common[name] for name in frame.columns if common.get(name, name) != name}
+        ours = {name: common[fold_name(name)] for name in frame.columns}
+        renamed = {
+            name: other
+            for name, other in ours.items()
+            if name != other and fold_name(name) not in apart
+        }
         if renamed:
             found.rename[owner] = renamed
             found.tables[owner] = frame.rename(columns=renamed)
@@ -194,7 +193,9 @@ def _respell(
 
 def _agree_on_words(found: Agreement, name: str, read: Mapping[str, Reading]) -> None:
     """Spellings of most cells for values that differ in case; one owner's words for yes and no."""
-    words = {owner: Counter(one.known.map(text_of)) for owner, one in read.items()}
+    words = {
+        owner: Counter(map(str, texts_of(one.known))) for owner, one in read.items()
+    }
     if len(words) < 2 or max(map(len, words.values())) > _MOST_VALUES:
         return
     common = _fold_truth(words) or _fold_case(words)
@@ -205,10 +206,9 @@ def _agree_on_words(found: Agreement, name: str, read: Mapping[str, Reading]) ->
         if changed:
             found.recode.setdefault(owner, {})[name] = changed
             frame = found.tables[owner]
-            before = frame[name].astype(object)
-            texts = before.map(text_of, na_action="ignore")
+            texts = texts_of(frame[name])
             spelled = texts.map({theirs: cells[str(ours)] for theirs, ours in changed.items()})
-            after = before.where(~texts.isin(list(changed)), spelled)
+            after = frame[name].astype(object).where(~texts.isin(list(changed)), spelled)
             found.tables[owner] = with_columns(frame, {name: after})
             found.told.append(f"{name}: {owner} takes {_say(changed)}")
 

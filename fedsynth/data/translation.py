@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field
 from fedsynth.agreed import Agreed, plain, shown, suggestion
 from fedsynth.errors import ConfigError, DataError, FedsynthError, SchemaError
 from fedsynth.schema import Schema
-from fedsynth.schema.cells import missing_text, read_cells
+from fedsynth.schema.cells import missing_text, read_cells, texts_of
 from fedsynth.schema.columns import (
     Boolean,
     Categorical,
@@ -227,9 +227,8 @@ def _demand_values(
 def _recode(series: pd.Series, words: Mapping[str, str | None], gap: str) -> pd.Series:
     """Cells by the schema's values, `gap` for one that is missing there."""
     spelled = {theirs: gap if ours is None else ours for theirs, ours in words.items()}
-    cells = series.astype(object)
-    texts = cells.map(text_of, na_action="ignore")
-    return cells.where(~texts.isin(list(spelled)), texts.map(spelled))
+    texts = texts_of(series)
+    return series.astype(object).where(~texts.isin(list(spelled)), texts.map(spelled))
 
 
 def respell(

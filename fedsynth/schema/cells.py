@@ -91,6 +91,18 @@ def read_keys(
     return np.array([*codes, -1], dtype=np.int64)[positions], list(known)
 
 
+def texts_of(cells: pd.Series) -> pd.Series:
+    """`text_of` each cell, found once for all that are equal; a missing one stays."""
+    import pandas as pd
+
+    if cells.dtype == object and pd.api.types.infer_dtype(cells, skipna=True) != "string":
+        # True and 1 are equal, and their texts are not.
+        return cells.map(text_of, na_action="ignore").astype(object)
+    places, distinct = pd.factorize(cells)
+    found = np.array([*map(text_of, distinct), np.nan], object)
+    return pd.Series(found[places], cells.index, name=cells.name)
+
+
 def without_storage(series: pd.Series) -> pd.Series:
     """The cells without what is special in how Arrow or a sparse array stores them."""
     import pandas as pd

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from fedsynth.schema.cells import texts_of
 from fedsynth.schema.columns import (
     Categorical,
     Continuous,
@@ -21,7 +22,6 @@ from fedsynth.schema.columns import (
     Integer,
     Modelled,
     Numeric,
-    text_of,
 )
 from fedsynth.schema.findings import Finding, percent
 from fedsynth.schema.reading import Reading
@@ -101,8 +101,8 @@ def _word(column: Modelled | Identifier, read: Reading) -> str:
 def _compare_values(
     name: str, owner: str, read: Reading, others: list[Reading]
 ) -> Iterator[Finding]:
-    known = {text for other in others for text in other.known.map(text_of).unique()}
-    texts = read.known.map(text_of)
+    known = {text for other in others for text in texts_of(other.known).unique()}
+    texts = texts_of(read.known)
     own = texts[~texts.isin(known)]
     if len(own) >= _OWN * len(texts):
         share = percent(len(own) / len(texts))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from fedsynth.schema.cells import read_cells
+from fedsynth.schema.cells import read_cells, texts_of
 from fedsynth.schema.columns import (
     Categorical,
     Continuous,
@@ -77,7 +77,7 @@ def _describe_sentinel(column: Integer | Continuous, read: Reading) -> Iterator[
 
 def _describe_cut(column: Modelled | Identifier, read: Reading) -> Iterator[Finding]:
     if isinstance(column, Categorical) and column.other is not None:
-        texts = read.known.map(text_of)
+        texts = texts_of(read.known)
         kept = texts.isin({text_of(value) for value in column.values})
         yield Finding(
             column.name,

@@ -15,8 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fedsynth.schema.cells import read_number, seconds_of
-from fedsynth.schema.columns import text_of
+from fedsynth.schema.cells import read_number, seconds_of, texts_of
 from fedsynth.schema.columns.notation import parse_notation, show_decimals
 from fedsynth.schema.date_formats import find_date_format, find_zones
 from fedsynth.schema.findings import Finding
@@ -96,7 +95,7 @@ def read_series(series: pd.Series, *, typed: bool = True) -> Reading:
         if read is not None and inferred == "decimal":
             read = replace(read, decimals=_common_decimals(read.known))
         return read or Reading("text", known, known)
-    texts = known.map(text_of).astype(object) if inferred != "string" else _write(known)
+    texts = texts_of(known)
     told: tuple[tuple[str, str], ...] = ()
     if typed:
         marked = texts.isin(_TYPED_MARKERS)
@@ -112,13 +111,6 @@ def read_series(series: pd.Series, *, typed: bool = True) -> Reading:
     marked = texts.isin(_SURE_MARKERS)
     known = known[~marked]
     return Reading("text", known, known, markers=_count(texts[marked]), told=told)
-
-
-def _write(known: pd.Series) -> pd.Series:
-    """The text of each of these texts, found once for all that are equal."""
-    places, distinct = pd.factorize(known)
-    found = np.array([*map(text_of, distinct), None], object)
-    return pd.Series(found[places], known.index, name=known.name)
 
 
 def are_of(cells: pd.Series, *types: type) -> NDArray[np.bool_]:
@@ -151,7 +143,7 @@ def describe_reading(name: str, read: Reading, rows: int) -> Iterator[Finding]:
         text = _describe_notation(read)
         if read.plain:
             text += f"; {read.plain:,} of {rows:,} cells are plain numbers, and read as such"
-        cells = _quote(_count(read.known.map(text_of)))[:1]
+        cells = _quote(_count(texts_of(read.known)))[:1]
         yield Finding(name, "notation", text, cells)
     if read.swapped is not None:
         what = "date" if read.meaning == "date" else "cell"
@@ -190,12 +182,14 @@ def _count(texts: pd.Series) -> dict[str, int]:
 
 def _read_numbers(known: pd.Series, texts: pd.Series) -> Reading | None:
     """Numbers, unless too many cells are none; None too for codes such as 007."""
-    numbers = pd.to_numeric(known.astype(object), errors="coerce").to_numpy(dtype=np.float64)
+    places, distinct = pd.factorize(known)
+    found = pd.to_numeric(pd.Series(distinct, dtype=object), errors="coerce")
+    numbers = found.to_numpy(dtype=np.float64)[places]
     finite = np.isfinite(numbers)
     if np.isnan(numbers).mean() > 1 - _ENOUGH or _is_coded(texts):
         return None
     values = pd.Series(numbers[finite], dtype=np.float64)
-    odd = _count(texts[~finite].map(text_of))
+    odd = _count(texts_of(texts[~finite]))
     return Reading("number", known[finite], values, odd=odd)
 
 
