@@ -67,7 +67,7 @@ def check_table(table: str, agreed: Path, reader: Reader, *, as_json: bool) -> N
 
         show_columns(columns, [v for v in violations if v.rule in CONSTRAINTS])
         if words.translated:
-            print_note(f"{table}: what may mend it, beside its `path` in a job or site file:")
+            print_note(f"{table}: what may mend it, in a file of its owner's, beside `path`:")
             for line in yaml_text(words.translated).splitlines():
                 print_note(f"  {line}")
         for doubt in doubts:

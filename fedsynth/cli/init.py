@@ -17,12 +17,13 @@ from fedsynth.plain import print_note
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fedsynth.data.agreeing import Agreement
-
 JOB, SCHEMA = "job.yaml", "schema.yaml"
 _HEAD = """\
 # A job for fedsynth. Look at {schema} first. What it would ask, cost and be worth, asking nobody:
 # fedsynth run {job} --dry-run. Every key, and those that are left out here: docs/job-file.md.
+"""
+_OWN_HEAD = """\
+# How this owner's table is read: its owner's, and no part of a release. Keys: docs/job-file.md.
 """
 
 
@@ -78,20 +79,25 @@ def init(
     agreement = agree(frames)
     for sentence in agreement.told:
         print_note(sentence)
+    translated = {name: agreement.translation_of(name).translated for name in owners}
+    words = {name: told for name, told in translated.items() if told}
+    for name in words:
+        demand_new(out / _own_file(name))
     found = draft(agreement.tables, target)
     if epsilon is None:
         epsilon = _ask("Epsilon of the whole job", 1.0) if asked else 1.0
     if rows is None:
         rows = _ask("Synthetic rows to release", 10_000) if asked else 10_000
+    places, own = _places(owners, column, out, reader.said, guesses, words)
     content = {
-        **_places(owners, column, out, reader.said, guesses, agreement),
+        **places,
         "schema": SCHEMA,
         "privacy": _privacy(len(owners), column, epsilon, found.schema.person),
         "sample": {"rows": rows},
     }
     # What could not be run is told now, and nothing is written.
     Config(**content)
-    _write(job, schema, content, found)
+    _write(job, schema, content, own, found)
     tell_draft(found)
     print_note(f"{schema}: review it. Then: fedsynth run {job} --dry-run")
 
@@ -119,29 +125,34 @@ def _places(
     out: Path,
     said: dict[str, str],
     guesses: dict[str, dict[str, str]],
-    agreement: Agreement,
-) -> dict[str, Any]:
-    """Whose rows lie where, seen from the job file's folder, how the files are written, so that no
-    run has to guess it anew: from other rows it might guess otherwise; and in whose words."""
+    words: dict[str, dict[str, Any]],
+) -> tuple[dict[str, Any], dict[Path, dict[str, Any]]]:
+    """Whose rows lie where, seen from the job file's folder, and how the files are written, so that
+    no run has to guess it anew: from other rows it might guess otherwise. And the file of each
+    owner whose table has other words than the schema, which are no part of a release."""
+    own_files = {name: out / _own_file(name) for name in words}
     paths = {name: os.path.relpath(path, out) for name, path in owners.items()}
     first, *others = guesses.values()
     if all(guessed == first for guessed in others):
         said, guesses = {**said, **first}, {}
     if len(paths) > 1:
-        words = {name: agreement.translation_of(name).translated for name in paths}
         entries = {
-            name: {"path": path, **told}
-            if (told := {**guesses.get(name, {}), **words[name]})
+            name: own_files[name].name
+            if name in own_files
+            else {"path": path, **guesses[name]}
+            if guesses.get(name)
             else path
             for name, path in paths.items()
         }
-        return {**({"data": said} if said else {}), "sites": {"paths": entries}}
+        own = {
+            own_files[name]: {"path": paths[name], **guesses.get(name, {}), **told}
+            for name, told in words.items()
+        }
+        return {**({"data": said} if said else {}), "sites": {"paths": entries}}, own
     (path,) = paths.values()
     alone = {"clients": 1, "scheme": "uniform"}
-    return {
-        "data": {"path": path, **said},
-        "sites": alone if column is None else {"column": column},
-    }
+    sites = alone if column is None else {"column": column}
+    return {"data": {"path": path, **said}, "sites": sites}, {}
 
 
 def _privacy(owners: int, column: str | None, epsilon: float, person: str | None) -> dict[str, Any]:
@@ -155,7 +166,19 @@ def _privacy(owners: int, column: str | None, epsilon: float, person: str | None
     return {"epsilon": epsilon, **unit, "trust": "distributed", **two}
 
 
-def _write(job: Path, schema: Path, content: dict[str, Any], found: Any) -> None:
+def _own_file(owner: str) -> str:
+    """Where it stands how an owner's table is read."""
+    name = f"{owner}.yaml"
+    return name if name not in (JOB, SCHEMA) else f"{owner}-table.yaml"
+
+
+def _write(
+    job: Path,
+    schema: Path,
+    content: dict[str, Any],
+    own: dict[Path, dict[str, Any]],
+    found: Any,
+) -> None:
     from fedsynth.durable import make_folder, write_whole
     from fedsynth.files import private, writing
     from fedsynth.yaml_files import yaml_text
@@ -163,5 +186,7 @@ def _write(job: Path, schema: Path, content: dict[str, Any], found: Any) -> None
     with private(), writing(job.parent):
         make_folder(job.parent)
         found.schema.save(schema)
+        for file, told in own.items():
+            write_whole(file, (_OWN_HEAD + yaml_text(told)).encode())
         text = _HEAD.format(job=job, schema=schema) + yaml_text(content)
         write_whole(job, text.encode())

@@ -28,7 +28,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on 
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 
 TABLE = "a .csv, .tsv (also .gz), .parquet, .feather or .xlsx file"
-OWN_TABLE = f"{TABLE}, or a site file (.yaml), whose `data` says how one is read"
+OWN_TABLE = f"{TABLE}, or an owner's file (.yaml) that says how one is read"
 Separator = Annotated[
     str | None, typer.Option(help="What stands between a CSV file's cells, such as ';' or tab.")
 ]
@@ -86,7 +86,7 @@ class Reader:
         """
         from fedsynth.data.tables import read_sql, read_table
         from fedsynth.jobs.inputs import Origin, expand_url
-        from fedsynth.jobs.reading import read_described
+        from fedsynth.jobs.reading import read_origin
         from fedsynth.progress import Display
 
         if "://" in str(table):
@@ -99,7 +99,5 @@ class Reader:
             raise ConfigError(f"--query is of a database, and {table} is a file: leave it away")
         caution = Display(quiet=True).caution
         if str(table).lower().endswith((".yaml", ".yml")):
-            for key in self.said:
-                raise ConfigError(f"--{key} is of a table, and {table} says how to read one")
-            return read_described(Path(table), schema, caution)
+            return read_origin(Origin(path=str(table), **self.said), schema, Path(), caution)
         return read_table(table, schema, caution=caution, **self.said)

@@ -193,9 +193,7 @@ def _respell(
 
 def _agree_on_words(found: Agreement, name: str, read: Mapping[str, Reading]) -> None:
     """Spellings of most cells for values that differ in case; one owner's words for yes and no."""
-    words = {
-        owner: Counter(map(str, texts_of(one.known))) for owner, one in read.items()
-    }
+    words = {owner: Counter(map(str, texts_of(one.known))) for owner, one in read.items()}
     if len(words) < 2 or max(map(len, words.values())) > _MOST_VALUES:
         return
     common = _fold_truth(words) or _fold_case(words)

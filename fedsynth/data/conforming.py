@@ -154,7 +154,7 @@ def demand_columns(
     if extra:
         raise DataError(
             f"{where}: has columns that the schema does not declare: {_join_names(extra)}. "
-            f"Drop them (`drop` in a job or site file), or add them to the schema"
+            f"Drop them, or add them to the schema"
         )
     return frame
 

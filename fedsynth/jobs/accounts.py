@@ -11,6 +11,7 @@ from fedsynth.errors import Caution, FedsynthError, MachineError
 from fedsynth.jobs.clients import Ledgers
 from fedsynth.jobs.config import Config
 from fedsynth.jobs.inputs import expand_path, origin_of
+from fedsynth.jobs.reading import follow
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.ledger import Ledger
 
@@ -49,7 +50,11 @@ def account_files(config: Config, owners: Iterable[str], base: Path) -> dict[str
     def folder(owner: str) -> Path:
         if told.folder is not None:
             return expand_path(told.folder, base)
-        place = expand_path(str(origin_of(files[owner]).path), base).resolve().parent / FOLDER
+        named = origin_of(files[owner])
+        found, there = follow(named, base)
+        # Of a database, beside the owner's file that tells of it.
+        table = (str(named.path), base) if found.path is None else (found.path, there)
+        place = expand_path(*table).resolve().parent / FOLDER
         here = Path.cwd()
         return place.relative_to(here) if place.is_relative_to(here) else place
 

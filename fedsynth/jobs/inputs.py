@@ -71,10 +71,11 @@ def _check_url(value: object) -> object:
 Place = Annotated[str | None, BeforeValidator(_check_path), Field(description="a path")]
 
 
-class Origin(Section, Dialect, Translation):
-    """Where a table comes from, a file or a query to a database, and how it is written.
+class Origin(Section, Dialect):
+    """Where a table comes from, a file or a query to a database, and how a file is written.
 
     Attributes:
+        path: a table's file, or a .yaml file that says it and how the table is translated.
         url: a database's address, as SQLAlchemy takes it; give an account that may only read.
         query: whose rows are the table.
     """
@@ -84,6 +85,18 @@ class Origin(Section, Dialect, Translation):
     path: Place = None
     url: Annotated[str | None, BeforeValidator(_check_url)] = None
     query: Text = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_untranslated(cls, values: Any) -> Any:
+        # A job file is part of the release, and whose words these are may have read them in cells.
+        for key in () if issubclass(cls, Translation) else Translation.model_fields:
+            if key in values:
+                raise ValueError(
+                    f"`{key}` holds an owner's own words, and a job file is released: put it, with "
+                    "the table's `path`, into a .yaml file of the owner's, and name that as `path`"
+                )
+        return values
 
     @model_validator(mode="after")
     def _check_origin(self) -> Origin:
@@ -96,12 +109,16 @@ class Origin(Section, Dialect, Translation):
         return self
 
 
+class Own(Origin, Translation):
+    """A table of an owner's file, which is not released: also in which words it is written."""
+
+
 class Data(Origin):
     """Where the rows are: a file, a database, or a data set that an install brings along.
 
     Attributes:
-        separator, decimal, encoding, sheet, drop, rename, formats, recode: beside `sites.paths`, of
-            every table that does not say otherwise.
+        separator, decimal, encoding, sheet: beside `sites.paths`, of every file that does not say
+            otherwise.
         keys: of pixels and labels in a .npz file.
         test_keys: of the test images there, which take the place of a holdout.
         source: where the data can be had, for the message when they are not there.
@@ -116,11 +133,13 @@ class Data(Origin):
 
     @model_validator(mode="after")
     def _check_builtin(self) -> Data:
-        for key in self.said if self.builtin is not None else ():
-            raise ValueError(f"`{key}` is of files: leave it away")
-        for key in self.translated if self.builtin is not None else ():
-            raise ValueError(f"`{key}` is of tables of one's own: leave it away")
+        if self.builtin is not None and self.said:
+            raise ValueError(f"`{next(iter(self.said))}` is of files: leave it away")
         return self
+
+
+class OwnData(Data, Own):
+    """`data` of a site file."""
 
 
 def origin_of(given: str | Origin) -> Origin:

@@ -27,7 +27,7 @@ from fedsynth.federation.simulation.repeats import key_of
 from fedsynth.federation.simulation.simulation import Simulation
 from fedsynth.federation.wire import Frame, read, write
 from fedsynth.jobs.data import read_owner, split_rows, take_rows
-from fedsynth.jobs.inputs import Data, Place, expand_path
+from fedsynth.jobs.inputs import OwnData, Place, expand_path
 from fedsynth.jobs.sections import Count, Section, section
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.noise import NoiseSource
@@ -144,7 +144,7 @@ class SiteFile(Agreed):
     server: Annotated[str | None, Field(description="HOST:PORT")] = None
     keys: Place = None
     identity: Place = None
-    data: Annotated[Data, section(Data, "data"), Field(description="a section")]
+    data: Annotated[OwnData, section(OwnData, "data"), Field(description="a section")]
     schema_: Annotated[str, Field(alias="schema", description="a path")]
     holdout: Annotated[float, Field(ge=0, lt=1, description="a share from 0 to below 1")] = 0.0
     outside: Annotated[float, Field(ge=0, le=1, description="a share from 0 to 1")] = OUTSIDE

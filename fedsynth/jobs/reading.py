@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from fedsynth.data.tables import keys_of, read_sql, read_table
+from fedsynth.data.translation import Translation
 from fedsynth.errors import Caution, ConfigError, DataError
-from fedsynth.jobs.inputs import DATA_VARIABLE, Origin, expand_path, expand_url
+from fedsynth.jobs.inputs import DATA_VARIABLE, Origin, Own, expand_path, expand_url
 from fedsynth.schema import ImageSchema, Schema
 from fedsynth.yaml_files import read_yaml
 
@@ -35,34 +37,47 @@ def read_origin(
     Raises:
         ConfigError, DataError: the file or the database cannot be read.
     """
-    said = {**({} if beside is None else beside.translated), **origin.translated}
+    origin, base = follow(origin, base)
+    words: dict[str, Any] = origin.translated if isinstance(origin, Translation) else {}
     if origin.url is not None and origin.query is not None:
-        return read_sql(expand_url(origin.url, base), origin.query, schema, empty=empty, **said)
+        return read_sql(expand_url(origin.url, base), origin.query, schema, empty=empty, **words)
     path = find_file(origin.path or "", base, source, key)
     others = {} if beside is None else beside.said
     known = {name: value for name, value in others.items() if name in keys_of(path)}
     return read_table(
-        path, schema, empty=empty, caution=caution, **{**known, **origin.said, **said}
+        path, schema, empty=empty, caution=caution, **{**known, **origin.said, **words}
     )
 
 
-def read_described(path: Path, schema: Schema | None, caution: Caution) -> pd.DataFrame:
-    """Read the table that a YAML file tells of: a site file under `data`, or the same keys alone.
+def follow(origin: Origin, base: Path) -> tuple[Origin, Path]:
+    """Where the table lies and how it is read, as an owner's own file has it that may stand in its
+    place: a site file, under `data`, or the same keys alone; and what paths there are relative to.
 
     Raises:
-        ConfigError, DataError: the file, or the table, cannot be read.
+        ConfigError: the file tells of no table, or of another such file.
+        DataError: it is not there.
     """
+    if not _is_own(origin.path):
+        return origin, base
+    path = find_file(str(origin.path), base, None)
+    for key in origin.said:
+        raise ConfigError(f"`{key}` is of a table, and {path} says how one is read: say it there")
     content = read_yaml(path, ConfigError)
     told = content.get("data", content)
     if not isinstance(told, dict) or not {"path", "url"} & set(told):
-        raise ConfigError(
-            f"{path}: tells of no table: give `data` with `path`, or `url` and `query`"
-        )
+        needed = "`path`, or `url` and `query`, alone or under `data`"
+        raise ConfigError(f"{path}: tells of no table: give {needed}")
     try:
-        origin = Origin(**{str(key): value for key, value in told.items()})
+        own = Own(**{str(key): value for key, value in told.items()})
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
-    return read_origin(origin, schema, path.parent, caution)
+    if _is_own(own.path):
+        raise ConfigError(f"{path}: `path` is to be the table's: {own.path} is no table")
+    return own, path.parent
+
+
+def _is_own(path: str | None) -> bool:
+    return path is not None and path.lower().endswith((".yaml", ".yml"))
 
 
 def find_images(
@@ -79,7 +94,7 @@ def find_images(
         ConfigError: what only a table has is said of it.
         DataError: it is not there.
     """
-    if origin.url is not None or origin.said or origin.translated:
+    if origin.url is not None or origin.said or _is_own(origin.path):
         raise ConfigError(
             f"images ({schema.shape[0]} x {schema.shape[1]} by the schema) come from .npz files: "
             "give `path` alone"

@@ -564,7 +564,7 @@ def test_a_site_file_says_how_its_owners_table_is_read(call, tmp_path):
         check = ("schema", "check", tmp_path / name, tmp_path / "people.yaml")
         code, _, err = call(*check)
         assert code == 0 and "everything is within" in err and "Caution" not in err
-    assert "alone.yaml says how to read one" in call(*check, "--decimal", ",")[2]
+    assert "alone.yaml says how one is read" in call(*check, "--decimal", ",")[2]
     # What the site file says is what is suggested where nothing is said.
     code, _, err = call("schema", "check", tmp_path / "own.csv", tmp_path / "people.yaml")
     assert code == 3 and "what may mend it" in err and "  rename: {AGE: age}" in err

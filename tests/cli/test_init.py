@@ -12,6 +12,8 @@ from fedsynth.cli import init
 from fedsynth.jobs.config import load_config
 from fedsynth.jobs.data import prepare
 from fedsynth.jobs.dry_run import dry_run
+from fedsynth.jobs.inputs import Origin
+from fedsynth.jobs.reading import follow
 from fedsynth.schema import Schema
 from tests.small_jobs import table
 
@@ -83,9 +85,12 @@ def test_owners_that_write_otherwise_are_read_alike(call, tmp_path):
     code, _, err = call("init", *files, "--target", "income", "--out", tmp_path / "new")
     assert code == 0 and "left out, for north has no such column" in err
     config, base = load_config(tmp_path / "new" / "job.yaml")
-    words = config.sites.paths["south"]
+    assert config.sites.paths == {"north": "../north.csv", "south": "south.yaml"}
+    words, folder = follow(Origin(path="south.yaml"), base)
+    assert folder == tmp_path / "new" and (words.path, words.separator) == ("../south.csv", ";")
     assert words.drop == ("WARD",) and words.formats == {"seen": "%d.%m.%Y"}
     assert words.rename["INCOME"] == "income" and set(words.recode) == {"income"}
+    assert "recode" not in (tmp_path / "new" / "job.yaml").read_text()
     found = dry_run(config, base, lambda sentence: None)
     assert found.plan.clients == 2
     owners = prepare(config, base, lambda sentence: None).owners

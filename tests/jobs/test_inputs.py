@@ -12,9 +12,12 @@ from hypothesis import strategies as st
 
 from fedsynth.errors import ConfigError
 from fedsynth.jobs import run as job
+from fedsynth.jobs.accounts import account_files
 from fedsynth.jobs.config import Config, load_config
 from fedsynth.jobs.data import prepare
 from fedsynth.jobs.inputs import Data, Origin, expand_url
+from fedsynth.jobs.reading import follow
+from fedsynth.yaml_files import write_yaml, yaml_text
 from tests.small_jobs import table, write_job
 
 
@@ -171,9 +174,7 @@ def test_a_database_in_a_file_lies_beside_the_job_file(tmp_path, monkeypatch):
         ({"path": "a.csv", "separater": ";"}, "did you mean 'separator'"),
         ({"path": "a.csv", "separator": "ab"}, "`separator` must be one character"),
         ({"builtin": "randhie", "encoding": "utf-8"}, "`encoding` is of files"),
-        ({"builtin": "randhie", "drop": ["a"]}, "`drop` is of tables of one's own"),
-        ({"path": "a.csv", "recode": {"a": "b"}}, "`recode` must have a mapping for each column"),
-        ({"path": "a.csv", "renames": {"a": "b"}}, "did you mean 'rename'"),
+        ({"path": "a.csv", "recode": {"a": {"b": "c"}}}, "a job file is released: put it, with"),
     ],
 )
 def test_a_fault_is_named_with_its_place(tmp_path, content, message):
@@ -193,19 +194,50 @@ def test_owners_without_a_table_are_refused(tmp_path, paths):
         load(write_job(tmp_path, data=None, sites={"paths": paths}))
 
 
-def test_what_is_said_of_all_tables_holds_where_one_says_nothing_else(tmp_path):
+def test_an_owners_file_says_how_its_table_is_read_and_is_not_released(tmp_path):
+    """From the folder of the job file, where it stands, to its table."""
     rows = table(60)
-    rows.rename(columns={"age": "years"}).to_csv(tmp_path / "north.csv", index=False)
-    rows.rename(columns={"age": "Alter"}).to_csv(tmp_path / "south.csv", index=False)
-    south = {"path": "south.csv", "rename": {"Alter": "age"}}
-    write_job(
-        tmp_path,
-        data={"rename": {"years": "age"}},
-        sites={"paths": {"north": "north.csv", "south": south}},
-    )
-    config = load(tmp_path / "job.yaml")
-    owners = prepare(config, tmp_path, lambda told: None).owners
+    rows.rename(columns={"age": "Alter"}).to_csv(tmp_path / "south.csv", index=False, sep=";")
+    rows.to_csv(tmp_path / "north.csv", index=False)
+    (tmp_path / "jobs").mkdir()
+    words = {
+        "path": "../south.csv",
+        "rename": {"Alter": "age"},
+        "recode": {"colour": {"rot": "red"}},
+    }
+    write_yaml({"name": "south", "data": words}, tmp_path / "jobs" / "south.yaml")
+    paths = {"north": "../north.csv", "south": "south.yaml"}
+    write_job(tmp_path / "jobs", data=None, sites={"paths": paths})
+    config, base = load_config(tmp_path / "jobs" / "job.yaml")
+    said = []
+    owners = prepare(config, base, said.append).owners
     assert list(owners["north"]["age"]) == list(owners["south"]["age"])
+    assert "rot" not in yaml_text(config.to_dict())
+    # Its account is that of the table, as if the job named it.
+    files = account_files(config, owners, base)
+    assert {file.parent.resolve() for file in files.values()} == {tmp_path / "accounts"}
+    assert len(said) == 1 and "south.csv: read with ';'" in said[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "origin", "message"),
+    [
+        ({"name": "south"}, {}, "own.yaml: tells of no table: give `path`"),
+        ({"data": "a.csv"}, {}, "own.yaml: tells of no table"),
+        ({"path": "a.csv", "renames": {"a": "b"}}, {}, "did you mean 'rename'"),
+        ({"path": "a.csv", "recode": {"a": "b"}}, {}, "own.yaml: .*`recode` must have a mapping"),
+        ({"path": "own.yaml"}, {}, "`path` is to be the table's: own.yaml is no table"),
+        (
+            {"path": "a.csv"},
+            {"separator": ";"},
+            "`separator` is of a table, and .*own.yaml says how",
+        ),
+    ],
+)
+def test_an_owners_file_that_tells_of_no_table_is_refused(tmp_path, content, origin, message):
+    write_yaml(content, tmp_path / "own.yaml")
+    with pytest.raises(ConfigError, match=message):
+        follow(Origin(path="own.yaml", **origin), tmp_path)
 
 
 def test_a_sheets_name_may_look_like_a_number():
