@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from fedsynth.codec import GIVEN
 from fedsynth.data.images import Images
@@ -34,6 +33,7 @@ from fedsynth.methods.embedding.training import train
 from fedsynth.methods.sampling.drawing import draw_table
 from fedsynth.methods.sampling.labels import demand_shares, draw_labels
 from fedsynth.methods.synthesizer import Synthesizer
+from fedsynth.methods.training.threads import one_thread
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
 from fedsynth.queries.expected import Expected
@@ -165,8 +165,7 @@ class MeanEmbedding(Synthesizer[Learned]):
 
     def learn(self, session: Session) -> Learned:
         embedding = Embedding(self.schema, session.settings)
-        # Products this small are slower on several threads, which OpenBLAS keeps spinning.
-        with threadpool_limits(limits=1, user_api="blas"):
+        with one_thread():
             targets = targets_of(embedding, _release(embedding, session))
             coins = torch.Generator().manual_seed(session.options.seed)
             start = Start.of(targets)

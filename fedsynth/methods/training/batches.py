@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -39,7 +38,7 @@ def batch_of(client: View, rows: NDArray[np.int64], labelled: bool) -> Batch:
     codes = codes_of(client)[rows]
     if not labelled:
         return Batch(torch.from_numpy(codes), None)
-    target = client.board.read("encoding", _target_of)
+    target = _target_of(client)
     y = torch.from_numpy(codes[:, target].astype(np.int64))
     return Batch(torch.from_numpy(np.delete(codes, target, axis=1)), y)
 
@@ -50,12 +49,11 @@ def classes_of(client: View, labelled: bool) -> NDArray[np.int64] | None:
         return client.data.labels
     if not labelled:
         return None
-    codes = codes_of(client)
-    return codes[:, client.board.read("encoding", _target_of)].astype(np.int64)
+    return codes_of(client)[:, _target_of(client)].astype(np.int64)
 
 
-def _target_of(encoding: dict[str, Any]) -> int:
-    return target_index(TableEncoding.from_dict(encoding).schema)
+def _target_of(client: View) -> int:
+    return target_index(client.board.read("encoding", TableEncoding.from_dict).schema)
 
 
 def cut_by_owner(

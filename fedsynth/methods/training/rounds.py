@@ -5,11 +5,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
-from threadpoolctl import threadpool_limits
-
 from fedsynth.methods.fitted import L
 from fedsynth.methods.fitting import Method
 from fedsynth.methods.synthesizer import G, Synthesizer
+from fedsynth.methods.training.threads import one_thread
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.job import Planned
 from fedsynth.queries.counting import CountQuestion, question
@@ -50,8 +49,7 @@ class InRounds(Method[L]):
         return participations_of(settings, budget, clients)
 
     def learn(self, session: Session) -> L:
-        # Products this small are slower on several threads, which OpenBLAS keeps spinning.
-        with threadpool_limits(limits=1, user_api="blas"):
+        with one_thread():
             return self.train(session)
 
 
