@@ -98,10 +98,10 @@ def test_the_family_that_made_the_rows_is_found_or_one_as_near(monkeypatch, name
     does not tell the choice from the rows.
     """
     rows = drawn(name)
-    if turn := ONE_EACH.index(name) % 7:
-        # All others at once are every seventh's rivals, elsewhere a sixth of them at a time.
-        rivals = HOLDING[name] | set(FAMILIES[turn - 1 :: 6])
-        only_among(rivals, monkeypatch)
+    turn = ONE_EACH.index(name)
+    if turn % 10:
+        # All others at once are every tenth's rivals, elsewhere one in twelve at a time.
+        only_among(HOLDING[name] | set(FAMILIES[turn % 12 :: 12]), monkeypatch)
     fit = fit_feature(rows, Effort()).fit
     gap = distance(fit.family, fit.parameters, np.sort(rows))
     if fit.name not in HOLDING[name]:
@@ -109,13 +109,6 @@ def test_the_family_that_made_the_rows_is_found_or_one_as_near(monkeypatch, name
         assert gap <= own_statistic(name, rows) + 0.005
     assert stats.kstwo.sf(gap, ROWS) > 0.05
     assert fit.statistic == pytest.approx(gap, abs=0.002)
-
-
-def test_with_every_family_in_full_none_is_nearer_than_the_chosen():
-    # To so few rows of most families some family is nearer than the one that made them.
-    rows = drawn("cauchy")[:120]
-    fit = fit_feature(rows, Effort(120, 120, 25)).fit
-    assert fit.statistic <= own_statistic("cauchy", rows) + 1e-12
 
 
 # Closed, searched from moments, bounded, of whole shapes; exponweib's moments are remembered.
@@ -146,7 +139,7 @@ def test_the_distance_is_scipys(values, place, scale):
     assert distances == pytest.approx(expected)
 
 
-def test_screening_is_hardly_worse_than_every_family_in_full():
+def test_in_full_no_family_is_nearer_than_the_chosen_and_screening_is_hardly_worse():
     """Ties, an outlier, a mixture: what no family fits well."""
     rng = np.random.default_rng(0)
     mixed = np.where(rng.random(70) < 0.3, 0.0, np.round(rng.gamma(2, 2, 70)))
@@ -155,6 +148,7 @@ def test_screening_is_hardly_worse_than_every_family_in_full():
     ordered = np.sort(rows)
     gaps = [distance(fit.family, fit.parameters, ordered) for fit in (fast, full)]
     assert gaps[0] <= gaps[1] + 0.03
+    assert all(gaps[1] <= own_statistic(name, rows) + 1e-12 for name in ("cauchy", "lognorm"))
 
 
 def test_a_constant_feature_is_a_point():
@@ -200,7 +194,7 @@ def test_families_that_fail_are_counted_and_passed_over(monkeypatch):
 @pytest.mark.filterwarnings("error")
 def test_no_warning_of_a_library_comes_through():
     for rows in ([0.0, 0.0, 1.0], [1e-300, 1.0, 1e300], list(range(9)), [-1e15, 0.0, 1e15, 5.0]):
-        outcome = fit_feature(np.array(rows), Effort(finalists=1, evaluations=20))
+        outcome = fit_feature(np.array(rows), Effort(finalists=1, evaluations=5))
         assert outcome.fit is None or math.isfinite(outcome.fit.statistic)
 
 
