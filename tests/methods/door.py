@@ -26,6 +26,7 @@ from scipy.special import iti0k0, ndtri
 from scipy.stats import binom, cauchy, chi2, chisquare, laplace, norm
 
 from fedsynth.federation.client import answering, steps, tasks
+from fedsynth.federation.client.client import Client
 from fedsynth.federation.client.grid import grid_of
 from fedsynth.federation.request import Answer, Released, Request, Summed
 from fedsynth.federation.runtimes import local
@@ -124,7 +125,7 @@ def _listen_at_clients(heard: Heard, patch: pytest.MonkeyPatch) -> None:
     def answer_heard(clients, request, *more):
         heard.exact, heard.answers = [], []
         heard.noise.clear()
-        before = copy.deepcopy(clients) if heard.instead is None else clients
+        before = copied(clients) if heard.instead is None else clients
         for reply in answer(clients, request, *more):
             if isinstance(reply, Answer):
                 heard.answers.append(reply.values.copy())
@@ -142,7 +143,7 @@ def _listen_at_clients(heard: Heard, patch: pytest.MonkeyPatch) -> None:
                 break
             # Too few numbers to judge by: clients as they were, with other coins, answer again:
             # of the same exact sums, which take longest, but where they train by themselves.
-            asked = copy.deepcopy(before)
+            asked = copied(before)
             for client in asked:
                 client.coins = NoiseSource(again)
             heard.again, heard.exact = list(heard.exact), []
@@ -183,6 +184,13 @@ def _listen_at_clients(heard: Heard, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(steps.Steps, "sum", step_heard)
     for kind in {type(task) for task in tasks._TASKS.values() if isinstance(task, tasks.Keeper)}:
         patch.setattr(kind, "keep", keep_heard(kind.keep))
+
+
+def copied(clients: list[Client]) -> list[Client]:
+    """As they are: their records, and what was announced to them, change in no answer."""
+    shared = [client.data for client in clients]
+    shared += [memory.board for client in clients for memory in client.memories.values()]
+    return copy.deepcopy(clients, {id(one): one for one in shared})
 
 
 def _listen_at_door(heard: Heard, patch: pytest.MonkeyPatch) -> None:

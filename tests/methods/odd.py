@@ -55,9 +55,14 @@ ODD = {
         schema_of(Integer(name="a", lower=0, upper=9), Boolean(name="b"), target="b"),
         pd.DataFrame({"a": [1], "b": [True]}),
     ),
-    "a constant column": (
-        schema_of(Integer(name="a", lower=5, upper=5), Boolean(name="b"), target="b"),
-        pd.DataFrame({"a": [5, 5], "b": [True, False]}),
+    "infinite, huge and constant values": (
+        schema_of(
+            Integer(name="a", lower=0, upper=9),
+            Integer(name="k", lower=5, upper=5),
+            Categorical(name="t", values=["x", "y"]),
+            target="t",
+        ),
+        pd.DataFrame({"a": [np.inf, -np.inf, 1e300], "k": [5] * 3, "t": ["x", "y", "y"]}),
     ),
     "all missing": (
         schema_of(
@@ -68,25 +73,21 @@ ODD = {
         ),
         pd.DataFrame({"a": [None, None], "c": [None, None], "b": [True, False]}),
     ),
-    "a numeric target": (
-        schema_of(Integer(name="index", lower=0, upper=9), Boolean(name="count"), target="index"),
-        pd.DataFrame({"index": [1, 2], "count": [True, False]}),
-    ),
-    "dates and keys": (
+    "a numeric target, dates and keys": (
         schema_of(
+            Integer(name="index", lower=0, upper=9),
             Datetime(name="d", lower="2020-01-01", upper="2021-01-01", resolution="day"),
             Identifier(name="id", prefix="P"),
-            Boolean(name="b"),
-            target="b",
+            Boolean(name="count"),
+            target="index",
         ),
-        pd.DataFrame({"d": ["2020-02-03", "2020-05-06"], "id": [1, 2], "b": [True, False]}),
-    ),
-    "infinite and huge values": (
-        schema_of(
-            Integer(name="a", lower=0, upper=9),
-            Categorical(name="t", values=["x", "y"]),
-            target="t",
+        pd.DataFrame(
+            {
+                "index": [1, 2],
+                "d": ["2020-02-03", "2020-05-06"],
+                "id": [1, 2],
+                "count": [True, False],
+            }
         ),
-        pd.DataFrame({"a": [np.inf, -np.inf, 1e300], "t": ["x", "y", "y"]}),
     ),
 }
