@@ -11,6 +11,7 @@ import pytest
 
 from fedsynth.federation.client.answering import _clip_sums
 from fedsynth.federation.client.client import Client
+from fedsynth.federation.client.memory import Board
 from fedsynth.federation.client.tasks import Task
 from fedsynth.federation.client.view import View
 from fedsynth.federation.request import Incident, Plain, Request, Summed
@@ -66,14 +67,15 @@ def owners(*sizes: int) -> dict[str, pd.DataFrame]:
 def federation(
     tables: Owners, schema: AnySchema = SCHEMA, *, job: str = "", **announced: Plain
 ) -> list[Client]:
-    """Clients with known coins of their own, to each of whom a job's server announced the schema
-    and what is named."""
-    clients = []
+    """Clients with known coins of their own, to whom a job's server announced the schema and what
+    is named: on one board, as of all that are simulated."""
+    clients, board = [], Board()
+    for key, value in {"schema": schema.to_dict(), **announced}.items():
+        board.post(key, value)
     for seed, (name, owned) in enumerate(by_name(tables).items()):
         data = prepare_rows(owned, schema, name)
         clients.append(Client(name, data, len(owned), coins=NoiseSource(seed), floor=OBEDIENT))
-        for key, value in {"schema": schema.to_dict(), **announced}.items():
-            clients[-1].memory(job).board.post(key, value)
+        clients[-1].memory(job).board = board
     return clients
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import torch
 
@@ -27,6 +29,7 @@ CLIENT = Terms(unit="client", trust="central", clip=CLIP, noise_multiplier=0.0)
 PIXELS = ImageSchema(shape=(16, 16), maximum=16, target=Categorical(name="digit", values=[0, 1]))
 
 
+@cache
 def encoding():
     layout = HistogramLayout.of(SCHEMA)
     positions = layout.positions(conform(table(200, seed=9), SCHEMA))
