@@ -51,7 +51,7 @@ def crash_at(label, round_):
 
 def synth(**settings):
     return FedVAE(
-        SCHEMA, **{"rounds": 12, "hidden": (8,), "latent": 2, "pair_share": 0.0, **settings}
+        SCHEMA, **{"rounds": 9, "hidden": (8,), "latent": 2, "pair_share": 0.0, **settings}
     )
 
 
@@ -75,7 +75,7 @@ def interrupted(folder, label, round_, budget=BUDGET, **settings):
         ("label-tables", 1),
         ("training", 4),
         ("training", 7),
-        ("training", 12),
+        ("training", 9),
     ],
 )
 def test_a_resumed_job_spends_no_more_than_its_budget_and_forgets_nothing(tmp_path, label, round_):
@@ -91,7 +91,7 @@ def test_a_resumed_job_spends_no_more_than_its_budget_and_forgets_nothing(tmp_pa
     asked_again = [e for e in after.events if e.label != "vae-gradient"]
     if label == "training":
         # Rounds since the last checkpoint are charged and lost, so the job makes fewer.
-        assert len(training) == 12
+        assert len(training) == 9
         assert len(asked_again) == 2
     assert len(resumed.sample(10)) == 10
 
@@ -264,11 +264,11 @@ def test_clients_may_drop_out_as_far_as_was_declared(monkeypatch):
     made = synth().fit(owners(20, 20, 20), BUDGET, survivors=0.6)
     assert made.ledger.job.plan[0].terms.survivors == 2
     assert made.ledger.spent().epsilon <= 1
-    rounds = {"histogram": 1, "label-tables": 1, "vae-gradient": 12}
+    rounds = {"histogram": 1, "label-tables": 1, "vae-gradient": 9}
     assert {one["stage"]: one["rounds"] for one in made.incidents} == rounds
     told = {(one["client"], one["reason"]) for one in made.incidents}
     assert told == {("site-2", "did not answer")}
-    assert "vae-gradient (12 rounds) lacks site-2 in 12: did not answer" in made.remarks
+    assert "vae-gradient (9 rounds) lacks site-2 in 9: did not answer" in made.remarks
 
 
 def test_who_was_dropped_before_a_crash_is_told_of_all_rounds_whose_values_were_kept(
@@ -307,7 +307,7 @@ def test_progress_names_each_step_and_never_overstates_what_is_left():
     synth().fit(owners(30), ALONE, progress=lambda *step: steps.append(step))
     labels = list(dict.fromkeys(step[0] for step in steps))
     assert labels == ["histogram", "label-tables", "training"]
-    assert steps[-1][1:3] == (12, 12)
+    assert steps[-1][1:3] == (9, 9)
     assert 0.9 < steps[-1][3] <= 1
     # One that was passed already is told as none.
     spent = [step[3] for step in steps if not np.isnan(step[3])]
@@ -336,7 +336,7 @@ def test_an_owner_keeps_its_own_account_across_jobs_and_refuses_beyond_it(tmp_pa
     def job(**options):
         ledger = Ledger.of_owner(path, own)
         try:
-            return synth().fit(
+            return synth(rounds=12).fit(
                 owners(20, 20, 20), BUDGET, owners_ledgers={"site-0": ledger}, **options
             )
         finally:
@@ -491,7 +491,7 @@ def test_a_training_goes_on_with_all_its_rounds(tmp_path, monkeypatch):
     whole = synth().fit(owners(30, 30), BUDGET, **options)
     with pytest.raises(Crash):
         synth().fit(
-            owners(30, 30), BUDGET, folder=tmp_path, progress=crash_at("training", 12), **options
+            owners(30, 30), BUDGET, folder=tmp_path, progress=crash_at("training", 9), **options
         )
     gc.collect()
     answered = []

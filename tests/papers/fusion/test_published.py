@@ -326,9 +326,10 @@ def test_a_class_absent_at_a_client_comes_from_the_others():
 
 
 def test_a_class_that_nobody_has_is_refused_in_words(monkeypatch):
-    monkeypatch.setattr("fedsynth.methods.sampling.drawing._LEAST_DRAWS", 1_000)
+    monkeypatch.setattr("fedsynth.papers.fusion.regeneration._LEAST_DRAWS", 100)
+    monkeypatch.setattr("fedsynth.papers.fusion.regeneration._DRAWS", 20)
     synth = fitted(odd(outcome="well"), points=200)
-    with pytest.raises(ConfigError, match="hardly ever"):
+    with pytest.raises(ConfigError, match=r"0 of 5 rows after 100 draws.* hardly ever"):
         synth.sample(5, where={"outcome": "ill"}, seed=0)
 
 

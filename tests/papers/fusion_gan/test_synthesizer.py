@@ -32,7 +32,7 @@ def fitted(schema, owners, budget=OPEN, seed=0, **settings):
 @pytest.fixture(scope="module")
 def learned():
     """As published, trained long enough to have learned something."""
-    return fitted(small.SCHEMA, small.owners(400, 300), steps=100, union=1000, union_steps=80)
+    return fitted(small.SCHEMA, small.owners(400, 300), steps=60, union=600, union_steps=60)
 
 
 def test_the_global_classifier_learned_what_the_clients_know(learned):
@@ -114,7 +114,7 @@ def test_estimated_counts_come_near_the_true_ones():
 def test_a_private_fit_without_noise_learns():
     # The same steps as with noise, by a ledger that admits none of it.
     tables = small.owners(2000)
-    synth = fitted(small.SCHEMA, tables, Budget(epsilon=1e4, delta=1e-5, trust="local"), steps=150)
+    synth = fitted(small.SCHEMA, tables, Budget(epsilon=1e4, delta=1e-5, trust="local"), steps=120)
     test = small.table(300, seed=9)
     networks, learned = synth.learned.networks, synth.learned
     own = FusionGAN.from_state(small.SCHEMA, *synth.model_state())
