@@ -24,11 +24,12 @@ import fedsynth as fs
 from fedsynth.data.conforming import conform
 from fedsynth.errors import ConfigError, FedsynthError, PrivacyError, ReleaseError
 from fedsynth.federation.server.channel import Channel
-from fedsynth.methods.copula import private
-from fedsynth.methods.copula.families import Effort
+from fedsynth.methods.copula import families, private
+from fedsynth.methods.copula.families import FAMILIES, Effort
 from fedsynth.methods.pate import student
 from fedsynth.methods.sampling import classifier, drawing
 from fedsynth.methods.vae import coupling
+from fedsynth.models import matching
 from fedsynth.papers.fusion import published
 from fedsynth.privacy.budget import Budget
 from fedsynth.queries.session import Session
@@ -91,6 +92,8 @@ OTHERWISE: dict[str, list[dict[str, Any]]] = {
 }
 """Settings under which a method asks something else, or has other noise."""
 _BUDGET = Budget(epsilon=2.0, delta=1e-4, curious=1)
+TRIED = ("norm", "uniform", "logistic", "beta")
+"""Of all distributions those that a number is compared with."""
 
 _CLASS = Categorical(name="t", values=["x", "y"])
 
@@ -182,8 +185,10 @@ def check_synthesizer(name: str, folder: Path) -> None:
         patch.setattr(coupling, "_ROWS", 600)
         patch.setattr(coupling, "_COMPARED", 600)
         patch.setattr(coupling, "_STEPS", 4)
+        patch.setattr(matching, "_DRAWS", 256)
         patch.setattr(private, "_LEAST_ROWS", 50)
         patch.setattr(published, "effort_of", lambda settings: Effort(10, 10, 1, 2))
+        patch.setattr(families, "_holds", lambda family, _: FAMILIES[family] in TRIED)
         check_tables(name)
         check_sampling(name)
         check_plan(name)

@@ -24,6 +24,7 @@ from fedsynth.holding import CHECKPOINT
 from fedsynth.methods.inference.synthesizer import FedInfer
 from fedsynth.methods.marginal.mst import MST
 from fedsynth.methods.vae.synthesizer import FedVAE
+from fedsynth.models import matching
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
 from fedsynth.privacy.trail.job import Event, Job
@@ -35,6 +36,14 @@ from tests.methods.contract import budget_for, made
 from tests.methods.small import SCHEMA, answering, owners, table
 
 BUDGET, ALONE = Budget(epsilon=1.0, curious=1), Budget(epsilon=1.0)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_draws():
+    """What decoders are matched over, which is half of a small fit."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(matching, "_DRAWS", 256)
+        yield
 
 
 class Crash(Exception):
