@@ -145,4 +145,6 @@ def refine(column: Estimates, present: float, units: Array, sigma: float) -> Arr
 def _reshape(values: Array, branching: int) -> Array:
     """Nodes of a level as one row a parent, the last row filled with zeros."""
     rows = -(-len(values) // branching)
-    return np.pad(values, (0, rows * branching - len(values))).reshape(rows, branching)
+    whole = np.zeros(rows * branching, values.dtype)
+    whole[: len(values)] = values
+    return whole.reshape(rows, branching)

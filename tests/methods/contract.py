@@ -28,6 +28,7 @@ from fedsynth.methods.copula import families, private
 from fedsynth.methods.copula.families import FAMILIES, Effort
 from fedsynth.methods.pate import student
 from fedsynth.methods.sampling import classifier, drawing
+from fedsynth.methods.training import watch
 from fedsynth.methods.vae import coupling
 from fedsynth.models import matching
 from fedsynth.papers.fusion import published
@@ -186,6 +187,7 @@ def check_synthesizer(name: str, folder: Path) -> None:
         patch.setattr(coupling, "_COMPARED", 600)
         patch.setattr(coupling, "_STEPS", 4)
         patch.setattr(matching, "_DRAWS", 256)
+        patch.setattr(watch, "_PAIRS", 64)
         patch.setattr(private, "_LEAST_ROWS", 50)
         patch.setattr(published, "effort_of", lambda settings: Effort(10, 10, 1, 2))
         patch.setattr(families, "_holds", lambda family, _: FAMILIES[family] in TRIED)
