@@ -52,7 +52,9 @@ _GAN = {
     "generator_steps": 2,
 }
 QUICK: dict[str, dict[str, Any]] = {
-    "aim": {"messages": 1, "marginals": 4},
+    "aim": {"messages": 1, "marginals": 4, "iterations": 10},
+    "mst": {"iterations": 10},
+    "privbayes": {"iterations": 10},
     "fedvae": _NETWORKS,
     "fedgan": _GAN,
     "fedctgan": _GAN,
