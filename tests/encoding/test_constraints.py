@@ -148,7 +148,7 @@ def conditions(column):
 
 
 @given(constrained_schemas(), st.data(), st.integers(0, 2**32 - 1))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_no_row_that_meets_the_constraints_has_impossible_codes(schema, data, seed):
     encoding = noisy_encoding(schema, seed)
     conformed = conform(data.draw(frames(schema)), schema)
@@ -157,7 +157,7 @@ def test_no_row_that_meets_the_constraints_has_impossible_codes(schema, data, se
 
 
 @given(constrained_schemas(), st.integers(0, 2**32 - 1))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_rows_of_other_codes_never_break_a_forbidden_combination(schema, seed):
     never = tuple(c for c in schema.constraints if hasattr(c, "never"))
     only = schema.model_copy(update={"constraints": never})
@@ -169,7 +169,7 @@ def test_rows_of_other_codes_never_break_a_forbidden_combination(schema, seed):
 
 
 @given(constrained_schemas(), st.integers(0, 2**32 - 1))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_tables_of_combinations_agree_with_rows(schema, seed):
     encoding = noisy_encoding(schema, seed)
     rng = np.random.default_rng(seed)

@@ -70,7 +70,7 @@ def conditions(draw, column):
 
 
 @given(schemas(), st.data(), st.integers(0, 2**32 - 1))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_conditions_hold_in_every_row_whose_codes_can_meet_them(schema, data, seed):
     wanted = {}
     for column in schema.modelled:
@@ -92,7 +92,7 @@ def test_conditions_hold_in_every_row_whose_codes_can_meet_them(schema, data, se
 
 
 @given(schemas(), st.data(), st.integers(0, 2**32 - 1))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_the_likelihood_is_how_often_unconditional_draws_meet_the_condition(schema, data, seed):
     column = schema.modelled[0]
     try:
@@ -239,7 +239,7 @@ def ordered_schemas(draw):
 
 
 @given(ordered_schemas(), st.data(), st.integers(0, 2**32 - 1))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_every_row_is_in_order_whatever_its_codes_and_under_any_condition(schema, data, seed):
     encoding = noisy_encoding(schema, seed)
     codes = random_codes(encoding, 100, seed)
@@ -266,7 +266,7 @@ def test_every_row_is_in_order_whatever_its_codes_and_under_any_condition(schema
 
 
 @given(ordered_schemas(), st.integers(0, 2**32 - 1))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_rows_whose_codes_have_values_in_order_keep_their_codes(schema, seed):
     encoding = noisy_encoding(schema, seed)
     codes = random_codes(encoding, 50, seed)

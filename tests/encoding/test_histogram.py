@@ -16,7 +16,7 @@ from tests.encoding.encoding_strategies import frames, schemas
 
 
 @given(schemas(), st.data())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_every_record_touches_each_of_its_levels_exactly_once(schema, data):
     layout = HistogramLayout.of(schema)
     positions = layout.positions(conform(data.draw(frames(schema)), schema))
@@ -31,7 +31,7 @@ def test_every_record_touches_each_of_its_levels_exactly_once(schema, data):
 
 
 @given(schemas())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_the_shape_is_fixed_by_the_schema_alone(schema):
     layout, again = (
         HistogramLayout.of(schema),

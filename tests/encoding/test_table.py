@@ -76,7 +76,7 @@ CLAIMS = Schema(
 
 
 @given(schemas(), st.data(), st.sampled_from((0.0, 0.3, 30.0)), st.integers(0, 2**32 - 1))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_any_table_goes_there_and_back(schema, data, sigma, seed):
     frame = data.draw(frames(schema))
     encoding = encoding_of(frame, schema, sigma, seed, bins=data.draw(st.integers(1, 30)))
@@ -95,7 +95,7 @@ def test_any_table_goes_there_and_back(schema, data, sigma, seed):
 
 
 @given(schemas(), st.data(), st.sampled_from((0.0, 5.0)))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_any_code_decodes_to_a_row_of_the_schema(schema, data, sigma):
     encoding = encoding_of(data.draw(frames(schema)), schema, sigma)
     codes = np.stack([np.arange(24) % size for size in encoding.sizes], axis=1)
@@ -110,7 +110,7 @@ def test_any_code_decodes_to_a_row_of_the_schema(schema, data, sigma):
 
 
 @given(schemas(), st.integers(0, 2**32 - 1), st.floats(0, 1e3), st.floats(-1e3, 1e3))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_any_histogram_gives_a_valid_encoding(schema, seed, sigma, shift):
     """Negative counts, zero totals, counts that contradict each other: noise may do all of it."""
     dim = HistogramLayout.of(schema).dim
@@ -132,7 +132,7 @@ def test_histograms_without_a_record_still_encode(fill, sigma):
 
 
 @given(schemas(), st.data(), st.sampled_from((0.0, 20.0)))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_documents_give_back_the_same_encoding(schema, data, sigma):
     encoding = encoding_of(data.draw(frames(schema)), schema, sigma)
     document = json.loads(json.dumps(encoding.to_dict()))

@@ -79,7 +79,7 @@ def test_settled_counts_solve_the_least_squares_problem_of_all_columns_together(
 
 
 @given(st.integers(1, 400), st.integers(0, 3), st.integers(0, 2**32 - 1))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_settled_children_sum_to_their_parent(cells, extras, seed):
     rng = np.random.default_rng(seed)
     settled = make_consistent(gather(*noisy_column(rng, cells, 3, extras)), 77.0)
@@ -127,7 +127,7 @@ def test_pooling_sees_a_hole():
 
 
 @given(st.integers(1, 400), st.integers(0, 2**32 - 1))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_refining_without_noise_returns_the_exact_counts(cells, seed):
     rng = np.random.default_rng(seed)
     counts = rng.poisson(3, cells) * rng.integers(0, 2, cells) + 0.0

@@ -24,7 +24,7 @@ def chains(draw):
 
 
 @given(chains(), st.booleans())
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 def test_every_clique_keeps_its_table_and_a_fixed_column_its_rows(case, fixes):
     model, codes, empty, rng = case
     fixed = len(model.domain) - 1 if fixes else None

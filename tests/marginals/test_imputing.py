@@ -26,7 +26,7 @@ def joint_of(model):
 
 
 @given(st.integers(0, 2**32), st.lists(st.booleans(), min_size=5, max_size=5))
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 def test_every_pattern_of_missing_cells_follows_the_conditional(seed, missing):
     model, rng = chain(seed), np.random.default_rng(seed)
     joint, n = joint_of(model), 4000

@@ -102,7 +102,7 @@ def test_potentials_far_apart_neither_overflow_nor_lose_their_rows():
 
 
 @given(models(), st.integers(0, 2**32))
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=20)
 def test_rows_hold_no_impossible_combination_and_follow_their_first_clique(model, seed):
     rows = 500
     codes = model.sample(rows, np.random.default_rng(seed))
@@ -162,7 +162,7 @@ def test_complete_rows_stay_and_a_row_without_known_cells_is_a_draw():
 
 
 @given(models())
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 def test_a_model_read_back_is_the_same(model):
     arrays, meta = model.to_arrays()
     again = Model.from_arrays(arrays, meta)

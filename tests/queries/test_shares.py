@@ -40,7 +40,7 @@ def cost(plan, delta):
     st.sampled_from([0.01, 0.3, 1.0, 3.0, 20.0, 50.0]),
     st.lists(st.floats(0.01, 1), min_size=1, max_size=3),
 )
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_the_whole_budget_is_used_and_no_more(epsilon, shares):
     budget = Budget(epsilon=epsilon, delta=1e-5, trust="distributed")
     spent = cost(share_out(stages(budget, *shares), budget), 1e-5)

@@ -72,7 +72,7 @@ def named(findings):
 
 
 @given(_cells | _dirty)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_a_drafted_schema_allows_every_row_but_for_the_cells_named(cells):
     frame = pd.DataFrame({"a": pd.Series(cells)}).assign(b=True)
     found = draft_naming_all(frame)
@@ -109,7 +109,7 @@ def test_integers_with_gaps_may_be_missing():
 
 
 @given(st.lists(st.integers(-(2**53), 2**53) | st.integers(-99, 99), min_size=2, max_size=9))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_rounded_bounds_hold_all_and_widen_the_range_by_half_at_most(numbers):
     column = draft(pd.Series([*numbers, numbers[0]], dtype="int64"))
     lowest, highest = min(numbers), max(numbers)
@@ -747,7 +747,7 @@ def test_keys_that_each_owner_counts_from_one_stay_identifiers():
 
 
 @given(st.lists(_cells | _dirty, min_size=2, max_size=3))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_a_draft_of_several_owners_allows_all_their_rows_but_for_the_cells_named(owners):
     frames = {
         f"owner {place}": pd.DataFrame({"a": pd.Series(cells)}).assign(b=True)

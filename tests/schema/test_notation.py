@@ -23,7 +23,7 @@ from tests.schemas import NOTATIONS
     whole=st.lists(st.integers(-(2**53 - 1), 2**53 - 1) | st.integers(-5_000, 5_000), min_size=1),
     decimals=st.integers(0, 12),
 )
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_reading_undoes_writing_on_the_whole_grid(example, whole, decimals):
     decimals = 0 if parse_notation(example).whole else decimals
     numbers = np.array(whole) / 10.0**decimals

@@ -87,7 +87,7 @@ def test_what_sdv_can_hold_comes_back():
 
 
 @given(schemas())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_kinds_bounds_and_missing_values_come_back_for_any_schema(schema):
     copy = Schema.from_sdv(sdv_content(schema.columns, "V2"))
     for before, after in zip(schema.modelled, copy.modelled, strict=True):

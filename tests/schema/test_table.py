@@ -27,7 +27,7 @@ SEX = Categorical(name="sex", values=["f", "m"])
 
 
 @given(schemas())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_dict_json_and_yaml_give_back_an_equal_schema(tmp_path_factory, schema):
     path = tmp_path_factory.mktemp("schema") / "schema.yaml"
     schema.save(path)

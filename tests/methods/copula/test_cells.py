@@ -19,7 +19,7 @@ def integers(draw):
     return Integer(name="x", lower=lower, upper=upper, spikes=spikes, missing=draw(st.booleans()))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(integers(), st.integers(0, 2**31))
 def test_cells_part_the_units_in_order(column, seed):
     cells = column_cells(column)
@@ -39,7 +39,7 @@ def test_cells_part_the_units_in_order(column, seed):
     assert (ends[0] == codes).all() and (ends[1] == codes).all()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(integers())
 def test_spikes_bounds_and_zero_have_cells_of_their_own(column):
     cells = column_cells(column)

@@ -132,7 +132,7 @@ def test_draws_follow_the_distribution_that_was_fitted(name):
 
 
 @given(st.lists(st.floats(-5, 5), min_size=1, max_size=40), st.floats(-3, 3), st.floats(0.1, 3))
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 def test_the_distance_is_scipys(values, place, scale):
     expected = stats.ks_1samp(values, stats.norm.cdf, args=(place, scale)).statistic
     distances = distance(FAMILIES.index("norm"), (place, scale), np.sort(values))

@@ -33,7 +33,7 @@ def test_settling_brings_noisy_correlations_nearer_and_keeps_exact_ones():
     np.testing.assert_allclose(shrink_correlations(exact, np.full((2, 10), 1e4)), exact, atol=0.02)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**31), st.integers(1, 7))
 def test_the_nearest_correlation_matrix_is_one_and_leaves_one_alone(seed, width):
     rng = np.random.default_rng(seed)

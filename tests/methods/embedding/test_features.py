@@ -57,7 +57,7 @@ def frame(rows, seed=0):
     return made
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     height=st.integers(1, 14),
     width=st.integers(1, 14),

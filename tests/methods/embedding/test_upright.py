@@ -30,7 +30,7 @@ def test_a_leaning_stroke_stands_and_leans_again(lean):
     np.testing.assert_allclose(shear(stood, slants_of(image)), image, atol=1e-12)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     shape=st.tuples(st.integers(1, 7), st.integers(1, 7)),
     seed=st.integers(0, 99),
@@ -59,7 +59,7 @@ def test_intensities_between_two_places_are_shared_by_distance():
     np.testing.assert_allclose(moved, by_hand)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     shape=st.tuples(st.integers(1, 6), st.integers(1, 6), st.integers(1, 3)),
     seed=st.integers(0, 99),

@@ -99,7 +99,7 @@ def test_a_clients_contribution_does_not_depend_on_who_is_simulated_beside_it(un
     assert not together["site-1"].any()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(schema=schemas(), seed=st.integers(0, 99), share=st.floats(0.05, 1), by_class=st.booleans())
 @pytest.mark.parametrize("norm", ["l2", "l1"])
 def test_no_record_exceeds_the_bound(norm, schema, seed, share, by_class):
@@ -125,7 +125,7 @@ def test_no_record_exceeds_the_bound(norm, schema, seed, share, by_class):
     )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(schema=schemas(), seed=st.integers(0, 99))
 def test_terms_read_back_the_natural_values(schema, seed):
     columns = arrays(schema, 15, np.random.default_rng(seed))

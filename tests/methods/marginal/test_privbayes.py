@@ -23,7 +23,7 @@ from tests.methods.small import SCHEMA, owners
 
 
 @given(st.integers(1, 6), st.integers(1, 3), st.integers(0, 2**32))
-@settings(max_examples=50)
+@settings(max_examples=20)
 def test_a_network_is_acyclic_and_within_its_limits(columns, degree, seed):
     rng = np.random.default_rng(seed)
     domain = Domain(tuple(rng.integers(1, 6, columns).tolist()))

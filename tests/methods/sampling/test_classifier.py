@@ -45,7 +45,7 @@ def test_probabilities_agree_with_torch_layers():
 
 
 @given(st.integers(0, 4), st.integers(1, 4), st.integers(0, 99))
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=10)
 def test_a_vector_holds_all_of_it(width, classes, seed):
     rng = np.random.default_rng(seed)
     x, y = rng.normal(size=(30, width)), rng.integers(0, classes, 30)

@@ -116,7 +116,7 @@ def test_gaps_change_only_where_every_other_row_with_them_breaks_something():
     assert rows["ill"].equals(drawn(rows=200)["ill"])
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.lists(st.sampled_from(CONSTRAINTS), min_size=1, unique_by=str))
 def test_no_row_breaks_any_of_several_constraints(seed, constraints):
     schema = Schema(columns=COLUMNS, target="ill", constraints=constraints)

@@ -105,7 +105,7 @@ def test_rows_whose_classes_are_known_keep_them():
     assert Conditions(np.array([0.5, 0.5])).complete(classes, 3, source()) is classes
 
 
-@effort(max_examples=50, deadline=None)
+@effort(max_examples=20, deadline=None)
 @given(st.data())
 def test_labels_are_always_such_as_there_are(data):
     sizes = tuple(data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=4)))
