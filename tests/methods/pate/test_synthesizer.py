@@ -68,11 +68,11 @@ def images(count: int, seed: int, labelled: bool = True) -> Images:
 
 @pytest.fixture(scope="module")
 def learned():
-    synth = PATE(small.SCHEMA, teachers=20, queries=150, steps=20)
+    synth = PATE(small.SCHEMA, teachers=12, queries=100, steps=15)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(student_module, "_STEPS", 300)
-        patch.setattr(synthesizer_module, "_OTHERS", 500)
-        return synth.fit(small.owners(600, 500), LOOSE, insecure_noise_seed=7)
+        patch.setattr(student_module, "_STEPS", 200)
+        patch.setattr(synthesizer_module, "_OTHERS", 300)
+        return synth.fit(small.owners(500, 400), LOOSE, insecure_noise_seed=7)
 
 
 def test_the_student_learned_what_the_teachers_know(learned):
@@ -130,7 +130,7 @@ def test_laplace_noise_costs_its_budget_too(trust):
 def test_public_rows_are_labelled_and_the_votes_have_the_whole_budget():
     public = small.table(150, seed=40).drop(columns="outcome")
     budget = Budget(epsilon=5.0, delta=1e-5, curious=1)
-    synth = fitted(small.SCHEMA, small.owners(500, 400), budget, public, teachers=30)
+    synth = fitted(small.SCHEMA, small.owners(500, 400), budget, public, teachers=20)
     assert [event.label for event in synth.ledger.events] == ["pate-votes"]
     assert 4.95 <= synth.ledger.spent().epsilon <= 5.0
     assert right(synth) > 0.85
@@ -169,11 +169,11 @@ def test_public_rows_survive_a_release():
 @pytest.mark.usefixtures("longer")
 @pytest.mark.parametrize("unit", ["record", "client"])
 def test_public_images_teach_a_student(unit):
-    owners = [images(60, seed) for seed in range(12)]
+    owners = [images(60, seed) for seed in range(8)]
     budget = Budget(epsilon=40.0, delta=1e-5, unit=unit, curious=1)
     public = images(120, 50, labelled=False)
     teachers = 5 if unit == "record" else 1
-    synth = PATE(DIGITS, public=public, teachers=teachers, queries=80, steps=10)
+    synth = PATE(DIGITS, public=public, teachers=teachers, queries=60, steps=10)
     synth.fit(owners, budget, insecure_noise_seed=7)
     test = images(200, 60)
     assert (synth.probabilities(test).argmax(axis=1) == test.labels).mean() > 0.9

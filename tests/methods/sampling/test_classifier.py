@@ -21,7 +21,7 @@ def rings(rows, seed=0):
 
 
 def test_it_learns_what_no_linear_classifier_can():
-    x, y = rings(1500)
+    x, y = rings(900)
     model = Classifier.train(x, y, 2, seed=0)
     fresh_x, fresh_y = rings(500, seed=1)
     answers = model.probabilities(fresh_x)

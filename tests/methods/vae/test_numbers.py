@@ -111,7 +111,7 @@ def test_even_values_over_all_of_a_range_have_its_deviation():
 
 @pytest.mark.parametrize("scheme", ["uni", "sep"])
 def test_gaussians_learn_where_each_class_s_numbers_lie(scheme):
-    settings = {"rounds": 40, "rate": 1.0, "hidden": (16,), "learning_rate": 1.0}
+    settings = {"rounds": 30, "rate": 1.0, "hidden": (16,), "learning_rate": 1.0}
     synth = FedVAE(SCHEMA, likelihood="gaussian", scheme=scheme, noise_multiplier=0.0, **settings)
     rows = synth.fit(owners(200, 200), FREE, seed=0).sample(2000, seed=0)
     assert check(rows, SCHEMA) == []
@@ -166,7 +166,7 @@ def test_a_client_s_decoder_has_the_paper_s_number_of_weights():
 def test_the_histogram_that_gaussians_are_scaled_by_has_the_tables_part_unless_told(unit):
     def first(**settings):
         budget = Budget(epsilon=1.0, unit=unit, trust="central")
-        plan = FedVAE(SCHEMA, rounds=10, **settings).plan(budget, 3)
+        plan = FedVAE(SCHEMA, rounds=10, rate=1.0, **settings).plan(budget, 3)
         return plan.labels[:-1], 1 / plan.releases[0].terms.noise_multiplier ** 2
 
     bins = first()[1]
