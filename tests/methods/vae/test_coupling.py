@@ -120,7 +120,7 @@ def roles(rows, seed):
 @pytest.fixture(scope="module")
 def fitted():
     tables = {"a": roles(1_500, 0), "b": roles(1_500, 1)}
-    synth = FedVAE(ROLES, rounds=2, hidden=(8,), latent=2)
+    synth = FedVAE(ROLES, rounds=2, rate=1.0, hidden=(8,), latent=2)
     return synth.fit(tables, Budget(epsilon=1.0, curious=0), seed=0, insecure_noise_seed=0)
 
 

@@ -74,7 +74,8 @@ def test_the_released_decoder_has_the_label_tables_one_way_distributions(monkeyp
         return after
 
     monkeypatch.setattr(server.Training, "_match", watched)
-    synth = FedVAE(SCHEMA, rounds=6, hidden=(8,), latent=2, learning_rate=3.0, pair_share=0.0)
+    settings = {"rounds": 6, "rate": 1.0, "hidden": (8,), "latent": 2, "learning_rate": 3.0}
+    synth = FedVAE(SCHEMA, **settings, pair_share=0.0)
     synth.fit(owners(200, 100), Budget(epsilon=1.0, curious=1))
     ((spec, before, profiles, after),) = seen
     np.testing.assert_array_equal(synth.learned.theta, after)

@@ -85,7 +85,7 @@ def test_fits_repeat_with_the_insecure_seed_and_never_without():
     budget = Budget(epsilon=1.0)
 
     def weights(**options):
-        return quick().fit(owners(60), budget, **options).learned.theta
+        return quick(rate=1.0).fit(owners(60), budget, **options).learned.theta
 
     same = [weights(seed=1, insecure_noise_seed=5) for _ in range(2)]
     np.testing.assert_array_equal(*same)
