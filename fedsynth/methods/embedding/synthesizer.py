@@ -33,7 +33,7 @@ from fedsynth.methods.embedding.training import train
 from fedsynth.methods.sampling.drawing import draw_table
 from fedsynth.methods.sampling.labels import demand_shares, draw_labels
 from fedsynth.methods.synthesizer import Synthesizer
-from fedsynth.methods.training.threads import one_thread
+from fedsynth.methods.training.threads import small_products
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.terms import Terms
 from fedsynth.queries.expected import Expected
@@ -165,7 +165,7 @@ class MeanEmbedding(Synthesizer[Learned]):
 
     def learn(self, session: Session) -> Learned:
         embedding = Embedding(self.schema, session.settings)
-        with one_thread():
+        with small_products():
             targets = targets_of(embedding, _release(embedding, session))
             coins = torch.Generator().manual_seed(session.options.seed)
             start = Start.of(targets)

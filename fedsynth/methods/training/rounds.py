@@ -8,7 +8,7 @@ from typing import Any
 from fedsynth.methods.fitted import L
 from fedsynth.methods.fitting import Method
 from fedsynth.methods.synthesizer import G, Synthesizer
-from fedsynth.methods.training.threads import one_thread
+from fedsynth.methods.training.threads import small_products
 from fedsynth.privacy.budget import Budget
 from fedsynth.privacy.trail.job import Planned
 from fedsynth.queries.counting import CountQuestion, question
@@ -49,7 +49,7 @@ class InRounds(Method[L]):
         return participations_of(settings, budget, clients)
 
     def learn(self, session: Session) -> L:
-        with one_thread():
+        with small_products():
             return self.train(session)
 
 

@@ -1,4 +1,4 @@
-"""Linear algebra on one thread."""
+"""Linear algebra of small matrices on one thread."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 
-def one_thread() -> AbstractContextManager[Any]:
-    """Products as small as those of a fit are slower on several threads, which OpenBLAS keeps
+def small_products() -> AbstractContextManager[Any]:
+    """While a fit runs: products this small are slower on several threads, which OpenBLAS keeps
     spinning."""
     limited: AbstractContextManager[Any] = _libraries().limit(limits=1, user_api="blas")
     return limited
