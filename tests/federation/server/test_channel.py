@@ -361,7 +361,7 @@ def ledger_cost(promised: Terms, count: int):
 
 
 def test_drawn_clients_are_independent_coin_flips():
-    rate, rounds, count = 0.3, 250, 30
+    rate, rounds, count = 0.3, 400, 30
     house = channel(asking := Watched(clients(count, dim=1, value=0.0)))
     for _ in range(rounds):
         house.sum(TASK, terms(sampling=Poisson(rate)), 1)

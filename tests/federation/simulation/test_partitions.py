@@ -140,10 +140,10 @@ def test_uniform_sizes_differ_by_one_and_ignore_the_labels():
 def test_uniform_gives_a_row_to_every_client_equally_often():
     first = [
         next(k for k, part in partition(table(3), 2, "uniform", seed=s).items() if 0 in part.index)
-        for s in range(200)
+        for s in range(400)
     ]
     share = first.count("client-00")
-    assert stats.binomtest(share, 200, 0.5).pvalue > FALSE_ALARM
+    assert stats.binomtest(share, 400, 0.5).pvalue > FALSE_ALARM
 
 
 def test_geometric_p_is_the_papers():
@@ -163,7 +163,7 @@ def test_geometric_sizes_follow_the_truncated_law(a):
 
 
 def test_dirichlet_shares_of_a_label_have_the_dirichlet_mean_and_variance():
-    clients, beta, draws = 4, 0.5, 250
+    clients, beta, draws = 4, 0.5, 400
     whole = pd.DataFrame({"label": np.repeat([0, 1], 400)})
     shares = []
     for seed in range(draws):
