@@ -24,9 +24,12 @@ import fedsynth as fs
 from fedsynth.data.conforming import conform
 from fedsynth.errors import ConfigError, FedsynthError, PrivacyError, ReleaseError
 from fedsynth.federation.server.channel import Channel
+from fedsynth.methods import synthesizer
 from fedsynth.methods.copula import families, private
 from fedsynth.methods.copula.families import FAMILIES, Effort
-from fedsynth.methods.pate import student
+from fedsynth.methods.marginal import search
+from fedsynth.methods.pate import learned, student
+from fedsynth.methods.pate import synthesizer as pate
 from fedsynth.methods.sampling import classifier, drawing
 from fedsynth.methods.training import watch
 from fedsynth.methods.vae import coupling
@@ -181,7 +184,11 @@ def fitted(name: str) -> Any:
 def check_synthesizer(name: str, folder: Path) -> None:
     """Every promise of :class:`fedsynth.methods.synthesizer.Synthesizer`, for one method."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(synthesizer, "_ROWS", 200)
         patch.setattr(student, "_STEPS", 10)
+        patch.setattr(pate, "_OTHERS", 100)
+        patch.setattr(learned, "_LEAST_CHOICE", 200)
+        patch.setattr(search, "_DRAWN", 500)
         patch.setattr(classifier, "_LEAST_STEPS", 5)
         patch.setattr(classifier, "_EPOCHS", 1)
         patch.setattr(drawing, "_LEAST_DRAWS", 5_000)
@@ -444,12 +451,12 @@ def check_door(name: str) -> None:
             theirs = {k: rows.assign(p=0) for k, rows in other.items()}
         with listening() as heard:
             synth.fit(ours, plan.budget, **known)
-        learned, rows = synth.model_state(), synth.sample(5, seed=2)
+        state, rows = synth.model_state(), synth.sample(5, seed=2)
         with listening(instead=heard) as again:
             synth.fit(theirs, plan.budget, again=True, **known)
         way = f"{synth.settings!r}, {plan.budget.unit}, {plan.budget.trust}"
         assert len(again.said) == len(heard.said) > len(heard.released) > 0
-        for ours, theirs in zip(learned, synth.model_state(), strict=True):
+        for ours, theirs in zip(state, synth.model_state(), strict=True):
             assert ours.keys() == theirs.keys()
             private = [part for part in ours if digest(ours[part]) != digest(theirs[part])]
             assert not private, f"{way}: something private is in {private}"

@@ -90,7 +90,7 @@ def test_clips_of_counts_are_the_norms_of_their_rows_and_no_wider():
 
 def test_two_histograms_with_their_shares_cost_what_one_release_with_the_sum_would():
     budget = Budget(epsilon=1.0)
-    plan = plan_of(budget, rounds=10, histogram_share=0.3, label_table_share=0.5)
+    plan = plan_of(budget, rounds=10, rate=1.0, histogram_share=0.3, label_table_share=0.5)
     alone = optimal_gaussian_sigma(1.0, budget.resolved_delta)
     together = (
         plan.terms("histogram").noise_multiplier ** -2

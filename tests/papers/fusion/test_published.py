@@ -304,7 +304,8 @@ def odd(**changes):
         odd(age=[10**12, -(10**12)] * 20),
     ],
 )
-def test_odd_federations(tables):
+def test_odd_federations(tables, monkeypatch):
+    monkeypatch.setattr(classifier, "_LEAST_STEPS", 10)
     synth = fitted(tables, points=100)
     rows = synth.sample(40, seed=0)
     assert len(rows) == 40
